@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 if sys.version_info >= (3, 14):
@@ -44,3 +44,28 @@ else:
         """The names that the body of a class annotates."""
         found: Collection[str] = inspect.get_annotations(cls)
         return found
+
+
+def docstring(
+    summary: str, meanings: Mapping[str, str], example: str, notes: str = "", returns: str = ""
+) -> str:
+    """A docstring with a summary, arguments and an example.
+
+    Args:
+        summary: The first line.
+        meanings: The meaning of each parameter by its name, a line each.
+        example: A call and what Python shows for it: ``"fg.numpy.sin(0.0) -> np.float64(0.0)"``.
+        notes: A paragraph below the summary.
+        returns: The result, if there is more to say of it than the summary does.
+    """
+    call, _, shown = example.partition(" -> ")
+    names = "import numpy as np, funcgrad as fg" if "np." in call else "import funcgrad as fg"
+    rows = ["Example:", f"    >>> {names}", f"    >>> {call}"]
+    rows += [f"    {row}" for row in shown.splitlines()]
+    parts = [summary, notes, _section("Args", [f"{q}: {text}" for q, text in meanings.items()])]
+    parts += [_section("Returns", [returns] if returns else []), "\n".join(rows)]
+    return "\n\n".join(filter(None, parts))
+
+
+def _section(title: str, rows: list[str]) -> str:
+    return "\n".join([f"{title}:", *(f"    {row}" for row in rows)]) if rows else ""

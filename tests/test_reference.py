@@ -16,8 +16,11 @@ Results of functions (classes that nobody makes by hand) need no example.
 
 from __future__ import annotations
 
+import doctest
 import importlib
 import importlib.util
+import inspect
+import io
 import re
 import shutil
 import sys
@@ -27,15 +30,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy
 
+import funcgrad as fg
 from docs.tools import drawings, examples, gallery, overview, parameters
 from docs.tools.names import Name, all_names, described_as
 from tests.distributed import launching
+from tests.test_docs import DOCTEST_FLAGS
 
 ROOT = Path(__file__).parents[1]
 
 NO_EXAMPLE = {"funcgrad.data.mnist"}
 """What reads files that are not here."""
+
+DIFFERENT: set[str] = set()
+"""Counterparts whose examples show what the original has not."""
 
 SLOW = {"funcgrad.scipy.integrate.tplquad"}
 """Examples that take seconds: they run with those that run at night."""
@@ -139,8 +148,56 @@ def numbers_of(value: Any) -> list[np.ndarray]:
     return [np.asarray(value)]
 
 
+def calls_of(name: Name) -> list[str]:
+    """The examples of a docstring that are a call of the function itself."""
+    found = doctest.DocTestParser().get_examples(name.documentation)
+    own = f"fg.{name.path.removeprefix('funcgrad.')}("
+    return [example.source for example in found if example.source.startswith(own)]
+
+
 @pytest.mark.parametrize("module", sorted({n.module for n in DESCRIBED if n.original}))
 def test_originals_give_the_same(module):
+    """The examples of counterparts, evaluated with the functions of NumPy and SciPy."""
+    importlib.import_module(module.removeprefix("funcgrad."))
+    names: dict[str, Any] = {"np": np, "fg": fg, "scipy": scipy}
+    for name in DESCRIBED:
+        if name.module != module or name.original is None or name.path in SLOW | DIFFERENT:
+            continue
+        for source in calls_of(name):
+            theirs = source.replace("fg.numpy.", "np.").replace("fg.scipy.", "scipy.")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # some of SciPy's functions are deprecated
+                expected = numbers_of(eval(theirs, names))
+            found = numbers_of(eval(source, names))
+            for result, reference in zip(found, expected, strict=True):
+                assert result.shape == reference.shape, name.path
+                if reference.dtype.kind == "O":
+                    assert result == reference, name.path
+                else:
+                    np.testing.assert_allclose(
+                        result, reference, rtol=1e-9, atol=1e-12, err_msg=name.path
+                    )
+
+
+def is_made(name: Name) -> bool:
+    """Whether a function was made by another one, so that no module's doctests have it."""
+    code = getattr(inspect.unwrap(name.value), "__code__", None) if callable(name.value) else None
+    return code is not None and "<locals>" in code.co_qualname
+
+
+@pytest.mark.parametrize("module", sorted({n.module for n in DESCRIBED if is_made(n)}))
+def test_examples_of_made_functions_show_what_they_say(module):
+    runner, failures = doctest.DocTestRunner(optionflags=DOCTEST_FLAGS), io.StringIO()
+    for name in DESCRIBED:
+        if name.module == module and is_made(name):
+            parser = doctest.DocTestParser()
+            test = parser.get_doctest(name.documentation, {}, name.path, None, None)
+            runner.run(test, out=failures.write)
+    assert not runner.failures, failures.getvalue()
+
+
+@pytest.mark.parametrize("module", sorted({n.module for n in DESCRIBED if n.original}))
+def test_originals_of_listed_examples_give_the_same(module):
     """The examples of counterparts, evaluated with the functions of NumPy and SciPy."""
     theirs = importlib.import_module(module.removeprefix("funcgrad."))
     ours = importlib.import_module(module)

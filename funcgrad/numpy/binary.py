@@ -39,7 +39,9 @@ def _whole(x: Any, function: str) -> Any:
 
 
 def bitwise_count(x: Any) -> Any:
-    """As `numpy.bitwise_count`: how many bits of the absolute values are set.
+    """Number of bits that are set in the absolute value.
+
+    As `numpy.bitwise_count`: how many bits of the absolute values are set.
 
     Args:
         x: Array of integers or bools.
@@ -62,7 +64,9 @@ def bitwise_count(x: Any) -> Any:
 
 
 def gcd(x1: Any, x2: Any) -> Any:
-    """As `numpy.gcd`: the greatest common divisors of absolute values.
+    """Greatest common divisor.
+
+    As `numpy.gcd`: the greatest common divisors of absolute values.
 
     Args:
         x1: Array of integers.
@@ -80,7 +84,9 @@ def gcd(x1: Any, x2: Any) -> Any:
 
 
 def lcm(x1: Any, x2: Any) -> Any:
-    """As `numpy.lcm`: the least common multiples of absolute values; 0 if either is 0.
+    """Least common multiple.
+
+    As `numpy.lcm`: the least common multiples of absolute values; 0 if either is 0.
 
     Args:
         x1: Array of integers.
@@ -117,7 +123,9 @@ def _integers(x1: Any, x2: Any, function: str) -> tuple[Any, Any]:
 
 
 def frexp(x: Any) -> tuple[Any, Any]:
-    """As `numpy.frexp`: numbers as ``mantissa * 2**exponent``, the mantissa in [0.5, 1).
+    """Mantissa and exponent to base 2.
+
+    As `numpy.frexp`: numbers as ``mantissa * 2**exponent``, the mantissa in [0.5, 1).
 
     Args:
         x: Real array.
@@ -155,7 +163,9 @@ def frexp(x: Any) -> tuple[Any, Any]:
 
 
 def spacing(x: Any) -> Any:
-    """As `numpy.spacing`: the distance to the next number away from 0, with the sign of ``x``.
+    """Distance to the next floating-point number.
+
+    As `numpy.spacing`: the distance to the next number away from 0, with the sign of ``x``.
 
     Args:
         x: Real array.
@@ -192,7 +202,9 @@ def _bit_order(bitorder: str, function: str) -> np.ndarray:
 
 
 def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
-    """As `numpy.packbits`: eight truth values to a byte.
+    """Bits packed into bytes.
+
+    As `numpy.packbits`: eight truth values to a byte.
 
     Args:
         a: Array of integers or bools.
@@ -222,7 +234,9 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
 def unpackbits(
     a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
 ) -> Any:
-    """As `numpy.unpackbits`: the bits of bytes, one number each.
+    """Bytes unpacked into bits.
+
+    As `numpy.unpackbits`: the bits of bytes, one number each.
 
     Args:
         a: Array of uint8.

@@ -40,9 +40,23 @@ __all__ = [
 
 
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str = "scan") -> Any:
-    """As `numpy.digitize`; ``bins`` must be monotonic.
+    """Index of the bin of each element.
+
+    As `numpy.digitize`; ``bins`` must be monotonic.
 
     ``method`` is of no effect.
+
+    Args:
+        x: Array, number or traced value.
+        bins: Number of bins, or their edges.
+        right: Whether the right edge belongs to a bin; of ``interp``, the value above the last
+            point.
+        method: Accepted; one way is used, which gives the same.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.digitize(np.array([0.5, 2.5]), np.array([0.0, 1.0, 2.0]))
+        array([1, 3])
     """
     values, bins = as_value(x, "digitize"), strong(as_value(bins, "digitize"))
     for given in (values, bins):
@@ -94,7 +108,9 @@ def bincount(
     length: int | None = None,
     out_sharding: Any = None,
 ) -> Any:
-    """As `numpy.bincount`; traced ``x`` needs the ``length`` of the result.
+    """Number of occurrences of each integer, or sums of weights.
+
+    As `numpy.bincount`; traced ``x`` needs the ``length`` of the result.
 
     Args:
         x: Line of non-negative integers.
@@ -102,6 +118,11 @@ def bincount(
         minlength: Least length of the result.
         length: Length of the result, for any values: those beyond it are dropped.
         out_sharding: The CPU, if anything.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.bincount(np.array([0, 1, 1, 3]))
+        array([1, 2, 0, 1])
     """
     check_placement("bincount", out_sharding=out_sharding)
     x = strong(as_value(x, "bincount"))
@@ -132,7 +153,21 @@ def bincount(
 
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    """As `numpy.histogram_bin_edges`, for a number of bins or edges."""
+    """Edges of the bins of a histogram.
+
+    As `numpy.histogram_bin_edges`, for a number of bins or edges.
+
+    Args:
+        a: Array, number or traced value.
+        bins: Number of bins, or their edges.
+        range: Smallest and largest value that are counted.
+        weights: Weight of each element.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.histogram_bin_edges(np.array([0.0, 1.0]), bins=4)
+        array([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    """
     if isinstance(bins, str):
         raise ArgumentError("histogram: bins must be a number or edges, not the name of a rule.")
     if not isinstance(bins, int | np.integer):
@@ -156,7 +191,22 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[Any, Any]:
-    """As `numpy.histogram`, for a known number of bins or edges."""
+    """Number of elements in bins.
+
+    As `numpy.histogram`, for a known number of bins or edges.
+
+    Args:
+        a: Array, number or traced value.
+        bins: Number of bins, or their edges.
+        range: Smallest and largest value that are counted.
+        density: Whether counts are divided so that the integral is 1.
+        weights: Weight of each element.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.histogram(np.array([0.1, 0.2, 0.9]), bins=2, range=(0.0, 1.0))
+        (array([2, 1]), array([0. , 0.5, 1. ]))
+    """
     edges = histogram_bin_edges(a, bins, range)
     x, bounds = map(strong, promote(ravel(as_value(a, "histogram")), edges))
     n = builtins.max(shape_of(bounds)[0] - 1, 0)
@@ -201,7 +251,9 @@ def histogramdd(
     density: bool | None = None,
     weights: Any = None,
 ) -> tuple[Any, list[Any]]:
-    """As `numpy.histogramdd`: how many points lie in each box of a grid.
+    """Number of points in bins of several dimensions.
+
+    As `numpy.histogramdd`: how many points lie in each box of a grid.
 
     Args:
         sample: Points, ``(n, d)``, or a list of ``d`` lines of coordinates.
@@ -258,7 +310,9 @@ def histogram2d(
     density: bool | None = None,
     weights: Any = None,
 ) -> tuple[Any, Any, Any]:
-    """As `numpy.histogram2d`: how many points lie in each rectangle of a grid.
+    """Number of points in bins of the plane.
+
+    As `numpy.histogram2d`: how many points lie in each rectangle of a grid.
 
     Args:
         x: First coordinates, ``(n,)``.

@@ -202,7 +202,18 @@ def matmul(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """As `numpy.matmul`: products of matrices, vectors, and broadcasting stacks of matrices.
+    """Matrix product.
+
+    As `numpy.matmul`: products of matrices, vectors, and broadcasting stacks of matrices.
+
+    Args:
+        a: Array, number or traced value.
+        b: Second operand: array, number or traced value.
+        out: ``None``; results are new arrays.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        precision: Without effect: products have the full precision of their dtype.
+        preferred_element_type: Dtype in which products are added up.
+        out_sharding: ``None``.
 
     Example:
         >>> import numpy as np
@@ -226,7 +237,23 @@ def dot(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """As `numpy.dot`: the last axis of ``a`` meets the last but one of ``b``."""
+    """Product of vectors or matrices.
+
+    As `numpy.dot`: the last axis of ``a`` meets the last but one of ``b``.
+
+    Args:
+        a: Array, number or traced value.
+        b: Second operand: array, number or traced value.
+        out: ``None``; results are new arrays.
+        precision: Without effect: products have the full precision of their dtype.
+        preferred_element_type: Dtype in which products are added up.
+        out_sharding: ``None``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.dot([1.0, 2.0], [3.0, 4.0])
+        np.float64(11.0)
+    """
     refuse_out(out, "dot")
     check_placement("dot", out_sharding=out_sharding)
     x, y = _operands("dot", a, b, dtype=preferred_element_type)
@@ -252,7 +279,21 @@ def _check_meeting(function: str, x: Any, y: Any, i: int, j: int) -> None:
 
 
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """As `numpy.vdot`: the sum of products of all elements, those of ``a`` conjugated."""
+    """Sum of products of two flattened arrays, the first one conjugated.
+
+    As `numpy.vdot`: the sum of products of all elements, those of ``a`` conjugated.
+
+    Args:
+        a: Array, number or traced value.
+        b: Second operand: array, number or traced value.
+        precision: Without effect: products have the full precision of their dtype.
+        preferred_element_type: Dtype in which products are added up.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.vdot([1.0, 2.0], [3.0, 4.0])
+        np.float64(11.0)
+    """
     x, y = _operands("vdot", a, b, dtype=preferred_element_type)
     x, y = (s.reshape(v, (aval_of(v).size,)) for v in (x, y))
     _check_meeting("vdot", x, y, 0, 0)
@@ -269,7 +310,23 @@ def vecdot(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """As `numpy.vecdot`: products of stacks of vectors, those of ``x1`` conjugated."""
+    """Sums of products of vectors, the first one conjugated.
+
+    As `numpy.vecdot`: products of stacks of vectors, those of ``x1`` conjugated.
+
+    Args:
+        x1: First operand.
+        x2: Second operand; it broadcasts with the first one.
+        out: ``None``; results are new arrays.
+        axis: The axis, counted from the end if negative.
+        precision: Without effect: products have the full precision of their dtype.
+        preferred_element_type: Dtype in which products are added up.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.vecdot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+        np.float64(11.0)
+    """
     refuse_out(out, "vecdot")
     x, y = _operands("vecdot", x1, x2, dtype=preferred_element_type)
     x, y = (_axis_last(v, axis, "vecdot") for v in (x, y))
@@ -285,21 +342,61 @@ def _axis_last(x: Any, axis: int, function: str) -> Any:
 
 
 def matvec(x1: Any, x2: Any, /, out: None = None) -> Any:
-    """As `numpy.matvec`: stacks of matrices times stacks of vectors."""
+    """Product of matrices and vectors.
+
+    As `numpy.matvec`: stacks of matrices times stacks of vectors.
+
+    Args:
+        x1: First operand.
+        x2: Second operand; it broadcasts with the first one.
+        out: ``None``; results are new arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.matvec(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, -1.0]))
+        array([-1., -1.])
+    """
     refuse_out(out, "matvec")
     x, y = _operands("matvec", x1, x2)
     return _stacked_product("matvec", x, y, "ij,j->i")
 
 
 def vecmat(x1: Any, x2: Any, /, out: None = None) -> Any:
-    """As `numpy.vecmat`: stacks of vectors, conjugated, times stacks of matrices."""
+    """Product of vectors and matrices.
+
+    As `numpy.vecmat`: stacks of vectors, conjugated, times stacks of matrices.
+
+    Args:
+        x1: First operand.
+        x2: Second operand; it broadcasts with the first one.
+        out: ``None``; results are new arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.vecmat(np.array([1.0, -1.0]), np.array([[1.0, 2.0], [3.0, 4.0]]))
+        array([-2., -2.])
+    """
     refuse_out(out, "vecmat")
     x, y = _operands("vecmat", x1, x2)
     return _stacked_product("vecmat", _conj(x), y, "i,ij->j")
 
 
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """As `numpy.inner`: the last axes meet."""
+    """Sum of products along the last axes.
+
+    As `numpy.inner`: the last axes meet.
+
+    Args:
+        a: Array, number or traced value.
+        b: Second operand: array, number or traced value.
+        precision: Without effect: products have the full precision of their dtype.
+        preferred_element_type: Dtype in which products are added up.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.inner([1.0, 2.0], [3.0, 4.0])
+        np.float64(11.0)
+    """
     x, y = _operands("inner", a, b, dtype=preferred_element_type)
     i, j = len(shape_of(x)), len(shape_of(y))
     if not i or not j:
@@ -311,7 +408,21 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
 
 
 def outer(a: Any, b: Any, out: None = None) -> Any:
-    """As `numpy.outer`: all products of an element of ``a`` and one of ``b``."""
+    """Products of all pairs of elements of two vectors.
+
+    As `numpy.outer`: all products of an element of ``a`` and one of ``b``.
+
+    Args:
+        a: Array, number or traced value.
+        b: Second operand: array, number or traced value.
+        out: ``None``; results are new arrays.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.outer([1.0, 2.0], [3.0, 4.0])
+        array([[3., 4.],
+               [6., 8.]])
+    """
     refuse_out(out, "outer")
     x, y = _operands("outer", a, b)
     return p.mul.bind(s.reshape(x, (aval_of(x).size, 1)), s.reshape(y, (1, aval_of(y).size)))
@@ -326,7 +437,24 @@ def tensordot(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """As `numpy.tensordot`: pairs of axes meet, or the last of ``a`` and the first of ``b``."""
+    """Sum of products over chosen axes.
+
+    As `numpy.tensordot`: pairs of axes meet, or the last of ``a`` and the first of ``b``.
+
+    Args:
+        a: Array, number or traced value.
+        b: Second operand: array, number or traced value.
+        axes: Axes, as integers.
+        precision: Without effect: products have the full precision of their dtype.
+        preferred_element_type: Dtype in which products are added up.
+        out_sharding: ``None``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.tensordot(np.ones((2, 3)), np.ones((3, 2)), axes=1)
+        array([[3., 3.],
+               [3., 3.]])
+    """
     check_placement("tensordot", out_sharding=out_sharding)
     x, y = _operands("tensordot", a, b, dtype=preferred_element_type)
     i, j = len(shape_of(x)), len(shape_of(y))
@@ -348,7 +476,17 @@ def tensordot(
 
 
 def kron(a: Any, b: Any) -> Any:
-    """As `numpy.kron`."""
+    """Kronecker product of two arrays, as `numpy.kron`.
+
+    Args:
+        a: Array, number or traced value.
+        b: Second operand: array, number or traced value.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.kron([1.0, 2.0], [3.0, 4.0])
+        array([3., 4., 6., 8.])
+    """
     x, y = _operands("kron", a, b)
     ndim = max(len(shape_of(x)), len(shape_of(y)))
     rows, columns = ((1,) * (ndim - len(shape_of(v))) + shape_of(v) for v in (x, y))
@@ -377,7 +515,23 @@ def _difference(a: Any, b: Any, c: Any, d: Any) -> Any:
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Any:
-    """As `numpy.cross`, for vectors of three components or two; a missing third one is 0."""
+    """Cross product of vectors of three, or of two, elements.
+
+    As `numpy.cross`, for vectors of three components or two; a missing third one is 0.
+
+    Args:
+        a: Array, number or traced value.
+        b: Second operand: array, number or traced value.
+        axisa: The axis of the vectors of ``a``.
+        axisb: The axis of the vectors of ``b``.
+        axisc: The axis of the vectors of the result.
+        axis: The axis of all three, in place of ``axisa``, ``axisb`` and ``axisc``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.cross(np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0]))
+        array([0., 0., 1.])
+    """
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = _operands("cross", a, b)
@@ -513,7 +667,9 @@ def einsum(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """As `numpy.einsum`, in both of its spellings.
+    """Sum of products by Einstein's convention.
+
+    As `numpy.einsum`, in both of its spellings.
 
     Args:
         subscripts: Labels such as ``"ij,jk->ik"``; or the first operand of the interleaved form.

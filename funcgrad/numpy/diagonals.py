@@ -27,9 +27,22 @@ def _axes(x: Any, axis1: int, axis2: int, function: str) -> tuple[int, int]:
 
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """As `numpy.diagonal`: diagonals along a new last axis.
+    """Diagonal of matrices.
+
+    As `numpy.diagonal`: diagonals along a new last axis.
 
     Their length depends on ``offset``, which must be known.
+
+    Args:
+        a: Array, number or traced value.
+        offset: Which diagonal: above the main one if positive, below it if negative.
+        axis1: First axis.
+        axis2: Second axis.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.diagonal(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        array([1., 4.])
     """
     x, offset = strong(as_value(a, "diagonal")), offset.__index__()
     i, j = _axes(x, axis1, axis2, "diagonal")
@@ -42,7 +55,20 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 
 def diag(v: Any, k: int = 0) -> Any:
-    """As `numpy.diag`: the diagonal of a matrix, or a matrix with a diagonal."""
+    """Diagonal of a matrix, or a matrix with that diagonal.
+
+    As `numpy.diag`: the diagonal of a matrix, or a matrix with a diagonal.
+
+    Args:
+        v: Values that are placed; of ``diag``, the diagonal or a matrix; of ``correlate``, the
+            second sequence.
+        k: Diagonal: 0 is the main diagonal, positive ones are above it.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.diag(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        array([1., 4.])
+    """
     x, k = strong(as_value(v, "diag")), k.__index__()
     if len(shape_of(x)) == 2:
         return diagonal(x, k)
@@ -56,14 +82,42 @@ def diag(v: Any, k: int = 0) -> Any:
 
 
 def diagflat(v: Any, k: int = 0) -> Any:
-    """As `numpy.diagflat`."""
+    """Matrix with the elements of an array on a diagonal, as `numpy.diagflat`.
+
+    Args:
+        v: Values that are placed; of ``diag``, the diagonal or a matrix; of ``correlate``, the
+            second sequence.
+        k: Diagonal: 0 is the main diagonal, positive ones are above it.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.diagflat([1.0, 2.0])
+        array([[1., 0.],
+               [0., 2.]])
+    """
     return diag(ravel(as_value(v, "diagflat")), k)
 
 
 def trace(
     a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
 ) -> Any:
-    """As `numpy.trace`; ``offset`` may be traced."""
+    """Sum of a diagonal.
+
+    As `numpy.trace`; ``offset`` may be traced.
+
+    Args:
+        a: Array, number or traced value.
+        offset: Which diagonal: above the main one if positive, below it if negative.
+        axis1: First axis.
+        axis2: Second axis.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        out: ``None``; results are new arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.trace(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        np.float64(5.0)
+    """
     refuse_out(out, "trace")
     x = summand(a, dtype, "trace")
     i, j = _axes(x, axis1, axis2, "trace")

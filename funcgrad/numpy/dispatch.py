@@ -170,12 +170,32 @@ def _pow_operator(self: Tracer, other: Any) -> Any:
 
 
 def divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
-    """``(x1 // x2, x1 % x2)``, as `numpy.divmod`."""
+    """``(x1 // x2, x1 % x2)``, as `numpy.divmod`.
+
+    Args:
+        x1: First operand.
+        x2: Second operand; it broadcasts with the first one.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.divmod(7.0, 3.0)
+        (2.0, 1.0)
+    """
     return elementwise.floor_divide(x1, x2), elementwise.remainder(x1, x2)
 
 
 def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
-    """Fractional and integral part, both with the sign of ``x``, as `numpy.modf`."""
+    """Fractional and integral part, both with the sign of ``x``, as `numpy.modf`.
+
+    Args:
+        x: Array, number or traced value.
+        out: ``None``; results are new arrays.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.modf(2.5)
+        (np.float64(0.5), np.float64(2.0))
+    """
     refuse_out(out, "modf")
     (x,) = elementwise.promote_inexact(as_value(x, "modf"))
     finite = p.select.bind(p.isinf.bind(x), p.zero_of(x), x)

@@ -39,7 +39,9 @@ from funcgrad.numpy.promotion import (
     strong,
     to_dtype,
 )
+from funcgrad.numpy.ufunc_texts import TEXTS
 from funcgrad.primitives import elementwise as p
+from funcgrad.signatures import docstring
 
 Function = Callable[..., Any]
 
@@ -105,18 +107,25 @@ def _register(ufunc: np.ufunc, compute: Function, names: Sequence[str] = ()) -> 
         return compute(*values)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = (
-        f"``numpy.{name}`` on arrays, numbers and traced values: NumPy's broadcasting and "
-        "promotion."
-    )
-    own = [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD) for n in names]
-    if not names:
-        own = [Parameter("args", Parameter.VAR_POSITIONAL)]
+    kind = Parameter.POSITIONAL_OR_KEYWORD if names else Parameter.POSITIONAL_ONLY
+    names = names or (("x",) if ufunc.nin == 1 else ("x1", "x2"))
+    function.__doc__ = _text(name, names)
+    own = [Parameter(n, kind) for n in names]
     signature = Signature(own)
     option = Parameter("dtype", Parameter.KEYWORD_ONLY, default=None)
     vars(function)["__signature__"] = Signature([*own, option])
     UFUNCS[ufunc] = function
     return function
+
+
+def _text(name: str, names: Sequence[str]) -> str:
+    """The docstring of a ufunc: a summary, its operands, and an example."""
+    summary, example = TEXTS[name]
+    operand = "Array, number or traced value."
+    operand += " Operands broadcast." if len(names) > 1 else ""
+    meanings = dict.fromkeys(names, operand)
+    meanings["dtype"] = "Dtype that is computed in; by default as NumPy promotes the operands."
+    return docstring(summary, meanings, f"fg.numpy.{name}({example.replace(' -> ', ') -> ')}")
 
 
 def _inexact(ufunc: np.ufunc, primitive: Primitive) -> Function:

@@ -25,27 +25,78 @@ broadcast_shapes = np.broadcast_shapes
 
 
 def issubdtype(arg1: Any, arg2: Any) -> bool:
-    """As `numpy.issubdtype`, also of dtypes that NumPy does not have, as those of random keys."""
+    """Whether a dtype belongs to a kind of dtypes.
+
+    As `numpy.issubdtype`, also of dtypes that NumPy does not have, as those of random keys.
+
+    Args:
+        arg1: Dtype.
+        arg2: Dtype, or a kind of dtypes such as ``numpy.floating``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.issubdtype(np.float32, np.floating)
+        True
+    """
     return dtypes.issubdtype(arg1, arg2)
 
 
 def promote_types(a: Any, b: Any) -> np.dtype[Any]:
-    """As `numpy.promote_types`."""
+    """Smallest dtype to which two can be converted, as `numpy.promote_types`.
+
+    Args:
+        a: Array, number or traced value.
+        b: Second operand: array, number or traced value.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.promote_types(np.float32, np.int32)
+        dtype('float64')
+    """
     return np.promote_types(a, b)
 
 
 def shape(a: Any) -> tuple[int, ...]:
-    """The lengths of the axes."""
+    """The lengths of the axes.
+
+    Args:
+        a: Array, number or traced value.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.shape(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        (2, 2)
+    """
     return shape_of(as_value(a, "shape"))
 
 
 def ndim(a: Any) -> int:
-    """The number of axes."""
+    """The number of axes.
+
+    Args:
+        a: Array, number or traced value.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.ndim(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        2
+    """
     return len(shape(a))
 
 
 def size(a: Any, axis: int | tuple[int, ...] | None = None) -> int:
-    """The number of elements, or the length of one axis, or the product of those of several."""
+    """The number of elements, or the length of one axis, or the product of those of several.
+
+    Args:
+        a: Array, number or traced value.
+        axis: The axis, counted from the end if negative; by default all of them, or the flattened
+            array.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.size(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        4
+    """
     lengths = shape(a)
     if axis is None:
         return math.prod(lengths)
@@ -55,22 +106,60 @@ def size(a: Any, axis: int | tuple[int, ...] | None = None) -> int:
 
 
 def isscalar(element: Any) -> bool:
-    """As `numpy.isscalar`; a traced value counts as an array."""
+    """Whether an object is a number.
+
+    As `numpy.isscalar`; a traced value counts as an array.
+
+    Args:
+        element: Object, or values that are looked up.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.isscalar(3.0)
+        True
+    """
     return not isinstance(element, Tracer) and np.isscalar(element)
 
 
 def iscomplexobj(x: Any) -> bool:
-    """Whether the dtype is complex."""
+    """Whether the dtype is complex.
+
+    Args:
+        x: Array, number or traced value.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.iscomplexobj(np.array([1.0, 2.0 + 3.0j]))
+        True
+    """
     return is_complex(aval_of(as_value(x, "iscomplexobj")).dtype)
 
 
 def isrealobj(x: Any) -> bool:
-    """Whether the dtype is not complex."""
+    """Whether the dtype is not complex.
+
+    Args:
+        x: Array, number or traced value.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.isrealobj(np.array([1.0, 2.0 + 3.0j]))
+        False
+    """
     return not iscomplexobj(x)
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
-    """The dtype to which arrays, numbers and dtypes promote, as `numpy.result_type`."""
+    """The dtype to which arrays, numbers and dtypes promote, as `numpy.result_type`.
+
+    Args:
+        *arrays_and_dtypes: Arrays, numbers and dtypes.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.result_type(np.float32, 1.0)
+        dtype('float32')
+    """
     return np.result_type(*map(_promotes_as, arrays_and_dtypes))
 
 
@@ -82,18 +171,50 @@ def _promotes_as(x: Any) -> Any:
 
 
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
-    """As `numpy.can_cast`."""
+    """Whether a dtype can be converted to another one, as `numpy.can_cast`.
+
+    Args:
+        from_: Dtype.
+        to: Dtype.
+        casting: How much a conversion may lose, as ``"safe"`` or ``"same_kind"``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.can_cast(np.float64, np.float32)
+        False
+    """
     from_ = settled(from_)
     return np.can_cast(from_.dtype if isinstance(from_, Tracer) else from_, to, casting)
 
 
 def copy(a: Any, order: str = "K") -> Any:
-    """As `numpy.copy`; traced arrays are immutable and need none."""
+    """A copy of an array.
+
+    As `numpy.copy`; traced arrays are immutable and need none.
+
+    Args:
+        a: Array, number or traced value.
+        order: Without effect on values: the order in memory.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.copy([1.0, 2.0])
+        array([1., 2.])
+    """
     return shaping.array(a)
 
 
 def real(val: Any) -> Any:
-    """The real part."""
+    """The real part.
+
+    Args:
+        val: Array, number or traced value.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.real(np.array([1.0, 2.0 + 3.0j]))
+        array([1., 2.])
+    """
     val = as_value(val, "real")
     if isinstance(val, np.generic | int | float | complex):
         return val.real
@@ -101,7 +222,16 @@ def real(val: Any) -> Any:
 
 
 def imag(val: Any) -> Any:
-    """The imaginary part; zeros of the same dtype for real values."""
+    """The imaginary part; zeros of the same dtype for real values.
+
+    Args:
+        val: Array, number or traced value.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.imag(np.array([1.0, 2.0 + 3.0j]))
+        array([0., 3.])
+    """
     val = as_value(val, "imag")
     if isinstance(val, np.generic | int | float | complex):
         return val.imag
@@ -109,23 +239,64 @@ def imag(val: Any) -> Any:
 
 
 def angle(z: Any, deg: bool = False) -> Any:
-    """The argument of complex numbers, in radians or degrees."""
+    """The argument of complex numbers, in radians or degrees.
+
+    Args:
+        z: Complex or real numbers.
+        deg: Whether the angle is in degrees.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.angle(1.0j)
+        np.float64(1.5707963267948966)
+    """
     radians = elementwise.arctan2(imag(z), real(z))
     return elementwise.degrees(radians) if deg else radians
 
 
 def isreal(x: Any) -> Any:
-    """Whether imaginary parts are zero."""
+    """Whether imaginary parts are zero.
+
+    Args:
+        x: Array, number or traced value.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.isreal(np.array([1.0, 2.0 + 3.0j]))
+        array([ True, False])
+    """
     return elementwise.equal(imag(x), 0)
 
 
 def iscomplex(x: Any) -> Any:
-    """Whether imaginary parts are not zero."""
+    """Whether imaginary parts are not zero.
+
+    Args:
+        x: Array, number or traced value.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.iscomplex(np.array([1.0, 2.0 + 3.0j]))
+        array([False,  True])
+    """
     return elementwise.not_equal(imag(x), 0)
 
 
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """``|a - b| <= atol + rtol |b|``, as `numpy.isclose`; infinities are close to themselves."""
+    """``|a - b| <= atol + rtol |b|``, as `numpy.isclose`; infinities are close to themselves.
+
+    Args:
+        a: Array, number or traced value.
+        b: Second operand: array, number or traced value.
+        rtol: Allowed difference, relative to ``b``.
+        atol: Allowed difference.
+        equal_nan: Whether nan equals nan.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.isclose(np.array([1.0, 2.0]), np.array([1.0, 2.0 + 1e-9]))
+        array([ True,  True])
+    """
     a, b = promote_inexact(as_value(a, "isclose"), as_value(b, "isclose"))
     distance, bound = abs(elementwise.subtract(a, b)), atol + rtol * elementwise.absolute(b)
     near = elementwise.logical_and(elementwise.less_equal(distance, bound), elementwise.isfinite(b))
@@ -141,12 +312,36 @@ def _all(x: Any) -> Any:
 
 
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Whether all elements are close, as `isclose` says."""
+    """Whether all elements are close, as `isclose` says.
+
+    Args:
+        a: Array, number or traced value.
+        b: Second operand: array, number or traced value.
+        rtol: Allowed difference, relative to ``b``.
+        atol: Allowed difference.
+        equal_nan: Whether nan equals nan.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.allclose(np.array([1.0, 2.0]), np.array([1.0, 2.0 + 1e-9]))
+        np.True_
+    """
     return _all(isclose(a, b, rtol, atol, equal_nan))
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
-    """Whether shapes and all elements are equal."""
+    """Whether shapes and all elements are equal.
+
+    Args:
+        a1: Array, number or traced value; coefficients, the highest power first.
+        a2: Array, number or traced value; coefficients, the highest power first.
+        equal_nan: Whether nan equals nan.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.array_equal(np.array([1.0, 2.0]), np.array([1.0, 2.0 + 1e-9]))
+        np.False_
+    """
     a1, a2 = as_value(a1, "array_equal"), as_value(a2, "array_equal")
     if shape_of(a1) != shape_of(a2):
         return False
@@ -158,7 +353,17 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 
 
 def array_equiv(a1: Any, a2: Any) -> Any:
-    """Whether shapes broadcast together and all elements are then equal."""
+    """Whether shapes broadcast together and all elements are then equal.
+
+    Args:
+        a1: Array, number or traced value; coefficients, the highest power first.
+        a2: Array, number or traced value; coefficients, the highest power first.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.array_equiv(np.array([1.0, 1.0]), np.array([[1.0, 1.0], [1.0, 1.0]]))
+        np.True_
+    """
     shapes = shape(a1), shape(a2)
     try:
         np.broadcast_shapes(*shapes)

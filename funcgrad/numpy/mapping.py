@@ -46,7 +46,9 @@ def _mapped(function: Callable[..., Any], stacks: Sequence[Any], what: str) -> A
 def apply_along_axis(
     func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
 ) -> Any:
-    """As `numpy.apply_along_axis`: a function of every line along an axis.
+    """A function applied to the vectors along an axis.
+
+    As `numpy.apply_along_axis`: a function of every line along an axis.
 
     Args:
         func1d: Takes an array of one axis, and returns an array of any shape. It is called once,
@@ -82,7 +84,20 @@ def apply_along_axis(
 
 
 def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: int | Sequence[int]) -> Any:
-    """As `numpy.apply_over_axes`: a reduction along one axis after another, which are kept."""
+    """A function applied over several axes, one after the other.
+
+    As `numpy.apply_over_axes`: a reduction along one axis after another, which are kept.
+
+    Args:
+        func: Function of an array and an axis.
+        a: Array, number or traced value.
+        axes: Axes, as integers.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.apply_over_axes(np.sum, np.arange(4.0).reshape(2, 2), [0])
+        array([[2., 4.]])
+    """
     x = as_value(a, "apply_over_axes")
     ndim = len(shape_of(x))
     for given in np.atleast_1d(np.asarray(axes)):

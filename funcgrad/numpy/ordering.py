@@ -65,9 +65,24 @@ def sort(
     stable: Any = None,
     descending: bool = False,
 ) -> Any:
-    """As `numpy.sort`: a sorted copy. Derivatives follow the stable order whatever ``kind`` is.
+    """A copy, sorted along an axis.
+
+    As `numpy.sort`: a sorted copy. Derivatives follow the stable order whatever ``kind`` is.
 
     With ``descending`` the greatest comes first, after nan.
+
+    Args:
+        a: Array, number or traced value.
+        axis: The axis, counted from the end if negative. ``None`` flattens the array.
+        kind: Without effect: sorting is always stable.
+        order: ``None``: there are no fields.
+        stable: Without effect: sorting is always stable.
+        descending: Whether the greatest comes first, after nan.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.sort(np.array([3.0, 1.0, 2.0]))
+        array([1., 2., 3.])
     """
     _refuse_order(order, "sort")
     x, index = _lines(a, axis, "sort")
@@ -85,9 +100,25 @@ def argsort(
     descending: bool = False,
     dtype: Any = None,
 ) -> Any:
-    """As `numpy.argsort`; with ``descending`` in the order that `sort` then has, equals in theirs.
+    """Indices that sort an array along an axis.
+
+    As `numpy.argsort`; with ``descending`` in the order that `sort` then has, equals in theirs.
 
     ``dtype`` is that of the places, int64 by default.
+
+    Args:
+        a: Array, number or traced value.
+        axis: The axis, counted from the end if negative. ``None`` flattens the array.
+        kind: Without effect: sorting is always stable.
+        order: ``None``: there are no fields.
+        stable: Without effect: sorting is always stable.
+        descending: Whether the greatest comes first, after nan.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.argsort(np.array([3.0, 1.0, 2.0]))
+        array([1, 2, 0])
     """
     _refuse_order(order, "argsort")
     x, index = _lines(a, axis, "argsort")
@@ -109,7 +140,22 @@ def _check_kth(kth: Any, n: int) -> None:
 def partition(
     a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: None = None
 ) -> Any:
-    """As `numpy.partition`, with everything in sorted order."""
+    """A copy whose k-th element is where sorting would put it.
+
+    As `numpy.partition`, with everything in sorted order.
+
+    Args:
+        a: Array, number or traced value.
+        kth: Index of the element that is moved to its sorted position.
+        axis: The axis, counted from the end if negative.
+        kind: Without effect: sorting is always stable.
+        order: ``None``: there are no fields.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.partition(np.array([3.0, 1.0, 2.0]), 1)
+        array([1., 2., 3.])
+    """
     _refuse_order(order, "partition")
     x, index = _lines(a, axis, "partition")
     _check_kth(kth, shape_of(x)[index])
@@ -119,7 +165,22 @@ def partition(
 def argpartition(
     a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: None = None
 ) -> Any:
-    """As `numpy.argpartition`, with everything in sorted order."""
+    """Indices that partition an array.
+
+    As `numpy.argpartition`, with everything in sorted order.
+
+    Args:
+        a: Array, number or traced value.
+        kth: Index of the element that is moved to its sorted position.
+        axis: The axis, counted from the end if negative.
+        kind: Without effect: sorting is always stable.
+        order: ``None``: there are no fields.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.argpartition(np.array([3.0, 1.0, 2.0]), 1)
+        array([1, 2, 0])
+    """
     _refuse_order(order, "argpartition")
     x, index = _lines(a, axis, "argpartition")
     _check_kth(kth, shape_of(x)[index])
@@ -127,7 +188,19 @@ def argpartition(
 
 
 def lexsort(keys: Any, axis: int = -1) -> Any:
-    """As `numpy.lexsort`: the order by several keys, of which the last decides first."""
+    """Indices that sort by several keys, the last one first.
+
+    As `numpy.lexsort`: the order by several keys, of which the last decides first.
+
+    Args:
+        keys: Arrays to sort by, the most important one last.
+        axis: The axis, counted from the end if negative.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.lexsort((np.array([3.0, 1.0, 2.0]), np.array([0, 1, 0])))
+        array([2, 0, 1])
+    """
     if isinstance(keys, Tracer | np.ndarray):
         keys = [getitem(keys, i) for i in range(shape_of(keys)[0])]
     values = [strong(as_value(k, "lexsort")) for k in keys]
@@ -138,7 +211,16 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 
 
 def sort_complex(a: Any) -> Any:
-    """As `numpy.sort_complex`."""
+    """A complex copy, sorted by real and then by imaginary part, as `numpy.sort_complex`.
+
+    Args:
+        a: Array, number or traced value.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.sort_complex(np.array([2.0, 1.0 + 1.0j, 1.0]))
+        array([1.+0.j, 1.+1.j, 2.+0.j])
+    """
     x = strong(as_value(a, "sort_complex"))
     dtype = aval_of(x).dtype
     if not is_complex(dtype):
@@ -150,7 +232,23 @@ def sort_complex(a: Any) -> Any:
 def searchsorted(
     a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
 ) -> Any:
-    """As `numpy.searchsorted`; ``method`` is of no effect here, as results do not depend on it."""
+    """Indices at which values keep a sorted vector sorted.
+
+    As `numpy.searchsorted`; ``method`` is of no effect here, as results do not depend on it.
+
+    Args:
+        a: Array, number or traced value.
+        v: Values that are placed; of ``diag``, the diagonal or a matrix; of ``correlate``, the
+            second sequence.
+        side: ``"left"`` or ``"right"``: on which side of equal elements.
+        sorter: Indices that sort ``a``.
+        method: Accepted; one way is used, which gives the same.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.searchsorted(np.array([1.0, 2.0, 3.0]), 2.5)
+        np.int64(2)
+    """
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}.")
     ordered = as_value(a, "searchsorted")
@@ -252,7 +350,9 @@ def _unravelled(flat: Any, shape: tuple[int, ...]) -> list[Any]:
 
 
 def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
-    """As `numpy.nonzero`; traced arrays need ``size``.
+    """Indices of the elements that are not zero, an array for each axis.
+
+    As `numpy.nonzero`; traced arrays need ``size``.
 
     Args:
         a: Array.
@@ -289,12 +389,41 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
 
 
 def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """As `numpy.flatnonzero`; traced arrays need ``size``, see `nonzero`."""
+    """Indices of the elements of a flattened array that are not zero.
+
+    As `numpy.flatnonzero`; traced arrays need ``size``, see `nonzero`.
+
+    Args:
+        a: Array, number or traced value.
+        size: Number of results under ``jit``, where it has to be known: fewer are filled up, more
+            are cut off.
+        fill_value: Value of the elements, or of the elements that ``size`` adds.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.flatnonzero(np.array([0.0, 2.0, 0.0, 3.0]))
+        array([1, 3])
+    """
     return nonzero(ravel(as_value(a, "flatnonzero")), size=size, fill_value=fill_value)[0]
 
 
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """As `numpy.argwhere`; traced arrays need ``size``, see `nonzero`."""
+    """Indices of the elements that are not zero, a row for each.
+
+    As `numpy.argwhere`; traced arrays need ``size``, see `nonzero`.
+
+    Args:
+        a: Array, number or traced value.
+        size: Number of results under ``jit``, where it has to be known: fewer are filled up, more
+            are cut off.
+        fill_value: Value of the elements, or of the elements that ``size`` adds.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.argwhere(np.array([0.0, 2.0, 0.0, 3.0]))
+        array([[1],
+               [3]])
+    """
     x = as_value(a, "argwhere")
     if not shape_of(x):
         return np.argwhere(known_values(x, "argwhere"))
@@ -313,7 +442,9 @@ def unique(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """As `numpy.unique`; arrays whose values are not known need ``size``.
+    """Sorted values of an array, each once.
+
+    As `numpy.unique`; arrays whose values are not known need ``size``.
 
     Args:
         ar: Array, taken as one line if there is no ``axis``.

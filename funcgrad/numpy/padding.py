@@ -55,7 +55,7 @@ STATISTICS: dict[str, Callable[..., Any]] = {
 def pad(
     array: Any, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any
 ) -> Any:
-    """As `numpy.pad`.
+    """An array with a margin, as `numpy.pad`.
 
     Args:
         array: Array.

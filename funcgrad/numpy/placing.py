@@ -63,7 +63,9 @@ def _changed(name: str, inplace: bool, a: Any, *args: Any) -> bool:
 
 
 def put(a: Any, ind: Any, v: Any, mode: Any = "raise", *, inplace: bool = True) -> Any:
-    """As `numpy.put`: ``a.flat[ind] = v``, with the values repeated as often as needed.
+    """An array with values at indices of the flattened array.
+
+    As `numpy.put`: ``a.flat[ind] = v``, with the values repeated as often as needed.
 
     Args:
         a: Array.
@@ -100,7 +102,9 @@ def put(a: Any, ind: Any, v: Any, mode: Any = "raise", *, inplace: bool = True) 
 
 
 def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
-    """As `numpy.place`: writes values, one after the other, where a mask holds.
+    """An array with values where a mask is true.
+
+    As `numpy.place`: writes values, one after the other, where a mask holds.
 
     Args:
         arr: Array.
@@ -147,7 +151,9 @@ def put_along_axis(
     *,
     mode: str | None = None,
 ) -> Any:
-    """As `numpy.put_along_axis`: the counterpart of `take_along_axis` for writing.
+    """An array with values at indices along an axis.
+
+    As `numpy.put_along_axis`: the counterpart of `take_along_axis` for writing.
 
     Args:
         arr: Array.
@@ -189,7 +195,9 @@ def put_along_axis(
 
 
 def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
-    """As `numpy.fill_diagonal`: writes the main diagonal of an array.
+    """An array with another main diagonal.
+
+    As `numpy.fill_diagonal`: writes the main diagonal of an array.
 
     Args:
         a: Array of at least two axes, equal in length if they are more than two.
@@ -222,13 +230,20 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
 
 
 def diag_indices_from(arr: Any) -> tuple[Any, ...]:
-    """As `numpy.diag_indices_from`: where the main diagonal is.
+    """Indices of the main diagonal of an array.
+
+    As `numpy.diag_indices_from`: where the main diagonal is.
 
     Args:
         arr: Array of at least two axes, equal in length.
 
     Raises:
         ValueError: If the axes differ.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.diag_indices_from(np.ones((2, 2)))
+        (array([0, 1]), array([0, 1]))
     """
     return np.diag_indices_from(np.empty(shape_of(as_value(arr, "diag_indices_from")), bool))
 
@@ -236,7 +251,9 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
 def mask_indices(
     n: int, mask_func: Callable[..., Any], k: Any = 0, *, size: int | None = None
 ) -> tuple[Any, ...]:
-    """As `numpy.mask_indices`: where a function such as `triu` leaves elements of a square.
+    """Indices of the elements that a mask of a square matrix selects.
+
+    As `numpy.mask_indices`: where a function such as `triu` leaves elements of a square.
 
     Args:
         n: Length of both axes.
@@ -253,10 +270,23 @@ def mask_indices(
 
 
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """As `numpy.dsplit`: parts along the third axis.
+    """Equal parts of an array along the third axis.
+
+    As `numpy.dsplit`: parts along the third axis.
+
+    Args:
+        ary: Array that is divided.
+        indices_or_sections: Number of equal parts, or the indices at which to split.
 
     Raises:
         ValueError: If there is no third axis, or a number of parts does not divide its length.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.dsplit(np.arange(4.0).reshape(1, 2, 2), 2)
+        [array([[[0.],
+                [2.]]]), array([[[1.],
+                [3.]]])]
     """
     x = as_value(ary, "dsplit")
     if len(shape_of(x)) < 3:
@@ -272,18 +302,27 @@ def _parts(x: Any, indices_or_sections: Any) -> list[Any]:
 
 
 def real_if_close(a: Any, tol: float = 100) -> Any:
-    """As `numpy.real_if_close`, of known values: the real part, if imaginary ones are tiny.
+    """Real part, if all imaginary parts are nearly zero.
+
+    As `numpy.real_if_close`, of known values: the real part, if imaginary ones are tiny.
 
     Args:
         a: Array. A traced complex one stays complex, as its dtype must not depend on values.
         tol: Bound of imaginary parts, in units of the precision of the dtype if above 1.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.real_if_close(np.array([1.0 + 0.0j, 2.0]))
+        array([1., 2.])
     """
     x = as_value(a, "real_if_close")
     return x if isinstance(x, Tracer) else np.real_if_close(x, tol)
 
 
 def trim_zeros(filt: Any, trim: Any = "fb", axis: Any = None) -> Any:
-    """As `numpy.trim_zeros`: without the zeros at its ends.
+    """An array without the zeros at its ends.
+
+    As `numpy.trim_zeros`: without the zeros at its ends.
 
     Args:
         filt: Array whose values are known, also where it is traced by an eager gradient.
@@ -292,6 +331,11 @@ def trim_zeros(filt: Any, trim: Any = "fb", axis: Any = None) -> Any:
 
     Raises:
         ConcretizationTypeError: If the values are not known.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.trim_zeros(np.array([0.0, 2.0, 0.0, 3.0]))
+        array([2., 0., 3.])
     """
     x = as_value(filt, "trim_zeros")
     kept = np.nonzero(known_values(x, "trim_zeros"))

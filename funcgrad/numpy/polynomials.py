@@ -51,17 +51,43 @@ def _termwise(combine: Callable[[Any, Any], Any], a1: Any, a2: Any, function: st
 
 
 def polyadd(a1: Any, a2: Any) -> Any:
-    """As `numpy.polyadd`, of arrays."""
+    """Sum of two polynomials.
+
+    As `numpy.polyadd`, of arrays.
+
+    Args:
+        a1: Array, number or traced value; coefficients, the highest power first.
+        a2: Array, number or traced value; coefficients, the highest power first.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.polyadd([1.0, 2.0], [3.0, 4.0])
+        array([4., 6.])
+    """
     return _termwise(e.add, a1, a2, "polyadd")
 
 
 def polysub(a1: Any, a2: Any) -> Any:
-    """As `numpy.polysub`, of arrays."""
+    """Difference of two polynomials.
+
+    As `numpy.polysub`, of arrays.
+
+    Args:
+        a1: Array, number or traced value; coefficients, the highest power first.
+        a2: Array, number or traced value; coefficients, the highest power first.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.polysub([1.0, 2.0], [3.0, 4.0])
+        array([-2., -2.])
+    """
     return _termwise(e.subtract, a1, a2, "polysub")
 
 
 def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
-    """As `numpy.polymul`, of arrays.
+    """Product of two polynomials.
+
+    As `numpy.polymul`, of arrays.
 
     Args:
         a1: Coefficients, ``(m,)``.
@@ -71,6 +97,11 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
 
     Returns:
         Coefficients, ``(m + n - 1,)``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.polymul([1.0, 2.0], [3.0, 4.0])
+        array([ 3., 10.,  8.])
     """
     x, y = _coefficients(a1, "polymul"), _coefficients(a2, "polymul")
     if trim_leading_zeros:
@@ -86,7 +117,9 @@ def _trimmed(x: Any, function: str) -> Any:
 
 
 def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
-    """As `numpy.polydiv`, of arrays: quotient and remainder of the division of polynomials.
+    """Quotient and remainder of two polynomials.
+
+    As `numpy.polydiv`, of arrays: quotient and remainder of the division of polynomials.
 
     Args:
         u: Coefficients of the dividend, ``(m,)``.
@@ -119,7 +152,9 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
 
 
 def roots(p: Any, *, strip_zeros: bool = True) -> Any:
-    """As `numpy.roots`: the roots of a polynomial, as eigenvalues of its companion matrix.
+    """Roots of a polynomial.
+
+    As `numpy.roots`: the roots of a polynomial, as eigenvalues of its companion matrix.
 
     Args:
         p: Coefficients, ``(n + 1,)``.
@@ -157,7 +192,9 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
 
 
 def poly(seq_of_zeros: Any) -> Any:
-    """As `numpy.poly`: the polynomial with given roots, or the characteristic one of a matrix.
+    """Coefficients of the polynomial with given roots.
+
+    As `numpy.poly`: the polynomial with given roots, or the characteristic one of a matrix.
 
     Args:
         seq_of_zeros: Roots, ``(n,)``, or a square matrix.
@@ -185,7 +222,19 @@ def poly(seq_of_zeros: Any) -> Any:
 
 
 def polyder(p: Any, m: int = 1) -> Any:
-    """As `numpy.polyder`, of an array."""
+    """Derivative of a polynomial.
+
+    As `numpy.polyder`, of an array.
+
+    Args:
+        p: Coefficients, the highest power first; of ``unwrap``, angles.
+        m: How often to differentiate.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.polyder([1.0, -3.0, 2.0])
+        array([ 2., -3.])
+    """
     x = _coefficients(p, "polyder")
     if m < 0:
         raise ArgumentError(f"polyder: the order of the derivative must not be negative, got {m}.")
@@ -196,7 +245,9 @@ def polyder(p: Any, m: int = 1) -> Any:
 
 
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
-    """As `numpy.polyint`, of an array.
+    """Antiderivative of a polynomial.
+
+    As `numpy.polyint`, of an array.
 
     Args:
         p: Coefficients, ``(n,)``.
@@ -205,6 +256,11 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 
     Returns:
         Coefficients, ``(n + m,)``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.polyint([1.0, -3.0, 2.0])
+        array([ 0.33333333, -1.5       ,  2.        ,  0.        ])
     """
     x = _coefficients(p, "polyint")
     if m < 0:
@@ -228,7 +284,9 @@ def polyfit(
     w: Any = None,
     cov: bool | str = False,
 ) -> Any:
-    """As `numpy.polyfit`: the polynomial that fits points best, in the sense of least squares.
+    """Polynomial that fits points in the sense of least squares.
+
+    As `numpy.polyfit`: the polynomial that fits points best, in the sense of least squares.
 
     Args:
         x: Where, ``(m,)``.

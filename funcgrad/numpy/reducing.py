@@ -46,6 +46,7 @@ from funcgrad.primitives.reductions import (
 )
 from funcgrad.primitives.shape import ReduceSum, shape_of
 from funcgrad.primitives.sorting import Sort
+from funcgrad.signatures import docstring
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "cumprod",
@@ -161,7 +162,26 @@ def sum(
     *,
     promote_integers: bool = True,
 ) -> Any:
-    """As `numpy.sum`; without ``promote_integers`` narrow ones keep their dtype, and may wrap."""
+    """Sum of the elements along axes.
+
+    As `numpy.sum`; without ``promote_integers`` narrow ones keep their dtype, and may wrap.
+
+    Args:
+        a: Array, number or traced value.
+        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        out: ``None``; results are new arrays.
+        keepdims: Whether reduced axes stay, with length 1.
+        initial: Number that the reduction begins with.
+        where: Mask of the elements that count.
+        promote_integers: Whether integers narrower than 64 bits are added in 64 bits; otherwise
+            they keep their dtype, and may wrap.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.sum(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+        array([4., 6.])
+    """
     refuse_out(out, "sum")
     x = summand(a, dtype, "sum", promote_integers)
     mask = _mask(where, x, "sum")
@@ -184,9 +204,27 @@ def prod(
     *,
     promote_integers: bool = True,
 ) -> Any:
-    """As `numpy.prod`. Its derivative is exact where elements are 0.
+    """Product of the elements along axes.
+
+    As `numpy.prod`. Its derivative is exact where elements are 0.
 
     Without ``promote_integers`` narrow integers keep their dtype, and may wrap.
+
+    Args:
+        a: Array, number or traced value.
+        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        out: ``None``; results are new arrays.
+        keepdims: Whether reduced axes stay, with length 1.
+        initial: Number that the reduction begins with.
+        where: Mask of the elements that count.
+        promote_integers: Whether integers narrower than 64 bits are added in 64 bits; otherwise
+            they keep their dtype, and may wrap.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.prod(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+        array([3., 8.])
     """
     refuse_out(out, "prod")
     x = summand(a, dtype, "prod", promote_integers)
@@ -206,7 +244,26 @@ def prod(
     return p.select.bind(is_product, p.mul.bind(product, factor), start)
 
 
-def _extreme(primitive: Callable[..., Primitive], pairwise: Any, name: str) -> Callable[..., Any]:
+_MEANINGS = {
+    "a": "Array, number or traced value.",
+    "axis": "Axis, or tuple of axes, counted from the end if negative; all by default.",
+    "out": "``None``; results are new arrays.",
+    "keepdims": "Whether reduced axes stay, with length 1.",
+    "initial": "Number that is compared, too; needed where there are no elements.",
+    "where": "Mask of the elements that count; needs ``initial``.",
+}
+_PLACES = {
+    **_MEANINGS,
+    "axis": "The axis, counted from the end if negative; by default the array is flattened.",
+}
+del _PLACES["initial"], _PLACES["where"]
+_SMALL = "np.array([[1.0, 2.0], [3.0, 4.0]])"
+_WITH_NAN = "np.array([[1.0, np.nan], [3.0, 4.0]])"
+
+
+def _extreme(
+    primitive: Callable[..., Primitive], pairwise: Any, name: str, summary: str, shown: str
+) -> Callable[..., Any]:
     def function(
         a: Any,
         axis: Any = None,
@@ -234,18 +291,37 @@ def _extreme(primitive: Callable[..., Primitive], pairwise: Any, name: str) -> C
         return pairwise.bind(_fold(primitive, x, axis, keepdims, name), start)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"As `numpy.{name}`. Elements that tie share the derivative equally."
+    notes = f"As `numpy.{name}`. Elements that tie share the derivative equally."
+    example = f"fg.numpy.{name}({_SMALL}, axis=0) -> {shown}"
+    function.__doc__ = docstring(summary, _MEANINGS, example, notes)
     return function
 
 
-max = amax = _extreme(ReduceMax, p.maximum, "max")
-min = amin = _extreme(ReduceMin, p.minimum, "min")
+max = amax = _extreme(
+    ReduceMax, p.maximum, "max", "Greatest element along axes.", "array([3., 4.])"
+)
+min = amin = _extreme(
+    ReduceMin, p.minimum, "min", "Smallest element along axes.", "array([1., 2.])"
+)
 
 
 def any(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True
 ) -> Any:
-    """As `numpy.any`."""
+    """Whether any element along axes is true, as `numpy.any`.
+
+    Args:
+        a: Array, number or traced value.
+        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
+        out: ``None``; results are new arrays.
+        keepdims: Whether reduced axes stay, with length 1.
+        where: Mask of the elements that count.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.any(np.array([[True, False], [True, True]]), axis=0)
+        array([ True,  True])
+    """
     refuse_out(out, "any")
     x = truth(as_value(a, "any"))
     mask = _mask(where, x, "any")
@@ -257,7 +333,20 @@ def any(
 def all(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True
 ) -> Any:
-    """As `numpy.all`."""
+    """Whether all elements along axes are true, as `numpy.all`.
+
+    Args:
+        a: Array, number or traced value.
+        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
+        out: ``None``; results are new arrays.
+        keepdims: Whether reduced axes stay, with length 1.
+        where: Mask of the elements that count.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.all(np.array([[True, False], [True, True]]), axis=0)
+        array([ True, False])
+    """
     refuse_out(out, "all")
     x = truth(as_value(a, "all"))
     mask = _mask(where, x, "all")
@@ -267,11 +356,24 @@ def all(
 
 
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
-    """As `numpy.count_nonzero`."""
+    """Number of elements along axes that are not zero, as `numpy.count_nonzero`.
+
+    Args:
+        a: Array, number or traced value.
+        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
+        keepdims: Whether reduced axes stay, with length 1.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.count_nonzero(np.array([0.0, 2.0, 0.0, 3.0]))
+        np.int64(2)
+    """
     return sum(truth(as_value(a, "count_nonzero")), axis, keepdims=keepdims)
 
 
-def _place_of(primitive: Callable[..., Primitive], name: str) -> Callable[..., Any]:
+def _place_of(
+    primitive: Callable[..., Primitive], name: str, summary: str, shown: str
+) -> Callable[..., Any]:
     def function(a: Any, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
         refuse_out(out, name)
         x = strong(as_value(a, name))
@@ -283,16 +385,30 @@ def _place_of(primitive: Callable[..., Primitive], name: str) -> Callable[..., A
         return _kept(primitive(index).bind(x), shape, (index,), keepdims)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"As `numpy.{name}`."
+    notes = f"As `numpy.{name}`: the first one, if there are several."
+    example = f"fg.numpy.{name}({_SMALL}, axis=0) -> {shown}"
+    function.__doc__ = docstring(summary, _PLACES, example, notes)
     return function
 
 
-argmax = _place_of(ArgMax, "argmax")
-argmin = _place_of(ArgMin, "argmin")
+argmax = _place_of(ArgMax, "argmax", "Index of the greatest element.", "array([1, 1])")
+argmin = _place_of(ArgMin, "argmin", "Index of the smallest element.", "array([0, 0])")
 
 
 def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
-    """As `numpy.ptp`."""
+    """Difference of the greatest and the smallest element along axes, as `numpy.ptp`.
+
+    Args:
+        a: Array, number or traced value.
+        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
+        out: ``None``; results are new arrays.
+        keepdims: Whether reduced axes stay, with length 1.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.ptp(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+        array([2., 2.])
+    """
     refuse_out(out, "ptp")
     x = strong(as_value(a, "ptp"))
     return p.sub.bind(max(x, axis, None, keepdims), min(x, axis, None, keepdims))
@@ -332,7 +448,21 @@ def mean(
     *,
     where: Any = True,
 ) -> Any:
-    """As `numpy.mean`."""
+    """Mean of the elements along axes, as `numpy.mean`.
+
+    Args:
+        a: Array, number or traced value.
+        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        out: ``None``; results are new arrays.
+        keepdims: Whether reduced axes stay, with length 1.
+        where: Mask of the elements that count.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.mean(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+        array([2., 3.])
+    """
     refuse_out(out, "mean")
     x = _measured(a, dtype, "mean")
     return _mean(x, axis, keepdims, _mask(where, x, "mean"), "mean")
@@ -427,7 +557,24 @@ def var(
     mean: Any = None,
     correction: Any = None,
 ) -> Any:
-    """As `numpy.var`."""
+    """Variance of the elements along axes, as `numpy.var`.
+
+    Args:
+        a: Array, number or traced value.
+        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        out: ``None``; results are new arrays.
+        ddof: The sum is divided by the number of elements minus ``ddof``.
+        keepdims: Whether reduced axes stay, with length 1.
+        where: Mask of the elements that count.
+        mean: The mean, if it is known, with its axes kept.
+        correction: The same as ``ddof``; this is its name in the array API.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.var(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+        array([1., 1.])
+    """
     refuse_out(out, "var")
     return _variance(a, axis, dtype, ddof, keepdims, where, mean, correction, "var")
 
@@ -444,7 +591,26 @@ def std(
     mean: Any = None,
     correction: Any = None,
 ) -> Any:
-    """As `numpy.std`. Where it is 0 its derivative is taken to be 0."""
+    """Standard deviation of the elements along axes.
+
+    As `numpy.std`. Where it is 0 its derivative is taken to be 0.
+
+    Args:
+        a: Array, number or traced value.
+        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        out: ``None``; results are new arrays.
+        ddof: The sum is divided by the number of elements minus ``ddof``.
+        keepdims: Whether reduced axes stay, with length 1.
+        where: Mask of the elements that count.
+        mean: The mean, if it is known, with its axes kept.
+        correction: The same as ``ddof``; this is its name in the array API.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.std(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+        array([1., 1.])
+    """
     refuse_out(out, "std")
     return _root(_variance(a, axis, dtype, ddof, keepdims, where, mean, correction, "std"))
 
@@ -473,7 +639,20 @@ def _fitted_weights(weights: Any, x: Any, axis: Any) -> Any:
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
 ) -> Any:
-    """As `numpy.average`."""
+    """Weighted mean along axes, as `numpy.average`.
+
+    Args:
+        a: Array, number or traced value.
+        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
+        weights: Weight of each element.
+        returned: Whether to return the sum of the weights, too.
+        keepdims: Whether reduced axes stay, with length 1.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.average(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+        array([2., 3.])
+    """
     x = _measured(a, None, "average")
     axis = tuple(axis) if isinstance(axis, list) else axis
     if weights is None:
@@ -663,9 +842,26 @@ def quantile(
     *,
     weights: Any = None,
 ) -> Any:
-    """As `numpy.quantile`; ``q`` may be traced.
+    """Quantiles of the elements along axes.
+
+    As `numpy.quantile`; ``q`` may be traced.
 
     Weights need the method ``"inverted_cdf"``; they have no derivative.
+
+    Args:
+        a: Array, number or traced value.
+        q: Shares between 0 and 1, a number or an array (of percentiles, between 0 and 100).
+        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
+        out: ``None``; results are new arrays.
+        overwrite_input: Without effect: arguments are never changed.
+        method: How values between two elements are found, as NumPy names it.
+        keepdims: Whether reduced axes stay, with length 1.
+        weights: Weight of each element.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.quantile(np.array([1.0, 2.0, 3.0, 4.0]), 0.25)
+        np.float64(1.75)
     """
     refuse_out(out, "quantile")
     return _quantile(a, q, axis, method, keepdims, "quantile", False, weights)
@@ -682,9 +878,26 @@ def nanquantile(
     *,
     weights: Any = None,
 ) -> Any:
-    """As `numpy.nanquantile`; ``q`` may be traced.
+    """Quantiles of the elements along axes that are not nan.
+
+    As `numpy.nanquantile`; ``q`` may be traced.
 
     Weights need the method ``"inverted_cdf"``; they have no derivative.
+
+    Args:
+        a: Array, number or traced value.
+        q: Shares between 0 and 1, a number or an array (of percentiles, between 0 and 100).
+        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
+        out: ``None``; results are new arrays.
+        overwrite_input: Without effect: arguments are never changed.
+        method: How values between two elements are found, as NumPy names it.
+        keepdims: Whether reduced axes stay, with length 1.
+        weights: Weight of each element.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.nanquantile(np.array([1.0, np.nan, 3.0]), 0.5)
+        np.float64(2.0)
     """
     refuse_out(out, "nanquantile")
     return _quantile(a, q, axis, method, keepdims, "nanquantile", True, weights)
@@ -713,9 +926,27 @@ def percentile(
     out_sharding: Any = None,
     weights: Any = None,
 ) -> Any:
-    """As `numpy.percentile`; ``q`` may be traced.
+    """Percentiles of the elements along axes.
+
+    As `numpy.percentile`; ``q`` may be traced.
 
     Weights need the method ``"inverted_cdf"``; they have no derivative.
+
+    Args:
+        a: Array, number or traced value.
+        q: Shares between 0 and 1, a number or an array (of percentiles, between 0 and 100).
+        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
+        out: ``None``; results are new arrays.
+        overwrite_input: Without effect: arguments are never changed.
+        method: How values between two elements are found, as NumPy names it.
+        keepdims: Whether reduced axes stay, with length 1.
+        out_sharding: ``None``.
+        weights: Weight of each element.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.percentile(np.array([1.0, 2.0, 3.0, 4.0]), 25)
+        np.float64(1.75)
     """
     refuse_out(out, "percentile")
     check_placement("percentile", out_sharding=out_sharding)
@@ -733,9 +964,26 @@ def nanpercentile(
     *,
     weights: Any = None,
 ) -> Any:
-    """As `numpy.nanpercentile`; ``q`` may be traced.
+    """Percentiles of the elements along axes that are not nan.
+
+    As `numpy.nanpercentile`; ``q`` may be traced.
 
     Weights need the method ``"inverted_cdf"``; they have no derivative.
+
+    Args:
+        a: Array, number or traced value.
+        q: Shares between 0 and 1, a number or an array (of percentiles, between 0 and 100).
+        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
+        out: ``None``; results are new arrays.
+        overwrite_input: Without effect: arguments are never changed.
+        method: How values between two elements are found, as NumPy names it.
+        keepdims: Whether reduced axes stay, with length 1.
+        weights: Weight of each element.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.nanpercentile(np.array([1.0, np.nan, 3.0]), 50)
+        np.float64(2.0)
     """
     refuse_out(out, "nanpercentile")
     return _quantile(a, _percent(a, q), axis, method, keepdims, "nanpercentile", True, weights)
@@ -748,7 +996,20 @@ def median(
     overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> Any:
-    """As `numpy.median`."""
+    """Median of the elements along axes, as `numpy.median`.
+
+    Args:
+        a: Array, number or traced value.
+        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
+        out: ``None``; results are new arrays.
+        overwrite_input: Without effect: arguments are never changed.
+        keepdims: Whether reduced axes stay, with length 1.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.median(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+        array([2., 3.])
+    """
     refuse_out(out, "median")
     return _quantile(a, 0.5, axis, "linear", keepdims, "median", False)
 
@@ -760,7 +1021,20 @@ def nanmedian(
     overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> Any:
-    """As `numpy.nanmedian`."""
+    """Median of the elements along axes that are not nan, as `numpy.nanmedian`.
+
+    Args:
+        a: Array, number or traced value.
+        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
+        out: ``None``; results are new arrays.
+        overwrite_input: Without effect: arguments are never changed.
+        keepdims: Whether reduced axes stay, with length 1.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.nanmedian(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=0)
+        array([2., 4.])
+    """
     refuse_out(out, "nanmedian")
     return _quantile(a, 0.5, axis, "linear", keepdims, "nanmedian", True)
 
@@ -789,7 +1063,22 @@ def nansum(
     initial: Any = None,
     where: Any = True,
 ) -> Any:
-    """As `numpy.nansum`."""
+    """Sum of the elements along axes; nan counts as 0, as `numpy.nansum`.
+
+    Args:
+        a: Array, number or traced value.
+        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        out: ``None``; results are new arrays.
+        keepdims: Whether reduced axes stay, with length 1.
+        initial: Number that the reduction begins with.
+        where: Mask of the elements that count.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.nansum(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=0)
+        array([4., 4.])
+    """
     return sum(_filled(a, 0, "nansum"), axis, dtype, out, keepdims, initial, where)
 
 
@@ -802,7 +1091,22 @@ def nanprod(
     initial: Any = None,
     where: Any = True,
 ) -> Any:
-    """As `numpy.nanprod`."""
+    """Product of the elements along axes; nan counts as 1, as `numpy.nanprod`.
+
+    Args:
+        a: Array, number or traced value.
+        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        out: ``None``; results are new arrays.
+        keepdims: Whether reduced axes stay, with length 1.
+        initial: Number that the reduction begins with.
+        where: Mask of the elements that count.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.nanprod(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=0)
+        array([3., 4.])
+    """
     return prod(_filled(a, 1, "nanprod"), axis, dtype, out, keepdims, initial, where)
 
 
@@ -832,7 +1136,21 @@ def nanmean(
     *,
     where: Any = True,
 ) -> Any:
-    """As `numpy.nanmean`."""
+    """Mean of the elements along axes that are not nan, as `numpy.nanmean`.
+
+    Args:
+        a: Array, number or traced value.
+        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        out: ``None``; results are new arrays.
+        keepdims: Whether reduced axes stay, with length 1.
+        where: Mask of the elements that count.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.nanmean(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=0)
+        array([2., 4.])
+    """
     refuse_out(out, "nanmean")
     x = strong(as_value(a, "nanmean"))
     _check_inexact(x, dtype, "nanmean")
@@ -852,7 +1170,24 @@ def nanvar(
     mean: Any = None,
     correction: Any = None,
 ) -> Any:
-    """As `numpy.nanvar`."""
+    """Variance of the elements along axes that are not nan, as `numpy.nanvar`.
+
+    Args:
+        a: Array, number or traced value.
+        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        out: ``None``; results are new arrays.
+        ddof: The sum is divided by the number of elements minus ``ddof``.
+        keepdims: Whether reduced axes stay, with length 1.
+        where: Mask of the elements that count.
+        mean: The mean, if it is known, with its axes kept.
+        correction: The same as ``ddof``; this is its name in the array API.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.nanvar(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=0)
+        array([1., 0.])
+    """
     refuse_out(out, "nanvar")
     return _variance(a, axis, dtype, ddof, keepdims, where, mean, correction, "nanvar")
 
@@ -869,12 +1204,33 @@ def nanstd(
     mean: Any = None,
     correction: Any = None,
 ) -> Any:
-    """As `numpy.nanstd`. Where it is 0 its derivative is taken to be 0."""
+    """Standard deviation of the elements along axes that are not nan.
+
+    As `numpy.nanstd`. Where it is 0 its derivative is taken to be 0.
+
+    Args:
+        a: Array, number or traced value.
+        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        out: ``None``; results are new arrays.
+        ddof: The sum is divided by the number of elements minus ``ddof``.
+        keepdims: Whether reduced axes stay, with length 1.
+        where: Mask of the elements that count.
+        mean: The mean, if it is known, with its axes kept.
+        correction: The same as ``ddof``; this is its name in the array API.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.nanstd(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=0)
+        array([1., 0.])
+    """
     refuse_out(out, "nanstd")
     return _root(_variance(a, axis, dtype, ddof, keepdims, where, mean, correction, "nanstd"))
 
 
-def _nan_extreme(extreme: Callable[..., Any], fill: float, name: str) -> Callable[..., Any]:
+def _nan_extreme(
+    extreme: Callable[..., Any], fill: float, name: str, summary: str, shown: str
+) -> Callable[..., Any]:
     def function(
         a: Any,
         axis: Any = None,
@@ -897,15 +1253,23 @@ def _nan_extreme(extreme: Callable[..., Any], fill: float, name: str) -> Callabl
         return p.select.bind(is_empty, aval_of(x).dtype.type(np.nan), found)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"As `numpy.{name}`, without its warning where all elements are nan."
+    notes = f"As `numpy.{name}`, without its warning where all elements are nan."
+    example = f"fg.numpy.{name}({_WITH_NAN}, axis=0) -> {shown}"
+    function.__doc__ = docstring(summary, _MEANINGS, example, notes)
     return function
 
 
-nanmax = _nan_extreme(max, -np.inf, "nanmax")
-nanmin = _nan_extreme(min, np.inf, "nanmin")
+nanmax = _nan_extreme(
+    max, -np.inf, "nanmax", "Greatest element along axes that is not nan.", "array([3., 4.])"
+)
+nanmin = _nan_extreme(
+    min, np.inf, "nanmin", "Smallest element along axes that is not nan.", "array([1., 4.])"
+)
 
 
-def _nan_place(place: Callable[..., Any], fill: float, name: str) -> Callable[..., Any]:
+def _nan_place(
+    place: Callable[..., Any], fill: float, name: str, summary: str, shown: str
+) -> Callable[..., Any]:
     def function(a: Any, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
         x = strong(as_value(a, name))
         present = _present(x)
@@ -915,12 +1279,18 @@ def _nan_place(place: Callable[..., Any], fill: float, name: str) -> Callable[..
         return place(_filled(x, fill, name), axis, out, keepdims=keepdims)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"As `numpy.{name}`; for a traced slice of nothing but nan it is 0."
+    notes = f"As `numpy.{name}`; for a traced slice of nothing but nan it is 0."
+    example = f"fg.numpy.{name}({_WITH_NAN}, axis=0) -> {shown}"
+    function.__doc__ = docstring(summary, _PLACES, example, notes)
     return function
 
 
-nanargmax = _nan_place(argmax, -np.inf, "nanargmax")
-nanargmin = _nan_place(argmin, np.inf, "nanargmin")
+nanargmax = _nan_place(
+    argmax, -np.inf, "nanargmax", "Index of the greatest element that is not nan.", "array([1, 1])"
+)
+nanargmin = _nan_place(
+    argmin, np.inf, "nanargmin", "Index of the smallest element that is not nan.", "array([0, 1])"
+)
 
 
 # Running folds.
@@ -941,24 +1311,78 @@ def _running(x: Any, axis: Any, primitive: Callable[..., Primitive], name: str) 
 
 
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
-    """As `numpy.cumsum`."""
+    """Cumulative sum along an axis, as `numpy.cumsum`.
+
+    Args:
+        a: Array, number or traced value.
+        axis: The axis, counted from the end if negative. By default the array is flattened.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        out: ``None``; results are new arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.cumsum(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+        array([[1., 2.],
+               [4., 6.]])
+    """
     refuse_out(out, "cumsum")
     return _running(summand(a, dtype, "cumsum"), axis, Cumsum, "cumsum")
 
 
 def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
-    """As `numpy.cumprod`. Its derivative is exact where elements are 0."""
+    """Cumulative product along an axis.
+
+    As `numpy.cumprod`. Its derivative is exact where elements are 0.
+
+    Args:
+        a: Array, number or traced value.
+        axis: The axis, counted from the end if negative. By default the array is flattened.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        out: ``None``; results are new arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.cumprod(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+        array([[1., 2.],
+               [3., 8.]])
+    """
     refuse_out(out, "cumprod")
     return _running(summand(a, dtype, "cumprod"), axis, Cumprod, "cumprod")
 
 
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
-    """As `numpy.nancumsum`."""
+    """Cumulative sum along an axis; nan counts as 0, as `numpy.nancumsum`.
+
+    Args:
+        a: Array, number or traced value.
+        axis: The axis, counted from the end if negative. By default the array is flattened.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        out: ``None``; results are new arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.nancumsum(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=0)
+        array([[1., 0.],
+               [4., 4.]])
+    """
     return cumsum(_filled(a, 0, "nancumsum"), axis, dtype, out)
 
 
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
-    """As `numpy.nancumprod`."""
+    """Cumulative product along an axis; nan counts as 1, as `numpy.nancumprod`.
+
+    Args:
+        a: Array, number or traced value.
+        axis: The axis, counted from the end if negative. By default the array is flattened.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        out: ``None``; results are new arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.nancumprod(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=0)
+        array([[1., 1.],
+               [3., 4.]])
+    """
     return cumprod(_filled(a, 1, "nancumprod"), axis, dtype, out)
 
 
@@ -985,7 +1409,21 @@ def cumulative_sum(
     out: None = None,
     include_initial: bool = False,
 ) -> Any:
-    """As `numpy.cumulative_sum`."""
+    """Cumulative sum along an axis, as `numpy.cumulative_sum`.
+
+    Args:
+        x: Array, number or traced value.
+        axis: The axis, counted from the end if negative. A vector needs none.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        out: ``None``; results are new arrays.
+        include_initial: Whether the result begins with the value for zero elements.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.cumulative_sum(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+        array([[1., 2.],
+               [4., 6.]])
+    """
     refuse_out(out, "cumulative_sum")
     x = summand(x, dtype, "cumulative_sum")
     return _with_initial(x, axis, Cumsum, 0, include_initial, "cumulative_sum")
@@ -1000,7 +1438,21 @@ def cumulative_prod(
     out: None = None,
     include_initial: bool = False,
 ) -> Any:
-    """As `numpy.cumulative_prod`."""
+    """Cumulative product along an axis, as `numpy.cumulative_prod`.
+
+    Args:
+        x: Array, number or traced value.
+        axis: The axis, counted from the end if negative. A vector needs none.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        out: ``None``; results are new arrays.
+        include_initial: Whether the result begins with the value for zero elements.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.cumulative_prod(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+        array([[1., 2.],
+               [3., 8.]])
+    """
     refuse_out(out, "cumulative_prod")
     x = summand(x, dtype, "cumulative_prod")
     return _with_initial(x, axis, Cumprod, 1, include_initial, "cumulative_prod")

@@ -89,7 +89,9 @@ mgrid, ogrid = np.mgrid, np.ogrid
 
 
 def unravel_index(indices: Any, shape: Any, order: Any = "C") -> tuple[Any, ...]:
-    """As `numpy.unravel_index`; ``indices`` may be traced.
+    """Index of each axis from indices of the flattened array.
+
+    As `numpy.unravel_index`; ``indices`` may be traced.
 
     Args:
         indices: Places in an array of the shape, counted along a line.
@@ -121,7 +123,7 @@ def unravel_index(indices: Any, shape: Any, order: Any = "C") -> tuple[Any, ...]
 def ravel_multi_index(
     multi_index: Any, dims: Any, mode: Any = "raise", order: Any = "C", *, dtype: Any = None
 ) -> Any:
-    """As `numpy.ravel_multi_index`.
+    """Indices of the flattened array from an index of each axis, as `numpy.ravel_multi_index`.
 
     Args:
         multi_index: One array of integers per axis.
@@ -184,7 +186,9 @@ def where(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """As `numpy.where`: elements of ``x`` where the condition holds, of ``y`` elsewhere.
+    """Elements of one array where a condition holds, and of another one elsewhere.
+
+    As `numpy.where`: elements of ``x`` where the condition holds, of ``y`` elsewhere.
 
     The side that is not chosen is computed, and contributes nothing to derivatives, however
     singular it is: no argument needs to be replaced beforehand.
@@ -218,7 +222,20 @@ def truth_of(x: Any, function: str) -> Any:
 
 
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
-    """As `numpy.select`: the choice of the first condition that holds."""
+    """Elements chosen from several arrays by conditions.
+
+    As `numpy.select`: the choice of the first condition that holds.
+
+    Args:
+        condlist: Masks; the first one that is true decides.
+        choicelist: Values, one for each condition.
+        default: Value where no condition holds.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.select([np.array([True, False]), np.array([True, True])], [1.0, 2.0])
+        array([1., 2.])
+    """
     if len(condlist) != len(choicelist) or not condlist:
         raise ValueError("list of cases must be same length as list of conditions")
     values = promote(*[as_value(c, "select") for c in (*choicelist, default)])
@@ -229,10 +246,26 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
-    """As `numpy.piecewise`, with functions that work on arrays element by element.
+    """A function that is defined piece by piece.
+
+    As `numpy.piecewise`, with functions that work on arrays element by element.
 
     Every function is evaluated on an array of the shape of ``x``, in which elements outside of its
     domain are replaced by one of its domain.
+
+    Args:
+        x: Array, number or traced value.
+        condlist: Masks; the first one that is true decides.
+        funclist: Functions or values, one for each condition.
+        *args: Operands: arrays, numbers or traced values. They broadcast.
+        **kw: Keywords for the functions.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.piecewise(
+        ...     np.array([-1.0, 2.0]), [np.array([True, False])], [lambda x: -x, lambda x: x]
+        ... )
+        array([1., 2.])
     """
     x = strong(as_value(x, "piecewise"))
     rows = _rows_of_conditions(condlist, shape_of(x), len(funclist))
@@ -281,7 +314,21 @@ def _first_true(mask: Any) -> Any:
 
 
 def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
-    """As `numpy.choose`."""
+    """Elements chosen from several arrays by index, as `numpy.choose`.
+
+    Args:
+        a: Array, number or traced value.
+        choices: Arrays to choose from.
+        out: ``None``; results are new arrays.
+        mode: What happens at the ends or beyond them.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.choose(
+        ...     np.array([0, 1, 0]), [np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 30.0])]
+        ... )
+        array([ 1., 20.,  3.])
+    """
     refuse_out(out, "choose")
     values = promote(*[as_value(c, "choose") for c in choices])
     index, *rows = broadcast_arrays(as_value(a, "choose"), *values)
@@ -298,9 +345,24 @@ def clip(
     min: Any = None,
     max: Any = None,
 ) -> Any:
-    """As `numpy.clip`: elements outside of bounds become the bound they are beyond.
+    """Elements limited to an interval.
+
+    As `numpy.clip`: elements outside of bounds become the bound they are beyond.
 
     Python's integers beyond the range of the array's dtype are no bounds.
+
+    Args:
+        a: Array, number or traced value.
+        a_min: Lower bound.
+        a_max: Upper bound.
+        out: ``None``; results are new arrays.
+        min: Lower bound, by the name of the array API.
+        max: Upper bound, by the name of the array API.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.clip(np.array([-1.0, 0.5, 2.0]), 0.0, 1.0)
+        array([0. , 0.5, 1. ])
     """
     refuse_out(out, "clip")
     low, high = (a_min if min is None else min), (a_max if max is None else max)
@@ -334,7 +396,20 @@ def _within(bound: Any, info: np.iinfo) -> Any:
 def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:
-    """As `numpy.nan_to_num`."""
+    """Elements with nan and infinities replaced by numbers, as `numpy.nan_to_num`.
+
+    Args:
+        x: Array, number or traced value.
+        copy: Whether the result never shares memory with the argument.
+        nan: Value for nan.
+        posinf: Value for infinity; by default the greatest finite number.
+        neginf: Value for minus infinity; by default the least finite number.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.nan_to_num(np.array([1.0, np.nan]))
+        array([1., 0.])
+    """
     x = strong(as_value(x, "nan_to_num"))
     dtype = aval_of(x).dtype
     if is_complex(dtype):
@@ -353,13 +428,33 @@ def nan_to_num(
 
 
 def isposinf(x: Any, out: None = None) -> Any:
-    """As `numpy.isposinf`."""
+    """Whether each element is plus infinity, as `numpy.isposinf`.
+
+    Args:
+        x: Array, number or traced value.
+        out: ``None``; results are new arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.isposinf(np.array([-np.inf, 1.0, np.inf]))
+        array([False, False,  True])
+    """
     refuse_out(out, "isposinf")
     return e.equal(x, np.inf)
 
 
 def isneginf(x: Any, out: None = None) -> Any:
-    """As `numpy.isneginf`."""
+    """Whether each element is minus infinity, as `numpy.isneginf`.
+
+    Args:
+        x: Array, number or traced value.
+        out: ``None``; results are new arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.isneginf(np.array([-np.inf, 1.0, np.inf]))
+        array([ True, False, False])
+    """
     refuse_out(out, "isneginf")
     return e.equal(x, -np.inf)
 
@@ -373,9 +468,24 @@ def isin(
     kind: Any = None,
     method: str = "auto",
 ) -> Any:
-    """As `numpy.isin`, by binary search in the sorted test elements.
+    """Whether each element is among given values.
+
+    As `numpy.isin`, by binary search in the sorted test elements.
 
     ``assume_unique``, ``kind`` and ``method`` are of no effect, as results do not depend on them.
+
+    Args:
+        element: Object, or values that are looked up.
+        test_elements: Values to compare the elements with.
+        assume_unique: Without effect: values need not be distinct.
+        invert: Whether to say which elements are not found.
+        kind: Without effect: sorting is always stable.
+        method: Accepted; one way is used, which gives the same.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.isin(np.array([1, 2, 3]), [2, 5])
+        array([False,  True, False])
     """
     x, tests = promote_to_compare(as_value(element, "isin"), as_value(test_elements, "isin"))
     if not aval_of(tests).size:
@@ -395,10 +505,22 @@ def isin(
 
 
 def round(a: Any, decimals: int = 0, out: None = None) -> Any:
-    """As `numpy.round`: halves go to the even neighbour; the derivative is 0.
+    """Elements rounded to a number of decimals.
+
+    As `numpy.round`: halves go to the even neighbour; the derivative is 0.
 
     Where there are more ``decimals`` than the dtype has digits, ``x`` is its own rounding (NumPy's
     intermediate product overflows to nan).
+
+    Args:
+        a: Array, number or traced value.
+        decimals: Number of decimals to round to; negative ones count before the point.
+        out: ``None``; results are new arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.round(np.array([-1.5, 0.5, 2.5]))
+        array([-2.,  0.,  2.])
     """
     refuse_out(out, "round")
     x = strong(as_value(a, "round"))
@@ -424,17 +546,40 @@ around = round
 
 
 def fix(x: Any, out: None = None) -> Any:
-    """As `numpy.fix`: rounding towards zero."""
+    """Nearest integer towards zero.
+
+    As `numpy.fix`: rounding towards zero.
+
+    Args:
+        x: Array, number or traced value.
+        out: ``None``; results are new arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.fix(np.array([-1.5, 0.5, 2.5]))
+        array([-1.,  0.,  2.])
+    """
     refuse_out(out, "fix")
     return e.trunc(x)
 
 
 def ldexp(x1: Any, x2: Any) -> Any:
-    """As `numpy.ldexp`: ``x1 * 2**x2``, rounded once.
+    """x1 times 2 to the power x2.
+
+    As `numpy.ldexp`: ``x1 * 2**x2``, rounded once.
 
     The power may lie outside of the numbers of the dtype, so it is multiplied in three steps. All
     of them but one are by 1 where it does not, and a step that may leave the normal numbers is
     followed by none that rounds again.
+
+    Args:
+        x1: First operand.
+        x2: Second operand; it broadcasts with the first one.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.ldexp(0.75, 3)
+        np.float64(6.0)
     """
     (x,) = promote_inexact(as_value(x1, "ldexp"))
     dtype = aval_of(x).dtype
@@ -470,13 +615,37 @@ def _widened(x: Any, name: str) -> Any:
 
 
 def sinc(x: Any) -> Any:
-    """As `numpy.sinc`: ``sin(pi x) / (pi x)``, with derivatives of every order at 0."""
+    """sin(pi x) / (pi x), 1 at 0.
+
+    As `numpy.sinc`: ``sin(pi x) / (pi x)``, with derivatives of every order at 0.
+
+    Args:
+        x: Array, number or traced value.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.sinc(np.array([0.0, 0.5]))
+        array([1.        , 0.63661977])
+    """
     x = _widened(x, "sinc")
     return quotient("sin").bind(p.mul.bind(x, aval_of(x).dtype.type(np.pi)))
 
 
 def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
-    """As `numpy.polyval`, by Horner's rule; ``unroll`` is of no effect."""
+    """Values of a polynomial.
+
+    As `numpy.polyval`, by Horner's rule; ``unroll`` is of no effect.
+
+    Args:
+        p: Coefficients, the highest power first; of ``unwrap``, angles.
+        x: Array, number or traced value.
+        unroll: Accepted for JAX's signature; without effect.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.polyval([1.0, 0.0, -1.0], 3.0)
+        np.float64(8.0)
+    """
     coefficients = as_value(p, "polyval")
     coefficients, x = map(strong, promote(coefficients, as_value(x, "polyval")))
     n = shape_of(coefficients)[0]
@@ -488,7 +657,18 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
 
 
 def i0(x: Any) -> Any:
-    """As `numpy.i0`: the modified Bessel function of order 0."""
+    """Modified Bessel function of the first kind, of order 0.
+
+    As `numpy.i0`: the modified Bessel function of order 0.
+
+    Args:
+        x: Array, number or traced value.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.i0(0.5)
+        np.float64(1.0634833707413234)
+    """
     x = _widened(x, "i0")
     return bessel_i0.bind(x)
 
@@ -502,7 +682,24 @@ def logspace(
     dtype: Any = None,
     axis: int = 0,
 ) -> Any:
-    """As `numpy.logspace`; bounds and bases may be traced."""
+    """Powers of a base, whose exponents are at equal distances.
+
+    As `numpy.logspace`; bounds and bases may be traced.
+
+    Args:
+        start: First value; for ``rollaxis``, the position before which the axis is moved.
+        stop: Where to end.
+        num: How many values.
+        endpoint: Whether ``stop`` is the last value.
+        base: Base of the powers.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        axis: The axis, counted from the end if negative.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.logspace(0.0, 2.0, 3)
+        array([  1.,  10., 100.])
+    """
     values = [as_value(v, "logspace") for v in (start, stop, base)]
     if shape_of(values[2]):
         rank = builtins.max(len(shape_of(v)) for v in values)
@@ -521,7 +718,23 @@ def geomspace(
     dtype: Any = None,
     axis: int = 0,
 ) -> Any:
-    """As `numpy.geomspace`: bounds of one sign, or complex ones; they may be traced."""
+    """Numbers at equal ratios, with given ends.
+
+    As `numpy.geomspace`: bounds of one sign, or complex ones; they may be traced.
+
+    Args:
+        start: First value; for ``rollaxis``, the position before which the axis is moved.
+        stop: Where to end.
+        num: How many values.
+        endpoint: Whether ``stop`` is the last value.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        axis: The axis, counted from the end if negative.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.geomspace(1.0, 8.0, 4)
+        array([1., 2., 4., 8.])
+    """
     bounds = [as_value(v, "geomspace") for v in (start, stop)]
     if builtins.any(not isinstance(v, Tracer) and np.any(np.equal(v, 0)) for v in bounds):
         raise ValueError("Geometric sequence cannot include zero")
@@ -576,7 +789,7 @@ def take_along_axis(
     *,
     wrap_negative_indices: bool = True,
 ) -> Any:
-    """As `numpy.take_along_axis`.
+    """Elements at indices along an axis, an index for each place, as `numpy.take_along_axis`.
 
     Args:
         arr: Array.
@@ -589,6 +802,14 @@ def take_along_axis(
 
     Raises:
         OutOfBoundsError: If a place is none, without ``mode``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.take_along_axis(
+        ...     np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1], [0]]), axis=1
+        ... )
+        array([[2.],
+               [3.]])
     """
     x, index = strong(as_value(arr, "take_along_axis")), as_value(indices, "take_along_axis")
     if axis is None:
@@ -623,10 +844,27 @@ def take(
     indices_are_sorted: bool = False,
     fill_value: Any = None,
 ) -> Any:
-    """As `numpy.take`. Traced indices out of bounds raise, too, as in ``x[index]``.
+    """Elements at indices along an axis.
+
+    As `numpy.take`. Traced indices out of bounds raise, too, as in ``x[index]``.
 
     ``mode="fill"`` reads ``fill_value`` there, by default nan or an extreme integer;
     ``unique_indices`` and ``indices_are_sorted`` are promises that are not needed.
+
+    Args:
+        a: Array, number or traced value.
+        indices: Indices along the axis.
+        axis: The axis, counted from the end if negative. By default the array is flattened.
+        out: ``None``; results are new arrays.
+        mode: What happens at the ends or beyond them.
+        unique_indices: Accepted for JAX's signature; without effect.
+        indices_are_sorted: Accepted for JAX's signature; without effect.
+        fill_value: Value of the elements, or of the elements that ``size`` adds.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.take(np.array([1.0, 4.0, 9.0]), np.array([2, 0]))
+        array([9., 1.])
     """
     refuse_out(out, "take")
     x = strong(as_value(a, "take"))
@@ -653,7 +891,9 @@ def compress(
     size: int | None = None,
     fill_value: Any = 0,
 ) -> Any:
-    """As `numpy.compress`; a condition that is traced needs ``size``.
+    """Slices along an axis where a condition holds.
+
+    As `numpy.compress`; a condition that is traced needs ``size``.
 
     Args:
         condition: Truth values of places along the axis; those that it does not reach are left.
@@ -688,17 +928,45 @@ def compress(
 
 
 def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
-    """As `numpy.extract`; a condition that is traced needs ``size``, see `compress`."""
+    """Elements where a condition holds.
+
+    As `numpy.extract`; a condition that is traced needs ``size``, see `compress`.
+
+    Args:
+        condition: Mask of the elements to select.
+        arr: Array.
+        size: Number of results under ``jit``, where it has to be known: fewer are filled up, more
+            are cut off.
+        fill_value: Value of the elements, or of the elements that ``size`` adds.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.extract(np.array([True, False, True]), np.array([1.0, 2.0, 3.0]))
+        array([1., 3.])
+    """
     return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)
 
 
 def delete(
     arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
 ) -> Any:
-    """As `numpy.delete`, at known places or at one traced place.
+    """An array without some of its slices along an axis.
+
+    As `numpy.delete`, at known places or at one traced place.
 
     With ``assume_unique_indices``, which promises that no place is named twice, at any number of
     traced places.
+
+    Args:
+        arr: Array.
+        obj: Indices, as an integer, a slice or an array.
+        axis: The axis, counted from the end if negative. By default the array is flattened.
+        assume_unique_indices: Accepted for JAX's signature; without effect.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.delete(np.arange(4.0), 1)
+        array([0., 2., 3.])
     """
     x = strong(as_value(arr, "delete"))
     if axis is None:
@@ -747,7 +1015,15 @@ def _counted_from_start(places: Any, n: int, last: int, function: str) -> Any:
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    """As `numpy.insert`; places may be traced.
+    """An array with values inserted along an axis.
+
+    As `numpy.insert`; places may be traced.
+
+    Args:
+        arr: Array.
+        obj: Indices, as an integer, a slice or an array.
+        values: Values to insert, append or put, with a matching shape.
+        axis: The axis, counted from the end if negative. By default the array is flattened.
 
     Example:
         >>> import numpy as np
@@ -788,7 +1064,7 @@ def repeat(
     total_repeat_length: int | None = None,
     out_sharding: Any = None,
 ) -> Any:
-    """As `numpy.repeat`.
+    """Elements repeated along an axis, as `numpy.repeat`.
 
     Args:
         a: Array.
@@ -798,6 +1074,11 @@ def repeat(
         total_repeat_length: Length of the result along ``axis``: cut there, or filled up with the
             last element.
         out_sharding: The CPU, if anything.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.repeat(np.array([1.0, 2.0]), 2)
+        array([1., 1., 2., 2.])
     """
     check_placement("repeat", out_sharding=out_sharding)
     x = strong(as_value(a, "repeat"))
@@ -835,7 +1116,19 @@ def _repeated_places(repeats: Any, n: int, total: int) -> Any:
 
 
 def resize(a: Any, new_shape: Any) -> Any:
-    """As `numpy.resize`: repeated copies under another shape."""
+    """Elements repeated to fill a shape.
+
+    As `numpy.resize`: repeated copies under another shape.
+
+    Args:
+        a: Array, number or traced value.
+        new_shape: Shape of the result; elements are repeated or left out.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.resize(np.array([1.0, 2.0]), (3,))
+        array([1., 2., 1.])
+    """
     x = ravel(strong(as_value(a, "resize")))
     shape = (new_shape,) if isinstance(new_shape, int | np.integer) else tuple(new_shape)
     size, own = int(np.prod(shape, dtype=np.int64)), aval_of(x).size
@@ -845,7 +1138,17 @@ def resize(a: Any, new_shape: Any) -> Any:
 
 
 def block(arrays: Any) -> Any:
-    """As `numpy.block`."""
+    """An array joined from nested lists of blocks, as `numpy.block`.
+
+    Args:
+        arrays: Arrays, or a sequence of them.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.block([[np.eye(2), np.zeros((2, 1))]])
+        array([[1., 0., 0.],
+               [0., 1., 0.]])
+    """
 
     def depth(rows: Any) -> int:
         return 1 + depth(rows[0]) if isinstance(rows, list) else 0
@@ -871,19 +1174,54 @@ def block(arrays: Any) -> Any:
 
 
 def tril_indices_from(arr: Any, k: int = 0) -> Any:
-    """As `numpy.tril_indices_from`."""
+    """Indices of the lower triangle of a matrix, as `numpy.tril_indices_from`.
+
+    Args:
+        arr: Array.
+        k: Diagonal: 0 is the main diagonal, positive ones are above it.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.tril_indices_from(np.ones((2, 2)))
+        (array([0, 1, 1]), array([0, 0, 1]))
+    """
     rows, columns = shape_of(as_value(arr))
     return np.tril_indices(rows, k, columns)
 
 
 def triu_indices_from(arr: Any, k: int = 0) -> Any:
-    """As `numpy.triu_indices_from`."""
+    """Indices of the upper triangle of a matrix, as `numpy.triu_indices_from`.
+
+    Args:
+        arr: Array.
+        k: Diagonal: 0 is the main diagonal, positive ones are above it.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.triu_indices_from(np.ones((2, 2)))
+        (array([0, 0, 1]), array([0, 1, 1]))
+    """
     rows, columns = shape_of(as_value(arr))
     return np.triu_indices(rows, k, columns)
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
-    """As `numpy.vander`: powers of ``x`` as columns."""
+    """Vandermonde matrix: powers of a vector as columns.
+
+    As `numpy.vander`: powers of ``x`` as columns.
+
+    Args:
+        x: Array, number or traced value.
+        N: Number of rows; of ``vander``, of columns.
+        increasing: Whether powers grow from left to right.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.vander(np.array([1.0, 2.0, 3.0]))
+        array([[1., 1., 1.],
+               [4., 2., 1.],
+               [9., 3., 1.]])
+    """
     x = strong(as_value(x, "vander"))
     if len(shape_of(x)) != 1:
         raise ValueError("x must be a one-dimensional array or sequence.")
@@ -902,7 +1240,20 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
 
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    """As `numpy.diff`."""
+    """Differences of neighbouring elements along an axis, as `numpy.diff`.
+
+    Args:
+        a: Array, number or traced value.
+        n: How often to take differences.
+        axis: The axis, counted from the end if negative.
+        prepend: Values to put before the first one.
+        append: Values to append after the last one.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.diff(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+        array([[2., 2.]])
+    """
     x = strong(as_value(a, "diff"))
     if n < 0:
         raise ValueError(f"order must be non-negative but got {n}")
@@ -926,7 +1277,18 @@ def _as_end(v: Any, x: Any, axis: int) -> Any:
 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    """As `numpy.ediff1d`."""
+    """Differences of neighbouring elements of a flattened array, as `numpy.ediff1d`.
+
+    Args:
+        ary: Array that is divided.
+        to_end: Values behind the differences.
+        to_begin: Values in front of the differences.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.ediff1d(np.array([1.0, 2.0, 4.0, 7.0]))
+        array([1., 2., 3.])
+    """
     x = ravel(strong(as_value(ary, "ediff1d")))
     dtype = aval_of(x).dtype
     parts = [
@@ -938,7 +1300,21 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 
 
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
-    """As `numpy.gradient`: central differences, one-sided at the ends."""
+    """Derivatives of samples by finite differences.
+
+    As `numpy.gradient`: central differences, one-sided at the ends.
+
+    Args:
+        f: Samples.
+        *varargs: Distances between samples, or their coordinates, for each axis.
+        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
+        edge_order: Order of the differences at the ends, 1 or 2.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.gradient(np.array([1.0, 2.0, 4.0, 7.0]))
+        array([1. , 1.5, 2.5, 3. ])
+    """
     x = _not_integer(strong(as_value(f, "gradient")))
     axes = normalize_axes(axis, len(shape_of(x)), "gradient")
     if isinstance(axis, tuple | list):
@@ -1049,7 +1425,19 @@ def _weighted(weights: Sequence[Any], tap: Callable[[int, int], Any], start: int
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    """As `numpy.trapezoid`."""
+    """Integral along an axis by the trapezoidal rule, as `numpy.trapezoid`.
+
+    Args:
+        y: Values; of ``corrcoef`` and ``cov``, further variables.
+        x: Array, number or traced value.
+        dx: Distance between samples, if ``x`` is not given.
+        axis: The axis, counted from the end if negative.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.trapezoid(np.array([1.0, 2.0, 4.0, 7.0]))
+        np.float64(10.0)
+    """
     y, given = strong(as_value(y, "trapezoid")), axis
     axis = normalize_axis(axis, len(shape_of(y)), "trapezoid")
     if x is None:
@@ -1064,7 +1452,21 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 
 
 def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.pi) -> Any:
-    """As `numpy.unwrap`: jumps of more than half a period are taken out."""
+    """Angles without jumps of a period.
+
+    As `numpy.unwrap`: jumps of more than half a period are taken out.
+
+    Args:
+        p: Coefficients, the highest power first; of ``unwrap``, angles.
+        discont: Smallest jump that counts as a turn; by default half of ``period``.
+        axis: The axis, counted from the end if negative.
+        period: Length of a turn; of ``interp``, of the function.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.unwrap(np.array([0.0, 3.0, 6.5 - 2 * np.pi]))
+        array([0.        , 3.        , 0.21681469])
+    """
     x = strong(as_value(p, "unwrap"))
     axis = normalize_axis(axis, len(shape_of(x)), "unwrap")
     steps = diff(x, axis=axis)
@@ -1086,9 +1488,25 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
 def interp(
     x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
 ) -> Any:
-    """As `numpy.interp`; ``xp`` must ascend. All of the arrays may be traced.
+    """Piecewise linear interpolation.
+
+    As `numpy.interp`; ``xp`` must ascend. All of the arrays may be traced.
 
     With ``left="extrapolate"`` or ``right="extrapolate"`` the first or the last line goes on.
+
+    Args:
+        x: Array, number or traced value.
+        xp: Points at which the values are known, increasing.
+        fp: Values at the points ``xp``.
+        left: Value to the left of the first point, by default the first value.
+        right: Whether the right edge belongs to a bin; of ``interp``, the value above the last
+            point.
+        period: Length of a turn; of ``interp``, of the function.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.interp(np.array([0.5, 2.0]), np.array([0.0, 1.0]), np.array([10.0, 20.0]))
+        array([15., 20.])
     """
     x, xp = map(strong, promote(as_value(x, "interp"), as_value(xp, "interp"), np.float64(0))[:2])
     fp = strong(promote(as_value(fp, "interp"), np.float64(0))[0])
@@ -1156,7 +1574,7 @@ def convolve(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """As `numpy.convolve`.
+    """Discrete convolution of two vectors, as `numpy.convolve`.
 
     Args:
         a: Line of numbers.
@@ -1164,6 +1582,11 @@ def convolve(
         mode: ``"full"``, ``"same"`` or ``"valid"``.
         precision: Accepted for JAX's signature; products are always of full precision.
         preferred_element_type: Dtype in which products are formed and returned.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.convolve(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+        array([ 3., 10.,  8.])
     """
     x, y = _lines("convolve", a, v, preferred_element_type)
     m, n = shape_of(x)[0], shape_of(y)[0]
@@ -1218,7 +1641,23 @@ def correlate(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """As `numpy.correlate`, with the options of `convolve`."""
+    """Cross-correlation of two vectors.
+
+    As `numpy.correlate`, with the options of `convolve`.
+
+    Args:
+        a: Array, number or traced value.
+        v: Values that are placed; of ``diag``, the diagonal or a matrix; of ``correlate``, the
+            second sequence.
+        mode: What happens at the ends or beyond them.
+        precision: Without effect: products have the full precision of their dtype.
+        preferred_element_type: Dtype in which products are added up.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.correlate(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+        array([11.])
+    """
     x, y = _lines("correlate", a, v, preferred_element_type)
     m, n = shape_of(x)[0], shape_of(y)[0]
     y = flip(y, 0)
@@ -1249,7 +1688,24 @@ def cov(
     *,
     dtype: Any = None,
 ) -> Any:
-    """As `numpy.cov`."""
+    """Covariance matrix of variables, as `numpy.cov`.
+
+    Args:
+        m: Array.
+        y: Values; of ``corrcoef`` and ``cov``, further variables.
+        rowvar: Whether rows are variables and columns are observations.
+        bias: Whether to divide by the number of observations instead of one less.
+        ddof: The sum is divided by the number of elements minus ``ddof``.
+        fweights: How often each observation counts, as integers.
+        aweights: How much each observation counts, in any unit.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.cov(np.array([[1.0, 2.0, 3.0], [2.0, 1.0, 4.0]]))
+        array([[1.        , 1.        ],
+               [1.        , 2.33333333]])
+    """
     if ddof is not None and ddof != int(ddof):
         raise ValueError(f"cov: ddof must be an integer, got {ddof}.")
     m = as_value(m, "cov")
@@ -1297,7 +1753,20 @@ def _variables(x: Any, is_transposed: bool, dtype: Any) -> Any:
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
-    """As `numpy.corrcoef`."""
+    """Correlation coefficients of variables, as `numpy.corrcoef`.
+
+    Args:
+        x: Array, number or traced value.
+        y: Values; of ``corrcoef`` and ``cov``, further variables.
+        rowvar: Whether rows are variables and columns are observations.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.corrcoef(np.array([[1.0, 2.0, 3.0], [2.0, 1.0, 4.0]]))
+        array([[1.        , 0.65465367],
+               [0.65465367, 1.        ]])
+    """
     c = cov(x, y, rowvar, dtype=dtype)
     if not shape_of(c):
         return e.divide(c, c)

@@ -66,7 +66,9 @@ def _firsts(x: Any, assume_unique: bool) -> Any:
 
 
 def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """As `numpy.union1d`: the sorted numbers of either array.
+    """Sorted values that are in one of two arrays, or in both.
+
+    As `numpy.union1d`: the sorted numbers of either array.
 
     Args:
         ar1: Array, taken as one line.
@@ -97,7 +99,9 @@ def intersect1d(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """As `numpy.intersect1d`: the sorted numbers of both arrays.
+    """Sorted values that two arrays have in common.
+
+    As `numpy.intersect1d`: the sorted numbers of both arrays.
 
     Args:
         ar1: Array, taken as one line.
@@ -142,7 +146,9 @@ def setdiff1d(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """As `numpy.setdiff1d`: the sorted numbers of the first array that the second has not.
+    """Sorted values of one array that are not in the other.
+
+    As `numpy.setdiff1d`: the sorted numbers of the first array that the second has not.
 
     Args:
         ar1: Array, taken as one line.
@@ -177,7 +183,9 @@ def setxor1d(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """As `numpy.setxor1d`: the sorted numbers of exactly one of both arrays.
+    """Sorted values that are in one of two arrays only.
+
+    As `numpy.setxor1d`: the sorted numbers of exactly one of both arrays.
 
     Args:
         ar1: Array, taken as one line.
@@ -209,7 +217,9 @@ def setxor1d(
 
 
 def unique_values(x: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """As `numpy.unique_values`, in ascending order: the distinct numbers; every nan is one.
+    """Sorted values of an array, each once.
+
+    As `numpy.unique_values`, in ascending order: the distinct numbers; every nan is one.
 
     Args:
         x: Array, taken as one line.
@@ -225,7 +235,9 @@ def unique_values(x: Any, *, size: int | None = None, fill_value: Any = None) ->
 
 
 def unique_counts(x: Any, *, size: int | None = None, fill_value: Any = None) -> UniqueCountsResult:
-    """As `numpy.unique_counts`: the distinct numbers, and how often each occurs.
+    """Sorted values of an array, with their counts.
+
+    As `numpy.unique_counts`: the distinct numbers, and how often each occurs.
 
     Args:
         x: Array, taken as one line.
@@ -244,7 +256,9 @@ def unique_counts(x: Any, *, size: int | None = None, fill_value: Any = None) ->
 def unique_inverse(
     x: Any, *, size: int | None = None, fill_value: Any = None
 ) -> UniqueInverseResult:
-    """As `numpy.unique_inverse`: the distinct numbers, and where each element is among them.
+    """Sorted values of an array, with the index of the value of each element.
+
+    As `numpy.unique_inverse`: the distinct numbers, and where each element is among them.
 
     Args:
         x: Array.
@@ -261,7 +275,9 @@ def unique_inverse(
 
 
 def unique_all(x: Any, *, size: int | None = None, fill_value: Any = None) -> UniqueAllResult:
-    """As `numpy.unique_all`: distinct numbers, first places, inverse and counts.
+    """Sorted values of an array, with first indices, inverse and counts.
+
+    As `numpy.unique_all`: distinct numbers, first places, inverse and counts.
 
     Args:
         x: Array.

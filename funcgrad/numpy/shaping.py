@@ -64,7 +64,23 @@ def array(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """As `numpy.array`; traced values, also inside lists, stay traced."""
+    """An array made from numbers or nested sequences.
+
+    As `numpy.array`; traced values, also inside lists, stay traced.
+
+    Args:
+        object: Array, number, nested sequence, or traced value.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        copy: Whether the result never shares memory with the argument.
+        ndmin: Least number of axes of the result.
+        device: ``None`` or ``"cpu"``.
+        out_sharding: ``None``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.array([1.0, 2.0])
+        array([1., 2.])
+    """
     if device is not None or out_sharding is not None:
         check_placement("array", device=device, out_sharding=out_sharding)
     x = as_value(object, "array")
@@ -85,10 +101,24 @@ def asarray(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """As `numpy.asarray`; traced values stay traced.
+    """An array made from what is given.
+
+    As `numpy.asarray`; traced values stay traced.
+
+    Args:
+        a: Array, number or traced value.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        copy: Whether the result never shares memory with the argument.
+        device: ``None`` or ``"cpu"``.
+        out_sharding: ``None``.
 
     Raises:
         ValueError: If ``copy`` is false and there is no array of that dtype yet.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.asarray([1.0, 2.0])
+        array([1., 2.])
     """
     if device is not None or out_sharding is not None:
         check_placement("asarray", device=device, out_sharding=out_sharding)
@@ -103,7 +133,19 @@ def asarray(
 
 
 def astype(x: Any, dtype: Any, copy: bool = False, *, device: Any = None) -> Any:
-    """``x`` converted to ``dtype``; complex to real drops the imaginary part."""
+    """``x`` converted to ``dtype``; complex to real drops the imaginary part.
+
+    Args:
+        x: Array, number or traced value.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        copy: Whether the result never shares memory with the argument.
+        device: ``None`` or ``"cpu"``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.astype(np.array([1.7, -1.7]), np.int64)
+        array([ 1, -1])
+    """
     check_placement("astype", device=device)
     x, dtype = as_value(x, "astype"), checked_dtype(dtype, "astype")
     found = Convert(dtype).bind(x) if type(x) in PYTHON_SCALARS else convert(x, dtype)
@@ -113,7 +155,22 @@ def astype(x: Any, dtype: Any, copy: bool = False, *, device: Any = None) -> Any
 def full(
     shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
-    """As `numpy.full`; the fill value may be traced."""
+    """Array filled with a value.
+
+    As `numpy.full`; the fill value may be traced.
+
+    Args:
+        shape: Shape of the result, as an integer or a tuple.
+        fill_value: Value of the elements, or of the elements that ``size`` adds.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        device: ``None`` or ``"cpu"``.
+        out_sharding: ``None``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.full((2,), 7.0)
+        array([7., 7.])
+    """
     check_placement("full", device=device, out_sharding=out_sharding)
     shape, fill = _ints(shape), as_value(fill_value, "full")
     fill = strong(fill) if dtype is None else to_dtype(fill, checked_dtype(dtype, "full"))
@@ -124,19 +181,59 @@ def full(
 
 
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-    """As `numpy.zeros`."""
+    """Array of zeros, as `numpy.zeros`.
+
+    Args:
+        shape: Shape of the result, as an integer or a tuple.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        device: ``None`` or ``"cpu"``.
+        out_sharding: ``None``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.zeros((2, 3))
+        array([[0., 0., 0.],
+               [0., 0., 0.]])
+    """
     check_placement("zeros", device=device, out_sharding=out_sharding)
     return full(shape, 0, np.float64 if dtype is None else dtype)
 
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-    """As `numpy.ones`."""
+    """Array of ones, as `numpy.ones`.
+
+    Args:
+        shape: Shape of the result, as an integer or a tuple.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        device: ``None`` or ``"cpu"``.
+        out_sharding: ``None``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.ones((2, 3))
+        array([[1., 1., 1.],
+               [1., 1., 1.]])
+    """
     check_placement("ones", device=device, out_sharding=out_sharding)
     return full(shape, 1, np.float64 if dtype is None else dtype)
 
 
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-    """As `numpy.zeros`: a pure function has no arbitrary contents."""
+    """Array of a shape; here its elements are zero.
+
+    As `numpy.zeros`: a pure function has no arbitrary contents.
+
+    Args:
+        shape: Shape of the result, as an integer or a tuple.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        device: ``None`` or ``"cpu"``.
+        out_sharding: ``None``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.empty((2, 3)).shape
+        (2, 3)
+    """
     check_placement("empty", device=device, out_sharding=out_sharding)
     return zeros(shape, dtype)
 
@@ -150,7 +247,21 @@ def full_like(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """As `numpy.full_like`."""
+    """Array of the shape of another one, filled with a value, as `numpy.full_like`.
+
+    Args:
+        a: Array, number or traced value.
+        fill_value: Value of the elements, or of the elements that ``size`` adds.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        shape: Shape of the result, as an integer or a tuple.
+        device: ``None`` or ``"cpu"``.
+        out_sharding: ``None``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.full_like(np.ones(2), 7.0)
+        array([7., 7.])
+    """
     check_placement("full_like", device=device, out_sharding=out_sharding)
     aval = aval_of(as_value(a, "full_like"))
     return full(aval.shape if shape is None else shape, fill_value, dtype or aval.dtype)
@@ -159,14 +270,40 @@ def full_like(
 def zeros_like(
     a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
-    """As `numpy.zeros_like`."""
+    """Array of zeros, of the shape and dtype of another one, as `numpy.zeros_like`.
+
+    Args:
+        a: Array, number or traced value.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        shape: Shape of the result, as an integer or a tuple.
+        device: ``None`` or ``"cpu"``.
+        out_sharding: ``None``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.zeros_like([1.0, 2.0])
+        array([0., 0.])
+    """
     return full_like(a, 0, dtype, shape, device=device, out_sharding=out_sharding)
 
 
 def ones_like(
     a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
-    """As `numpy.ones_like`."""
+    """Array of ones, of the shape and dtype of another one, as `numpy.ones_like`.
+
+    Args:
+        a: Array, number or traced value.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        shape: Shape of the result, as an integer or a tuple.
+        device: ``None`` or ``"cpu"``.
+        out_sharding: ``None``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.ones_like([1.0, 2.0])
+        array([1., 1.])
+    """
     return full_like(a, 1, dtype, shape, device=device, out_sharding=out_sharding)
 
 
@@ -178,7 +315,22 @@ def empty_like(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """As `numpy.zeros_like`: a pure function has no arbitrary contents."""
+    """Array of the shape and dtype of another one; here its elements are zero.
+
+    As `numpy.zeros_like`: a pure function has no arbitrary contents.
+
+    Args:
+        prototype: Array whose shape and dtype are used.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        shape: Shape of the result, as an integer or a tuple.
+        device: ``None`` or ``"cpu"``.
+        out_sharding: ``None``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.empty_like(np.ones(2)).shape
+        (2,)
+    """
     return zeros_like(prototype, dtype, shape, device=device, out_sharding=out_sharding)
 
 
@@ -191,7 +343,23 @@ def arange(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """As `numpy.arange`, with known bounds."""
+    """Numbers at equal distances, the end excluded.
+
+    As `numpy.arange`, with known bounds.
+
+    Args:
+        start: First value; for ``rollaxis``, the position before which the axis is moved.
+        stop: Where to end.
+        step: Distance between neighbouring values.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        device: ``None`` or ``"cpu"``.
+        out_sharding: ``None``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.arange(0.0, 1.0, 0.25)
+        array([0.  , 0.25, 0.5 , 0.75])
+    """
     check_placement("arange", device=device, out_sharding=out_sharding)
     start, stop, step = (v.__index__() if isinstance(v, Tracer) else v for v in (start, stop, step))
     for bound in (start, stop, step):
@@ -221,7 +389,25 @@ def linspace(
     *,
     device: Any = None,
 ) -> Any:
-    """As `numpy.linspace`; the bounds may be traced."""
+    """Numbers at equal distances, with given ends.
+
+    As `numpy.linspace`; the bounds may be traced.
+
+    Args:
+        start: First value; for ``rollaxis``, the position before which the axis is moved.
+        stop: Where to end.
+        num: How many values.
+        endpoint: Whether ``stop`` is the last value.
+        retstep: Whether to return the step, too.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        axis: The axis, counted from the end if negative.
+        device: ``None`` or ``"cpu"``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.linspace(0.0, 1.0, 5)
+        array([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    """
     check_placement("linspace", device=device)
     start, stop = (strong(v) for v in promote(*map(as_value, (start, stop)), 0.0)[:2])
     ends = add.bind(start, mul.bind(stop, aval_of(stop).dtype.type(0)))
@@ -263,7 +449,24 @@ def traced_integer(k: Any, function: str) -> Any:
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Any:
-    """As `numpy.eye`; ``k`` may be traced."""
+    """Matrix with ones on a diagonal and zeros elsewhere.
+
+    As `numpy.eye`; ``k`` may be traced.
+
+    Args:
+        N: Number of rows; of ``vander``, of columns.
+        M: Number of points; of matrices, of columns.
+        k: Diagonal: 0 is the main diagonal, positive ones are above it.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        device: ``None`` or ``"cpu"``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.eye(3)
+        array([[1., 0., 0.],
+               [0., 1., 0.],
+               [0., 0., 1.]])
+    """
     check_placement("eye", device=device)
     wanted = checked_dtype(dtype or np.float64, "eye")
     diagonal = traced_integer(k, "eye")
@@ -274,12 +477,40 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: 
 
 
 def identity(n: int, dtype: Any = None) -> Any:
-    """As `numpy.identity`."""
+    """Identity matrix, as `numpy.identity`.
+
+    Args:
+        n: Number of rows.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.identity(3)
+        array([[1., 0., 0.],
+               [0., 1., 0.],
+               [0., 0., 1.]])
+    """
     return eye(n, dtype=dtype)
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
-    """As `numpy.tri`; ``k`` may be traced."""
+    """Matrix with ones at and below a diagonal.
+
+    As `numpy.tri`; ``k`` may be traced.
+
+    Args:
+        N: Number of rows; of ``vander``, of columns.
+        M: Number of points; of matrices, of columns.
+        k: Diagonal: 0 is the main diagonal, positive ones are above it.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.tri(3)
+        array([[1., 0., 0.],
+               [1., 1., 0.],
+               [1., 1., 1.]])
+    """
     (rows,), (columns,) = _ints(N), _ints(N if M is None else M)
     wanted = checked_dtype(dtype or np.float64, "tri")
     return convert(_triangle(rows, columns, k, "tri"), wanted)
@@ -309,13 +540,37 @@ def _matrices(m: Any, name: str) -> tuple[Any, int, int]:
 
 
 def tril(m: Any, k: int = 0) -> Any:
-    """The lower triangle, as `numpy.tril`; ``k`` may be traced."""
+    """The lower triangle, as `numpy.tril`; ``k`` may be traced.
+
+    Args:
+        m: Array.
+        k: Diagonal: 0 is the main diagonal, positive ones are above it.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.tril(np.ones((3, 3)))
+        array([[1., 0., 0.],
+               [1., 1., 0.],
+               [1., 1., 1.]])
+    """
     m, rows, columns = _matrices(m, "tril")
     return _masked(m, _triangle(rows, columns, k, "tril"))
 
 
 def triu(m: Any, k: int = 0) -> Any:
-    """The upper triangle, as `numpy.triu`; ``k`` may be traced."""
+    """The upper triangle, as `numpy.triu`; ``k`` may be traced.
+
+    Args:
+        m: Array.
+        k: Diagonal: 0 is the main diagonal, positive ones are above it.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.triu(np.ones((3, 3)))
+        array([[1., 1., 1.],
+               [0., 1., 1.],
+               [0., 0., 1.]])
+    """
     m, rows, columns = _matrices(m, "triu")
     diagonal = traced_integer(k, "triu")
     if diagonal is None:
@@ -332,9 +587,25 @@ def reshape(
     copy: bool | None = None,
     out_sharding: Any = None,
 ) -> Any:
-    """As `numpy.reshape` in the orders ``"C"`` and ``"F"``; one length may be -1.
+    """Elements in another shape.
+
+    As `numpy.reshape`in the orders ``"C"`` and ``"F"``; one length may be -1.
 
     With ``copy=True`` the result shares no memory with an ndarray.
+
+    Args:
+        a: Array, number or traced value.
+        shape: Shape of the result, as an integer or a tuple.
+        order: ``"C"`` or ``"F"``: the order in which elements are read.
+        newshape: Old name of ``shape``.
+        copy: Whether the result never shares memory with the argument.
+        out_sharding: ``None``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.reshape(np.arange(6.0), (2, 3))
+        array([[0., 1., 2.],
+               [3., 4., 5.]])
     """
     check_placement("reshape", out_sharding=out_sharding)
     if order != "C":
@@ -368,13 +639,37 @@ def _reshape_by_columns(a: Any, shape: tuple[int, ...], order: str) -> Any:
 
 
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
-    """As `numpy.ravel`, in the orders ``"C"`` and ``"F"``."""
+    """Elements as a vector.
+
+    As `numpy.ravel`, in the orders ``"C"`` and ``"F"``.
+
+    Args:
+        a: Array, number or traced value.
+        order: ``"C"`` or ``"F"``: the order in which elements are read.
+        out_sharding: ``None``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.ravel(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        array([1., 2., 3., 4.])
+    """
     check_placement("ravel", out_sharding=out_sharding)
     return reshape(a, (-1,) if aval_of(as_value(a)).size else (0,), order)
 
 
 def transpose(a: Any, axes: Any = None) -> Any:
-    """As `numpy.transpose`."""
+    """An array with its axes in another order, reversed by default, as `numpy.transpose`.
+
+    Args:
+        a: Array, number or traced value.
+        axes: Axes, as integers.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.transpose(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        array([[1., 3.],
+               [2., 4.]])
+    """
     a = as_value(a, "transpose")
     ndim = len(shape_of(a))
     if axes is None:
@@ -388,12 +683,35 @@ permute_dims = transpose
 
 
 def matrix_transpose(x: Any) -> Any:
-    """The last two axes exchanged."""
+    """The last two axes exchanged.
+
+    Args:
+        x: Array, number or traced value.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.matrix_transpose(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        array([[1., 3.],
+               [2., 4.]])
+    """
     return swapaxes(x, -1, -2)
 
 
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
-    """As `numpy.rollaxis`: move an axis to before another."""
+    """An array with an axis moved back to a position.
+
+    As `numpy.rollaxis`: move an axis to before another.
+
+    Args:
+        a: Array, number or traced value.
+        axis: The axis, counted from the end if negative.
+        start: First value; for ``rollaxis``, the position before which the axis is moved.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.rollaxis(np.ones((2, 3, 4)), 2).shape
+        (4, 2, 3)
+    """
     ndim = len(shape_of(as_value(a, "rollaxis")))
     axis = normalize_axis(axis, ndim, "rollaxis")
     start = ndim if start == ndim else normalize_axis(start, ndim, "rollaxis")
@@ -401,7 +719,19 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 
 
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
-    """As `numpy.swapaxes`."""
+    """An array with two axes exchanged, as `numpy.swapaxes`.
+
+    Args:
+        a: Array, number or traced value.
+        axis1: First axis.
+        axis2: Second axis.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.swapaxes(np.array([[1.0, 2.0], [3.0, 4.0]]), 0, 1)
+        array([[1., 3.],
+               [2., 4.]])
+    """
     a = as_value(a, "swapaxes")
     ndim = len(shape_of(a))
     i, j = normalize_axis(axis1, ndim, "swapaxes"), normalize_axis(axis2, ndim, "swapaxes")
@@ -411,7 +741,18 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 
 
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
-    """As `numpy.moveaxis`."""
+    """An array with axes in other positions, as `numpy.moveaxis`.
+
+    Args:
+        a: Array, number or traced value.
+        source: Axes that move.
+        destination: New positions of these axes.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.moveaxis(np.ones((2, 3, 4)), 0, -1).shape
+        (3, 4, 2)
+    """
     a = as_value(a, "moveaxis")
     ndim = len(shape_of(a))
     pairs = zip(np.atleast_1d(destination), np.atleast_1d(source), strict=True)
@@ -424,7 +765,17 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
 
 
 def expand_dims(a: Any, axis: Any) -> Any:
-    """As `numpy.expand_dims`."""
+    """An array with further axes of length 1, as `numpy.expand_dims`.
+
+    Args:
+        a: Array, number or traced value.
+        axis: The axis, counted from the end if negative.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.expand_dims(np.array([1.0, 2.0]), 0)
+        array([[1., 2.]])
+    """
     a = as_value(a, "expand_dims")
     count = len(axis) if isinstance(axis, tuple | list) else 1
     axes = normalize_axes(axis, len(shape_of(a)) + count, "expand_dims")
@@ -434,7 +785,17 @@ def expand_dims(a: Any, axis: Any) -> Any:
 
 
 def squeeze(a: Any, axis: Any = None) -> Any:
-    """As `numpy.squeeze`."""
+    """An array without axes of length 1, as `numpy.squeeze`.
+
+    Args:
+        a: Array, number or traced value.
+        axis: Axis, or tuple of axes, to remove; by default all of length 1.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.squeeze(np.ones((1, 2)))
+        array([1., 1.])
+    """
     a = as_value(a, "squeeze")
     shape = shape_of(a)
     if axis is None:
@@ -449,13 +810,34 @@ def squeeze(a: Any, axis: Any = None) -> Any:
 
 
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
-    """As `numpy.broadcast_to`."""
+    """An array broadcast to a shape, as `numpy.broadcast_to`.
+
+    Args:
+        array: Array, number or traced value.
+        shape: Shape of the result, as an integer or a tuple.
+        out_sharding: ``None``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.broadcast_to(np.array([1.0, 2.0]), (2, 2))
+        array([[1., 2.],
+               [1., 2.]])
+    """
     check_placement("broadcast_to", out_sharding=out_sharding)
     return s.broadcast_to(strong(as_value(array, "broadcast_to")), _ints(shape))
 
 
 def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
-    """As `numpy.broadcast_arrays`."""
+    """Arrays broadcast against each other, as `numpy.broadcast_arrays`.
+
+    Args:
+        *args: Operands: arrays, numbers or traced values. They broadcast.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.broadcast_arrays([1.0, 2.0], [3.0, 4.0])
+        (array([1., 2.]), array([3., 4.]))
+    """
     values = [strong(as_value(a)) for a in args]
     shape = np.broadcast_shapes(*map(shape_of, values))
     return tuple(s.broadcast_to(v, shape) for v in values)
@@ -470,17 +852,45 @@ def _at_least(*arrays: Any, shape: Any) -> Any:
 
 
 def atleast_1d(*arrays: Any) -> Any:
-    """As `numpy.atleast_1d`."""
+    """Arrays with at least one axis, as `numpy.atleast_1d`.
+
+    Args:
+        *arrays: Arrays, or a sequence of them.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.atleast_1d([1.0, 2.0])
+        array([1., 2.])
+    """
     return _at_least(*arrays, shape=lambda n: n or (1,))
 
 
 def atleast_2d(*arrays: Any) -> Any:
-    """As `numpy.atleast_2d`."""
+    """Arrays with at least two axes, as `numpy.atleast_2d`.
+
+    Args:
+        *arrays: Arrays, or a sequence of them.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.atleast_2d([1.0, 2.0])
+        array([[1., 2.]])
+    """
     return _at_least(*arrays, shape=lambda n: (1,) * (2 - len(n)) + n)
 
 
 def atleast_3d(*arrays: Any) -> Any:
-    """As `numpy.atleast_3d`."""
+    """Arrays with at least three axes, as `numpy.atleast_3d`.
+
+    Args:
+        *arrays: Arrays, or a sequence of them.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.atleast_3d([1.0, 2.0])
+        array([[[1.],
+                [2.]]])
+    """
     table = {0: (1, 1, 1)}
     return _at_least(
         *arrays,
@@ -498,7 +908,18 @@ def _rows(arrays: Any, function: str) -> list[Any]:
 
 
 def concatenate(arrays: Sequence[Any], axis: int | None = 0, dtype: Any = None) -> Any:
-    """As `numpy.concatenate`."""
+    """Arrays joined along an axis that they have, as `numpy.concatenate`.
+
+    Args:
+        arrays: Arrays, or a sequence of them.
+        axis: The axis, counted from the end if negative.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.concatenate([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
+        array([1., 2., 3., 4.])
+    """
     rows = _rows(arrays, "concatenate")
     if axis is None:
         rows, axis = [ravel(r) for r in rows], 0
@@ -512,7 +933,19 @@ concat = concatenate
 
 
 def stack(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Any:
-    """As `numpy.stack`."""
+    """Arrays joined along a new axis, as `numpy.stack`.
+
+    Args:
+        arrays: Arrays, or a sequence of them.
+        axis: The axis, counted from the end if negative.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.stack([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
+        array([[1., 2.],
+               [3., 4.]])
+    """
     rows = _rows(arrays, "stack")
     shapes = {shape_of(r) for r in rows}
     if len(shapes) > 1:
@@ -522,29 +955,82 @@ def stack(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Any:
 
 
 def vstack(tup: Sequence[Any], dtype: Any = None) -> Any:
-    """As `numpy.vstack`."""
+    """Arrays joined along the first axis, vectors as rows, as `numpy.vstack`.
+
+    Args:
+        tup: Sequence of arrays.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.vstack([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
+        array([[1., 2.],
+               [3., 4.]])
+    """
     return concatenate([atleast_2d(a) for a in tup], 0, dtype)
 
 
 def hstack(tup: Sequence[Any], dtype: Any = None) -> Any:
-    """As `numpy.hstack`."""
+    """Arrays joined along the second axis, vectors along the first, as `numpy.hstack`.
+
+    Args:
+        tup: Sequence of arrays.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.hstack([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
+        array([1., 2., 3., 4.])
+    """
     rows = [atleast_1d(a) for a in tup]
     return concatenate(rows, 0 if len(shape_of(rows[0])) == 1 else 1, dtype)
 
 
 def dstack(tup: Sequence[Any], dtype: Any = None) -> Any:
-    """As `numpy.dstack`."""
+    """Arrays joined along the third axis, as `numpy.dstack`.
+
+    Args:
+        tup: Sequence of arrays.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.dstack([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
+        array([[[1., 3.],
+                [2., 4.]]])
+    """
     return concatenate([atleast_3d(a) for a in tup], 2, dtype)
 
 
 def column_stack(tup: Sequence[Any]) -> Any:
-    """As `numpy.column_stack`."""
+    """Vectors as the columns of a matrix, as `numpy.column_stack`.
+
+    Args:
+        tup: Sequence of arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.column_stack([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
+        array([[1., 3.],
+               [2., 4.]])
+    """
     values = [strong(as_value(a)) for a in tup]
     return concatenate([atleast_2d(v).T if len(shape_of(v)) < 2 else v for v in values], 1)
 
 
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    """As `numpy.append`."""
+    """Arrays joined along an axis, as `numpy.append`.
+
+    Args:
+        arr: Array.
+        values: Values to insert, append or put, with a matching shape.
+        axis: The axis, counted from the end if negative. By default the array is flattened.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.numpy.append([1.0, 2.0], [3.0, 4.0])
+        array([1., 2., 3., 4.])
+    """
     return concatenate([arr, values], axis)
 
 
@@ -556,7 +1042,18 @@ def _cut(a: Any, axis: int, start: int, stop: int) -> Any:
 
 
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """As `numpy.array_split`."""
+    """Parts of an array, which need not be of equal length, as `numpy.array_split`.
+
+    Args:
+        ary: Array that is divided.
+        indices_or_sections: Number of equal parts, or the indices at which to split.
+        axis: The axis, counted from the end if negative.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.array_split(np.arange(6.0), 2)
+        [array([0., 1., 2.]), array([3., 4., 5.])]
+    """
     ary = as_value(ary, "array_split")
     index = normalize_axis(axis, len(shape_of(ary)), "array_split")
     n = shape_of(ary)[index]
@@ -574,7 +1071,18 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """As `numpy.split`."""
+    """Parts of an array along an axis, as `numpy.split`.
+
+    Args:
+        ary: Array that is divided.
+        indices_or_sections: Number of equal parts, or the indices at which to split.
+        axis: The axis, counted from the end if negative.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.split(np.arange(6.0), 2)
+        [array([0., 1., 2.]), array([3., 4., 5.])]
+    """
     ary = as_value(ary, "split")
     n = shape_of(ary)[normalize_axis(axis, len(shape_of(ary)), "split")]
     if not np.iterable(indices_or_sections):
@@ -588,17 +1096,47 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 
 
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """As `numpy.hsplit`."""
+    """Equal parts of an array along the second axis, as `numpy.hsplit`.
+
+    Args:
+        ary: Array that is divided.
+        indices_or_sections: Number of equal parts, or the indices at which to split.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.hsplit(np.arange(6.0), 2)
+        [array([0., 1., 2.]), array([3., 4., 5.])]
+    """
     return split(ary, indices_or_sections, 0 if len(shape_of(as_value(ary))) == 1 else 1)
 
 
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """As `numpy.vsplit`."""
+    """Equal parts of an array along the first axis, as `numpy.vsplit`.
+
+    Args:
+        ary: Array that is divided.
+        indices_or_sections: Number of equal parts, or the indices at which to split.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.vsplit(np.arange(4.0).reshape(2, 2), 2)
+        [array([[0., 1.]]), array([[2., 3.]])]
+    """
     return split(ary, indices_or_sections, 0)
 
 
 def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
-    """The subarrays along an axis, as a tuple."""
+    """The subarrays along an axis, as a tuple.
+
+    Args:
+        x: Array, number or traced value.
+        axis: The axis, counted from the end if negative.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.unstack(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        (array([1., 2.]), array([3., 4.]))
+    """
     x = as_value(x, "unstack")
     front = s.moveaxis_to_front(x, normalize_axis(axis, len(shape_of(x)), "unstack"))
     n, *rest = shape_of(front)
@@ -606,23 +1144,68 @@ def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
 
 
 def flip(m: Any, axis: Any = None) -> Any:
-    """As `numpy.flip`."""
+    """Elements in reversed order along axes, as `numpy.flip`.
+
+    Args:
+        m: Array.
+        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.flip(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+        array([[3., 4.],
+               [1., 2.]])
+    """
     m = as_value(m, "flip")
     return s.Reverse(normalize_axes(axis, len(shape_of(m)), "flip")).bind(m)
 
 
 def fliplr(m: Any) -> Any:
-    """As `numpy.fliplr`."""
+    """Elements in reversed order along the second axis, as `numpy.fliplr`.
+
+    Args:
+        m: Array.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.fliplr(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        array([[2., 1.],
+               [4., 3.]])
+    """
     return flip(m, 1)
 
 
 def flipud(m: Any) -> Any:
-    """As `numpy.flipud`."""
+    """Elements in reversed order along the first axis, as `numpy.flipud`.
+
+    Args:
+        m: Array.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.flipud(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        array([[3., 4.],
+               [1., 2.]])
+    """
     return flip(m, 0)
 
 
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
-    """As `numpy.rot90`; for squares ``k`` may be traced."""
+    """An array rotated by multiples of 90 degrees.
+
+    As `numpy.rot90`; for squares ``k`` may be traced.
+
+    Args:
+        m: Array.
+        k: Diagonal: 0 is the main diagonal, positive ones are above it.
+        axes: Axes, as integers.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.rot90(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        array([[2., 4.],
+               [1., 3.]])
+    """
     turns = traced_integer(k, "rot90")
     if turns is not None:
         return _rotated(strong(as_value(m, "rot90")), turns, axes)
@@ -651,7 +1234,21 @@ def _rotated(m: Any, turns: Any, axes: tuple[int, int]) -> Any:
 
 
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    """As `numpy.roll`; the distances may be traced."""
+    """Elements shifted along axes, those that leave at one end entering at the other.
+
+    As `numpy.roll`; the distances may be traced.
+
+    Args:
+        a: Array, number or traced value.
+        shift: Number of positions by which elements are shifted.
+        axis: Axis, or tuple of axes, counted from the end if negative. By default elements move
+            along the flattened array.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.roll(np.arange(4.0), 1)
+        array([3., 0., 1., 2.])
+    """
     a = as_value(a, "roll")
     if axis is None:
         return reshape(roll(ravel(a), shift, 0), shape_of(a))
@@ -753,7 +1350,17 @@ def view(x: Any, dtype: Any = None, type: Any = None) -> Any:
 
 
 def tile(A: Any, reps: Any) -> Any:
-    """As `numpy.tile`."""
+    """An array repeated along its axes, as `numpy.tile`.
+
+    Args:
+        A: Array that is repeated.
+        reps: How often, for each axis.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.tile(np.array([1.0, 2.0]), 2)
+        array([1., 2., 1., 2.])
+    """
     a = strong(as_value(A, "tile"))
     counts = _ints(reps)
     ndim = max(len(counts), len(shape_of(a)))
@@ -789,7 +1396,23 @@ def constant_pad(array: Any, widths: Sequence[tuple[int, int]], fill: Any = 0) -
 def meshgrid(
     *xi: Any, indexing: str = "xy", sparse: bool = False, copy: bool = True
 ) -> tuple[Any, ...]:
-    """As `numpy.meshgrid`."""
+    """Grids of coordinates from vectors of coordinates, as `numpy.meshgrid`.
+
+    Args:
+        *xi: One-dimensional arrays.
+        indexing: ``"xy"`` or ``"ij"``: which axis comes first.
+        sparse: Whether arrays have length 1 along the other axes.
+        copy: Whether the result never shares memory with the argument.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.meshgrid(np.arange(2.0), np.arange(3.0))
+        (array([[0., 1.],
+               [0., 1.],
+               [0., 1.]]), array([[0., 0.],
+               [1., 1.],
+               [2., 2.]]))
+    """
     values = [atleast_1d(x) for x in xi]
     n = len(values)
     grids = [

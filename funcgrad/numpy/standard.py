@@ -118,7 +118,12 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 
 def finfo(dtype: Any) -> np.finfo[Any]:
-    """As `numpy.finfo`, of a dtype or of an array, which may be traced.
+    """Limits of a floating dtype.
+
+    As `numpy.finfo`, of a dtype or of an array, which may be traced.
+
+    Args:
+        dtype: Dtype to which operands are converted first, or dtype of the result.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -129,7 +134,12 @@ def finfo(dtype: Any) -> np.finfo[Any]:
 
 
 def iinfo(type: Any) -> np.iinfo[Any]:
-    """As `numpy.iinfo`, of a dtype or of an array, which may be traced.
+    """Limits of an integer dtype.
+
+    As `numpy.iinfo`, of a dtype or of an array, which may be traced.
+
+    Args:
+        type: Dtype of integers, or an integer.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -149,7 +159,12 @@ def _dtype_of(x: Any) -> Any:
 
 
 def common_type(*arrays: Any) -> Any:
-    """As `numpy.common_type`: the floating type that holds all of the arrays.
+    """Inexact dtype that several arrays have in common.
+
+    As `numpy.common_type`: the floating type that holds all of the arrays.
+
+    Args:
+        *arrays: Arrays, or a sequence of them.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -161,7 +176,12 @@ def common_type(*arrays: Any) -> Any:
 
 
 def min_scalar_type(a: Any) -> np.dtype[Any]:
-    """As `numpy.min_scalar_type`; of a traced number it is the dtype, as of an array.
+    """Smallest dtype that holds a number.
+
+    As `numpy.min_scalar_type`; of a traced number it is the dtype, as of an array.
+
+    Args:
+        a: Array, number or traced value.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -173,7 +193,12 @@ def min_scalar_type(a: Any) -> np.dtype[Any]:
 
 
 def iterable(y: Any) -> bool:
-    """As `numpy.iterable`: whether it can be iterated over.
+    """Whether an object can be iterated over.
+
+    As `numpy.iterable`: whether it can be iterated over.
+
+    Args:
+        y: Values; of ``corrcoef`` and ``cov``, further variables.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -185,7 +210,9 @@ def iterable(y: Any) -> bool:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
-    """As `numpy.from_dlpack`; traced values are what they are.
+    """An array of another library, without a copy.
+
+    As `numpy.from_dlpack`; traced values are what they are.
 
     Args:
         x: An object with ``__dlpack__``, or a traced value.
@@ -207,7 +234,9 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 
 
 def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1) -> Any:
-    """As `numpy.fromiter`; the numbers may be traced.
+    """Vector of the elements of an iterable.
+
+    As `numpy.fromiter`; the numbers may be traced.
 
     Args:
         iter: Gives numbers.
@@ -233,7 +262,15 @@ def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1) -> Any:
 
 
 def asanyarray(a: Any, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Any:
-    """As `asarray`: subclasses of ndarray are taken for what they are to NumPy's functions.
+    """An array made from what is given.
+
+    As `asarray`: subclasses of ndarray are taken for what they are to NumPy's functions.
+
+    Args:
+        a: Array, number or traced value.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
+        device: ``None`` or ``"cpu"``.
+        copy: Whether the result never shares memory with the argument.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -244,7 +281,13 @@ def asanyarray(a: Any, dtype: Any = None, *, device: Any = None, copy: bool | No
 
 
 def ascontiguousarray(a: Any, dtype: Any = None) -> Any:
-    """As `numpy.ascontiguousarray`: an array of at least one axis; traced values have no order.
+    """An array in row-major order, with at least one axis.
+
+    As `numpy.ascontiguousarray`: an array of at least one axis; traced values have no order.
+
+    Args:
+        a: Array, number or traced value.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -258,7 +301,13 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> Any:
 
 
 def asarray_chkfinite(a: Any, dtype: Any = None) -> Any:
-    """As `asarray`; what is not finite raises, if the values are known.
+    """An array made from what is given, whose elements are finite.
+
+    As `asarray`; what is not finite raises, if the values are known.
+
+    Args:
+        a: Array, number or traced value.
+        dtype: Dtype to which operands are converted first, or dtype of the result.
 
     Raises:
         ValueError: If there is a nan or an infinity.

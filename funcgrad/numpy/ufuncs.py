@@ -310,7 +310,9 @@ class ElementwiseFunction:
 
 
 def frompyfunc(func: Function, /, nin: int, nout: int, *, identity: Any = None) -> Any:
-    """As `numpy.frompyfunc`: a function of scalars becomes one of arrays, with folds.
+    """A ufunc made from a function of numbers.
+
+    As `numpy.frompyfunc`: a function of scalars becomes one of arrays, with folds.
 
     The function is called once, with a traced value that stands for all elements, as under `vmap`.
 

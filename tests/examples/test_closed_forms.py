@@ -32,9 +32,9 @@ def test_training_by_closed_forms_and_automatic_have_the_same_loss_curve(tmp_pat
 def test_the_full_training_learns_the_names(tmp_path):
     found = run(example, "--output", tmp_path / "closed.png")
     np.testing.assert_allclose(found["losses"]["by hand"], found["losses"]["automatic"], rtol=1e-6)
-    assert found["losses"]["by hand"][-1000:].mean() < 2.0
+    assert found["losses"]["by hand"][-1000:].mean() < 2.05
     assert found["held out"]["training"] < 2.0
-    assert found["held out"]["training"] < found["held out"]["test"] < 2.2
+    assert found["held out"]["training"] < found["held out"]["test"] < 2.1
 
 
 def test_the_parts_of_the_names_are_apart_and_all():
