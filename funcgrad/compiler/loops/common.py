@@ -24,11 +24,11 @@ from funcgrad.compiler.loops.language import (
     Function,
     If,
     Number,
-    Return,
     Statement,
     Variable,
     While,
     assigned,
+    expressions,
     rebuilt,
 )
 
@@ -56,7 +56,7 @@ class _Namer:
         self.numbers: dict[Any, int] = {}
         self.known: dict[Expression, int | None] = {}
         self.uses: Counter[int] = Counter()
-        for x in _expressions(function.body):
+        for x in expressions(function.body):
             self._count(x)
         self.n_names = 0
 
@@ -145,21 +145,3 @@ def _indices(body: Body, around: frozenset[str]) -> Iterator[tuple[str, bool]]:
             case If(_, inner, otherwise):
                 yield from _indices(inner, around)
                 yield from _indices(otherwise, around)
-
-
-def _expressions(body: Body) -> Iterator[Expression]:
-    """What statements compute, and those inside of them."""
-    for statement in body:
-        match statement:
-            case Assign(_, value) | Evaluate(value) | Return(value):
-                yield value
-            case For(_, start, stop, _, inner):
-                yield start
-                yield stop
-                yield from _expressions(inner)
-            case While(_, inner):
-                yield from _expressions(inner)
-            case If(test, inner, otherwise):
-                yield test
-                yield from _expressions(inner)
-                yield from _expressions(otherwise)

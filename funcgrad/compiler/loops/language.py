@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from funcgrad.forking import cached_property
@@ -396,33 +396,43 @@ class NamedFunction(Function):
         return self._write()
 
 
-def rewritten(body: Body, change: Walker, rename: Callable[[str], str]) -> list[Statement]:
+def rewritten(
+    body: Body,
+    change: Walker,
+    rename: Callable[[str], str] = str,
+    replace: Callable[[Statement], Iterable[Statement] | None] = lambda _: None,
+) -> list[Statement]:
     """Statements with other expressions and other names.
 
     Args:
         body: The statements.
         change: What becomes of an expression.
         rename: What becomes of a name that is assigned.
+        replace: What takes the place of a statement as it was; nothing where it is only changed.
     """
     made: list[Statement] = []
     for statement in body:
+        found = replace(statement)
+        if found is not None:
+            made += found
+            continue
         match statement:
             case Assign(name, value):
                 made.append(Assign(rename(name), change(value)))
             case Evaluate(value):
-                found = change(value)
-                assert isinstance(found, Apply)
-                made.append(Evaluate(found))
+                changed = change(value)
+                assert isinstance(changed, Apply)
+                made.append(Evaluate(changed))
             case Return(value):
                 made.append(Return(change(value)))
             case For(index, start, stop, step, inner, is_seldom):
                 span = change(start), change(stop)
-                inner = rewritten(inner, change, rename)
+                inner = rewritten(inner, change, rename, replace)
                 made.append(For(rename(index), *span, step, inner, is_seldom))
             case While(test, inner):
-                made.append(While(change(test), rewritten(inner, change, rename)))
+                made.append(While(change(test), rewritten(inner, change, rename, replace)))
             case If(test, inner, otherwise):
-                arms = (rewritten(arm, change, rename) for arm in (inner, otherwise))
+                arms = (rewritten(arm, change, rename, replace) for arm in (inner, otherwise))
                 made.append(If(change(test), *arms))
             case _:
                 made.append(statement)
@@ -449,6 +459,57 @@ def assigned(body: Body, of_indices: bool = True) -> Iterator[str]:
             case If(_, inner, otherwise):
                 yield from assigned(inner, of_indices)
                 yield from assigned(otherwise, of_indices)
+
+
+def expressions(body: Body) -> Iterator[Expression]:
+    """What statements compute, and those inside of them."""
+    for statement in body:
+        match statement:
+            case Assign(_, value) | Evaluate(value) | Return(value):
+                yield value
+            case For(_, start, stop, _, inner):
+                yield start
+                yield stop
+                yield from expressions(inner)
+            case While(_, inner):
+                yield from expressions(inner)
+            case If(test, inner, otherwise):
+                yield test
+                yield from expressions(inner)
+                yield from expressions(otherwise)
+
+
+def without_unused(body: Body, is_pure: Callable[[str], bool]) -> Body:
+    """Statements but for those that give a value to a variable which nothing uses.
+
+    Args:
+        body: The statements.
+        is_pure: Whether a value of a word may be dropped.
+    """
+
+    def variables(x: Expression) -> Iterator[str]:
+        if isinstance(x, Variable):
+            yield x.name
+        elif isinstance(x, Apply):
+            for y in x.operands:
+                yield from variables(y)
+
+    def may_go(x: Expression) -> bool:
+        return not isinstance(x, Apply) or (is_pure(x.word) and all(map(may_go, x.operands)))
+
+    def kept(body: Body) -> Body:
+        used = {name for x in expressions(body) for name in variables(x)}
+
+        def replace(statement: Statement) -> Body | None:
+            is_kept = not isinstance(statement, Assign) or statement.name in used
+            return None if is_kept or not may_go(statement.value) else ()
+
+        return rewritten(body, lambda x: x, replace=replace)
+
+    n_statements = -1
+    while n_statements != (n_statements := sum(1 for _ in assigned(body))):
+        body = kept(body)
+    return body
 
 
 END = Return(Number(0))

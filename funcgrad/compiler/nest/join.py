@@ -5,9 +5,14 @@ a row, calls, and the kernel reads its words. Where the kernels have little to d
 of the time. Here the functions of the kernels are put one after the other into a function of the
 loop language, with the loop around them; what the executor does between iterations is done there.
 
-Memory is that of the loop's table: the same slots are set, turned and moved. A loop in such a loop
-joins it. Left to the executor are loops with other steps than kernels in their bodies, and those
-whose kernels take long enough, which share them with others and with threads.
+Memory is that of the loop's table, but what the table keeps in slots are variables here: the
+addresses of arrays, which are set, swapped and moved, and the numbers that kernels hand to each
+other (`registers`). A loop in such a loop joins it. Left to the executor are loops with other steps
+than kernels in their bodies, and those whose kernels take long enough, which share them with others
+and with threads.
+
+A joined function is specialised on words that are 0 or 1, most of them ranges of one iteration: so
+LLVM sees which of its loops are none.
 
 What kernels promise of their arrays, that those of different scopes are apart, holds for each time
 that a kernel runs: in another iteration it may read what it has written in this one. So each has
@@ -16,7 +21,7 @@ scopes of its own, which begin anew with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -26,17 +31,22 @@ from funcgrad.compiler.loops.language import (
     SLOTS,
     WORDS,
     Apply,
+    Assign,
+    Evaluate,
     Expression,
     Number,
+    Statement,
     Variable,
     call,
     equal,
     rewritten,
+    without_unused,
 )
 from funcgrad.compiler.nest.allocate import Nested, Section
-from funcgrad.compiler.nest.kernel import Kernel, KernelBuilder, word_of
-from funcgrad.compiler.nest.layout import View
-from funcgrad.compiler.nest.nodes import Branch, Loop, Node, precision
+from funcgrad.compiler.nest.kernel import Kernel, KernelBuilder, Place, word_of
+from funcgrad.compiler.nest.layout import Value, View
+from funcgrad.compiler.nest.nodes import Branch, Loop, Node, Site, precision
+from funcgrad.compiler.nest.registers import Registers, carries_of, is_number, is_same, word_read
 
 MOST_WORK = 1 << 13
 """Work (see `Kernel`) of an iteration from which the executor's own is not worth mentioning."""
@@ -109,52 +119,114 @@ class _Joiner:
     def __init__(self, job: Nested) -> None:
         self.source = KernelBuilder()
         self.job = job
+        self.registers = Registers(job)
+        self.slots: dict[int, Variable] = {}
+        self.set_inside: set[int] = set()
+        self.distances: dict[tuple[int, int], Expression] = {}
         self.n_inner = 0
         self.n_scopes = 0
 
     def kernel(self) -> Kernel:
         """The kernel that runs it."""
+        for value in self.registers.before:
+            self._load_number(value, value.slot, value.offset)
         self._nested(self.job)
+        if isinstance(self.job.node, Loop) and self.job.node.length is None:
+            self._leave_carried()
+        # Slots around the loop are read once.
+        first = [
+            Assign(variable.name, read_word(SLOTS, self.source.word(slot)))
+            for slot, variable in self.slots.items()
+            if slot not in self.set_inside
+        ]
+        self.source.body = without_unused([*first, *self.source.body], _ADDRESSES.__contains__)
         nodes: tuple[Node, ...] = (self.job.node,)
         return self.source.kernel(scratch=self.job.scratch, nodes=nodes)
 
     def _nested(self, job: Nested) -> None:
         for slot, origin, nbytes in job.sets():
-            self._set(slot, self._slot(origin) + self.source.word(nbytes))
+            self._set(slot, self._address(origin, nbytes))
+        for link in job.node.links:
+            if link.inner.maker is None and not link.step and not is_same(link):
+                self._load_number(link.inner, link.inner.slot)
         if isinstance(job.node, Loop):
             self._loop(job, job.node)
         else:
             self._branch(job, job.node)
 
-    # Slots, whose numbers are words: so loops of the same structure are one kernel.
+    # Slots, which are variables, by their first use: so loops of the same structure are one kernel.
 
-    def _slot(self, number: int) -> Expression:
-        return read_word(SLOTS, self.source.word(number))
+    def _slot(self, number: int) -> Variable:
+        return self.slots.setdefault(number, Variable(f"s{len(self.slots)}"))
 
     def _set(self, number: int, value: Expression) -> None:
-        self.source.evaluate(call("write_word", SLOTS, self.source.word(number), value))
+        self.set_inside.add(number)
+        self.source.assign(self._slot(number).name, value)
 
-    def _element(self, x: View) -> Expression:
-        """The first element of a value."""
-        address = self._slot(x.value.slot) + self.source.word(x.first_byte)
+    def _address(self, slot: int, nbytes: int) -> Expression:
+        """An address so many bytes from that in a slot; the distance is one word everywhere."""
+        start = self._slot(slot)
+        if not nbytes:
+            return start
+        if (slot, nbytes) not in self.distances:
+            self.distances[slot, nbytes] = self.source.word(nbytes)
+        return start + self.distances[slot, nbytes]
+
+    def _scope(self) -> int:
+        """A scope of its own, of which nothing is promised."""
         self.n_scopes += SCOPES
-        return call("load", call(f"ptr_{word_of(x.dtype)}", address), 0, self.n_scopes)
+        return self.n_scopes
+
+    # Numbers, in variables or in memory.
+
+    def _number(self, x: View) -> Expression:
+        """The first element of a value."""
+        variable = self.registers.of(x.value)
+        if variable is not None:
+            return variable
+        pointer = call(f"ptr_{word_of(x.dtype)}", self._address(x.value.slot, x.first_byte))
+        return call("load", pointer, 0, self._scope())
+
+    def _load_number(self, value: Value, slot: int, nbytes: int = 0) -> None:
+        """Give a number's variable, if it has one, what stands in memory."""
+        variable = self.registers.of(value)
+        if variable is not None:
+            pointer = call(f"ptr_{word_of(value.dtype)}", self._address(slot, nbytes))
+            self.source.assign(variable.name, call("load", pointer, 0, self._scope()))
+
+    def _store_number(self, value: Value, address: Expression) -> None:
+        variable = self.registers.of(value)
+        assert variable is not None
+        pointer = call(f"ptr_{word_of(value.dtype)}", address)
+        self.source.store(pointer, 0, variable, self._scope())
 
     # Control flow.
 
     def _loop(self, job: Nested, node: Loop) -> None:
         name = self._name()
+        for carry in carries_of(job):
+            now = self.registers.of(carry.now)
+            if now is not None and not carry.is_in_place:
+                outer, offset = carry.initial.outer, carry.initial.offset
+                initial = View(outer, carry.now.shape, carry.now.strides, offset)
+                same = self.registers.of(outer) if is_number(outer) else None
+                self.source.assign(now.name, self._number(initial) if same is None else same)
         if node.length is not None:
             with self.source.iterations(f"{name}t", node.length):
+                for link in node.links:
+                    if link.inner.maker is None and link.step:
+                        self._load_number(link.inner, link.inner.slot)
                 self._section(job.sections[-1])
                 self._go_on(job)
+            for carry in carries_of(job):
+                self._end(carry.now, carry.final)
             return
         test, body = job.sections
         holds = self.source.assign(f"{name}h", equal(call("i64", 0), 0))
         with self.source.repeated(f"{name}t", holds):
             self._section(test)
             flag = node.bodies[0].outputs[0]
-            self.source.assign(holds.name, self._element(View(flag, flag.shape, flag.strides)))
+            self.source.assign(holds.name, self._number(View(flag, flag.shape, flag.strides)))
             with self.source.when(holds):
                 self._section(body)
                 self._go_on(job)
@@ -162,7 +234,13 @@ class _Joiner:
     def _go_on(self, job: Nested) -> None:
         """What happens between iterations."""
         name = self._name()
-        for k, (now, following, spare) in enumerate(job.turns()):
+        swapped = [c for c in carries_of(job) if not c.is_in_place]
+        rows = zip(swapped, job.turns(), strict=True)
+        for k, (carry, (now, following, spare)) in enumerate(rows):
+            variable, new_variable = self.registers.of(carry.now), self.registers.of(carry.next)
+            if variable is not None and new_variable is not None:
+                self.source.assign(variable.name, new_variable)
+                continue
             new = self.source.assign(f"{name}n{k}", self._slot(following))
             old = self.source.assign(f"{name}o{k}", self._slot(spare))
             for slot, address in ((now, new), (following, old), (spare, new)):
@@ -170,11 +248,32 @@ class _Joiner:
         for slot, nbytes in job.moves():
             self._set(slot, self._slot(slot) + self.source.word(nbytes))
 
+    def _end(self, now: Value, final: Value | None) -> None:
+        """What is carried after a loop whose length is known."""
+        last = self.registers.of(now)
+        variable = None if final is None else self.registers.of(final)
+        if final is None or last is None or variable is None or variable is last:
+            return
+        self.source.assign(variable.name, last)
+        if self.registers.is_kept(final):
+            self._store_number(final, self._address(final.slot, final.offset))
+
+    def _leave_carried(self) -> None:
+        """Put what a loop has carried, of unknown length, where the next step looks for it."""
+        swapped = [c for c in carries_of(self.job) if not c.is_in_place]
+        for carry, (spare, *_) in zip(swapped, self.job.spares, strict=True):
+            place = carry.now.slot
+            address: Expression = self._slot(place)
+            if self.registers.of(carry.now) is not None:
+                address = self._address(spare.slot, spare.offset)
+                self._store_number(carry.now, address)
+            self.source.evaluate(call("write_word", SLOTS, self.source.word(place), address))
+
     def _branch(self, job: Nested, node: Any) -> None:
         assert isinstance(node, Branch)
         index = node.operands[0]
         assert isinstance(index, View)
-        chosen = self.source.assign(f"{self._name()}b", self._element(index))
+        chosen = self.source.assign(f"{self._name()}b", self._number(index))
         with ExitStack() as stack:
             for i, section in enumerate(job.sections[:-1]):
                 with self.source.when(chosen <= 0 if i == 0 else equal(chosen, i)):
@@ -190,26 +289,55 @@ class _Joiner:
     # What is joined.
 
     def _section(self, section: Section) -> None:
-        for job in (x for row in section.jobs for x in row):
-            if isinstance(job, Nested):
-                self._nested(job)
+        for inner in (x for row in section.jobs for x in row):
+            if isinstance(inner, Nested):
+                self._nested(inner)
             else:
-                self._kernel(job)
+                self._kernel(inner)
+
+    def _words(self, kernel: Kernel) -> Mapping[int, Expression | Place]:
+        """The words of a kernel of one part, by their numbers; places count two."""
+        found: dict[int, Expression | Place] = {}
+        (span,) = kernel.parts
+        for word in (*span, *kernel.words):
+            number = len(found)
+            if isinstance(word, Place):
+                found[number] = word
+                value = word.value
+                found[number + 1] = self._word(value.offset + word.offset)
+            else:
+                found[number] = self._word(word)
+        return found
+
+    def _word(self, word: int | Site) -> Expression:
+        return call("i64", word) if word in (0, 1) else self.source.word(word)
 
     def _kernel(self, kernel: Kernel) -> None:
         """Its statements, with names and words of their own."""
-        prefix, base = self._name(), self.source.n_words
-        self.source.take(kernel)
+        prefix, words = self._name(), self._words(kernel)
         self.n_scopes += SCOPES
         first = self.n_scopes
         scopes: set[float] = set()
+        numbers: dict[str, Value] = {}
+
+        def place_of(address: Expression) -> Place | None:
+            place = words.get(word_read(address))
+            return place if isinstance(place, Place) else None
 
         def change(x: Expression) -> Expression:
             match x:
                 case Variable(name):
                     return x if x is SLOTS or x is WORDS else Variable(prefix + name)
-                case Apply("read_word", (words, Number(k))) if words is WORDS:
-                    return read_word(WORDS, base + int(k))
+                case Apply("read_word", (_, Number(k))) if x.operands[0] is WORDS:
+                    word = words[int(k)]
+                    assert isinstance(word, Expression)
+                    return word
+                case Apply("load", (Variable(name), _, _)) if name in numbers:
+                    found = self.registers.of(numbers[name])
+                    assert found is not None
+                    return found
+                case Apply("add", _) if (place := place_of(x)) is not None:
+                    return self._address(place.value.slot, place.value.offset + place.offset)
                 case Apply(word, operands):
                     n = len(operands) - _N_SCOPES.get(word, 0)
                     moved = [_moved(scope, first) for scope in operands[n:]]
@@ -217,10 +345,34 @@ class _Joiner:
                     return Apply(word, (*map(change, operands[:n]), *moved))
             return x
 
-        body = rewritten(kernel.function.body, change, lambda name: prefix + name)
+        def replace(statement: Statement) -> Iterable[Statement] | None:
+            match statement:
+                case Assign(name, Apply(_, (address,))) if (place := place_of(address)) is not None:
+                    if self.registers.of(place.value) is not None:
+                        numbers[name] = place.value
+                        return ()
+                case Evaluate(Apply("store", (Variable(name), _, x, _))) if name in numbers:
+                    return self._stored(numbers[name], change(x))
+            return None
+
+        body = rewritten(kernel.function.body, change, lambda name: prefix + name, replace)
         for scope in sorted(scopes):
             self.source.evaluate(call("scope", scope))
         self.source.body += body
+
+    def _stored(self, value: Value, x: Expression) -> Iterator[Statement]:
+        """What stores a number."""
+        variable = self.registers.of(value)
+        assert variable is not None
+        cast = word_of(value.dtype)
+        yield Assign(variable.name, call(cast, x))
+        if self.registers.is_kept(value):
+            pointer = call(f"ptr_{cast}", self._address(value.slot, value.offset))
+            yield Evaluate(call("store", pointer, 0, variable, self._scope()))
+
+
+_ADDRESSES = frozenset({"add", "read_word", "i64"})
+"""The words that addresses are made of, which nobody needs where numbers have variables."""
 
 
 def _moved(scope: Expression, first: int) -> Number:

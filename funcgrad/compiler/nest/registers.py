@@ -1,0 +1,202 @@
+"""Scalar replacement: the numbers of a joined loop that live in variables instead of memory.
+
+``find_registers : loop -> registers``. Kernels of a joined function hand numbers to each other, and
+to the next iteration, through the memory that the executor's tables would give them. A variable is
+enough where all that reads or writes a number is in the function: LLVM keeps it in a register of
+the processor, and sees that a loop carries it. The name is that of Callahan, Carr and Kennedy
+(1990); no addresses need to be compared here, because memory has the names of values.
+
+A number has one variable in all graphs that are linked to it. What is carried has two, for now and
+for the next iteration. If one of them has to stay in memory, all do. Left in memory are elements of
+arrays, and numbers of which a kernel asks more than to load or store them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+
+from funcgrad.compiler.loops.language import (
+    Apply,
+    Assign,
+    Body,
+    Expression,
+    Number,
+    Variable,
+    expressions,
+)
+from funcgrad.compiler.nest.allocate import Nested
+from funcgrad.compiler.nest.kernel import Kernel, Place, word_of
+from funcgrad.compiler.nest.layout import Value
+from funcgrad.compiler.nest.nodes import Carry, Link, Loop
+
+
+class Registers:
+    """The variables of a loop or branch and of those inside of it.
+
+    Attributes:
+        before: Numbers from around the loop that have variables, which it finds in memory.
+    """
+
+    def __init__(self, job: Nested) -> None:
+        self._memory = _Classes()
+        self._kin = _Classes()
+        self._excluded: set[Value] = set()
+        self._kept: set[Value] = set()
+        self._read: dict[Value, None] = {}
+        self._known: dict[Value, None] = {}
+        self._made: set[Value] = set()
+        self._nested(job)
+        self._made -= {
+            c.final.home for c in carries_of(job) if c.final is not None and c.is_in_place
+        }
+        self._kept.update(out.home for out in job.node.outs)
+        self._kept = {*map(self._memory.leader, self._kept)}
+        excluded = {*map(self._kin.leader, self._excluded)}
+        self._names: dict[Value, Variable] = {}
+        for value in self._read:
+            leader = self._memory.leader(value)
+            if self._kin.leader(value) not in excluded and leader not in self._names:
+                self._names[leader] = Variable(f"r{len(self._names)}")
+        self.before = [v for v in self._known if self.of(v) is not None and v not in self._made]
+
+    def of(self, value: Value) -> Variable | None:
+        """The variable of a number, if it has one."""
+        return self._names.get(self._memory.leader(value.home))
+
+    def is_kept(self, value: Value) -> bool:
+        """Whether a number is stored to memory as well, for what reads it after the loop."""
+        return self._memory.leader(value.home) in self._kept
+
+    # What is said of the memory of numbers.
+
+    def _nested(self, job: Nested) -> None:
+        node = job.node
+        for link in node.links:
+            self._link(link)
+        for carry in carries_of(job):
+            self._carry(carry)
+        self._made.update(out.home for out in node.outs)
+        for section in job.sections:
+            for group in section.groups:
+                self._made.update(out.home for inner in group.nodes for out in inner.outs)
+            for each in (x for row in section.jobs for x in row):
+                if isinstance(each, Nested):
+                    self._nested(each)
+                else:
+                    self._kernel(each)
+
+    def _link(self, link: Link) -> None:
+        inner, outer = link.inner.home, link.outer.home
+        self._made.add(inner)
+        self._known[outer] = None
+        if is_same(link):
+            self._memory.unite(inner, outer)
+            self._kin.unite(inner, outer)
+            return
+        self._excluded.add(outer)
+        if link.inner.maker is not None:
+            self._kept.add(inner)
+
+    def _carry(self, carry: Carry) -> None:
+        now, following = carry.now.home, carry.next.home
+        self._made.add(now)
+        self._kin.unite(now, following)
+        final = carry.final
+        if final is not None:
+            self._kin.unite(now, final.home)
+        if carry.is_in_place:
+            assert final is not None
+            self._memory.unite(now, final.home)
+        elif is_number(carry.initial.outer):
+            self._kin.unite(now, carry.initial.outer.home)
+
+    def _kernel(self, kernel: Kernel) -> None:
+        """Read off how a kernel uses its pointers; scratch memory is its own."""
+        self._excluded.update(kernel.scratch)
+        places = places_of(kernel)
+        pointers: dict[str, Place] = {}
+        for statement in kernel.function.body:
+            match statement:
+                case Assign(name, Apply(word, (address,))) if (k := word_read(address)) in places:
+                    place = places.pop(k)
+                    home = place.value.home
+                    self._read[home] = self._known[home] = None
+                    if is_number(home) and word == f"ptr_{word_of(home.dtype)}":
+                        pointers[name] = place
+                    else:
+                        self._excluded.add(home)
+        self._excluded.update(place.value.home for place in places.values())
+        for name in _used_otherwise(kernel.function.body):
+            if name in pointers:
+                self._excluded.add(pointers[name].value.home)
+
+
+def carries_of(job: Nested) -> tuple[Carry, ...]:
+    """What a loop carries."""
+    return job.node.carries if isinstance(job.node, Loop) else ()
+
+
+def is_number(value: Value) -> bool:
+    """Whether a value is one element."""
+    return math.prod(value.shape) == 1
+
+
+def is_same(link: Link) -> bool:
+    """Whether an inner number is an outer one, in all iterations."""
+    is_whole = is_number(link.inner) and is_number(link.outer)
+    return is_whole and not link.offset and not link.step
+
+
+def places_of(kernel: Kernel) -> dict[int, Place]:
+    """The places among the words of a kernel, by the numbers of the first of their two words."""
+    found, number = {}, 2
+    for word in kernel.words:
+        if isinstance(word, Place):
+            found[number] = word
+            number += 1
+        number += 1
+    return found
+
+
+def word_read(address: Expression) -> int:
+    """The number of the word that holds the slot of an address (`KernelBuilder.pointer`), or -1."""
+    match address:
+        case Apply("add", (Apply("read_word", (_, Apply("read_word", (_, Number(k))))), _)):
+            return int(k)
+    return -1
+
+
+def _used_otherwise(body: Body) -> Iterator[str]:
+    """The variables that are more than pointers of which an element is loaded or stored."""
+
+    def used(xs: Iterable[Expression]) -> Iterator[str]:
+        for x in xs:
+            match x:
+                case Variable(name):
+                    yield name
+                case Apply("load" | "store", (Variable(), Number(0), *others)):
+                    yield from used(others)
+                case Apply(_, operands):
+                    yield from used(operands)
+
+    return used(expressions(body))
+
+
+class _Classes:
+    """Classes of values, united two at a time (a union-find structure)."""
+
+    def __init__(self) -> None:
+        self._parents: dict[Value, Value] = {}
+
+    def leader(self, value: Value) -> Value:
+        """The member that stands for its class."""
+        while value in self._parents:
+            value = self._parents[value]
+        return value
+
+    def unite(self, a: Value, b: Value) -> None:
+        """Make the classes of two values one."""
+        a, b = self.leader(a), self.leader(b)
+        if a is not b:
+            self._parents[a] = b
