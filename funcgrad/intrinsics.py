@@ -356,11 +356,23 @@ _POWERS = {
 """Where a partial product overflows, vanishes or is subnormal, the power is infinite or zero."""
 
 
+_BY_BITS = {
+    "floor_divide({0}, {1})": "right_shift({0}, {shift})",
+    "remainder({0}, {1})": "bitwise_and({0}, {mask})",
+}
+"""Quotients of integers, rounded down, and their remainders, where the divisor is a power of two."""
+
+_MAX_BITS = 1 << 62
+"""The largest of these powers whose mask is a literal of every type that has it."""
+
+
 def with_constants(template: str, scalars: Sequence[Any]) -> str:
     """A template that says the same where some arguments are known, and costs less.
 
     Powers with small exponents are products and square roots. Those of floats are exact at zeros
     and infinities of both signs as `pow` is, and within two units in the last place elsewhere.
+    Integers are divided by powers of two by their bits, exactly: a shift to the right rounds down,
+    as the quotient does.
 
     Args:
         template: The template.
@@ -369,12 +381,19 @@ def with_constants(template: str, scalars: Sequence[Any]) -> str:
     Returns:
         A template over the same arguments, of which it may use fewer.
     """
-    if template != "pow({0}, {1})" or scalars[1] is None:
+    known = scalars[1] if len(scalars) == 2 else None
+    if known is None:
         return template
-    if scalars[1].dtype.kind == "f":
-        return _POWERS.get(float(scalars[1]), template)
-    n = int(scalars[1])
-    return product_of("{0}", n) if 0 < n <= MOST_FACTORS else template
+    if template == "pow({0}, {1})" and known.dtype.kind == "f":
+        return _POWERS.get(float(known), template)
+    if template == "pow({0}, {1})":
+        return product_of("{0}", int(known)) if 0 < int(known) <= MOST_FACTORS else template
+    if template in _BY_BITS and known.dtype.kind in "iu":
+        divisor = int(known)
+        if 0 < divisor <= _MAX_BITS and divisor & (divisor - 1) == 0:
+            shift = divisor.bit_length() - 1
+            return _BY_BITS[template].format("{0}", shift=shift, mask=divisor - 1)
+    return template
 
 
 MOST_FACTORS = 8

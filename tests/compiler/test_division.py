@@ -72,3 +72,22 @@ def test_one_number_at_a_time(code: str) -> None:
     found = fg.jit(lambda x: fg.lax.map(lambda v: (v // 4, v % 4, v % -3), x))(x)
     for ours, theirs in zip(found, (x // 4, x % 4, x % -3), strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("code", "bBhHiIlL")
+def test_powers_of_two_that_are_known(code: str) -> None:
+    info = np.iinfo(code)
+    powers = [1 << k for k in range(info.bits) if 1 << k <= info.max]
+    known = [np.dtype(code).type(n) for n in (*powers[:3], *powers[-2:], 3, 0)]
+    (x, _), *_ = integers(code)
+    for values in (x, x[:3]):
+        with np.errstate(all="ignore"):
+            expected = [(values // n, values % n) for n in known]
+        found = fg.jit(lambda x: [(x // n, x % n) for n in known])(values)
+        one_by_one = fg.jit(lambda x: fg.lax.map(lambda v: [(v // n, v % n) for n in known], x))(
+            values
+        )
+        for ours in (found, one_by_one):
+            for (q, r), (quotient, remainder) in zip(ours, expected, strict=True):
+                np.testing.assert_array_equal(q, quotient, strict=True)
+                np.testing.assert_array_equal(r, remainder, strict=True)

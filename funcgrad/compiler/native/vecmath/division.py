@@ -42,13 +42,13 @@ def integer_quotient(a: Any, b: Any) -> Any:
         a: Integers.
         b: Integers, not zero, and not -1 under the smallest integer.
     """
+    divide = a.builder.sdiv if a.kind == "i" else a.builder.udiv
+    if not a.lanes:
+        return a.like(divide(a.value, b.value))
     if a.width <= 32:  # both and the quotient are exact enough as floats
         ratio = a.cast(F64, "f") / b.cast(F64, "f")
         is_wide = a.kind == "u" and a.width == 32
         return ratio.whole(I64 if is_wide else I32).cast(a.element, a.kind)
-    divide = a.builder.sdiv if a.kind == "i" else a.builder.udiv
-    if not a.lanes:
-        return a.like(divide(a.value, b.value))
     limit = int(EXACT)
     is_small = _within(a, limit) & _within(b, limit)
     ratio = (as_float(a) / as_float(b)).intrinsic("trunc")
