@@ -112,7 +112,7 @@ def arrange(
             check(name)
     groups = fuse(graph)
     check("fuse", groups)
-    if is_on("specialize") and specialize(graph, groups):
+    while is_on("specialize") and specialize(graph, groups, bool(outer)):
         check("specialize")
         groups = fuse(graph)
         check("fuse", groups)

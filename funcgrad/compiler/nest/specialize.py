@@ -45,8 +45,14 @@ More of them are added up row by row in memory: in an order that does not depend
 """
 
 
-def specialize(graph: Graph, groups: Sequence[Group]) -> bool:
+def specialize(graph: Graph, groups: Sequence[Group], is_inner: bool = False) -> bool:
     """Write out short axes; changes the graph.
+
+    Args:
+        graph: The graph.
+        groups: Its groups.
+        is_inner: Whether it is that of a loop's body, in which short sums are written out, too:
+            every iteration waits for them.
 
     Returns:
         Whether anything changed, so that groups are to be formed anew.
@@ -55,7 +61,7 @@ def specialize(graph: Graph, groups: Sequence[Group]) -> bool:
     replaced: dict[Node, list[Node]] = {}
     written: dict[Value, _Parts] = {}
     for group in groups:
-        axis = _short_axis(group)
+        axis = _short_axis(group, is_inner)
         if axis is None:
             continue
         try:
@@ -124,16 +130,22 @@ def _ordered(nodes: list[Node]) -> list[Node]:
     return order
 
 
-def _short_axis(group: Group) -> int | None:
+def _short_axis(group: Group, is_inner: bool) -> int | None:
     """The axis of a group that is worth being written out."""
     # Only the last axis: others may be batches, and a new batch size must need no new kernel. For
     # that reason nothing is asked of the lengths of the others.
     space, axis = group.space, len(group.space) - 1
-    if not group.is_fusable or axis < 1 or not 2 <= space[axis] <= MAX_EXTENT:
+    if not group.is_fusable or axis < 0 or not 2 <= space[axis] <= MAX_EXTENT:
         return None
-    if len(group.nodes) * space[axis] > MAX_NODES or not _is_worth_it(group, axis):
+    n_repeated = sum(len(node.space) > axis for node in group.nodes)
+    if len(group.nodes) + n_repeated * (space[axis] - 1) > MAX_NODES:
         return None
-    return axis
+    is_short_sum = is_inner and max(space) <= MAX_EXTENT and _is_folded(group, axis)
+    return axis if is_short_sum or (axis and _is_worth_it(group, axis)) else None
+
+
+def _is_folded(group: Group, axis: int) -> bool:
+    return any(isinstance(node, Fold) and axis in node.form.axes for node in group.nodes)
 
 
 def _is_worth_it(group: Group, axis: int) -> bool:
