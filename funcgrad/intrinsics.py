@@ -360,7 +360,7 @@ _BY_BITS = {
     "floor_divide({0}, {1})": "right_shift({0}, {shift})",
     "remainder({0}, {1})": "bitwise_and({0}, {mask})",
 }
-"""Quotients of integers, rounded down, and their remainders, where the divisor is a power of two."""
+"""Integer quotients, rounded down, and remainders, where the divisor is a power of two."""
 
 _MAX_BITS = 1 << 62
 """The largest of these powers whose mask is a literal of every type that has it."""

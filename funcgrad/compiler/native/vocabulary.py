@@ -24,6 +24,7 @@ from llvmlite import ir
 
 from funcgrad.compiler.abi import LANES_SLOT, LOOK_SLOT
 from funcgrad.compiler.native import elementary, integers
+from funcgrad.compiler.native.apart import loader
 from funcgrad.compiler.native.scalars import (
     F32,
     F64,
@@ -989,6 +990,32 @@ def _load_where(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any
     value = builder.call(load, [address, index.mask, index.is_whole, other.value])
     found = _loaded(builder, value, PARTS.get(t.element, t.element), scope)
     return _unpaired(builder, found) if t.element in PARTS else found
+
+
+def _load_apart_rule(args: Any) -> Signature:
+    expect(len(args) == 4, "load_apart(p, lanes, step, S)", args)
+    expect(isinstance(args[0], Pointer) and isinstance(args[1], Lanes), "lanes", args)
+    expect(args[0].element not in PARTS, "real numbers, integers or flags", args)
+    step = _literal(args[2], args)
+    expect(step not in (0, 1), "neighbours that lie apart", args)
+    index, element = _place(args[0], args[1])
+    return signature(element, args[0], index, args[2], _scope_of(args))
+
+
+@define("load_apart", _load_apart_rule, is_pure=False, is_mapped=False)
+def _load_apart(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
+    """Elements a few steps apart: all in between is loaded, and what is meant taken out of it."""
+    pointer, index = values[:2]
+    t, step, scope = sig.return_type, *(x.literal_value for x in sig.args[2:])
+    element = memory_type(t.element)
+    type = ir.VectorType(element, t.count)
+    distance = builder.mul(index.first, I64(step))
+    address = builder.gep(pointer, [distance], inbounds=True, source_etype=element)
+    suffix = Emitted(builder, ir.Constant(element, None), _kind_of(element)).suffix
+    function = loader(builder.module, type, step, suffix)
+    flags = (constant_of(function.args[1].type, 1), ir.Constant(I1, 1))
+    flags = flags if index.mask is None else (index.mask, index.is_whole)
+    return _loaded(builder, builder.call(function, [address, *flags]), t, scope)
 
 
 def _present_rule(args: Any) -> Signature:

@@ -560,7 +560,7 @@ class _Writer:
     def _is_near(self, loop: _Loop, step: int) -> bool:
         """Whether a step is a part of the text, along the innermost loop."""
         is_innermost = bool(self.row) and loop is self.row[-1]
-        return is_innermost and (1 <= step <= MAX_EXTENT or step == -1)
+        return is_innermost and 0 < abs(step) <= MAX_EXTENT
 
     def _is_short(self, loop: _Loop) -> bool:
         """Whether the text says how long a loop is.
@@ -635,7 +635,26 @@ class _Writer:
         return self._index(access) if is_of_row else (access.pointers[-1], Number(0))
 
     def _load(self, access: _Access, is_full: bool) -> Expression:
+        if is_full and self.suffix and self._is_apart(access):
+            return self._load_apart(access)
         return call("load", *self._element_of(access, is_full), access.scope)
+
+    def _is_apart(self, access: _Access) -> bool:
+        """Whether its elements lie apart along the row, but near each other."""
+        step = self._step(access, self.row[-1])
+        return step not in (0, 1) and self._is_near(self.row[-1], step)
+
+    def _load_apart(self, access: _Access) -> Expression:
+        """Elements of lanes that lie apart."""
+        loop = self.row[-1]
+        first: Expression
+        if access.neighbour is None:
+            first = access.pointers[-1]
+        else:
+            distance = access.offset - access.neighbour.offset
+            first = call("advance", access.neighbour.pointers[-1], distance)
+        step = self._step(access, loop)
+        return call("load_apart", first, self._index_of(loop), step, access.scope)
 
     def _store(self, access: _Access, value: Expression, is_full: bool) -> None:
         self.source.store(*self._element_of(access, is_full), value, access.scope)
@@ -1035,6 +1054,7 @@ class _Writer:
             return self.brief
         k = self.loops.index(self.row[-1])
         dtypes: set[np.dtype[Any]] = set()
+        apart: set[_Access] = set()
         cost = 0
         for node in body:
             dtypes.update(x.dtype for x in node.operands)
@@ -1047,8 +1067,7 @@ class _Writer:
             written = [a for a in (self.outs.get(node), self.sums.get(node)) if a is not None]
             if self._kind(node) in ("inner", "total"):
                 written = []
-            if any(a.steps[k] not in (0, 1) for a in accesses):
-                return None
+            apart.update(a for a in accesses if a.steps[k] not in (0, 1))
             if any(a.steps[k] != 1 for a in written):
                 return None
             if isinstance(node, Guard) and self.row[-1].axis in self.guarded:
@@ -1062,6 +1081,9 @@ class _Writer:
             if isinstance(node, Pick) or (isinstance(node, Fold) and not is_across(node)):
                 return None
             cost += node.cost if isinstance(node, Point) else 1
+        is_guarded = any(isinstance(node, Guard) for node in body)
+        if apart and (cost < HEAVY or is_guarded or not all(map(self._can_take, apart))):
+            return None
         kinds = {self._kind(node) for node in body}
         narrow = REGISTER // _width(dtypes)
         # A formula is a chain of operations: waiting for it takes longer than a trip to memory.
@@ -1088,6 +1110,12 @@ class _Writer:
             count = min(SHORT_REGISTERS * narrow, wide) if is_short else wide
             return Vectors(count, count)
         return Vectors(wide, narrow if is_short or kinds & {"inner", "total"} else wide)
+
+    def _can_take(self, access: _Access) -> bool:
+        """Whether vectors can be taken out of what lies between the elements."""
+        is_forward = self._step(access, self.row[-1]) > 0
+        has_sums = any(fold.is_accurate for fold in self.folds.values())
+        return self._is_apart(access) and access.dtype.kind != "c" and (is_forward or not has_sums)
 
     def _has_core(self, body: list[Node]) -> bool:
         """Whether most indices lie on the same side of every guard: then those need ask nothing."""
