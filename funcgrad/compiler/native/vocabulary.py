@@ -1018,6 +1018,30 @@ def _load_apart(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any
     return _loaded(builder, builder.call(function, [address, *flags]), t, scope)
 
 
+def _load_each_rule(args: Any) -> Signature:
+    expect(len(args) == 3 and isinstance(args[0], Pointer), "load_each(p, bytes, S)", args)
+    expect(isinstance(args[1], Vector) and args[0].element not in PARTS, "a vector", args)
+    count = args[1].count
+    element = vector(args[0].element, count)
+    return signature(element, args[0], vector(INT64, count), _scope_of(args))
+
+
+@define("load_each", _load_each_rule, is_pure=False, is_mapped=False)
+def _load_each(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
+    """An element for each lane, so many bytes from the pointer."""
+    pointer, nbytes, _ = values
+    t, scope = sig.return_type, sig.args[-1].literal_value
+    element = memory_type(t.element)
+    found = ir.Constant(ir.VectorType(element, t.count), ir.Undefined)
+    for lane in map(I32, range(t.count)):
+        place = builder.gep(pointer, [builder.extract_element(nbytes.value, lane)], source_etype=I8)
+        load = builder.load(place, typ=element, align=_nbytes(element))
+        builder.module.note_access(load, scope)
+        found = builder.insert_element(found, load, lane)
+    value = Emitted(builder, found, _PARTS[t.element][0] if t.element is not BOOL else "u")
+    return value != 0 if t.element is BOOL else value
+
+
 def _present_rule(args: Any) -> Signature:
     expect(len(args) == 3 and isinstance(args[0], Lanes), "present(lanes, value, other)", args)
     t = vector(promote([element_of(t) for t in args[1:]]), args[0].count)

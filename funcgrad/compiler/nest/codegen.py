@@ -1055,11 +1055,12 @@ class _Writer:
         k = self.loops.index(self.row[-1])
         dtypes: set[np.dtype[Any]] = set()
         apart: set[_Access] = set()
-        cost = 0
+        cost = picks = 0
         for node in body:
             dtypes.update(x.dtype for x in node.operands)
             dtypes.add(node.out.dtype)
-            views = [x for x in node.operands if isinstance(x, View)]
+            # Lanes of a lookup read its table wherever they have to.
+            views = [x for x in node.operands[isinstance(node, Pick) :] if isinstance(x, View)]
             accesses = [self._operand_access(x, node) for x in views if x.value not in self.made]
             # What an earlier pass over the row has left in memory.
             earlier = {self.made[x.value] for x in views if x.value in self.made} - {*body}
@@ -1078,11 +1079,14 @@ class _Writer:
                 is_fixed = isinstance(inside, View) and not inside.strides[axis]
                 if is_asked and is_fixed:
                     return None
-            if isinstance(node, Pick) or (isinstance(node, Fold) and not is_across(node)):
+            if isinstance(node, Fold) and not is_across(node):
                 return None
+            picks += isinstance(node, Pick)
             cost += node.cost if isinstance(node, Point) else 1
         is_guarded = any(isinstance(node, Guard) for node in body)
-        if apart and (cost < HEAVY or is_guarded or not all(map(self._can_take, apart))):
+        if (apart or picks) and (cost < HEAVY or is_guarded):
+            return None
+        if not all(map(self._can_take, apart)) or (picks and not self._can_pick(body)):
             return None
         kinds = {self._kind(node) for node in body}
         narrow = REGISTER // _width(dtypes)
@@ -1103,6 +1107,7 @@ class _Writer:
         # A complex vector is two.
         parts = 2 if any(dtype.kind == "c" for dtype in dtypes) else 1
         registers, waiting = REGISTERS // parts, parts * self._most_waiting(body)
+        registers = 1 if picks else registers  # each lane is loaded by instructions of its own
         while registers > 1 and registers * waiting > MOST_WAITING and not is_chain:
             registers //= 2
         wide = registers * narrow
@@ -1116,6 +1121,11 @@ class _Writer:
         is_forward = self._step(access, self.row[-1]) > 0
         has_sums = any(fold.is_accurate for fold in self.folds.values())
         return self._is_apart(access) and access.dtype.kind != "c" and (is_forward or not has_sums)
+
+    def _can_pick(self, body: list[Node]) -> bool:
+        """Whether the lookups of a body can be made in vectors: of real numbers, all of the row."""
+        picks = [node for node in body if isinstance(node, Pick)]
+        return all(self._is_full(node) and node.out.dtype.kind != "c" for node in picks)
 
     def _has_core(self, body: list[Node]) -> bool:
         """Whether most indices lie on the same side of every guard: then those need ask nothing."""
@@ -1287,6 +1297,10 @@ class _Writer:
                 far.append(place * Variable(f"d{number}_{k}"))
         access = self._operand_access(table, node)
         is_there = source.assign(f"{name}t", all_of(tests)) if tests else None
+        if self.suffix:
+            value = self._pick_lanes(access, node, moves, far, is_there)
+            self._finish(node, source.assign(name, value))
+            return
         if is_there is not None:
             moves = [call("select", is_there, sum_of(moves), 0)] if moves else []
             far = [call("select", is_there, sum_of(far), 0)] if far else []
@@ -1300,6 +1314,30 @@ class _Writer:
         if is_there is not None:
             value = call("select", is_there, value, source.literal(node.fill))
         self._finish(node, source.assign(name, value))
+
+    def _pick_lanes(
+        self,
+        access: _Access,
+        node: Pick,
+        near: Sequence[Expression],
+        far: Sequence[Expression],
+        is_there: Expression | None,
+    ) -> Expression:
+        """An element for every lane; those beyond the end of the row load the first one."""
+        size, lanes, loop = access.dtype.itemsize, self._index_of(self.row[-1]), self.row[-1]
+        pointer, step = access.pointers[-1], self._step(access, loop)
+        moves = [*(place * size for place in near), *far]
+        if is_there is not None:
+            moves = [call("select", is_there, sum_of(moves), 0)]
+        if step:
+            apart = self._is_near(loop, step) or step == 1
+            along = Number(step * size) if apart else self._step_variable(access, loop)
+            moves.append(call("i64", lanes) * along)
+        nbytes = call("present", lanes, sum_of(moves), 0)
+        value = call("load_each", pointer, nbytes, access.scope)
+        if is_there is None:
+            return value
+        return call("select", is_there, value, self.source.literal(node.fill))
 
     def _resolve(
         self, node: Pick, k: int, index: Expression, is_once: bool = False
@@ -1316,7 +1354,8 @@ class _Writer:
             resolve_or_refuse(self.source, name, index, dtype, length, self.sites[site])
             return None
         worst = "" if site is None else self.watched[site][0]
-        return resolve(self.source, node.mode, name, index, dtype, length, worst)
+        lanes = self._index_of(self.row[-1]) if self.suffix else None
+        return resolve(self.source, node.mode, name, index, dtype, length, worst, lanes)
 
     def _load_safely(self, access: _Access, node: Guard, test: Expression) -> Expression:
         """An element of a full guard's operand, or the first one in its box if it is not there."""

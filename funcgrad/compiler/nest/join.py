@@ -54,7 +54,7 @@ MOST_WORK = 1 << 13
 MOST_LINES = 600
 """Lines of a joined function: LLVM takes its time for each."""
 
-_N_SCOPES = {"load": 1, "load_apart": 1, "load_where": 1, "store": 1, "turn": 2}
+_N_SCOPES = {"load": 1, "load_apart": 1, "load_each": 1, "load_where": 1, "store": 1, "turn": 2}
 """How many of the last operands of a word are scopes."""
 
 

@@ -28,6 +28,7 @@ def resolve(
     dtype: np.dtype[np.generic],
     length: Expression,
     worst: str = "",
+    lanes: Expression | None = None,
 ) -> Expression | None:
     """Statements that make ``name`` the place that an index means.
 
@@ -39,6 +40,7 @@ def resolve(
         dtype: Its dtype.
         length: The length of the axis, or how many starts a window has.
         worst: In mode "raise", the variable that becomes the worst index so far (`watch`), if any.
+        lanes: The index of the lanes that a vector of indices belongs to.
 
     Returns:
         The test of whether the place exists, or nothing where it always does.
@@ -54,9 +56,13 @@ def resolve(
         counted = call("u64", _counted(source, name, at, dtype, length))
         source.assign(name, call("i64", call("minimum", counted, call("u64", length - 1))))
         if worst:
+            if lanes is not None:
+                counted = call("across_maximum", call("present", lanes, counted, 0))
             source.assign(worst, call("maximum", Variable(worst), counted))
     elif mode in ("clip", "start"):
         source.assign(name, call("minimum", call("maximum", at, 0), length - 1))
+    elif mode == "wrap" and lanes is not None:
+        source.assign(name, at % length)
     elif mode == "wrap":
         source.assign(name, at)
         with source.when((at < 0) | (at >= length)):
