@@ -479,7 +479,7 @@ def expressions(body: Body) -> Iterator[Expression]:
                 yield from expressions(otherwise)
 
 
-def without_unused(body: Body, is_pure: Callable[[str], bool]) -> Body:
+def without_unused(body: Body, is_pure: Callable[[str], bool]) -> list[Statement]:
     """Statements but for those that give a value to a variable which nothing uses.
 
     Args:
@@ -497,19 +497,21 @@ def without_unused(body: Body, is_pure: Callable[[str], bool]) -> Body:
     def may_go(x: Expression) -> bool:
         return not isinstance(x, Apply) or (is_pure(x.word) and all(map(may_go, x.operands)))
 
-    def kept(body: Body) -> Body:
+    def kept(body: Body) -> list[Statement]:
         used = {name for x in expressions(body) for name in variables(x)}
 
         def replace(statement: Statement) -> Body | None:
-            is_kept = not isinstance(statement, Assign) or statement.name in used
-            return None if is_kept or not may_go(statement.value) else ()
+            match statement:
+                case Assign(name, value) if name not in used and may_go(value):
+                    return ()
+            return None
 
         return rewritten(body, lambda x: x, replace=replace)
 
-    n_statements = -1
-    while n_statements != (n_statements := sum(1 for _ in assigned(body))):
-        body = kept(body)
-    return body
+    found, n_before = kept(body), sum(1 for _ in assigned(body))
+    while n_before > (n_before := sum(1 for _ in assigned(found))):
+        found = kept(found)
+    return found
 
 
 END = Return(Number(0))
