@@ -508,9 +508,10 @@ def without_unused(body: Body, is_pure: Callable[[str], bool]) -> list[Statement
 
         return rewritten(body, lambda x: x, replace=replace)
 
-    found, n_before = kept(body), sum(1 for _ in assigned(body))
-    while n_before > (n_before := sum(1 for _ in assigned(found))):
-        found = kept(found)
+    # What only unused values were made of is not used either.
+    n_before, found = -1, [*body]
+    while n_before != len(names := [*assigned(found)]):
+        n_before, found = len(names), kept(found)
     return found
 
 

@@ -83,6 +83,10 @@ HEAVY = 12
 """Cost from which an element is so much work that the code is to be there only once: all vectors
 are computed as the last one, of which only a part may be there."""
 
+LOOKUP = 4
+"""Cost for each lookup in vectors, whose lanes are loaded one by one, from which they are worth it:
+others are left to LLVM, one element at a time."""
+
 RARE = 128
 """The part of all elements, divided, up to which those at edges are computed one by one: vectors
 of them would take the compiler more time than they save."""
@@ -1081,10 +1085,12 @@ class _Writer:
                     return None
             if isinstance(node, Fold) and not is_across(node):
                 return None
-            picks += isinstance(node, Pick)
-            cost += node.cost if isinstance(node, Point) else 1
+            if isinstance(node, Pick):
+                picks += 1
+            else:
+                cost += node.cost if isinstance(node, Point) else 1
         is_guarded = any(isinstance(node, Guard) for node in body)
-        if (apart or picks) and (cost < HEAVY or is_guarded):
+        if (apart or picks) and (cost < max(HEAVY, LOOKUP * picks) or is_guarded):
             return None
         if not all(map(self._can_take, apart)) or (picks and not self._can_pick(body)):
             return None

@@ -336,7 +336,7 @@ class _Joiner:
                     found = self.registers.of(numbers[name])
                     assert found is not None
                     return found
-                case Apply("add", _) if (place := place_of(x)) is not None:
+                case Apply() if (place := place_of(x)) is not None:
                     return self._address(place.value.slot, place.value.offset + place.offset)
                 case Apply(word, operands):
                     n = len(operands) - _N_SCOPES.get(word, 0)

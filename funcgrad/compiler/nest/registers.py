@@ -162,7 +162,7 @@ def places_of(kernel: Kernel) -> dict[int, Place]:
 def word_read(address: Expression) -> int:
     """The number of the word that holds the slot of an address (`KernelBuilder.pointer`), or -1."""
     match address:
-        case Apply("add", (Apply("read_word", (_, Apply("read_word", (_, Number(k))))), _)):
+        case Apply(_, (Apply("read_word", (_, Apply("read_word", (_, Number(k))))), _)):
             return int(k)
     return -1
 
