@@ -148,11 +148,23 @@ def inexact_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 class extended:
-    """Of what kind dtypes are that NumPy does not have: those of random keys."""
+    """Of what kind dtypes are that NumPy does not have: those of random keys.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.dtypes.issubdtype(np.float64, fg.dtypes.extended)
+        False
+    """
 
 
 class prng_key(extended):
-    """Of what kind dtypes of random keys are."""
+    """Of what kind dtypes of random keys are.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.dtypes.issubdtype(fg.dtypes.prng_key, fg.dtypes.extended)
+        True
+    """
 
 
 class ExtendedDtype:
@@ -204,6 +216,11 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
     Args:
         dtype: A dtype, or the name of one.
         allow_extended_dtype: Whether it may be one that NumPy does not have.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.dtypes.canonicalize_dtype("float64")
+        dtype('float64')
     """
     if allow_extended_dtype and isinstance(dtype, ExtendedDtype):
         return dtype
@@ -215,6 +232,11 @@ def itemsize_bits(dtype: Any) -> int:
 
     Args:
         dtype: A dtype, or the name of one.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.dtypes.itemsize_bits(np.float32)
+        32
     """
     known = dtype if isinstance(dtype, ExtendedDtype) else np.dtype(dtype)
     return 8 * known.itemsize
@@ -226,6 +248,11 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     Args:
         *args: Arrays, numbers, dtypes.
         return_weak_type_flag: Whether to say, too, whether all of them are Python's numbers.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.dtypes.result_type(np.float32, 1.0)
+        dtype('float32')
     """
     found = np.result_type(*args)
     is_weak = all(type(x) in (bool, int, float, complex) for x in args)

@@ -28,6 +28,11 @@ class Pointwise:
             the dtype of the output.
         counts: Inputs, of integers, that count something: negative elements are refused
             (`Primitive.refusal`).
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.extend.Pointwise("2 * {0}").expr
+        '2 * {0}'
     """
 
     expr: str

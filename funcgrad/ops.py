@@ -132,7 +132,24 @@ def segment_prod(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Products of the rows of every segment, 1 without rows; arguments as of `segment_sum`."""
+    """Products of the rows of every segment, 1 without rows; arguments as of `segment_sum`.
+
+    Args:
+        data: Array whose first axis is divided into segments.
+        segment_ids: Number of the segment of each row.
+        num_segments: Number of segments, which ``jit`` has to know.
+        indices_are_sorted: Without effect.
+        unique_indices: Without effect.
+        bucket_size: Without effect.
+        mode: ``"drop"``, the default, leaves out rows of segments that do not exist; ``"clip"``
+            assigns them to the nearest segment.
+        out_sharding: The CPU, if anything.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.ops.segment_prod(np.array([1.0, 2.0, 3.0]), np.array([0, 0, 1]), 2)
+        array([2., 3.])
+    """
     return _reduced(
         "segment_prod", data, segment_ids, num_segments, 1, unique_indices, mode, out_sharding
     )
@@ -152,6 +169,22 @@ def segment_max(
     """Greatest elements of every segment; arguments as of `segment_sum`.
 
     Segments without rows have the least number of the dtype, -inf if it is floating.
+
+    Args:
+        data: Array whose first axis is divided into segments.
+        segment_ids: Number of the segment of each row.
+        num_segments: Number of segments, which ``jit`` has to know.
+        indices_are_sorted: Without effect.
+        unique_indices: Without effect.
+        bucket_size: Without effect.
+        mode: ``"drop"``, the default, leaves out rows of segments that do not exist; ``"clip"``
+            assigns them to the nearest segment.
+        out_sharding: The CPU, if anything.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.ops.segment_max(np.array([1.0, 2.0, 3.0]), np.array([0, 0, 1]), 2)
+        array([2., 3.])
     """
     start = _extreme(data, is_max=True)
     return _reduced(
@@ -173,6 +206,22 @@ def segment_min(
     """Least elements of every segment; arguments as of `segment_sum`.
 
     Segments without rows have the greatest number of the dtype, inf if it is floating.
+
+    Args:
+        data: Array whose first axis is divided into segments.
+        segment_ids: Number of the segment of each row.
+        num_segments: Number of segments, which ``jit`` has to know.
+        indices_are_sorted: Without effect.
+        unique_indices: Without effect.
+        bucket_size: Without effect.
+        mode: ``"drop"``, the default, leaves out rows of segments that do not exist; ``"clip"``
+            assigns them to the nearest segment.
+        out_sharding: The CPU, if anything.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.ops.segment_min(np.array([1.0, 2.0, 3.0]), np.array([0, 0, 1]), 2)
+        array([1., 3.])
     """
     start = _extreme(data, is_max=False)
     return _reduced(

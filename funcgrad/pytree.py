@@ -27,7 +27,13 @@ IsLeaf = Callable[[Any], bool] | None
 
 @dataclass(frozen=True)
 class SequenceKey:
-    """Position in a sequence."""
+    """Position in a sequence.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.tree_util.keystr((fg.tree_util.SequenceKey(0),))
+        '[0]'
+    """
 
     idx: int
 
@@ -37,7 +43,13 @@ class SequenceKey:
 
 @dataclass(frozen=True)
 class DictKey:
-    """Key of a dict."""
+    """Key of a dict.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.tree_util.keystr((fg.tree_util.DictKey("a"),))
+        "['a']"
+    """
 
     key: Hashable
 
@@ -47,7 +59,13 @@ class DictKey:
 
 @dataclass(frozen=True)
 class GetAttrKey:
-    """Name of an attribute."""
+    """Name of an attribute.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.tree_util.keystr((fg.tree_util.GetAttrKey("a"),))
+        '.a'
+    """
 
     name: str
 
@@ -57,7 +75,13 @@ class GetAttrKey:
 
 @dataclass(frozen=True)
 class FlattenedIndexKey:
-    """Position among the children of a custom node without named keys."""
+    """Position among the children of a custom node without named keys.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.tree_util.keystr((fg.tree_util.FlattenedIndexKey(0),))
+        '[<flat index 0>]'
+    """
 
     key: int
 
@@ -173,7 +197,13 @@ def _copied(value: Any) -> Any:
 
 
 class PyTreeDef:
-    """What remains of a pytree when the leaves are taken out: its structure."""
+    """What remains of a pytree when the leaves are taken out: its structure.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.tree_util.tree_structure({'a': 1, 'b': 2})
+        PyTreeDef({'a': *, 'b': *})
+    """
 
     __slots__ = (
         "_build",
@@ -890,6 +920,13 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
     Args:
         treedef: The structure of a tree.
         leaves: The new leaves, in order.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.tree_util.tree_unflatten(
+        ...     fg.tree_util.tree_structure({"a": 1, "b": (2, 3)}), [10, 20, 30]
+        ... )
+        {'a': 10, 'b': (20, 30)}
     """
     return treedef.unflatten(leaves)
 
@@ -900,6 +937,11 @@ def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     Args:
         tree: A pytree.
         is_leaf: Says of a node whether it counts as a leaf.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.tree_util.tree_leaves({"a": 1, "b": (2, 3)})
+        [1, 2, 3]
     """
     return tree_flatten(tree, is_leaf)[0]
 
@@ -910,6 +952,11 @@ def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
     Args:
         tree: A pytree.
         is_leaf: Says of a node whether it counts as a leaf.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.tree_util.tree_structure({"a": 1, "b": (2, 3)})
+        PyTreeDef({'a': *, 'b': (*, *)})
     """
     return tree_flatten(tree, is_leaf)[1]
 
@@ -1052,8 +1099,16 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
 def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[Any], Hashable]:
     """As `flatten_one_level`, every child paired with its key.
 
+    Args:
+        tree: A tree.
+
     Raises:
         TreeError: If the tree is a leaf.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.tree_util.flatten_one_level_with_keys({'a': 1, 'b': 2})
+        ([(DictKey(key='a'), 1), (DictKey(key='b'), 2)], ('a', 'b'))
     """
     node = _node_for("flatten_one_level_with_keys", tree)
     return list(node.flatten_with_keys(tree)), node.flatten(tree)[1]

@@ -82,6 +82,11 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
     Args:
         iterable: Any elements.
         is_leaf: Says of a node whether it counts as a leaf.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.tree_util.all_leaves([1, 2.0])
+        True
     """
     return all(tree_structure(x, is_leaf).is_leaf for x in iterable)
 
@@ -151,6 +156,11 @@ def tree_all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
     Args:
         tree: A pytree.
         is_leaf: Says of a node whether it counts as a leaf.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.tree_util.tree_all({"a": 1, "b": (2, 3)})
+        True
     """
     return all(tree_leaves(tree, is_leaf))
 
@@ -191,7 +201,18 @@ def _leaves_of(tree: Any, treedef: PyTreeDef) -> list[Any]:
 
 
 def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
-    """``prefix_tree`` with its leaves repeated to the structure of ``full_tree``."""
+    """``prefix_tree`` with its leaves repeated to the structure of ``full_tree``.
+
+    Args:
+        prefix_tree: A pytree that is a prefix of the other.
+        full_tree: The pytree whose structure the result has.
+        is_leaf: Function that says which nodes are taken for leaves.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.tree_util.tree_broadcast(0, {"a": 1, "b": (2, 3)})
+        {'a': 0, 'b': (0, 0)}
+    """
     leaves = broadcast_prefix(prefix_tree, full_tree, is_leaf)
     return tree_structure(full_tree).unflatten(leaves)
 
@@ -199,7 +220,19 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> 
 def tree_leaves_with_path(
     tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath, Any]]:
-    """The leaves, each paired with its path; see `tree_flatten_with_path`."""
+    """The leaves, each paired with its path; see `tree_flatten_with_path`.
+
+    Args:
+        tree: A tree.
+        is_leaf: Function that says which nodes are taken for leaves.
+        is_leaf_takes_path: Whether that function gets the path, too.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.tree_util.tree_leaves_with_path({"a": 1, "b": (2, 3)})
+        [((DictKey(key='a'),), 1), ((DictKey(key='b'), SequenceKey(idx=0)), 2), ((DictKey(key='b'),
+        SequenceKey(idx=1)), 3)]
+    """
     return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
@@ -211,6 +244,13 @@ def tree_map_with_path(
     is_leaf_takes_path: bool = False,
 ) -> Any:
     """As `tree_map`, where ``f`` gets the path first.
+
+    Args:
+        f: Function of a path of keys and of leaves.
+        tree: A tree.
+        *rest: Further trees of the same structure.
+        is_leaf: Function that says which nodes are taken for leaves.
+        is_leaf_takes_path: Whether that function gets the path, too.
 
     Example:
         >>> from funcgrad import tree_util as tu
@@ -228,6 +268,11 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
 
     Args:
         treedef: The structure of a tree.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.tree_util.treedef_is_leaf(fg.tree_util.tree_structure(1))
+        True
     """
     return treedef.is_leaf
 
@@ -237,6 +282,11 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
 
     Args:
         treedef: The structure of a tree.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.tree_util.treedef_children(fg.tree_util.tree_structure({"a": 1, "b": (2, 3)}))
+        [PyTreeDef(*), PyTreeDef((*, *))]
     """
     return treedef.children()
 
@@ -246,6 +296,13 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
 
     Args:
         treedefs: Structures of trees.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.tree_util.treedef_tuple(
+        ...     [fg.tree_util.tree_structure(1), fg.tree_util.tree_structure([1])]
+        ... )
+        PyTreeDef((*, [*]))
     """
     return tuple_of(treedefs)
 

@@ -254,7 +254,13 @@ def clear_caches() -> None:
 
 
 class Jitted(MadeOf):
-    """What `jit` returns: a function that compiles itself."""
+    """What `jit` returns: a function that compiles itself.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> isinstance(fg.jit(np.sin), fg.stages.Wrapped)
+        True
+    """
 
     def __init__(
         self,
@@ -835,7 +841,13 @@ _PICKLE_THE_FUNCTION = (
 
 
 class Traced(BelongsToProcess):
-    """What ``jit(f).trace`` returns: a function traced for given types, the first stage."""
+    """What ``jit(f).trace`` returns: a function traced for given types, the first stage.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> isinstance(fg.jit(np.sin).trace(1.0), fg.stages.Traced)
+        True
+    """
 
     called = "a traced function"
     instead = _PICKLE_THE_FUNCTION
@@ -933,7 +945,13 @@ class _Kernels(BelongsToProcess):
 
 
 class Lowered(_Kernels):
-    """What ``lower`` returns: a traced function as kernels, the second stage of compilation."""
+    """What ``lower`` returns: a traced function as kernels, the second stage of compilation.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> isinstance(fg.jit(np.sin).lower(1.0), fg.stages.Lowered)
+        True
+    """
 
     called = "a lowered function"
 
@@ -943,7 +961,13 @@ class Lowered(_Kernels):
 
 
 class Compiled(_Kernels):
-    """What ``compile`` returns: a function for given types; a call neither traces nor compiles."""
+    """What ``compile`` returns: a function for given types; a call neither traces nor compiles.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> isinstance(fg.jit(np.sin).lower(1.0).compile(), fg.stages.Compiled)
+        True
+    """
 
     called = "a compiled function"
 

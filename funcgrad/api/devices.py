@@ -32,7 +32,18 @@ def devices(backend: str | None = None) -> list[Device]:
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Device]:
-    """As `devices`."""
+    """As `devices`.
+
+    Args:
+        process_index: Without effect.
+        backend: Without effect.
+        host_id: Without effect.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.local_devices()
+        [CpuDevice(id=0)]
+    """
     return devices(backend)
 
 
@@ -41,6 +52,11 @@ def device_count(backend: str | None = None) -> int:
 
     Args:
         backend: Ignored: there is one.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.device_count()
+        1
     """
     return len(devices(backend))
 
@@ -50,12 +66,23 @@ def local_device_count(backend: str | None = None) -> int:
 
     Args:
         backend: Ignored: there is one.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.local_device_count()
+        1
     """
     return len(devices(backend))
 
 
 def default_backend() -> str:
-    """The name of the platform: ``"cpu"``."""
+    """The name of the platform: ``"cpu"``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.default_backend()
+        'cpu'
+    """
     return CPU.platform
 
 
@@ -64,6 +91,11 @@ def process_index(backend: str | None = None) -> int:
 
     Args:
         backend: Ignored: there is one.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.process_index()
+        0
     """
     return 0
 
@@ -73,6 +105,11 @@ def process_count(backend: str | None = None) -> int:
 
     Args:
         backend: Ignored: there is one.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.process_count()
+        1
     """
     return 1
 
@@ -82,6 +119,11 @@ def process_indices(backend: str | None = None) -> list[int]:
 
     Args:
         backend: Ignored: there is one.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.process_indices()
+        [0]
     """
     return [0]
 

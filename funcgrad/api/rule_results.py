@@ -37,6 +37,11 @@ class SymbolicZero:
     Args:
         shape: Shape of the tangent.
         dtype: Its dtype; ``float0`` for integers and bools.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.SymbolicZero((3,), np.float64).shape
+        (3,)
     """
 
     __slots__ = ("dtype", "shape")

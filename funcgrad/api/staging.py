@@ -137,6 +137,11 @@ class ClosedJaxpr:
     Attributes:
         program: The program.
         consts: Values of its leading inputs.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> isinstance(fg.make_jaxpr(np.sin)(1.0), fg.ClosedJaxpr)
+        True
     """
 
     def __init__(self, program: Program, consts: Sequence[Any]) -> None:

@@ -24,6 +24,11 @@ class ShapedArray:
         shape: Tuple of non-negative ints.
         dtype: A supported NumPy dtype, in native byte order.
         weak_type: Whether the value promotes as a Python scalar.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.extend.ShapedArray((2,), np.dtype(np.float32))
+        f32[2]
     """
 
     __slots__ = ("dtype", "shape", "weak_type")

@@ -12,7 +12,13 @@ from funcgrad.errors import ArgumentError
 
 
 class Device:
-    """The processor, as JAX's programs ask about a device."""
+    """The processor, as JAX's programs ask about a device.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.Device().platform
+        'cpu'
+    """
 
     platform = "cpu"
     device_kind = "cpu"

@@ -50,6 +50,11 @@ class Linear:
         aval: Its abstract value, or the operation that it is the result of: then the type is found
             when it is first asked for (most backward passes never ask).
         index: Position of the value on its tape.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.extend.Linear(fg.extend.ShapedArray((3,), np.dtype(np.float64))).shape
+        (3,)
     """
 
     __slots__ = ("_aval", "index")
@@ -102,6 +107,11 @@ def is_linear(argument: Any) -> bool:
 
     Args:
         argument: One of those that the rule gets.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.extend.is_linear(fg.extend.Linear(fg.extend.ShapedArray((), np.dtype(np.float64))))
+        True
     """
     return type(argument) is Linear
 
@@ -122,6 +132,11 @@ class Primitive:
 
     Subclasses are frozen dataclasses, so that two primitives with equal parameters are equal.
     Calling a primitive binds it to its arguments under the current trace.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> issubclass(fg.extend.Composite, fg.extend.Primitive)
+        True
     """
 
     name: str = ""

@@ -70,6 +70,14 @@ class OptimizerState:
     Args:
         rows: The tuples.
         treedef: Structure of the parameters.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> isinstance(
+        ...     fg.experimental.optimizers.sgd(0.1)[0](np.ones(2)),
+        ...     fg.experimental.optimizers.OptimizerState,
+        ... )
+        True
     """
 
     def __init__(self, rows: Sequence[Any], treedef: PyTreeDef) -> None:
@@ -140,6 +148,13 @@ def sgd(step_size: Any) -> Any:
 
     Args:
         step_size: A number, or a schedule: a function of the number of the step.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o: o.params_fn(o.update_fn(0, np.ones(2), o.init_fn(np.ones(2)))))(
+        ...     fg.experimental.optimizers.sgd(0.1)
+        ... )
+        array([0.9, 0.9])
     """
     rate = make_schedule(step_size)
     return (lambda x: x), (lambda i, g, x: x - rate(i) * g), (lambda x: x)
@@ -168,6 +183,13 @@ def momentum(step_size: Any, mass: Any) -> Any:
     Args:
         step_size: A number or a schedule.
         mass: How much of the velocity stays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o: o.params_fn(o.update_fn(0, np.ones(2), o.init_fn(np.ones(2)))))(
+        ...     fg.experimental.optimizers.momentum(0.1, 0.9)
+        ... )
+        array([0.9, 0.9])
     """
     return _with_velocity(step_size, mass, False)
 
@@ -179,6 +201,13 @@ def nesterov(step_size: Any, mass: Any) -> Any:
     Args:
         step_size: A number or a schedule.
         mass: How much of the velocity stays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o: o.params_fn(o.update_fn(0, np.ones(2), o.init_fn(np.ones(2)))))(
+        ...     fg.experimental.optimizers.nesterov(0.1, 0.9)
+        ... )
+        array([0.81, 0.81])
     """
     return _with_velocity(step_size, mass, True)
 
@@ -190,6 +219,13 @@ def adagrad(step_size: Any, momentum: Any = 0.9) -> Any:
     Args:
         step_size: A number or a schedule.
         momentum: How much of the last step stays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o: o.params_fn(o.update_fn(0, np.ones(2), o.init_fn(np.ones(2)))))(
+        ...     fg.experimental.optimizers.adagrad(0.1)
+        ... )
+        array([0.99, 0.99])
     """
     rate = make_schedule(step_size)
 
@@ -220,6 +256,13 @@ def rmsprop(step_size: Any, gamma: Any = 0.9, eps: Any = 1e-8) -> Any:
         step_size: A number or a schedule.
         gamma: How much of the mean stays.
         eps: Added to the mean square.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o: o.params_fn(o.update_fn(0, np.ones(2), o.init_fn(np.ones(2)))))(
+        ...     fg.experimental.optimizers.rmsprop(0.1)
+        ... )
+        array([0.9, 0.9])
     """
     rate = make_schedule(step_size)
 
@@ -240,6 +283,13 @@ def rmsprop_momentum(step_size: Any, gamma: Any = 0.9, eps: Any = 1e-8, momentum
         gamma: How much of the mean stays.
         eps: Added to the mean square.
         momentum: How much of the last step stays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o: o.params_fn(o.update_fn(0, np.ones(2), o.init_fn(np.ones(2)))))(
+        ...     fg.experimental.optimizers.rmsprop_momentum(0.1)
+        ... )
+        array([0.9, 0.9])
     """
     rate = make_schedule(step_size)
 
@@ -261,6 +311,13 @@ def adam(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> Any
         b1: How much of the mean of gradients stays.
         b2: How much of the mean of their squares stays.
         eps: Added to the root.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o: o.params_fn(o.update_fn(0, np.ones(2), o.init_fn(np.ones(2)))))(
+        ...     fg.experimental.optimizers.adam(0.1)
+        ... )
+        array([0.9, 0.9])
     """
     rate = make_schedule(step_size)
 
@@ -283,6 +340,13 @@ def adamax(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> A
         b1: How much of the mean of gradients stays.
         b2: How much of the largest one stays.
         eps: Added to the largest one.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o: o.params_fn(o.update_fn(0, np.ones(2), o.init_fn(np.ones(2)))))(
+        ...     fg.experimental.optimizers.adamax(0.1)
+        ... )
+        array([0.9, 0.9])
     """
     rate = make_schedule(step_size)
 
@@ -302,6 +366,13 @@ def sm3(step_size: Any, momentum: Any = 0.9) -> Any:
     Args:
         step_size: A number or a schedule.
         momentum: How much of the last step stays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o: o.params_fn(o.update_fn(0, np.ones(2), o.init_fn(np.ones(2)))))(
+        ...     fg.experimental.optimizers.sm3(0.1)
+        ... )
+        array([0.99, 0.99])
     """
     rate = make_schedule(step_size)
 
@@ -345,6 +416,11 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
 
     Args:
         scalar_or_schedule: A number, or a function of the step.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> float(fg.experimental.optimizers.make_schedule(0.1)(7))
+        0.1
     """
     if callable(scalar_or_schedule):
         return scalar_or_schedule
@@ -361,19 +437,47 @@ def constant(step_size: Any) -> Schedule:
 
     Args:
         step_size: The step size, or the first one.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> float(fg.experimental.optimizers.constant(0.1)(7))
+        0.1
     """
     return lambda i: step_size
 
 
 def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Schedule:
-    """``step_size * decay_rate ** (i / decay_steps)``."""
+    """``step_size * decay_rate ** (i / decay_steps)``.
+
+    Args:
+        step_size: The first step size.
+        decay_steps: Number of steps after which the decay has its full effect.
+        decay_rate: The decay over that many steps.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> float(fg.experimental.optimizers.exponential_decay(1.0, 10, 0.5)(7))
+        0.6155722066724582
+    """
     return lambda i: step_size * decay_rate ** (i / decay_steps)
 
 
 def inverse_time_decay(
     step_size: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False
 ) -> Schedule:
-    """``step_size / (1 + decay_rate * i / decay_steps)``, in steps if ``staircase``."""
+    """``step_size / (1 + decay_rate * i / decay_steps)``, in steps if ``staircase``.
+
+    Args:
+        step_size: The first step size.
+        decay_steps: Number of steps after which the decay has its full effect.
+        decay_rate: The decay over that many steps.
+        staircase: Whether the step size is the same between multiples of ``decay_steps``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> float(fg.experimental.optimizers.inverse_time_decay(1.0, 10, 0.5)(7))
+        0.7407407407407407
+    """
 
     def schedule(i: Any) -> Any:
         time = fnp.floor(i / decay_steps) if staircase else i / decay_steps
@@ -392,6 +496,11 @@ def polynomial_decay(
         decay_steps: How many steps the decay takes.
         final_step_size: The step size at the end.
         power: The exponent.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> float(fg.experimental.optimizers.polynomial_decay(1.0, 10, 0.1)(7))
+        0.3700000000000001
     """
 
     def schedule(i: Any) -> Any:
@@ -410,6 +519,11 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
     Args:
         boundaries: Steps at which the next value begins.
         values: One value more than there are boundaries.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> float(fg.experimental.optimizers.piecewise_constant([5], [1.0, 0.1])(7))
+        0.1
     """
     limits, found = fnp.asarray(boundaries), fnp.asarray(values)
     if found.ndim != 1 or limits.shape != (found.shape[0] - 1,):
@@ -428,12 +542,27 @@ def l2_norm(tree: Any) -> Any:
 
     Args:
         tree: A pytree.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.experimental.optimizers.l2_norm(np.array([3.0, 4.0]))
+        np.float64(5.0)
     """
     return fnp.sqrt(sum(fnp.sum(fnp.abs(x) ** 2) for x in tree_leaves(tree)))
 
 
 def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
-    """A gradient, ``grad_tree``, scaled so that `l2_norm` is at most ``max_norm``."""
+    """A gradient, ``grad_tree``, scaled so that `l2_norm` is at most ``max_norm``.
+
+    Args:
+        grad_tree: The gradient, a pytree of arrays.
+        max_norm: Bound of the norm of all entries together.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.experimental.optimizers.clip_grads(np.array([3.0, 4.0]), 1.0)
+        array([0.6, 0.8])
+    """
     norm = l2_norm(grad_tree)
     leaves, treedef = tree_flatten(grad_tree)
     is_short = norm < max_norm
@@ -459,6 +588,13 @@ def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
 
     Args:
         opt_state: The state of an optimizer.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.experimental.optimizers.unpack_optimizer_state(
+        ...     fg.experimental.optimizers.sgd(0.1)[0](np.ones(2))
+        ... ).subtree
+        array([1., 1.])
     """
     return opt_state.treedef.unflatten([JoinPoint(row) for row in opt_state.rows])
 
@@ -471,6 +607,15 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
 
     Args:
         marked_pytree: What `unpack_optimizer_state` made.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.experimental.optimizers.pack_optimizer_state(
+        ...     fg.experimental.optimizers.unpack_optimizer_state(
+        ...         fg.experimental.optimizers.sgd(0.1)[0](np.ones(2))
+        ...     )
+        ... ).rows
+        (array([1., 1.]),)
     """
     leaves, treedef = tree_flatten(marked_pytree)
     if not all(isinstance(x, JoinPoint) for x in leaves):

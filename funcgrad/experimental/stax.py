@@ -108,6 +108,13 @@ def GeneralConv(
         padding: As of `lax.conv_general_dilated`.
         W_init: Initializer of the kernel.
         b_init: Initializer of the bias.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.experimental.stax.GeneralConv(("NHWC", "HWIO", "NHWC"), 8, (3, 3))[0](
+        ...     fg.random.key(0), (1, 4, 4, 1)
+        ... )[0]
+        (1, 2, 2, 8)
     """
 
     def convolve(x: Any, w: Any, steps: Any) -> Any:
@@ -127,7 +134,24 @@ def GeneralConvTranspose(
     W_init: Any = None,
     b_init: Any = None,
 ) -> Layer:
-    """A transposed convolution and a bias, with arguments as `GeneralConv`."""
+    """A transposed convolution and a bias, with arguments as `GeneralConv`.
+
+    Args:
+        dimension_numbers: Which axes of images, kernels and results are batch, channel and space.
+        out_chan: Number of channels of the result.
+        filter_shape: Lengths of the kernel in space.
+        strides: Steps of the window.
+        padding: ``"SAME"``, ``"VALID"``, or pairs of lengths.
+        W_init: Initialiser of the kernel.
+        b_init: Initialiser of the bias.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.experimental.stax.GeneralConvTranspose(("NHWC", "HWIO", "NHWC"), 8, (3, 3))[0](
+        ...     fg.random.key(0), (1, 4, 4, 1)
+        ... )[0]
+        (1, 6, 6, 8)
+    """
 
     def convolve(x: Any, w: Any, steps: Any) -> Any:
         return lax.conv_transpose(x, w, steps, padding, dimension_numbers=dimension_numbers)
@@ -170,17 +194,47 @@ def _convolution(
 
 
 def Conv(*args: Any, **kwargs: Any) -> Layer:
-    """`GeneralConv` of images ``NHWC``."""
+    """`GeneralConv` of images ``NHWC``.
+
+    Args:
+        *args: As those of ``GeneralConv`` without the dimension numbers.
+        **kwargs: As those of ``GeneralConv``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.experimental.stax.Conv(8, (3, 3))[0](fg.random.key(0), (1, 4, 4, 1))[0]
+        (1, 2, 2, 8)
+    """
     return GeneralConv(("NHWC", "HWIO", "NHWC"), *args, **kwargs)
 
 
 def ConvTranspose(*args: Any, **kwargs: Any) -> Layer:
-    """`GeneralConvTranspose` of images ``NHWC``."""
+    """`GeneralConvTranspose` of images ``NHWC``.
+
+    Args:
+        *args: As those of ``GeneralConv`` without the dimension numbers.
+        **kwargs: As those of ``GeneralConv``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.experimental.stax.ConvTranspose(8, (3, 3))[0](fg.random.key(0), (1, 4, 4, 1))[0]
+        (1, 6, 6, 8)
+    """
     return GeneralConvTranspose(("NHWC", "HWIO", "NHWC"), *args, **kwargs)
 
 
 def Conv1DTranspose(*args: Any, **kwargs: Any) -> Layer:
-    """`GeneralConvTranspose` of lines ``NHC``."""
+    """`GeneralConvTranspose` of lines ``NHC``.
+
+    Args:
+        *args: As those of ``GeneralConv`` without the dimension numbers.
+        **kwargs: As those of ``GeneralConv``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.experimental.stax.Conv1DTranspose(8, (3,))[0](fg.random.key(0), (1, 4, 1))[0]
+        (1, 6, 8)
+    """
     return GeneralConvTranspose(("NHC", "HIO", "NHC"), *args, **kwargs)
 
 
@@ -201,6 +255,11 @@ def BatchNorm(
         scale: Whether to scale.
         beta_init: Initializer of the shift.
         gamma_init: Initializer of the factor.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.experimental.stax.BatchNorm()[0](fg.random.key(0), (1, 4, 4, 3))[0]
+        (1, 4, 4, 3)
     """
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
 
@@ -230,6 +289,11 @@ def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
     Args:
         fun: The function of an input.
         **fun_kwargs: Further arguments of it.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.experimental.stax.elementwise(np.tanh)[0](fg.random.key(0), (1, 4))[0]
+        (1, 4)
     """
     return _same_shape, lambda params, inputs, **kwargs: fun(inputs, **fun_kwargs)
 
@@ -302,7 +366,16 @@ AvgPool = _pooling("AvgPool", lax.add, 0.0, True)
 
 
 def FanOut(num: int) -> Layer:
-    """The input ``num`` times."""
+    """The input ``num`` times.
+
+    Args:
+        num: How many copies there are.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.experimental.stax.FanOut(2)[0](fg.random.key(0), (1, 4))[0]
+        [(1, 4), (1, 4)]
+    """
     return (
         lambda rng, input_shape: ([input_shape] * num, ()),
         lambda params, inputs, **kwargs: [inputs] * num,
@@ -316,7 +389,16 @@ FanInSum: Layer = (
 
 
 def FanInConcat(axis: int = -1) -> Layer:
-    """Inputs one after the other along ``axis``."""
+    """Inputs one after the other along ``axis``.
+
+    Args:
+        axis: The axis along which inputs are joined.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.experimental.stax.FanInConcat()[0](fg.random.key(0), [(1, 4), (1, 3)])[0]
+        (1, 7)
+    """
 
     def init(rng: Any, input_shape: Sequence[Sequence[int]]) -> Any:
         place = axis % len(input_shape[0])
@@ -335,6 +417,11 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
 
     Raises:
         ArgumentError: When it is applied for training without ``rng=``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.experimental.stax.Dropout(0.5)[0](fg.random.key(0), (1, 4))[0]
+        (1, 4)
     """
 
     def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
@@ -354,6 +441,15 @@ def serial(*layers: Layer) -> Layer:
 
     Args:
         *layers: The layers.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.experimental.stax.serial(
+        ...     fg.experimental.stax.Dense(3),
+        ...     fg.experimental.stax.Relu,
+        ...     fg.experimental.stax.Dense(2),
+        ... )[0](fg.random.key(0), (1, 4))[0]
+        (1, 2)
     """
 
     def init(rng: Any, input_shape: Any) -> Any:
@@ -378,6 +474,17 @@ def parallel(*layers: Layer) -> Layer:
 
     Args:
         *layers: The layers.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.experimental.stax.serial(
+        ...     fg.experimental.stax.FanOut(2),
+        ...     fg.experimental.stax.parallel(
+        ...         fg.experimental.stax.Dense(3), fg.experimental.stax.Dense(2)
+        ...     ),
+        ...     fg.experimental.stax.FanInConcat(),
+        ... )[0](fg.random.key(0), (1, 4))[0]
+        (1, 5)
     """
 
     def init(rng: Any, input_shape: Any) -> Any:
@@ -403,6 +510,13 @@ def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
 
     Args:
         make_layer: From the shape to the layer.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.experimental.stax.shape_dependent(
+        ...     lambda shape: fg.experimental.stax.Dense(shape[-1])
+        ... )[0](fg.random.key(0), (1, 4))[0]
+        (1, 4)
     """
 
     def init(rng: Any, input_shape: Any) -> Any:

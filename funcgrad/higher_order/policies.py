@@ -26,6 +26,17 @@ def everything_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any
         primitive: The operation.
         avals: Types of its operands.
         params: Its parameters.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> float(
+        ...     fg.grad(
+        ...         fg.checkpoint(
+        ...             lambda x: np.sin(x) ** 2, policy=fg.checkpoint_policies.everything_saveable
+        ...         )
+        ...     )(1.0)
+        ... )
+        0.9092974268256818
     """
     return True
 
@@ -37,6 +48,17 @@ def nothing_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -
         primitive: The operation.
         avals: Types of its operands.
         params: Its parameters.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> float(
+        ...     fg.grad(
+        ...         fg.checkpoint(
+        ...             lambda x: np.sin(x) ** 2, policy=fg.checkpoint_policies.nothing_saveable
+        ...         )
+        ...     )(1.0)
+        ... )
+        0.9092974268256818
     """
     return False
 
@@ -48,6 +70,17 @@ def dots_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> b
         primitive: The operation.
         avals: Types of its operands.
         params: Its parameters.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> float(
+        ...     fg.grad(
+        ...         fg.checkpoint(
+        ...             lambda x: np.sin(x) ** 2, policy=fg.checkpoint_policies.dots_saveable
+        ...         )
+        ...     )(1.0)
+        ... )
+        0.9092974268256818
     """
     return isinstance(primitive.lower(*avals), Contraction)
 
@@ -61,6 +94,18 @@ def dots_with_no_batch_dims_saveable(
         primitive: The operation.
         avals: Types of its operands.
         params: Its parameters.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> float(
+        ...     fg.grad(
+        ...         fg.checkpoint(
+        ...             lambda x: np.sin(x) ** 2,
+        ...             policy=fg.checkpoint_policies.dots_with_no_batch_dims_saveable,
+        ...         )
+        ...     )(1.0)
+        ... )
+        0.9092974268256818
     """
     form = primitive.lower(*avals)
     return isinstance(form, Contraction) and not set(form.lhs) & set(form.rhs) & set(form.out)
@@ -122,6 +167,18 @@ def save_only_these_names(*names: str) -> Policy:
 
     Args:
         *names: Names given by `checkpoint_name`.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> float(
+        ...     fg.grad(
+        ...         fg.checkpoint(
+        ...             lambda x: fg.checkpoint_name(np.sin(x), "s") ** 2,
+        ...             policy=fg.checkpoint_policies.save_only_these_names("s"),
+        ...         )
+        ...     )(1.0)
+        ... )
+        0.9092974268256818
     """
     return _SaveOnly(_names(names, "save_only_these_names"))
 
@@ -131,6 +188,18 @@ def save_any_names_but_these(*names: str) -> Policy:
 
     Args:
         *names: Names given by `checkpoint_name`.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> float(
+        ...     fg.grad(
+        ...         fg.checkpoint(
+        ...             lambda x: fg.checkpoint_name(np.sin(x), "s") ** 2,
+        ...             policy=fg.checkpoint_policies.save_any_names_but_these("s"),
+        ...         )
+        ...     )(1.0)
+        ... )
+        0.9092974268256818
     """
     return _SaveNamesExcept(_names(names, "save_any_names_but_these"))
 
@@ -140,6 +209,18 @@ def save_anything_except_these_names(*names: str) -> Policy:
 
     Args:
         *names: Names given by `checkpoint_name`.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> float(
+        ...     fg.grad(
+        ...         fg.checkpoint(
+        ...             lambda x: fg.checkpoint_name(np.sin(x), "s") ** 2,
+        ...             policy=fg.checkpoint_policies.save_anything_except_these_names("s"),
+        ...         )
+        ...     )(1.0)
+        ... )
+        0.9092974268256818
     """
     return _SaveAnythingExcept(_names(names, "save_anything_except_these_names"))
 
@@ -150,6 +231,21 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
     Args:
         policy_1: A policy.
         policy_2: Another one.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> float(
+        ...     fg.grad(
+        ...         fg.checkpoint(
+        ...             lambda x: np.sin(x) ** 2,
+        ...             policy=fg.checkpoint_policies.save_from_both_policies(
+        ...                 fg.checkpoint_policies.dots_saveable,
+        ...                 fg.checkpoint_policies.nothing_saveable,
+        ...             ),
+        ...         )
+        ...     )(1.0)
+        ... )
+        0.9092974268256818
     """
     for policy in (policy_1, policy_2):
         check_policy(policy, "save_from_both_policies")

@@ -173,6 +173,11 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
 
     Returns:
         An array of shape ``(..., m, n)``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.batch_matmul(np.ones((1, 1, 3)), np.ones((1, 3, 1)))
+        array([[[3.]]])
     """
     x, y = array_operand("batch_matmul", lhs), array_operand("batch_matmul", rhs)
     ndim = len(shape_of(x))

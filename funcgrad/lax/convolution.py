@@ -329,6 +329,13 @@ def conv_with_general_padding(
 
     Returns:
         An array ``(N, O, ...)``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.conv_with_general_padding(
+        ...     np.ones((1, 1, 4)), np.ones((1, 1, 2)), (1,), [(0, 0)], None, None
+        ... )
+        array([[[2., 2., 2.]]])
     """
     return conv_general_dilated(
         lhs,

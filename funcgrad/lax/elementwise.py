@@ -184,6 +184,11 @@ def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
     Args:
         x1: Floating array.
         x2: Another one, of the same dtype.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.lax.nextafter(1.0, 2.0)
+        np.float64(1.0000000000000002)
     """
     return _neighbour(x1, x2)
 
@@ -369,6 +374,11 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
 
     Returns:
         The power, in the dtype of ``x``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.lax.pow(2.0, 3.0)
+        8.0
     """
     if type(y) is int:
         return integer_pow(x, y)
@@ -405,12 +415,30 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
 
 
 def square(x: ArrayLike) -> Array:
-    """``x * x``."""
+    """``x * x``.
+
+    Args:
+        x: An array or a number, floating.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.lax.square(3.0)
+        9.0
+    """
     return mul(x, x)
 
 
 def reciprocal(x: ArrayLike) -> Array:
-    """``1 / x`` of a floating or complex ``x``."""
+    """``1 / x`` of a floating or complex ``x``.
+
+    Args:
+        x: An array or a number, floating.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.lax.reciprocal(4.0)
+        0.25
+    """
     return integer_pow(x, -1)
 
 
@@ -491,6 +519,11 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
 
     Returns:
         An array of the type of the cases.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.select(np.array([True, False]), np.ones(2), np.zeros(2))
+        array([1., 0.])
     """
     return select_n(pred, on_false, on_true)
 
@@ -545,6 +578,11 @@ def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
 
     Returns:
         An array of that dtype.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.lax.shift_right_logical(8, 1)
+        np.int64(4)
     """
     x, y = same_dtype("shift_right_logical", x, y)
     check_shapes("shift_right_logical", x, y)
@@ -560,6 +598,11 @@ def conj(x: ArrayLike) -> Array:
 
     Args:
         x: An array or a number.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.lax.conj(1 + 2j)
+        np.complex128(1-2j)
     """
     x = check_operand("conj", x)
     dtype = aval_of(x).dtype
@@ -576,6 +619,11 @@ def complex(x: ArrayLike, y: ArrayLike) -> Array:
 
     Returns:
         complex64 for float32 parts, complex128 for float64.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.lax.complex(1.0, 2.0)
+        np.complex128(1+2j)
     """
     x, y = same_dtype("complex", x, y)
     check_shapes("complex", x, y)
@@ -595,6 +643,11 @@ def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
 
     Returns:
         The converted array; the imaginary part is dropped on the way to real dtypes.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.convert_element_type(1.5, np.int64)
+        array(1)
     """
     return primitive.convert(
         array_operand("convert_element_type", operand), canonical_dtype(new_dtype)
@@ -648,6 +701,11 @@ def dtype(x: Any) -> np.dtype[Any]:
 
     Args:
         x: An array or a number.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.lax.dtype(1.5)
+        dtype('float64')
     """
     if x is None:
         raise DtypeError("lax.dtype: None is no array.")

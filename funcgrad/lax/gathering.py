@@ -512,6 +512,16 @@ def scatter_sub(
 
     Returns:
         An array like ``operand``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.scatter_sub(
+        ...     np.full(3, 5.0),
+        ...     np.array([[1]]),
+        ...     np.array([2.0]),
+        ...     fg.lax.ScatterDimensionNumbers((), (0,), (0,)),
+        ... )
+        array([5., 3., 5.])
     """
     updates = p.neg.bind(array_operand("scatter_sub", updates))
     return _write(

@@ -156,6 +156,11 @@ def eig(
 
     Returns:
         The list of eigenvalues, left and right eigenvectors, as far as asked for.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.linalg.eig(np.array([[2.0, 1.0], [1.0, 3.0]]))[0]
+        array([1.38196601+0.j, 3.61803399+0.j])
     """
     x = _square("eig", x)
     if compute_left_eigenvectors:
@@ -227,6 +232,12 @@ def hessenberg(a: Any) -> tuple[Any, Any]:
 
     Args:
         a: A matrix, or a stack of them.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.linalg.hessenberg(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        (array([[2., 1.],
+               [1., 3.]]), array([0.]))
     """
     packed, taus = checked(PackedHessenberg(), _square("hessenberg", a))
     return packed, taus
@@ -297,6 +308,12 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
 
     Returns:
         The products, of the shape of ``c``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.linalg.ormqr(np.eye(2), np.array([2.0]), np.eye(2))
+        array([[-1.,  0.],
+               [ 0.,  1.]])
     """
     a, taus = _packed("ormqr", a, taus)
     (c,) = same_dtype("linalg.ormqr", c)
@@ -310,6 +327,9 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
 def lu(x: Any) -> tuple[Any, Any, Any]:
     """``L`` and ``U`` in one matrix, exchanges of rows, and the permutation (both int32).
 
+    Args:
+        x: Matrix, or a stack of matrices.
+
     Example:
         >>> import numpy as np, funcgrad as fg
         >>> fg.lax.linalg.lu(np.array([[1.0, 2.0], [2.0, 2.0]]))[2]
@@ -320,7 +340,17 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
 
 
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
-    """The order of ``permutation_size`` rows after exchanges: ``pivots``, ``(..., k)`` integers."""
+    """The order of ``permutation_size`` rows after exchanges: ``pivots``, ``(..., k)`` integers.
+
+    Args:
+        pivots: Rows that were exchanged, integers ``(..., k)``.
+        permutation_size: Number of rows of the matrix.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.linalg.lu_pivots_to_permutation(np.array([1, 1]), 3)
+        array([1, 0, 2], dtype=int32)
+    """
     pivots = array_operand("linalg.lu_pivots_to_permutation", pivots)
     *stack, k = shape_of(pivots)
     if permutation_size < k:
@@ -399,6 +429,12 @@ def qr(
 
     Returns:
         ``Q``, ``R`` and, with ``pivoting``, the order.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> abs(fg.lax.linalg.qr(np.array([[2.0, 1.0], [1.0, 3.0]]))[1])
+        array([[2.23606798, 2.23606798],
+               [0.        , 2.23606798]])
     """
     x = array_operand("linalg.qr", x)
     if not pivoting:
@@ -418,6 +454,17 @@ def schur(
     """``x = Z T Z^H`` with (quasi-) triangular ``T``: the pair of ``T`` and ``Z``, or ``T`` alone.
 
     The last two arguments are without effect, as in JAX.
+
+    Args:
+        x: Matrix, or a stack of matrices.
+        compute_schur_vectors: Whether to return the unitary matrix, too.
+        sort_eig_vals: ``False``.
+        select_callable: ``None``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.linalg.schur(np.array([[2.0, 1.0], [1.0, 3.0]]))[0].shape
+        (2, 2)
     """
     only_defaults("lax.linalg.schur", sort_eig_vals=sort_eig_vals, select_callable=select_callable)
     t, z, _ = checked(Schur(), _square("schur", x))
@@ -444,6 +491,11 @@ def svd(
 
     Returns:
         The values, or a tuple of the three.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.linalg.svd(np.array([[2.0, 1.0], [1.0, 3.0]]))[1]
+        array([3.61803399, 1.38196601])
     """
     x = array_operand("linalg.svd", x)
     places = None
@@ -482,6 +534,12 @@ def symmetric_product(
 
     Returns:
         Matrices, ``(..., m, m)``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.linalg.symmetric_product(np.ones((2, 3)), np.zeros((2, 2)))
+        array([[3., 3.],
+               [3., 3.]])
     """
     a, c = same_dtype("linalg.symmetric_product", a_matrix, c_matrix)
     if shape_of(c) != (*shape_of(a)[:-1], shape_of(a)[-2]):
@@ -547,6 +605,12 @@ def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
     Returns:
         The form with reflections in that triangle; its diagonal; the diagonal next to it; the
         factors of the reflections.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.linalg.tridiagonal(np.array([[2.0, 1.0], [1.0, 3.0]]))[0]
+        array([[2., 1.],
+               [1., 3.]])
     """
     packed, d, e, taus = checked(PackedTridiagonal(lower), _square("tridiagonal", a))
     return packed, d, e, taus

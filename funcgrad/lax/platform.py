@@ -86,6 +86,11 @@ def optimization_barrier(operand: Any, /) -> Any:
 
     Args:
         operand: Pytree of arrays.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.lax.optimization_barrier(2.0)
+        2.0
     """
     return tree_map(lambda x: x, operand)
 
@@ -178,6 +183,11 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
         x: Pytree of arrays.
         axis_name: Names of mapped axes.
         to: Accepted for JAX's signature: what arrays are to be taken for.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.lax.pcast(2.0, "i", to="varying")
+        2.0
     """
     return optimization_barrier(x)
 
@@ -188,6 +198,11 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     Args:
         x: Pytree of arrays.
         shardings: Accepted for JAX's signature.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.lax.with_sharding_constraint(2.0, None)
+        2.0
     """
     return optimization_barrier(x)
 
@@ -200,6 +215,11 @@ def create_token(_: Any = None) -> Array:
 
     Returns:
         An empty array.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.lax.create_token().shape
+        (0,)
     """
     return np.zeros(0, np.bool_)
 
@@ -212,6 +232,11 @@ def after_all(*operands: Array) -> Array:
 
     Returns:
         A token.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.lax.after_all(fg.lax.create_token(), fg.lax.create_token()).shape
+        (0,)
     """
     return create_token()
 

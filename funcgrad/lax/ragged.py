@@ -111,6 +111,18 @@ def ragged_dot_general(
         ArgumentError: If there is an offset or another device.
         DtypeError: If sizes are no integers.
         ShapeError: If axes or shapes do not match.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.ragged_dot_general(
+        ...     np.ones((3, 2)),
+        ...     np.ones((2, 2, 1)),
+        ...     np.array([1, 2]),
+        ...     fg.lax.RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,)),
+        ... )
+        array([[2.],
+               [2.],
+               [2.]])
     """
     name = "ragged_dot_general"
     check_placement(f"lax.{name}", out_sharding=out_sharding)

@@ -77,6 +77,11 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = N
         operand: Array of numbers.
         axes: The axes.
         out_sharding: The CPU, if anything.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.reduce_sum(np.arange(6.0).reshape(2, 3), (1,))
+        array([ 3., 12.])
     """
     check_placement("lax.reduce_sum", out_sharding=out_sharding)
     return _sum(operand, axes)
@@ -280,6 +285,11 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: Any = np.int64) -> Array:
 
     Returns:
         The indices.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.argmax(np.array([3.0, 1.0, 2.0]), 0, np.int64)
+        np.int64(0)
     """
     return _place("argmax", reductions.ArgMax, operand, axis, index_dtype)
 
@@ -294,6 +304,11 @@ def argmin(operand: ArrayLike, axis: int, index_dtype: Any = np.int64) -> Array:
 
     Returns:
         The indices.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.argmin(np.array([3.0, 1.0, 2.0]), 0, np.int64)
+        np.int64(1)
     """
     return _place("argmin", reductions.ArgMin, operand, axis, index_dtype)
 
@@ -372,7 +387,19 @@ def sort(
 def sort_key_val(
     keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_stable: bool = True
 ) -> tuple[Array, Array]:
-    """``keys`` in ascending order along an axis, and ``values`` permuted likewise."""
+    """``keys`` in ascending order along an axis, and ``values`` permuted likewise.
+
+    Args:
+        keys: An array, which is sorted.
+        values: An array of the same shape, which follows.
+        dimension: The axis that is sorted.
+        is_stable: Without effect: sorting is stable.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.sort_key_val(np.array([3.0, 1.0]), np.array([10, 20]))
+        (array([1., 3.]), array([20, 10]))
+    """
     keys, values = sort((keys, values), dimension, is_stable)
     return keys, values
 

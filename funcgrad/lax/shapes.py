@@ -48,6 +48,9 @@ def _static_shape(name: str, shape: Any) -> tuple[int, ...]:
 def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
     """The shape that all ``shapes`` broadcast to.
 
+    Args:
+        *shapes: Shapes, tuples of integers.
+
     Raises:
         ShapeError: If they do not fit together.
 
@@ -76,6 +79,13 @@ def broadcast(operand: ArrayLike, sizes: Shape, *, out_sharding: Any = None) -> 
 
     Returns:
         An array of shape ``(*sizes, *operand.shape)``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.broadcast(np.arange(2.0), (3,))
+        array([[0., 1.],
+               [0., 1.],
+               [0., 1.]])
     """
     check_placement("lax.broadcast", out_sharding=out_sharding)
     x = array_operand("broadcast", operand)
@@ -127,7 +137,17 @@ def broadcast_in_dim(
 
 
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
-    """``x`` with leading axes of length 1, so that it has ``rank`` axes."""
+    """``x`` with leading axes of length 1, so that it has ``rank`` axes.
+
+    Args:
+        x: An array or a number, floating.
+        rank: Number of axes of the result.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.broadcast_to_rank(np.arange(2.0), 3).shape
+        (1, 1, 2)
+    """
     x = array_operand("broadcast_to_rank", x)
     missing = rank - len(shape_of(x))
     if missing < 0:
@@ -152,6 +172,12 @@ def reshape(
 
     Returns:
         An array of shape ``new_sizes``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.reshape(np.arange(4.0), (2, 2))
+        array([[0., 1.],
+               [2., 3.]])
     """
     check_placement("lax.reshape", out_sharding=out_sharding)
     x = array_operand("reshape", operand)
@@ -189,6 +215,11 @@ def shape_as_value(shape: Shape) -> Array:
 
     Args:
         shape: Lengths of the axes.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.lax.shape_as_value((2, 3))
+        array([2, 3])
     """
     return np.array(_static_shape("shape_as_value", shape), np.int64)
 
@@ -203,6 +234,11 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
 
     Returns:
         The reshaped array.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.collapse(np.ones((2, 3, 4)), 0, 2).shape
+        (6, 4)
     """
     x = array_operand("collapse", operand)
     own = shape_of(x)
@@ -212,7 +248,17 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
 
 
 def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """``array`` without the axes ``dimensions``, which have length 1."""
+    """``array`` without the axes ``dimensions``, which have length 1.
+
+    Args:
+        array: An array.
+        dimensions: Axes, as integers.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.squeeze(np.ones((1, 2)), (0,))
+        array([1., 1.])
+    """
     x = array_operand("squeeze", array)
     own = shape_of(x)
     axes = canonical_axes("squeeze", dimensions, len(own))
@@ -223,7 +269,17 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
 
 
 def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """``array`` with axes of length 1 that are at ``dimensions`` of the result."""
+    """``array`` with axes of length 1 that are at ``dimensions`` of the result.
+
+    Args:
+        array: An array.
+        dimensions: Axes, as integers.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.expand_dims(np.ones(2), (0,))
+        array([[1., 1.]])
+    """
     x = array_operand("expand_dims", array)
     ndim = len(shape_of(x)) + len(dimensions)
     lengths = list(shape_of(x))
@@ -233,7 +289,19 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
 
 
 def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
-    """Permuted axes: axis ``i`` of the result is axis ``permutation[i]`` of ``operand``."""
+    """Permuted axes: axis ``i`` of the result is axis ``permutation[i]`` of ``operand``.
+
+    Args:
+        operand: An array.
+        permutation: The axes of the operand, in the order of the result.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.transpose(np.arange(6.0).reshape(2, 3), (1, 0))
+        array([[0., 3.],
+               [1., 4.],
+               [2., 5.]])
+    """
     x = array_operand("transpose", operand)
     order = tuple(int(i) for i in permutation)
     if sorted(order) != list(range(len(shape_of(x)))):
@@ -244,7 +312,17 @@ def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
 
 
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """``operand`` with the elements along ``dimensions`` in opposite order."""
+    """``operand`` with the elements along ``dimensions`` in opposite order.
+
+    Args:
+        operand: An array.
+        dimensions: Axes, as integers.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.rev(np.arange(3.0), (0,))
+        array([2., 1., 0.])
+    """
     x = array_operand("rev", operand)
     return primitive.Reverse(canonical_axes("rev", dimensions, len(shape_of(x)))).bind(x)
 
@@ -289,6 +367,11 @@ def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
 
     Returns:
         The joined array.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.concatenate([np.zeros(2), np.ones(1)], 0)
+        array([0., 0., 1.])
     """
     if not len(operands):
         raise ArgumentError("lax.concatenate needs at least one array.")
@@ -304,6 +387,12 @@ def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
     Args:
         operands: Arrays of one shape and dtype.
         axis: The new axis.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.stack([np.zeros(2), np.ones(2)])
+        array([[0., 0.],
+               [1., 1.]])
     """
     rank = len(shape_of(operands[0])) + 1 if len(operands) else 1
     place = canonical_axis("stack", axis, rank)
@@ -316,6 +405,11 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     Args:
         x: An array or a number.
         axis: The new axis.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.unstack(np.arange(2.0))
+        (array(0.), array(1.))
     """
     x = array_operand("unstack", x)
     place = canonical_axis("unstack", axis, len(shape_of(x)))
@@ -333,6 +427,11 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array
 
     Returns:
         One array per size.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.split(np.arange(4.0), (1, 3))
+        [array([0.]), array([1., 2., 3.])]
     """
     x = array_operand("split", operand)
     own = shape_of(x)
@@ -350,7 +449,17 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array
 
 
 def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
-    """``operand`` repeated ``reps[i]`` times along axis ``i``."""
+    """``operand`` repeated ``reps[i]`` times along axis ``i``.
+
+    Args:
+        operand: An array.
+        reps: How often each axis is repeated.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.tile(np.arange(2.0), (2,))
+        array([0., 1., 0., 1.])
+    """
     x = array_operand("tile", operand)
     own = shape_of(x)
     if len(reps) != len(own):
@@ -370,6 +479,11 @@ def iota(dtype: Any, size: int) -> Array:
 
     Returns:
         A one-dimensional array.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.iota(np.int64, 3)
+        array([0, 1, 2])
     """
     return broadcasted_iota(dtype, (size,), 0)
 
@@ -387,6 +501,12 @@ def broadcasted_iota(
 
     Returns:
         An array of ``shape``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.broadcasted_iota(np.int64, (2, 3), 1)
+        array([[0, 1, 2],
+               [0, 1, 2]])
     """
     wanted = canonical_dtype(dtype)
     check_placement("lax.broadcasted_iota", out_sharding=out_sharding)
@@ -410,6 +530,11 @@ def full(shape: Shape, fill_value: ArrayLike, dtype: Any = None, *, sharding: An
 
     Raises:
         ShapeError: If ``fill_value`` is no scalar.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.lax.full((2,), 7.0)
+        array([7., 7.])
     """
     check_placement("lax.full", sharding=sharding)
     fill = array_operand("full", fill_value)
@@ -435,6 +560,11 @@ def full_like(
 
     Returns:
         A new array.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.full_like(np.ones(2), 7.0)
+        array([7., 7.])
     """
     check_placement("lax.full_like", sharding=sharding)
     aval = aval_of(check_operand("full_like", x))
@@ -449,6 +579,11 @@ def empty(shape: Shape, dtype: Any, *, out_sharding: Any = None) -> Array:
         shape: Lengths of the axes.
         dtype: Dtype of the result.
         out_sharding: None: there is one device.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.empty((2,), np.float64).shape
+        (2,)
     """
     check_placement("lax.empty", out_sharding=out_sharding)
     return full(shape, 0, dtype)

@@ -45,6 +45,11 @@ def slice(
 
     Returns:
         The elements inside the bounds.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.slice(np.arange(5.0), (1,), (4,))
+        array([1., 2., 3.])
     """
     x = array_operand("slice", operand)
     steps = (1,) * len(start_indices) if strides is None else tuple(map(int, strides))
@@ -104,6 +109,11 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
 
     Raises:
         OutOfBoundsError: If there is no such index.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.index_in_dim(np.arange(6.0).reshape(2, 3), 1, 0)
+        array([[3., 4., 5.]])
     """
     x = array_operand("index_in_dim", operand)
     place = canonical_axis("index_in_dim", axis, len(shape_of(x)))
@@ -192,6 +202,11 @@ def dynamic_slice_in_dim(
 
     Returns:
         The window.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.dynamic_slice_in_dim(np.arange(5.0), 1, 3)
+        array([1., 2., 3.])
     """
     x = array_operand("dynamic_slice_in_dim", operand)
     own = shape_of(x)
@@ -219,6 +234,11 @@ def dynamic_index_in_dim(
 
     Returns:
         The slice.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.dynamic_index_in_dim(np.arange(6.0).reshape(2, 3), 1, 0)
+        array([[3., 4., 5.]])
     """
     x = array_operand("dynamic_index_in_dim", operand)
     place = canonical_axis("dynamic_index_in_dim", axis, len(shape_of(x)))
@@ -273,6 +293,11 @@ def dynamic_update_slice_in_dim(
 
     Returns:
         An array like ``operand``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.dynamic_update_slice_in_dim(np.zeros(4), np.ones(2), 1, 0)
+        array([0., 1., 1., 0.])
     """
     x = array_operand("dynamic_update_slice_in_dim", operand)
     place = canonical_axis("dynamic_update_slice_in_dim", axis, len(shape_of(x)))
@@ -298,6 +323,11 @@ def dynamic_update_index_in_dim(
 
     Returns:
         An array like ``operand``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.dynamic_update_index_in_dim(np.zeros(3), 7.0, 1, 0)
+        array([0., 7., 0.])
     """
     x = array_operand("dynamic_update_index_in_dim", operand)
     place = canonical_axis("dynamic_update_index_in_dim", axis, len(shape_of(x)))

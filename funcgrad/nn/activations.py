@@ -25,7 +25,16 @@ _SELU_SCALE = 1.0507009873554804934193349852946
 
 
 def identity(x: ArrayLike) -> Array:
-    """``x`` itself, as an array."""
+    """``x`` itself, as an array.
+
+    Args:
+        x: An array or a number, floating. The function is taken of each element.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.nn.identity(np.array([-2.0, 0.5]))
+        array([-2. ,  0.5])
+    """
     return strong(as_value(x, "identity"))
 
 
@@ -48,7 +57,16 @@ def relu(x: ArrayLike) -> Array:
 
 
 def relu6(x: ArrayLike) -> Array:
-    """``min(max(x, 0), 6)``; its derivative at the two kinks is 0."""
+    """``min(max(x, 0), 6)``; its derivative at the two kinks is 0.
+
+    Args:
+        x: An array or a number, floating. The function is taken of each element.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.nn.relu6(np.array([-2.0, 0.5]))
+        array([0. , 0.5])
+    """
     (x,) = floating("relu6", x)
     zero, six = p.zero_of(x), aval_of(x).dtype.type(6)
     low = p.select.bind(p.less_equal.bind(x, zero), zero, x)
@@ -61,13 +79,31 @@ def _clipped(x: Array, low: float, high: float) -> Array:
 
 
 def sigmoid(x: ArrayLike) -> Array:
-    """Logistic function, ``1 / (1 + exp(-x))``."""
+    """Logistic function, ``1 / (1 + exp(-x))``.
+
+    Args:
+        x: An array or a number, floating. The function is taken of each element.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.nn.sigmoid(np.array([-2.0, 0.5]))
+        array([0.11920292, 0.62245933])
+    """
     (x,) = floating("sigmoid", x)
     return p.logistic.bind(x)
 
 
 def log_sigmoid(x: ArrayLike) -> Array:
-    """Logarithm of `sigmoid`, accurate for very negative ``x``."""
+    """Logarithm of `sigmoid`, accurate for very negative ``x``.
+
+    Args:
+        x: An array or a number, floating. The function is taken of each element.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.nn.log_sigmoid(np.array([-2.0, 0.5]))
+        array([-2.12692801, -0.47407698])
+    """
     (x,) = floating("log_sigmoid", x)
     return special.log_expit.bind(x)
 
@@ -99,19 +135,42 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
 
     Returns:
         Positive numbers.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.nn.squareplus(np.array([-2.0, 0.5]))
+        array([0.41421356, 1.28077641])
     """
     x, b = floating("squareplus", x, b)
     return 0.5 * (x + p.sqrt.bind(x * x + b))
 
 
 def soft_sign(x: ArrayLike) -> Array:
-    """``x / (1 + |x|)``."""
+    """``x / (1 + |x|)``.
+
+    Args:
+        x: An array or a number, floating. The function is taken of each element.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.nn.soft_sign(np.array([-2.0, 0.5]))
+        array([-0.66666667,  0.33333333])
+    """
     (x,) = floating("soft_sign", x)
     return x / (1 + p.absolute.bind(x))
 
 
 def silu(x: ArrayLike) -> Array:
-    """``x sigmoid(x)``, also called swish."""
+    """``x sigmoid(x)``, also called swish.
+
+    Args:
+        x: An array or a number, floating. The function is taken of each element.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.nn.silu(np.array([-2.0, 0.5]))
+        array([-0.23840584,  0.31122967])
+    """
     (x,) = floating("silu", x)
     return x * p.logistic.bind(x)
 
@@ -120,7 +179,16 @@ swish = silu
 
 
 def mish(x: ArrayLike) -> Array:
-    """``x tanh(softplus(x))``."""
+    """``x tanh(softplus(x))``.
+
+    Args:
+        x: An array or a number, floating. The function is taken of each element.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.nn.mish(np.array([-2.0, 0.5]))
+        array([-0.25250148,  0.37524521])
+    """
     (x,) = floating("mish", x)
     return x * p.tanh.bind(softplus(x))
 
@@ -130,6 +198,11 @@ def tanh(x: ArrayLike) -> Array:
 
     Args:
         x: An array or a number.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.nn.tanh(np.array([-2.0, 0.5]))
+        array([-0.96402758,  0.46211716])
     """
     (x,) = floating("tanh", x)
     return p.tanh.bind(x)
@@ -144,6 +217,11 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 
     Returns:
         An array of the shape of ``x``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.nn.elu(np.array([-2.0, 0.5]))
+        array([-0.86466472,  0.5       ])
     """
     x, alpha = floating("elu", x, alpha)
     is_positive, low = _split(x)
@@ -166,6 +244,11 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 
     Returns:
         An array of the shape of ``x``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.nn.celu(np.array([-2.0, 0.5]))
+        array([-0.86466472,  0.5       ])
     """
     x, alpha = floating("celu", x, alpha)
     is_positive, low = _split(x)
@@ -177,6 +260,11 @@ def selu(x: ArrayLike) -> Array:
 
     Args:
         x: An array or a number.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.nn.selu(np.array([-2.0, 0.5]))
+        array([-1.52016647,  0.52535049])
     """
     return _SELU_SCALE * elu(x, _SELU_ALPHA)
 
@@ -212,26 +300,58 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
 
     Returns:
         An array of the shape of ``x``; its derivative at 0 is 1.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.nn.leaky_relu(np.array([-2.0, 0.5]))
+        array([-0.02,  0.5 ])
     """
     x, slope = floating("leaky_relu", x, negative_slope)
     return p.select.bind(p.greater_equal.bind(x, p.zero_of(x)), x, slope * x)
 
 
 def hard_tanh(x: ArrayLike) -> Array:
-    """``x`` limited to -1 .. 1; its derivative at the two kinks is 1."""
+    """``x`` limited to -1 .. 1; its derivative at the two kinks is 1.
+
+    Args:
+        x: An array or a number, floating. The function is taken of each element.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.nn.hard_tanh(np.array([-2.0, 0.5]))
+        array([-1. ,  0.5])
+    """
     (x,) = floating("hard_tanh", x)
     one = p.ones_like(x)
     return p.select.bind(p.greater.bind(x, one), one, p.select.bind(p.less.bind(x, -one), -one, x))
 
 
 def hard_sigmoid(x: ArrayLike) -> Array:
-    """``relu6(x + 3) / 6``, a piecewise linear `sigmoid`."""
+    """``relu6(x + 3) / 6``, a piecewise linear `sigmoid`.
+
+    Args:
+        x: An array or a number, floating. The function is taken of each element.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.nn.hard_sigmoid(np.array([-2.0, 0.5]))
+        array([0.16666667, 0.58333333])
+    """
     (x,) = floating("hard_sigmoid", x)
     return relu6(x + 3) / 6
 
 
 def hard_silu(x: ArrayLike) -> Array:
-    """``x hard_sigmoid(x)``, also called hard swish."""
+    """``x hard_sigmoid(x)``, also called hard swish.
+
+    Args:
+        x: An array or a number, floating. The function is taken of each element.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.nn.hard_silu(np.array([-2.0, 0.5]))
+        array([-0.33333333,  0.29166667])
+    """
     (x,) = floating("hard_silu", x)
     return x * hard_sigmoid(x)
 
@@ -240,7 +360,16 @@ hard_swish = hard_silu
 
 
 def sparse_plus(x: ArrayLike) -> Array:
-    """0 up to -1, ``x`` from 1 on, and the parabola ``(x + 1)**2 / 4`` in between."""
+    """0 up to -1, ``x`` from 1 on, and the parabola ``(x + 1)**2 / 4`` in between.
+
+    Args:
+        x: An array or a number, floating. The function is taken of each element.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.nn.sparse_plus(np.array([-2.0, 0.5]))
+        array([0.    , 0.5625])
+    """
     (x,) = floating("sparse_plus", x)
     one = p.ones_like(x)
     inner = _clipped(x, -1.0, 1.0) + 1
@@ -248,13 +377,31 @@ def sparse_plus(x: ArrayLike) -> Array:
 
 
 def sparse_sigmoid(x: ArrayLike) -> Array:
-    """``(x + 1) / 2`` limited to 0 .. 1: the derivative of `sparse_plus`."""
+    """``(x + 1) / 2`` limited to 0 .. 1: the derivative of `sparse_plus`.
+
+    Args:
+        x: An array or a number, floating. The function is taken of each element.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.nn.sparse_sigmoid(np.array([-2.0, 0.5]))
+        array([0.  , 0.75])
+    """
     (x,) = floating("sparse_sigmoid", x)
     return 0.5 * _clipped(x + 1, 0.0, 2.0)
 
 
 def log1mexp(x: ArrayLike) -> Array:
-    """``log(1 - exp(-x))`` for positive ``x``, accurate for small and for large ones."""
+    """``log(1 - exp(-x))`` for positive ``x``, accurate for small and for large ones.
+
+    Args:
+        x: An array or a number, floating. The function is taken of each element.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.nn.log1mexp(np.array([0.5, 2.0]))
+        array([-0.93275213, -0.14541346])
+    """
     (x,) = floating("log1mexp", x)
     is_small = p.less.bind(x, aval_of(x).dtype.type(math.log(2)))
     one = p.ones_like(x)
@@ -276,6 +423,11 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
 
     Raises:
         ShapeError: If the length of the axis is odd.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.nn.glu(np.array([1.0, 2.0, 0.0, 0.0]))
+        array([0.5, 1. ])
     """
     (x,) = floating("glu", x)
     shape = shape_of(x)

@@ -50,6 +50,11 @@ def zeros(key: Array, shape: Sequence[int], dtype: Any = None, out_sharding: Any
         shape: Lengths of the axes.
         dtype: Dtype of the result.
         out_sharding: None: there is one device.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.nn.initializers.zeros(fg.random.key(0), (2,))
+        array([0., 0.])
     """
     check_placement("nn.initializers.zeros", out_sharding=out_sharding)
     return full(shape, 0, _dtype(dtype))
@@ -63,6 +68,11 @@ def ones(key: Array, shape: Sequence[int], dtype: Any = None, out_sharding: Any 
         shape: Lengths of the axes.
         dtype: Dtype of the result.
         out_sharding: None: there is one device.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.nn.initializers.ones(fg.random.key(0), (2,))
+        array([1., 1.])
     """
     check_placement("nn.initializers.ones", out_sharding=out_sharding)
     return full(shape, 1, _dtype(dtype))
@@ -114,6 +124,13 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
 
     Returns:
         An initializer.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.nn.initializers.uniform()(fg.random.key(0), (3, 2))
+        array([[0.00418457, 0.00216295],
+               [0.00965321, 0.00574501],
+               [0.00532226, 0.00354905]])
     """
     return _scaled(random.uniform, scale, dtype)
 
@@ -127,6 +144,13 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
 
     Returns:
         An initializer.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.nn.initializers.normal()(fg.random.key(0), (3, 2))
+        array([[-0.00205842, -0.00784766],
+               [ 0.01816087,  0.00187844],
+               [ 0.00080868, -0.00372111]])
     """
     return _scaled(random.normal, stddev, dtype)
 
@@ -144,6 +168,13 @@ def truncated_normal(
 
     Returns:
         An initializer.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.nn.initializers.truncated_normal()(fg.random.key(0), (3, 2))
+        array([[-0.00196352, -0.00741471],
+               [ 0.01590591,  0.00179203],
+               [ 0.00077181, -0.00354433]])
     """
 
     def draw(key: Array, shape: Sequence[int], dtype: Any) -> Array:

@@ -105,6 +105,11 @@ def l2_loss(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
 
     Raises:
         ShapeError: If the targets do not broadcast to the predictions.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.nn.losses.l2_loss(np.array([0.5, 2.0]), np.array([1.0, 1.0]))
+        array([0.125, 0.5  ])
     """
     error = _errors("l2_loss", predictions, targets)
     return 0.5 * (error * error)
@@ -122,6 +127,11 @@ def absolute_error(predictions: ArrayLike, targets: ArrayLike | None = None) -> 
 
     Raises:
         ShapeError: If the targets do not broadcast to the predictions.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.nn.losses.absolute_error(np.array([0.5, 2.0]), np.array([1.0, 1.0]))
+        array([0.5, 1. ])
     """
     return p.absolute.bind(_errors("absolute_error", predictions, targets))
 
@@ -169,6 +179,11 @@ def log_cosh(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
 
     Raises:
         ShapeError: If the targets do not broadcast to the predictions.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.nn.losses.log_cosh(np.array([0.5, 2.0]), np.array([1.0, 1.0]))
+        array([0.12011451, 0.43378083])
     """
     error = _errors("log_cosh", predictions, targets)
     # log(exp(e) + exp(-e)) - log 2, by softplus of -2e: finite for every e.
@@ -218,6 +233,11 @@ def cosine_distance(
 
     Raises:
         ShapeError: If the targets do not broadcast to the predictions.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.nn.losses.cosine_distance(np.array([0.5, 2.0]), np.array([1.0, 1.0]))
+        np.float64(0.1425070742874559)
     """
     return 1.0 - _cosine("cosine_distance", predictions, targets, epsilon, axis)
 
@@ -468,6 +488,11 @@ def kl_divergence_with_log_targets(
 
     Raises:
         ShapeError: If the targets do not broadcast to the predictions.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.nn.losses.kl_divergence_with_log_targets(np.log([0.5, 0.5]), np.log([0.25, 0.75]))
+        np.float64(0.1308120359411369)
     """
     name = "kl_divergence_with_log_targets"
     x, y = _pair(name, log_predictions, log_targets, "targets")

@@ -105,6 +105,12 @@ def min_pool(
         window_shape: Lengths of the window.
         strides: Steps of the window.
         padding: As `max_pool`.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.nn.min_pool(np.arange(4.0).reshape(1, 4, 1), (2,), (2,))
+        array([[[0.],
+                [2.]]])
     """
     return pooled_extreme("nn.min_pool", lax.min, inputs, window_shape, strides, padding)
 

@@ -38,7 +38,9 @@ __all__ = [
 
 
 def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
-    """As `numpy.fft.fftfreq`; the spacing may be traced.
+    """Frequencies of the elements of a transform.
+
+    As `numpy.fft.fftfreq`; the spacing may be traced.
 
     Args:
         n: Length of the transform.
@@ -55,7 +57,9 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
 
 
 def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
-    """As `numpy.fft.rfftfreq`; the spacing may be traced.
+    """Frequencies of the elements of a transform of real numbers.
+
+    As `numpy.fft.rfftfreq`; the spacing may be traced.
 
     Args:
         n: Length of the transform.
@@ -136,7 +140,15 @@ def _line(a: Any, n: Any, axis: int, norm: Any, is_inverse: bool, function: str)
 
 
 def fft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
-    """As `numpy.fft.fft`.
+    """Discrete Fourier transform along an axis, as `numpy.fft.fft`.
+
+    Args:
+        a: Array.
+        n: Length of the transformed axis: zeros are added, or elements left out. Of frequencies,
+            their number.
+        axis: The transformed axis.
+        norm: ``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.
+        out: ``None``; results are new arrays.
 
     Example:
         >>> import numpy as np
@@ -149,13 +161,41 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: Non
 
 
 def ifft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
-    """As `numpy.fft.ifft`."""
+    """Inverse discrete Fourier transform along an axis, as `numpy.fft.ifft`.
+
+    Args:
+        a: Array.
+        n: Length of the transformed axis: zeros are added, or elements left out. Of frequencies,
+            their number.
+        axis: The transformed axis.
+        norm: ``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.
+        out: ``None``; results are new arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.fft.ifft(np.array([1.0, 2.0, 3.0, 4.0]))
+        array([ 2.5+0.j , -0.5-0.5j, -0.5+0.j , -0.5+0.5j])
+    """
     refuse_out(out, "ifft")
     return _line(a, n, axis, norm, True, "ifft")
 
 
 def rfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
-    """As `numpy.fft.rfft`."""
+    """Discrete Fourier transform of real numbers: the half that determines it, as `numpy.fft.rfft`.
+
+    Args:
+        a: Array.
+        n: Length of the transformed axis: zeros are added, or elements left out. Of frequencies,
+            their number.
+        axis: The transformed axis.
+        norm: ``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.
+        out: ``None``; results are new arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.fft.rfft(np.array([1.0, 2.0, 3.0, 4.0]))
+        array([10.+0.j, -2.+2.j, -2.+0.j])
+    """
     refuse_out(out, "rfft")
     x = _real(a, "rfft")
     index = _axis_of(x, axis, "rfft")
@@ -164,7 +204,22 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: No
 
 
 def irfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
-    """As `numpy.fft.irfft`."""
+    """Inverse of `rfft`, a real array, as `numpy.fft.irfft`.
+
+    Args:
+        a: Array.
+        n: Length of the transformed axis: zeros are added, or elements left out. Of frequencies,
+            their number.
+        axis: The transformed axis.
+        norm: ``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.
+        out: ``None``; results are new arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.fft.irfft(np.array([1.0, 2.0, 3.0, 4.0]))
+        array([ 2.5       , -0.66666667,  0.        , -0.16666667,  0.        ,
+               -0.66666667])
+    """
     refuse_out(out, "irfft")
     x = _complex(a, "irfft")
     index = _axis_of(x, axis, "irfft")
@@ -176,7 +231,21 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: N
 
 
 def hfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
-    """As `numpy.fft.hfft`."""
+    """Real transform of the half of a Hermitian vector, as `numpy.fft.hfft`.
+
+    Args:
+        a: Array.
+        n: Length of the transformed axis: zeros are added, or elements left out. Of frequencies,
+            their number.
+        axis: The transformed axis.
+        norm: ``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.
+        out: ``None``; results are new arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.fft.hfft(np.array([1.0, 2.0, 3.0, 4.0]))
+        array([15., -4.,  0., -1.,  0., -4.])
+    """
     refuse_out(out, "hfft")
     if norm not in _OPPOSITE:
         raise ValueError(f"norm must be 'backward', 'ortho' or 'forward', got {norm!r}.")
@@ -184,7 +253,21 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: No
 
 
 def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
-    """As `numpy.fft.ihfft`."""
+    """Inverse of `hfft`, as `numpy.fft.ihfft`.
+
+    Args:
+        a: Array.
+        n: Length of the transformed axis: zeros are added, or elements left out. Of frequencies,
+            their number.
+        axis: The transformed axis.
+        norm: ``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.
+        out: ``None``; results are new arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.fft.ihfft(np.array([1.0, 2.0, 3.0, 4.0]))
+        array([ 2.5-0.j , -0.5-0.5j, -0.5-0.j ])
+    """
     refuse_out(out, "ihfft")
     if norm not in _OPPOSITE:
         raise ValueError(f"norm must be 'backward', 'ortho' or 'forward', got {norm!r}.")
@@ -235,31 +318,103 @@ def _transformed(
 
 
 def fftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
-    """As `numpy.fft.fftn`."""
+    """Discrete Fourier transform along several axes, as `numpy.fft.fftn`.
+
+    Args:
+        a: Array.
+        s: Lengths of the transformed axes: zeros are added, or elements left out.
+        axes: The transformed axes; by default the last two, or all.
+        norm: ``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.
+        out: ``None``; results are new arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.fft.fftn(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        array([[10.+0.j, -2.+0.j],
+               [-4.+0.j,  0.+0.j]])
+    """
     refuse_out(out, "fftn")
     return _several(a, s, axes, norm, False, "fftn")
 
 
 def ifftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
-    """As `numpy.fft.ifftn`."""
+    """Inverse discrete Fourier transform along several axes, as `numpy.fft.ifftn`.
+
+    Args:
+        a: Array.
+        s: Lengths of the transformed axes: zeros are added, or elements left out.
+        axes: The transformed axes; by default the last two, or all.
+        norm: ``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.
+        out: ``None``; results are new arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.fft.ifftn(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        array([[ 2.5+0.j, -0.5+0.j],
+               [-1. +0.j,  0. +0.j]])
+    """
     refuse_out(out, "ifftn")
     return _several(a, s, axes, norm, True, "ifftn")
 
 
 def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: None = None) -> Any:
-    """As `numpy.fft.fft2`."""
+    """Discrete Fourier transform along two axes, as `numpy.fft.fft2`.
+
+    Args:
+        a: Array.
+        s: Lengths of the transformed axes: zeros are added, or elements left out.
+        axes: The transformed axes; by default the last two, or all.
+        norm: ``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.
+        out: ``None``; results are new arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.fft.fft2(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        array([[10.+0.j, -2.+0.j],
+               [-4.+0.j,  0.+0.j]])
+    """
     refuse_out(out, "fft2")
     return _several(a, s, axes, norm, False, "fft2")
 
 
 def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: None = None) -> Any:
-    """As `numpy.fft.ifft2`."""
+    """Inverse discrete Fourier transform along two axes, as `numpy.fft.ifft2`.
+
+    Args:
+        a: Array.
+        s: Lengths of the transformed axes: zeros are added, or elements left out.
+        axes: The transformed axes; by default the last two, or all.
+        norm: ``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.
+        out: ``None``; results are new arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.fft.ifft2(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        array([[ 2.5+0.j, -0.5+0.j],
+               [-1. +0.j,  0. +0.j]])
+    """
     refuse_out(out, "ifft2")
     return _several(a, s, axes, norm, True, "ifft2")
 
 
 def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
-    """As `numpy.fft.rfftn`."""
+    """Discrete Fourier transform of real numbers along several axes: the half that determines it.
+
+    As `numpy.fft.rfftn`.
+
+    Args:
+        a: Array.
+        s: Lengths of the transformed axes: zeros are added, or elements left out.
+        axes: The transformed axes; by default the last two, or all.
+        norm: ``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.
+        out: ``None``; results are new arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.fft.rfftn(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        array([[10.+0.j, -2.+0.j],
+               [-4.+0.j,  0.+0.j]])
+    """
     refuse_out(out, "rfftn")
     x = _real(a, "rfftn")
     lengths, indices = _lengths(x, s, axes, "rfftn")
@@ -272,7 +427,21 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None =
 
 
 def irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
-    """As `numpy.fft.irfftn`."""
+    """Inverse of `rfftn`, a real array, as `numpy.fft.irfftn`.
+
+    Args:
+        a: Array.
+        s: Lengths of the transformed axes: zeros are added, or elements left out.
+        axes: The transformed axes; by default the last two, or all.
+        norm: ``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.
+        out: ``None``; results are new arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.fft.irfftn(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        array([[ 2.5, -0.5],
+               [-1. ,  0. ]])
+    """
     refuse_out(out, "irfftn")
     x = _complex(a, "irfftn")
     lengths, indices = _lengths(x, s, axes, "irfftn")
@@ -288,12 +457,42 @@ def irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None 
 
 
 def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: None = None) -> Any:
-    """As `numpy.fft.rfft2`."""
+    """Discrete Fourier transform of real numbers along two axes: the half that determines it.
+
+    As `numpy.fft.rfft2`.
+
+    Args:
+        a: Array.
+        s: Lengths of the transformed axes: zeros are added, or elements left out.
+        axes: The transformed axes; by default the last two, or all.
+        norm: ``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.
+        out: ``None``; results are new arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.fft.rfft2(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        array([[10.+0.j, -2.+0.j],
+               [-4.+0.j,  0.+0.j]])
+    """
     return rfftn(a, s, axes, norm, out)
 
 
 def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: None = None) -> Any:
-    """As `numpy.fft.irfft2`."""
+    """Inverse of `rfft2`, a real array, as `numpy.fft.irfft2`.
+
+    Args:
+        a: Array.
+        s: Lengths of the transformed axes: zeros are added, or elements left out.
+        axes: The transformed axes; by default the last two, or all.
+        norm: ``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.
+        out: ``None``; results are new arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.fft.irfft2(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        array([[ 2.5, -0.5],
+               [-1. ,  0. ]])
+    """
     return irfftn(a, s, axes, norm, out)
 
 
@@ -301,12 +500,32 @@ def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: N
 
 
 def fftshift(x: Any, axes: Any = None) -> Any:
-    """As `numpy.fft.fftshift`."""
+    """A transform with the zero frequency in the middle, as `numpy.fft.fftshift`.
+
+    Args:
+        x: Array.
+        axes: The transformed axes; by default the last two, or all.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.fft.fftshift(np.array([1.0, 2.0, 3.0, 4.0]))
+        array([3., 4., 1., 2.])
+    """
     return _rolled(x, axes, 1, "fftshift")
 
 
 def ifftshift(x: Any, axes: Any = None) -> Any:
-    """As `numpy.fft.ifftshift`."""
+    """Inverse of `fftshift`, as `numpy.fft.ifftshift`.
+
+    Args:
+        x: Array.
+        axes: The transformed axes; by default the last two, or all.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.fft.ifftshift(np.array([1.0, 2.0, 3.0, 4.0]))
+        array([3., 4., 1., 2.])
+    """
     return _rolled(x, axes, -1, "ifftshift")
 
 

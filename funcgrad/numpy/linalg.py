@@ -105,7 +105,9 @@ def square(a: Any, function: str) -> Any:
 
 
 def solve(a: Any, b: Any) -> Any:
-    """As `numpy.linalg.solve`: ``x`` with ``a x = b``.
+    """Solution of linear equations.
+
+    As `numpy.linalg.solve`: ``x`` with ``a x = b``.
 
     Args:
         a: Square matrices, ``(..., n, n)``.
@@ -149,14 +151,38 @@ def _solved(a: Any, b: Any) -> Any:
 
 
 def inv(a: Any) -> Any:
-    """As `numpy.linalg.inv`."""
+    """Inverse of matrices, as `numpy.linalg.inv`.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.linalg.inv(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        array([[ 0.6, -0.2],
+               [-0.2,  0.4]])
+    """
     return primitives.Inv().bind(square(a, "inv"))
 
 
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
-    """As `numpy.linalg.pinv`, with one known tolerance for all matrices.
+    """Pseudo-inverse of matrices.
+
+    As `numpy.linalg.pinv`, with one known tolerance for all matrices.
 
     Derivatives are those at constant rank.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+        rcond: Singular values below this multiple of the greatest count as zero.
+        hermitian: Whether the matrix is Hermitian, which is not checked.
+        rtol: Singular values below this multiple of the greatest count as zero.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.linalg.pinv(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        array([[ 0.6, -0.2],
+               [-0.2,  0.4]])
     """
     x = matrix(a, "pinv")
     return primitives.Pinv(_tolerance(x, rcond, rtol, "pinv", 1e-15)).bind(x)
@@ -177,7 +203,9 @@ def _tolerance(x: Any, rcond: Any, rtol: Any, function: str, default: float | No
 def lstsq(
     a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = True
 ) -> tuple[Any, Any, Any, Any]:
-    """As `numpy.linalg.lstsq`: the shortest ``x`` that minimises ``|a x - b|``.
+    """Least-squares solution of linear equations.
+
+    As `numpy.linalg.lstsq`: the shortest ``x`` that minimises ``|a x - b|``.
 
     Args:
         a: One matrix, ``(m, n)``.
@@ -188,6 +216,13 @@ def lstsq(
     Returns:
         Solution; sums of squared residuals (empty if ``m <= n`` or the rank is known to be
         deficient); rank; singular values.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.linalg.lstsq(
+        ...     np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), np.array([1.0, 3.0, 5.0])
+        ... )[0]
+        array([1., 2.])
     """
     a, b = floating(a, b, function="lstsq")
     if len(shape_of(matrix(a, "lstsq"))) != 2 or len(shape_of(b)) not in (1, 2):
@@ -215,7 +250,19 @@ def _rank(values: Any, tolerance: float) -> Any:
 
 
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
-    """As `numpy.linalg.matrix_rank`."""
+    """Rank of matrices, from their singular values, as `numpy.linalg.matrix_rank`.
+
+    Args:
+        A: Matrix, or a stack of matrices.
+        tol: Singular values below this count as zero.
+        hermitian: Whether the matrix is Hermitian, which is not checked.
+        rtol: Singular values below this multiple of the greatest count as zero.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.linalg.matrix_rank(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        np.int64(2)
+    """
     (x,) = floating(A, function="matrix_rank")
     if len(shape_of(x)) < 2:
         return p.convert(reducing.any(p.not_equal.bind(x, p.zero_of(x))), np.dtype(np.int64))
@@ -228,7 +275,22 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
 
 
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
-    """As `numpy.linalg.tensorsolve`."""
+    """Solution of linear equations of an array with respect to `tensordot`.
+
+    As `numpy.linalg.tensorsolve`.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+        b: Right side, or the second operand.
+        axes: Axes over which products are summed; of ``tensorsolve``, those of ``a`` that go to its
+            end.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.linalg.tensorsolve(2 * np.eye(4).reshape(2, 2, 2, 2), np.ones((2, 2)))
+        array([[0.5, 0.5],
+               [0.5, 0.5]])
+    """
     a, b = floating(a, b, function="tensorsolve")
     ndim = len(shape_of(a))
     if axes is not None:
@@ -243,7 +305,17 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
 
 
 def tensorinv(a: Any, ind: int = 2) -> Any:
-    """As `numpy.linalg.tensorinv`."""
+    """Inverse of an array with respect to `tensordot`, as `numpy.linalg.tensorinv`.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+        ind: How many axes of ``a`` belong to the result.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.linalg.tensorinv(2 * np.eye(4).reshape(2, 2, 2, 2)).shape
+        (2, 2, 2, 2)
+    """
     if ind <= 0:
         raise ValueError("Invalid ind argument.")
     (x,) = floating(a, function="tensorinv")
@@ -256,12 +328,35 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
 
 
 def det(a: Any) -> Any:
-    """As `numpy.linalg.det`; its gradient exists for singular matrices too."""
+    """Determinant of matrices.
+
+    As `numpy.linalg.det`; its gradient exists for singular matrices too.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.linalg.det(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        np.float64(5.000000000000001)
+    """
     return primitives.Det().bind(square(a, "det"))
 
 
 def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
-    """As `numpy.linalg.slogdet`; ``method`` ("lu" or "qr") is accepted without effect."""
+    """Sign and logarithm of the absolute value of the determinant.
+
+    As `numpy.linalg.slogdet`; ``method`` ("lu" or "qr") is accepted without effect.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+        method: Accepted for JAX's signature; without effect.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.linalg.slogdet(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        SlogdetResult(sign=np.float64(1.0), logabsdet=np.float64(1.6094379124341005))
+    """
     if method not in (None, "lu", "qr"):
         raise ArgumentError(f"slogdet: method must be None, 'lu' or 'qr', got {method!r}.")
     return SlogdetResult(*primitives.Slogdet().bind(square(a, "slogdet")))
@@ -275,10 +370,21 @@ def symmetrized(x: Any, is_asked: bool) -> Any:
 
 
 def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = False) -> Any:
-    """As `numpy.linalg.cholesky`.
+    """Cholesky factor of positive definite matrices, as `numpy.linalg.cholesky`.
 
     With ``symmetrize_input`` both triangles are read: half the sum of the matrix and its conjugate
     transpose takes its place.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+        upper: Whether the factor is the upper triangle.
+        symmetrize_input: Whether the matrix is replaced by the mean of it and its transpose first.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.linalg.cholesky(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        array([[1.41421356, 0.        ],
+               [0.70710678, 1.58113883]])
     """
     x = symmetrized(square(a, "cholesky"), symmetrize_input)
     if not upper:
@@ -287,7 +393,20 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = False) -> 
 
 
 def qr(a: Any, mode: str = "reduced") -> Any:
-    """As `numpy.linalg.qr`; the reflections of mode "raw" have no derivative."""
+    """QR decomposition of matrices.
+
+    As `numpy.linalg.qr`; the reflections of mode "raw" have no derivative.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+        mode: ``"reduced"``, ``"complete"``, ``"r"`` or ``"raw"``: what is returned.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> abs(fg.numpy.linalg.qr(np.array([[3.0, 1.0], [4.0, 2.0]])).R)
+        array([[5. , 2.2],
+               [0. , 0.4]])
+    """
     if mode not in ("reduced", "complete", "r", "raw"):
         raise ArgumentError(f"qr: mode must be 'reduced', 'complete', 'r' or 'raw', got {mode!r}.")
     if mode == "raw":
@@ -304,10 +423,22 @@ def svd(
     hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
 ) -> Any:
-    """As `numpy.linalg.svd`.
+    """Singular value decomposition of matrices, as `numpy.linalg.svd`.
 
     Derivatives of the vectors of matrices that are not square need ``full_matrices=False``. With
     ``subset_by_index``, ``(first, end)``, only these values and their vectors are returned.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+        full_matrices: Whether the factors are square.
+        compute_uv: Whether to compute the singular vectors.
+        hermitian: Whether the matrix is Hermitian, which is not checked.
+        subset_by_index: The first of these singular values and the one after the last, as a pair.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.linalg.svd(np.array([[2.0, 1.0], [1.0, 3.0]])).S
+        array([3.61803399, 1.38196601])
     """
     x = matrix(a, "svd")
     if subset_by_index is not None:
@@ -339,7 +470,16 @@ def _some_singular(x: Any, full_matrices: bool, compute_uv: bool, subset: tuple[
 
 
 def svdvals(x: Any, /) -> Any:
-    """As `numpy.linalg.svdvals`."""
+    """Singular values of matrices, as `numpy.linalg.svdvals`.
+
+    Args:
+        x: Matrix or vector, or a stack of them.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.linalg.svdvals(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        array([3.61803399, 1.38196601])
+    """
     return primitives.SingularValues().bind(matrix(x, "svdvals"))
 
 
@@ -353,22 +493,70 @@ def _lower_of(a: Any, UPLO: str | None, function: str, is_symmetrized: bool) -> 
 
 
 def eigh(a: Any, UPLO: str | None = "L", symmetrize_input: bool = False) -> EighResult:
-    """As `numpy.linalg.eigh`; with ``symmetrize_input`` as in `cholesky`."""
+    """Eigenvalues and eigenvectors of Hermitian matrices.
+
+    As `numpy.linalg.eigh`; with ``symmetrize_input`` as in `cholesky`.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+        UPLO: ``"L"`` or ``"U"``: which triangle is read.
+        symmetrize_input: Whether the matrix is replaced by the mean of it and its transpose first.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.linalg.eigh(np.array([[2.0, 1.0], [1.0, 3.0]])).eigenvalues
+        array([1.38196601, 3.61803399])
+    """
     return EighResult(*primitives.Eigh().bind(_lower_of(a, UPLO, "eigh", symmetrize_input)))
 
 
 def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = False) -> Any:
-    """As `numpy.linalg.eigvalsh`; with ``symmetrize_input`` as in `cholesky`."""
+    """Eigenvalues of Hermitian matrices.
+
+    As `numpy.linalg.eigvalsh`; with ``symmetrize_input`` as in `cholesky`.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+        UPLO: ``"L"`` or ``"U"``: which triangle is read.
+        symmetrize_input: Whether the matrix is replaced by the mean of it and its transpose first.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.linalg.eigvalsh(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        array([1.38196601, 3.61803399])
+    """
     return primitives.Eigvalsh().bind(_lower_of(a, UPLO, "eigvalsh", symmetrize_input))
 
 
 def eig(a: Any) -> EigResult:
-    """As `numpy.linalg.eig`, with complex results for real matrices too."""
+    """Eigenvalues and right eigenvectors of matrices.
+
+    As `numpy.linalg.eig`, with complex results for real matrices too.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.linalg.eig(np.array([[2.0, 1.0], [1.0, 3.0]])).eigenvalues
+        array([1.38196601+0.j, 3.61803399+0.j])
+    """
     return EigResult(*primitives.Eig().bind(square(a, "eig")))
 
 
 def eigvals(a: Any) -> Any:
-    """As `numpy.linalg.eigvals`, with complex results for real matrices too."""
+    """Eigenvalues of matrices.
+
+    As `numpy.linalg.eigvals`, with complex results for real matrices too.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.linalg.eigvals(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        array([1.38196601+0.j, 3.61803399+0.j])
+    """
     return primitives.Eigvals().bind(square(a, "eigvals"))
 
 
@@ -447,9 +635,16 @@ def _matrix_norm(x: Any, axes: tuple[int, int], order: Any) -> Any:
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """As `numpy.linalg.norm`.
+    """Norm of vectors or matrices, as `numpy.linalg.norm`.
 
     Where the 2-norm or the Frobenius norm is 0 its derivative is taken to be 0.
+
+    Args:
+        x: Matrix or vector, or a stack of them.
+        ord: Which norm.
+        axis: The axis of vectors, or the pair of axes of matrices; by default a vector, a matrix or
+            a flattened array is taken whole.
+        keepdims: Whether reduced axes stay, with length 1.
 
     Example:
         >>> import numpy as np
@@ -476,7 +671,21 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
-    """As `numpy.linalg.vector_norm`: over all elements, or over ``axis``."""
+    """Norm of vectors.
+
+    As `numpy.linalg.vector_norm`: over all elements, or over ``axis``.
+
+    Args:
+        x: Matrix or vector, or a stack of them.
+        axis: The axis of the vectors.
+        keepdims: Whether reduced axes stay, with length 1.
+        ord: Which norm.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.linalg.vector_norm(np.array([3.0, 4.0]))
+        np.float64(5.0)
+    """
     (x,) = floating(x, function="vector_norm")
     shape = shape_of(x)
     axes = normalize_axes(axis, len(shape), "vector_norm")
@@ -484,12 +693,35 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
-    """As `numpy.linalg.matrix_norm`, of the last two axes."""
+    """Norm of matrices.
+
+    As `numpy.linalg.matrix_norm`, of the last two axes.
+
+    Args:
+        x: Matrix or vector, or a stack of them.
+        keepdims: Whether reduced axes stay, with length 1.
+        ord: Which norm.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.linalg.matrix_norm(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        np.float64(3.872983346207417)
+    """
     return norm(matrix(x, "matrix_norm"), ord, (-2, -1), keepdims)
 
 
 def cond(x: Any, p: Any = None) -> Any:
-    """As `numpy.linalg.cond`."""
+    """Condition number of matrices, as `numpy.linalg.cond`.
+
+    Args:
+        x: Matrix or vector, or a stack of them.
+        p: Which norm.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.linalg.cond(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        np.float64(2.6180339887498953)
+    """
     x = matrix(x, "cond")
     if not aval_of(x).size:
         raise LinAlgError(f"cond is not defined on empty arrays, got {aval_of(x)}.")
@@ -504,7 +736,20 @@ def cond(x: Any, p: Any = None) -> Any:
 
 
 def matrix_power(a: Any, n: int) -> Any:
-    """As `numpy.linalg.matrix_power`, by repeated squaring."""
+    """Integer power of matrices.
+
+    As `numpy.linalg.matrix_power`, by repeated squaring.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+        n: The power, an integer.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.linalg.matrix_power(np.array([[1.0, 1.0], [0.0, 1.0]]), 3)
+        array([[1., 3.],
+               [0., 1.]])
+    """
     x = strong(as_value(a, "matrix_power"))
     if len(shape_of(x)) < 2 or shape_of(x)[-1] != shape_of(x)[-2]:
         raise LinAlgError(f"matrix_power needs square matrices, got {aval_of(x)}.")
@@ -525,10 +770,23 @@ def matrix_power(a: Any, n: int) -> Any:
 
 
 def multi_dot(arrays: Sequence[Any], *, out: None = None, precision: Any = None) -> Any:
-    """As `numpy.linalg.multi_dot`: a product of matrices in the cheapest order.
+    """Product of several matrices in the cheapest order.
+
+    As `numpy.linalg.multi_dot`: a product of matrices in the cheapest order.
 
     The first and the last may be vectors. ``precision`` is accepted without effect: products have
     that of their dtype.
+
+    Args:
+        arrays: Matrices; the first and the last one may be vectors.
+        out: ``None``; results are new arrays.
+        precision: Accepted for JAX's signature; without effect.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.linalg.multi_dot([np.ones((2, 3)), np.ones((3, 4)), np.ones((4, 1))])
+        array([[12.],
+               [12.]])
     """
     reducing.refuse_out(out, "multi_dot")
     values = [as_value(a, "multi_dot") for a in arrays]
@@ -574,12 +832,38 @@ def _chain(values: Sequence[Any], splits: dict[tuple[int, int], int]) -> Any:
 
 
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """As `numpy.linalg.cross`, of vectors of three components."""
+    """Cross product of vectors of three elements.
+
+    As `numpy.linalg.cross`, of vectors of three components.
+
+    Args:
+        x1: First operand.
+        x2: Second operand.
+        axis: The axis of the vectors.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.linalg.cross(np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0]))
+        array([0., 0., 1.])
+    """
     return contracting.cross(x1, x2, axis=axis)
 
 
 def outer(x1: Any, x2: Any, /) -> Any:
-    """As `numpy.linalg.outer`, of two vectors."""
+    """Products of all pairs of elements of two vectors.
+
+    As `numpy.linalg.outer`, of two vectors.
+
+    Args:
+        x1: First operand.
+        x2: Second operand.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.linalg.outer(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+        array([[3., 4.],
+               [6., 8.]])
+    """
     for x in (x1, x2):
         if len(shape_of(as_value(x, "outer"))) != 1:
             raise ValueError(f"outer needs two vectors, got {aval_of(as_value(x))}.")
@@ -587,10 +871,35 @@ def outer(x1: Any, x2: Any, /) -> Any:
 
 
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
-    """As `numpy.linalg.diagonal`, of the last two axes."""
+    """Diagonals of matrices.
+
+    As `numpy.linalg.diagonal`, of the last two axes.
+
+    Args:
+        x: Matrix or vector, or a stack of them.
+        offset: Diagonal: 0 is the main diagonal, positive ones are above it.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.linalg.diagonal(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        array([2., 3.])
+    """
     return diagonals.diagonal(x, offset, -2, -1)
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
-    """As `numpy.linalg.trace`, of the last two axes."""
+    """Sum of the diagonals of matrices.
+
+    As `numpy.linalg.trace`, of the last two axes.
+
+    Args:
+        x: Matrix or vector, or a stack of them.
+        offset: Diagonal: 0 is the main diagonal, positive ones are above it.
+        dtype: Dtype in which to add up.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.linalg.trace(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        np.float64(5.0)
+    """
     return diagonals.trace(x, offset, -2, -1, dtype)

@@ -45,6 +45,11 @@ def clip(max_delta: Scalar) -> GradientTransformation:
 
     Args:
         max_delta: The largest magnitude of an element.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.clip(1.5), np.array([1.0, -2.0]))
+        array([ 1. , -1.5])
     """
 
     def clipped(x: Any) -> Any:
@@ -83,6 +88,13 @@ def clip_by_block_rms(threshold: Scalar) -> GradientTransformation:
 
     Args:
         threshold: The largest root mean square (Shazeer and Stern, 2018).
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
+        ...     fg.optim.clip_by_block_rms(1.0), np.array([1.0, -2.0])
+        ... )
+        array([ 0.63245553, -1.26491106])
     """
 
     def clipped(x: Any) -> Any:
@@ -101,7 +113,13 @@ class ZeroNansState(NamedTuple):
 
 
 def zero_nans() -> GradientTransformation:
-    """NaNs replaced by zeros; the state tells which leaves had some."""
+    """NaNs replaced by zeros; the state tells which leaves had some.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.zero_nans(), np.array([1.0, -2.0]))
+        array([ 1., -2.])
+    """
 
     def init(params: Params) -> State:
         return ZeroNansState(tree_map(lambda x: fnp.array(False), params))

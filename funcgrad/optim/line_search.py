@@ -230,6 +230,15 @@ def scale_by_zoom_linesearch(
 
     Raises:
         ArgumentError: If the strategy is another one.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (
+        ...     lambda o, f, p: o.update(
+        ...         -fg.grad(f)(p), o.init(p), p, value=f(p), grad=fg.grad(f)(p), value_fn=f
+        ...     )[0]
+        ... )(fg.optim.scale_by_zoom_linesearch(10), lambda p: (p - 1.0) ** 2, np.array(3.0))
+        np.float64(-2.0)
     """
     if initial_guess_strategy not in ("keep", "one"):
         raise ArgumentError(

@@ -71,6 +71,13 @@ def sign_sgd(learning_rate: ScalarOrSchedule) -> GradientTransformationExtraArgs
 
     Args:
         learning_rate: A positive number, possibly traced, or a schedule.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
+        ...     fg.optim.sign_sgd(0.1), np.array([1.0, -2.0])
+        ... )
+        array([-0.1,  0.1])
     """
     return chain(scale_by_sign(), scale_by_learning_rate(learning_rate))
 
@@ -175,6 +182,11 @@ def nadam(
         eps_root: Added under the root.
         mu_dtype: Dtype in which the mean is kept, by default that of the parameters.
         nesterov: Whether the mean looks one step ahead.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.nadam(0.1), np.array([1.0, -2.0]))
+        array([-0.14736842,  0.14736842])
     """
     return adam(learning_rate, b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov)
 
@@ -234,7 +246,24 @@ def nadamw(
     *,
     nesterov: bool = True,
 ) -> GradientTransformationExtraArgs:
-    """`adamw` with ``nesterov=True``, with its arguments."""
+    """`adamw` with ``nesterov=True``, with its arguments.
+
+    Args:
+        learning_rate: Number, or a schedule.
+        b1: Decay of the mean of gradients.
+        b2: Decay of the mean of their squares.
+        eps: Added to the square root of the mean of squares.
+        eps_root: Added inside the square root.
+        mu_dtype: Dtype of the mean of gradients.
+        weight_decay: Fraction of the parameters that is subtracted.
+        mask: Tree of bools, or a function that makes one: which parameters decay.
+        nesterov: Whether the update looks one step ahead; always, by default.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.nadamw(0.1), np.array([1.0, -2.0]))
+        array([-0.14737842,  0.14738842])
+    """
     return adamw(
         learning_rate, b1, b2, eps, eps_root, mu_dtype, weight_decay, mask, nesterov=nesterov
     )
@@ -250,6 +279,11 @@ def adamax(
         b1: Decay of the mean of the gradient.
         b2: Decay of the largest magnitude.
         eps: Added to the magnitude.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.adamax(0.1), np.array([1.0, -2.0]))
+        array([-0.1,  0.1])
     """
     return chain(scale_by_adamax(b1, b2, eps), scale_by_learning_rate(learning_rate))
 
@@ -266,6 +300,11 @@ def yogi(
         b1: Decay of the mean of the gradient.
         b2: How slowly the second moment moves.
         eps: Added to the root.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.yogi(0.1), np.array([1.0, -2.0]))
+        array([-0.09985114,  0.09993709])
     """
     return chain(scale_by_yogi(b1, b2, eps), scale_by_learning_rate(learning_rate))
 
@@ -290,6 +329,11 @@ def radam(
         eps_root: Added under the root.
         threshold: From how many gradients on there is a division by the root.
         nesterov: Whether the mean looks one step ahead.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.radam(0.1), np.array([1.0, -2.0]))
+        array([-0.1,  0.2])
     """
     return chain(
         scale_by_radam(b1, b2, eps, eps_root, threshold, nesterov=nesterov),
@@ -308,6 +352,13 @@ def adagrad(
         learning_rate: A positive number, possibly traced, or a schedule.
         initial_accumulator_value: Where the sum starts.
         eps: Added under the root.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
+        ...     fg.optim.adagrad(0.1), np.array([1.0, -2.0])
+        ... )
+        array([-0.09534625,  0.09877296])
     """
     return chain(
         scale_by_rss(initial_accumulator_value, eps), scale_by_learning_rate(learning_rate)
@@ -329,6 +380,13 @@ def adadelta(
         eps: Added under the roots.
         weight_decay: Share of the parameters that is added to the gradient.
         weight_decay_mask: Which parameters decay: see `add_decayed_weights`.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
+        ...     fg.optim.adadelta(0.1), np.array([1.0, -2.0])
+        ... )
+        array([-0.00031623,  0.00031623])
     """
     return chain(
         add_decayed_weights(weight_decay, weight_decay_mask),
@@ -354,6 +412,11 @@ def lion(
         mu_dtype: Dtype in which the mean is kept, by default that of the parameters.
         weight_decay: The share of a weight that is subtracted, times the learning rate.
         mask: Which parameters decay: see `add_decayed_weights`.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.lion(0.1), np.array([1.0, -2.0]))
+        array([-0.1001,  0.1002])
     """
     return chain(
         scale_by_lion(b1, b2, mu_dtype),
@@ -381,6 +444,11 @@ def lamb(
         eps_root: Added under the root.
         weight_decay: Share of the parameters that is added to the direction.
         mask: Which parameters decay: see `add_decayed_weights`.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.lamb(0.1), np.array([1.0, -2.0]))
+        array([-0.15811384,  0.15811392])
     """
     return chain(
         scale_by_adam(b1, b2, eps, eps_root),

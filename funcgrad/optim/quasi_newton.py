@@ -70,6 +70,13 @@ def scale_by_lbfgs(
 
     Raises:
         ArgumentError: If nothing could be remembered.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
+        ...     fg.optim.scale_by_lbfgs(), np.array([1.0, -2.0])
+        ... )
+        array([ 0.4472136 , -0.89442719])
     """
     if memory_size < 1:
         raise ArgumentError(

@@ -49,6 +49,11 @@ def scale(step_size: Scalar) -> GradientTransformation:
 
     Args:
         step_size: The number.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.scale(2.0), np.array([1.0, -2.0]))
+        array([ 2., -4.])
     """
     return stateless(
         lambda updates, params: tree_map(lambda g: like(step_size, g) * g, updates),
@@ -64,6 +69,13 @@ def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
 
     Args:
         step_size_fn: From an int32 scalar, 0 in the first step, to a number.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
+        ...     fg.optim.scale_by_schedule(lambda count: 0.5), np.array([1.0, -2.0])
+        ... )
+        array([ 0.5, -1. ])
     """
 
     def init(params: Params) -> State:
@@ -139,6 +151,13 @@ def add_decayed_weights(
         weight_decay: The factor.
         mask: Which parameters decay: a tree of bools that the parameters' tree may extend, or a
             function from the parameters to one; by default all.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
+        ...     fg.optim.add_decayed_weights(0.1), np.array([1.0, -2.0])
+        ... )
+        array([ 1.1, -2.2])
     """
 
     def update(updates: Updates, params: Params | None) -> Updates:
@@ -216,6 +235,13 @@ def scale_by_adam(
             finite where the gradient is zero.
         mu_dtype: Dtype in which the mean is kept, by default that of the parameters.
         nesterov: Whether the mean looks one step ahead (Dozat, 2016).
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
+        ...     fg.optim.scale_by_adam(), np.array([1.0, -2.0])
+        ... )
+        array([ 0.99999999, -1.        ])
     """
 
     def init(params: Params) -> State:
@@ -259,6 +285,13 @@ def scale_by_adamax(
         b1: Decay of the mean of the gradient.
         b2: Decay of the largest magnitude.
         eps: Added to the magnitude.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
+        ...     fg.optim.scale_by_adamax(), np.array([1.0, -2.0])
+        ... )
+        array([ 0.99999999, -1.        ])
     """
 
     def init(params: Params) -> State:
@@ -299,6 +332,13 @@ def scale_by_yogi(
         eps: Added to the root.
         eps_root: Added under the root.
         initial_accumulator_value: Where both moments start.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
+        ...     fg.optim.scale_by_yogi(), np.array([1.0, -2.0])
+        ... )
+        array([ 0.99851136, -0.9993709 ])
     """
 
     def init(params: Params) -> State:
@@ -348,6 +388,13 @@ def scale_by_radam(
         threshold: The least number of gradients, as the mean of squares counts them, from which on
             there is a division by the root.
         nesterov: Whether the mean looks one step ahead.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
+        ...     fg.optim.scale_by_radam(), np.array([1.0, -2.0])
+        ... )
+        array([ 1., -2.])
     """
 
     def init(params: Params) -> State:
@@ -405,6 +452,13 @@ def scale_by_rms(
         initial_scale: Where the mean starts.
         eps_in_sqrt: Whether `eps` is added under the root. PyTorch adds it to the root.
         bias_correction: Whether the mean is corrected for its start.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
+        ...     fg.optim.scale_by_rms(), np.array([1.0, -2.0])
+        ... )
+        array([ 3.1622775 , -3.16227762])
     """
 
     def init(params: Params) -> State:
@@ -461,6 +515,13 @@ def scale_by_stddev(
         initial_scale: Where the mean of the square starts.
         eps_in_sqrt: Whether `eps` is added under the root.
         bias_correction: Whether the means are corrected for their start.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
+        ...     fg.optim.scale_by_stddev(), np.array([1.0, -2.0])
+        ... )
+        array([ 3.33333315, -3.33333329])
     """
 
     def init(params: Params) -> State:
@@ -501,6 +562,13 @@ def scale_by_rss(
     Args:
         initial_accumulator_value: Where the sum starts.
         eps: Added under the root.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
+        ...     fg.optim.scale_by_rss(), np.array([1.0, -2.0])
+        ... )
+        array([ 0.95346255, -0.98772958])
     """
 
     def init(params: Params) -> State:
@@ -532,6 +600,13 @@ def scale_by_adadelta(rho: Scalar = 0.9, eps: Scalar = 1e-6) -> GradientTransfor
     Args:
         rho: Decay of both means.
         eps: Added under the roots.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
+        ...     fg.optim.scale_by_adadelta(), np.array([1.0, -2.0])
+        ... )
+        array([ 0.00316226, -0.00316227])
     """
 
     def init(params: Params) -> State:
@@ -565,6 +640,13 @@ def scale_by_lion(
         b1: Share of the mean in the direction.
         b2: Decay of the mean.
         mu_dtype: Dtype in which the mean is kept, by default that of the parameters.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
+        ...     fg.optim.scale_by_lion(), np.array([1.0, -2.0])
+        ... )
+        array([ 1., -1.])
     """
 
     def init(params: Params) -> State:
@@ -582,7 +664,15 @@ def scale_by_lion(
 
 
 def scale_by_sign() -> GradientTransformation:
-    """The sign of every element."""
+    """The sign of every element.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
+        ...     fg.optim.scale_by_sign(), np.array([1.0, -2.0])
+        ... )
+        array([ 1., -1.])
+    """
     return stateless(lambda updates, params: tree_map(fnp.sign, updates))
 
 
@@ -600,6 +690,11 @@ def trace(
         nesterov: Whether the update is ``g + decay * t`` with the new ``t`` (Sutskever et al.,
             2013), and not ``t``.
         accumulator_dtype: Dtype of the sum, by default that of the parameters.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.trace(0.9), np.array([1.0, -2.0]))
+        array([ 1., -2.])
     """
 
     def init(params: Params) -> State:
@@ -632,6 +727,11 @@ def ema(
         decay: Share of the mean that is left after a step.
         debias: Whether the mean is corrected for its start at zero.
         accumulator_dtype: Dtype of the mean, by default that of the parameters.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.ema(0.9), np.array([1.0, -2.0]))
+        array([ 1., -2.])
     """
 
     def init(params: Params) -> State:
@@ -662,6 +762,13 @@ def scale_by_trust_ratio(
         eps: Added to the norm of the update.
 
     Where one of the norms is zero the update stays as it is.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
+        ...     fg.optim.scale_by_trust_ratio(), np.array([1.0, -2.0])
+        ... )
+        array([ 1., -2.])
     """
 
     def scaled(g: Array, p: Array) -> Array:

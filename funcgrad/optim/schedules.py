@@ -23,6 +23,11 @@ def constant_schedule(value: Scalar) -> Schedule:
 
     Args:
         value: The number.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.optim.constant_schedule(0.1)(2)
+        0.1
     """
     return lambda count: value
 
@@ -62,6 +67,11 @@ def polynomial_schedule(
         power: The exponent.
         transition_steps: How many steps it takes.
         transition_begin: How many steps come before.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.optim.polynomial_schedule(1.0, 0.0, 2, 4)(2)
+        np.float64(0.25)
     """
     _check_steps("polynomial_schedule", "transition_steps", transition_steps)
 
@@ -148,6 +158,11 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
 
     Raises:
         ArgumentError: If there is not one boundary less than schedules.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.optim.join_schedules([lambda n: 1.0, lambda n: 0.1], [3])(5)
+        np.float64(0.1)
     """
     if len(boundaries) != len(schedules) - 1:
         raise ArgumentError(
@@ -183,6 +198,11 @@ def warmup_cosine_decay_schedule(
         decay_steps: How many steps both take.
         end_value: The number at the end.
         exponent: Of the wave.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.optim.warmup_cosine_decay_schedule(0.0, 1.0, 4, 10)(2)
+        np.float64(0.5)
     """
     _check_steps(
         "warmup_cosine_decay_schedule", "decay_steps - warmup_steps", decay_steps - warmup_steps
@@ -220,6 +240,11 @@ def warmup_exponential_decay_schedule(
         transition_begin: How many steps after the ascent the decay begins.
         staircase: Whether it changes only every ``transition_steps`` steps.
         end_value: A bound of the decay.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.optim.warmup_exponential_decay_schedule(0.0, 1.0, 4, 10, 0.5)(2)
+        np.float64(0.5)
     """
     descent = exponential_decay(
         peak_value, transition_steps, decay_rate, transition_begin, staircase, end_value
@@ -236,6 +261,13 @@ def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Any]]) -> Schedule:
 
     Args:
         cosine_kwargs: The arguments of each.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.optim.sgdr_schedule(
+        ...     [{"init_value": 0.0, "peak_value": 1.0, "warmup_steps": 1, "decay_steps": 4}]
+        ... )(2)
+        np.float64(0.75)
     """
     cycles = [dict(kwargs) for kwargs in cosine_kwargs]
     ends = np.cumsum([kwargs["decay_steps"] for kwargs in cycles]).tolist()
@@ -282,6 +314,11 @@ def piecewise_interpolate_schedule(
 
     Raises:
         ArgumentError: If the type is another one.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.optim.piecewise_interpolate_schedule("linear", 1.0, {4: 0.5})(2)
+        np.float64(0.75)
     """
     if interpolate_type not in _PROGRESS:
         raise ArgumentError(
@@ -328,6 +365,11 @@ def linear_onecycle_schedule(
         pct_final: The share after which the first value is reached again.
         div_factor: The largest value divided by the first.
         final_div_factor: The first value divided by the last.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.optim.linear_onecycle_schedule(10, 1.0)(2)
+        np.float64(0.6799999999999999)
     """
     _check_steps("linear_onecycle_schedule", "transition_steps", transition_steps)
     return piecewise_interpolate_schedule(

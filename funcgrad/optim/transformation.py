@@ -73,6 +73,13 @@ class GradientTransformationExtraArgs(GradientTransformation):
     """A transformation whose ``update`` takes further keywords, and ignores those of others.
 
     Line searches need the loss: ``update(updates, state, params, value=, grad=, value_fn=)``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> isinstance(
+        ...     fg.optim.scale_by_zoom_linesearch(10), fg.optim.GradientTransformationExtraArgs
+        ... )
+        True
     """
 
     __slots__ = ()
@@ -87,6 +94,13 @@ def with_extra_args_support(tx: GradientTransformation) -> GradientTransformatio
 
     Args:
         tx: Any transformation; one that takes keywords is returned as it is.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p, value=3.0)[0])(
+        ...     fg.optim.with_extra_args_support(fg.optim.scale(2.0)), np.array([1.0, -2.0])
+        ... )
+        array([ 2., -4.])
     """
     if isinstance(tx, GradientTransformationExtraArgs):
         return tx
@@ -121,12 +135,26 @@ def stateless(f: Callable[[Updates, Params | None], Updates]) -> GradientTransfo
 
 
 def identity() -> GradientTransformation:
-    """The transformation that changes nothing."""
+    """The transformation that changes nothing.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.identity(), np.array([1.0, -2.0]))
+        array([ 1., -2.])
+    """
     return stateless(lambda updates, params: updates)
 
 
 def set_to_zero() -> GradientTransformation:
-    """The transformation that makes all updates zero: parameters stay as they are."""
+    """The transformation that makes all updates zero: parameters stay as they are.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
+        ...     fg.optim.set_to_zero(), np.array([1.0, -2.0])
+        ... )
+        array([0., 0.])
+    """
     return stateless(lambda updates, params: tree_map(fnp.zeros_like, updates))
 
 
@@ -214,6 +242,11 @@ def incremental_update(new_tensors: Any, old_tensors: Any, step_size: Scalar) ->
         new_tensors: A pytree.
         old_tensors: A pytree of the same structure and shapes.
         step_size: Between 0 and 1.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.optim.incremental_update(np.ones(2), np.zeros(2), 0.1)
+        array([0.1, 0.1])
     """
     return tree_map(
         lambda new, old: like(step_size, old) * new + like(1 - step_size, old) * old,

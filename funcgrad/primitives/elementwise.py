@@ -54,6 +54,13 @@ class Unary(Elementwise):
         code: Scalar expression of the kernel.
         slope: The derivative at numbers, in ``x`` and ``out``, if it is to be written out.
         **options: Those of `Elementwise`.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.grad(
+        ...     fg.extend.Unary("cube", lambda x: x**3, lambda x, y: 3 * x**2, "{0} * {0} * {0}")
+        ... )(2.0)
+        np.float64(12.0)
     """
 
     def __init__(

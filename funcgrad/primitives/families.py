@@ -52,6 +52,15 @@ def linear_jvp(
         self: The operation.
         primals: Its arguments.
         tangents: One for each, ``None`` where zero.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> type(
+        ...     "Twice",
+        ...     (fg.extend.Primitive,),
+        ...     {"impl": lambda self, x: 2 * x, "jvp": fg.extend.linear_jvp},
+        ... )().jvp([3.0], [1.0])
+        (6.0, 2.0)
     """
     dense = [instantiate(t, x) for t, x in zip(tangents, primals, strict=True)]
     return self.bind(*primals), self.bind(*dense)
@@ -73,6 +82,15 @@ def zero_jvp(
         self: The operation.
         primals: Its arguments.
         tangents: One for each, ``None`` where zero.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> type(
+        ...     "Step",
+        ...     (fg.extend.Primitive,),
+        ...     {"impl": lambda self, x: x // 1, "jvp": fg.extend.zero_jvp},
+        ... )().jvp([3.5], [1.0])
+        (3.0, None)
     """
     out = self.bind(*primals)
     return out, [None] * len(out) if self.multiple_results else None
@@ -223,6 +241,15 @@ def stacked_batch(
         self: The operation.
         args: Its arguments.
         dims: 0 for those with the mapped axis in front, ``None`` for the others.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> type(
+        ...     "Last",
+        ...     (fg.extend.Primitive,),
+        ...     {"impl": lambda self, x: x[..., -1], "batch": fg.extend.stacked_batch},
+        ... )().batch([np.eye(2)], [0])
+        (array([0., 1.]), 0)
     """
     size = next(shape_of(a)[0] for a, d in zip(args, dims, strict=True) if d is not None)
     dense = [
@@ -282,6 +309,11 @@ class Elementwise(Primitive):
         parts: What it is made of where the expression is not valid and the evaluation is no ufunc:
             called with a `Recipe` and the names of the arguments.
         parts_kinds: Kinds of dtypes for which that is so; others are evaluated by NumPy.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.extend.Elementwise("twice", lambda x: 2 * x, "2 * {0}").bind(3.0)
+        6.0
     """
 
     is_elementwise = True

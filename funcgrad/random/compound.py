@@ -109,6 +109,11 @@ def beta(
 
     Returns:
         The samples, once differentiable in ``a`` and ``b``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.random.beta(fg.random.key(0), 2.0, 3.0)
+        np.float64(0.3279560651142136)
     """
     refuse_sharding("beta", out_sharding)
     wanted = floating_dtype("beta", dtype)
@@ -141,6 +146,11 @@ def dirichlet(
 
     Raises:
         ShapeError: If ``alpha`` has no axes.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.random.dirichlet(fg.random.key(0), np.ones(3))
+        array([0.15755158, 0.11547349, 0.72697493])
     """
     refuse_sharding("dirichlet", out_sharding)
     wanted = floating_dtype("dirichlet", dtype)
@@ -174,6 +184,11 @@ def chisquare(
 
     Returns:
         The samples, differentiable in ``df``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.random.chisquare(fg.random.key(0), 3.0)
+        np.float64(1.813893477449012)
     """
     refuse_sharding("chisquare", out_sharding)
     wanted = floating_dtype("chisquare", dtype)
@@ -201,6 +216,11 @@ def t(
 
     Returns:
         The samples, differentiable in ``df``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.random.t(fg.random.key(0), 3.0)
+        np.float64(1.4011588834378865)
     """
     refuse_sharding("t", out_sharding)
     wanted = floating_dtype("t", dtype)
@@ -232,6 +252,11 @@ def f(
 
     Returns:
         The samples, differentiable in the parameters.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.random.f(fg.random.key(0), 2.0, 3.0)
+        np.float64(1.6796610712622282)
     """
     refuse_sharding("f", out_sharding)
     wanted = floating_dtype("f", dtype)
@@ -262,6 +287,11 @@ def generalized_normal(
 
     Returns:
         The samples.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.random.generalized_normal(fg.random.key(0), 2.0)
+        np.float64(0.8527956619024)
     """
     refuse_sharding("generalized_normal", out_sharding)
     wanted = floating_dtype("generalized_normal", dtype)
@@ -293,6 +323,11 @@ def ball(
 
     Returns:
         The points, ``(*shape, d)``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.random.ball(fg.random.key(0), 2)
+        array([-0.87015073, -0.45473046])
     """
     refuse_sharding("ball", out_sharding)
     wanted = floating_dtype("ball", dtype)
@@ -325,6 +360,11 @@ def lognormal(
 
     Returns:
         The samples, differentiable in ``sigma``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.random.lognormal(fg.random.key(0))
+        np.float64(0.813961558536697)
     """
     refuse_sharding("lognormal", out_sharding)
     wanted = floating_dtype("lognormal", dtype)
@@ -351,6 +391,11 @@ def double_sided_maxwell(
 
     Returns:
         The samples, differentiable in ``loc`` and ``scale``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.random.double_sided_maxwell(fg.random.key(0), 0.0, 1.0)
+        np.float64(1.984612042376157)
     """
     wanted = floating_dtype("double_sided_maxwell", dtype)
     lengths = parameter_shape("double_sided_maxwell", shape or None, loc, scale)
@@ -384,6 +429,11 @@ def triangular(
 
     Returns:
         The samples, differentiable in the parameters.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.random.triangular(fg.random.key(0), 0.0, 0.5, 1.0)
+        np.float64(0.45741508048838225)
     """
     refuse_sharding("triangular", out_sharding)
     wanted = floating_dtype("triangular", dtype)
@@ -418,6 +468,11 @@ def wald(
     Returns:
         The samples, of scale 1. Which of the two roots is taken is a choice, whose derivative is
         not counted.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.random.wald(fg.random.key(0), 1.0)
+        np.float64(0.18700294186884833)
     """
     refuse_sharding("wald", out_sharding)
     wanted = floating_dtype("wald", dtype)

@@ -88,6 +88,11 @@ def truncated_normal(
 
     Returns:
         Samples inside the bounds.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.random.truncated_normal(fg.random.key(0), -1.0, 1.0)
+        np.float64(-0.13999612249333174)
     """
     refuse_sharding("truncated_normal", out_sharding)
     wanted = floating_dtype("truncated_normal", dtype)
@@ -115,6 +120,11 @@ def exponential(
 
     Returns:
         ``-log(1 - u)`` of uniform ``u``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.random.exponential(fg.random.key(0))
+        np.float64(0.5420705551711603)
     """
     refuse_sharding("exponential", out_sharding)
     u = uniform(key, shape, floating_dtype("exponential", dtype))
@@ -141,6 +151,11 @@ def gumbel(
 
     Returns:
         ``-log(-log(u))`` of uniform ``u``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.random.gumbel(fg.random.key(0))
+        np.float64(0.13790565977540292)
     """
     refuse_sharding("gumbel", out_sharding)
     wanted = floating_dtype("gumbel", dtype)
@@ -170,6 +185,11 @@ def laplace(
 
     Returns:
         The samples.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.random.laplace(fg.random.key(0))
+        np.float64(0.17803369470862349)
     """
     refuse_sharding("laplace", out_sharding)
     wanted = floating_dtype("laplace", dtype)
@@ -191,6 +211,11 @@ def logistic(
 
     Returns:
         ``log(u / (1 - u))`` of uniform ``u``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.random.logistic(fg.random.key(0))
+        np.float64(-0.3291103200974086)
     """
     refuse_sharding("logistic", out_sharding)
     wanted = floating_dtype("logistic", dtype)
@@ -211,6 +236,11 @@ def cauchy(
 
     Returns:
         ``tan(pi (u - 1/2))`` of uniform ``u``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.random.cauchy(fg.random.key(0))
+        np.float64(-0.2619295066536063)
     """
     refuse_sharding("cauchy", out_sharding)
     wanted = floating_dtype("cauchy", dtype)
@@ -237,6 +267,11 @@ def pareto(
 
     Returns:
         The samples.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.random.pareto(fg.random.key(0), 2.0)
+        np.float64(1.3113213298190585)
     """
     refuse_sharding("pareto", out_sharding)
     wanted = floating_dtype("pareto", dtype)
@@ -264,6 +299,11 @@ def rayleigh(
 
     Returns:
         The samples.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.random.rayleigh(fg.random.key(0), 1.0)
+        np.float64(1.3199855114875836)
     """
     refuse_sharding("rayleigh", out_sharding)
     wanted = floating_dtype("rayleigh", dtype)
@@ -290,6 +330,11 @@ def weibull_min(
 
     Returns:
         The samples.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.random.weibull_min(fg.random.key(0), 1.0, 2.0)
+        np.float64(0.7362544092711162)
     """
     wanted = floating_dtype("weibull_min", dtype)
     lengths = parameter_shape("weibull_min", shape, scale, concentration)
@@ -311,6 +356,11 @@ def maxwell(
 
     Returns:
         The samples.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.random.maxwell(fg.random.key(0))
+        np.float64(1.9890699115189192)
     """
     refuse_sharding("maxwell", out_sharding)
     wanted = floating_dtype("maxwell", dtype)
@@ -376,6 +426,11 @@ def rademacher(
 
     Returns:
         The signs, by the same bits for every dtype: those of JAX in its 64-bit mode.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.random.rademacher(fg.random.key(0), (3,))
+        array([ 1,  1, -1])
     """
     refuse_sharding("rademacher", out_sharding)
     wanted = np.dtype(np.int64) if dtype is None else canonical_dtype(dtype)
@@ -403,6 +458,11 @@ def geometric(
 
     Returns:
         Integers, at least 1.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.random.geometric(fg.random.key(0), 0.5)
+        np.int64(2)
     """
     refuse_sharding("geometric", out_sharding)
     wanted = np.dtype(np.int64) if dtype is None else canonical_dtype(dtype)

@@ -239,6 +239,12 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
 
     Returns:
         A key; for an array of words, of shape ``(2,)``, such an array.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.random.fold_in(fg.random.key(0), 7)
+        Array((), dtype=key<fry>) overlaying:
+        [2716826189  292468403]
     """
     aval = aval_of(data)
     if aval.shape or aval.dtype.kind not in "iu":
@@ -320,6 +326,11 @@ def key_impl(keys: ArrayLike) -> str:
 
     Args:
         keys: An array of keys, or of words of keys.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.random.key_impl(fg.random.key(0))
+        'threefry2x32'
     """
     if type(keys) is not KeyArray:
         _check_words("key_impl", keys)
@@ -346,5 +357,12 @@ def clone(key: ArrayLike) -> Array:
 
     Args:
         key: A key, or an array of keys, or of words of keys.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.random.uniform(fg.random.clone(fg.random.key(0))) == fg.random.uniform(
+        ...     fg.random.key(0)
+        ... )
+        np.True_
     """
     return KeyArray(key.base) if type(key) is KeyArray else _check_words("clone", key)

@@ -53,6 +53,11 @@ def multivariate_normal(
     Raises:
         ArgumentError: If there is no such method.
         ShapeError: If mean, covariance and shape do not fit.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.random.multivariate_normal(fg.random.key(0), np.zeros(2), np.eye(2))
+        array([-0.20584214, -0.78476578])
     """
     refuse_sharding("multivariate_normal", out_sharding)
     if method not in ("cholesky", "eigh", "svd"):

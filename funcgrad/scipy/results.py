@@ -13,6 +13,11 @@ class Result:
 
     Args:
         values: The values by name.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.scipy.optimize.OptimizeResults(x=1.0, success=True).x
+        1.0
     """
 
     def __init__(self, **values: Any) -> None:

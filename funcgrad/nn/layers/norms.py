@@ -64,6 +64,13 @@ def rms_norm(*, epsilon: float = 1e-5, scale: bool = True, dtype: Any = np.float
 
     Returns:
         A layer from (..., features) to (..., features), with the parameter ``scale`` (features,).
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda layer, x: layer.apply(*layer.init(fg.random.key(0), x), x)[0])(
+        ...     fg.nn.layers.rms_norm(), np.array([[3.0, 4.0]])
+        ... )
+        array([[0.8485278, 1.1313704]])
     """
     name = "layers.rms_norm()"
 
@@ -99,6 +106,13 @@ def group_norm(
     Returns:
         A layer from (batch, ..., features) to (batch, ..., features), with parameters ``scale``
         and ``bias`` (features,).
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda layer, x: layer.apply(*layer.init(fg.random.key(0), x), x)[0])(
+        ...     fg.nn.layers.group_norm(2), np.array([[1.0, 3.0, 0.0, 8.0]])
+        ... )
+        array([[-0.999995  ,  0.999995  , -0.99999969,  0.99999969]])
     """
     name = f"layers.group_norm({groups})"
 

@@ -89,7 +89,21 @@ def min_pool(
     strides: int | Sequence[int] | None = None,
     padding: Padding = "VALID",
 ) -> Layer:
-    """The smallest element of every window, `nn.min_pool`; otherwise as `max_pool`."""
+    """The smallest element of every window, `nn.min_pool`; otherwise as `max_pool`.
+
+    Args:
+        window_shape: Lengths of the window in space.
+        strides: Steps of the window.
+        padding: ``"SAME"`` or ``"VALID"``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda layer, x: layer.apply(*layer.init(fg.random.key(0), x), x)[0])(
+        ...     fg.nn.layers.min_pool((2,), (2,)), np.arange(4.0).reshape(1, 4, 1)
+        ... )
+        array([[[0.],
+                [2.]]])
+    """
     name = f"layers.min_pool({window_shape})"
     return function_layer(
         lambda x: pooling.pooled_extreme(name, lax.min, x, window_shape, strides, padding)
@@ -112,6 +126,14 @@ def avg_pool(
 
     Returns:
         A layer from (batch, ..., features) to (batch, ..., features).
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> (lambda layer, x: layer.apply(*layer.init(fg.random.key(0), x), x)[0])(
+        ...     fg.nn.layers.avg_pool((2,), (2,)), np.arange(4.0).reshape(1, 4, 1)
+        ... )
+        array([[[0.5],
+                [2.5]]])
     """
     name = f"layers.avg_pool({window_shape})"
     return function_layer(

@@ -37,13 +37,43 @@ set_workers = borrow("scipy.fft", "set_workers")
 
 
 def fftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> np.ndarray:
-    """As `scipy.fft.fftfreq`; ``xp`` is accepted for its signature."""
+    """Frequencies of the elements of a transform.
+
+    As `scipy.fft.fftfreq`; ``xp`` is accepted for its signature.
+
+    Args:
+        n: Length of the transformed axis: zeros are added, or elements left out. Of frequencies,
+            their number.
+        d: Distance of samples.
+        xp: Accepted for SciPy's signature; there is one library of arrays.
+        device: ``None`` or ``"cpu"``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.scipy.fft.fftfreq(4)
+        array([ 0.  ,  0.25, -0.5 , -0.25])
+    """
     check_placement("fftfreq", device=device)
     return np.fft.fftfreq(n, d)
 
 
 def rfftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> np.ndarray:
-    """As `scipy.fft.rfftfreq`; ``xp`` is accepted for its signature."""
+    """Frequencies of the elements of a transform of real numbers.
+
+    As `scipy.fft.rfftfreq`; ``xp`` is accepted for its signature.
+
+    Args:
+        n: Length of the transformed axis: zeros are added, or elements left out. Of frequencies,
+            their number.
+        d: Distance of samples.
+        xp: Accepted for SciPy's signature; there is one library of arrays.
+        device: ``None`` or ``"cpu"``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.scipy.fft.rfftfreq(4)
+        array([0.  , 0.25, 0.5 ])
+    """
     check_placement("rfftfreq", device=device)
     return np.fft.rfftfreq(n, d)
 
@@ -152,7 +182,9 @@ ihfftn = _space("ihfftn", _inverse_hermitian)
 
 
 def fht(a: Any, dln: float, mu: float, offset: float = 0.0, bias: float = 0.0) -> Any:
-    """As `scipy.fft.fht`: the fast Hankel transform of samples at logarithmic distances.
+    """Fast Hankel transform of samples at equal ratios.
+
+    As `scipy.fft.fht`: the fast Hankel transform of samples at logarithmic distances.
 
     Args:
         a: Real samples, along the last axis.
@@ -166,6 +198,11 @@ def fht(a: Any, dln: float, mu: float, offset: float = 0.0, bias: float = 0.0) -
 
     Reference:
         A. J. S. Hamilton, Uncorrelated modes of the non-linear power spectrum, 2000.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.fft.fht(np.array([1.0, 2.0, 3.0, 4.0]), 0.1, 0.0)
+        array([1.12936004, 2.3530172 , 3.94960368, 2.56801908])
     """
     (x,) = floating("fht", a)
     n = shape_of(x)[-1]
@@ -178,7 +215,9 @@ def fht(a: Any, dln: float, mu: float, offset: float = 0.0, bias: float = 0.0) -
 
 
 def ifht(A: Any, dln: float, mu: float, offset: float = 0.0, bias: float = 0.0) -> Any:
-    """As `scipy.fft.ifht`: the inverse of `fht`.
+    """Inverse of `fht`.
+
+    As `scipy.fft.ifht`: the inverse of `fht`.
 
     Args:
         A: Real samples, along the last axis.
@@ -189,6 +228,11 @@ def ifht(A: Any, dln: float, mu: float, offset: float = 0.0, bias: float = 0.0) 
 
     Returns:
         What `fht` was taken of.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.fft.ifht(np.array([1.0, 2.0, 3.0, 4.0]), 0.1, 0.0)
+        array([ 7.42190037, -3.93952313, 10.24214401, -3.72452125])
     """
     (x,) = floating("ifht", A)
     n = shape_of(x)[-1]

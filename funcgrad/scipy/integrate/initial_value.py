@@ -73,6 +73,13 @@ class OdeSolution:
         steps: The accepted steps.
         consts: What the slope depends on.
         direction: 1, or -1 if time runs backwards.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.integrate.solve_ivp(
+        ...     lambda t, y: -y, (0.0, 1.0), np.ones(1), dense_output=True
+        ... ).sol(0.5)
+        array([0.60615459])
     """
 
     def __init__(self, equation: Equation, steps: Steps, consts: Any, direction: Any) -> None:

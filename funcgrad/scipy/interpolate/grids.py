@@ -361,6 +361,13 @@ def interpn(
 
     Returns:
         The values.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.interpolate.interpn(
+        ...     (np.arange(3.0),), np.array([0.0, 1.0, 4.0]), np.array([[1.5]])
+        ... )
+        array([2.5])
     """
     found = RegularGridInterpolator(points, values, method, bounds_error, fill_value)(xi)
     return found

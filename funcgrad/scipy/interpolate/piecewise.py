@@ -457,6 +457,13 @@ def pchip_interpolate(xi: Any, yi: Any, x: Any, der: Any = 0, axis: int = 0) -> 
 
     Returns:
         Values, or a list of them.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.interpolate.pchip_interpolate(
+        ...     np.arange(3.0), np.array([0.0, 1.0, 4.0]), np.array([0.5, 1.5])
+        ... )
+        array([0.3125, 2.1875])
     """
     found = PchipInterpolator(xi, yi, axis)
     return [found(x, nu) for nu in der] if isinstance(der, list | tuple) else found(x, der)

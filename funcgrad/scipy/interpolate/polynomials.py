@@ -203,6 +203,13 @@ def barycentric_interpolate(
 
     Returns:
         Values, or an array of them.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.interpolate.barycentric_interpolate(
+        ...     np.arange(3.0), np.array([0.0, 1.0, 4.0]), np.array([0.5, 1.5])
+        ... )
+        array([0.25, 2.25])
     """
     return _evaluated(BarycentricInterpolator(xi, yi, axis), x, der)
 
@@ -219,6 +226,13 @@ def krogh_interpolate(xi: Any, yi: Any, x: Any, der: Any = 0, axis: int = 0) -> 
 
     Returns:
         Values, or an array of them.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.interpolate.krogh_interpolate(
+        ...     np.arange(3.0), np.array([0.0, 1.0, 4.0]), np.array([0.5, 1.5])
+        ... )
+        array([0.25, 2.25])
     """
     return _evaluated(KroghInterpolator(xi, yi, axis), x, der)
 

@@ -35,7 +35,9 @@ def eig(
     check_finite: bool = True,
     homogeneous_eigvals: bool = False,
 ) -> Any:
-    """As `scipy.linalg.eig`: ``a v = w v``, or ``a v = w b v``; results are complex.
+    """Eigenvalues and right eigenvectors of matrices.
+
+    As `scipy.linalg.eig`: ``a v = w v``, or ``a v = w b v``; results are complex.
 
     Args:
         a: Matrices, ``(..., n, n)``.
@@ -93,7 +95,22 @@ def eigvals(
     check_finite: bool = True,
     homogeneous_eigvals: bool = False,
 ) -> Any:
-    """As `scipy.linalg.eigvals`: eigenvalues, complex, of matrices or of pairs of them."""
+    """Eigenvalues of matrices.
+
+    As `scipy.linalg.eigvals`: eigenvalues, complex, of matrices or of pairs of them.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+        b: Second matrix, for example of a generalised eigenvalue problem.
+        overwrite_a: Without effect: arguments are never changed.
+        check_finite: Without effect.
+        homogeneous_eigvals: Whether eigenvalues are pairs of numerators and denominators.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.eigvals(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        array([1.38196601+0.j, 3.61803399+0.j])
+    """
     if b is None and not homogeneous_eigvals:
         return linalg.eigvals(a)
     return eig(a, b, right=False, homogeneous_eigvals=homogeneous_eigvals)
@@ -115,7 +132,9 @@ def eigh(
     turbo: bool = True,
     eigvals: None = None,
 ) -> Any:
-    """As `scipy.linalg.eigh`: eigenvalues, ascending, and eigenvectors of Hermitian matrices.
+    """Eigenvalues and eigenvectors of Hermitian matrices.
+
+    As `scipy.linalg.eigh`: eigenvalues, ascending, and eigenvectors of Hermitian matrices.
 
     Args:
         a: Hermitian matrices, ``(..., n, n)``; one triangle is read.
@@ -218,7 +237,27 @@ def eigvalsh(
     subset_by_value: Any = None,
     driver: str | None = None,
 ) -> Any:
-    """As `scipy.linalg.eigvalsh`: the eigenvalues of `eigh`."""
+    """Eigenvalues of Hermitian matrices.
+
+    As `scipy.linalg.eigvalsh`: the eigenvalues of `eigh`.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+        b: Second matrix, for example of a generalised eigenvalue problem.
+        lower: Whether the lower triangle is read, or returned.
+        overwrite_a: Without effect: arguments are never changed.
+        overwrite_b: Without effect: arguments are never changed.
+        type: Which generalised problem, 1 to 3.
+        check_finite: Without effect.
+        subset_by_index: First and last index of the eigenvalues that are returned.
+        subset_by_value: Interval of the eigenvalues that are returned.
+        driver: Without effect.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.eigvalsh(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        array([1.38196601, 3.61803399])
+    """
     return eigh(
         a,
         b,
@@ -253,7 +292,9 @@ def eig_banded(
     max_ev: int = 0,
     check_finite: bool = True,
 ) -> Any:
-    """As `scipy.linalg.eig_banded`, by way of whole matrices.
+    """Eigenvalues and eigenvectors of a banded Hermitian matrix.
+
+    As `scipy.linalg.eig_banded`, by way of whole matrices.
 
     Args:
         a_band: Halves of the diagonals of Hermitian matrices, ``(..., m, n)``.
@@ -267,6 +308,11 @@ def eig_banded(
 
     Returns:
         Eigenvalues and eigenvectors (columns).
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.eig_banded(np.array([[0.0, 1.0], [2.0, 3.0]]))[0]
+        array([1.38196601, 3.61803399])
     """
     band = linalg.matrix(a_band, "eig_banded")
     whole = dense_of(band, 0 if lower else shape_of(band)[-2] - 1)
@@ -283,7 +329,24 @@ def eigvals_banded(
     select_range: Any = None,
     check_finite: bool = True,
 ) -> Any:
-    """As `scipy.linalg.eigvals_banded`: the eigenvalues of `eig_banded`."""
+    """Eigenvalues of a banded Hermitian matrix.
+
+    As `scipy.linalg.eigvals_banded`: the eigenvalues of `eig_banded`.
+
+    Args:
+        a_band: The diagonals of a symmetric band matrix, as rows.
+        lower: Whether the lower triangle is read, or returned.
+        overwrite_a_band: Without effect: arguments are never changed.
+        select: ``"a"``, ``"v"`` or ``"i"``: all eigenvalues, those in an interval, or a range of
+            indices.
+        select_range: The interval or the range of indices.
+        check_finite: Without effect.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.eigvals_banded(np.array([[0.0, 1.0], [2.0, 3.0]]))
+        array([1.38196601, 3.61803399])
+    """
     return eig_banded(a_band, lower, True, select=select, select_range=select_range)
 
 
@@ -299,7 +362,9 @@ def eigh_tridiagonal(
     *,
     key: None = None,
 ) -> Any:
-    """As `scipy.linalg.eigh_tridiagonal`: of real symmetric matrices given by two diagonals.
+    """Eigenvalues and eigenvectors of a real symmetric tridiagonal matrix.
+
+    As `scipy.linalg.eigh_tridiagonal`: of real symmetric matrices given by two diagonals.
 
     SciPy evaluates it, in compiled programs too.
 
@@ -341,5 +406,23 @@ def eigvalsh_tridiagonal(
     tol: float = 0.0,
     lapack_driver: str = "auto",
 ) -> Any:
-    """As `scipy.linalg.eigvalsh_tridiagonal`: the eigenvalues of `eigh_tridiagonal`."""
+    """Eigenvalues of a real symmetric tridiagonal matrix.
+
+    As `scipy.linalg.eigvalsh_tridiagonal`: the eigenvalues of `eigh_tridiagonal`.
+
+    Args:
+        d: The diagonal.
+        e: The elements next to the diagonal.
+        select: ``"a"``, ``"v"`` or ``"i"``: all eigenvalues, those in an interval, or a range of
+            indices.
+        select_range: The interval or the range of indices.
+        check_finite: Without effect.
+        tol: Without effect.
+        lapack_driver: Without effect.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.eigvalsh_tridiagonal(np.array([2.0, 3.0]), np.array([1.0]))
+        array([1.38196601, 3.61803399])
+    """
     return eigh_tridiagonal(d, e, True, select, select_range)

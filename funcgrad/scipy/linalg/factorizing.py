@@ -56,7 +56,20 @@ def cholesky(
 def cho_factor(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Any, bool]:
-    """The Cholesky factor for `cho_solve`, and which one it is."""
+    """The Cholesky factor for `cho_solve`, and which one it is.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+        lower: Whether the lower triangle is read, or returned.
+        overwrite_a: Without effect: arguments are never changed.
+        check_finite: Without effect.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> np.triu(fg.scipy.linalg.cho_factor(np.array([[4.0, 2.0], [2.0, 5.0]]))[0])
+        array([[2., 1.],
+               [0., 2.]])
+    """
     return cholesky(a, lower), lower
 
 
@@ -91,7 +104,9 @@ def lu(
     check_finite: bool = True,
     p_indices: bool = False,
 ) -> Any:
-    """As `scipy.linalg.lu`: ``a = P L U`` with a permutation, and triangular matrices.
+    """LU decomposition with partial pivoting.
+
+    As `scipy.linalg.lu`: ``a = P L U`` with a permutation, and triangular matrices.
 
     Args:
         a: Matrices, ``(..., m, n)``.
@@ -134,7 +149,9 @@ def ldl(
     overwrite_a: bool = False,
     check_finite: bool = True,
 ) -> tuple[Any, Any, Any]:
-    """As `scipy.linalg.ldl`: ``A = L D L^H``, ``L`` permuted, ``D`` with blocks of one or two rows.
+    """LDL decomposition of a Hermitian matrix.
+
+    As `scipy.linalg.ldl`: ``A = L D L^H``, ``L`` permuted, ``D`` with blocks of one or two rows.
 
     Args:
         A: Hermitian or symmetric matrices, ``(..., n, n)``; one triangle is read.
@@ -145,6 +162,12 @@ def ldl(
 
     Returns:
         ``L``, ``D`` and the rows (int32) that make ``L`` triangular. Derivatives keep the blocks.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.ldl(np.array([[2.0, 1.0], [1.0, 3.0]]))[1]
+        array([[2. , 0. ],
+               [0. , 2.5]])
     """
     factor, d, order = Ldl(bool(lower), bool(hermitian)).bind(square(A, "ldl"))
     return factor, d, order
@@ -161,7 +184,9 @@ def qr(
     pivoting: bool = False,
     check_finite: bool = True,
 ) -> Any:
-    """As `scipy.linalg.qr`: ``a = Q R``.
+    """QR decomposition of matrices.
+
+    As `scipy.linalg.qr`: ``a = Q R``.
 
     Args:
         a: Matrices, ``(..., m, n)``.
@@ -209,7 +234,23 @@ def rq(
     mode: str = "full",
     check_finite: bool = True,
 ) -> Any:
-    """As `scipy.linalg.rq`: ``a = R Q``, with modes "full", "economic" and "r"."""
+    """RQ decomposition of a matrix.
+
+    As `scipy.linalg.rq`: ``a = R Q``, with modes "full", "economic" and "r".
+
+    Args:
+        a: Matrix, or a stack of matrices.
+        overwrite_a: Without effect: arguments are never changed.
+        lwork: Without effect.
+        mode: ``"full"``, ``"r"`` or ``"economic"``: what is returned.
+        check_finite: Without effect.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> np.abs(fg.scipy.linalg.rq(np.array([[3.0, 1.0], [4.0, 2.0]]))[0])
+        array([[0.4472136 , 3.13049517],
+               [0.        , 4.47213595]])
+    """
     choice("rq", "mode", mode, ("full", "economic", "r"))
     x = linalg.matrix(a, "rq")
     kind = "reduced" if mode == "economic" else "complete"
@@ -228,7 +269,25 @@ def qr_multiply(
     overwrite_a: bool = False,
     overwrite_c: bool = False,
 ) -> Any:
-    """As `scipy.linalg.qr_multiply`: ``c Q``, or ``Q c`` if ``mode`` is "left", and ``R``."""
+    """Product with the orthogonal factor of a QR decomposition.
+
+    As `scipy.linalg.qr_multiply`: ``c Q``, or ``Q c`` if ``mode`` is "left", and ``R``.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+        c: Matrix or vector that is multiplied.
+        mode: ``"full"``, ``"r"`` or ``"economic"``: what is returned.
+        pivoting: Whether columns are exchanged.
+        conjugate: Whether to multiply by the conjugate of Q.
+        overwrite_a: Without effect: arguments are never changed.
+        overwrite_c: Without effect: arguments are never changed.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> np.abs(fg.scipy.linalg.qr_multiply(np.array([[3.0, 1.0], [4.0, 2.0]]), np.eye(2))[1])
+        array([[5. , 2.2],
+               [0. , 0.4]])
+    """
     choice("qr_multiply", "mode", mode, ("left", "right"))
     a, c = linalg.floating(a, c, function="qr_multiply")
     q, *rest = qr(a, mode="economic", pivoting=pivoting)
@@ -258,13 +317,40 @@ def svd(
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
 ) -> Any:
-    """As `numpy.linalg.svd`, a tuple; the last three arguments are without effect."""
+    """Singular value decomposition of matrices.
+
+    As `numpy.linalg.svd`, a tuple; the last three arguments are without effect.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+        full_matrices: Whether U and V are square.
+        compute_uv: Whether to compute the singular vectors.
+        overwrite_a: Without effect: arguments are never changed.
+        check_finite: Without effect.
+        lapack_driver: Without effect.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.svd(np.array([[2.0, 1.0], [1.0, 3.0]]))[1]
+        array([3.61803399, 1.38196601])
+    """
     out = linalg.svd(a, full_matrices, compute_uv)
     return tuple(out) if compute_uv else out
 
 
 def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """Singular values of matrices, descending."""
+    """Singular values of matrices, descending.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+        overwrite_a: Without effect: arguments are never changed.
+        check_finite: Without effect.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.svdvals(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        array([3.61803399, 1.38196601])
+    """
     return linalg.svdvals(a)
 
 
@@ -276,7 +362,9 @@ def polar(
     eps: float | None = None,
     max_iterations: int | None = None,
 ) -> tuple[Any, Any]:
-    """As `scipy.linalg.polar`: ``a = u p`` (``p u`` on the left side) with positive ``p``.
+    """Polar decomposition of a matrix.
+
+    As `scipy.linalg.polar`: ``a = u p`` (``p u`` on the left side) with positive ``p``.
 
     Args:
         a: Matrices, ``(..., m, n)``.
@@ -315,7 +403,9 @@ def schur(
     sort: Sort = None,
     check_finite: bool = True,
 ) -> Any:
-    """As `scipy.linalg.schur`: ``a = Z T Z^H`` with (quasi-) triangular ``T``.
+    """Schur form of a matrix.
+
+    As `scipy.linalg.schur`: ``a = Z T Z^H`` with (quasi-) triangular ``T``.
 
     Derivatives are for distinct eigenvalues.
 
@@ -347,7 +437,21 @@ def schur(
 
 
 def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
-    """As `scipy.linalg.rsf2csf`: the complex Schur form, of a real one, with triangular ``T``."""
+    """Complex Schur form from the real one.
+
+    As `scipy.linalg.rsf2csf`: the complex Schur form, of a real one, with triangular ``T``.
+
+    Args:
+        T: Real Schur form, block upper triangular, ``(n, n)``.
+        Z: Unitary matrix of the decomposition.
+        check_finite: Without effect.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.rsf2csf(np.array([[1.0, 2.0], [0.0, 3.0]]), np.eye(2))[0]
+        array([[1.+0.j, 2.+0.j],
+               [0.+0.j, 3.+0.j]])
+    """
     t, z = matrices("rsf2csf", T, Z)
     check_equal_shapes("rsf2csf", t, z)
     t, z = as_complex(t), as_complex(z)
@@ -356,9 +460,23 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
 
 
 def cdf2rdf(w: Any, v: Any) -> tuple[Any, Any]:
-    """As `scipy.linalg.cdf2rdf`: real blocks in place of pairs of complex eigenvalues.
+    """Real form of complex eigenvalues and eigenvectors.
+
+    As `scipy.linalg.cdf2rdf`: real blocks in place of pairs of complex eigenvalues.
 
     It takes concrete arrays, because values say which eigenvalues are a pair.
+
+    Args:
+        w: Eigenvalues.
+        v: Eigenvectors, as columns.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.cdf2rdf(
+        ...     np.array([1.0 + 2.0j, 1.0 - 2.0j]), np.array([[1.0, 1.0], [1.0j, -1.0j]])
+        ... )[0]
+        array([[ 1.,  2.],
+               [-2.,  1.]])
     """
     refuse_traced("cdf2rdf", w, v)
     return _cdf2rdf(np.asarray(w), np.asarray(v))
@@ -387,7 +505,9 @@ def _cdf2rdf(w: Any, v: Any) -> tuple[Any, Any]:
 def hessenberg(
     a: Any, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:
-    """As `scipy.linalg.hessenberg`: ``a = Q H Q^H``, ``H`` zero below its first subdiagonal.
+    """Hessenberg form of a matrix.
+
+    As `scipy.linalg.hessenberg`: ``a = Q H Q^H``, ``H`` zero below its first subdiagonal.
 
     Args:
         a: Matrices, ``(..., n, n)``.
@@ -397,6 +517,12 @@ def hessenberg(
 
     Returns:
         ``H``, or ``H`` and ``Q``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.hessenberg(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        array([[2., 1.],
+               [1., 3.]])
     """
     h, q = Hessenberg().bind(square(a, "hessenberg"))
     return (h, q) if calc_q else h
@@ -420,9 +546,27 @@ def qz(
     overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> tuple[Any, Any, Any, Any]:
-    """As `scipy.linalg.qz`: ``A = Q AA Z^H``, ``B = Q BB Z^H``; it has no derivative.
+    """Generalised Schur form of two matrices.
+
+    As `scipy.linalg.qz`: ``A = Q AA Z^H``, ``B = Q BB Z^H``; it has no derivative.
 
     The eigenvalues have derivatives by ``eig(A, B)``.
+
+    Args:
+        A: Matrix, or a stack of matrices.
+        B: Second matrix.
+        output: ``"real"`` or ``"complex"``.
+        lwork: Without effect.
+        sort: Which eigenvalues come first: a name as ``"lhp"``, or a function of them.
+        overwrite_a: Without effect: arguments are never changed.
+        overwrite_b: Without effect: arguments are never changed.
+        check_finite: Without effect.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> np.abs(fg.scipy.linalg.qz(np.diag([1.0, 2.0]), np.eye(2))[0])
+        array([[1., 0.],
+               [0., 2.]])
     """
     if sort is not None:
         raise ArgumentError("qz: sort must be None; ordqz sorts eigenvalues.")
@@ -439,9 +583,25 @@ def ordqz(
     overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> tuple[Any, ...]:
-    """As `scipy.linalg.ordqz`: `qz` with sorted eigenvalues ``alpha / beta``, without derivative.
+    """Generalised Schur form with ordered eigenvalues.
+
+    As `scipy.linalg.ordqz`: `qz` with sorted eigenvalues ``alpha / beta``, without derivative.
 
     ``alpha`` and ``beta`` are complex.
+
+    Args:
+        A: Matrix, or a stack of matrices.
+        B: Second matrix.
+        sort: Which eigenvalues come first: a name as ``"lhp"``, or a function of them.
+        output: ``"real"`` or ``"complex"``.
+        overwrite_a: Without effect: arguments are never changed.
+        overwrite_b: Without effect: arguments are never changed.
+        check_finite: Without effect.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.ordqz(np.diag([1.0, -2.0]), np.eye(2))[2]
+        array([-2.+0.j,  1.+0.j])
     """
     return tuple(GeneralizedSchur(sort).bind(*_pencil("ordqz", A, B, output)))
 
@@ -455,7 +615,9 @@ def cossin(
     compute_u: bool = True,
     compute_vh: bool = True,
 ) -> Any:
-    """As `scipy.linalg.cossin`: the cosine-sine decomposition of unitary matrices.
+    """Cosine-sine decomposition of a unitary matrix.
+
+    As `scipy.linalg.cossin`: the cosine-sine decomposition of unitary matrices.
 
     It has no derivative: its factors may be turned against each other in each block.
 
@@ -470,6 +632,12 @@ def cossin(
 
     Returns:
         ``U``, ``C`` and ``V^H``, or ``(U1, U2)``, angles and ``(V1^H, V2^H)``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> np.abs(fg.scipy.linalg.cossin(np.array([[0.6, -0.8], [0.8, 0.6]]), 1, 1)[1])
+        array([[0.6, 0.8],
+               [0.8, 0.6]])
     """
     if p is None and q is None and isinstance(X, list | tuple):
         first = linalg.matrix(X[0], "cossin")
@@ -497,7 +665,9 @@ def matrix_balance(
     separate: bool = False,
     overwrite_a: bool = False,
 ) -> Any:
-    """As `scipy.linalg.matrix_balance`: ``B = T^-1 A T`` with rows and columns of like size.
+    """Similar matrix with rows and columns of nearly equal norms.
+
+    As `scipy.linalg.matrix_balance`: ``B = T^-1 A T`` with rows and columns of like size.
 
     Scales are powers of 2, so that ``T`` is constant as far as derivatives go.
 
@@ -510,6 +680,12 @@ def matrix_balance(
 
     Returns:
         ``B`` and ``T``, or ``B`` and the pair.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.matrix_balance(np.array([[1.0, 100.0], [0.01, 1.0]]))[0]
+        array([[1.    , 1.5625],
+               [0.64  , 1.    ]])
     """
     a = square(A, "matrix_balance")
     scales, order = Balance(bool(permute), bool(scale)).bind(a)

@@ -42,7 +42,9 @@ from funcgrad.scipy.linalg.operands import (
 
 
 def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
-    """As `scipy.linalg.expm`: the exponential of matrices.
+    """Exponential of matrices.
+
+    As `scipy.linalg.expm`: the exponential of matrices.
 
     Args:
         A: Matrices, ``(..., n, n)``.
@@ -167,7 +169,9 @@ def expm_frechet(
     compute_expm: bool = True,
     check_finite: bool = True,
 ) -> Any:
-    """As `scipy.linalg.expm_frechet`: the derivative of the exponential in a direction.
+    """Exponential of a matrix and its derivative in a direction.
+
+    As `scipy.linalg.expm_frechet`: the derivative of the exponential in a direction.
 
     Args:
         A: Matrices, ``(..., n, n)``.
@@ -193,9 +197,20 @@ def expm_frechet(
 
 
 def expm_cond(A: Any, check_finite: bool = True) -> Any:
-    """As `scipy.linalg.expm_cond`: the relative condition of the exponential, Frobenius norms.
+    """Condition number of the exponential of a matrix.
+
+    As `scipy.linalg.expm_cond`: the relative condition of the exponential, Frobenius norms.
 
     It takes a matrix with n^4 elements.
+
+    Args:
+        A: Matrix, or a stack of matrices.
+        check_finite: Without effect.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.expm_cond(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        np.float64(3.851050735432057)
     """
     a = square(A, "expm_cond")
     *stack, n, _ = shape_of(a)
@@ -208,7 +223,12 @@ def expm_cond(A: Any, check_finite: bool = True) -> Any:
 
 
 def logm(A: Any) -> Any:
-    """As `scipy.linalg.logm`: the principal logarithm of matrices, complex for real ones too.
+    """Logarithm of a matrix.
+
+    As `scipy.linalg.logm`: the principal logarithm of matrices, complex for real ones too.
+
+    Args:
+        A: Matrix, or a stack of matrices.
 
     Example:
         >>> import numpy as np
@@ -221,7 +241,9 @@ def logm(A: Any) -> Any:
 
 
 def sqrtm(A: Any, *, blocksize: Any = None) -> Any:
-    """As `scipy.linalg.sqrtm`: the principal square root, complex for real matrices too.
+    """Principal square root of a matrix.
+
+    As `scipy.linalg.sqrtm`: the principal square root, complex for real matrices too.
 
     Args:
         A: Matrices, ``(..., n, n)``.
@@ -245,7 +267,9 @@ def sqrtm(A: Any, *, blocksize: Any = None) -> Any:
 
 
 def fractional_matrix_power(A: Any, t: Any) -> Any:
-    """As `scipy.linalg.fractional_matrix_power`; powers that are no integers are complex.
+    """Power of a matrix, of any real exponent.
+
+    As `scipy.linalg.fractional_matrix_power`; powers that are no integers are complex.
 
     Args:
         A: Matrices, ``(..., n, n)``.
@@ -256,6 +280,12 @@ def fractional_matrix_power(A: Any, t: Any) -> Any:
 
     Raises:
         ArgumentError: If ``t`` is traced.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.fractional_matrix_power(np.diag([4.0, 9.0]), 0.5)
+        array([[2.+0.j, 0.+0.j],
+               [0.+0.j, 3.+0.j]])
     """
     if isinstance(t, Tracer) or np.ndim(t):
         raise ArgumentError(
@@ -269,7 +299,19 @@ def fractional_matrix_power(A: Any, t: Any) -> Any:
 
 
 def signm(A: Any) -> Any:
-    """As `scipy.linalg.signm`: eigenvalues become 1 or -1 by the sign of their real parts."""
+    """Sign function of a matrix.
+
+    As `scipy.linalg.signm`: eigenvalues become 1 or -1 by the sign of their real parts.
+
+    Args:
+        A: Matrix, or a stack of matrices.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.signm(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        array([[1.00000000e+00, 2.68028381e-17],
+               [2.68028381e-17, 1.00000000e+00]])
+    """
     return Signm().bind(square(A, "signm"))
 
 
@@ -280,7 +322,19 @@ def _of_both(a: Any, sign: int, factor: complex) -> Any:
 
 
 def cosm(A: Any) -> Any:
-    """As `scipy.linalg.cosm`: the cosine of matrices."""
+    """Cosine of a matrix.
+
+    As `scipy.linalg.cosm`: the cosine of matrices.
+
+    Args:
+        A: Matrix, or a stack of matrices.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.cosm(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        array([[-0.10978369, -0.48135511],
+               [-0.48135511, -0.5911388 ]])
+    """
     a = square(A, "cosm")
     if is_complex_value(a):
         return _of_both(a, 1, 1j)
@@ -288,7 +342,19 @@ def cosm(A: Any) -> Any:
 
 
 def sinm(A: Any) -> Any:
-    """As `scipy.linalg.sinm`: the sine of matrices."""
+    """Sine of a matrix.
+
+    As `scipy.linalg.sinm`: the sine of matrices.
+
+    Args:
+        A: Matrix, or a stack of matrices.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.sinm(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        array([[ 0.58398492, -0.64436512],
+               [-0.64436512, -0.0603802 ]])
+    """
     a = square(A, "sinm")
     if is_complex_value(a):
         return _of_both(a, -1, 1j)
@@ -296,27 +362,77 @@ def sinm(A: Any) -> Any:
 
 
 def tanm(A: Any) -> Any:
-    """As `scipy.linalg.tanm`: the tangent of matrices."""
+    """Tangent of a matrix.
+
+    As `scipy.linalg.tanm`: the tangent of matrices.
+
+    Args:
+        A: Matrix, or a stack of matrices.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.tanm(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        array([[ 3.9290383 , -2.10931434],
+               [-2.10931434,  1.81972396]])
+    """
     return linalg.solve(cosm(A), sinm(A))
 
 
 def coshm(A: Any) -> Any:
-    """As `scipy.linalg.coshm`: the hyperbolic cosine of matrices."""
+    """Hyperbolic cosine of a matrix.
+
+    As `scipy.linalg.coshm`: the hyperbolic cosine of matrices.
+
+    Args:
+        A: Matrix, or a stack of matrices.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.coshm(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        array([[ 6.68530531,  7.39182823],
+               [ 7.39182823, 14.07713354]])
+    """
     return _of_both(square(A, "coshm"), 1, 1)
 
 
 def sinhm(A: Any) -> Any:
-    """As `scipy.linalg.sinhm`: the hyperbolic sine of matrices."""
+    """Hyperbolic sine of a matrix.
+
+    As `scipy.linalg.sinhm`: the hyperbolic sine of matrices.
+
+    Args:
+        A: Matrix, or a stack of matrices.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.sinhm(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        array([[ 6.49620179,  7.49211545],
+               [ 7.49211545, 13.98831724]])
+    """
     return _of_both(square(A, "sinhm"), -1, 1)
 
 
 def tanhm(A: Any) -> Any:
-    """As `scipy.linalg.tanhm`: the hyperbolic tangent of matrices."""
+    """Hyperbolic tangent of a matrix.
+
+    As `scipy.linalg.tanhm`: the hyperbolic tangent of matrices.
+
+    Args:
+        A: Matrix, or a stack of matrices.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.tanhm(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        array([[0.91377574, 0.05240002],
+               [0.05240002, 0.96617576]])
+    """
     return linalg.solve(coshm(A), sinhm(A))
 
 
 def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
-    """As `scipy.linalg.funm`: a function of matrices, given for numbers. The result is complex.
+    """Function of a matrix, given one of numbers.
+
+    As `scipy.linalg.funm`: a function of matrices, given for numbers. The result is complex.
 
     The matrices need a basis of eigenvectors. The first derivative with respect to ``A`` is right
     for equal eigenvalues too, if ``func`` is analytic there.

@@ -244,7 +244,9 @@ def solve_banded(
     overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> Any:
-    """As `scipy.linalg.solve_banded`: systems of matrices that are given by their diagonals.
+    """Solution of linear equations with a banded matrix.
+
+    As `scipy.linalg.solve_banded`: systems of matrices that are given by their diagonals.
 
     Args:
         l_and_u: Numbers of diagonals below and above the main one.
@@ -290,7 +292,9 @@ def solveh_banded(
     lower: bool = False,
     check_finite: bool = True,
 ) -> Any:
-    """As `scipy.linalg.solveh_banded`: positive definite systems, given by half of the diagonals.
+    """Solution of linear equations with a banded Hermitian positive definite matrix.
+
+    As `scipy.linalg.solveh_banded`: positive definite systems, given by half of the diagonals.
 
     Args:
         ab: Diagonals as rows, ``(..., u + 1, n)``, the main one first if ``lower``, else last.
@@ -302,6 +306,11 @@ def solveh_banded(
 
     Returns:
         The solutions, of the shape of ``b``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.solveh_banded(np.array([[0.0, 1.0], [2.0, 3.0]]), np.array([3.0, 4.0]))
+        array([1., 1.])
     """
     ab, b, is_vector = _band_system("solveh_banded", ab, b, None)
     return as_answer(PositiveBandedSolve(bool(lower)).bind(ab, b), is_vector)
@@ -310,7 +319,9 @@ def solveh_banded(
 def cholesky_banded(
     ab: Any, overwrite_ab: bool = False, lower: bool = False, check_finite: bool = True
 ) -> Any:
-    """As `scipy.linalg.cholesky_banded`; derivatives are computed with whole matrices.
+    """Cholesky factor of a banded positive definite matrix.
+
+    As `scipy.linalg.cholesky_banded`; derivatives are computed with whole matrices.
 
     Args:
         ab: Half of the diagonals as rows, ``(..., u + 1, n)``, as in `solveh_banded`.
@@ -320,6 +331,12 @@ def cholesky_banded(
 
     Returns:
         The factors, in the same form.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.cholesky_banded(np.array([[0.0, 2.0], [4.0, 5.0]]))
+        array([[0., 1.],
+               [2., 2.]])
     """
     return BandedCholesky(bool(lower)).bind(linalg.matrix(ab, "cholesky_banded"))
 
@@ -327,7 +344,9 @@ def cholesky_banded(
 def cho_solve_banded(
     cb_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
-    """As `scipy.linalg.cho_solve_banded`: a system whose factor `cholesky_banded` gave.
+    """Solution of linear equations from `cholesky_banded`.
+
+    As `scipy.linalg.cho_solve_banded`: a system whose factor `cholesky_banded` gave.
 
     Args:
         cb_and_lower: The factor, and whether it is the lower one.
@@ -337,6 +356,14 @@ def cho_solve_banded(
 
     Returns:
         The solutions, of the shape of ``b``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.cho_solve_banded(
+        ...     (fg.scipy.linalg.cholesky_banded(np.array([[0.0, 1.0], [2.0, 3.0]])), False),
+        ...     np.array([1.0, 2.0]),
+        ... )
+        array([0.2, 0.6])
     """
     cb, lower = cb_and_lower
     cb, b, is_vector = _band_system("cho_solve_banded", cb, b, None)
@@ -355,7 +382,9 @@ def _column_and_row(c_or_cr: Any, function: str) -> tuple[Any, Any]:
 
 
 def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
-    """As `scipy.linalg.solve_toeplitz`; SciPy evaluates it, in compiled programs too.
+    """Solution of linear equations with a Toeplitz matrix.
+
+    As `scipy.linalg.solve_toeplitz`; SciPy evaluates it, in compiled programs too.
 
     Args:
         c_or_cr: The first column, ``(n,)``, or a pair of it and the first row, of which the first
@@ -386,7 +415,9 @@ def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
 def matmul_toeplitz(
     c_or_cr: Any, x: Any, check_finite: bool = False, workers: int | None = None
 ) -> Any:
-    """As `scipy.linalg.matmul_toeplitz`, by Fourier transforms.
+    """Product of a Toeplitz matrix and a matrix.
+
+    As `scipy.linalg.matmul_toeplitz`, by Fourier transforms.
 
     Args:
         c_or_cr: The first column, ``(m,)``, or a pair of it and the first row, ``(n,)``.
@@ -396,6 +427,11 @@ def matmul_toeplitz(
 
     Returns:
         The products, ``(m,)`` or ``(m, k)``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.matmul_toeplitz(np.array([1.0, 2.0]), np.array([1.0, 1.0]))
+        array([3., 3.])
     """
     c, r = _column_and_row(c_or_cr, "matmul_toeplitz")
     c, r, x = linalg.floating(c, r, x, function="matmul_toeplitz")
@@ -423,7 +459,9 @@ def solve_circulant(
     baxis: int = 0,
     outaxis: int = 0,
 ) -> Any:
-    """As `scipy.linalg.solve_circulant`, by Fourier transforms.
+    """Solution of linear equations with a circulant matrix.
+
+    As `scipy.linalg.solve_circulant`, by Fourier transforms.
 
     Args:
         c: First columns, along ``caxis``.
@@ -440,6 +478,11 @@ def solve_circulant(
 
     Raises:
         LinAlgError: If a matrix is near to a singular one.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.solve_circulant(np.array([2.0, 1.0]), np.array([3.0, 3.0]))
+        array([1., 1.])
     """
     choice("solve_circulant", "singular", singular, ("raise", "lstsq"))
     c, b = (shaping.atleast_1d(x) for x in linalg.floating(c, b, function="solve_circulant"))
@@ -470,7 +513,9 @@ def solve_circulant(
 
 
 def solve_sylvester(a: Any, b: Any, q: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
-    """As `scipy.linalg.solve_sylvester`: ``x`` with ``a x + x b = q``.
+    """Solution of Sylvester's equation.
+
+    As `scipy.linalg.solve_sylvester`: ``x`` with ``a x + x b = q``.
 
     SciPy evaluates it, in compiled programs too.
 
@@ -496,7 +541,20 @@ def solve_sylvester(a: Any, b: Any, q: Any, *, method: str = "schur", tol: float
 
 
 def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
-    """As `scipy.linalg.solve_continuous_lyapunov`: ``x`` with ``a x + x a^H = q``."""
+    """Solution of the continuous Lyapunov equation.
+
+    As `scipy.linalg.solve_continuous_lyapunov`: ``x`` with ``a x + x a^H = q``.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+        q: The matrix on the right side, ``(n, n)``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.solve_continuous_lyapunov(-np.eye(2), -np.eye(2))
+        array([[0.5, 0. ],
+               [0. , 0.5]])
+    """
     a, q = matrices("solve_continuous_lyapunov", a, q)
     return Sylvester().bind(a, adjoint(a), q)
 
@@ -505,7 +563,9 @@ solve_lyapunov = solve_continuous_lyapunov
 
 
 def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
-    """As `scipy.linalg.solve_discrete_lyapunov`: ``x`` with ``a x a^H - x + q = 0``.
+    """Solution of the discrete Lyapunov equation.
+
+    As `scipy.linalg.solve_discrete_lyapunov`: ``x`` with ``a x a^H - x + q = 0``.
 
     Args:
         a: Matrices, ``(..., n, n)``.
@@ -516,6 +576,12 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
 
     Returns:
         The solutions.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.solve_discrete_lyapunov(0.5 * np.eye(2), np.eye(2))
+        array([[1.33333333, 0.        ],
+               [0.        , 1.33333333]])
     """
     choice("solve_discrete_lyapunov", "method", method, (None, "direct", "bilinear"))
     a, q = matrices("solve_discrete_lyapunov", a, q)
@@ -532,7 +598,9 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
 def solve_continuous_are(
     a: Any, b: Any, q: Any, r: Any, e: Any = None, s: Any = None, balanced: bool = True
 ) -> Any:
-    """As `scipy.linalg.solve_continuous_are`: Riccati's equation of control.
+    """Solution of the continuous algebraic Riccati equation.
+
+    As `scipy.linalg.solve_continuous_are`: Riccati's equation of control.
 
     The stabilising ``x`` with ``e^H x a + a^H x e - g^H r^-1 g + q = 0``, where
     ``g = b^H x e + s^H``. SciPy evaluates it, in compiled programs too.
@@ -565,11 +633,27 @@ def solve_continuous_are(
 def solve_discrete_are(
     a: Any, b: Any, q: Any, r: Any, e: Any = None, s: Any = None, balanced: bool = True
 ) -> Any:
-    """As `scipy.linalg.solve_discrete_are`: Riccati's equation of control in discrete time.
+    """Solution of the discrete algebraic Riccati equation.
+
+    As `scipy.linalg.solve_discrete_are`: Riccati's equation of control in discrete time.
 
     The stabilising ``x`` with ``a^H x a - e^H x e - g^H (r + b^H x b)^-1 g + q = 0``, where
     ``g = b^H x a + s^H``; arguments as in `solve_continuous_are`. SciPy evaluates it, in compiled
     programs too.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+        b: Second matrix, for example of a generalised eigenvalue problem.
+        q: The matrix on the right side, ``(n, n)``.
+        r: Weight of the input, a positive definite matrix.
+        e: The elements next to the diagonal.
+        s: Rates of survival.
+        balanced: Without effect.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.solve_discrete_are(np.eye(1), np.eye(1), np.eye(1), np.eye(1))
+        array([[1.61803399]])
     """
     return DiscreteRiccati().bind(*_riccati("solve_discrete_are", a, b, q, r, e, s))
 

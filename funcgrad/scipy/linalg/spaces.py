@@ -28,14 +28,38 @@ from funcgrad.scipy.linalg.solving import solve
 
 
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """As `numpy.linalg.det`."""
+    """Determinant of matrices, as `numpy.linalg.det`.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+        overwrite_a: Without effect: arguments are never changed.
+        check_finite: Without effect.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.det(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        np.float64(5.000000000000001)
+    """
     return linalg.det(a)
 
 
 def norm(
     a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True
 ) -> Any:
-    """As `numpy.linalg.norm`."""
+    """Norm of vectors or matrices, as `numpy.linalg.norm`.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+        ord: Which norm.
+        axis: The axis of a vector norm, or the pair of axes of a matrix norm.
+        keepdims: Whether reduced axes stay, with length 1.
+        check_finite: Without effect.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.norm(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        np.float64(3.872983346207417)
+    """
     return linalg.norm(a, ord, axis, keepdims)
 
 
@@ -57,7 +81,9 @@ def pinv(
     return_rank: bool = False,
     check_finite: bool = True,
 ) -> Any:
-    """As `scipy.linalg.pinv`: the Moore-Penrose inverse; derivatives are those at constant rank.
+    """Pseudo-inverse of matrices.
+
+    As `scipy.linalg.pinv`: the Moore-Penrose inverse; derivatives are those at constant rank.
 
     Args:
         a: Matrices, ``(..., m, n)``.
@@ -68,6 +94,12 @@ def pinv(
 
     Returns:
         The inverses, ``(..., n, m)``, and if asked for the ranks.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.pinv(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        array([[ 0.6, -0.2],
+               [-0.2,  0.4]])
     """
     x = linalg.matrix(a, "pinv")
     atol, rtol = _tolerances(x, atol, rtol, "pinv")
@@ -83,7 +115,25 @@ def pinvh(
     return_rank: bool = False,
     check_finite: bool = True,
 ) -> Any:
-    """As `scipy.linalg.pinvh`: `pinv` of Hermitian matrices, of which one triangle is read."""
+    """Pseudo-inverse of a Hermitian matrix.
+
+    As `scipy.linalg.pinvh`: `pinv` of Hermitian matrices, of which one triangle is read.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+        atol: Allowed difference; of ``pinvh``, singular values below it count as zero.
+        rtol: Allowed relative difference; of ``pinvh``, singular values below this multiple of the
+            greatest count as zero.
+        lower: Whether the lower triangle is read, or returned.
+        return_rank: Whether to return the rank, too.
+        check_finite: Without effect.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.pinvh(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        array([[ 0.6, -0.2],
+               [-0.2,  0.4]])
+    """
     x = square(a, "pinvh")
     whole = hermitian_of_lower(x if lower else adjoint(x))
     return pinv(whole, atol=atol, rtol=rtol, return_rank=return_rank)
@@ -115,7 +165,9 @@ def null_space(
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
 ) -> Any:
-    """As `scipy.linalg.null_space`: orthonormal columns that ``A`` makes zero.
+    """Orthonormal basis of the null space of a matrix.
+
+    As `scipy.linalg.null_space`: orthonormal columns that ``A`` makes zero.
 
     The rank must be known, as it is in eager code, derivatives included. Derivatives are those at
     constant rank, and turn the columns not among themselves.
@@ -143,7 +195,20 @@ def null_space(
 
 
 def orth(A: Any, rcond: float | None = None) -> Any:
-    """As `scipy.linalg.orth`: orthonormal columns that span those of ``A``, of known rank."""
+    """Orthonormal basis of the range of a matrix.
+
+    As `scipy.linalg.orth`: orthonormal columns that span those of ``A``, of known rank.
+
+    Args:
+        A: Matrix, or a stack of matrices.
+        rcond: Singular values below this multiple of the greatest count as zero.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> np.abs(fg.scipy.linalg.orth(np.array([[3.0, 3.0], [4.0, 4.0]])))
+        array([[0.6],
+               [0.8]])
+    """
     x = linalg.matrix(A, "orth")
     rank = _known_rank(x, rcond, "orth")
     u, _, _ = linalg.svd(x, full_matrices=False)
@@ -151,7 +216,9 @@ def orth(A: Any, rcond: float | None = None) -> Any:
 
 
 def subspace_angles(A: Any, B: Any) -> Any:
-    """As `scipy.linalg.subspace_angles`: between the spaces of columns, descending.
+    """Angles between two subspaces.
+
+    As `scipy.linalg.subspace_angles`: between the spaces of columns, descending.
 
     Args:
         A: A matrix, ``(m, n)``, of known rank.
@@ -159,6 +226,11 @@ def subspace_angles(A: Any, B: Any) -> Any:
 
     Returns:
         The angles, in radians.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.subspace_angles(np.array([[1.0], [0.0]]), np.array([[1.0], [1.0]]))
+        array([0.78539816])
     """
     a, b = matrices("subspace_angles", A, B)
     if shape_of(a)[-2] != shape_of(b)[-2]:
@@ -180,7 +252,9 @@ def subspace_angles(A: Any, B: Any) -> Any:
 
 
 def orthogonal_procrustes(A: Any, B: Any, check_finite: bool = True) -> tuple[Any, Any]:
-    """As `scipy.linalg.orthogonal_procrustes`: the unitary ``R`` with the least ``|A R - B|``.
+    """Orthogonal matrix that maps one matrix as closely as possible to another.
+
+    As `scipy.linalg.orthogonal_procrustes`: the unitary ``R`` with the least ``|A R - B|``.
 
     Args:
         A: Matrices, ``(..., m, n)``.
@@ -189,6 +263,12 @@ def orthogonal_procrustes(A: Any, B: Any, check_finite: bool = True) -> tuple[An
 
     Returns:
         ``R``, and the sum of the singular values of ``A^H B``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.orthogonal_procrustes(np.eye(2), np.array([[0.0, 1.0], [-1.0, 0.0]]))[0]
+        array([[ 0.,  1.],
+               [-1.,  0.]])
     """
     a, b = matrices("orthogonal_procrustes", A, B)
     check_equal_shapes("orthogonal_procrustes", a, b)
@@ -205,7 +285,9 @@ def lstsq(
     check_finite: bool = True,
     lapack_driver: str | None = None,
 ) -> tuple[Any, Any, Any, Any]:
-    """As `scipy.linalg.lstsq`: the shortest ``x`` that minimises ``|a x - b|``.
+    """Least-squares solution of linear equations.
+
+    As `scipy.linalg.lstsq`: the shortest ``x`` that minimises ``|a x - b|``.
 
     Derivatives are those at constant rank.
 
@@ -221,6 +303,13 @@ def lstsq(
     Returns:
         Solution; sums of squared residuals (empty if ``m <= n``, or if the rank is known to be
         deficient); rank; singular values.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.lstsq(
+        ...     np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), np.array([1.0, 3.0, 5.0])
+        ... )[0]
+        array([1., 2.])
     """
     a, b = linalg.floating(a, b, function="lstsq")
     a = linalg.matrix(a, "lstsq")
@@ -253,7 +342,7 @@ def inv(
     assume_a: str | None = None,
     lower: bool = False,
 ) -> Any:
-    """As `scipy.linalg.inv`.
+    """Inverse of matrices, as `scipy.linalg.inv`.
 
     Args:
         a: Matrices, ``(..., n, n)``.
@@ -265,6 +354,12 @@ def inv(
 
     Returns:
         The inverses.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.inv(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        array([[ 0.6, -0.2],
+               [-0.2,  0.4]])
     """
     if assume_a is None:
         return linalg.inv(a)

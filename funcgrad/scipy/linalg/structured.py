@@ -124,7 +124,9 @@ def _vector(x: Any, function: str) -> Any:
 
 
 def companion(a: Any) -> Any:
-    """As `scipy.linalg.companion`: a matrix whose eigenvalues are the roots of a polynomial.
+    """Companion matrix of a polynomial.
+
+    As `scipy.linalg.companion`: a matrix whose eigenvalues are the roots of a polynomial.
 
     Args:
         a: Coefficients, ``(..., n)``, of the highest power first, which is not zero.
@@ -158,13 +160,38 @@ def companion(a: Any) -> Any:
 
 
 def fiedler(a: Any) -> Any:
-    """As `scipy.linalg.fiedler`: the distances of all pairs, ``|a_i - a_j|``."""
+    """Fiedler's matrix of a vector.
+
+    As `scipy.linalg.fiedler`: the distances of all pairs, ``|a_i - a_j|``.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.fiedler(np.array([1.0, 2.0, 3.0]))
+        array([[0., 1., 2.],
+               [1., 0., 1.],
+               [2., 1., 0.]])
+    """
     a = _vector(a, "fiedler")
     return elementwise.abs(a[..., :, None] - a[..., None, :])
 
 
 def fiedler_companion(a: Any) -> Any:
-    """As `scipy.linalg.fiedler_companion`: a band with the eigenvalues of `companion`."""
+    """Fiedler's companion matrix of a polynomial.
+
+    As `scipy.linalg.fiedler_companion`: a band with the eigenvalues of `companion`.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.fiedler_companion(np.array([1.0, 2.0, 3.0]))
+        array([[-2., -3.],
+               [ 1.,  0.]])
+    """
     (a,) = linalg.floating(_vector(a, "fiedler_companion"), function="fiedler_companion")
     n = shape_of(a)[-1] - 1
     if not isinstance(a, Tracer) and np.any(a[..., 0] == 0):
@@ -187,7 +214,21 @@ def fiedler_companion(a: Any) -> Any:
 
 
 def leslie(f: Any, s: Any) -> Any:
-    """As `scipy.linalg.leslie`: fecundities in the first row, survivals below the diagonal."""
+    """Leslie's matrix of fecundities and survival rates.
+
+    As `scipy.linalg.leslie`: fecundities in the first row, survivals below the diagonal.
+
+    Args:
+        f: Rates of birth.
+        s: Rates of survival.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.leslie(np.array([0.1, 2.0, 1.0]), np.array([0.2, 0.8]))
+        array([[0.1, 2. , 1. ],
+               [0.2, 0. , 0. ],
+               [0. , 0.8, 0. ]])
+    """
     f, s = (strong(x) for x in promote(_vector(f, "leslie"), _vector(s, "leslie")))
     n = shape_of(f)[-1]
     if shape_of(s)[-1] != n - 1 or n < 2:
@@ -199,7 +240,9 @@ def leslie(f: Any, s: Any) -> Any:
 
 
 def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
-    """As `scipy.linalg.convolution_matrix`: ``convolve(a, v, mode)`` for ``v`` of ``n`` elements.
+    """Matrix whose product with a vector is a convolution.
+
+    As `scipy.linalg.convolution_matrix`: ``convolve(a, v, mode)`` for ``v`` of ``n`` elements.
 
     Args:
         a: Vectors, ``(..., m)``.
@@ -231,7 +274,22 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
 
 
 def khatri_rao(a: Any, b: Any) -> Any:
-    """As `scipy.linalg.khatri_rao`: Kronecker's products of columns."""
+    """Khatri-Rao product: Kronecker products of the columns.
+
+    As `scipy.linalg.khatri_rao`: Kronecker's products of columns.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+        b: Second matrix, for example of a generalised eigenvalue problem.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.khatri_rao(np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]))
+        array([[1., 0.],
+               [3., 0.],
+               [0., 2.],
+               [0., 4.]])
+    """
     a, b = (strong(x) for x in promote(as_value(a, "khatri_rao"), as_value(b, "khatri_rao")))
     if len(shape_of(a)) < 2 or len(shape_of(b)) < 2 or shape_of(a)[-1] != shape_of(b)[-1]:
         raise ValueError(
@@ -244,7 +302,21 @@ def khatri_rao(a: Any, b: Any) -> Any:
 
 
 def diagsvd(s: Any, M: int, N: int) -> Any:
-    """As `scipy.linalg.diagsvd`: an ``(M, N)`` matrix with ``s`` on its diagonal."""
+    """Matrix of singular values.
+
+    As `scipy.linalg.diagsvd`: an ``(M, N)`` matrix with ``s`` on its diagonal.
+
+    Args:
+        s: Rates of survival.
+        M: Number of rows.
+        N: Number of columns.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.diagsvd(np.array([3.0, 1.0]), 2, 3)
+        array([[3., 0., 0.],
+               [0., 1., 0.]])
+    """
     s = _vector(s, "diagsvd")
     if shape_of(s)[-1] != min(M, N):
         raise ValueError(f"diagsvd: {aval_of(s)} does not fill the diagonal of {(M, N)}.")
@@ -256,7 +328,21 @@ def diagsvd(s: Any, M: int, N: int) -> Any:
 
 
 def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
-    """As `scipy.linalg.dft`: the matrix of Fourier's transform, in a complex ``dtype``."""
+    """Matrix of the discrete Fourier transform.
+
+    As `scipy.linalg.dft`: the matrix of Fourier's transform, in a complex ``dtype``.
+
+    Args:
+        n: Number of rows.
+        scale: ``None``, ``"sqrtn"`` or ``"n"``: by what to divide.
+        dtype: Dtype of the matrix, ``complex128`` by default.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.scipy.linalg.dft(2).real
+        array([[ 1.,  1.],
+               [ 1., -1.]])
+    """
     refuse_traced("dft", n)
     found = importlib.import_module("scipy.linalg").dft(n, scale)
     return found if dtype is None else found.astype(np.result_type(dtype, np.complex64))
@@ -279,7 +365,9 @@ get_lapack_funcs = borrow("scipy.linalg", "get_lapack_funcs")
 
 
 def issymmetric(a: Any, atol: float | None = None, rtol: float | None = None) -> Any:
-    """As `scipy.linalg.issymmetric`: whether matrices equal their transposes.
+    """Whether a matrix is symmetric.
+
+    As `scipy.linalg.issymmetric`: whether matrices equal their transposes.
 
     Args:
         a: Matrices, ``(..., n, n)``.
@@ -288,12 +376,31 @@ def issymmetric(a: Any, atol: float | None = None, rtol: float | None = None) ->
 
     Returns:
         Booleans.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.issymmetric(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        True
     """
     return _equals_turned(a, atol, rtol, False)
 
 
 def ishermitian(a: Any, atol: float | None = None, rtol: float | None = None) -> Any:
-    """As `scipy.linalg.ishermitian`: whether matrices equal their conjugate transposes."""
+    """Whether a matrix is Hermitian.
+
+    As `scipy.linalg.ishermitian`: whether matrices equal their conjugate transposes.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+        atol: Allowed difference; of ``pinvh``, singular values below it count as zero.
+        rtol: Allowed relative difference; of ``pinvh``, singular values below this multiple of the
+            greatest count as zero.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.linalg.ishermitian(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        True
+    """
     return _equals_turned(a, atol, rtol, True)
 
 

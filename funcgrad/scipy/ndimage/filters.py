@@ -149,7 +149,23 @@ def convolve1d(
     cval: Any = 0.0,
     origin: int = 0,
 ) -> Any:
-    """As `scipy.ndimage.convolve1d`: `correlate1d` with the weights backwards."""
+    """As `scipy.ndimage.convolve1d`: `correlate1d` with the weights backwards.
+
+    Args:
+        input: Array.
+        weights: Weights of the neighbours.
+        axis: The axis that is filtered.
+        output: ``None`` or a dtype; results are new arrays.
+        mode: Values outside of the array: ``"reflect"``, ``"constant"``, ``"nearest"``,
+            ``"mirror"`` or ``"wrap"``.
+        cval: Value outside of the array where ``mode`` is ``"constant"``.
+        origin: By how much the window is moved.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.ndimage.convolve1d(np.array([1.0, 2.0, 9.0, 4.0]), np.array([1.0, 0.0, -1.0]))
+        array([ 1.,  8.,  2., -5.])
+    """
     axes = [line_axis(as_value(input, "convolve1d"), axis, "convolve1d")]
     return _sums("convolve1d", input, weights, axes, output, [mode], cval, [origin], True)
 
@@ -183,6 +199,11 @@ def correlate(
         ArgumentError: If a mode or an origin is impossible, or ``cval`` is complex and ``input`` is
             not.
         ShapeError: If axes do not fit.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.ndimage.correlate(np.array([1.0, 2.0, 9.0, 4.0]), np.array([1.0, 0.0, -1.0]))
+        array([-1., -8., -2.,  5.])
     """
     return _along("correlate", input, weights, output, mode, cval, origin, axes, False)
 
@@ -197,7 +218,23 @@ def convolve(
     *,
     axes: Any = None,
 ) -> Any:
-    """As `scipy.ndimage.convolve`: `correlate` with the weights backwards along every axis."""
+    """As `scipy.ndimage.convolve`: `correlate` with the weights backwards along every axis.
+
+    Args:
+        input: Array.
+        weights: Weights of the neighbours.
+        output: ``None`` or a dtype; results are new arrays.
+        mode: Values outside of the array: ``"reflect"``, ``"constant"``, ``"nearest"``,
+            ``"mirror"`` or ``"wrap"``.
+        cval: Value outside of the array where ``mode`` is ``"constant"``.
+        origin: By how much the window is moved.
+        axes: The axes that are filtered; by default all.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.ndimage.convolve(np.array([1.0, 2.0, 9.0, 4.0]), np.array([1.0, 0.0, -1.0]))
+        array([ 1.,  8.,  2., -5.])
+    """
     return _along("convolve", input, weights, output, mode, cval, origin, axes, True)
 
 
@@ -345,7 +382,23 @@ def uniform_filter1d(
     cval: Any = 0.0,
     origin: int = 0,
 ) -> Any:
-    """As `scipy.ndimage.uniform_filter1d`: means of ``size`` neighbours along an axis."""
+    """As `scipy.ndimage.uniform_filter1d`: means of ``size`` neighbours along an axis.
+
+    Args:
+        input: Array.
+        size: Length of the window, for all axes or for each.
+        axis: The axis that is filtered.
+        output: ``None`` or a dtype; results are new arrays.
+        mode: Values outside of the array: ``"reflect"``, ``"constant"``, ``"nearest"``,
+            ``"mirror"`` or ``"wrap"``.
+        cval: Value outside of the array where ``mode`` is ``"constant"``.
+        origin: By how much the window is moved.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.ndimage.uniform_filter1d(np.array([1.0, 2.0, 9.0, 4.0]), 3)
+        array([1.33333333, 4.        , 5.        , 5.66666667])
+    """
     if int(size) < 1:
         raise ArgumentError(f"uniform_filter1d: size must be positive, got {size}.")
     x, dtype = summand("uniform_filter1d", input, output)
@@ -376,6 +429,15 @@ def uniform_filter(
 
     Returns:
         An array like ``input``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.ndimage.uniform_filter(
+        ...     np.array([[1.0, 2.0, 3.0], [4.0, 9.0, 6.0], [7.0, 8.0, 5.0]]), size=3
+        ... )
+        array([[2.77777778, 3.44444444, 4.11111111],
+               [4.77777778, 5.        , 5.22222222],
+               [6.77777778, 6.55555556, 6.33333333]])
     """
     name = "uniform_filter"
     x, dtype = summand(name, input, output)
@@ -408,7 +470,23 @@ def _difference(
 def prewitt(
     input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0
 ) -> Any:
-    """As `scipy.ndimage.prewitt`: differences along an axis, summed over neighbours."""
+    """As `scipy.ndimage.prewitt`: differences along an axis, summed over neighbours.
+
+    Args:
+        input: Array.
+        axis: The axis that is filtered.
+        output: ``None`` or a dtype; results are new arrays.
+        mode: Values outside of the array: ``"reflect"``, ``"constant"``, ``"nearest"``,
+            ``"mirror"`` or ``"wrap"``.
+        cval: Value outside of the array where ``mode`` is ``"constant"``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.ndimage.prewitt(np.array([[1.0, 2.0, 3.0], [4.0, 9.0, 6.0], [7.0, 8.0, 5.0]]))
+        array([[ 7.,  6., -1.],
+               [ 7.,  2., -5.],
+               [ 7., -2., -9.]])
+    """
     return _difference("prewitt", [1.0, 1.0, 1.0], input, axis, output, mode, cval)
 
 
@@ -462,6 +540,16 @@ def generic_laplace(
 
     Returns:
         An array like ``input``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.ndimage.generic_laplace(
+        ...     np.array([1.0, 2.0, 9.0, 4.0]),
+        ...     lambda x, axis, output, mode, cval: fg.scipy.ndimage.correlate1d(
+        ...         x, np.array([1.0, -2.0, 1.0]), axis, output, mode, cval
+        ...     ),
+        ... )
+        array([  1.,   6., -12.,   5.])
     """
     parts, x, dtype = _derivatives(
         "generic_laplace", input, derivative2, output, mode, cval, extra_arguments, extra_keywords,
@@ -485,6 +573,24 @@ def generic_gradient_magnitude(
 
     Arguments are those of `generic_laplace`, with a first derivative. Where the gradient is 0, the
     derivative of its length is 0.
+
+    Args:
+        input: Array.
+        derivative: Function that gives the derivative along one axis.
+        output: ``None`` or a dtype; results are new arrays.
+        mode: Values outside of the array: ``"reflect"``, ``"constant"``, ``"nearest"``,
+            ``"mirror"`` or ``"wrap"``.
+        cval: Value outside of the array where ``mode`` is ``"constant"``.
+        extra_arguments: Further arguments of the function.
+        extra_keywords: Further keywords of the function.
+        axes: The axes that are filtered; by default all.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.ndimage.generic_gradient_magnitude(
+        ...     np.array([1.0, 2.0, 9.0, 4.0]), fg.scipy.ndimage.sobel
+        ... )
+        array([1., 8., 2., 5.])
     """
     parts, x, dtype = _derivatives(
         "generic_gradient_magnitude", input, derivative, output, mode, cval, extra_arguments,
@@ -521,6 +627,14 @@ def laplace(
     input: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None
 ) -> Any:
     """As `scipy.ndimage.laplace`: the sum of second differences along all axes.
+
+    Args:
+        input: Array.
+        output: ``None`` or a dtype; results are new arrays.
+        mode: Values outside of the array: ``"reflect"``, ``"constant"``, ``"nearest"``,
+            ``"mirror"`` or ``"wrap"``.
+        cval: Value outside of the array where ``mode`` is ``"constant"``.
+        axes: The axes that are filtered; by default all.
 
     Example:
         >>> import numpy as np
@@ -569,6 +683,21 @@ def gaussian_laplace(
     """As `scipy.ndimage.gaussian_laplace`: the sum of second derivatives of a Gaussian mean.
 
     Arguments are those of `gaussian_filter`.
+
+    Args:
+        input: Array.
+        sigma: Standard deviation of the Gaussian, for all axes or for each.
+        output: ``None`` or a dtype; results are new arrays.
+        mode: Values outside of the array: ``"reflect"``, ``"constant"``, ``"nearest"``,
+            ``"mirror"`` or ``"wrap"``.
+        cval: Value outside of the array where ``mode`` is ``"constant"``.
+        axes: The axes that are filtered; by default all.
+        **kwargs: Further keywords for ``gaussian_filter``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.ndimage.gaussian_laplace(np.array([1.0, 2.0, 9.0, 4.0]), 1.0)
+        array([ 1.85973702,  0.2608436 , -2.41804555,  0.29631293])
     """
     return _of_gaussians(generic_laplace, 2, input, sigma, output, mode, cval, axes, kwargs)
 
@@ -586,6 +715,21 @@ def gaussian_gradient_magnitude(
     """As `scipy.ndimage.gaussian_gradient_magnitude`: the length of a Gaussian mean's gradient.
 
     Arguments are those of `gaussian_filter`. Where it is 0, its derivative is 0.
+
+    Args:
+        input: Array.
+        sigma: Standard deviation of the Gaussian, for all axes or for each.
+        output: ``None`` or a dtype; results are new arrays.
+        mode: Values outside of the array: ``"reflect"``, ``"constant"``, ``"nearest"``,
+            ``"mirror"`` or ``"wrap"``.
+        cval: Value outside of the array where ``mode`` is ``"constant"``.
+        axes: The axes that are filtered; by default all.
+        **kwargs: Further keywords for ``gaussian_filter``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.ndimage.gaussian_gradient_magnitude(np.array([1.0, 2.0, 9.0, 4.0]), 1.0)
+        array([0.93136931, 2.2863095 , 0.91425433, 0.44068586])
     """
     generic = generic_gradient_magnitude
     return _of_gaussians(generic, 1, input, sigma, output, mode, cval, axes, kwargs)

@@ -58,6 +58,11 @@ def fourier_gaussian(
 
     Returns:
         An array like ``input``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.ndimage.fourier_gaussian(np.ones(4), 1.0)
+        array([1.        , 0.29121293, 0.00719188, 0.29121293])
     """
     return _multiplied(
         "fourier_gaussian", input, sigma, n, axis, output,
@@ -69,6 +74,19 @@ def fourier_uniform(input: Any, size: Any, n: int = -1, axis: int = -1, output: 
     """As `scipy.ndimage.fourier_uniform`: a spectrum times that of a box.
 
     The other arguments are those of `fourier_gaussian`.
+
+    Args:
+        input: Array.
+        size: Length of the window, for all axes or for each.
+        n: Length of the axis before a transform of real numbers; -1 for a transform of complex
+            numbers.
+        axis: The axis that is filtered.
+        output: ``None`` or a dtype; results are new arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.ndimage.fourier_uniform(np.ones(4), 2.0)
+        array([1.00000000e+00, 6.36619772e-01, 3.89817183e-17, 6.36619772e-01])
     """
     return _multiplied(
         "fourier_uniform", input, size, n, axis, output, lambda s, f: fnp.sinc(s * f)
@@ -79,6 +97,20 @@ def fourier_shift(input: Any, shift: Any, n: int = -1, axis: int = -1, output: A
     """As `scipy.ndimage.fourier_shift`: the spectrum of an array that is moved.
 
     The other arguments are those of `fourier_gaussian`. The result is complex.
+
+    Args:
+        input: Array.
+        shift: By how many elements.
+        n: Length of the axis before a transform of real numbers; -1 for a transform of complex
+            numbers.
+        axis: The axis that is filtered.
+        output: ``None`` or a dtype; results are new arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.ndimage.fourier_shift(np.ones(4), 1.0)
+        array([ 1.000000e+00+0.0000000e+00j,  6.123234e-17-1.0000000e+00j,
+               -1.000000e+00+1.2246468e-16j,  6.123234e-17+1.0000000e+00j])
     """
     (x,) = floating("fourier_shift", input)
     x = fnp.astype(x, complex_dtype(aval_of(x).dtype))
@@ -97,6 +129,20 @@ def fourier_ellipsoid(
     """As `scipy.ndimage.fourier_ellipsoid`: a spectrum times that of an ellipsoid of known size.
 
     The other arguments are those of `fourier_gaussian`.
+
+    Args:
+        input: Array.
+        size: Length of the window, for all axes or for each.
+        n: Length of the axis before a transform of real numbers; -1 for a transform of complex
+            numbers.
+        axis: The axis that is filtered.
+        output: ``None`` or a dtype; results are new arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.ndimage.fourier_ellipsoid(np.ones((2, 2)), 1.0)
+        array([[1.        , 0.72170284],
+               [0.72170284, 0.49771703]])
     """
     (x,) = floating("fourier_ellipsoid", input)
     if len(shape_of(x)) > 3:

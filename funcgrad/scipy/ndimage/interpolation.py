@@ -363,6 +363,12 @@ def rotate(
 
     Raises:
         ArgumentError: If there are not two axes.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.ndimage.rotate(np.array([[1.0, 2.0], [3.0, 4.0]]), 90.0)
+        array([[2., 4.],
+               [1., 3.]])
     """
     name = "rotate"
     order = check_order(name, order)

@@ -77,19 +77,52 @@ def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Any:
 
 
 def sum(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """As `scipy.ndimage.sum`, an older name of `sum_labels`."""
+    """As `scipy.ndimage.sum`, an older name of `sum_labels`.
+
+    Args:
+        input: Array.
+        labels: Labels of the elements; ``None`` takes all elements.
+        index: Labels of the regions that are wanted; ``None`` takes all labelled elements together.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.ndimage.sum(np.array([1.0, 2.0, 9.0, 4.0]))
+        np.float64(16.0)
+    """
     return sum_labels(input, labels, index)
 
 
 def mean(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """As `scipy.ndimage.mean`: means of regions; arguments as of `sum_labels`."""
+    """As `scipy.ndimage.mean`: means of regions; arguments as of `sum_labels`.
+
+    Args:
+        input: Array.
+        labels: Labels of the elements; ``None`` takes all elements.
+        index: Labels of the regions that are wanted; ``None`` takes all labelled elements together.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.ndimage.mean(np.array([1.0, 2.0, 9.0, 4.0]))
+        np.float64(4.0)
+    """
     (x,) = floating("mean", input)
     regions = _Regions(x, labels, index)
     return regions.chosen(regions.sums(x) / regions.sizes(x))
 
 
 def variance(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """As `scipy.ndimage.variance`: variances of regions; arguments as of `sum_labels`."""
+    """As `scipy.ndimage.variance`: variances of regions; arguments as of `sum_labels`.
+
+    Args:
+        input: Array.
+        labels: Labels of the elements; ``None`` takes all elements.
+        index: Labels of the regions that are wanted; ``None`` takes all labelled elements together.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.ndimage.variance(np.array([1.0, 2.0, 9.0, 4.0]))
+        np.float64(9.5)
+    """
     (x,) = floating("variance", input)
     regions = _Regions(x, labels, index)
     sizes = regions.sizes(x)
@@ -99,7 +132,18 @@ def variance(input: Any, labels: Any = None, index: Any = None) -> Any:
 
 
 def standard_deviation(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """As `scipy.ndimage.standard_deviation`; arguments as of `sum_labels`."""
+    """As `scipy.ndimage.standard_deviation`; arguments as of `sum_labels`.
+
+    Args:
+        input: Array.
+        labels: Labels of the elements; ``None`` takes all elements.
+        index: Labels of the regions that are wanted; ``None`` takes all labelled elements together.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.ndimage.standard_deviation(np.array([1.0, 2.0, 9.0, 4.0]))
+        np.float64(3.082207001484488)
+    """
     return fnp.sqrt(variance(input, labels, index))
 
 
@@ -112,12 +156,34 @@ def _extreme(function: Any, name: str, input: Any, labels: Any, index: Any) -> A
 
 
 def maximum(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """As `scipy.ndimage.maximum`: greatest elements of regions, 0 of empty ones."""
+    """As `scipy.ndimage.maximum`: greatest elements of regions, 0 of empty ones.
+
+    Args:
+        input: Array.
+        labels: Labels of the elements; ``None`` takes all elements.
+        index: Labels of the regions that are wanted; ``None`` takes all labelled elements together.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.ndimage.maximum(np.array([1.0, 2.0, 9.0, 4.0]))
+        np.float64(9.0)
+    """
     return _extreme(ops.segment_max, "maximum", input, labels, index)
 
 
 def minimum(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """As `scipy.ndimage.minimum`: least elements of regions, 0 of empty ones."""
+    """As `scipy.ndimage.minimum`: least elements of regions, 0 of empty ones.
+
+    Args:
+        input: Array.
+        labels: Labels of the elements; ``None`` takes all elements.
+        index: Labels of the regions that are wanted; ``None`` takes all labelled elements together.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.ndimage.minimum(np.array([1.0, 2.0, 9.0, 4.0]))
+        np.float64(1.0)
+    """
     return _extreme(ops.segment_min, "minimum", input, labels, index)
 
 

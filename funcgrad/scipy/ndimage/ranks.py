@@ -154,6 +154,23 @@ def rank_filter(
     """As `scipy.ndimage.rank_filter`: the neighbour of a rank, 0 for the least, -1 for the last.
 
     The other arguments are those of `median_filter`.
+
+    Args:
+        input: Array.
+        rank: Which of the sorted neighbours, counted from 0, or from the end if negative.
+        size: Length of the window, for all axes or for each.
+        footprint: Mask of the neighbours that count.
+        output: ``None`` or a dtype; results are new arrays.
+        mode: Values outside of the array: ``"reflect"``, ``"constant"``, ``"nearest"``,
+            ``"mirror"`` or ``"wrap"``.
+        cval: Value outside of the array where ``mode`` is ``"constant"``.
+        origin: By how much the window is moved.
+        axes: The axes that are filtered; by default all.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.ndimage.rank_filter(np.array([1.0, 2.0, 9.0, 4.0]), 0, size=3)
+        array([1., 1., 2., 4.])
     """
     choose = _of_rank(lambda n: int(rank))
     return _chosen("rank_filter", choose, input, size, footprint, output, mode, cval, origin, axes)
@@ -174,6 +191,23 @@ def percentile_filter(
     """As `scipy.ndimage.percentile_filter`: the neighbour that a share of the others is below.
 
     The other arguments are those of `median_filter`.
+
+    Args:
+        input: Array.
+        percentile: Which percentile of the neighbours.
+        size: Length of the window, for all axes or for each.
+        footprint: Mask of the neighbours that count.
+        output: ``None`` or a dtype; results are new arrays.
+        mode: Values outside of the array: ``"reflect"``, ``"constant"``, ``"nearest"``,
+            ``"mirror"`` or ``"wrap"``.
+        cval: Value outside of the array where ``mode`` is ``"constant"``.
+        origin: By how much the window is moved.
+        axes: The axes that are filtered; by default all.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.ndimage.percentile_filter(np.array([1.0, 2.0, 9.0, 4.0]), 50, size=3)
+        array([1., 2., 4., 4.])
     """
     share = float(percentile)
     share = share + 100 if share < 0 else share

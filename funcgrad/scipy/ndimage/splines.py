@@ -185,6 +185,11 @@ def spline_filter1d(
 
     Raises:
         ArgumentError: If the order or the mode is another one.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.ndimage.spline_filter1d(np.array([1.0, 2.0, 9.0, 4.0]))
+        array([ 2., -1., 14., -1.])
     """
     x, dtype = summand("spline_filter1d", input, output)
     place = line_axis(x, axis, "spline_filter1d")
@@ -196,7 +201,20 @@ def spline_filter1d(
 def spline_filter(
     input: Any, order: int = 3, output: Any = np.float64, mode: str = "mirror"
 ) -> Any:
-    """As `scipy.ndimage.spline_filter`: `spline_filter1d` along all axes."""
+    """As `scipy.ndimage.spline_filter`: `spline_filter1d` along all axes.
+
+    Args:
+        input: Array.
+        order: Order of the spline.
+        output: ``None`` or a dtype; results are new arrays.
+        mode: Values outside of the array: ``"reflect"``, ``"constant"``, ``"nearest"``,
+            ``"mirror"`` or ``"wrap"``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.ndimage.spline_filter(np.array([1.0, 2.0, 9.0, 4.0]))
+        array([ 2., -1., 14., -1.])
+    """
     x, dtype = summand("spline_filter", input, output)
     order, extension = check_order("spline_filter", order), extension_of("spline_filter", mode)
     for axis in range(len(shape_of(x))):

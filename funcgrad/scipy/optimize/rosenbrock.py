@@ -35,6 +35,11 @@ def rosen_der(x: Any) -> Any:
 
     Returns:
         The gradient.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.optimize.rosen_der(np.array([1.0, 2.0]))
+        array([-400.,  200.])
     """
     x = fnp.asarray(as_value(x, "rosen_der"))
     rises = 200 * (x[1:] - x[:-1] ** 2)
@@ -51,6 +56,12 @@ def rosen_hess(x: Any) -> Any:
 
     Returns:
         The matrix.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.optimize.rosen_hess(np.array([1.0, 2.0]))
+        array([[ 402., -400.],
+               [-400.,  200.]])
     """
     x = fnp.asarray(as_value(x, "rosen_hess"))
     beside = -400 * x[:-1]
@@ -69,5 +80,10 @@ def rosen_hess_prod(x: Any, p: Any) -> Any:
 
     Returns:
         The product.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.optimize.rosen_hess_prod(np.array([1.0, 2.0]), np.array([1.0, 0.0]))
+        array([ 402., -400.])
     """
     return rosen_hess(x) @ fnp.asarray(as_value(p, "rosen_hess_prod"))

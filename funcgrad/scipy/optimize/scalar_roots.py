@@ -31,6 +31,11 @@ class RootResults(Result):
     """What `root_scalar` returns, by SciPy's names.
 
     They are ``root``, ``iterations``, ``function_calls``, ``converged``, ``flag`` and ``method``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.scipy.optimize.root_scalar(lambda x: x**2 - 2, bracket=(0.0, 2.0)).root
+        np.float64(1.4142135623731364)
     """
 
     @property

@@ -235,6 +235,11 @@ def sosfilt_zi(sos: Any) -> Any:
 
     Returns:
         ``(sections, 2)``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.signal.sosfilt_zi(np.array([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0]]))
+        array([[1., 0.]])
     """
     (sos,) = _sections("sosfilt_zi", sos)
     states: list[Any] = []
@@ -340,6 +345,13 @@ def sosfiltfilt(
 
     Raises:
         ShapeError: If lines are shorter than their extension.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.signal.sosfiltfilt(
+        ...     np.array([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0]]), np.sin(np.arange(12.0))
+        ... )[:3]
+        array([0.01625195, 1.19190706, 1.28057373])
     """
     zeros_at_ends = 0
     if padlen is None and padtype is not None:

@@ -203,6 +203,12 @@ def decimate(
 
     Raises:
         ArgumentError: If ``ftype`` is another one.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.signal.decimate(np.sin(np.arange(30.0) / 5), 5, ftype="fir")
+        array([ 0.10350463,  0.82667626,  0.91935755,  0.13327594, -0.74826162,
+               -0.97329041])
     """
     (x,) = floating("decimate", x)
     place = line_axis(x, axis, "decimate")
@@ -390,6 +396,12 @@ def hilbert2(x: Any, N: Any = None, axes: Sequence[int] = (-2, -1)) -> Any:
 
     Raises:
         ArgumentError: If ``x`` is complex or lengths are not positive.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.signal.hilbert2(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        array([[2.5+0.j, 2.5+0.j],
+               [2.5+0.j, 2.5+0.j]])
     """
     x = _real_values("hilbert2", x)
     places = [line_axis(x, a, "hilbert2") for a in axes]

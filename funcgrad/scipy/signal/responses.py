@@ -101,6 +101,12 @@ def freqz_sos(sos: Any, worN: Any = 512, whole: bool = False, fs: Any = _TURN) -
 
     Returns:
         Frequencies and the response there, complex.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.signal.freqz_sos(np.array([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0]]), worN=3)[1]
+        array([2.        +0.j        , 1.        -0.57735027j,
+               0.71428571-0.24743583j])
     """
     (sos,) = floating("freqz_sos", sos)
     if len(shape_of(sos)) != 2 or shape_of(sos)[1] != 6 or not shape_of(sos)[0]:
@@ -119,7 +125,22 @@ sosfreqz = freqz_sos
 def freqz_zpk(
     z: Any, p: Any, k: Any, worN: Any = 512, whole: bool = False, fs: Any = _TURN
 ) -> tuple[Any, Any]:
-    """As `scipy.signal.freqz_zpk`: the response of a filter given by zeros, poles and gain."""
+    """As `scipy.signal.freqz_zpk`: the response of a filter given by zeros, poles and gain.
+
+    Args:
+        z: Zeros.
+        p: Poles.
+        k: Gain.
+        worN: The frequencies, or their number.
+        whole: Whether frequencies go round the whole circle.
+        fs: Frequency of the samples.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.scipy.signal.freqz_zpk([], [0.5], 1.0, worN=3)[1]
+        array([ 2.00000000e+00+0.j        ,  1.48029737e-16-1.15470054j,
+               -5.71428571e-01-0.49487166j])
+    """
     w = _angles("freqz_zpk", worN, whole, fs)
     return w * (fs / _TURN), _of_roots(fnp.exp(1j * w), z, p, k)
 
@@ -149,6 +170,11 @@ def freqs(
 
     Returns:
         Frequencies and the response there, complex.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.scipy.signal.freqs([1.0], [1.0, 1.0], worN=[0.0, 1.0])[1]
+        array([1. +0.j , 0.5-0.5j])
     """
     w = _frequencies_of(worN, lambda n: scipy.signal.findfreqs(b, a, n))
     b, a = floating("freqs", b, a)
@@ -159,7 +185,19 @@ def freqs(
 
 
 def freqs_zpk(z: Any, p: Any, k: Any, worN: Any = 200) -> tuple[Any, Any]:
-    """As `scipy.signal.freqs_zpk`: `freqs` of a filter given by zeros, poles and gain."""
+    """As `scipy.signal.freqs_zpk`: `freqs` of a filter given by zeros, poles and gain.
+
+    Args:
+        z: Zeros.
+        p: Poles.
+        k: Gain.
+        worN: The frequencies, or their number.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.scipy.signal.freqs_zpk([], [-1.0], 1.0, worN=[0.0, 1.0])[1]
+        array([1. +0.j , 0.5-0.5j])
+    """
     w = _frequencies_of(worN, lambda n: scipy.signal.findfreqs(z, p, n, kind="zp"))
     return w, _of_roots(1j * w, z, p, k)
 
@@ -256,6 +294,11 @@ def zoom_fft(
 
     Returns:
         A complex array, of ``m`` elements along ``axis``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.signal.zoom_fft(np.array([1.0, 2.0, 3.0, 4.0]), [0.0, 1.0], m=2)
+        array([10.+8.8817842e-17j, -2.+2.0000000e+00j])
     """
     (x,) = floating("zoom_fft", x)
     n = shape_of(x)[line_axis(x, axis, "zoom_fft")]
@@ -300,6 +343,13 @@ def lombscargle(
 
     Reference:
         M. Zechmeister and M. Kuerster, The generalised Lomb-Scargle periodogram, 2009.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.signal.lombscargle(
+        ...     np.array([0.0, 1.0, 2.5]), np.array([0.0, 1.0, -1.0]), np.array([1.0, 2.0])
+        ... )
+        array([0.49704119, 0.99930282])
     """
     kind = normalize if isinstance(normalize, str) else "normalize" if normalize else "power"
     if kind not in ("power", "normalize", "amplitude"):

@@ -213,7 +213,19 @@ def _product_of_spectra(x: Any, y: Any, pairs: dict[int, tuple[int, int]]) -> An
 
 
 def oaconvolve(in1: Any, in2: Any, mode: Mode = "full", axes: Any = None) -> Any:
-    """As `scipy.signal.oaconvolve`: `fftconvolve`, in one transform instead of one per block."""
+    """As `scipy.signal.oaconvolve`: `fftconvolve`, in one transform instead of one per block.
+
+    Args:
+        in1: First array.
+        in2: Second array, of as many axes.
+        mode: ``"full"``, ``"valid"`` or ``"same"``: which part is returned.
+        axes: The axes along which to convolve; by default all.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.signal.oaconvolve(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+        array([ 3., 10.,  8.])
+    """
     return fftconvolve(in1, in2, mode, axes)
 
 
@@ -304,6 +316,13 @@ def correlate2d(
 
     Returns:
         The sums, in the dtype that both promote to.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.signal.correlate2d(np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]))
+        array([[4., 3., 0.],
+               [2., 5., 3.],
+               [0., 2., 1.]])
     """
     return _of_matrices("correlate2d", in1, in2, mode, boundary, fillvalue, is_turned=False)
 

@@ -166,6 +166,11 @@ def order_filter(a: Any, domain: Any, rank: int) -> Any:
 
     Raises:
         ArgumentError: If lengths of the domain are even.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.signal.order_filter(np.array([1.0, 5.0, 2.0, 4.0]), np.ones(3), 1)
+        array([1., 2., 4., 2.])
     """
     x = strong(as_value(a, "order_filter"))
     footprint = np.asarray(domain) != 0
@@ -203,7 +208,19 @@ def medfilt(volume: Any, kernel_size: int | Sequence[int] | None = None) -> Any:
 
 
 def medfilt2d(input: Any, kernel_size: int | Sequence[int] = 3) -> Any:
-    """As `scipy.signal.medfilt2d`: `medfilt` of a matrix."""
+    """As `scipy.signal.medfilt2d`: `medfilt` of a matrix.
+
+    Args:
+        input: Array of two axes.
+        kernel_size: Length of the window, odd, for both axes or for each.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.signal.medfilt2d(np.array([[1.0, 2.0, 3.0], [4.0, 9.0, 6.0], [7.0, 8.0, 5.0]]))
+        array([[0., 2., 0.],
+               [2., 5., 3.],
+               [0., 5., 0.]])
+    """
     x = strong(as_value(input, "medfilt2d"))
     if len(shape_of(x)) != 2:
         raise ShapeError(f"medfilt2d needs a matrix, got {aval_of(x)}.")

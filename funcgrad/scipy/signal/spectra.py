@@ -349,6 +349,11 @@ def spectrogram(
 
     Returns:
         Frequencies, times, and spectra: frequencies along ``axis``, times along the last axis.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.signal.spectrogram(np.sin(np.arange(32.0)), nperseg=8)[2].shape
+        (5, 4)
     """
     if mode not in ("psd", "complex", "magnitude", "angle", "phase"):
         raise ArgumentError(
@@ -464,6 +469,13 @@ def csd(
 
     Raises:
         ArgumentError: If lengths or options are impossible.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.signal.csd(np.sin(np.arange(16.0)), np.cos(np.arange(16.0)), nperseg=8)[1]
+        array([ 1.47954398e-02+0.j        ,  4.02091033e-02+2.87090833j,
+               -1.33892886e-03+1.31715603j, -4.47641264e-05+0.01291292j,
+               -2.67173059e-05+0.j        ])
     """
     return _cross(
         "csd", x, y, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis,
@@ -539,6 +551,11 @@ def periodogram(
 
     Returns:
         Frequencies and the density.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.signal.periodogram(np.sin(np.arange(8.0)))[1]
+        array([0.        , 2.53294819, 0.6902859 , 0.21371674, 0.08152195])
     """
     (x,) = floating("periodogram", x)
     place = line_axis(x, axis, "periodogram")
@@ -578,6 +595,14 @@ def coherence(
 
     Returns:
         Frequencies and the coherence, from 0 to 1.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.signal.coherence(np.sin(np.arange(16.0)), np.cos(np.arange(16.0)), nperseg=8)[
+        ...     1
+        ... ]
+        array([5.81637605e-04, 9.78864446e-01, 9.99789310e-01, 9.97555223e-01,
+               4.87954636e-03])
     """
     options = (fs, window, nperseg, noverlap, nfft, detrend)
     frequencies, x_power = welch(x, *options, axis=axis)

@@ -91,6 +91,11 @@ def sweep_poly(t: Any, poly: Any, phi: Any = 0) -> Any:
 
     Returns:
         An array like ``t``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.signal.sweep_poly(np.array([0.0, 0.5, 1.0]), np.poly1d([1.0, 2.0]))
+        array([ 1.        ,  0.70710678, -1.        ])
     """
     coefficients = poly.coeffs if isinstance(poly, np.poly1d) else poly
     t, coefficients, phi = floating("sweep_poly", t, coefficients, phi)

@@ -271,6 +271,12 @@ def csc_array(arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = Fals
 
     Returns:
         As of `csr_array`.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.sparse.csc_array(np.array([[1.0, 0.0], [0.0, 2.0]])).toarray()
+        array([[1., 0.],
+               [0., 2.]])
     """
     return _made("csc_array", arg1, shape, dtype)
 
@@ -286,5 +292,11 @@ def coo_array(arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = Fals
 
     Returns:
         As of `csr_array`.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.sparse.coo_array(np.array([[1.0, 0.0], [0.0, 2.0]])).toarray()
+        array([[1., 0.],
+               [0., 2.]])
     """
     return _made("coo_array", arg1, shape, dtype)

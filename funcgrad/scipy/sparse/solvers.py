@@ -432,6 +432,13 @@ def spsolve_triangular(
 
     Returns:
         As of `spsolve`.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.sparse.linalg.spsolve_triangular(
+        ...     fg.scipy.sparse.csr_array(np.array([[2.0, 0.0], [1.0, 4.0]])), np.array([2.0, 5.0])
+        ... )
+        array([1., 1.])
     """
     if unit_diagonal:
         raise ArgumentError(

@@ -263,6 +263,13 @@ def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Any:
 
     Returns:
         A number from 0 to 2.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.spatial.distance.correlation(
+        ...     np.array([1.0, 2.0, 4.0]), np.array([3.0, 5.0, 4.0])
+        ... )
+        np.float64(0.6726731646460113)
     """
     u, v = _vectors("correlation", u, v)
     return _correlation(u, v, None if w is None else as_value(w, "correlation"), centered)
@@ -297,12 +304,38 @@ def minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
 
 
 def seuclidean(u: Any, v: Any, V: Any) -> Any:
-    """As `scipy.spatial.distance.seuclidean`: the Euclidean distance over variances ``V``."""
+    """As `scipy.spatial.distance.seuclidean`: the Euclidean distance over variances ``V``.
+
+    Args:
+        u: First vector.
+        v: Second vector.
+        V: Variances of the coordinates.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.spatial.distance.seuclidean(
+        ...     np.array([1.0, 2.0]), np.array([3.0, 5.0]), np.array([1.0, 4.0])
+        ... )
+        np.float64(2.5)
+    """
     return _seuclidean(*_vectors("seuclidean", u, v, V))
 
 
 def mahalanobis(u: Any, v: Any, VI: Any) -> Any:
-    """As `scipy.spatial.distance.mahalanobis`: ``sqrt((u - v) @ VI @ (u - v))``."""
+    """As `scipy.spatial.distance.mahalanobis`: ``sqrt((u - v) @ VI @ (u - v))``.
+
+    Args:
+        u: First vector.
+        v: Second vector.
+        VI: Inverse of the covariance matrix.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.spatial.distance.mahalanobis(
+        ...     np.array([1.0, 2.0]), np.array([3.0, 5.0]), np.eye(2)
+        ... )
+        np.float64(3.605551275463989)
+    """
     u, v = _vectors("mahalanobis", u, v)
     return _mahalanobis(u, v, as_value(VI, "mahalanobis"))
 
@@ -321,6 +354,11 @@ def jensenshannon(
 
     Returns:
         The square root of the mean divergence from their mean; its derivative is 0 where it is 0.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.spatial.distance.jensenshannon(np.array([1.0, 2.0]), np.array([3.0, 5.0]))
+        np.float64(0.030808744942414663)
     """
     p, q = floating("jensenshannon", p, q)
     p, q = (x / fnp.sum(x, axis=axis, keepdims=True) for x in (p, q))

@@ -55,6 +55,11 @@ def gmean(
 
     Returns:
         ``exp`` of the mean of the logarithms.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.gmean(np.array([1.0, 2.0, 4.0, 7.0]))
+        np.float64(2.7355647997347607)
     """
     sample = Sample("gmean", _of_dtype(a, dtype), axis, nan_policy)
     return sample.finished(f.exp(_weighted(sample, f.log(sample.x), weights)), keepdims)
@@ -82,6 +87,11 @@ def hmean(
 
     Returns:
         The reciprocal of the mean of the reciprocals.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.hmean(np.array([1.0, 2.0, 4.0, 7.0]))
+        np.float64(2.1132075471698113)
     """
     sample = Sample("hmean", _of_dtype(a, dtype), axis, nan_policy)
     return sample.finished(1 / _weighted(sample, 1 / sample.x, weights), keepdims)
@@ -111,6 +121,11 @@ def pmean(
 
     Returns:
         The means.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.pmean(np.array([1.0, 2.0, 4.0, 7.0]), 2)
+        np.float64(4.183300132670378)
     """
     sample = Sample("pmean", _of_dtype(a, dtype), axis, nan_policy)
     exponent = p if isinstance(p, int | float) else floating("pmean", p)[0]
@@ -152,6 +167,11 @@ def circmean(
 
     Returns:
         Angles from ``low`` to ``high``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.circmean(np.array([1.0, 2.0, 4.0, 7.0]))
+        np.float64(1.4356942817945848)
     """
     sample, height, width = _resultant("circmean", samples, high, low, axis, nan_policy)
     angle = f.arctan2(height, width)
@@ -181,6 +201,11 @@ def circvar(
 
     Returns:
         Numbers from 0 to 1.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.circvar(np.array([1.0, 2.0, 4.0, 7.0]))
+        np.float64(0.5834662456304263)
     """
     sample, height, width = _resultant("circvar", samples, high, low, axis, nan_policy)
     return sample.finished(1 - p.hypot.bind(height, width), keepdims)
@@ -210,6 +235,11 @@ def circstd(
 
     Returns:
         Standard deviations.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.circstd(np.array([1.0, 2.0, 4.0, 7.0]))
+        np.float64(1.323471025564897)
     """
     sample, height, width = _resultant("circstd", samples, high, low, axis, nan_policy)
     length = f.minimum(p.hypot.bind(height, width), aval_of(height).dtype.type(1))

@@ -120,6 +120,11 @@ def mode(
 
     Raises:
         ArgumentError: If nan are to be left out.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.mode(np.array([1.0, 2.0, 4.0, 7.0]))
+        ModeResult(mode=array(1.), count=np.int64(1))
     """
     x = as_value(a, "mode")
     if nan_policy != "propagate":
@@ -178,6 +183,12 @@ def spearmanr(
     Raises:
         ArgumentError: If nan are to be left out.
         ShapeError: If there is a single variable.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.spearmanr(np.array([1.0, 2.0, 4.0, 7.0]), np.array([1.5, 1.5, 5.0, 6.0]))
+        SignificanceResult(statistic=np.float64(0.9486832980505139),
+        pvalue=np.float64(0.05131670194948613))
     """
     check_alternative("spearmanr", alternative)
     no_omission("spearmanr", nan_policy, *(v for v in (a, b) if v is not None))
@@ -215,6 +226,13 @@ def wasserstein_distance(
 
     Returns:
         The integral of the distance of the distribution functions.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.wasserstein_distance(
+        ...     np.array([1.0, 2.0, 4.0, 7.0]), np.array([1.5, 1.5, 5.0, 6.0])
+        ... )
+        np.float64(0.75)
     """
     return _distance("wasserstein_distance", 1, u_values, v_values, u_weights, v_weights)
 
@@ -234,6 +252,13 @@ def energy_distance(
     Returns:
         ``sqrt(2)`` times the root of the integral of the squared distance of the distribution
         functions.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.energy_distance(
+        ...     np.array([1.0, 2.0, 4.0, 7.0]), np.array([1.5, 1.5, 5.0, 6.0])
+        ... )
+        np.float64(0.6123724356957946)
     """
     square = _distance("energy_distance", 2, u_values, v_values, u_weights, v_weights)
     return math.sqrt(2) * f.sqrt(square)

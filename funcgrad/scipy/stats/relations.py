@@ -142,6 +142,14 @@ def pointbiserialr(
 
     Returns:
         Correlation and probability.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.pointbiserialr(
+        ...     np.array([0.0, 0.0, 1.0, 1.0]), np.array([1.0, 2.0, 4.0, 7.0])
+        ... )
+        SignificanceResult(statistic=np.float64(0.8728715609439694),
+        pvalue=np.float64(0.12712843905603055))
     """
     no_omission("pointbiserialr", nan_policy, x, y)
     found = pearsonr(x, y, axis=axis)
@@ -180,6 +188,13 @@ def linregress(
 
     Raises:
         ShapeError: If the sizes differ.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.linregress(
+        ...     np.array([1.0, 2.0, 4.0, 7.0]), np.array([1.5, 1.5, 5.0, 6.0])
+        ... ).slope
+        np.float64(0.8333333333333334)
     """
     check_alternative("linregress", alternative)
     no_omission("linregress", nan_policy, x, y)

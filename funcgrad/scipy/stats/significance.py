@@ -95,6 +95,11 @@ def ttest_1samp(
 
     Returns:
         Student's t, the probability of one as far out by chance, and the degrees of freedom.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.ttest_1samp(np.array([1.0, 2.0, 4.0, 7.0]), 2.0).pvalue
+        np.float64(0.3392540508564548)
     """
     check_alternative("ttest_1samp", alternative)
     sample = Sample("ttest_1samp", a, axis, nan_policy)
@@ -123,6 +128,13 @@ def ttest_rel(
 
     Returns:
         As of `ttest_1samp`, for the differences.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.ttest_rel(
+        ...     np.array([1.0, 2.0, 4.0, 7.0]), np.array([1.5, 1.5, 5.0, 6.0])
+        ... ).pvalue
+        np.float64(1.0)
     """
     first, second = floating("ttest_rel", a, b)
     return ttest_1samp(first - second, 0.0, axis, nan_policy, alternative, keepdims=keepdims)
@@ -159,6 +171,13 @@ def ttest_ind(
 
     Raises:
         ArgumentError: If trimming or resampling is asked for.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.ttest_ind(
+        ...     np.array([1.0, 2.0, 4.0, 7.0]), np.array([1.5, 1.5, 5.0, 6.0])
+        ... ).pvalue
+        np.float64(1.0)
     """
     check_alternative("ttest_ind", alternative)
     if trim or method is not None:
@@ -200,6 +219,11 @@ def f_oneway(
 
     Raises:
         ArgumentError: If there are less than two samples, or variances may differ.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.f_oneway(np.array([1.0, 2.0, 4.0, 7.0]), np.array([1.5, 1.5, 5.0, 6.0]))
+        SignificanceResult(statistic=np.float64(0.0), pvalue=np.float64(1.0))
     """
     if len(samples) < 2 or not equal_var:
         raise ArgumentError(
@@ -256,6 +280,11 @@ def power_divergence(
 
     Raises:
         ArgumentError: If there is no such power.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.power_divergence(np.array([16.0, 18.0, 14.0]))
+        SignificanceResult(statistic=np.float64(0.5), pvalue=np.float64(0.7788007830714049))
     """
     if isinstance(lambda_, str) and lambda_ not in _POWERS:
         raise ArgumentError(
@@ -307,6 +336,11 @@ def chisquare(
 
     Returns:
         The statistic, and the probability of one as large by chance.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.chisquare(np.array([16.0, 18.0, 14.0]))
+        SignificanceResult(statistic=np.float64(0.5), pvalue=np.float64(0.7788007830714049))
     """
     if sum_check and f_exp is not None:
         _check_sums(f_obs, f_exp, axis)

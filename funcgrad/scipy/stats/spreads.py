@@ -36,6 +36,11 @@ def median_abs_deviation(
 
     Raises:
         ArgumentError: If nan are to be left out, or the scale is another word.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.median_abs_deviation(np.array([1.0, 2.0, 4.0, 7.0]))
+        np.float64(1.5)
     """
     sample = sorted_sample("median_abs_deviation", x, axis, nan_policy)
     if center is None:
@@ -79,6 +84,11 @@ def iqr(
 
     Returns:
         The distances.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.iqr(np.array([1.0, 2.0, 4.0, 7.0]))
+        np.float64(3.0)
     """
     (values,) = floating("iqr", x)
     sample_policy = Sample("iqr", values, None, nan_policy)
@@ -114,6 +124,11 @@ def kstat(
 
     Raises:
         ArgumentError: If ``n`` is not 1 to 4.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.kstat(np.array([1.0, 2.0, 4.0, 7.0]))
+        np.float64(7.0)
     """
     if n not in (1, 2, 3, 4):
         raise ArgumentError(f"kstat: n must be 1, 2, 3 or 4, got {n!r}.")
@@ -155,6 +170,11 @@ def kstatvar(
 
     Raises:
         ArgumentError: If ``n`` is not 1 or 2.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> float(fg.scipy.stats.kstatvar(np.array([1.0, 2.0, 4.0, 7.0])))
+        17.5
     """
     if n not in (1, 2):
         raise ArgumentError(f"kstatvar: n must be 1 or 2, got {n!r}.")

@@ -56,6 +56,11 @@ def moment(
 
     Returns:
         Central moments.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.moment(np.array([1.0, 2.0, 4.0, 7.0]), 2)
+        np.float64(5.25)
     """
     if np.ndim(order):
         rows = [moment(a, n, axis, nan_policy, center=center, keepdims=keepdims) for n in order]
@@ -94,6 +99,11 @@ def skew(
 
     Returns:
         Skewnesses; nan where a sample does not vary.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.skew(np.array([1.0, 2.0, 4.0, 7.0]))
+        np.float64(0.4987837491108397)
     """
     sample = Sample("skew", a, axis, nan_policy)
     var = sample.moment(2)
@@ -126,6 +136,11 @@ def kurtosis(
 
     Returns:
         Kurtoses; nan where a sample does not vary.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.kurtosis(np.array([1.0, 2.0, 4.0, 7.0]))
+        np.float64(-1.2380952380952381)
     """
     sample = Sample("kurtosis", a, axis, nan_policy)
     var = sample.moment(2)
@@ -158,6 +173,11 @@ def sem(
 
     Returns:
         Standard deviations over roots of the numbers of elements.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.sem(np.array([1.0, 2.0, 4.0, 7.0]))
+        np.float64(1.3228756555322954)
     """
     sample = Sample("sem", a, axis, nan_policy)
     return sample.finished(f.sqrt(sample.variance(ddof) / sample.n), keepdims)
@@ -183,6 +203,11 @@ def variation(
 
     Returns:
         Coefficients of variation.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.variation(np.array([1.0, 2.0, 4.0, 7.0]))
+        np.float64(0.6546536707079771)
     """
     sample = Sample("variation", a, axis, nan_policy)
     out = f.sqrt(sample.variance(ddof)) / sample.mean(sample.x)
@@ -204,6 +229,11 @@ def describe(
 
     Returns:
         A tuple with names.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.describe(np.array([1.0, 2.0, 4.0, 7.0])).variance
+        np.float64(7.0)
     """
     sample = Sample("describe", a, axis, nan_policy)
     low, high = (extreme(sample, is_min) for is_min in (True, False))
@@ -256,6 +286,11 @@ def zmap(
 
     Returns:
         An array like ``scores``; nan where a sample does not vary.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.zmap(np.array([1.0, 2.0, 4.0, 7.0]), np.array([1.5, 1.5, 5.0, 6.0]))
+        array([-1.23091491, -0.73854895,  0.24618298,  1.72328087])
     """
     sample = Sample("zmap", compare, axis, nan_policy)
     (values,) = floating("zmap", scores)
@@ -279,6 +314,11 @@ def gzscore(a: Any, *, axis: Axis = 0, ddof: int = 0, nan_policy: str = "propaga
 
     Returns:
         An array like ``a``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.gzscore(np.array([1.0, 2.0, 4.0, 7.0]))
+        array([-1.37649077, -0.42838907,  0.51971263,  1.28516721])
     """
     (x,) = floating("gzscore", a)
     return zscore(f.log(x), axis, ddof, nan_policy)
@@ -304,6 +344,11 @@ def gstd(
 
     Returns:
         Factors.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.gstd(np.array([1.0, 2.0, 4.0, 7.0]))
+        np.float64(2.3260915617236346)
     """
     (x,) = floating("gstd", a)
     sample = Sample("gstd", f.log(x), axis, nan_policy)

@@ -37,6 +37,11 @@ def boxcox(
     Raises:
         ArgumentError: If there is no exponent: to find it, maximise `boxcox_llf`. If there is nan
             that must not be.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.boxcox(np.array([1.0, 2.0, 4.0]), 0.5)
+        array([0.        , 0.82842712, 2.        ])
     """
     if lmbda is None or alpha is not None or optimizer is not None:
         raise ArgumentError(
@@ -77,6 +82,11 @@ def boxcox_llf(
 
     Returns:
         Logarithms of likelihoods.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.boxcox_llf(0.5, np.array([1.0, 2.0, 4.0]))
+        np.float64(-0.446169990728709)
     """
     sample = Sample("boxcox_llf", data, axis, nan_policy)
     logs = f.log(sample.x)
@@ -117,6 +127,11 @@ def yeojohnson(x: Any, lmbda: Any = None, *, nan_policy: str = "propagate") -> A
     Raises:
         ArgumentError: If there is no exponent: to find it, maximise `yeojohnson_llf`. If there is
             nan that must not be.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.yeojohnson(np.array([-1.0, 2.0, 4.0]), 0.5)
+        array([-1.21895142,  1.46410162,  2.47213595])
     """
     if lmbda is None:
         raise ArgumentError(
@@ -148,6 +163,11 @@ def yeojohnson_llf(
 
     Returns:
         Logarithms of likelihoods.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.yeojohnson_llf(0.5, np.array([-1.0, 2.0, 4.0]))
+        np.float64(-2.3371629395045677)
     """
     sample = Sample("yeojohnson_llf", data, axis, nan_policy)
     exponent = floating("yeojohnson_llf", lmb, sample.x)[0]

@@ -55,6 +55,11 @@ def tmean(
 
     Returns:
         Means; nan of nothing.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.tmean(np.array([1.0, 2.0, 4.0, 7.0]))
+        np.float64(3.5)
     """
     sample = _trimmed("tmean", a, limits, inclusive, axis, nan_policy)
     return sample.finished(sample.mean(sample.x), keepdims)
@@ -84,6 +89,11 @@ def tvar(
 
     Returns:
         Variances.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.tvar(np.array([1.0, 2.0, 4.0, 7.0]))
+        np.float64(7.0)
     """
     sample = _trimmed("tvar", a, limits, inclusive, axis, nan_policy)
     return sample.finished(sample.variance(ddof), keepdims)
@@ -112,6 +122,11 @@ def tstd(
 
     Returns:
         Standard deviations.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.tstd(np.array([1.0, 2.0, 4.0, 7.0]))
+        np.float64(2.6457513110645907)
     """
     return f.sqrt(tvar(a, limits, inclusive, axis, ddof, nan_policy=nan_policy, keepdims=keepdims))
 
@@ -140,6 +155,11 @@ def tsem(
 
     Returns:
         Standard errors.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.tsem(np.array([1.0, 2.0, 4.0, 7.0]))
+        np.float64(1.3228756555322954)
     """
     sample = _trimmed("tsem", a, limits, inclusive, axis, nan_policy)
     return sample.finished(f.sqrt(sample.variance(ddof) / sample.n), keepdims)
@@ -166,6 +186,11 @@ def tmin(
 
     Returns:
         Minima; nan of nothing.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.tmin(np.array([1.0, 2.0, 4.0, 7.0]))
+        np.float64(1.0)
     """
     return _least(True, a, (lowerlimit, None), axis, inclusive, nan_policy, keepdims)
 
@@ -191,6 +216,11 @@ def tmax(
 
     Returns:
         Maxima; nan of nothing.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.tmax(np.array([1.0, 2.0, 4.0, 7.0]))
+        np.float64(7.0)
     """
     return _least(False, a, (None, upperlimit), axis, inclusive, nan_policy, keepdims)
 
@@ -234,6 +264,11 @@ def trim_mean(
 
     Raises:
         ArgumentError: If nothing is left, or nan are to be left out.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.trim_mean(np.array([1.0, 2.0, 4.0, 7.0]), 0.25)
+        np.float64(3.0)
     """
     sample = sorted_sample("trim_mean", a, axis, nan_policy)
     size = shape_of(sample.x)[sample.axis]
@@ -263,6 +298,11 @@ def trimboth(a: Any, proportiontocut: float, axis: Axis = 0) -> Any:
 
     Raises:
         ArgumentError: If nothing is left.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.trimboth(np.array([1.0, 2.0, 4.0, 7.0]), 0.25)
+        array([2., 4.])
     """
     sample = sorted_sample("trimboth", a, axis, "propagate")
     size = shape_of(sample.x)[sample.axis]
@@ -286,6 +326,11 @@ def trim1(a: Any, proportiontocut: float, tail: str = "right", axis: Axis = 0) -
 
     Raises:
         ArgumentError: If there is no such tail.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.trim1(np.array([1.0, 2.0, 4.0, 7.0]), 0.25)
+        array([1., 2., 4.])
     """
     if tail.lower() not in ("left", "right"):
         raise ArgumentError(f"trim1: tail must be 'left' or 'right', got {tail!r}.")

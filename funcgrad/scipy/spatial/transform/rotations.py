@@ -45,6 +45,11 @@ class Rotation:
     Derivatives exist of all orders, also at the identity; where angles have kinks (`magnitude`,
     and Euler angles in gimbal lock) they are 0 or those of one side.
 
+    Args:
+        quat: Quaternions, the scalar last.
+        normalize: Whether quaternions are divided by their length.
+        copy: Without effect: rotations are never changed.
+
     Example:
         >>> import numpy as np
         >>> from funcgrad.scipy.spatial.transform import Rotation
