@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import aval_of
+from funcgrad.core.index_rule import INDEX_RULE
 from funcgrad.core.placement import check_placement
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import FLOAT64, INT64, is_complex, is_inexact
@@ -95,8 +96,14 @@ def _checked_edges(name: str, edges: Any, also: str = "") -> Any:
         if np.any(known[:-1] > known[1:]):
             raise ValueError(f"{rule}, got {known}.")
         return edges
-    descends = e.greater(edges[:-1], edges[1:])
-    start = demanded_places(p.convert(descends.any(), INT64), 0, 0, f"{rule}.")
+    return _unless(e.greater(edges[:-1], edges[1:]).any(), f"{rule}.", edges)
+
+
+def _unless(is_wrong: Any, message: str, edges: Any) -> Any:
+    """Edges, if a traced condition is false when they are computed."""
+    if INDEX_RULE.clamps:
+        return edges
+    start = demanded_places(p.convert(is_wrong, INT64), 0, 0, message)
     return getitem(edges, e.add(start, np.arange(shape_of(edges)[0])))
 
 
@@ -179,13 +186,19 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
         low, high = min(x), max(x)
     else:
         low, high = np.float64(0), np.float64(1)
-    for end in (low, high):
-        if not isinstance(end, Tracer) and not np.isfinite(end):
-            raise ValueError(f"histogram: the range [{low}, {high}] is not finite.")
     dtype = result_dtype([*map(aval_of, (low, high, x)), aval_of(0.0)])
     is_point = e.equal(low, high)
     low, high = where(is_point, e.subtract(low, 0.5), low), where(is_point, e.add(high, 0.5), high)
-    return linspace(low, high, int(bins) + 1, dtype=dtype)
+    # Of ends that are not finite, the edges between them are not, or are equal.
+    with np.errstate(all="ignore"):
+        edges = linspace(low, high, int(bins) + 1, dtype=dtype)
+        is_wrong = e.logical_not(e.less(edges[:-1], edges[1:]).all())
+    rule = f"histogram: the range must be finite, ascend, and have room for {bins} bins"
+    if isinstance(is_wrong, Tracer):
+        return _unless(is_wrong, f"{rule}.", edges)
+    if is_wrong:
+        raise ValueError(f"{rule}, got [{low}, {high}].")
+    return edges
 
 
 def histogram(

@@ -269,7 +269,7 @@ _SPECIAL: dict[str, Any] = {
     "__divmod__": lambda self, other: divmod(self, other),
     "__rdivmod__": lambda self, other: divmod(other, self),
     "__neg__": _neg,
-    "__pos__": lambda self: self,
+    "__pos__": lambda self: elementwise.positive(self),
     "__abs__": lambda self: elementwise.absolute(self),
     "__invert__": lambda self: elementwise.invert(self),
     "__round__": _round,

@@ -255,7 +255,7 @@ floor_divide = _countable(np.floor_divide, p.floor_divide)
 mod = remainder = _countable(np.remainder, p.remainder)
 fmod = _countable(np.fmod, p.fmod)
 negative = _numeric(np.negative, p.neg)
-positive = _register(np.positive, lambda x: x)
+positive = _register(np.positive, lambda x: _positive(x))
 abs = absolute = _register(
     np.absolute, lambda x: x if aval_of(x).dtype.kind in "bu" else p.absolute.bind(x)
 )
@@ -265,6 +265,13 @@ maximum = _numeric(np.maximum, p.maximum)
 minimum = _numeric(np.minimum, p.minimum)
 square = _register(np.square, lambda x: _square(x))
 reciprocal = _register(np.reciprocal, lambda x: _reciprocal(x))
+
+
+def _positive(x: Any) -> Any:
+    aval = aval_of(x)
+    if aval.dtype == BOOL:
+        raise DtypeError(f"positive is not defined for {aval}, as in NumPy. Convert with .astype().")
+    return x
 
 
 def _square(x: Any) -> Any:
@@ -282,11 +289,8 @@ def _reciprocal(x: Any) -> Any:
         return p.complex_reciprocal.bind(x)
     if dtype.kind == "f":
         return p.div.bind(one, x)
-    # Truncated, the quotient is 1 or -1 for these numbers, and 0 for others.
-    is_unit = p.equal.bind(x, one)
-    if dtype.kind == "i":
-        is_unit = p.bitwise_or.bind(is_unit, p.equal.bind(x, dtype.type(-1)))
-    return p.select.bind(is_unit, x, dtype.type(0))
+    # As NumPy: of 0 it is what an infinity is converted to.
+    return p.convert(p.div.bind(FLOAT64.type(1), p.convert(x, FLOAT64)), dtype)
 
 
 def _fmax(x: Any, y: Any) -> Any:

@@ -371,6 +371,10 @@ class Flushing(np.ndarray):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kw: Any) -> Any:
         target = kw.pop("out", (None,))[0]
+        plain = (np.asarray(x) if isinstance(x, Flushing) else x for x in inputs)
+        found = getattr(ufunc, method)(*plain, **kw)
+        if getattr(found, "dtype", None) == np.float64:  # what it is converted to keeps them
+            return found.view(Flushing)
         given = (_flushed(x, 0.0) for x in inputs)
         found = getattr(ufunc, method)(*given, **kw)
         if isinstance(found, tuple):

@@ -10,6 +10,7 @@ import pytest
 
 import funcgrad as fg
 from funcgrad import numpy as fnp
+from funcgrad.core.index_rule import INDEX_RULE
 from funcgrad.errors import ConcretizationTypeError, ShapeError
 
 INF, NAN = np.inf, np.nan
@@ -146,3 +147,48 @@ def test_bincount_says_whose_function_takes_a_length() -> None:
     with pytest.raises(ConcretizationTypeError, match=text):
         fg.jit(np.bincount)(np.arange(3))
     assert fg.jit(lambda x: fnp.bincount(x, length=3))(np.arange(3)).tolist() == [1, 1, 1]
+
+
+RANGES = [
+    (0.0, 5.0), (3.0, 3.0), (2.0, 1.0), (0.0, NAN), (-INF, 0.0), (0.0, INF), (NAN, NAN), (INF, INF),
+    (1e16, 1e16 + 4), (1e300, 1e300),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("bins", [1, 3])
+@pytest.mark.parametrize("ends", RANGES)
+def test_ranges_of_histograms(ends: tuple[float, float], bins: int) -> None:
+    x = np.arange(6.0)
+    calls: list[Callable[[], Any]] = [
+        lambda: fnp.histogram(x, bins, ends),
+        lambda: fg.jit(lambda x: np.histogram(x, bins, ends))(x),
+        lambda: fg.jit(lambda x, ends: np.histogram(x, bins, ends))(x, ends),
+        lambda: fg.jit(lambda x, ends: np.histogramdd(x, [bins], [ends]))(x, ends),
+    ]
+    try:
+        counts, edges = np.histogram(x, bins, ends)
+    except ValueError:
+        for call in calls:
+            with pytest.raises(ValueError, match="the range must be finite, ascend, and have room"):
+                call()
+        return
+    for call in calls:
+        np.testing.assert_array_equal(call()[0], counts)
+        np.testing.assert_allclose(np.ravel(call()[1]), edges)
+
+
+@pytest.mark.parametrize("x", [[1.0, NAN], [-INF, 1.0]])
+def test_ranges_of_elements_are_finite(x: list[float]) -> None:
+    for f in (fnp.histogram, fg.jit(np.histogram)):
+        with pytest.raises(ValueError, match="the range must be finite"):
+            f(np.array(x))
+
+
+def test_jax_checks_no_traced_edges(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(INDEX_RULE, "name", "clamp")
+    f = fg.jit(lambda x, high: np.histogram(x, 2, (0.0, high)))
+    counts, edges = f(np.arange(3.0), NAN)
+    assert counts.shape == (2,)
+    assert np.isnan(edges[1:]).all()
+    edges = np.array([0.0, 2.0, 1.0])
+    np.testing.assert_array_equal(fg.jit(np.histogram)(np.arange(3.0), edges)[1], edges)

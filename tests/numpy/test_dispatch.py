@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
-from funcgrad.errors import ArgumentError, ConcretizationTypeError, MissingRuleError
+from funcgrad.errors import ArgumentError, ConcretizationTypeError, DtypeError, MissingRuleError
 
 A = np.array([[1.5, -2.0, 0.5], [3.0, 0.25, -1.0]])
 P = np.array([[1.5, 2.0, 0.5], [3.0, 0.25, 1.0]])
@@ -204,6 +204,13 @@ def test_binary_ufuncs(name: str) -> None:
 def test_scipy_ufuncs(name: str) -> None:
     ufunc = getattr(scipy.special, name)
     assert_same(differentiated(ufunc, P), ufunc(P))
+
+
+@pytest.mark.parametrize("f", [np.positive, fnp.positive, lambda x: +x])
+def test_flags_have_no_positive(f: Any) -> None:
+    for transform in (fg.jit, fg.vmap):
+        with pytest.raises(DtypeError, match="positive is not defined for bool"):
+            transform(f)(np.array([True, False]))
 
 
 def test_scipy_ufunc_of_two_arguments() -> None:

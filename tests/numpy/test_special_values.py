@@ -162,6 +162,17 @@ def test_conversions_of_angles_are_numpys_to_the_last_digit(ufunc: Any, dtype: A
     np.testing.assert_array_equal(fg.vjp(ufunc, x)[0], ufunc(x))
 
 
+@pytest.mark.parametrize("char", "bBhHiIlL")
+def test_reciprocals_of_integers_are_numpys_for_zeros_too(char: str) -> None:
+    info = np.iinfo(char)
+    x = np.tile(np.array([0, 1, 2, info.min, info.max - 1, info.max], char), 30)
+    with np.errstate(all="ignore"):
+        expected = np.reciprocal(x)
+        for f in (fnp.reciprocal, fg.jit(np.reciprocal), fg.vmap(np.reciprocal)):
+            np.testing.assert_array_equal(f(x), expected)
+            assert f(x).dtype == expected.dtype
+
+
 COMPLEX = """
     negative conjugate absolute square reciprocal sqrt exp exp2 expm1 log log2 log10 log1p sin cos
     tan sinh cosh tanh arcsin arccos arctan arcsinh arccosh arctanh angle isnan isinf isfinite
