@@ -270,7 +270,7 @@ reciprocal = _register(np.reciprocal, lambda x: _reciprocal(x))
 def _positive(x: Any) -> Any:
     aval = aval_of(x)
     if aval.dtype == BOOL:
-        raise DtypeError(f"positive is not defined for {aval}, as in NumPy. Convert with .astype().")
+        raise DtypeError(f"positive is not defined for {aval}. Convert with .astype().")
     return x
 
 

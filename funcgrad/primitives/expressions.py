@@ -12,6 +12,7 @@ import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Primitive
+from funcgrad.dtypes import COMPLEX128, FLOAT64, is_complex
 from funcgrad.lowering import Call
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.families import Elementwise, Recipe, either
@@ -122,7 +123,11 @@ Formula = Callable[..., Expression]
 
 _BLOCK = 4096
 """So many elements are evaluated at once: formulas may need some hundred numbers for each."""
-_DOUBLE = p.Convert(np.dtype(np.float64))
+
+
+def _double(*avals: ShapedArray) -> np.dtype[Any]:
+    """The dtype in which formulas of these types are computed."""
+    return COMPLEX128 if any(is_complex(a.dtype) for a in avals) else FLOAT64
 
 
 def evaluated(primitive: Primitive, *args: Any) -> Any:
@@ -131,11 +136,11 @@ def evaluated(primitive: Primitive, *args: Any) -> Any:
 
 
 def evaluate(formula: Formula, *args: Any) -> Any:
-    """The values of a formula of real numbers, in the dtype of the last; it computes in double."""
-    dtype = aval_of(args[-1]).dtype
-    arrays = np.broadcast_arrays(*(np.asarray(x, np.float64) for x in args))
+    """The values of a formula, in the dtype of the last argument; it computes in double."""
+    dtype, wide = aval_of(args[-1]).dtype, _double(*map(aval_of, args))
+    arrays = np.broadcast_arrays(*(np.asarray(x, wide) for x in args))
     flat = [x.reshape(-1) for x in arrays]
-    out = np.empty(flat[0].shape)
+    out = np.empty(flat[0].shape, wide)
     with np.errstate(all="ignore"):
         for start in range(0, out.size, _BLOCK):
             part = slice(start, start + _BLOCK)
@@ -147,13 +152,14 @@ def recorded(recipe: Recipe, formula: Formula, *args: Any) -> Any:
     """What a recipe calls the result of a formula, which is computed in double precision."""
     avals = [x.aval for x in args]
     shape, dtype = np.broadcast_shapes(*(a.shape for a in avals)), avals[-1].dtype
+    double = _double(*avals)
     given = []
     for aval, x in zip(avals, args, strict=True):
-        wide: Any = x if aval.dtype == _DOUBLE.dtype else recipe(_DOUBLE, x)
+        wide: Any = x if aval.dtype == double else recipe(p.Convert(double), x)
         wide = wide if aval.shape == shape else recipe(BroadcastTo(shape), wide)
         given.append(Expression(recipe, wide))
     value = formula(*given).value
-    return value if dtype == _DOUBLE.dtype else recipe(p.Convert(dtype), value)
+    return value if dtype == double else recipe(p.Convert(dtype), value)
 
 
 def record(formula: Formula, *avals: ShapedArray) -> Call:

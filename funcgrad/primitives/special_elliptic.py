@@ -2,7 +2,8 @@
 
 Derivatives in the parameter ``m`` are Carlson's integral ``R_D``, which loses no digits where the
 textbook's differences of complete integrals do. The derivatives of Carlson's integrals follow from
-the equations of Euler, Poisson and Darboux (DLMF 19.18) and from homogeneity.
+the equations of Euler, Poisson and Darboux (DLMF 19.18) and from homogeneity; where these divide by
+the difference of arguments that are near, derivatives are integrals, too.
 """
 
 from __future__ import annotations
@@ -32,71 +33,27 @@ from funcgrad.primitives.elementwise import (
     sub,
     zero_of,
 )
+from funcgrad.primitives.power_integrals import power_integral
 from funcgrad.primitives.special_rows import Composed, Special, SpecialParts, table
 
-_NEAR = 0.02
+_NEAR = 0.5
 """Arguments that differ by less, relative to their sum, count as near: their difference divides."""
-_TERMS = 6
-"""Powers of the square of such a difference that are added up; as many derivatives are right."""
-_NEAR_MEAN, _MEAN_TERMS = 0.15, 24
-_NEAR_OF_RJ = 1e-5
-"""The same of ``R_J``, of whose limit the square is left out: its third derivatives lose digits."""
 
 
-def _is_near(x: Value, y: Value, limit: float = _NEAR) -> Value:
+def _slope(x: Value, y: Value, difference: Value, integral: Value) -> Value:
+    """Half a difference over ``x - y``, or the same as an integral where these are near."""
     size = absolute.bind(x) + absolute.bind(y)
-    return less_equal.bind(absolute.bind(x - y), real_dtype(aval_of(x).dtype).type(limit) * size)
-
-
-def _quotient(is_zero: Value, numerator: Value, denominator: Value, limit: Value) -> Value:
-    """A quotient, and its limit where the denominator counts as 0."""
-    apart = select.bind(is_zero, ones_like(denominator), denominator)
-    return select.bind(is_zero, limit, numerator / apart)
+    limit = real_dtype(aval_of(x).dtype).type(_NEAR) * size
+    is_near = less_equal.bind(absolute.bind(x - y), limit)
+    apart = select.bind(is_near, ones_like(size + x), x - y)
+    return select.bind(is_near, integral, difference / (2 * apart))
 
 
 # Carlson's integrals. R_F has the derivative -R_D / 6 in the argument that R_D has last.
-def _moments(y: Value, s: Value) -> list[Value]:
-    """Integrals of ``(t + y)**(-1/2) (t + s)**(-n)``, times ``s**(n - 1/2)``, for n = 2, 3, ...
-
-    With ``w = 1 - y / s`` integration by parts gives, for ``j[n]`` scaled so,
-
-        n w j[n+1] = (n - 1/2) j[n] - sqrt(1 - w),
-
-    upwards from ``R_D(y, s, s)``, and where ``w`` is small downwards from the binomial series.
-    """
-    count = 2 * _TERMS + 1
-    is_near = _is_near(y, s, _NEAR_MEAN)
-    w = 1 - y / s
-    root = sqrt.bind(y) / sqrt.bind(s)
-    small = select.bind(is_near, w, zero_of(w))
-    total = zero_of(w) * ones_like(w)
-    for m in range(_MEAN_TERMS, 0, -1):
-        total = (total + 1 / (count + m - 0.5)) * small * ((m - 0.5) / m)
-    down = [total + 1 / (count - 0.5)]
-    for n in range(count - 1, 1, -1):
-        down.append((n * small * down[-1] + root) / (n - 0.5))
-    apart = select.bind(is_near, ones_like(w), w)
-    up = [2 / 3 * elliprd.bind(y, s, s) * s * sqrt.bind(s)]
-    for n in range(2, count):
-        up.append(((n - 0.5) * up[-1] - root) / (n * apart))
-    return [select.bind(is_near, a, b) for a, b in zip(reversed(down), up, strict=True)]
-
-
 def _rd_first(x: Value, y: Value, z: Value, value: Value) -> Value:
-    """The derivative of ``R_D(x, y, z)`` in ``x``.
-
-    It is -3/4 of the integral of ``(t + y)**(-1/2) ((t + x) (t + z))**(-3/2)``, which is a power
-    series in the square of ``x - z`` where that is small.
-    """
-    s = (x + z) / 2
-    is_near = _is_near(x, z)
-    part = select.bind(is_near, (x - z) / (x + z), zero_of(x))
-    moments = _moments(y, s)[1::2]
-    total = zero_of(x) * ones_like(part)
-    for k in range(_TERMS - 1, 0, -1):
-        total = (total + moments[k]) * (part * part) * ((k + 0.5) / k)
-    limit = -0.75 * (total + moments[0]) / (s * s * sqrt.bind(s))
-    return _quotient(is_near, elliprd.bind(y, z, x) - value, 2 * (x - z), limit)
+    """The derivative of ``R_D(x, y, z)`` in ``x``."""
+    integral = power_integral(3, 1, 3).bind(x, y, z) * -0.75
+    return _slope(x, z, elliprd.bind(y, z, x) - value, integral)
 
 
 def _rd_last(x: Value, y: Value, z: Value, value: Value) -> Value:
@@ -174,9 +131,8 @@ elliprc = Special("elliprc", "x y", _rc_dx, _rc_dy, kinds="fc")
 
 
 def _rj_first(x: Value, y: Value, z: Value, p: Value, v: Value) -> Value:
-    s = (3 * x + 2 * p) / 5
-    limit = _rd_last(y, z, s, elliprd.bind(y, z, s)) / 3
-    return _quotient(_is_near(x, p, _NEAR_OF_RJ), elliprd.bind(y, z, x) - v, 2 * (x - p), limit)
+    integral = power_integral(3, 1, 1, 2).bind(x, y, z, p) * -0.75
+    return _slope(x, p, elliprd.bind(y, z, x) - v, integral)
 
 
 def _rj_last(x: Value, y: Value, z: Value, p: Value, v: Value) -> Value:

@@ -271,14 +271,17 @@ class Written(Smooth):
 
     Args:
         name: Its name.
-        formula: Called with real arguments in double precision, which are `Expression`.
+        formula: Called with arguments in double precision, which are `Expression`.
         *partials: The derivative in every argument.
+        kinds: Kinds of dtypes that it is defined for.
     """
 
-    def __init__(self, name: str, formula: Formula, *partials: Derivative) -> None:
+    def __init__(
+        self, name: str, formula: Formula, *partials: Derivative, kinds: str = "f"
+    ) -> None:
         self.formula = formula
         compute = functools.partial(evaluate, formula)
-        super().__init__(name, compute, partials, name, kinds="f", code_kinds="")
+        super().__init__(name, compute, partials, name, kinds=kinds, code_kinds="")
 
     def lower(self, *avals: ShapedArray) -> Any:
         return record(self.formula, *avals)

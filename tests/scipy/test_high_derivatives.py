@@ -53,6 +53,21 @@ ELLIPTIC: dict[str, tuple[Any, Any, list[float]]] = {
         lambda x: mp.elliprd(1, 1, x),
         [1.0, 1.01],
     ),
+    "elliprj": (
+        lambda x: special.elliprj(x, 0.3, 2.0, 1.0),
+        lambda x: mp.elliprj(x, mp.mpf(0.3), 2, 1),
+        [1.0, 1.00001, 1.4, 2.9, 3.1],
+    ),
+    "elliprj of equals": (
+        lambda x: special.elliprj(x, 1.0, 1.0, 1.0),
+        lambda x: mp.elliprj(x, 1, 1, 1),
+        [1.0, 1.01],
+    ),
+    "elliprj, last": (
+        lambda x: special.elliprj(0.5, 1.2, 2.0, x),
+        lambda x: mp.elliprj(0.5, mp.mpf(1.2), 2, x),
+        [0.5, 1.2, 2.00001],
+    ),
     "elliprg": (lambda x: special.elliprg(x, 1.0, 1.0), lambda x: mp.elliprg(x, 1, 1), [1.0]),
     "elliprc": (lambda x: special.elliprc(x, 1.0), lambda x: mp.elliprc(x, 1), [1.0, 1.001]),
     "ellipk": (special.ellipk, mp.ellipk, [0.0, 1e-6, -0.08, 0.3]),
@@ -76,6 +91,13 @@ def test_of_elliptic_integrals(name: str) -> None:
     for x in places:
         found = derivatives(ours, x, 4)
         np.testing.assert_allclose(found, references(theirs, x, 4), 1e-10)
+
+
+@pytest.mark.parametrize("name", ["elliprd", "elliprj of equals"])
+def test_no_order_is_the_last_one(name: str) -> None:
+    ours, theirs, _ = ELLIPTIC[name]
+    found = derivatives(ours, 1.0, 14)
+    np.testing.assert_allclose(found, references(theirs, 1.0, 14), 1e-12)
 
 
 def test_backwards_and_compiled() -> None:
