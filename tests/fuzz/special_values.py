@@ -380,11 +380,11 @@ class Flushing(np.ndarray):
         given = (_flushed(x, 0.0) for x in inputs)
         found = getattr(ufunc, method)(*given, **kw)
         if isinstance(found, tuple):
-            return tuple(_flushed(x).view(Flushing) for x in found)
+            return tuple(_flushed(x, 0.0).view(Flushing) for x in found)
         if target is not None:
-            np.asarray(target)[...] = _flushed(found)
+            np.asarray(target)[...] = _flushed(found, 0.0)
             return target
-        return found if found is None else _flushed(found).view(Flushing)
+        return found if found is None else _flushed(found, 0.0).view(Flushing)
 
 
 def _flushed(v: Any, beyond: float = 1e-5) -> Any:
@@ -414,6 +414,8 @@ def _beside(v: np.ndarray, ulps: int) -> Iterator[np.ndarray]:
     for share in (1, -1, *(row[: v.size].reshape(v.shape) for row in _RANDOM)):
         moved = v + (size * np.rint(np.multiply(share, ulps))).astype(v.dtype)
         yield np.where(is_number, moved, v)
+    whole = np.rint(v)  # which powers treat in another way than their neighbours
+    yield np.where(is_number & (np.abs(v - whole) <= ulps * size), whole, v)
 
 
 def ways(chain: Chain, args: Arguments) -> Iterator[np.ndarray]:
