@@ -4,7 +4,7 @@ A chain is one to three functions, products, sums, picks or scatters of arrays o
 zeros of both signs, infinities, NaN, subnormal numbers, extremes, halves, and integers that fill
 the mantissa. NumPy evaluates it in several ways: after a step that is not correctly rounded, its
 value and the neighbours within some units in the last place go on, and in single precision so does
-the value with subnormal numbers flushed. The compiled result has to lie among what these give. So a
+the value with subnormal numbers flushed: arithmetic does that, formulas of functions need not. The compiled result has to lie among what these give. So a
 last digit decides about nothing, while NaN, infinities, zeros and their signs have to be NumPy's
 wherever no last digit decides about them.
 
@@ -97,6 +97,12 @@ def _in_double(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda x: f(x.astype(np.float64)).astype(x.dtype)
 
 
+def _i0(x: Any) -> Any:
+    """Bessel's function, which SciPy's overflows before its values do."""
+    scaled = scipy.special.i0e(x.astype(np.float64))
+    return (scaled * np.exp(np.abs(x.astype(np.longdouble)))).astype(x.dtype)
+
+
 PLAIN = SimpleNamespace(
     filled=_kept,
     wrapped=lambda x, q: x[..., q % x.shape[-1]],  # NumPy's own counts up in steps of the length
@@ -106,7 +112,7 @@ PLAIN = SimpleNamespace(
     least=_at(np.minimum),
     select=lambda x, y: np.where(np.isnan(x) | (y > 0), y, x),
     expit=_in_double(scipy.special.expit),
-    i0=_in_double(scipy.special.i0),
+    i0=_i0,
     entr=scipy.special.entr,
     log_expit=scipy.special.log_expit,
     xlogy=scipy.special.xlogy,
@@ -159,6 +165,10 @@ class Operation:
     @cached_property
     def cancels(self) -> bool:
         return re.search(" [-+] |diff|gradient|unwrap", self.text) is not None
+
+    @cached_property
+    def adds(self) -> bool:
+        return re.search("diff|gradient|unwrap|interp", self.text) is not None
 
     @cached_property
     def is_extreme(self) -> bool:
@@ -375,8 +385,8 @@ class Flushing(np.ndarray):
         target = kw.pop("out", (None,))[0]
         plain = (np.asarray(x) if isinstance(x, Flushing) else x for x in inputs)
         found = getattr(ufunc, method)(*plain, **kw)
-        if getattr(found, "dtype", None) == np.float64:  # what it is converted to keeps them
-            return found.view(Flushing)
+        if target is None and getattr(found, "dtype", None) == np.float64:
+            return found.view(Flushing)  # a conversion keeps them
         given = (_flushed(x, 0.0) for x in inputs)
         found = getattr(ufunc, method)(*given, **kw)
         if isinstance(found, tuple):
@@ -421,10 +431,7 @@ def _beside(v: np.ndarray, ulps: int) -> Iterator[np.ndarray]:
 def ways(chain: Chain, args: Arguments) -> Iterator[np.ndarray]:
     """What NumPy gives for a chain and all neighbours of the values on the way."""
     x, y, p, q = args
-    start: Names = {"np": np, "m": PLAIN, "x": x, "y": y, "p": p, "q": q}
-    every = [start]
-    if x.dtype == np.float32:
-        every.append({**start, "x": x.view(Flushing), "y": y.view(Flushing)})
+    every: list[Names] = [{"np": np, "m": PLAIN, "x": x, "y": y, "p": p, "q": q}]
     for k, step in enumerate(chain.steps):
         every = [
             {**names, f"v{k}": v}
@@ -437,10 +444,20 @@ def ways(chain: Chain, args: Arguments) -> Iterator[np.ndarray]:
 
 
 def _ways_of_step(chain: Chain, k: int, operation: Operation, names: Names) -> Iterator[Any]:
-    kind = Flushing if isinstance(names["x"], Flushing) else np.ndarray
-    v = np.asarray(eval(chain.codes[k], dict(names)))
-    for way in (v, *_others(chain, k, operation, names, v)):
-        yield way.view(kind)
+    """Different values of a step, in single precision with subnormal numbers and without them."""
+    seen = set()
+    for flushes in (False, True)[: 1 + (names["x"].dtype == np.float32)]:
+        given = {name: _as_flushing(x) for name, x in names.items()} if flushes else dict(names)
+        v = np.asarray(eval(chain.codes[k], given))
+        for way in (v, *_others(chain, k, operation, given, v)):
+            bits = way.tobytes()
+            if bits not in seen:
+                seen.add(bits)
+                yield way
+
+
+def _as_flushing(x: Any) -> Any:
+    return x.view(Flushing) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x
 
 
 def _others(
@@ -449,7 +466,8 @@ def _others(
     """What else a step may give."""
     if v.dtype.kind != "f":
         return
-    if isinstance(names["x"], Flushing):  # some functions of NumPy make plain arrays of these
+    flushes = isinstance(names["x"], Flushing)
+    if flushes:  # some functions of NumPy make plain arrays of these
         yield _flushed(v)
     if chain.terms[k] is not None:
         # In a wider range, where products of numbers stay numbers.
@@ -467,9 +485,10 @@ def _others(
     # and the smaller one of two zeros.
     if np.isnan(v).any() and any(step.operation.reads_signs for step in chain.steps[k + 1 :]):
         yield np.where(np.isnan(v), -v, v)
-    if (operation.is_extreme or operation.terms) and (v == 0).any():
+    if operation.is_extreme or operation.adds or operation.terms:
+        is_zero = np.asarray(_flushed(v) if flushes else v) == 0
         for zero in (0.0, -0.0):
-            yield np.where(v == 0, v.dtype.type(zero), v)
+            yield np.where(is_zero, v.dtype.type(zero), v)
 
 
 def _wide(v: Any) -> Any:
@@ -486,6 +505,7 @@ def _other_sums(v: np.ndarray, terms: np.ndarray) -> Iterator[np.ndarray]:
     error = np.where(may_overflow, 0, error.reshape(v.shape))
     for part in (1, -1, 0.6, -0.3):
         yield (v + (part * error).astype(v.dtype)).astype(v.dtype)
+    yield np.where(np.abs(v) <= error, v.dtype.type(0), v)
     if may_overflow.any():
         for other in (0.0, 1.0, -2.5, np.inf, -np.inf, np.nan):
             yield np.where(may_overflow, other, v).astype(v.dtype)

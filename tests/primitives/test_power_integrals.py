@@ -18,7 +18,9 @@ def exact(halves: tuple[int, ...], xs: np.ndarray) -> complex:
 
         def integrand(v: mp.mpf) -> mp.mpc:
             t = unit * mp.exp(v)
-            powers = ((t + mp.mpmathify(x)) ** (-mp.mpf(n) / 2) for x, n in zip(xs, halves, strict=True))
+            powers = (
+                (t + mp.mpmathify(x)) ** (-mp.mpf(n) / 2) for x, n in zip(xs, halves, strict=True)
+            )
             return t * mp.fprod(powers)
 
         ends = np.log(np.abs(xs[xs != 0]))
