@@ -1,12 +1,6 @@
-"""Digests of bytes, without OpenSSL: to load its library takes as long as a small program.
+"""Digests of bytes."""
 
-BLAKE2b is Python's own, and as fast without it. `hashlib`, which has it as well, loads OpenSSL.
-"""
-
-try:
-    from _blake2 import blake2b
-except ImportError:  # another Python
-    from hashlib import blake2b
+from hashlib import blake2b
 
 _BYTES = 32
 

@@ -27,6 +27,7 @@ from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.expressions import (
     Expression,
     absolute,
+    apply,
     exp,
     function,
     log,
@@ -53,7 +54,7 @@ the value is left at most; beyond, more.
 """
 
 _real, _imag, _arctan2, _equal = map(function, (p.real, p.imag, p.arctan2, p.equal))
-_complex = function(p.Convert(np.dtype(np.complex128)))
+_complex = functools.partial(apply, p.Convert(np.dtype(np.complex128)))
 
 
 @functools.lru_cache(1024)

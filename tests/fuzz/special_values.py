@@ -4,9 +4,9 @@ A chain is one to three functions, products, sums, picks or scatters of arrays o
 zeros of both signs, infinities, NaN, subnormal numbers, extremes, halves, and integers that fill
 the mantissa. NumPy evaluates it in several ways: after a step that is not correctly rounded, its
 value and the neighbours within some units in the last place go on, and in single precision so does
-the value with subnormal numbers flushed: arithmetic does that, formulas of functions need not. The compiled result has to lie among what these give. So a
-last digit decides about nothing, while NaN, infinities, zeros and their signs have to be NumPy's
-wherever no last digit decides about them.
+the value with subnormal numbers flushed (arithmetic flushes them, formulas of functions need not).
+The compiled result has to lie among what these give. So a last digit decides about nothing, while
+NaN, infinities, zeros and their signs have to be NumPy's wherever no last digit decides about them.
 
 ``python -m tests.fuzz.special_values --chains 100000`` runs as many as asked for.
 """
