@@ -64,9 +64,6 @@ from funcgrad.api.devices import (
 )
 from funcgrad.api.differentiation import (
     grad,
-    hessian,
-    jacfwd,
-    jacrev,
     jvp,
     linear_transpose,
     linearize,
@@ -74,6 +71,7 @@ from funcgrad.api.differentiation import (
     value_and_grad,
     vjp,
 )
+from funcgrad.api.jacobians import hessian, jacfwd, jacrev
 from funcgrad.api.limits import limits
 from funcgrad.api.precision import numpy_dtype_promotion
 from funcgrad.api.rule_results import SymbolicZero
@@ -119,6 +117,7 @@ if TYPE_CHECKING:  # they are loaded on first use
         random,
         ref,
         scipy,
+        sparsity,
         stages,
         test_util,
         testing,
@@ -223,6 +222,7 @@ __all__ = [
     "saved_residuals",
     "scipy",
     "show_config",
+    "sparsity",
     "stages",
     "stop_gradient",
     "test_util",

@@ -52,6 +52,7 @@ LADDER = (
         "random",
         "ops",
         "ref",
+        "patterns",
     ),
     (
         "api",
@@ -65,7 +66,7 @@ LADDER = (
         "test_util",
         "typing",
     ),
-    ("data", "optim", "scipy", "nn", "diagnostics", "image", "experimental", "extend"),
+    ("sparsity", "data", "optim", "scipy", "nn", "diagnostics", "image", "experimental", "extend"),
     ("interop", "distributed"),
     ("",),  # funcgrad/__init__.py
     ("__main__",),

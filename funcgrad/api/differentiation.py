@@ -1,4 +1,4 @@
-"""grad, value_and_grad, vjp, jvp, linearize, linear_transpose, and dense derivatives."""
+"""grad, value_and_grad, vjp, jvp, linearize and linear_transpose."""
 
 from __future__ import annotations
 
@@ -29,12 +29,9 @@ from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.error_state import without_warnings
 from funcgrad.core.trace import Tracer
 from funcgrad.core.transformed import HoldsProgram, Transformed
-from funcgrad.dtypes import float0
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.higher_order.linearity import nonlinear_entry
-from funcgrad.higher_order.staging import type_texts
 from funcgrad.primitives.elementwise import stop_gradient as stop_gradient_p
-from funcgrad.primitives.families import zeros_like_aval
 from funcgrad.primitives.objects import (
     HoldsArray,
     flatten_extra,
@@ -42,9 +39,7 @@ from funcgrad.primitives.objects import (
     map_values,
     settled,
 )
-from funcgrad.primitives.shape import Transpose, reshape
-from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_unflatten, tuple_of
-from funcgrad.transforms.batch import batch_flat
+from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_unflatten
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.linearize import LinearMap, linearize_flat, record_linear
 from funcgrad.transforms.numbers import linearize_once
@@ -170,8 +165,8 @@ def _value_and_grad(
             [True] * len(leaves)
             if not holomorphic and _DOUBLES.issuperset(map(type, leaves))
             else [
-                _is_differentiable(x, holomorphic, allow_int, True)
-                or _refuse_input(args, chosen, what, i, x)
+                is_differentiable(x, holomorphic, allow_int, True)
+                or refuse_input(args, chosen, what, i, x)
                 for i, x in enumerate(leaves)
             ]
         )
@@ -185,7 +180,7 @@ def _value_and_grad(
                 replaced = dict(zip(chosen, inner, strict=True))
                 full = tuple(replaced.get(i, a) for i, a in enumerate(args))
             out = fun(*full, **kwargs)
-            return [settled(out)] if not has_aux else _split_aux(out, aux_tree, what)
+            return [settled(out)] if not has_aux else split_aux(out, aux_tree, what)
 
         with without_warnings() as block, block:
             outs, linear = linearize_once(flat, leaves, [a is True for a in is_active], what)
@@ -209,7 +204,7 @@ def _value_and_grad(
     return both
 
 
-def _split_aux(out: Any, aux_tree: list[PyTreeDef], what: str) -> list[Any]:
+def split_aux(out: Any, aux_tree: list[PyTreeDef], what: str) -> list[Any]:
     """The value and the leaves of the extra results, whose structure goes to ``aux_tree``."""
     if not isinstance(out, tuple | list) or len(out) != 2:
         raise ArgumentError(
@@ -233,7 +228,7 @@ def _plain_scalar(value: Any) -> Any:
     return value[()] if type(value) is np.ndarray and value.ndim == 0 else value
 
 
-def _is_differentiable(x: Any, holomorphic: bool, allow_int: bool, is_reverse: bool) -> Any:
+def is_differentiable(x: Any, holomorphic: bool, allow_int: bool, is_reverse: bool) -> Any:
     if type(x) is float:
         return not holomorphic
     try:
@@ -245,7 +240,7 @@ def _is_differentiable(x: Any, holomorphic: bool, allow_int: bool, is_reverse: b
     return "exact" if allow_int and kind in "biu" else False
 
 
-def _refuse_input(
+def refuse_input(
     args: Sequence[Any], chosen: Sequence[int], what: str, number: int, bad: Any
 ) -> bool:
     path = [path for i in chosen for path in leaf_paths(args[i], f"args[{i}]")][number]
@@ -359,7 +354,7 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     what = f"vjp({name_of(fun)})"
     leaves, treedef = flatten_values(primals)
     avals = _avals(leaves, primals, what)
-    flat = _Flat(fun, treedef, has_aux, what)
+    flat = FlatFunction(fun, treedef, has_aux, what)
     with without_warnings() as block, block:
         results, linear = linearize_flat(flat, leaves, [a.dtype.kind in "fc" for a in avals], what)
     outs, aux = flat.split(results)
@@ -369,7 +364,11 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
 
 
 def _signed(
-    flat: _Flat, outs: Sequence[Any], avals: Sequence[ShapedArray], linear: LinearMap, what: str
+    flat: FlatFunction,
+    outs: Sequence[Any],
+    avals: Sequence[ShapedArray],
+    linear: LinearMap,
+    what: str,
 ) -> tuple[Signature, LinearMap]:
     """The types of a function, and its derivative without that of extra results."""
     out_avals = tuple(aval_of(x) for x in outs)
@@ -387,7 +386,7 @@ def _avals(leaves: Sequence[Any], tree: Any, what: str) -> list[ShapedArray]:
         return [aval_of_argument(x, p, what) for x, p in zip(leaves, paths, strict=True)]
 
 
-class _Flat:
+class FlatFunction:
     """A function of flat arguments that returns flat results, extra results last.
 
     Args:
@@ -409,7 +408,7 @@ class _Flat:
         out = self.fun(*tree_unflatten(self.treedef, leaves))
         extra: list[Any] = []
         if self.has_aux:
-            out, *extra = _split_aux(out, self.aux_tree, self.what)
+            out, *extra = split_aux(out, self.aux_tree, self.what)
         outs, self.out_tree = flatten_values(out)
         return [*outs, *extra]
 
@@ -456,7 +455,7 @@ def jvp(
     leaves, treedef = flatten_values(tuple(primals))
     avals = _avals(leaves, tuple(primals), what)
     dots = check_tangents(treedef, avals, tuple(tangents), what)
-    flat = _Flat(fun, treedef, has_aux, what)
+    flat = FlatFunction(fun, treedef, has_aux, what)
     with without_warnings() as block, block:
         results, out_dots = jvp_flat(flat, leaves, dots, what)
     outs, aux = flat.split(results)
@@ -493,7 +492,7 @@ def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any,
     what = f"linearize({name_of(fun)})"
     leaves, treedef = flatten_values(primals)
     avals = _avals(leaves, primals, what)
-    flat = _Flat(fun, treedef, has_aux, what)
+    flat = FlatFunction(fun, treedef, has_aux, what)
     with without_warnings() as block, block:
         results, linear = linearize_flat(flat, leaves, [a.dtype.kind in "fc" for a in avals], what)
     outs, aux = flat.split(results)
@@ -530,7 +529,7 @@ def linear_transpose(fun: Function, *primals: Any) -> Function:
     for aval, path in zip(avals, leaf_paths(primals), strict=True):
         if aval.dtype.kind not in "fc":
             raise DtypeError(f"{what} needs floating-point arguments; `{path}` is {aval}.")
-    flat = _Flat(fun, treedef, False, what)
+    flat = FlatFunction(fun, treedef, False, what)
     mask = [True] * len(leaves)
     known, linear = record_linear(flat, leaves, mask, avals, what, separates=True)
     culprit = nonlinear_entry(linear.entries, may_shift=True)
@@ -562,247 +561,3 @@ def _aval_like(x: Any) -> ShapedArray:
     if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, np.ndarray | np.generic):
         return ShapedArray(tuple(x.shape), np.dtype(x.dtype))
     return aval_of(x).strong()
-
-
-# Dense derivatives.
-
-
-def jacfwd(
-    fun: Function,
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-) -> Function:
-    """The Jacobian by forward mode: right when there are fewer inputs than outputs.
-
-    Args:
-        fun: Maps arrays or pytrees to an array or a pytree.
-        argnums: Position, or positions, of the arguments to differentiate.
-        has_aux: Whether ``fun`` returns a pair ``(value, extra)``.
-        holomorphic: Whether ``fun`` is complex and holomorphic.
-
-    Returns:
-        A function of the same arguments. Its result has the structure of ``fun``'s result, where
-        every leaf is replaced by a tree like the argument, with arrays of shape
-        ``output shape + input shape``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.jacfwd(lambda x: np.array([1.0, 2.0]) * x)(3.0)
-        array([1., 2.])
-    """
-    check_callable(fun, "jacfwd")
-
-    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        point = _JacobianPoint(fun, args, kwargs, argnums, has_aux, holomorphic, "jacfwd")
-        columns = [point.push_basis(i) for i in range(len(point.leaves))]
-        rows = [
-            point.tree_like_argument([column[j] for column in columns])
-            for j in range(len(point.outs))
-        ]
-        return point.result(rows)
-
-    return Transformed(run, jacfwd, fun, argnums=argnums, has_aux=has_aux, holomorphic=holomorphic)
-
-
-def jacrev(
-    fun: Function,
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
-) -> Function:
-    """The Jacobian by reverse mode: right when there are fewer outputs than inputs.
-
-    Args:
-        fun: Maps arrays, or pytrees of them, to arrays; with ``has_aux`` to a pair of that and
-            anything.
-        argnums: Position, or positions, of the arguments to differentiate.
-        has_aux: Whether ``fun`` returns extra results, which are passed on undifferentiated.
-        holomorphic: Whether ``fun`` is complex and holomorphic.
-        allow_int: Whether integer arguments are allowed; their gradient has dtype ``float0``.
-
-    Returns:
-        A function of the same arguments that returns the Jacobian: axes of the result, then axes of
-        the argument, as `jacfwd`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.jacrev(lambda x: x ** 2)(np.array([1.0, 2.0]))
-        array([[2., 0.],
-               [0., 4.]])
-    """
-    check_callable(fun, "jacrev")
-
-    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        point = _JacobianPoint(
-            fun, args, kwargs, argnums, has_aux, holomorphic, "jacrev", allow_int
-        )
-        rows = [point.tree_like_argument(point.pull_basis(j)) for j in range(len(point.outs))]
-        return point.result(rows)
-
-    return Transformed(
-        run,
-        jacrev,
-        fun,
-        argnums=argnums,
-        has_aux=has_aux,
-        holomorphic=holomorphic,
-        allow_int=allow_int,
-    )
-
-
-def hessian(
-    fun: Function,
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-) -> Function:
-    """The matrix of second derivatives, by forward mode over reverse mode.
-
-    Args:
-        fun: Maps arrays, or pytrees of them, to a scalar; with ``has_aux`` to a pair of that and
-            anything.
-        argnums: Position, or positions, of the arguments to differentiate.
-        has_aux: Whether ``fun`` returns extra results, which are passed on undifferentiated.
-        holomorphic: Whether ``fun`` is complex and holomorphic.
-
-    Returns:
-        A function of the same arguments that returns the second derivatives: axes of the result,
-        then twice those of the argument.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.hessian(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0]))
-        array([[ 6.,  0.],
-               [ 0., 12.]])
-    """
-    inner = jacrev(fun, argnums, has_aux, holomorphic)
-    return jacfwd(inner, argnums, has_aux, holomorphic)
-
-
-class _JacobianPoint:
-    """A function linearised at a point, to be probed with unit vectors."""
-
-    def __init__(
-        self,
-        fun: Function,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        argnums: int | Sequence[int],
-        has_aux: bool,
-        holomorphic: bool,
-        transformation: str,
-        allow_int: bool = False,
-    ) -> None:
-        self.what = what = f"{transformation}({name_of(fun)})"
-        chosen = normalize_argnums(argnums, len(args), what)
-        dynamic = args[chosen[0]] if isinstance(argnums, int) else tuple(args[i] for i in chosen)
-        self.leaves, self.in_tree = flatten_values(dynamic)
-        self.holomorphic = holomorphic
-        is_reverse = transformation == "jacrev"
-        active = [
-            _is_differentiable(x, holomorphic, allow_int, is_reverse)
-            or _refuse_input(args, chosen, what, i, x)
-            for i, x in enumerate(self.leaves)
-        ]
-
-        def of_chosen(inner: Any) -> Any:
-            parts = (inner,) if isinstance(argnums, int) else inner
-            replaced = dict(zip(chosen, parts, strict=True))
-            return fun(*(replaced.get(i, a) for i, a in enumerate(args)), **kwargs)
-
-        self.flat = _Flat(of_chosen, _wrap_tree(self.in_tree), has_aux, what)
-        with without_warnings() as block, block:
-            results, self.linear = linearize_flat(
-                self.flat, self.leaves, [a is True for a in active], what
-            )
-        self.outs, self.aux = self.flat.split(results)
-
-    def tree_like_argument(self, blocks: Sequence[Any]) -> Any:
-        return tree_unflatten(self.in_tree, blocks)
-
-    def result(self, rows: Sequence[Any]) -> Any:
-        check_for_nans(self.what, tree_leaves(rows), tree_unflatten(self.in_tree, self.leaves))
-        jacobian = tree_unflatten(self.flat.out_tree, rows)
-        return (jacobian, *self.aux) if self.aux else jacobian
-
-    def push_basis(self, i: int) -> list[Any]:
-        """Blocks d out_j / d in_i for all j: tangents of all unit vectors of input i at once."""
-        in_avals = [aval_of(x).strong() for x in self.leaves]
-        basis = _basis(in_avals[i])
-
-        def push(unit: Any) -> list[Any]:
-            dots = [unit if k == i else zeros_like_aval(a) for k, a in enumerate(in_avals)]
-            return self.linear.push(dots)[: len(self.outs)]
-
-        pushed = self._probe(push, basis)
-        blocks = []
-        for out, (t, dim) in zip(self.outs, pushed, strict=True):
-            block_shape = (*aval_of(out).shape, *in_avals[i].shape)
-            if t is None or dim is None:
-                blocks.append(np.zeros(block_shape, _tangent_dtype(out)))
-            else:
-                ndim = len(t.shape)
-                last = Transpose((*range(1, ndim), 0)).bind(t)
-                blocks.append(_own_array(reshape(last, block_shape)))
-        return blocks
-
-    def pull_basis(self, j: int) -> list[Any]:
-        """Blocks d out_j / d in_i for all i: cotangents of all unit vectors of output j."""
-        out = aval_of(self.outs[j]).strong()
-        if out.dtype.kind not in "fc":
-            got = type_texts(self.flat.out_tree, list(map(aval_of, self.outs)))[j]
-            raise DtypeError(f"{self.what} needs floating-point results, got {got}.")
-        if out.dtype.kind == "c" and not self.holomorphic:
-            raise DtypeError(
-                f"{self.what} needs real results, got {out}. Return real and imaginary parts, use "
-                "jacfwd if the arguments are real, or set holomorphic=True if the function is "
-                "holomorphic."
-            )
-
-        def pull(unit: Any) -> list[Any]:
-            n = len(self.linear.outputs)
-            return self.linear.pull([unit if k == j else None for k in range(n)])
-
-        pulled = self._probe(pull, _basis(out))
-        blocks = []
-        for leaf, (ct, dim) in zip(self.leaves, pulled, strict=True):
-            block_shape = (*out.shape, *aval_of(leaf).shape)
-            if ct is None or dim is None:
-                blocks.append(np.zeros(block_shape, _tangent_dtype(leaf)))
-            else:
-                blocks.append(_own_array(reshape(ct, block_shape)))
-        return blocks
-
-    def _probe(self, function: Function, basis: Any) -> list[tuple[Any, int | None]]:
-        absent: list[bool] = []
-
-        def dense(unit: Any) -> list[Any]:
-            results = function(unit)
-            absent.extend(r is None for r in results)
-            return [np.float64(0) if r is None else r for r in results]
-
-        with without_warnings() as block, block:
-            values, dims = batch_flat(dense, [basis], [0], basis.shape[0], self.what, None)
-        return [(None if gone else v, d) for v, d, gone in zip(values, dims, absent, strict=True)]
-
-
-def _wrap_tree(treedef: PyTreeDef) -> PyTreeDef:
-    """The structure of a one-argument call with an argument of structure ``treedef``."""
-    return tuple_of([treedef])
-
-
-def _basis(aval: ShapedArray) -> Any:
-    """All unit vectors of a space, stacked in front."""
-    return np.eye(aval.size, dtype=aval.dtype).reshape((aval.size, *aval.shape))
-
-
-def _tangent_dtype(x: Any) -> Any:
-    dtype = aval_of(x).dtype
-    return dtype if dtype.kind in "fc" else float0
-
-
-def _own_array(x: Any) -> Any:
-    """A C-contiguous array of its own, if concrete."""
-    return np.ascontiguousarray(x) if isinstance(x, np.ndarray) and x.ndim else x

@@ -15,7 +15,8 @@ import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad.api.compilation import jit as compiled
-from funcgrad.api.differentiation import hessian, jacrev, jvp, value_and_grad
+from funcgrad.api.differentiation import jvp, value_and_grad
+from funcgrad.api.jacobians import hessian, jacrev
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.flatten_util import ravel_pytree
 from funcgrad.primitives.objects import flatten_held

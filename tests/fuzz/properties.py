@@ -22,6 +22,7 @@ from funcgrad.compiler.nest import rematerialize, split_totals
 from funcgrad.compiler.nest.arrange import OPTIONAL, SKIP_VARIABLE, VERIFY_VARIABLE
 from funcgrad.core.program import evaluate
 from funcgrad.extend.laws import doubled
+from funcgrad.patterns.linear_programs import Derivative
 from tests.fuzz import guards
 from tests.fuzz.language import Argument, Program, Step
 
@@ -324,6 +325,52 @@ def interpreted(program: Program) -> None:
             raise Different(f"eval_shape: {x} instead of {y.dtype}{list(y.shape)}")
 
 
+MOST_PLACES = 1 << 17
+"""Elements of the largest matrix of derivatives that is compared with its pattern."""
+
+
+def pattern(program: Program) -> None:
+    """No derivative is there where the pattern of the program has none."""
+    derived = Derived.of_program(program)
+    if not derived.is_there:
+        return
+    is_active = [k in derived.active for k in range(len(derived.args))]
+    found = Derivative(program_of(program), is_active)
+    if not 0 < found.shape[0] * found.shape[1] <= MOST_PLACES:
+        return
+    with quiet():
+        nonzero = nonzeros_of(found, derived.args)
+    if (nonzero & ~pattern_of(found)).any():
+        raise Different("the pattern misses a derivative that is not zero")
+
+
+def nonzeros_of(derivative: Derivative, args: Arrays, unit: Any = 1) -> Any:
+    """Where tangents of unit vectors are not zero, a row for every element of the results."""
+    m, n = derivative.shape
+    _, residuals = derivative.results(args)
+    pushed = iter(derivative.push(residuals, np.eye(n) * unit))
+    found = np.zeros((m, n), np.bool_)
+    ends = zip(derivative.out_ends, derivative.out_ends[1:], strict=False)
+    for (start, stop), is_active in zip(ends, derivative.linearized.is_active_out, strict=True):
+        if is_active:
+            tangents = np.asarray(next(pushed)).reshape(n, stop - start).T
+            found[start:stop] = (tangents != 0) & ~np.isnan(tangents)
+    return found
+
+
+def pattern_of(derivative: Derivative) -> Any:
+    """The same as the program says."""
+    rows = [
+        np.zeros((stop - start, derivative.shape[1]), np.bool_)
+        if relation is None
+        else relation.matrix.toarray()
+        for relation, start, stop in zip(
+            derivative.relations, derivative.out_ends, derivative.out_ends[1:], strict=False
+        )
+    ]
+    return np.concatenate(rows)
+
+
 # With the compiler.
 
 
@@ -460,7 +507,8 @@ def guarded(program: Program) -> None:
 
 
 CHEAP: dict[str, Property] = {
-    f.__name__: f for f in (traced, duality, differences, lanes, curvature, mixed, interpreted)
+    f.__name__: f
+    for f in (traced, duality, differences, lanes, curvature, mixed, interpreted, pattern)
 }
 COMPILED: dict[str, Property] = {
     f.__name__: f

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from funcgrad.api.arguments import aval_of_argument, leaf_paths, name_of
-from funcgrad.api.differentiation import jacrev, jvp, vjp
+from funcgrad.api.differentiation import jvp, vjp
+from funcgrad.api.jacobians import jacrev
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError

@@ -13,7 +13,7 @@ from typing import Any
 
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
-from funcgrad.api.differentiation import jacfwd
+from funcgrad.api.jacobians import jacfwd
 from funcgrad.records import dataclass
 
 Slope = Callable[[Any, Any], Any]

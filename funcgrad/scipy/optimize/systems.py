@@ -17,7 +17,8 @@ import scipy.optimize
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
 from funcgrad.api.compilation import jit
-from funcgrad.api.differentiation import grad, jacfwd, value_and_grad
+from funcgrad.api.differentiation import grad, value_and_grad
+from funcgrad.api.jacobians import jacfwd
 from funcgrad.api.vectorization import vmap
 from funcgrad.core.trace import EVAL, current_trace
 from funcgrad.errors import ArgumentError

@@ -25,7 +25,8 @@ from scipy.sparse import (
 
 from funcgrad.namespaces import present
 from funcgrad.numpy.borrowing import borrow
-from funcgrad.scipy.sparse.arrays import SparseArray, coo_array, csc_array, csr_array
+from funcgrad.patterns.arrays import SparseArray
+from funcgrad.scipy.sparse.arrays import coo_array, csc_array, csr_array
 
 if TYPE_CHECKING:  # it is loaded on first use
     from funcgrad.scipy.sparse import linalg

@@ -16,7 +16,7 @@ from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
 from funcgrad.numpy.promotion import as_value
 from funcgrad.numpy.sparse_products import product
-from funcgrad.scipy.sparse.arrays import SparseArray
+from funcgrad.patterns.arrays import SparseArray
 
 
 class LinearOperator:

@@ -24,7 +24,7 @@ from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.flatten_util import ravel_pytree
 from funcgrad.numpy.promotion import as_value
 from funcgrad.numpy.sparse_products import product
-from funcgrad.scipy.sparse.arrays import SparseArray
+from funcgrad.patterns.arrays import SparseArray
 from funcgrad.scipy.sparse.operators import aslinearoperator
 
 Apply = Callable[[Any], Any]

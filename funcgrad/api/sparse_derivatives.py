@@ -1,0 +1,345 @@
+"""Jacobians and Hessians of known pattern: found, coloured, compressed, and compiled.
+
+``f : R^n -> R^m``. Its program is linearised once. The pattern follows from the tangent program, a
+colouring from the pattern, and one product with a seed for each colour has all entries: they are
+taken from where the colouring says that they stand alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import funcgrad.numpy.values as fnp
+from funcgrad.api.arguments import Function, name_of, normalize_argnums
+from funcgrad.api.compilation import jit
+from funcgrad.api.differentiation import grad, is_differentiable, refuse_input, split_aux
+from funcgrad.api.staging import StagedFunction
+from funcgrad.core.program import Program, evaluate
+from funcgrad.core.trace import Tracer
+from funcgrad.errors import ArgumentError, DtypeError, ShapeError
+from funcgrad.patterns.arrays import SparseArray
+from funcgrad.patterns.coloring import Coloring, coloring
+from funcgrad.patterns.linear_programs import Derivative
+from funcgrad.patterns.sparsity_pattern import SparsityPattern
+from funcgrad.primitives.objects import flatten_values
+from funcgrad.primitives.sparse import Pattern, SparseProduct
+from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_map, tree_unflatten
+
+KINDS = {"jacfwd": "columns", "jacrev": "both", "hessian": "symmetric"}
+"""What is coloured for each transformation."""
+
+TOLERANCE = 1e-6
+"""How much a product with a given pattern may differ from the derivative, of float64 numbers."""
+
+
+class _Point:
+    """A function of given types, with the derivative of its program.
+
+    Args:
+        fun: The function; of a Hessian its gradient.
+        args: Arguments, values or types.
+        kwargs: Named arguments.
+        argnums: The arguments to differentiate.
+        has_aux: Whether it returns extra results.
+        what: How messages call the transformation.
+    """
+
+    def __init__(
+        self,
+        fun: Function,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        argnums: int | Sequence[int],
+        has_aux: bool,
+        what: str,
+    ) -> None:
+        chosen = normalize_argnums(argnums, len(args), what)
+        self.what = what
+        self.aux_tree: list[PyTreeDef] = []
+        trees: list[PyTreeDef] = []
+
+        def flat(*args_: Any, **kwargs_: Any) -> list[Any]:
+            out = fun(*args_, **kwargs_)
+            extra: list[Any] = []
+            if has_aux:
+                out, *extra = split_aux(out, self.aux_tree, what)
+            outs, tree = flatten_values(out)
+            trees.append(tree)
+            return [*outs, *extra]
+
+        flat.__name__ = name_of(fun)
+        self.staged = staged = StagedFunction(flat, args, kwargs, what)
+        self.out_tree = trees[-1]
+        self.in_tree = tree_flatten(
+            args[chosen[0]] if isinstance(argnums, int) else tuple(args[i] for i in chosen)
+        )[1]
+        is_active = [False] * len(staged.captured)
+        for i, arg in enumerate(args):
+            is_active += [i in chosen] * len(tree_leaves(arg))
+        is_active += [False] * (len(staged.avals) + len(staged.captured) - len(is_active))
+        program = staged.program
+        self.in_avals = [a for a, on in zip(program.in_avals, is_active, strict=True) if on]
+        for number, aval in enumerate(self.in_avals):
+            value = np.empty((), aval.dtype)
+            if not is_differentiable(value, False, False, False):
+                refuse_input(args, chosen, what, number, value)
+        n = self.out_tree.num_leaves
+        self.out_avals = program.out_avals[:n]
+        short = Program(
+            program.inputs, program.equations, program.outputs[:n], program.name, program.constants
+        )
+        self.derivative = Derivative(short, is_active)
+        self.dtype = np.result_type(*(a.dtype for a in self.in_avals)) if self.in_avals else float
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.derivative.shape
+
+    def pattern(self, is_symmetric: bool = False) -> SparsityPattern:
+        """Where the derivative may have entries."""
+        sizes = [a.size for a in self.out_avals]
+        rows = zip(self.derivative.relations, sizes, strict=True)
+        return SparsityPattern(self.shape, tuple(rows), None, is_symmetric)
+
+    def aux(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        """The extra results, in a tuple if there are any."""
+        if not self.aux_tree:
+            return ()
+        outs = evaluate(self.staged.program, args)
+        return (tree_unflatten(self.aux_tree[0], outs[len(self.out_avals) :]),)
+
+    def data(self, colors: Coloring, args: Sequence[Any]) -> tuple[Any, list[Any]]:
+        """All entries in the order of rows, and the residuals."""
+        derivative = self.derivative
+        _, residuals = derivative.results(args)
+        found = []
+        if colors.n_columns:
+            found.append(self._pushed(residuals, colors.column_seeds(self.dtype)))
+        if colors.n_rows:
+            pulled = derivative.pull(residuals, colors.row_seeds(self.dtype))
+            found.append(_joined(pulled, self.in_avals, colors.n_rows, self.dtype))
+        if not found:
+            return fnp.zeros(colors.pattern.nnz, self.dtype), residuals
+        products = fnp.concatenate([fnp.reshape(x, (x.size,)) for x in found])
+        return fnp.take(products, colors.sources, mode="clip"), residuals
+
+    def _pushed(self, residuals: Sequence[Any], seeds: Any) -> Any:
+        """Products of the derivative with seeds, a row for each."""
+        pushed = iter(self.derivative.push(residuals, seeds))
+        on = self.derivative.linearized.is_active_out
+        each = [next(pushed) if active else None for active in on]
+        return _joined(each, self.out_avals, len(seeds), self.dtype)
+
+    def probed(self, colors: Coloring, data: Any, residuals: Sequence[Any]) -> tuple[Any, Any]:
+        """The derivative in a random direction, and what entries say it is."""
+        direction = np.random.default_rng(0).uniform(0.5, 1.5, self.shape[1]).astype(self.dtype)
+        (found,) = self._pushed(residuals, direction[None])
+        return found, SparseProduct(colors.pattern.pattern).bind(data, direction)
+
+    def blocks(self, pattern: SparsityPattern, data: Any) -> Any:
+        """The entries as matrices, one for each result and each argument."""
+        derivative = self.derivative
+        rows = [
+            tree_unflatten(
+                self.in_tree,
+                [
+                    _block(pattern, data, out, own)
+                    for own in zip(derivative.in_ends, derivative.in_ends[1:], strict=False)
+                ],
+            )
+            for out in zip(derivative.out_ends, derivative.out_ends[1:], strict=False)
+        ]
+        return tree_unflatten(self.out_tree, rows)
+
+
+def _joined(each: Sequence[Any], avals: Sequence[Any], count: int, dtype: Any) -> Any:
+    """Arrays with a leading axis as a matrix, with zeros for those that are zero."""
+    flat = [
+        fnp.zeros((count, a.size), dtype) if x is None else fnp.reshape(x, (count, a.size))
+        for x, a in zip(each, avals, strict=True)
+    ]
+    return flat[0] if len(flat) == 1 else fnp.concatenate(flat, 1)
+
+
+def _block(
+    pattern: SparsityPattern, data: Any, rows: tuple[int, int], columns: tuple[int, int]
+) -> SparseArray:
+    whole = pattern.pattern
+    if rows == (0, whole.shape[0]) and columns == (0, whole.shape[1]):
+        return SparseArray(data, whole)
+    is_inside = (whole.indices >= columns[0]) & (whole.indices < columns[1])
+    is_inside &= (whole.rows >= rows[0]) & (whole.rows < rows[1])
+    (chosen,) = np.nonzero(is_inside)
+    lengths = np.bincount(whole.rows[chosen] - rows[0], minlength=rows[1] - rows[0])
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    shape = (rows[1] - rows[0], columns[1] - columns[0])
+    part = Pattern(indptr, whole.indices[chosen] - columns[0], shape)
+    return SparseArray(fnp.take(data, chosen), part)
+
+
+def sparse_derivative(
+    transformation: str, fun: Function, argnums: int | Sequence[int], has_aux: bool, sparse: Any
+) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+    """What `jacfwd`, `jacrev` or `hessian` with ``sparse`` does.
+
+    Args:
+        transformation: Its name.
+        fun: The function.
+        argnums: The arguments to differentiate.
+        has_aux: Whether the function returns extra results.
+        sparse: ``True``, or a pattern, or a colouring.
+    """
+    what = f"{transformation}({name_of(fun)})"
+    is_given = not isinstance(sparse, bool | SparsityPattern | Coloring)
+    given = SparsityPattern.of(sparse) if is_given else sparse
+    inner = grad(fun, argnums, has_aux) if transformation == "hessian" else fun
+    kind = KINDS[transformation]
+
+    def entries(*args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
+        point = _Point(inner, args, kwargs, argnums, has_aux, what)
+        found = _with_floats(point.pattern(kind == "symmetric") if given is True else given, point)
+        colors = found if isinstance(found, Coloring) else coloring(found, kind)
+        values = [*point.staged.surroundings(), *point.staged.leaves]
+        data, residuals = point.data(colors, values)
+        probe = point.probed(colors, data, residuals) if is_given else None
+        return point.blocks(colors.pattern, data), point.aux(values), probe
+
+    entries.__name__ = what
+    compiled = jit(entries)
+
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        matrices, aux, probe = compiled(*args, **kwargs)
+        if probe is not None and not isinstance(probe[0], Tracer):
+            _check_probe(what, given, lambda: _found(inner, argnums, has_aux, args, kwargs), *probe)
+        result = tree_map(_eager, matrices, is_leaf=lambda x: isinstance(x, SparseArray))
+        return (result, *aux) if aux else result
+
+    return run
+
+
+def _found(
+    fun: Function,
+    argnums: int | Sequence[int],
+    has_aux: bool,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> SparsityPattern:
+    return _Point(fun, args, kwargs, argnums, has_aux, "sparsity").pattern()
+
+
+def _eager(matrix: SparseArray) -> Any:
+    """SciPy's matrix, if entries are known."""
+    return matrix if isinstance(matrix.data, Tracer) else matrix.to_scipy()
+
+
+def _with_floats(given: Any, point: _Point) -> Any:
+    """A pattern or a colouring, after its shape and the dtypes of results have been looked at."""
+    pattern = given.pattern if isinstance(given, Coloring) else given
+    if pattern.shape != point.shape:
+        m, n = point.shape
+        raise ShapeError(
+            f"{point.what}: the pattern given as `sparse` has the shape {pattern.shape}, but the "
+            f"derivative has {m} rows (elements of the result) and {n} columns (elements of the "
+            "argument)."
+        )
+    wrong = [a for a in point.out_avals if a.dtype.kind != "f"]
+    if wrong:
+        raise DtypeError(
+            f"{point.what} with `sparse` needs real floating-point results, got {wrong[0]}. "
+            "Return real and imaginary parts, or convert integers."
+        )
+    return given
+
+
+def _check_probe(
+    what: str,
+    given: SparsityPattern,
+    find: Callable[[], SparsityPattern],
+    exact: Any,
+    from_entries: Any,
+) -> None:
+    """An error if a pattern given by the user misses an entry that is not zero."""
+    error = np.abs(np.asarray(exact) - np.asarray(from_entries))
+    scale = float(np.max(np.abs(exact), initial=0.0))
+    tolerance = TOLERANCE if error.dtype == np.float64 else TOLERANCE**0.5
+    (wrong,) = np.nonzero(error > tolerance * scale)
+    if not len(wrong):
+        return
+    row = int(wrong[0])
+    own = set(given.matrix[[row]].indices.tolist())
+    missing = sorted(set(find().matrix[[row]].indices.tolist()) - own)
+    columns = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
+    others = f", and {len(wrong) - 1} more rows are wrong" if len(wrong) > 1 else ""
+    raise ArgumentError(
+        f"{what}: the pattern given as `sparse` misses an entry. In row {row} a random direction "
+        f"has the derivative {float(exact[row]):.6g}, by the entries of the pattern it would be "
+        f"{float(from_entries[row]):.6g}{others}. Row {row} may also depend on column(s) {columns}."
+        " Add them, or let the pattern be found: sparse=True."
+    )
+
+
+def jacobian_sparsity(fun: Function, argnums: int | Sequence[int] = 0) -> Function:
+    """The sparsity pattern of a Jacobian, from the program of the function.
+
+    Only the types of the arguments count, so that it holds for all values: where a branch or an
+    index depends on values, the pattern has room for all of them. Millions of unknowns take
+    milliseconds where indices are affine: slices, pads, windows, broadcasts, reductions.
+
+    Args:
+        fun: Maps arrays or pytrees to an array or a pytree.
+        argnums: Position, or positions, of the arguments to differentiate.
+
+    Returns:
+        A function of the same arguments, or of `funcgrad.ShapeDtypeStruct` in their place, that
+        returns a `SparsityPattern`. Rows are the elements of the result, columns those of the
+        arguments, leaf by leaf in row-major order.
+
+    Raises:
+        ConcretizationError: If the program depends on values.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> from funcgrad.sparsity import jacobian_sparsity
+        >>> print(jacobian_sparsity(lambda x: x[1:] * x[:-1])(np.ones(3)).toarray().astype(int))
+        [[1 1 0]
+         [0 1 1]]
+    """
+    what = f"jacobian_sparsity({name_of(fun)})"
+
+    def pattern(*args: Any, **kwargs: Any) -> SparsityPattern:
+        return _Point(fun, args, kwargs, argnums, False, what).pattern()
+
+    return pattern
+
+
+def hessian_sparsity(fun: Function, argnums: int | Sequence[int] = 0) -> Function:
+    """The sparsity pattern of a Hessian: which pairs of elements interact nonlinearly.
+
+    It is the pattern of the Jacobian of the gradient, of whose entries those remain that have a
+    mirror image.
+
+    Args:
+        fun: Maps arrays, or pytrees of them, to a scalar.
+        argnums: Position, or positions, of the arguments to differentiate.
+
+    Returns:
+        As of `jacobian_sparsity`.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> from funcgrad.sparsity import hessian_sparsity
+        >>> pattern = hessian_sparsity(lambda x: np.sum(x[:-1] * x[1:]) + 3 * x[0])(np.ones(3))
+        >>> print(pattern.toarray().astype(int))
+        [[0 1 0]
+         [1 0 1]
+         [0 1 0]]
+    """
+    what = f"hessian_sparsity({name_of(fun)})"
+
+    def pattern(*args: Any, **kwargs: Any) -> SparsityPattern:
+        return _Point(grad(fun, argnums), args, kwargs, argnums, False, what).pattern(True)
+
+    return pattern

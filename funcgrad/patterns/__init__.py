@@ -1,0 +1,1 @@
+"""Sparse derivatives below the interface: patterns of programs, colourings, and compression."""

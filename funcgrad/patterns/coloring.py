@@ -1,0 +1,396 @@
+"""Colourings: which columns, or rows, of a sparse matrix are computed together.
+
+Columns that share no row may be computed as one, for a seed that is their sum: a product with it
+has each of their entries alone in its row. So colouring the graph in which columns are joined if
+they share a row says how few products are needed; greedy colouring, in a good order, comes close.
+A symmetric matrix needs less: of each pair of mirrored entries one has to be alone (a *star
+colouring*). A matrix with a few dense rows has these computed as rows (*both*).
+
+Where the pattern is of diagonals, columns get the remainders of their numbers modulo the least
+number that divides no distance of two columns in one row: no list of entries is needed.
+
+Sources: A. H. Gebremedhin, F. Manne, A. Pothen, "What color is your Jacobian? Graph coloring for
+computing derivatives", SIAM Review 47 (2005) 629; A. H. Gebremedhin, A. Tarafdar, F. Manne,
+A. Pothen, "New acyclic and star coloring algorithms with application to computing Hessians", SIAM
+J. Sci. Comput. 29 (2007) 1042.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from funcgrad.core.avals import aval_of
+from funcgrad.errors import ArgumentError
+from funcgrad.forking import cached_property
+from funcgrad.higher_order.jit import run_program
+from funcgrad.patterns.greedy import greedy_program
+from funcgrad.patterns.sparsity_pattern import SparsityPattern
+
+ORDERS = ("natural", "largest_first", "smallest_last", "incidence_degree")
+KINDS = ("columns", "rows", "both", "symmetric")
+
+FEW = 1 << 20
+"""Edges up to which Python colours a graph, in less time than compiling takes."""
+
+LEAST_STARS = 3
+FEW_STARS = 1 << 16
+"""Of diagonals: colours from which it may be worth to look for stars, and entries up to which."""
+
+MOST_EDGES = 1 << 27
+"""Edges of a graph that is formed."""
+
+MOST_COLORS = 4
+"""A row with one of so many columns makes colouring worthless, and its graph nearly complete."""
+
+MOST_SHIFTS = 4
+"""How many times as many remainders as necessary may be tried before a graph is coloured."""
+
+
+class Coloring:
+    """Which columns and rows of a matrix are computed together.
+
+    Args:
+        pattern: Where the matrix has entries.
+        column_colors: For each column its colour, from 0 on, -1 for none; ``None`` if no columns
+            are computed.
+        row_colors: The same of rows.
+        is_symmetric: Whether an entry may be taken from its mirror image.
+
+    Raises:
+        ArgumentError: If an entry cannot be told from others.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> pattern = fg.sparsity.SparsityPattern.of(np.eye(4) + np.eye(4, k=1))
+        >>> colors = fg.sparsity.coloring(pattern)
+        >>> colors
+        <Coloring of 4x4 with 7 entries: 2 columns>
+        >>> print(colors.column_colors)
+        [0 1 0 1]
+    """
+
+    def __init__(
+        self,
+        pattern: SparsityPattern,
+        column_colors: Any = None,
+        row_colors: Any = None,
+        is_symmetric: bool = False,
+    ) -> None:
+        self.pattern = pattern
+        self.column_colors = column_colors
+        self.row_colors = row_colors
+        self.is_symmetric = is_symmetric
+        self.n_columns, self.n_rows = (_count(c) for c in (column_colors, row_colors))
+
+    def __repr__(self) -> str:
+        m, n = self.pattern.shape
+        parts = [
+            f"{count} {what}{'s' if count != 1 else ''}"
+            for count, what in ((self.n_columns, "column"), (self.n_rows, "row"))
+            if count
+        ]
+        size = f"{m}x{n} with {self.pattern.nnz} entries"
+        return f"<Coloring of {size}: {' and '.join(parts) or 'nothing'}>"
+
+    @property
+    def n_colors(self) -> int:
+        """The number of products that are needed."""
+        return self.n_columns + self.n_rows
+
+    def column_seeds(self, dtype: Any = np.float64) -> Any:
+        """A matrix with a row for each colour of columns: one at these columns."""
+        return _seeds(self.column_colors, self.n_columns, self.pattern.shape[1], dtype)
+
+    def row_seeds(self, dtype: Any = np.float64) -> Any:
+        """A matrix with a row for each colour of rows: one at these rows."""
+        return _seeds(self.row_colors, self.n_rows, self.pattern.shape[0], dtype)
+
+    @cached_property
+    def sources(self) -> Any:
+        """For each entry its number among the products: of columns, then of rows, flattened.
+
+        Finding them verifies the colouring.
+        """
+        matrix = self.pattern.matrix
+        m, n = matrix.shape
+        rows = np.repeat(np.arange(m), np.diff(matrix.indptr))
+        columns = matrix.indices.astype(np.int64)
+        found = np.full(len(columns), -1, np.int64)
+        if self.row_colors is not None:
+            keys = self.row_colors.astype(np.int64)[rows] * n + columns
+            alone = _is_alone(keys, self.row_colors[rows] >= 0)
+            found[alone] = self.n_columns * m + keys[alone]
+        if self.column_colors is not None:
+            keys = self.column_colors.astype(np.int64)[columns] * m + rows
+            alone = _is_alone(keys, self.column_colors[columns] >= 0)
+            found[alone] = keys[alone]
+            if self.is_symmetric and not alone.all():
+                mirrored = self.column_colors.astype(np.int64)[rows] * m + columns
+                # Both entries of a pair are in the pattern, so its mirror image has a place in it.
+                known = keys[alone]
+                rest = np.flatnonzero(~alone)
+                is_known = np.isin(mirrored[rest], known)
+                found[rest[is_known]] = mirrored[rest[is_known]]
+        wrong = np.flatnonzero(found < 0)
+        if len(wrong):
+            i = wrong[0]
+            raise ArgumentError(
+                f"this is no colouring of {self.pattern}: the entry in row {rows[i]} and column "
+                f"{columns[i]} cannot be told from others of its colour, nor can "
+                f"{len(wrong) - 1} more. Columns (rows) of one colour must not share a row (column)"
+                + (", or of mirrored entries one must be alone." if self.is_symmetric else ".")
+            )
+        return found
+
+
+def _count(colors: Any) -> int:
+    return 0 if colors is None else int(np.max(colors, initial=-1)) + 1
+
+
+def _seeds(colors: Any, count: int, n: int, dtype: Any) -> Any:
+    seeds = np.zeros((count, n), dtype)
+    if count:
+        here = np.flatnonzero(colors >= 0)
+        seeds[colors[here], here] = 1
+    return seeds
+
+
+def _is_alone(keys: Any, counts: Any) -> Any:
+    """Whether a key is there once; those that do not count are not."""
+    known = keys[counts]
+    span = int(known.max(initial=-1)) + 1
+    if span <= 8 * len(keys) + 1024:
+        often = np.bincount(known, minlength=1)
+        return counts & (often[np.where(counts, keys, 0)] == 1)
+    _, inverse, often = np.unique(known, return_inverse=True, return_counts=True)
+    found = counts.copy()
+    found[counts] = often[inverse] == 1
+    return found
+
+
+def coloring(pattern: Any, kind: str = "columns", order: str | None = None) -> Coloring:
+    """Colour a pattern.
+
+    Args:
+        pattern: A `SparsityPattern`, or a matrix, as of `SparsityPattern.of`.
+        kind: ``"columns"``, ``"rows"``, ``"both"`` (what is least: columns, rows, or columns and a
+            few dense rows), or ``"symmetric"``.
+        order: In which order columns are coloured: ``"natural"``, ``"largest_first"``,
+            ``"smallest_last"`` or ``"incidence_degree"``. By default the best of several is taken.
+
+    Returns:
+        A `Coloring`, which is verified when its entries are first asked for.
+
+    Raises:
+        ArgumentError: If there is no such kind or order, or a symmetric pattern is none.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> arrow = np.eye(6)
+        >>> arrow[0], arrow[:, 0] = 1, 1
+        >>> for kind in ("columns", "both", "symmetric"):
+        ...     print(fg.sparsity.coloring(arrow, kind))
+        <Coloring of 6x6 with 16 entries: 6 columns>
+        <Coloring of 6x6 with 16 entries: 2 columns and 1 row>
+        <Coloring of 6x6 with 16 entries: 2 columns>
+    """
+    found = SparsityPattern.of(pattern)
+    if kind not in KINDS:
+        raise ArgumentError(f"coloring: `kind` must be one of {', '.join(KINDS)}, got {kind!r}.")
+    if order is not None and order not in ORDERS:
+        raise ArgumentError(f"coloring: `order` must be one of {', '.join(ORDERS)}, got {order!r}.")
+    if kind == "columns":
+        return Coloring(found, _columns(found, order))
+    if kind == "rows":
+        return Coloring(found, None, _columns(found.T, order))
+    if kind == "symmetric":
+        return _symmetric(found, order)
+    return _both(found, order)
+
+
+def _columns(pattern: SparsityPattern, order: str | None) -> Any:
+    counted = np.arange(pattern.shape[1])
+    period = _period(pattern) if order is None else None
+    if period is not None:
+        remainders = counted % period
+        # The longest row needs as many colours as it has entries.
+        if pattern.bound > FEW or period == _longest(pattern.matrix):
+            return remainders
+    graph = _column_graph(pattern.matrix)
+    if graph is None:  # nearly every column is joined with nearly every other one
+        return counted if period is None else remainders
+    found = _best(graph, order)
+    return found if period is None or _count(found) < period else remainders
+
+
+def _longest(matrix: Any) -> int:
+    return int(np.diff(matrix.indptr).max(initial=0))
+
+
+def _period(pattern: SparsityPattern) -> int | None:
+    """The least number that divides no distance of two columns in one row, if it is small."""
+    offsets = pattern.offsets()
+    if offsets is None:
+        return None
+    if not offsets:
+        return 1
+    array = np.array(offsets)
+    # Columns at the distances 0, d, d', ... of one of them are all joined with it.
+    for period in range(2, MOST_SHIFTS * (2 * len(offsets) + 1) + 1):
+        if (array % period != 0).all():
+            return period
+    return None
+
+
+def _column_graph(matrix: Any) -> Any:
+    """Which columns share a row; ``None`` if these are too many."""
+    lengths = np.diff(matrix.indptr).astype(np.int64)
+    is_full = len(lengths) and lengths.max() * MOST_COLORS > matrix.shape[1] > 1024
+    if is_full or int((lengths**2).sum()) > MOST_EDGES:
+        return None
+    return scipy.sparse.csr_array(matrix.T @ matrix)
+
+
+def _best(graph: Any, order: str | None) -> Any:
+    """Colours of a graph in an order, or in the best one of several."""
+    names = (order,) if order is not None else ("natural", "largest_first")
+    if order is None and graph.nnz <= FEW:
+        names = (*names, "smallest_last")
+    found = [_greedy(graph, _ordered(graph, name)) for name in names]
+    return min(found, key=_count)
+
+
+def _greedy(graph: Any, order: Any) -> Any:
+    """Each vertex, in an order, gets the least colour that no neighbour has."""
+    if graph.nnz > FEW:
+        args = [order, graph.indptr, graph.indices]
+        args = [np.asarray(a, np.int64) for a in args]
+        (colors,) = run_program(greedy_program([aval_of(a) for a in args]), args)
+        return np.asarray(colors) - 1
+    starts, neighbours = graph.indptr.tolist(), graph.indices.tolist()
+    colors = [-1] * len(order)
+    for v in order.tolist():
+        taken = {colors[w] for w in neighbours[starts[v] : starts[v + 1]]}
+        color = 0
+        while color in taken:
+            color += 1
+        colors[v] = color
+    return np.array(colors, np.int64)
+
+
+def _ordered(graph: Any, name: str) -> Any:
+    degrees = np.diff(graph.indptr)
+    if name == "natural":
+        return np.arange(len(degrees))
+    if name == "largest_first":
+        return np.argsort(-degrees, kind="stable")
+    if name == "smallest_last":
+        return np.array(_peeled(graph, degrees.tolist(), -1)[::-1], np.int64)
+    return np.array(_peeled(graph, [0] * len(degrees), 1), np.int64)
+
+
+def _peeled(graph: Any, keys: list[int], change: int) -> list[int]:
+    """Vertices one after the other, the next with the least key, or the greatest one.
+
+    Args:
+        graph: The graph.
+        keys: For each vertex its number of neighbours that are left, or that are gone.
+        change: What becomes of the key when a neighbour goes: -1 (the least key is next: of the
+            fewest that are left) or 1 (the greatest one: of the most that are gone).
+    """
+    starts, neighbours = graph.indptr.tolist(), graph.indices.tolist()
+    buckets: list[list[int]] = [[] for _ in range(max(keys, default=0) + len(keys) + 1)]
+    for v in reversed(range(len(keys))):
+        buckets[keys[v]].append(v)
+    is_gone = [False] * len(keys)
+    found: list[int] = []
+    level = 0
+    while len(found) < len(keys):
+        while not buckets[level]:
+            level -= change
+        v = buckets[level].pop()
+        if is_gone[v] or keys[v] != level:
+            continue
+        is_gone[v] = True
+        found.append(v)
+        for w in neighbours[starts[v] : starts[v + 1]]:
+            if not is_gone[w] and w != v:
+                keys[w] += change
+                buckets[keys[w]].append(w)
+        level = max(level - 1, 0) if change < 0 else level + 1
+    return found
+
+
+def _both(pattern: SparsityPattern, order: str | None) -> Coloring:
+    """Columns, rows, or columns without the rows that have the most entries, which are rows."""
+    columns = Coloring(pattern, _columns(pattern, order))
+    rows = Coloring(pattern, None, _columns(pattern.T, order))
+    found = [columns, rows]
+    matrix = pattern.matrix
+    lengths = np.diff(matrix.indptr)
+    # A column colouring needs as many colours as the longest row that is left has entries.
+    steps = np.unique(lengths)[::-1]
+    for longest in steps[1:9]:
+        is_row = lengths > longest
+        if longest + is_row.sum() >= min(c.n_colors for c in found) or not is_row.any():
+            continue
+        parts = [_only(matrix, is_row), _only(matrix, ~is_row)]
+        row_colors = _columns(SparsityPattern.of(parts[0].T), order)
+        row_colors = np.where(is_row, row_colors, -1)
+        column_colors = _columns(SparsityPattern.of(parts[1]), order)
+        found.append(Coloring(pattern, column_colors, row_colors))
+    return min(found, key=lambda c: c.n_colors)
+
+
+def _only(matrix: Any, is_kept: Any) -> Any:
+    """A matrix without the entries of some rows."""
+    found = matrix.multiply(is_kept[:, None]).tocsr()
+    found.eliminate_zeros()
+    return found
+
+
+def _symmetric(pattern: SparsityPattern, order: str | None) -> Coloring:
+    matrix = pattern.matrix
+    if matrix.shape[0] != matrix.shape[1] or (matrix != matrix.T).nnz:
+        raise ArgumentError(
+            f"coloring: {pattern} is not symmetric. Use kind='columns', or pattern | pattern.T."
+        )
+    found = []
+    period = _period(pattern) if order is None else None
+    if period is not None:
+        found.append(np.arange(matrix.shape[0]) % period)
+    if period is None or (period > LEAST_STARS and matrix.nnz <= FEW_STARS):
+        names = (order,) if order is not None else ("natural", "largest_first")
+        found += [_star(matrix, _ordered(matrix, name)) for name in names]
+    return Coloring(pattern, min(found, key=_count), None, is_symmetric=True)
+
+
+def _star(matrix: Any, order: Any) -> Any:
+    """Neighbours differ in colour, and paths of four vertices have three colours or more."""
+    starts, neighbours = matrix.indptr.tolist(), matrix.indices.tolist()
+    colors = [-1] * len(order)
+    # For each vertex how many neighbours of each colour it has.
+    often: list[dict[int, int]] = [{} for _ in range(len(order))]
+    for v in order.tolist():
+        own = [w for w in neighbours[starts[v] : starts[v + 1]] if w != v]
+        seen = often[v]
+        taken = set(seen)
+        for w in own:
+            if colors[w] < 0:
+                continue
+            if seen[colors[w]] > 1:  # u - v - w - x, with u of the colour of w
+                taken.update(often[w])
+                continue
+            for x in neighbours[starts[w] : starts[w + 1]]:
+                if x not in (v, w) and colors[x] >= 0 and often[x][colors[w]] > 1:
+                    taken.add(colors[x])  # v - w - x - y, with y of the colour of w
+        color = 0
+        while color in taken:
+            color += 1
+        colors[v] = color
+        for w in own:
+            often[w][color] = often[w].get(color, 0) + 1
+    return np.array(colors, np.int64)

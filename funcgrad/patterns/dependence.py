@@ -1,0 +1,568 @@
+"""Dependence: which elements of the results of a program depend on which inputs.
+
+``dependence : Program, relations of inputs -> relations of outputs``. What an equation does to a
+relation follows from its form (`funcgrad.lowering`): so primitives need no rules, and those without
+a form depend on everything. Programs are linear in the inputs that are asked about: tangents of a
+function, for its Jacobian. Only floating and complex numbers depend on anything.
+
+Loops are no steps: how the carry depends on itself after any number of them is a closure, found by
+squaring. Indices that are known when the program is read (constants, and what is computed of them)
+are looked at; others are taken to be anywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from funcgrad import lowering as forms
+from funcgrad.core.avals import Shape, ShapedArray
+from funcgrad.core.program import Atom, Equation, Literal, Program, Var, makers
+from funcgrad.errors import MissingRuleError
+from funcgrad.patterns.index_sets import (
+    MOST_ENTRIES,
+    MOST_PIECES,
+    Accumulate,
+    Fold,
+    Move,
+    Pick,
+    Piece,
+    Relation,
+    TooLargeError,
+    Walk,
+    collapsed,
+    dense,
+    identity,
+    moved,
+    product_of,
+    reshaped,
+    transformed,
+    union,
+    with_matrix,
+)
+from funcgrad.records import dataclass
+
+Found = Relation | None
+"""What a value depends on; ``None`` for nothing."""
+
+
+@dataclass(frozen=True)
+class _Moved:
+    """A rule: what becomes of each axis."""
+
+    moves: tuple[Move, ...]
+    shape: Shape
+    filled: tuple[int, ...]
+
+    def __call__(self, piece: Piece) -> list[Piece]:
+        return moved(piece, self.moves, self.shape, self.filled)
+
+
+class Scope:
+    """A program that is being read, and what is known of the values in it.
+
+    Args:
+        program: The program.
+        known: Values of its inputs, computed when they are asked for; ``None`` if unknown.
+    """
+
+    def __init__(
+        self, program: Program, known: Sequence[Callable[[], Any] | None] | None = None
+    ) -> None:
+        self.program = program
+        self.values: dict[Atom, Any] = dict(program.constants)
+        self.inputs = dict(zip(program.inputs, known or [None] * len(program.inputs), strict=True))
+
+    def value(self, atom: Atom) -> Any:
+        """The value of an atom if it is known, else ``None``."""
+        if isinstance(atom, Literal):
+            return atom.value
+        if atom not in self.values:
+            self.values[atom] = self._computed(atom)
+        return self.values[atom]
+
+    def _computed(self, var: Var) -> Any:
+        if var in self.inputs:
+            ask = self.inputs[var]
+            return None if ask is None else ask()
+        made = makers(self.program).get(var)
+        if made is None:
+            return None
+        equation, number = made
+        primitive = equation.primitive
+        form = form_of(equation)
+        if isinstance(form, forms.Call):
+            inner = Scope(form.program, [self.asking(a) for a in equation.inputs])
+            return inner.value(form.program.outputs[number])
+        if primitive.is_effectful or primitive.is_composite or primitive.calls_users:
+            return None
+        args = [self.value(a) for a in equation.inputs]
+        if any(a is None for a in args):
+            return None
+        found = primitive.impl(*args)
+        return found[number] if primitive.multiple_results else found
+
+    def asking(self, atom: Atom) -> Callable[[], Any]:
+        return lambda: self.value(atom)
+
+    def callee(self, program: Program, args: Sequence[Atom | None]) -> Scope:
+        """A program that is called with atoms of this one, ``None`` for unknown values."""
+        return Scope(program, [None if a is None else self.asking(a) for a in args])
+
+
+def form_of(equation: Equation) -> Any:
+    """The form of an equation, that of anything if it has none."""
+    try:
+        return equation.primitive.lower(*(a.aval for a in equation.inputs))
+    except MissingRuleError:
+        return forms.Extern()
+
+
+def dependence(scope: Scope, relations: Sequence[Found], width: int) -> list[Found]:
+    """What the results of a program depend on.
+
+    Args:
+        scope: The program, linear in the inputs that depend on anything.
+        relations: What each of its inputs depends on.
+        width: The number of columns.
+
+    Returns:
+        A relation for each result, or ``None`` if it depends on nothing.
+    """
+    program = scope.program
+    found: dict[Atom, Found] = dict(zip(program.inputs, relations, strict=True))
+    for equation in program.equations:
+        given = [found.get(a) for a in equation.inputs]
+        if all(r is None for r in given):
+            continue
+        outs = _Equation(equation, scope, given, width).outputs()
+        for var, out in zip(equation.outputs, outs, strict=True):
+            if out is not None and var.aval.dtype.kind in "fc" and not out.is_empty:
+                found[var] = out
+    return [found.get(a) for a in program.outputs]
+
+
+class _Equation:
+    """An equation, and what its inputs depend on."""
+
+    def __init__(
+        self, equation: Equation, scope: Scope, given: Sequence[Found], width: int
+    ) -> None:
+        self.equation = equation
+        self.scope = scope
+        self.given = given
+        self.width = width
+        self.in_shapes = [a.aval.shape for a in equation.inputs]
+        self.out_avals: list[ShapedArray] = [v.aval for v in equation.outputs]
+
+    def outputs(self) -> list[Found]:
+        form = form_of(self.equation)
+        if isinstance(form, forms.Call):
+            callee = self.scope.callee(form.program, self.equation.inputs)
+            return dependence(callee, self.given, self.width)
+        if isinstance(form, forms.Branch):
+            return self._branches()
+        if isinstance(form, forms.Loop):
+            n, m = form.n_consts, form.n_carry
+            return _Loop(self, self._body, 0, n, m, form.length).outputs()
+        if isinstance(form, forms.While):
+            n, m = form.n_cond_consts, form.n_body_consts
+            return _Loop(self, self._body, n, m, len(self.out_avals), None).outputs()
+        if isinstance(form, forms.Barrier):
+            return list(self.given)
+        return [self._output(form, i) for i in range(len(self.out_avals))]
+
+    @property
+    def _body(self) -> Program:
+        body: Program = self.equation.primitive.body  # type: ignore[attr-defined]
+        return body
+
+    def _branches(self) -> list[Found]:
+        inputs = self.equation.inputs[1:]
+        programs = self.equation.primitive.branches  # type: ignore[attr-defined]
+        each = [
+            dependence(self.scope.callee(p, inputs), self.given[1:], self.width) for p in programs
+        ]
+        return [together(found) for found in zip(*each, strict=True)]
+
+    def _output(self, form: Any, number: int) -> Found:
+        shape = self.out_avals[number].shape
+        found = [
+            self._through(form, k, shape, number)
+            for k, relation in enumerate(self.given)
+            if relation is not None
+        ]
+        return together(found)
+
+    def _through(self, form: Any, k: int, shape: Shape, number: int) -> Relation:
+        """What a result depends on by one input."""
+        relation, own = self.given[k], self.in_shapes[k]
+        assert relation is not None
+        if isinstance(form, forms.Reshape):
+            return transformed(relation, lambda p: reshaped(p, own, shape), shape)
+        if isinstance(form, forms.Lookup | forms.Deposit):
+            places = self._places(form)
+            if places is not None:
+                return self._at_places(form, k, places, shape)
+        rule = self._rule(form, k, own, shape, number)
+        return collapsed(relation, shape) if rule is None else transformed(relation, rule, shape)
+
+    def _rule(self, form: Any, k: int, own: Shape, shape: Shape, number: int) -> _Moved | None:
+        """What becomes of the axes of an input; ``None`` if everything depends on it."""
+        if self.equation.primitive.is_elementwise or isinstance(form, forms.Pointwise):
+            return _broadcast(own, shape)
+        if isinstance(form, forms.Reindex):
+            return _reindexed(form, own, shape)
+        if isinstance(form, forms.Reduction):
+            return _reduced(form.axes, own, shape)
+        if isinstance(form, forms.PrefixScan):
+            moves: list[Move] = [Walk(i, n) for i, n in enumerate(own)]
+            moves[form.axis] = Accumulate(form.axis, own[form.axis], form.reverse)
+            return _Moved(tuple(moves), shape, ())
+        if isinstance(form, forms.Contraction):
+            return _contracted(form, k, own, shape)
+        if isinstance(form, forms.WindowFold):
+            return _slid(form, k, own, shape)
+        if isinstance(form, forms.Assemble):
+            return _assembled(form, k, own, shape)
+        if isinstance(form, forms.Lookup):
+            return _anywhere(form.axes, own, shape) if k == 0 else None
+        if isinstance(form, forms.Deposit):
+            return _broadcast(own, shape) if k == 0 else _into(form.axes, own, shape)
+        if isinstance(form, forms.Window | forms.Replace):
+            return self._window(form, k, own, shape)
+        if isinstance(form, forms.Routine):
+            return _stacked(form, k, own, shape, number)
+        return None
+
+    def _starts(self, atoms: Sequence[Atom], whole: Shape, part: Shape) -> list[int | None]:
+        """The first indices of a part, moved to be inside; ``None`` for unknown ones."""
+        found: list[int | None] = []
+        for atom, n, m in zip(atoms, whole, part, strict=True):
+            value = 0 if n == m else self.scope.value(atom)
+            found.append(None if value is None else min(max(int(value), 0), n - m))
+        return found
+
+    def _window(self, form: Any, k: int, own: Shape, shape: Shape) -> _Moved:
+        is_read = isinstance(form, forms.Window)
+        if not is_read and k == 0:
+            return _broadcast(own, shape)
+        first = 1 if is_read else 2
+        whole, part = (own, shape) if is_read else (shape, own)
+        starts = self._starts(self.equation.inputs[first:], whole, part)
+        moves: list[Move] = [
+            Fold() if s is None else Walk(i, shape[i], shift=-s if is_read else s)
+            for i, s in enumerate(starts)
+        ]
+        return _Moved(tuple(moves), shape, tuple(i for i, s in enumerate(starts) if s is None))
+
+    # Gathers and scatters at places that are known.
+
+    def _places(self, form: Any) -> Any:
+        """For every element that is looked up its number in the array, -1 for none.
+
+        ``None`` if indices are not known.
+        """
+        n_before = 1 if isinstance(form, forms.Lookup) else 2
+        values = [self.scope.value(a) for a in self.equation.inputs[n_before:]]
+        if any(v is None for v in values):
+            return None
+        shape = self.in_shapes[0]
+        indices = np.broadcast_arrays(*(np.asarray(v) for v in values))
+        is_there = np.ones(indices[0].shape, np.bool_)
+        found = []
+        for index, axis in zip(indices, form.axes, strict=True):
+            n = shape[axis]
+            if form.mode in ("clip", "wrap"):
+                found.append(np.clip(index, 0, n - 1) if form.mode == "clip" else index % n)
+                continue
+            place = np.where(index < 0, index + n, index) if index.dtype.kind == "i" else index
+            is_there &= (place >= 0) & (place < n)
+            found.append(np.where((place >= 0) & (place < n), place, 0))
+        numbers = np.arange(math.prod(shape)).reshape(shape)
+        front = np.moveaxis(numbers, form.axes, range(len(form.axes)))
+        if 0 in shape:
+            return None
+        taken = front[tuple(i.astype(np.int64) for i in found)]
+        more = is_there.reshape(is_there.shape + (1,) * (taken.ndim - is_there.ndim))
+        return np.where(more, taken, -1)
+
+    def _at_places(self, form: Any, k: int, places: Any, shape: Shape) -> Relation:
+        relation, own = self.given[k], self.in_shapes[k]
+        assert relation is not None
+        if isinstance(form, forms.Deposit) and k == 0:
+            return relation
+        here = np.flatnonzero(places.ravel() >= 0)
+        there = places.ravel()[here]
+        rows, columns = (here, there) if isinstance(form, forms.Lookup) else (there, here)
+        entries = np.ones(len(rows), np.bool_)
+        n, m = math.prod(shape), math.prod(own)
+        matrix = scipy.sparse.coo_array((entries, (rows, columns)), (n, m)).tocsr()
+        return with_matrix([], Relation(shape, m, [], matrix), relation)
+
+
+def together(found: Sequence[Found]) -> Found:
+    """The union of what is there."""
+    there = [r for r in found if r is not None]
+    return union(there) if there else None
+
+
+# The forms.
+
+
+def _broadcast(own: Shape, shape: Shape) -> _Moved:
+    """Corresponding elements, with NumPy's broadcasting."""
+    lead = len(shape) - len(own)
+    is_kept = [n == shape[lead + i] for i, n in enumerate(own)]
+    moves = tuple(Walk(lead + i, n) if is_kept[i] else Pick(0) for i, n in enumerate(own))
+    repeated = (lead + i for i, kept in enumerate(is_kept) if not kept)
+    return _Moved(moves, shape, (*range(lead), *repeated))
+
+
+def _reindexed(form: forms.Reindex, own: Shape, shape: Shape) -> _Moved | None:
+    walked = [a for a in form.axes if a is not None]
+    if len(set(walked)) < len(walked):
+        return None
+    moves: list[Move] = [Pick(s) for s in form.starts]
+    for o, (axis, step) in enumerate(zip(form.axes, form.steps, strict=True)):
+        if axis is not None:
+            moves[axis] = Walk(o, shape[o], stride=step, taps=(form.starts[axis],))
+    return _Moved(tuple(moves), shape, tuple(o for o, a in enumerate(form.axes) if a is None))
+
+
+def _reduced(axes: Sequence[int], own: Shape, shape: Shape) -> _Moved:
+    kept = [i for i in range(len(own)) if i not in axes]
+    moves = tuple(Walk(kept.index(i), n) if i in kept else Fold() for i, n in enumerate(own))
+    return _Moved(moves, shape, ())
+
+
+def _contracted(form: forms.Contraction, k: int, own: Shape, shape: Shape) -> _Moved:
+    labels = (form.lhs, form.rhs)[k]
+    slides = dict(form.slides)
+    moves: list[Move] = []
+    taken = set()
+    for label in labels:
+        o = form.out.find(label)
+        if o < 0 or (label in slides and k == 1):
+            moves.append(Fold())
+            continue
+        taken.add(o)
+        moves.append(_sliding(slides[label], o) if label in slides else Walk(o, shape[o]))
+    return _Moved(tuple(moves), shape, tuple(o for o in range(len(shape)) if o not in taken))
+
+
+def _sliding(slide: forms.Slide, axis: int) -> Walk:
+    """What becomes of the elements that windows slide along."""
+    taps = tuple(slide.dilation * t for t in range(slide.taps))
+    return Walk(axis, slide.windows, slide.base, slide.low, slide.stride, taps)
+
+
+def _slid(form: forms.WindowFold, k: int, own: Shape, shape: Shape) -> _Moved | None:
+    if not form.sliding[k]:
+        return _broadcast(own, shape)
+    if math.prod(s.taps for s in form.slides) > MOST_PIECES:
+        return None
+    return _Moved(tuple(_sliding(s, i) for i, s in enumerate(form.slides)), shape, ())
+
+
+def _assembled(form: forms.Assemble, k: int, own: Shape, shape: Shape) -> _Moved | None:
+    if k >= len(form.pieces):
+        return None
+    piece = form.pieces[k]
+    rows = zip(piece.starts, piece.steps, piece.lows, piece.sizes, strict=True)
+    moves = tuple(
+        Walk(i, shape[i], step, start - step * low, limits=(low, low + size))
+        for i, (start, step, low, size) in enumerate(rows)
+    )
+    return _Moved(moves, shape, ())
+
+
+def _anywhere(axes: Sequence[int], own: Shape, shape: Shape) -> _Moved:
+    """Elements at unknown places along some axes."""
+    kept = [i for i in range(len(own)) if i not in axes]
+    lead = len(shape) - len(kept)
+    moves = tuple(Walk(lead + kept.index(i), n) if i in kept else Fold() for i, n in enumerate(own))
+    return _Moved(moves, shape, tuple(range(lead)))
+
+
+def _into(axes: Sequence[int], own: Shape, shape: Shape) -> _Moved:
+    """Elements that go to unknown places along some axes."""
+    kept = [i for i in range(len(shape)) if i not in axes]
+    lead = len(own) - len(kept)
+    moves: list[Move] = [Fold() for _ in range(lead)]
+    moves += [Walk(i, shape[i]) for i in kept]
+    return _Moved(tuple(moves), shape, tuple(axes))
+
+
+def _stacked(form: forms.Routine, k: int, own: Shape, shape: Shape, number: int) -> _Moved | None:
+    """The elements of a stack on their own."""
+    n, array, result = form.n_stack, form.arrays[k], form.arrays[form.results[number]]
+    if not n or array.shape != own or result.shape != shape or len(own) < n:
+        return None
+    before, after = (x.order or tuple(range(len(x.shape))) for x in (array, result))
+    moves: list[Move] = [Fold() for _ in own]
+    for axis, o in zip(before[:n], after[:n], strict=True):
+        if own[axis] != shape[o]:
+            return None
+        moves[axis] = Walk(o, shape[o])
+    return _Moved(tuple(moves), shape, after[n:])
+
+
+# Loops.
+
+
+def _closure(step: Any, length: int | None) -> Any:
+    """What depends on what after at most so many steps, any number for ``None``."""
+    found = step + scipy.sparse.eye_array(step.shape[0], dtype=np.bool_, format="csr")
+    reached = 1
+    while length is None or reached < length:
+        squared = product_of(found, found)
+        if squared.nnz == found.nnz:
+            break
+        found, reached = squared, 2 * reached
+    return found
+
+
+def _stack(blocks: Sequence[Any], width: int) -> Any:
+    """Matrices of one width below each other."""
+    empty = scipy.sparse.csr_array((0, width), dtype=np.bool_)
+    return scipy.sparse.vstack([empty, *blocks], format="csr")
+
+
+class _Loop:
+    """A loop, whose body maps constants, the carry, and what is walked along, to carry and results.
+
+    With the step ``c' = C c + D k + E x[t]``, ``y[t] = F c + G k + H x[t]`` and the closure ``K``
+    of ``C``: a carry depends on its first value by ``K``, on constants by ``K D``, and on what is
+    walked along, at any step, by ``K E``. Results depend by ``F`` on all that carries depend on, by
+    ``G`` on constants, and by ``H`` on what belongs to their own step.
+
+    Args:
+        equation: The equation.
+        body: Its body.
+        n_before: Number of inputs that the body does not have.
+        n_consts: Number of constants.
+        n_carry: Number of carried values.
+        length: Number of steps; ``None`` if it is not known.
+    """
+
+    def __init__(
+        self,
+        equation: _Equation,
+        body: Program,
+        n_before: int,
+        n_consts: int,
+        n_carry: int,
+        length: int | None,
+    ) -> None:
+        self.given = equation.given[n_before:]
+        self.width = equation.width
+        self.out_avals = equation.out_avals
+        self.body = body
+        self.carry = range(n_consts, n_consts + n_carry)
+        self.length = length
+        atoms: list[Atom | None] = list(equation.equation.inputs[n_before:])
+        atoms[n_consts:] = [None] * (len(atoms) - n_consts)
+        self.scope = equation.scope.callee(body, atoms)
+        self.active = [r is not None for r in self.given]
+
+    def outputs(self) -> list[Found]:
+        if self.length == 0:
+            ys = [None] * (len(self.out_avals) - len(self.carry))
+            return [*(self.given[i] for i in self.carry), *ys]
+        outs = self._settled()
+        try:
+            return self._exact(outs)
+        except TooLargeError:
+            return [
+                None if out is None else dense(aval.shape, self.width)
+                for out, aval in zip(outs, self.out_avals, strict=True)
+            ]
+
+    def _settled(self) -> list[Found]:
+        """What results of the body depend on; finds which carried values depend on anything."""
+        while True:
+            sizes = [
+                a.size if on else 0 for a, on in zip(self.body.in_avals, self.active, strict=True)
+            ]
+            self.ends = list(map(int, np.cumsum([0, *sizes])))
+            given = [
+                identity(a.shape, self.ends[-1], start) if on else None
+                for a, on, start in zip(self.body.in_avals, self.active, self.ends, strict=False)
+            ]
+            outs = dependence(self.scope, given, self.ends[-1])
+            more = [
+                i for i, out in zip(self.carry, outs, strict=False) if out and not self.active[i]
+            ]
+            if not more:
+                return outs
+            for i in more:
+                self.active[i] = True
+
+    def _matrix(self, i: int) -> Any:
+        """What an input of the loop depends on."""
+        relation = self.given[i]
+        if relation is not None:
+            return relation.matrix
+        return scipy.sparse.csr_array((self.body.in_avals[i].size, self.width), dtype=np.bool_)
+
+    def _some(self, inputs: Sequence[int]) -> Any:
+        """The same of several inputs, those that depend on anything."""
+        return _stack([self._matrix(i) for i in inputs if self.active[i]], self.width)
+
+    def _exact(self, outs: Sequence[Found]) -> list[Found]:
+        first, last = self.carry.start, self.carry.stop
+        walked = [i for i in range(last, len(self.given)) if self.active[i]]
+        start, stop, width = self.ends[first], self.ends[last], self.ends[-1]
+        blocks = [
+            scipy.sparse.csr_array((atom.aval.size, width), dtype=np.bool_)
+            if out is None
+            else out.matrix
+            for atom, out in zip(self.body.outputs, outs, strict=True)
+        ]
+        carried = [j for j, i in enumerate(self.carry) if self.active[i]]
+        step = _stack([blocks[j] for j in carried], width)
+        constants, init = self._some(range(first)), self._some(self.carry)
+        anywhere = _stack([self._at_any_step(i) for i in walked], self.width)
+        ready = product_of(step[:, :start], constants) + product_of(step[:, stop:], anywhere)
+        closure = _closure(step[:, start:stop], self.length)
+        state = product_of(closure, init + ready)
+        ends = np.cumsum([0, *(blocks[j].shape[0] for j in carried)])
+        found: list[Found] = [None] * len(outs)
+        for j, a, b in zip(carried, ends, ends[1:], strict=False):
+            found[j] = Relation(self.out_avals[j].shape, self.width, [], state[int(a) : int(b)])
+        for j in range(len(self.carry), len(outs)):
+            if outs[j] is not None:
+                y = blocks[j]
+                always = product_of(y[:, :start], constants) + product_of(y[:, start:stop], state)
+                found[j] = self._stacked(j, y, always, walked)
+        return found
+
+    def _at_any_step(self, i: int) -> Any:
+        """What the elements that are walked along depend on, at some step."""
+        each = self._matrix(i).tocoo()
+        n = self.body.in_avals[i].size
+        entries = (each.data, (each.row % max(n, 1), each.col))
+        return _csr(scipy.sparse.coo_array(entries, (n, self.width)))
+
+    def _stacked(self, j: int, y: Any, always: Any, walked: Sequence[int]) -> Relation:
+        """What a result of all steps depends on."""
+        steps = self.length
+        assert steps is not None, "loops that stack results have a length"
+        if always.nnz * steps > MOST_ENTRIES:
+            raise TooLargeError
+        total = _csr(scipy.sparse.kron(np.ones((steps, 1), np.bool_), always))
+        for i in walked:
+            block = y[:, self.ends[i] : self.ends[i + 1]]
+            if block.nnz:
+                eye = scipy.sparse.eye_array(steps, dtype=np.bool_)
+                total = total + product_of(_csr(scipy.sparse.kron(eye, block)), self._matrix(i))
+        return Relation(self.out_avals[j].shape, self.width, [], total)
+
+
+def _csr(matrix: Any) -> Any:
+    return matrix.tocsr().astype(np.bool_)

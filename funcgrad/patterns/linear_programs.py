@@ -1,0 +1,113 @@
+"""Derivatives of programs, their patterns, and how they are evaluated for many seeds at once.
+
+A program is linearised once: `Derivative` holds its evaluation and its tangent program, from which
+both the pattern and the products with seeds come. So what is found empty is what is never computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.program import Program, evaluate
+from funcgrad.forking import cached_property
+from funcgrad.patterns.dependence import Found, Scope, dependence
+from funcgrad.patterns.index_sets import identity
+from funcgrad.transforms.batch import batch_flat
+from funcgrad.transforms.programs import linearize_program, transpose_program
+
+
+class Derivative:
+    """The derivative of a program.
+
+    Args:
+        program: The program.
+        is_active: Which inputs it is differentiated with respect to.
+    """
+
+    def __init__(self, program: Program, is_active: Sequence[bool]) -> None:
+        self.is_active = tuple(is_active)
+        self.linearized = linearize_program(program, self.is_active)
+        self.program = program
+        sizes = [a.size for a, on in zip(program.in_avals, is_active, strict=True) if on]
+        self.in_ends = [int(n) for n in np.cumsum([0, *sizes])]
+        self.out_ends = [int(n) for n in np.cumsum([0, *(a.size for a in program.out_avals)])]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of elements of the results, and of the inputs."""
+        return self.out_ends[-1], self.in_ends[-1]
+
+    @cached_property
+    def relations(self) -> list[Found]:
+        """For each result what it depends on: elements of the active inputs, in order."""
+        forward, tangent = self.linearized.forward, self.linearized.tangent
+        scope = Scope(forward)
+        known: list[Callable[[], Any] | None] = [
+            scope.asking(forward.inputs[i] if kind == "in" else forward.outputs[i])
+            for kind, i in self.linearized.residuals
+        ]
+        width = self.in_ends[-1]
+        n = len(known)
+        given = [
+            identity(a.shape, width, start) if a.dtype.kind in "fc" else None
+            for a, start in zip(tangent.in_avals[n:], self.in_ends, strict=False)
+        ]
+        inner = Scope(tangent, [*known, *(None for _ in given)])
+        found = iter(dependence(inner, [*(None for _ in known), *given], width))
+        return [next(found) if on else None for on in self.linearized.is_active_out]
+
+    def results(self, args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """The results, and the residuals of the tangent program."""
+        outs = evaluate(self.linearized.forward, args)
+        found = [args[i] if kind == "in" else outs[i] for kind, i in self.linearized.residuals]
+        return outs[: self.linearized.n_outputs], found
+
+    def push(self, residuals: Sequence[Any], seeds: Any) -> list[Any]:
+        """Tangents of the active results, for each row of a matrix of tangents of all inputs."""
+        tangent = self.linearized.tangent
+        avals = tangent.in_avals[len(residuals) :]
+
+        def one(seed: Any) -> list[Any]:
+            return evaluate(tangent, [*residuals, *split(seed, self.in_ends, avals)])
+
+        return mapped(one, seeds)
+
+    def pull(self, residuals: Sequence[Any], seeds: Any) -> list[Any | None]:
+        """Cotangents of the active inputs, for each row of a matrix of cotangents of all results.
+
+        ``None`` for those that are zero.
+        """
+        tangent, n = self.linearized.tangent, len(residuals)
+        is_linear = tuple(i >= n for i in range(len(tangent.inputs)))
+        is_active = (True,) * len(tangent.outputs)
+        transposed = transpose_program(tangent, is_linear, is_active)
+        on = self.linearized.is_active_out
+        all_avals = self.program.out_avals
+
+        def one(seed: Any) -> list[Any]:
+            each = zip(split(seed, self.out_ends, all_avals), on, strict=True)
+            cts = [part for part, active in each if active]
+            return evaluate(transposed.program, [*residuals, *cts])
+
+        found = iter(mapped(one, seeds))
+        return [next(found) if active else None for active in transposed.is_active_in[n:]]
+
+
+def split(seed: Any, ends: Sequence[int], avals: Sequence[Any]) -> list[Any]:
+    """A vector as arrays that follow each other in it."""
+    return [
+        seed[a:b].astype(aval.dtype).reshape(aval.shape)
+        for a, b, aval in zip(ends, ends[1:], avals, strict=False)
+    ]
+
+
+def mapped(one: Callable[[Any], list[Any]], seeds: Any) -> list[Any]:
+    """Results for all rows of a matrix."""
+    outs, dims = batch_flat(one, [seeds], [0], seeds.shape[0], "sparse derivatives", None)
+    return [
+        x if d is not None else np.broadcast_to(x, (seeds.shape[0], *x.shape))
+        for x, d in zip(outs, dims, strict=True)
+    ]

@@ -1,0 +1,186 @@
+"""Sparse Jacobians and Hessians against dense ones, in every transformation."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import funcgrad as fg
+from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TracerBoolConversionError
+from funcgrad.scipy.sparse import SparseArray
+from funcgrad.sparsity import SparsityPattern, coloring, jacobian_sparsity
+
+X = np.random.default_rng(0).uniform(0.5, 1.5, 12)
+
+
+def neighbours(x: Any) -> Any:
+    return np.sin(x[1:] - x[:-1]) * x[1:]
+
+
+def with_mean(x: Any) -> Any:
+    return np.concatenate([neighbours(x), np.mean(x**2)[None]])
+
+
+def rosenbrock(x: Any) -> Any:
+    return np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+
+def with_hub(x: Any) -> Any:
+    return np.sum(np.cos(x[0] * x[1:])) + x[3] ** 3
+
+
+@pytest.mark.parametrize("transformation", [fg.jacfwd, fg.jacrev, fg.jacobian])
+@pytest.mark.parametrize("function", [neighbours, with_mean, lambda x: 2.0 * np.ones(3)])
+def test_jacobians(transformation: Any, function: Any) -> None:
+    found = transformation(function, sparse=True)(X)
+    assert isinstance(found, scipy.sparse.csr_array)
+    np.testing.assert_allclose(found.toarray(), fg.jacfwd(function)(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("function", [rosenbrock, with_hub, np.sum])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_hessians(function: Any, dtype: Any) -> None:
+    x = X.astype(dtype)
+    found = fg.hessian(function, sparse=True)(x)
+    assert found.dtype == dtype
+    expected = fg.hessian(function)(x)
+    np.testing.assert_allclose(
+        found.toarray(), expected, rtol=1e-4 if dtype == np.float32 else 1e-9
+    )
+
+
+def test_few_dense_rows_are_pulled_beside_dense_columns() -> None:
+    def arrow(x: Any) -> Any:
+        return np.concatenate([np.sum(x**2)[None], x[0] * x[1:] ** 2])
+
+    colors = coloring(jacobian_sparsity(arrow)(X), "both")
+    assert (colors.n_columns, colors.n_rows) == (2, 1)
+    found = fg.jacrev(arrow, sparse=True)(X)
+    np.testing.assert_allclose(found.toarray(), fg.jacrev(arrow)(X))
+
+
+def test_trees_of_arguments_and_results() -> None:
+    def function(p: Any, scale: Any) -> Any:
+        return {"a": p["u"][1:] * p["v"] * scale, "b": (p["u"] ** 2).reshape(1, 5)}
+
+    p = {"u": X[:5], "v": X[5:9]}
+    dense = fg.jacfwd(function, (0, 1))(p, 2.0)
+    for transformation in (fg.jacfwd, fg.jacrev):
+        found = transformation(function, (0, 1), sparse=True)(p, 2.0)
+        for key, rows in dense.items():
+            for own, other in zip(found[key], rows, strict=True):
+                for leaf, expected in zip(fg.tree.leaves(own), fg.tree.leaves(other), strict=True):
+                    np.testing.assert_allclose(leaf.toarray().ravel(), np.ravel(expected))
+
+
+def test_extra_results_and_named_arguments() -> None:
+    def function(x: Any, *, power: Any) -> Any:
+        return x**power, {"sum": np.sum(x)}
+
+    found, extra = fg.jacfwd(function, has_aux=True, sparse=True)(X, power=3)
+    np.testing.assert_allclose(found.toarray(), np.diag(3 * X**2))
+    np.testing.assert_allclose(extra["sum"], np.sum(X))
+    found, extra = fg.hessian(lambda x: (np.sum(x**3), x), has_aux=True, sparse=True)(X)
+    np.testing.assert_allclose(found.toarray(), np.diag(6 * X))
+    np.testing.assert_array_equal(extra, X)
+
+
+def test_in_transformations() -> None:
+    def total(x: Any) -> Any:
+        found = fg.jacfwd(neighbours, sparse=True)(x)
+        assert isinstance(found, SparseArray)
+        return np.sum(found.data**2)
+
+    expected = lambda x: np.sum(fg.jacfwd(neighbours)(x) ** 2)  # noqa: E731
+    np.testing.assert_allclose(fg.jit(total)(X), expected(X))
+    np.testing.assert_allclose(fg.grad(total)(X), fg.grad(expected)(X))
+    np.testing.assert_allclose(fg.jit(fg.grad(fg.checkpoint(total)))(X), fg.grad(expected)(X))
+    mapped = fg.vmap(fg.jacrev(neighbours, sparse=True))(np.stack([X, 2 * X]))
+    assert mapped.data.shape == (2, mapped.pattern.size)
+    np.testing.assert_allclose(mapped.data[1], fg.jacrev(neighbours, sparse=True)(2 * X).data)
+    y = np.linspace(0.5, 1.5, 400)
+    steps = fg.lax.scan(lambda c, t: (c + total(t * y), None), 0.0, np.array([1.0, 2.0]))[0]
+    np.testing.assert_allclose(steps, expected(y) + expected(2 * y))
+
+
+def test_newton_steps_in_a_loop_that_carries_a_sparse_matrix() -> None:
+    jacobian = fg.jacfwd(lambda x: x**2 + np.roll(x, 1), sparse=True)
+
+    def step(_: Any, state: Any) -> Any:
+        x, _ = state
+        matrix = jacobian(x)
+        return x - 0.01 * (matrix @ x), matrix
+
+    x, matrix = fg.jit(lambda x: fg.lax.fori_loop(0, 3, step, (x, jacobian(x))))(X)
+    assert matrix.shape == (12, 12)
+    assert np.isfinite(x).all()
+
+
+def test_patterns_that_are_given() -> None:
+    dense = fg.jacfwd(neighbours)(X)
+    pattern = jacobian_sparsity(neighbours)(X)
+    for given in (dense != 0, scipy.sparse.csr_array(dense), pattern, coloring(pattern, "rows")):
+        found = fg.jacfwd(neighbours, sparse=given)(X)
+        np.testing.assert_allclose(found.toarray(), dense)
+
+
+def test_a_pattern_that_misses_an_entry_is_found() -> None:
+    given = np.eye(11, 12) + np.eye(11, 12, k=1)
+    given[4, 5] = 0
+    with pytest.raises(ArgumentError, match=r"In row 4 .* may also depend on column\(s\) 5"):
+        fg.jacfwd(neighbours, sparse=given)(X)
+
+
+def test_sizes_that_do_not_match() -> None:
+    with pytest.raises(ShapeError, match=r"has the shape \(12, 12\), but .* 11 rows .* 12 columns"):
+        fg.jacfwd(neighbours, sparse=np.eye(12))(X)
+
+
+def test_what_has_no_sparse_derivative() -> None:
+    with pytest.raises(TracerBoolConversionError, match=r"inside jacfwd\(on_values\)"):
+        fg.jacfwd(on_values, sparse=True)(X)
+    with pytest.raises(ArgumentError, match="with `sparse` is of real numbers"):
+        fg.jacfwd(neighbours, holomorphic=True, sparse=True)
+    with pytest.raises(DtypeError, match="needs real floating-point results, got c128"):
+        fg.jacfwd(lambda x: x * 1j, sparse=True)(X)
+    with pytest.raises(DtypeError, match=r"cannot differentiate argument `args\[0\]`"):
+        fg.jacrev(neighbours, sparse=True)(np.arange(4))
+    with pytest.raises(ArgumentError, match="is not sparse: its pattern has about"):
+        fg.jacfwd(lambda x: x * np.sum(x), sparse=True)(np.ones(10**4))
+
+
+def on_values(x: Any) -> Any:
+    return x * x if x[0] > 0 else x
+
+
+def test_a_new_size_compiles_nothing() -> None:
+    jacobian = fg.jit(lambda x: fg.jacfwd(neighbours, sparse=True)(x).data)
+    jacobian(X)
+    before = jacobian.cache_info().kernels_compiled
+    jacobian(np.concatenate([X, X]))
+    assert jacobian.cache_info().kernels_compiled == before
+
+
+def test_memory_is_linear_in_entries() -> None:
+    x = np.linspace(0.0, 1.0, 10**5)
+    found = fg.jacfwd(neighbours, sparse=True)(x)
+    assert found.nnz == 2 * (10**5 - 1)
+    np.testing.assert_allclose(
+        found @ np.ones(10**5), fg.jvp(neighbours, (x,), (np.ones(10**5),))[1]
+    )
+
+
+def test_pickled() -> None:
+    found = pickle.loads(pickle.dumps(fg.jacfwd(neighbours, sparse=True)))
+    np.testing.assert_allclose(found(X).toarray(), fg.jacfwd(neighbours)(X))
+
+
+def test_patterns_print_as_types() -> None:
+    pattern = SparsityPattern.of(np.eye(3))
+    assert repr(pattern) == "<SparsityPattern 3x3 with 3 entries>"
+    assert repr(coloring(pattern)) == "<Coloring of 3x3 with 3 entries: 1 column>"
+    assert pattern.T.shape == (3, 3)

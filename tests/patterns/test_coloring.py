@@ -1,0 +1,136 @@
+"""Colourings: verified on random matrices, and as few colours as theory allows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import funcgrad as fg
+from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.patterns import coloring as module
+from funcgrad.patterns.coloring import KINDS, ORDERS, Coloring, coloring
+from funcgrad.sparsity import (
+    SparsityPattern,
+    compress,
+    decompress,
+    hessian_sparsity,
+    jacobian_sparsity,
+    spy,
+)
+
+
+def matrix(name: str, n: int = 60) -> Any:
+    rng = np.random.default_rng(3)
+    if name == "arrow":
+        found = np.eye(n)
+        found[0], found[:, 0] = 1, 1
+        return found
+    if name == "dense row":
+        found = np.eye(n)
+        found[3] = 1
+        return found
+    if name == "band":
+        return scipy.sparse.diags_array([1.0] * 5, offsets=range(-2, 3), shape=(n, n)).toarray()
+    if name == "tall":
+        return rng.uniform(size=(2 * n, n)) < 0.05
+    return rng.uniform(size=(n, n)) < 0.05
+
+
+def with_values(pattern: SparsityPattern, is_symmetric: bool) -> Any:
+    values = pattern.matrix.astype(np.float64)
+    values.data = np.random.default_rng(0).uniform(0.5, 1.5, values.nnz)
+    return (values + values.T).tocsr() if is_symmetric else values
+
+
+@pytest.mark.parametrize("order", [None, *ORDERS])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["arrow", "dense row", "band", "tall", "random"])
+def test_entries_come_back_from_their_products(name: str, kind: str, order: Any) -> None:
+    given = matrix(name)
+    if kind == "symmetric":
+        given = given[: given.shape[1]]
+        given = (given != 0) | (given != 0).T
+    pattern = SparsityPattern.of(given)
+    values = with_values(pattern, kind == "symmetric")
+    colors = coloring(pattern, kind, order)
+    found = decompress(compress(values, colors), colors)
+    np.testing.assert_allclose(found.toarray(), values.toarray(), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "count"),
+    [("arrow", "columns", 60), ("arrow", "both", 3), ("arrow", "symmetric", 2),
+     ("dense row", "columns", 60), ("dense row", "rows", 2), ("dense row", "both", 2),
+     ("band", "columns", 5), ("band", "rows", 5)],
+)  # fmt: skip
+def test_as_few_colours_as_possible(name: str, kind: str, count: int) -> None:
+    assert coloring(matrix(name), kind).n_colors == count
+
+
+def test_diagonals_are_coloured_without_their_entries() -> None:
+    struct = fg.ShapeDtypeStruct((10**7,), np.float64)
+    pattern = jacobian_sparsity(lambda x: x[2:] - x[1:-1] * x[:-2])(struct)
+    colors = coloring(pattern)
+    assert colors.n_colors == 3
+    assert "matrix" not in vars(pattern)
+
+
+def test_periods_are_verified() -> None:
+    def grid(u: Any) -> Any:
+        p = np.pad(u.reshape(12, 13), 1)
+        return (p[2:, 1:-1] + p[:-2, 1:-1] + p[1:-1, 2:] + p[1:-1, :-2] - u.reshape(12, 13)).ravel()
+
+    pattern = jacobian_sparsity(grid)(np.ones(156))
+    period = module._period(pattern)
+    assert period is not None
+    assert 5 <= period <= 9
+    assert len(Coloring(pattern, np.arange(156) % period).sources) == pattern.nnz
+
+
+def test_large_graphs_are_coloured_by_a_compiled_loop_in_the_same_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = scipy.sparse.random_array((400, 300), density=0.02, rng=np.random.default_rng(0))
+    expected = [coloring(given, order=order).column_colors for order in ORDERS]
+    monkeypatch.setattr(module, "FEW", 0)
+    found = [coloring(given, order=order).column_colors for order in ORDERS]
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_wrong_colours_are_found() -> None:
+    pattern = SparsityPattern.of(np.eye(3) + np.eye(3, k=1))
+    wrong = Coloring(pattern, np.array([0, 0, 1]))
+    with pytest.raises(ArgumentError, match="entry in row 0 and column 0 cannot be told"):
+        _ = wrong.sources
+
+
+def test_bad_arguments() -> None:
+    with pytest.raises(ArgumentError, match="`kind` must be one of columns, rows, both"):
+        coloring(np.eye(2), "diagonals")
+    with pytest.raises(ArgumentError, match="`order` must be one of natural, largest_first"):
+        coloring(np.eye(2), order="random")
+    with pytest.raises(ArgumentError, match="is not symmetric"):
+        coloring(np.eye(2, k=1), "symmetric")
+    with pytest.raises(ArgumentError, match="a sparsity pattern is a matrix"):
+        SparsityPattern.of(np.ones(3))
+    with pytest.raises(ShapeError, match=r"needs 1 products of 2 elements .* got f64\[3\]"):
+        decompress(np.ones(3), coloring(np.eye(2)))
+
+
+def test_decompression_is_differentiable() -> None:
+    colors = coloring(np.eye(3) + np.eye(3, k=1))
+    products = np.arange(6.0).reshape(2, 3)
+    slope = fg.grad(lambda p: (decompress(p, colors).data ** 2).sum())(products)
+    expected = np.zeros(6)
+    expected[colors.sources] = 2 * products.ravel()[colors.sources]
+    np.testing.assert_allclose(slope.ravel(), expected)
+
+
+def test_pictures() -> None:
+    pattern = hessian_sparsity(lambda x: np.sum(x[1:] * x[:-1]))(np.ones(6))
+    for drawn in (pattern, coloring(pattern, "symmetric"), coloring(pattern, "rows")):
+        (axes,) = spy(drawn).axes
+        assert len(axes.collections[0].get_offsets()) == pattern.nnz
