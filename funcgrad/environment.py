@@ -120,9 +120,10 @@ VARIABLES: dict[str, Variable] = {
         (
             "FUNCGRAD_NUMBA",
             "lean or public",
-            "lean",
+            "lean; public with a release of llvmlite that was not tested",
             _COMPILE,
-            "How kernels become native code: by funcgrad's translation, or by `numba.njit`.",
+            "How kernels become native code: by funcgrad's translation, or by Numba's public "
+            "interface.",
         ),
         (
             "FUNCGRAD_NUM_THREADS",

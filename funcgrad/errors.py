@@ -47,6 +47,7 @@ __all__ = [
     "TreeError",
     "UnexpectedTracerError",
     "UnpicklableError",
+    "UntestedVersionWarning",
 ]
 
 
@@ -240,6 +241,10 @@ class LongProgramWarning(FuncgradWarning):
 
 class PythonLoopWarning(FuncgradWarning):
     """A compiled loop calls Python in every iteration, while `debug_python_loops` looks for it."""
+
+
+class UntestedVersionWarning(FuncgradWarning):
+    """A library is newer than all that were tested; a slower way is taken, which it promises."""
 
 
 class ProgressWarning(FuncgradWarning):

@@ -40,6 +40,14 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[CACHE_VARIABLE] = config.stash[_made_here]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if os.environ.get("FUNCGRAD_NUMBA") == "public":
+        reason = "about kernels that Numba does not compile"
+        for item in items:
+            if item.get_closest_marker("lean") is not None:
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     hide_from_collector()
 

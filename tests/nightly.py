@@ -41,6 +41,18 @@ COMPARED = (
 )
 """Files with tests that need a peer, of which other runs skip some."""
 
+COMPILED = (
+    "tests/compiler",
+    "tests/higher_order",
+    "tests/lax",
+    "tests/nn",
+    "tests/numpy",
+    "tests/primitives",
+    "tests/random",
+    "tests/test_compiled_laws.py",
+)
+"""Tests that compile most of the kernels of the suite."""
+
 SKIPPED = re.compile(r"^SKIPPED \[(\d+)\] (.*)$")
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -54,12 +66,14 @@ class Step:
         command: Arguments of Python.
         what: What it shows.
         brief: What a brief run puts in the place of the last arguments: see `briefly`.
+        variables: Variables of the environment, with their values.
     """
 
     name: str
     command: tuple[str, ...]
     what: str
     brief: tuple[str, ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
 
     def briefly(self) -> Step:
         """The same in a minute or so, which shows that it runs, and little else."""
@@ -78,6 +92,13 @@ STEPS = (
         ("-m", "pytest", "-q", "-n", str(CORES), "-m", "nightly or not nightly", *COMPARED),
         "comparisons with JAX, PyTorch, autograd, pandas and xarray, of which none may be skipped",
         ("-q", "tests/interop/test_tables.py", "tests/test_pytree.py", "-k", "jax or series"),
+    ),
+    Step(
+        "public path",
+        ("-m", "pytest", "-q", "-n", str(CORES), *COMPILED),
+        "tests of compiled code, whose kernels Numba's public interface compiles",
+        ("-q", "tests/compiler/test_integers.py", "-k", "bools or negative"),
+        (("FUNCGRAD_NUMBA", "public"),),
     ),
     Step(
         "programs",
@@ -165,6 +186,7 @@ def run(step: Step) -> Outcome:
     with subprocess.Popen(
         [sys.executable, *step.command],
         cwd=ROOT,
+        env={**os.environ, **dict(step.variables)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -5,7 +5,7 @@ What is written here is a part of one operation, so that it has no derivative of
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from funcgrad.core.primitive import Primitive
 from funcgrad.dtypes import COMPLEX128, FLOAT64, is_complex
 from funcgrad.lowering import Call
 from funcgrad.primitives import elementwise as p
-from funcgrad.primitives.families import Elementwise, Recipe, either
+from funcgrad.primitives.families import Elementwise, Recipe, either, repetition
 from funcgrad.primitives.reductions import ReduceAny
 from funcgrad.primitives.shape import BroadcastTo, ReduceSum, Reshape
 
@@ -77,6 +77,12 @@ class Expression:
 
     def __gt__(self, other: Any) -> Expression:
         return apply(p.greater, self, other)
+
+    def __le__(self, other: Any) -> Expression:
+        return apply(p.less_equal, self, other)
+
+    def __ge__(self, other: Any) -> Expression:
+        return apply(p.greater_equal, self, other)
 
     def __and__(self, other: Expression) -> Expression:
         return apply(p.bitwise_and, self, other)
@@ -186,6 +192,47 @@ def unless_any(
     found = recipe(ReduceAny(tuple(range(len(rare.shape)))), rare.value)
     index = recipe(p.Convert(np.dtype(np.int64)), found)
     return Expression(recipe, recipe(either(*branches), index, *values)[0])
+
+
+def repeated(
+    condition: Formula, step: Callable[..., Sequence[Expression]], *state: Expression
+) -> list[Expression]:
+    """What a step makes of a state of equal shapes, again and again.
+
+    Elements go on as long as their condition holds.
+    """
+    run = state[0].run
+    values = [x.value for x in state]
+    if run is evaluated:
+        return [Expression(run, x) for x in _evaluate_repeated(condition, step, values)]
+    assert isinstance(run, Recipe)
+    avals = [aval_of(x) for x in values]
+    test = Recipe(*avals)
+    holds = condition(*(Expression(test, x) for x in test.inputs))
+    every = tuple(range(len(holds.shape)))
+    inner = Recipe(*avals)
+    now = [Expression(inner, x) for x in inner.inputs]
+    is_open = condition(*now)
+    new = [where(is_open, x, old).value for x, old in zip(step(*now), now, strict=True)]
+    program = test.form(test(ReduceAny(every), holds.value)).program
+    found = run(repetition(program, inner.form(*new).program), *values)
+    return [Expression(run, x) for x in found]
+
+
+def _evaluate_repeated(
+    condition: Formula, step: Callable[..., Sequence[Expression]], values: Sequence[Any]
+) -> list[Any]:
+    """The same with arrays, of elements that are left only."""
+    outs = [np.empty_like(x) for x in values]
+    places, now = np.arange(outs[0].size), values
+    while places.size:
+        is_open = condition(*(Expression(evaluated, x) for x in now)).value
+        if not is_open.all():
+            for out, x in zip(outs, now, strict=True):
+                out[places[~is_open]] = x[~is_open]
+            places, now = places[is_open], [x[is_open] for x in now]
+        now = [x.value for x in step(*(Expression(evaluated, x) for x in now))]
+    return outs
 
 
 def function(primitive: Elementwise) -> Callable[..., Expression]:

@@ -21,7 +21,17 @@ from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var, evaluate
 from funcgrad.dtypes import PYTHON_SCALARS
 from funcgrad.errors import DtypeError, MissingRuleError, ShapeError
-from funcgrad.lowering import Array, Branch, Call, Extern, Form, Pointwise, Routine, UfuncCall
+from funcgrad.lowering import (
+    Array,
+    Branch,
+    Call,
+    Extern,
+    Form,
+    Pointwise,
+    Routine,
+    UfuncCall,
+    While,
+)
 from funcgrad.records import dataclass
 
 PYTHON_NUMBERS = frozenset(PYTHON_SCALARS)
@@ -172,6 +182,36 @@ class _Either(Primitive):
 
     def lower(self, *avals: ShapedArray) -> Form:
         return Branch()
+
+
+@dataclass(frozen=True)
+class _Repeated(Primitive):
+    """A program applied to its own results: ``bind(*state)``."""
+
+    condition: Program
+    body: Program
+
+    multiple_results = True
+    is_composite = True
+
+    def impl(self, *state: Any) -> Any:
+        while evaluate(self.condition, state)[0]:
+            state = tuple(evaluate(self.body, state))
+        return list(state)
+
+    def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
+        return list(avals)
+
+    def lower(self, *avals: ShapedArray) -> Form:
+        return While(0, 0)
+
+
+def repetition(condition: Program, body: Program) -> Primitive:
+    """What a `Recipe` calls to apply one program to its results while another one says so.
+
+    It is a part of one operation, so that it has no derivative of its own.
+    """
+    return _Repeated(condition, body)
 
 
 def either(first: Program, second: Program) -> Primitive:

@@ -9,15 +9,12 @@ changes its sign, and the derivative is accurate however small it is.
 from __future__ import annotations
 
 import math
-from typing import Any
-
-import numpy as np
 
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Value
 from funcgrad.primitives import incomplete_beta
 from funcgrad.primitives.deviance import binet, binet_slope, deviance
-from funcgrad.primitives.elementwise import Smooth, bitwise_and, less, log, log1p, select, zero_of
+from funcgrad.primitives.elementwise import bitwise_and, less, log, log1p, select, zero_of
 from funcgrad.primitives.elementwise import exp as exp_
 from funcgrad.primitives.elementwise import sqrt as sqrt_
 from funcgrad.primitives.expressions import (
@@ -127,12 +124,8 @@ gamma_slope_in_shape = gammainc_da.bind
 # -------------------------------------------------------------------------- the shapes of betainc
 
 
-def _beta_slope(place: int) -> Smooth:
+def _beta_slope(place: int) -> Written:
     name, shape = (("betainc_da", "a"), ("betainc_db", "b"))[place]
-    compute = (incomplete_beta.in_a, incomplete_beta.in_b)[place]
-
-    def cast(a: Any, b: Any, x: Any) -> Any:
-        return np.asarray(compute(a, b, x)).astype(aval_of(x).dtype)[()]
 
     def in_x(a: Value, b: Value, x: Value, y: Value) -> Value:
         logarithm = log1p.bind(-x) if place else log.bind(x)
@@ -140,14 +133,8 @@ def _beta_slope(place: int) -> Smooth:
         return beta_density(a, b, x) * (logarithm - own + digamma.bind(a + b))
 
     what = f"the derivative of betainc in {shape}"
-    return Smooth(
-        name,
-        cast,
-        [undefined(what, "a"), undefined(what, "b"), in_x],
-        f"{name}({{0}}, {{1}}, {{2}})",
-        kinds="f",
-        code_kinds="",
-    )
+    formula = incomplete_beta.slope_in_shape(place)
+    return Written(name, formula, undefined(what, "a"), undefined(what, "b"), in_x)
 
 
 betainc_da, betainc_db = _beta_slope(0), _beta_slope(1)

@@ -1,99 +1,107 @@
-"""Derivatives of the incomplete beta function in its shapes, as numbers.
+"""Derivatives of the incomplete beta function in its shapes, as formulas.
 
 The distributions need them: beta, binomial, Fisher's F, Student's t.
 """
 
 from __future__ import annotations
 
-import functools
-from typing import Any
-
-import numpy as np
+import math
+from collections.abc import Callable
 
 from funcgrad.primitives.deviance import binet, binet_slope, deviance
+from funcgrad.primitives.expressions import (
+    Expression,
+    Formula,
+    apply,
+    exp,
+    log,
+    repeated,
+    sqrt,
+    where,
+)
 
-_MOST_TERMS = 100_000
+_MOST_TERMS = 100_000.0
 """Enough for parameters of 10**9, for which terms are of a size over some thousands of them."""
 
 
-def _series(a: Any, b: Any, x: Any) -> tuple[Any, Any, Any]:
+def _series(
+    a: Expression, b: Expression, x: Expression
+) -> tuple[Expression, Expression, Expression]:
     """Terms of ``x**a (1-x)**b / (a B(a, b)) * sum(t_n)`` (DLMF 8.17.8), all of them positive.
 
     Returns:
         The sums of ``t_n``, of ``t_n * dlog(t_n)/da`` and of ``t_n * dlog(t_n)/db``, of
         ``t_n = x**n (a+b)_n / (a+1)_n``.
     """
-    term = np.ones_like(a)
-    total, by_a, by_b = np.ones_like(a), np.zeros_like(a), np.zeros_like(a)
-    slope_a, slope_b = np.zeros_like(a), np.zeros_like(a)
-    n, active = 0, np.arange(a.size)
-    while active.size and n < _MOST_TERMS:
-        up, down = a[active] + b[active] + n, a[active] + 1 + n
-        term[active] *= x[active] * up / down
-        slope_b[active] += 1 / up
+
+    def is_open(*state: Expression) -> Expression:
+        a, b, x, n, term, _, slope_b, total, *_ = state
+        up, down = a + b + (n - 1.0), a + n
+        is_left = term * (1.0 + slope_b) > 1e-18 * total
+        return (is_left | (x * up > 0.999 * down)) & (n < _MOST_TERMS)
+
+    def step(*state: Expression) -> tuple[Expression, ...]:
+        a, b, x, n, term, slope_a, slope_b, total, by_a, by_b = state
+        up, down = a + b + n, a + 1.0 + n
+        term = term * (x * up / down)
         # 1 / up - 1 / down, without cancellation.
-        slope_a[active] += (1 - b[active]) / (up * down)
-        part = term[active]
-        total[active] += part
-        by_a[active] += part * slope_a[active]
-        by_b[active] += part * slope_b[active]
-        n += 1
-        is_left = part * (1 + slope_b[active]) > 1e-18 * total[active]
-        active = active[is_left | (x[active] * up > 0.999 * down)]
+        slope_a, slope_b = slope_a + (1.0 - b) / (up * down), slope_b + 1.0 / up
+        sums = total + term, by_a + term * slope_a, by_b + term * slope_b
+        return a, b, x, n + 1.0, term, slope_a, slope_b, *sums
+
+    zero = a * 0.0
+    one = zero + 1.0
+    *_, total, by_a, by_b = repeated(is_open, step, a, b, x, zero, one, zero, zero, one, zero, zero)
     return total, by_a, by_b
 
 
-def _slope(a: Any, b: Any, x: Any, rest: Any) -> tuple[Any, tuple[Any, Any]]:
+def _slope(
+    a: Expression, b: Expression, x: Expression, rest: Expression
+) -> tuple[Expression, tuple[Expression, Expression]]:
     """The function where ``x`` is below the mean, and derivatives of its logarithm in shapes."""
     total, by_a, by_b = _series(a, b, x)
     n = a + b
-    away = deviance.function(a, n * x) + deviance.function(b, n * rest)
-    stirling = binet.function(n) - binet.function(a) - binet.function(b)
-    front = np.exp(stirling - away) * np.sqrt(a * (b / n) / (2 * np.pi)) / a
-    in_a = np.log(n * x / a) + _log_less_digamma(a) - _log_less_digamma(n) - 1 / a
-    in_b = np.log(n * rest / b) + _log_less_digamma(b) - _log_less_digamma(n)
+    away = apply(deviance, a, n * x) + apply(deviance, b, n * rest)
+    stirling = apply(binet, n) - apply(binet, a) - apply(binet, b)
+    front = exp(stirling - away) * sqrt(a * (b / n) / (2.0 * math.pi)) / a
+    in_a = log(n * x / a) + _log_less_digamma(a) - _log_less_digamma(n) - 1.0 / a
+    in_b = log(n * rest / b) + _log_less_digamma(b) - _log_less_digamma(n)
     return front * total, (in_a + by_a / total, in_b + by_b / total)
 
 
-def _log_less_digamma(a: Any) -> Any:
-    return 0.5 / a - binet_slope.function(a)
+def _log_less_digamma(a: Expression) -> Expression:
+    return 0.5 / a - apply(binet_slope, a)
 
 
-def _in_parameter(place: int, a: Any, b: Any, x: Any, of: bool | None = None) -> Any:
-    """Derivative in the parameter of that place.
+def slope_in_shape(place: int, is_below: bool | None = None) -> Formula:
+    """The formula of the derivative in the parameter of a place, 0 or 1, at ``(a, b, x)``.
 
     Args:
-        place: 0 or 1.
-        a: The first parameter.
-        b: The second parameter.
-        x: Where it is evaluated.
-        of: Of the function itself, or of the logarithm of it (``True``), of its complement.
+        place: The place.
+        is_below: Whose derivative it is: that of the function itself (``None``), or of the
+            logarithm of it, or of its complement (``False``).
     """
-    dtype = np.asarray(x).dtype
-    a, b, x = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in (a, b, x)))
-    out = np.where((x >= 0) & (x <= 1) & (a > 0) & (b > 0), 0.0, np.nan)
-    inside = (x > 0) & (x < 1) & (a > 0) & (b > 0) & np.isfinite(a + b)
-    is_low = inside & (x <= (a + 1) / (a + b + 2))
-    for is_here, is_turned in ((is_low, False), (inside & ~is_low, True)):
-        own, rest = x[is_here], 1 - x[is_here]
-        shapes = (a[is_here], b[is_here])
-        if is_turned:
-            value, slopes = _slope(*shapes[::-1], rest, own)
-        else:
-            value, slopes = _slope(*shapes, own, rest)
-        slope = slopes[place ^ is_turned]
-        if of is None:
-            slope = -value * slope if is_turned else value * slope
-        elif of is is_turned:  # the larger of the two
-            slope = -value * slope / (1 - value)
-        out[is_here] = slope
-    return out.astype(dtype)[()]
+
+    def formula(a: Expression, b: Expression, x: Expression) -> Expression:
+        is_valid = (x >= 0.0) & (x <= 1.0) & (a > 0.0) & (b > 0.0)
+        is_inside = (x > 0.0) & (x < 1.0) & is_valid & (a + b < math.inf)
+        own, other, y = (where(is_inside, v, inner) for v, inner in ((a, 1.0), (b, 1.0), (x, 0.5)))
+        is_turned = y > (own + 1.0) / (own + other + 2.0)
+        turn = _exchanged(is_turned)
+        value, slopes = _slope(*turn(own, other), *turn(y, 1.0 - y))
+        slope = turn(*slopes)[place]
+        if is_below is None:
+            found = where(is_turned, -value * slope, value * slope)
+        else:  # the other one is the larger of the two
+            rest = -value * slope / (1.0 - value)
+            found = where(is_turned, rest, slope) if is_below else where(is_turned, slope, rest)
+        return where(is_inside, found, where(is_valid, x * 0.0, math.nan))
+
+    return formula
 
 
-in_a, in_b = functools.partial(_in_parameter, 0), functools.partial(_in_parameter, 1)
-"""Derivatives of the regularised incomplete beta function of ``(a, b, x)`` in ``a``, in ``b``."""
-
-
-def log_slope(is_below: bool, place: int, a: Any, b: Any, x: Any) -> Any:
-    """Derivative of its logarithm, or of that of its complement, in the parameter of a place."""
-    return _in_parameter(place, a, b, x, is_below)
+def _exchanged(
+    condition: Expression,
+) -> Callable[[Expression, Expression], tuple[Expression, Expression]]:
+    """Two values, in the other order where a condition holds."""
+    return lambda p, q: (where(condition, q, p), where(condition, p, q))

@@ -6,16 +6,11 @@ converges at once; so are the derivatives.
 
 from __future__ import annotations
 
-import functools
 import math
 
-import numpy as np
-
-from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Value
 from funcgrad.primitives import incomplete_beta, special_distributions
 from funcgrad.primitives.deviance import binet, deviance
-from funcgrad.primitives.elementwise import Smooth
 from funcgrad.primitives.elementwise import log as log_
 from funcgrad.primitives.elementwise import log1p as log1p_
 from funcgrad.primitives.expressions import (
@@ -167,21 +162,15 @@ def _beta_row(name: str, is_below: bool) -> Written:
         near = where(is_large, kernel, exp(plain)) / value
         return sign * where(value < _TINY, fraction(a, b, x) / product, near)
 
-    def in_shape(place: int) -> Smooth:
-        compute = functools.partial(incomplete_beta.log_slope, is_below, place)
+    def in_shape(place: int) -> Written:
         letter = "ab"[place]
         what = f"the derivative of {name} in {letter}"
-        return Smooth(
+        return Written(
             f"{name}_d{letter}",
-            lambda a, b, x: np.asarray(compute(a, b, x)).astype(aval_of(x).dtype)[()],
-            [
-                undefined(what, "a"),
-                undefined(what, "b"),
-                lambda a, b, x, y: mixed(place, a, b, x, y),
-            ],
-            f"{name}_d{letter}({{0}}, {{1}}, {{2}})",
-            kinds="f",
-            code_kinds="",
+            incomplete_beta.slope_in_shape(place, is_below),
+            undefined(what, "a"),
+            undefined(what, "b"),
+            lambda a, b, x, y: mixed(place, a, b, x, y),
         )
 
     def mixed(place: int, a: Value, b: Value, x: Value, slope: Value) -> Value:

@@ -10,8 +10,8 @@ import pytest
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
-from funcgrad.compiler.runtime import kernel_store
-from funcgrad.errors import ArgumentError
+from funcgrad.compiler.runtime import kernel_store, releases
+from funcgrad.errors import ArgumentError, UntestedVersionWarning
 from funcgrad.extend import laws
 from tests.cases import Case
 from tests.compiler.kernels import read
@@ -36,6 +36,13 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         (X,),
     ),
     "while": (lambda x: fg.lax.while_loop(lambda s: s < 100, lambda s: s * 1.5 + 1, x), (0.25,)),
+    "joined loops": (
+        lambda x: fg.lax.fori_loop(
+            0, 5, lambda i, c: fg.lax.fori_loop(0, 3, lambda j, c: c.at[i, j].add(c[j, i]), c), x
+        ),
+        (X,),
+    ),
+    "small matrices": (lambda x: np.linalg.solve(x[:5] + 9 * np.eye(5), x[5]), (X,)),
     "literals": (lambda x: (x * -0.0, x * 0.0, x + 1, x + True), (X[0],)),
 }
 
@@ -73,6 +80,73 @@ def test_results_are_those_of_the_default_translation(
         else:
             np.testing.assert_array_equal(a, b)
             np.testing.assert_array_equal(np.signbit(a.real), np.signbit(b.real))
+
+
+@pytest.fixture
+def untested(by_numba: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Pretend from now on that llvmlite is newer than all that were tested."""
+
+    def begin() -> None:
+        by_numba()
+        monkeypatch.delenv("FUNCGRAD_NUMBA")
+        monkeypatch.setattr(kernel_store, "_llvmlite_version", lambda: "0.99.1")
+        releases._is_tested.cache_clear()
+
+    return begin
+
+
+def test_the_installed_release_was_tested(recwarn: pytest.WarningsRecorder) -> None:
+    llvmlite = pytest.importorskip("llvmlite")
+    assert releases._is_tested(llvmlite.__version__)
+    assert not recwarn
+
+
+def test_an_untested_release_compiles_by_numba_and_says_so_once(
+    untested: Callable[[], None],
+) -> None:
+    function, args = PROGRAMS["small matrices"]
+    expected = computed(function, args)
+    untested()
+    before = len(kernel_store._BY_NUMBA)
+    with pytest.warns(UntestedVersionWarning, match=r"llvmlite 0\.99\.1 was not tested") as caught:
+        twice = [computed(lambda x, k=k: function(x) * k, args)[0] for k in (1, 2)]
+    assert len(caught) == 1
+    assert len(kernel_store._BY_NUMBA) > before
+    np.testing.assert_array_equal(twice, [expected[0], expected[0] * 2])
+
+
+def test_an_untested_release_is_used_as_usual_on_request(
+    untested: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    untested()
+    monkeypatch.setenv("FUNCGRAD_NUMBA", "lean")
+    before = len(kernel_store._BY_NUMBA)
+    assert fg.jit(lambda x: x * 5.25 - 0.125)(2.0) == 10.375
+    assert len(kernel_store._BY_NUMBA) == before
+
+
+@pytest.mark.parametrize("version", ["0.45.1", "0.51.0", "1.0", "unknown", ""])
+def test_versions_beyond_the_tested_ones(version: str) -> None:
+    releases._is_tested.cache_clear()
+    with pytest.warns(UntestedVersionWarning):
+        assert not releases._is_tested(version)
+
+
+def test_public_calls_of_llvm_make_the_same_code() -> None:
+    backend = pytest.importorskip("funcgrad.compiler.native.llvm_backend")
+    text = (
+        "define void @f(ptr noalias %p, ptr noalias %q) {\n  br label %b\nb:\n"
+        "  %i = phi i64 [ 0, %0 ], [ %j, %b ]\n  %j = add i64 %i, 1\n"
+        "  %a = getelementptr double, ptr %p, i64 %i\n  %x = load double, ptr %a\n"
+        "  %y = fmul double %x, %x\n  %c = getelementptr double, ptr %q, i64 %i\n"
+        "  store double %y, ptr %c\n  %t = icmp eq i64 %j, 4096\n"
+        "  br i1 %t, label %e, label %b\ne:\n  ret void\n}\n"
+    )
+    for effort in backend.Effort:
+        codes = [backend.Emission(text, effort, flag).result() for flag in (False, True)]
+        assert codes[0] == codes[1]
+    with pytest.raises(RuntimeError, match="expected"):
+        backend.Emission("no assembly", backend.Effort.NONE, True).result()
 
 
 @pytest.mark.nightly

@@ -17,7 +17,6 @@ from funcgrad import lax
 from funcgrad.core.notices import LONG_PROGRAM, warn_of_length
 from funcgrad.core.source import SourceLocation
 from funcgrad.errors import FuncgradWarning, LongProgramWarning, PythonLoopWarning
-from funcgrad.scipy.special import betainc
 
 V = np.array([3.0, 1.0, 2.0])
 
@@ -46,13 +45,6 @@ def choosing(x):
     return lax.cond(x[0] > 0, spectrum, lambda c: c + 1, x)
 
 
-def integrating(x):
-    def step(c, _):
-        return betainc(c, 2.0, 0.5), None  # NumPy's
-
-    return fg.grad(lambda c: lax.scan(step, c, length=3)[0].sum())(x)
-
-
 def nested(x):
     def inner(i, c):
         return spectrum(c) + i
@@ -69,7 +61,6 @@ PYTHON = {
     "scan": (rotating, "eigvals"),
     "body": (solving, "sylvester"),
     "condition": (ordering, "eigvals"),
-    "gradient": (integrating, "betainc_da"),
     "nested": (nested, "eigvals"),
     "callback": (calling, "pure_callback"),
 }

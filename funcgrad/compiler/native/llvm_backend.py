@@ -115,6 +115,59 @@ class Effort(Enum):
     """Vectors are to be found, too, and the passes that prepare loops for that."""
 
 
+class _Calls:
+    """The calls of LLVM that take long, as llvmlite promises them: one after the other."""
+
+    def parse(self, assembly: str) -> Any:
+        """The module of a text."""
+        return llvm.parse_assembly(assembly, llvm.create_context())
+
+    def run(self, passes: Any, module: Any, builder: Any) -> None:
+        """Run passes on a module."""
+        passes.run(module, builder)
+
+    def emit(self, module: Any, machine: Any) -> bytes:
+        """The object file of a module."""
+        return bytes(machine.emit_object(module))
+
+
+class _CallsSideBySide(_Calls):
+    """The same without llvmlite's lock: functions of its library, which it does not promise."""
+
+    def __init__(self) -> None:
+        in_children(_renew_lock)
+
+    def parse(self, assembly: str) -> Any:
+        context = llvm.create_context()
+        with llvm.ffi.OutputString() as message:
+            parse = _unlocked("LLVMPY_ParseAssembly")
+            module = llvm.ModuleRef(parse(context, assembly.encode(), message), context)
+            if message:
+                raise RuntimeError(str(message))
+        return module
+
+    def run(self, passes: Any, module: Any, builder: Any) -> None:
+        _unlocked("LLVMPY_RunNewModulePassManager")(passes, module, builder)
+
+    def emit(self, module: Any, machine: Any) -> bytes:
+        with llvm.ffi.OutputString() as message:
+            emit_to_memory = _unlocked("LLVMPY_TargetMachineEmitToMemory")
+            buffer = emit_to_memory(machine, module, 1, message)
+            if not buffer:
+                raise RuntimeError(str(message))
+        lib = llvm.ffi.lib
+        try:
+            start, size = lib.LLVMPY_GetBufferStart(buffer), lib.LLVMPY_GetBufferSize(buffer)
+            return ctypes.string_at(start, size)
+        finally:
+            lib.LLVMPY_DisposeMemoryBuffer(buffer)
+
+
+@cache
+def _calls(is_public: bool) -> _Calls:
+    return _Calls() if is_public else _CallsSideBySide()
+
+
 class _Generator:
     """Optimiser and code generator for this CPU, which one thread at a time may use.
 
@@ -122,7 +175,8 @@ class _Generator:
     interpreter, which the next translation keeps busy.
     """
 
-    def __init__(self, selection: int) -> None:
+    def __init__(self, selection: int, is_public: bool) -> None:
+        self.calls = _calls(is_public)
         self.machine = target_machine(selection)
         self.triple = self.machine.triple
         self.layout = str(self.machine.target_data)
@@ -134,18 +188,15 @@ class _Generator:
 
     def object_file(self, assembly: str, effort: Effort) -> bytes:
         """The object file of LLVM assembly, optimised."""
-        module = _parsed(assembly)
+        module = self.calls.parse(assembly)
         module.triple, module.data_layout = self.triple, self.layout
         if effort is Effort.ALL:
-            self._run(self.builder.getModulePassManager(), module)
+            self.calls.run(self.builder.getModulePassManager(), module, self.builder)
             # The vectoriser may have put calls of `slow_paths` into loops.
-            self._run(_inlining(), module)
+            self.calls.run(_inlining(), module, self.builder)
         elif effort in (Effort.VECTORS, Effort.TILES):
-            self._run(_simplifying(), module)
-        return _emitted(module, self.machine)
-
-    def _run(self, passes: Any, module: Any) -> None:
-        _unlocked("LLVMPY_RunNewModulePassManager")(passes, module, self.builder)
+            self.calls.run(_simplifying(), module, self.builder)
+        return self.calls.emit(module, self.machine)
 
 
 def _inlining() -> Any:
@@ -164,16 +215,6 @@ def _simplifying() -> Any:
     return passes
 
 
-def _parsed(assembly: str) -> Any:
-    context = llvm.create_context()
-    with llvm.ffi.OutputString() as message:
-        parse = _unlocked("LLVMPY_ParseAssembly")
-        module = llvm.ModuleRef(parse(context, assembly.encode(), message), context)
-        if message:
-            raise RuntimeError(str(message))
-    return module
-
-
 def _unlocked(name: str) -> Any:
     """A function of llvmlite's library without the lock around it."""
     return partial(between_forks, getattr(llvm.ffi.lib, name)._cfn)
@@ -188,9 +229,6 @@ def _renew_lock() -> None:
         lock._lock = threading.RLock()
 
 
-in_children(_renew_lock)
-
-
 _SELECTIONS = {
     Effort.BRIEF: BRIEF_SELECTION,
     Effort.NONE: FINAL_SELECTION,
@@ -198,32 +236,19 @@ _SELECTIONS = {
 }
 """Levels of the code generator for what is not a kernel."""
 
-_IDLE: defaultdict[int, list[_Generator]] = defaultdict(list)
-"""What no emission uses, by the level of its code generator."""
+_IDLE: defaultdict[tuple[int, bool], list[_Generator]] = defaultdict(list)
+"""What no emission uses, by the level of its code generator and the way in which LLVM is called."""
 
 
-def _object_file(assembly: str, effort: Effort) -> bytes:
-    selection = _SELECTIONS.get(effort, SELECTION)
+def _object_file(assembly: str, effort: Effort, is_public: bool) -> bytes:
+    kind = _SELECTIONS.get(effort, SELECTION), is_public
     try:
-        generator = _IDLE[selection].pop()
+        generator = _IDLE[kind].pop()
     except IndexError:
-        generator = _Generator(selection)
+        generator = _Generator(*kind)
     code = generator.object_file(assembly, effort)
-    _IDLE[selection].append(generator)
+    _IDLE[kind].append(generator)
     return code
-
-
-def _emitted(module: Any, machine: Any) -> bytes:
-    with llvm.ffi.OutputString() as message:
-        emit_to_memory = _unlocked("LLVMPY_TargetMachineEmitToMemory")
-        buffer = emit_to_memory(machine, module, 1, message)
-        if not buffer:
-            raise RuntimeError(str(message))
-    lib = llvm.ffi.lib
-    try:
-        return ctypes.string_at(lib.LLVMPY_GetBufferStart(buffer), lib.LLVMPY_GetBufferSize(buffer))
-    finally:
-        lib.LLVMPY_DisposeMemoryBuffer(buffer)
 
 
 class Emission:
@@ -232,11 +257,13 @@ class Emission:
     Args:
         assembly: The module.
         effort: What there is to optimise.
+        is_public: Whether LLVM is called only as llvmlite promises it.
     """
 
-    def __init__(self, assembly: str, effort: Effort = Effort.ALL) -> None:
+    def __init__(self, assembly: str, effort: Effort = Effort.ALL, is_public: bool = False) -> None:
         self._assembly = assembly
         self._effort = effort
+        self._is_public = is_public
         self._done = threading.Event()
         self._clock: int | None = None
         self._code = b""
@@ -252,7 +279,7 @@ class Emission:
         try:
             if hasattr(time, "pthread_getcpuclockid"):
                 self._clock = time.pthread_getcpuclockid(threading.get_ident())
-            self._code = _object_file(self._assembly, self._effort)
+            self._code = _object_file(self._assembly, self._effort, self._is_public)
         except BaseException as error:  # raised where it is waited for
             self._error = error
         finally:

@@ -92,12 +92,14 @@ class KernelModule(ir.Module):
 
     @classmethod
     def adopt(cls, module: ir.Module) -> None:
-        """Make a module that another compiler has begun one of these."""
+        """Make a module that another compiler has begun one of these; it does without scopes."""
         if not isinstance(module, cls):
             module.__class__ = cls
             module._begin()
+            module.has_scopes = False
 
     def _begin(self) -> None:
+        self.has_scopes = True
         self.accesses: dict[Any, list[Any]] = {}
         self.empty_metadata = self.add_metadata([])
         weights = (ir.MetaDataString(self, "branch_weights"), I32(2000), I32(1))
@@ -107,6 +109,8 @@ class KernelModule(ir.Module):
 
     def begin_scope(self, builder: ir.IRBuilder, scope: int) -> None:
         """Say that what a scope promises holds from here on, anew in each iteration."""
+        if not self.has_scopes:
+            return
         if scope not in self.begun:
             self.begun[scope] = ir.values.MDValue(self, [], str(len(self.metadata)))
         kind = ir.FunctionType(ir.VoidType(), [ir.MetaDataType()])

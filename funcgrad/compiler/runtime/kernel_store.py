@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad import environment
 from funcgrad.compiler.abi import ABI, CONTROL_WORDS
 from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.loops.language import Function, NamedFunction
@@ -42,8 +41,9 @@ from funcgrad.compiler.runtime.disk_cache import DiskCache, from_home, open_defa
 from funcgrad.compiler.runtime.imports import load
 from funcgrad.compiler.runtime.linker import link
 from funcgrad.compiler.runtime.preload import preload
+from funcgrad.compiler.runtime.releases import is_by_numba
 from funcgrad.digests import digest
-from funcgrad.errors import ArgumentError, CompilerError
+from funcgrad.errors import CompilerError
 from funcgrad.forking import Lock, in_children
 from funcgrad.records import dataclass
 
@@ -124,7 +124,8 @@ def compile_kernels(
     builds = [_build_of(code) for code in codes if _key(code) not in _ADDRESSES]
     # The longest first, so that none is left to be compiled alone when the others are there.
     missing.sort(key=lambda function: len(function.text), reverse=True)
-    builds += map(_NumbaBuild if _is_by_numba() else _KernelBuild, missing)
+    if missing:
+        builds += map(_NumbaBuild if _is_by_numba() else _KernelBuild, missing)
     if builds:
         _build(builds)
     return {function.text: _ADDRESSES[function.text] for function in functions}
@@ -407,7 +408,8 @@ class _CodeBuild(_Build):
 
     def _emission(self) -> Any:
         native = _native()
-        return native.Emission(self.text, native.Effort["BRIEF" if self.is_brief else "NONE"])
+        effort = native.Effort["BRIEF" if self.is_brief else "NONE"]
+        return native.Emission(self.text, effort, _is_by_numba())
 
 
 class _KernelBuild(_Build):
@@ -454,18 +456,13 @@ _BY_NUMBA: list[Any] = []
 
 
 def _is_by_numba() -> bool:
-    """Whether kernels are compiled by `numba.njit`.
+    """Whether kernels are compiled by Numba, and LLVM is called as llvmlite promises it."""
+    return is_by_numba(_llvmlite_version)
 
-    Raises:
-        ArgumentError: The environment says something else.
-    """
-    given = environment.text("FUNCGRAD_NUMBA") or "lean"
-    if given not in ("lean", "public"):
-        raise ArgumentError(
-            f"FUNCGRAD_NUMBA={given!r} is no way to compile kernels. Give lean or public, or leave "
-            "it out."
-        )
-    return given == "public"
+
+@cache
+def _llvmlite_version() -> str:
+    return str((_noted() or machine_facts())["llvmlite"])
 
 
 def prepare() -> None:
