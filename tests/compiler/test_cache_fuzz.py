@@ -180,7 +180,7 @@ class Compiler:
         self.n_compiled += 1
         return symbol, False
 
-    def Emission(self, text: str, effort: Any) -> Any:
+    def Emission(self, text: str, effort: Any, *others: Any) -> Any:
         return SimpleNamespace(result=lambda: self.made[text][0])
 
     def link(self, code: bytes, symbol: str) -> int:

@@ -139,9 +139,9 @@ def test_what_decides_and_calls_is_translated_at_once(monkeypatch: pytest.Monkey
     tiles = kernel_store.tiles_code(np.dtype("f4"), Kind.FEW)
     found = []
 
-    def noted(assembly: str, effort: Any) -> Any:
+    def noted(assembly: str, effort: Any, *others: Any) -> Any:
         found.append(effort)
-        return emission(assembly, effort)
+        return emission(assembly, effort, *others)
 
     emission = llvm_backend.Emission
     monkeypatch.setattr(llvm_backend, "Emission", noted)
