@@ -47,25 +47,33 @@ else:
 
 
 def docstring(
-    summary: str, meanings: Mapping[str, str], example: str, notes: str = "", returns: str = ""
+    summary: str, meanings: Mapping[str, str], call: str = "", notes: str = "", returns: str = ""
 ) -> str:
-    """A docstring with a summary, arguments and an example.
+    """A docstring with a summary, arguments and an example, of a function that others make.
 
     Args:
         summary: The first line.
         meanings: The meaning of each parameter by its name, a line each.
-        example: A call and what Python shows for it: ``"fg.numpy.sin(0.0) -> np.float64(0.0)"``.
+        call: A call and what Python shows for it: ``"fg.numpy.sin(0.0) -> np.float64(0.0)"``.
         notes: A paragraph below the summary.
         returns: The result, if there is more to say of it than the summary does.
     """
-    call, _, shown = example.partition(" -> ")
-    names = "import numpy as np, funcgrad as fg" if "np." in call else "import funcgrad as fg"
-    rows = ["Example:", f"    >>> {names}", f"    >>> {call}"]
-    rows += [f"    {row}" for row in shown.splitlines()]
-    parts = [summary, notes, _section("Args", [f"{q}: {text}" for q, text in meanings.items()])]
-    parts += [_section("Returns", [returns] if returns else []), "\n".join(rows)]
-    return "\n\n".join(filter(None, parts))
+    sections = {
+        "Args": [f"{name}: {meaning}" for name, meaning in meanings.items()],
+        "Returns": [returns] if returns else [],
+        "Example": _session(call) if call else [],
+    }
+    texts = ["\n    ".join([f"{title}:", *rows]) for title, rows in sections.items() if rows]
+    return "\n\n".join(filter(None, (summary, notes, *texts)))
 
 
-def _section(title: str, rows: list[str]) -> str:
-    return "\n".join([f"{title}:", *(f"    {row}" for row in rows)]) if rows else ""
+def _session(call: str) -> list[str]:
+    """The lines of an interactive session that imports what it needs."""
+    source, _, shown = call.partition(" -> ")
+    names = "import numpy as np, funcgrad as fg" if "np." in source else "import funcgrad as fg"
+    return [f">>> {names}", f">>> {source}", *shown.splitlines()]
+
+
+def call_of(path: str, shows: str) -> str:
+    """The example of a function from its arguments: of ``"0.0 -> 1.0"``, ``"path(0.0) -> 1.0"``."""
+    return f"{path}({shows.replace(' -> ', ') -> ', 1)}" if shows else ""

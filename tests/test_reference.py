@@ -36,7 +36,7 @@ import funcgrad as fg
 from docs.tools import drawings, examples, gallery, overview, parameters
 from docs.tools.names import Name, all_names, described_as
 from tests.distributed import launching
-from tests.test_docs import DOCTEST_FLAGS
+from tests.test_docs import DOCTEST_FLAGS, Checker
 
 ROOT = Path(__file__).parents[1]
 
@@ -187,7 +187,7 @@ def is_made(name: Name) -> bool:
 
 @pytest.mark.parametrize("module", sorted({n.module for n in DESCRIBED if is_made(n)}))
 def test_examples_of_made_functions_show_what_they_say(module):
-    runner, failures = doctest.DocTestRunner(optionflags=DOCTEST_FLAGS), io.StringIO()
+    runner, failures = doctest.DocTestRunner(Checker(), optionflags=DOCTEST_FLAGS), io.StringIO()
     for name in DESCRIBED:
         if name.module == module and is_made(name):
             parser = doctest.DocTestParser()

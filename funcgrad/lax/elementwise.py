@@ -31,11 +31,11 @@ from funcgrad.primitives import bits
 from funcgrad.primitives import elementwise as primitive
 from funcgrad.primitives.families import Elementwise, shape_of
 from funcgrad.primitives.objects import map_values, settled
-from funcgrad.signatures import signature_of
+from funcgrad.signatures import call_of, docstring, signature_of
 
 
 def _unary(
-    name: str, operation: Elementwise, summary: str, kinds: str = ""
+    name: str, operation: Elementwise, summary: str, kinds: str = "", shows: str = ""
 ) -> Callable[..., Array]:
     """A public function of one argument for a primitive."""
     accepted = kinds or operation.kinds
@@ -45,10 +45,12 @@ def _unary(
         check_kinds(name, aval_of(x).dtype, accepted)
         return operation.bind(x)
 
-    return _document(function, name, summary, accepted)
+    return _document(function, name, summary, accepted, shows)
 
 
-def _elementary(name: str, operation: Elementwise, summary: str) -> Callable[..., Array]:
+def _elementary(
+    name: str, operation: Elementwise, summary: str, shows: str = ""
+) -> Callable[..., Array]:
     """As `_unary`, of those for which JAX takes an accuracy."""
     accepted = operation.kinds
 
@@ -57,11 +59,11 @@ def _elementary(name: str, operation: Elementwise, summary: str) -> Callable[...
         check_kinds(name, aval_of(x).dtype, accepted)
         return operation.bind(x)
 
-    return _document(function, name, summary, accepted)
+    return _document(function, name, summary, accepted, shows)
 
 
 def _binary(
-    name: str, operation: Elementwise, summary: str, kinds: str = ""
+    name: str, operation: Elementwise, summary: str, kinds: str = "", shows: str = ""
 ) -> Callable[..., Array]:
     """A public function of two arguments of one dtype and number of axes."""
     accepted = kinds or operation.kinds
@@ -72,87 +74,212 @@ def _binary(
         check_kinds(name, aval_of(x).dtype, accepted)
         return operation.bind(x, y)
 
-    return _document(function, name, summary, accepted)
+    return _document(function, name, summary, accepted, shows)
 
 
 _KINDS = {"b": "bool", "i": "signed", "u": "unsigned", "f": "float", "c": "complex"}
 
 
-def _document(function: Any, name: str, summary: str, kinds: str) -> Callable[..., Array]:
+def _document(
+    function: Any, name: str, summary: str, kinds: str, shows: str = ""
+) -> Callable[..., Array]:
     listed = ", ".join(_KINDS[k] for k in kinds)
-    rows = [f"    x: An array or a number. Dtypes: {listed}. Nothing is promoted."]
-    if "y" in signature_of(function).parameters:
-        rows.append("    y: The same, of the dtype and the number of axes of ``x``.")
-    if "accuracy" in signature_of(function).parameters:
-        rows.append("    accuracy: Accepted for JAX's signature; there is one implementation.")
+    meanings = {
+        "x": f"An array or a number. Dtypes: {listed}. Nothing is promoted.",
+        "y": "The same, of the dtype and the number of axes of ``x``.",
+        "accuracy": "Accepted for JAX's signature; there is one implementation.",
+    }
+    own = {q: meanings[q] for q in signature_of(function).parameters}
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
-    function.__doc__ = "\n".join([summary, "", "Args:", *rows])
+    function.__doc__ = docstring(summary, own, call_of(f"fg.lax.{name}", shows))
     return function
 
 
 # One argument.
-neg = _unary("neg", primitive.neg, "``-x``.")
-sign = _unary("sign", primitive.sign, "-1, 0 or 1 by the sign of ``x``; for complex ``x / |x|``.")
-floor = _unary("floor", primitive.floor, "Largest integer that is at most ``x``.")
-ceil = _unary("ceil", primitive.ceil, "Smallest integer that is at least ``x``.")
-abs = _unary("abs", primitive.absolute, "Absolute value; real also for complex ``x``.")
-exp = _elementary("exp", primitive.exp, "``e ** x``.")
-exp2 = _elementary("exp2", primitive.exp2, "``2 ** x``.")
-expm1 = _elementary("expm1", primitive.expm1, "``e ** x - 1``, accurate near 0.")
-log = _elementary("log", primitive.log, "Natural logarithm.")
-log1p = _elementary("log1p", primitive.log1p, "``log(1 + x)``, accurate near 0.")
-sqrt = _elementary("sqrt", primitive.sqrt, "Square root.")
-rsqrt = _elementary("rsqrt", primitive.rsqrt, "``1 / sqrt(x)``.")
-cbrt = _elementary("cbrt", primitive.cbrt, "Real cube root.")
-sin = _elementary("sin", primitive.sin, "Sine of ``x`` in radians.")
-cos = _elementary("cos", primitive.cos, "Cosine of ``x`` in radians.")
-tan = _elementary("tan", primitive.tan, "Tangent of ``x`` in radians.")
-asin = _unary("asin", primitive.arcsin, "Inverse sine, in radians.")
-acos = _unary("acos", primitive.arccos, "Inverse cosine, in radians.")
-atan = _unary("atan", primitive.arctan, "Inverse tangent, in radians.")
-sinh = _unary("sinh", primitive.sinh, "Hyperbolic sine.")
-cosh = _unary("cosh", primitive.cosh, "Hyperbolic cosine.")
-tanh = _elementary("tanh", primitive.tanh, "Hyperbolic tangent.")
-asinh = _unary("asinh", primitive.arcsinh, "Inverse hyperbolic sine.")
-acosh = _unary("acosh", primitive.arccosh, "Inverse hyperbolic cosine.")
-atanh = _unary("atanh", primitive.arctanh, "Inverse hyperbolic tangent.")
-logistic = _elementary("logistic", primitive.logistic, "``1 / (1 + exp(-x))``, without overflow.")
-is_finite = _unary(
-    "is_finite", primitive.isfinite, "Whether ``x`` is neither infinite nor nan.", "f"
+neg = _unary("neg", primitive.neg, "``-x``.", shows="2.0 -> -2.0")
+sign = _unary(
+    "sign",
+    primitive.sign,
+    "-1, 0 or 1 by the sign of ``x``; for complex ``x / |x|``.",
+    shows="-3.0 -> -1.0",
 )
-real = _unary("real", primitive.real, "Real part.")
-imag = _unary("imag", primitive.imag, "Imaginary part.")
+floor = _unary(
+    "floor",
+    primitive.floor,
+    "Largest integer that is at most ``x``.",
+    shows="-1.5 -> np.float64(-2.0)",
+)
+ceil = _unary(
+    "ceil",
+    primitive.ceil,
+    "Smallest integer that is at least ``x``.",
+    shows="1.5 -> np.float64(2.0)",
+)
+abs = _unary(
+    "abs", primitive.absolute, "Absolute value; real also for complex ``x``.", shows="-2.0 -> 2.0"
+)
+exp = _elementary("exp", primitive.exp, "``e ** x``.", shows="1.0 -> np.float64(2.718281828459045)")
+exp2 = _elementary("exp2", primitive.exp2, "``2 ** x``.", shows="3.0 -> np.float64(8.0)")
+expm1 = _elementary(
+    "expm1",
+    primitive.expm1,
+    "``e ** x - 1``, accurate near 0.",
+    shows="1e-3 -> np.float64(0.0010005001667083417)",
+)
+log = _elementary(
+    "log", primitive.log, "Natural logarithm.", shows="2.0 -> np.float64(0.6931471805599453)"
+)
+log1p = _elementary(
+    "log1p",
+    primitive.log1p,
+    "``log(1 + x)``, accurate near 0.",
+    shows="1e-3 -> np.float64(0.0009995003330835331)",
+)
+sqrt = _elementary(
+    "sqrt", primitive.sqrt, "Square root.", shows="2.0 -> np.float64(1.4142135623730951)"
+)
+rsqrt = _elementary("rsqrt", primitive.rsqrt, "``1 / sqrt(x)``.", shows="4.0 -> np.float64(0.5)")
+cbrt = _elementary("cbrt", primitive.cbrt, "Real cube root.", shows="8.0 -> np.float64(2.0)")
+sin = _elementary(
+    "sin", primitive.sin, "Sine of ``x`` in radians.", shows="1.0 -> np.float64(0.8414709848078965)"
+)
+cos = _elementary(
+    "cos", primitive.cos, "Cosine of ``x`` in radians.", shows="0.0 -> np.float64(1.0)"
+)
+tan = _elementary(
+    "tan",
+    primitive.tan,
+    "Tangent of ``x`` in radians.",
+    shows="1.0 -> np.float64(1.5574077246549023)",
+)
+asin = _unary(
+    "asin",
+    primitive.arcsin,
+    "Inverse sine, in radians.",
+    shows="0.5 -> np.float64(0.5235987755982989)",
+)
+acos = _unary(
+    "acos",
+    primitive.arccos,
+    "Inverse cosine, in radians.",
+    shows="0.5 -> np.float64(1.0471975511965976)",
+)
+atan = _unary(
+    "atan",
+    primitive.arctan,
+    "Inverse tangent, in radians.",
+    shows="1.0 -> np.float64(0.7853981633974483)",
+)
+sinh = _unary(
+    "sinh", primitive.sinh, "Hyperbolic sine.", shows="1.0 -> np.float64(1.1752011936438014)"
+)
+cosh = _unary(
+    "cosh", primitive.cosh, "Hyperbolic cosine.", shows="1.0 -> np.float64(1.5430806348152437)"
+)
+tanh = _elementary(
+    "tanh", primitive.tanh, "Hyperbolic tangent.", shows="1.0 -> np.float64(0.7615941559557649)"
+)
+asinh = _unary(
+    "asinh",
+    primitive.arcsinh,
+    "Inverse hyperbolic sine.",
+    shows="2.0 -> np.float64(1.4436354751788103)",
+)
+acosh = _unary(
+    "acosh",
+    primitive.arccosh,
+    "Inverse hyperbolic cosine.",
+    shows="2.0 -> np.float64(1.3169578969248168)",
+)
+atanh = _unary(
+    "atanh",
+    primitive.arctanh,
+    "Inverse hyperbolic tangent.",
+    shows="0.5 -> np.float64(0.5493061443340549)",
+)
+logistic = _elementary(
+    "logistic",
+    primitive.logistic,
+    "``1 / (1 + exp(-x))``, without overflow.",
+    shows="0.0 -> np.float64(0.5)",
+)
+is_finite = _unary(
+    "is_finite",
+    primitive.isfinite,
+    "Whether ``x`` is neither infinite nor nan.",
+    "f",
+    shows="np.inf -> np.False_",
+)
+real = _unary("real", primitive.real, "Real part.", shows="1 + 2j -> 1.0")
+imag = _unary("imag", primitive.imag, "Imaginary part.", shows="1 + 2j -> 2.0")
 bitwise_not = _unary(
-    "bitwise_not", primitive.bitwise_not, "All bits inverted; logical not of bools."
+    "bitwise_not",
+    primitive.bitwise_not,
+    "All bits inverted; logical not of bools.",
+    shows="5 -> np.int64(-6)",
 )
 population_count = _unary(
-    "population_count", bits.population_count, "Number of bits that are set, in the dtype of ``x``."
+    "population_count",
+    bits.population_count,
+    "Number of bits that are set, in the dtype of ``x``.",
+    shows="7 -> np.int64(3)",
 )
 
 # Two arguments.
-add = _binary("add", primitive.add, "``x + y``.")
-sub = _binary("sub", primitive.sub, "``x - y``.")
+add = _binary("add", primitive.add, "``x + y``.", shows="1.0, 2.0 -> 3.0")
+sub = _binary("sub", primitive.sub, "``x - y``.", shows="1.0, 2.0 -> -1.0")
 _product = _binary("mul", primitive.mul, "``x * y``.")
-rem = _binary("rem", primitive.fmod, "Remainder of the division that truncates: sign of ``x``.")
-max = _binary("max", primitive.maximum, "The larger one; nan if either is.")
-min = _binary("min", primitive.minimum, "The smaller one; nan if either is.")
+rem = _binary(
+    "rem",
+    primitive.fmod,
+    "Remainder of the division that truncates: sign of ``x``.",
+    shows="-7.0, 3.0 -> np.float64(-1.0)",
+)
+max = _binary(
+    "max", primitive.maximum, "The larger one; nan if either is.", shows="1.0, 2.0 -> 2.0"
+)
+min = _binary(
+    "min", primitive.minimum, "The smaller one; nan if either is.", shows="1.0, 2.0 -> 1.0"
+)
 atan2 = _binary(
-    "atan2", primitive.arctan2, "Angle of the point ``(y, x)``: first ``x`` is its height."
+    "atan2",
+    primitive.arctan2,
+    "Angle of the point ``(y, x)``: first ``x`` is its height.",
+    shows="1.0, -1.0 -> np.float64(2.356194490192345)",
 )
 _neighbour = _binary("nextafter", primitive.nextafter, "The number next to ``x`` towards ``y``.")
-eq = _binary("eq", primitive.equal, "``x == y``, bool.")
-ne = _binary("ne", primitive.not_equal, "``x != y``, bool.")
-lt = _binary("lt", primitive.less, "``x < y``, bool.", "biuf")
-le = _binary("le", primitive.less_equal, "``x <= y``, bool.", "biuf")
-gt = _binary("gt", primitive.greater, "``x > y``, bool.", "biuf")
-ge = _binary("ge", primitive.greater_equal, "``x >= y``, bool.", "biuf")
-bitwise_and = _binary("bitwise_and", primitive.bitwise_and, "Bits that are set in both.")
-bitwise_or = _binary("bitwise_or", primitive.bitwise_or, "Bits that are set in either.")
-bitwise_xor = _binary("bitwise_xor", primitive.bitwise_xor, "Bits that are set in exactly one.")
-shift_left = _binary("shift_left", primitive.left_shift, "``x`` with its bits ``y`` places higher.")
+eq = _binary("eq", primitive.equal, "``x == y``, bool.", shows="1.0, 2.0 -> np.False_")
+ne = _binary("ne", primitive.not_equal, "``x != y``, bool.", shows="1.0, 2.0 -> np.True_")
+lt = _binary("lt", primitive.less, "``x < y``, bool.", "biuf", shows="1.0, 2.0 -> np.True_")
+le = _binary("le", primitive.less_equal, "``x <= y``, bool.", "biuf", shows="1.0, 2.0 -> np.True_")
+gt = _binary("gt", primitive.greater, "``x > y``, bool.", "biuf", shows="1.0, 2.0 -> np.False_")
+ge = _binary(
+    "ge", primitive.greater_equal, "``x >= y``, bool.", "biuf", shows="1.0, 2.0 -> np.False_"
+)
+bitwise_and = _binary(
+    "bitwise_and", primitive.bitwise_and, "Bits that are set in both.", shows="6, 3 -> np.int64(2)"
+)
+bitwise_or = _binary(
+    "bitwise_or", primitive.bitwise_or, "Bits that are set in either.", shows="6, 3 -> np.int64(7)"
+)
+bitwise_xor = _binary(
+    "bitwise_xor",
+    primitive.bitwise_xor,
+    "Bits that are set in exactly one.",
+    shows="6, 3 -> np.int64(5)",
+)
+shift_left = _binary(
+    "shift_left",
+    primitive.left_shift,
+    "``x`` with its bits ``y`` places higher.",
+    shows="3, 2 -> np.int64(12)",
+)
 shift_right_arithmetic = _binary(
-    "shift_right_arithmetic", primitive.right_shift, "``x`` shifted down; the sign bit is repeated."
+    "shift_right_arithmetic",
+    primitive.right_shift,
+    "``x`` shifted down; the sign bit is repeated.",
+    shows="-8, 1 -> np.int64(-4)",
 )
 _float_quotient = _binary("div", primitive.div, "``x / y``.")
 _float_power = _binary("pow", primitive.power, "``x ** y``.")

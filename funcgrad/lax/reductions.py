@@ -33,10 +33,13 @@ from funcgrad.primitives.families import shape_of
 from funcgrad.primitives.objects import flatten_numbers
 from funcgrad.primitives.shape import ReduceSum
 from funcgrad.pytree import PyTreeDef
+from funcgrad.signatures import call_of, docstring
 from funcgrad.transforms.batch import batch_flat
 
 
-def _reduction(name: str, kind: type[Primitive], summary: str, kinds: str) -> Callable[..., Array]:
+def _reduction(
+    name: str, kind: type[Primitive], summary: str, kinds: str, shows: str = ""
+) -> Callable[..., Array]:
     def function(operand: ArrayLike, axes: Sequence[int]) -> Array:
         x = array_operand(name, operand)
         check_kinds(name, aval_of(x).dtype, kinds)
@@ -45,28 +48,49 @@ def _reduction(name: str, kind: type[Primitive], summary: str, kinds: str) -> Ca
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
-    function.__doc__ = f"""{summary}
-
-    Args:
-        operand: The array; its dtype is that of the result.
-        axes: Which axes to reduce; they are dropped.
-    """
+    meanings = {
+        "operand": "The array; its dtype is that of the result.",
+        "axes": "Axes to reduce, a tuple; they are dropped.",
+    }
+    function.__doc__ = docstring(summary, meanings, call_of(f"fg.lax.{name}", shows))
     return function
 
 
 _sum = _reduction("reduce_sum", ReduceSum, "Sum over ``axes``.", "iufc")
-reduce_prod = _reduction("reduce_prod", reductions.ReduceProd, "Product over ``axes``.", "iufc")
+reduce_prod = _reduction(
+    "reduce_prod",
+    reductions.ReduceProd,
+    "Product over ``axes``.",
+    "iufc",
+    shows="np.arange(6.0).reshape(2, 3), (1,) -> array([ 0., 60.])",
+)
 reduce_max = _reduction(
-    "reduce_max", reductions.ReduceMax, "Maximum over ``axes``; nan if any element is nan.", "biufc"
+    "reduce_max",
+    reductions.ReduceMax,
+    "Maximum over ``axes``; nan if any element is nan.",
+    "biufc",
+    shows="np.arange(6.0).reshape(2, 3), (1,) -> array([2., 5.])",
 )
 reduce_min = _reduction(
-    "reduce_min", reductions.ReduceMin, "Minimum over ``axes``; nan if any element is nan.", "biufc"
+    "reduce_min",
+    reductions.ReduceMin,
+    "Minimum over ``axes``; nan if any element is nan.",
+    "biufc",
+    shows="np.arange(6.0).reshape(2, 3), (1,) -> array([0., 3.])",
 )
 reduce_or = _reduction(
-    "reduce_or", reductions.ReduceAny, "Whether any of the bools along ``axes`` is true.", "b"
+    "reduce_or",
+    reductions.ReduceAny,
+    "Whether any of the bools along ``axes`` is true.",
+    "b",
+    shows="np.array([True, False]), (0,) -> np.True_",
 )
 reduce_and = _reduction(
-    "reduce_and", reductions.ReduceAll, "Whether all of the bools along ``axes`` are true.", "b"
+    "reduce_and",
+    reductions.ReduceAll,
+    "Whether all of the bools along ``axes`` are true.",
+    "b",
+    shows="np.array([True, False]), (0,) -> np.False_",
 )
 
 
@@ -321,7 +345,9 @@ def _place(name: str, kind: Any, operand: ArrayLike, axis: int, index_dtype: Any
     return convert(checked(kind(canonical_axis(name, axis, len(shape_of(x)))), x), wanted)
 
 
-def _running(name: str, kind: Any, summary: str, kinds: str) -> Callable[..., Array]:
+def _running(
+    name: str, kind: Any, summary: str, kinds: str, shows: str = ""
+) -> Callable[..., Array]:
     def function(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
         x = array_operand(name, operand)
         check_kinds(name, aval_of(x).dtype, kinds)
@@ -329,22 +355,50 @@ def _running(name: str, kind: Any, summary: str, kinds: str) -> Callable[..., Ar
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
-    function.__doc__ = f"""{summary} along an axis.
-
-    Args:
-        operand: The array; the result has its shape and dtype.
-        axis: Along which axis.
-        reverse: Whether to begin at the far end.
-    """
+    meanings = {
+        "operand": "The array; the result has its shape and dtype.",
+        "axis": "The axis.",
+        "reverse": "Whether to begin at the far end.",
+    }
+    call = call_of(f"fg.lax.{name}", shows)
+    function.__doc__ = docstring(f"{summary} along an axis.", meanings, call)
     return function
 
 
-cumsum = _running("cumsum", cumulative.Cumsum, "Running sum", "iufc")
-cumprod = _running("cumprod", cumulative.Cumprod, "Running product", "iufc")
-cummax = _running("cummax", cumulative.Cummax, "Running maximum", "iufc")
-cummin = _running("cummin", cumulative.Cummin, "Running minimum", "iufc")
+cumsum = _running(
+    "cumsum",
+    cumulative.Cumsum,
+    "Running sum",
+    "iufc",
+    shows="np.array([3.0, 1.0, 2.0]) -> array([3., 4., 6.])",
+)
+cumprod = _running(
+    "cumprod",
+    cumulative.Cumprod,
+    "Running product",
+    "iufc",
+    shows="np.array([3.0, 1.0, 2.0]) -> array([3., 3., 6.])",
+)
+cummax = _running(
+    "cummax",
+    cumulative.Cummax,
+    "Running maximum",
+    "iufc",
+    shows="np.array([3.0, 1.0, 2.0]) -> array([3., 3., 3.])",
+)
+cummin = _running(
+    "cummin",
+    cumulative.Cummin,
+    "Running minimum",
+    "iufc",
+    shows="np.array([3.0, 1.0, 2.0]) -> array([3., 1., 1.])",
+)
 cumlogsumexp = _running(
-    "cumlogsumexp", cumulative.Cumlogsumexp, "Running logarithm of the sum of exponentials", "f"
+    "cumlogsumexp",
+    cumulative.Cumlogsumexp,
+    "Running logarithm of the sum of exponentials",
+    "f",
+    shows="np.array([3.0, 1.0, 2.0]) -> array([3.        , 3.12692801, 3.40760596])",
 )
 
 

@@ -10,10 +10,11 @@ from funcgrad.lax.operands import Array, ArrayLike, check_kinds, check_shapes, s
 from funcgrad.primitives import gamma_functions
 from funcgrad.primitives import special as primitive
 from funcgrad.primitives.families import Elementwise
+from funcgrad.signatures import call_of, docstring
 
 
 def _special(
-    name: str, operation: Elementwise, summary: str, names: str = "x"
+    name: str, operation: Elementwise, summary: str, names: str = "x", *, shows: str = ""
 ) -> Callable[..., Array]:
     """A public function of arguments of one floating dtype, each named by a letter."""
     kind = Parameter.POSITIONAL_OR_KEYWORD
@@ -28,27 +29,83 @@ def _special(
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
     vars(function)["__signature__"] = signature
-    function.__doc__ = f"{summary}\n\nFor floating arguments of one dtype."
+    one = "Floating array or number." if len(names) == 1 else "Floating array or number; one dtype."
+    call = call_of(f"fg.lax.{name}", shows)
+    function.__doc__ = docstring(summary, dict.fromkeys(names, one), call)
     return function
 
 
-erf = _special("erf", primitive.erf, "Error function of ``x``.")
-erfc = _special("erfc", primitive.erfc, "``1 - erf(x)``, accurate for large ``x``.")
-erf_inv = _special("erf_inv", primitive.erfinv, "The inverse of `erf` at ``x``.")
+erf = _special(
+    "erf", primitive.erf, "Error function of ``x``.", shows="0.5 -> np.float64(0.5204998778130465)"
+)
+erfc = _special(
+    "erfc",
+    primitive.erfc,
+    "``1 - erf(x)``, accurate for large ``x``.",
+    shows="0.5 -> np.float64(0.4795001221869535)",
+)
+erf_inv = _special(
+    "erf_inv",
+    primitive.erfinv,
+    "The inverse of `erf` at ``x``.",
+    shows="0.5 -> np.float64(0.4769362762044699)",
+)
 lgamma = _special(
-    "lgamma", primitive.lgamma, "Logarithm of the absolute value of the gamma function of ``x``."
+    "lgamma",
+    primitive.lgamma,
+    "Logarithm of the absolute value of the gamma function of ``x``.",
+    shows="5.0 -> np.float64(3.1780538303479458)",
 )
-digamma = _special("digamma", primitive.digamma, "Derivative of `lgamma` at ``x``.")
+digamma = _special(
+    "digamma",
+    primitive.digamma,
+    "Derivative of `lgamma` at ``x``.",
+    shows="2.0 -> np.float64(0.42278433509846713)",
+)
 polygamma = _special(
-    "polygamma", gamma_functions.polygamma, "``m``-th derivative of `digamma` at ``x``.", "mx"
+    "polygamma",
+    gamma_functions.polygamma,
+    "``m``-th derivative of `digamma` at ``x``.",
+    "mx",
+    shows="1.0, 2.0 -> np.float64(0.6449340668482266)",
 )
-zeta = _special("zeta", primitive.zeta, "Hurwitz zeta function: sum of ``(k + q) ** -x``.", "xq")
+zeta = _special(
+    "zeta",
+    primitive.zeta,
+    "Hurwitz zeta function: sum of ``(k + q) ** -x``.",
+    "xq",
+    shows="2.0, 1.0 -> np.float64(1.6449340668482266)",
+)
 igamma = _special(
-    "igamma", primitive.gammainc, "Regularised lower incomplete gamma function of ``(a, x)``.", "ax"
+    "igamma",
+    primitive.gammainc,
+    "Regularised lower incomplete gamma function of ``(a, x)``.",
+    "ax",
+    shows="2.0, 1.0 -> np.float64(0.2642411176571153)",
 )
-igammac = _special("igammac", primitive.gammaincc, "``1 - igamma(a, x)``.", "ax")
+igammac = _special(
+    "igammac",
+    primitive.gammaincc,
+    "``1 - igamma(a, x)``.",
+    "ax",
+    shows="2.0, 1.0 -> np.float64(0.7357588823428847)",
+)
 betainc = _special(
-    "betainc", primitive.betainc, "Regularised incomplete beta function of ``(a, b, x)``.", "abx"
+    "betainc",
+    primitive.betainc,
+    "Regularised incomplete beta function of ``(a, b, x)``.",
+    "abx",
+    shows="2.0, 3.0, 0.5 -> np.float64(0.6875)",
 )
-bessel_i0e = _special("bessel_i0e", primitive.i0e, "``exp(-|x|) I0(x)``, modified Bessel function.")
-bessel_i1e = _special("bessel_i1e", primitive.i1e, "``exp(-|x|) I1(x)``, modified Bessel function.")
+bessel_i0e = _special(
+    "bessel_i0e",
+    primitive.i0e,
+    "``exp(-|x|) I0(x)``, modified Bessel function.",
+    shows="1.0 -> np.float64(0.46575960759364043)",
+)
+bessel_i1e = _special(
+    "bessel_i1e",
+    primitive.i1e,
+    "``exp(-|x|) I1(x)``, modified Bessel function.",
+    shows="1.0 -> np.float64(0.2079104153497085)",
+)

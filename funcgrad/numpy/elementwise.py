@@ -41,7 +41,7 @@ from funcgrad.numpy.promotion import (
 )
 from funcgrad.numpy.ufunc_texts import TEXTS
 from funcgrad.primitives import elementwise as p
-from funcgrad.signatures import docstring
+from funcgrad.signatures import call_of, docstring
 
 Function = Callable[..., Any]
 
@@ -125,7 +125,7 @@ def _text(name: str, names: Sequence[str]) -> str:
     operand += " Operands broadcast." if len(names) > 1 else ""
     meanings = dict.fromkeys(names, operand)
     meanings["dtype"] = "Dtype that is computed in; by default as NumPy promotes the operands."
-    return docstring(summary, meanings, f"fg.numpy.{name}({example.replace(' -> ', ') -> ')}")
+    return docstring(summary, meanings, call_of(f"fg.numpy.{name}", example))
 
 
 def _inexact(ufunc: np.ufunc, primitive: Primitive) -> Function:

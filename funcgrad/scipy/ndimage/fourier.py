@@ -85,8 +85,8 @@ def fourier_uniform(input: Any, size: Any, n: int = -1, axis: int = -1, output: 
 
     Example:
         >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.ndimage.fourier_uniform(np.ones(4), 2.0)
-        array([1.00000000e+00, 6.36619772e-01, 3.89817183e-17, 6.36619772e-01])
+        >>> fg.scipy.ndimage.fourier_uniform(np.ones(4), 2.0).round(6)
+        array([1.     , 0.63662, 0.     , 0.63662])
     """
     return _multiplied(
         "fourier_uniform", input, size, n, axis, output, lambda s, f: fnp.sinc(s * f)
@@ -108,9 +108,8 @@ def fourier_shift(input: Any, shift: Any, n: int = -1, axis: int = -1, output: A
 
     Example:
         >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.ndimage.fourier_shift(np.ones(4), 1.0)
-        array([ 1.000000e+00+0.0000000e+00j,  6.123234e-17-1.0000000e+00j,
-               -1.000000e+00+1.2246468e-16j,  6.123234e-17+1.0000000e+00j])
+        >>> fg.scipy.ndimage.fourier_shift(np.ones(4), 1.0).round(6)
+        array([ 1.+0.j,  0.-1.j, -1.+0.j,  0.+1.j])
     """
     (x,) = floating("fourier_shift", input)
     x = fnp.astype(x, complex_dtype(aval_of(x).dtype))

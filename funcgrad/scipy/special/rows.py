@@ -8,11 +8,68 @@ from typing import Any
 
 from funcgrad.numpy.elementwise import of_scipy
 from funcgrad.primitives.special_tables import primitive_of
+from funcgrad.signatures import call_of, docstring
 
 Function = Callable[..., Any]
 
 
-def ufunc(name: str, summary: str, arguments: str = "", of: str = "") -> Function:
+MEANINGS = {
+    "cv": "Characteristic value.",
+    "d": "The statistic.",
+    "df": "Degrees of freedom.",
+    "dfd": "Degrees of freedom of the denominator.",
+    "dfn": "Degrees of freedom of the numerator.",
+    "delta": "Bound from which on the loss is linear.",
+    "gamma": "Half width of the Lorentz profile at half height.",
+    "k": "Number of successes or events.",
+    "lmb": "Exponent of the variable.",
+    "lmbda": "Exponent of the transformation.",
+    "m": "Order.",
+    "mn": "Mean.",
+    "n": "Degree.",
+    "nc": "Parameter of noncentrality.",
+    "nu": "Order of the Bessel function.",
+    "p": "Probability.",
+    "phi": "Amplitude, an angle in radians.",
+    "q": "Parameter of the equation.",
+    "r": "Residual.",
+    "sigma": "Standard deviation of the Gaussian profile.",
+    "std": "Standard deviation.",
+    "v": "Order.",
+    "z": "Argument, real or complex.",
+    **dict.fromkeys(("a", "alpha"), "First parameter."),
+    **dict.fromkeys(("b", "beta"), "Second parameter."),
+    "c": "Third parameter.",
+}
+"""The meaning of an argument by its name; others are the argument of the function."""
+FAMILIES: dict[tuple[str, ...], dict[str, str]] = {
+    ("ellip",): {"m": "Parameter, the square of the modulus.", "p": "Fourth argument."},
+    ("eval_sh_jacobi",): {"p": "First parameter.", "q": "Second parameter."},
+    ("pdtr",): {"m": "Mean number of events.", "y": "Probability."},
+    ("bdtr",): {
+        "n": "Number of trials.",
+        "p": "Probability of a success.",
+        "y": "Probability.",
+    },
+    ("nbdtr",): {
+        "n": "Number of successes.",
+        "p": "Probability of a success.",
+        "y": "Probability.",
+    },
+    ("binom",): {"n": "Number of elements to choose from.", "k": "Number of chosen elements."},
+    ("smirnov",): {"n": "Number of samples."},
+    ("chdtr",): {"v": "Degrees of freedom."},
+    ("betaincinv", "betainccinv", "gammaincinv", "gammainccinv"): {"y": "Probability."},
+    ("pro_", "obl_"): {"c": "Parameter of the spheroid."},
+    ("radian",): {"d": "Degrees.", "m": "Minutes.", "s": "Seconds."},
+    ("owens_t",): {"h": "Lower bound.", "a": "Slope."},
+}
+"""Other meanings in functions whose names begin so."""
+
+
+def ufunc(
+    name: str, summary: str, arguments: str = "", of: str = "", *, shows: str = ""
+) -> Function:
     """The public function of a ufunc of `scipy.special`.
 
     Args:
@@ -21,6 +78,7 @@ def ufunc(name: str, summary: str, arguments: str = "", of: str = "") -> Functio
         arguments: Names of the arguments, separated by blanks; by default those of the primitive,
             or ``x``.
         of: The name of the ufunc where it is another one.
+        shows: Arguments of the example, and what Python shows: ``"0.5 -> np.float64(0.25)"``.
     """
     primitive: Any = primitive_of(of or name)
     names = tuple(arguments.split()) or getattr(primitive, "arguments", ("x",))
@@ -39,9 +97,16 @@ def ufunc(name: str, summary: str, arguments: str = "", of: str = "") -> Functio
     vars(function)["__signature__"] = inspect.Signature(
         [inspect.Parameter(argument, kind) for argument in names]
     )
-    returned = f" Returns ``({', '.join(results)})``." if results else ""
-    function.__doc__ = (
-        f"{summary}\n\nElementwise, as `scipy.special.{name}`; arguments broadcast.{returned}"
+    meanings = {q: MEANINGS.get(q, "Argument.") for q in names}
+    for prefixes, others in FAMILIES.items():
+        if name.startswith(prefixes):
+            meanings |= {q: others[q] for q in names if q in others}
+    function.__doc__ = docstring(
+        summary,
+        meanings,
+        call_of(f"fg.scipy.special.{name}", shows),
+        f"Elementwise, as `scipy.special.{name}`; arguments are arrays or numbers, and broadcast.",
+        f"``({', '.join(results)})``." if results else "",
     )
     return function
 
