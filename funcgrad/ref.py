@@ -44,8 +44,8 @@ class Ref(Cell):
     ``ref[index]`` is a copy of a part, ``ref[index] = value`` and ``ref[index] += value`` change
     it, with NumPy's indices. `get`, `set`, `swap` and `addupdate` are the same as functions.
 
-    Attributes:
-        inside: Type of the array.
+    Args:
+        value: The array.
 
     Example:
         >>> import funcgrad as fg

@@ -61,17 +61,17 @@ def docstring(
     sections = {
         "Args": [f"{name}: {meaning}" for name, meaning in meanings.items()],
         "Returns": [returns] if returns else [],
-        "Example": _session(call) if call else [],
+        "Example": session(call).splitlines() if call else [],
     }
     texts = ["\n    ".join([f"{title}:", *rows]) for title, rows in sections.items() if rows]
     return "\n\n".join(filter(None, (summary, notes, *texts)))
 
 
-def _session(call: str) -> list[str]:
-    """The lines of an interactive session that imports what it needs."""
+def session(call: str) -> str:
+    """An interactive session that imports what it needs, from a call and what Python shows."""
     source, _, shown = call.partition(" -> ")
     names = "import numpy as np, funcgrad as fg" if "np." in source else "import funcgrad as fg"
-    return [f">>> {names}", f">>> {source}", *shown.splitlines()]
+    return f">>> {names}\n>>> {source}\n{shown}"
 
 
 def call_of(path: str, shows: str) -> str:

@@ -20,11 +20,8 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-import funcgrad as fg
-from docs.tools import examples
 from docs.tools.names import all_names, modules
 
 ROOT = Path(__file__).parents[1]
@@ -144,14 +141,6 @@ def test_every_public_name_is_on_the_page_of_its_module(site: Path) -> None:
             parent, _, attribute = member.rpartition(".")
             assert parent in names, f"{member} is no public name"
             assert not attribute.startswith("_")
-
-
-def test_examples_run_as_they_are_shown() -> None:
-    """With the imports of NumPy and of funcgrad alone."""
-    reference = importlib.import_module("docs.tools.reference")  # it needs Sphinx
-    for example in examples.by_path().values():
-        value = eval(reference.spelled(example), {"np": np, "fg": fg})
-        assert examples.shown(value) == example.shown, example.path
 
 
 def test_every_page_can_be_edited_and_says_its_version(site: Path) -> None:

@@ -208,3 +208,14 @@ def described_parameters(documentation: str) -> set[str]:
         return set()
     heads = re.findall(r"^ {4}(\S[^:]*):", section[1], flags=re.MULTILINE)
     return {q.strip(" *`") for head in heads for q in head.split(",")}
+
+
+def undescribed(name: Name) -> list[str]:
+    """Parameters that the docstring has no line for; results of functions have fields instead."""
+    if name.is_result:
+        return []
+    text = name.documentation
+    if name.kind == "function" and not inspect.isroutine(name.value):
+        text = inspect.getdoc(type(name.value).__call__) or ""
+    known = described_parameters(text)
+    return [q for q in name.parameters if q not in known and not q.startswith("_")]

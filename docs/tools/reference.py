@@ -6,7 +6,6 @@ Sphinx calls it before it reads the sources.
 
 from __future__ import annotations
 
-import ast
 import inspect
 import itertools
 import re
@@ -15,7 +14,6 @@ from pathlib import Path
 
 from sphinx.ext.napoleon import Config, GoogleDocstring
 
-from docs.tools import examples, parameters
 from docs.tools.names import Name, all_names, described_as, modules, names_of
 
 NAPOLEON = Config(napoleon_google_docstring=True, napoleon_use_rtype=False)
@@ -137,38 +135,7 @@ def body(name: Name) -> str:
     described = described_as(name)
     if described.path != name.path:
         return f"{name.summary}\n\nThe same as :py:obj:`{described.path}`."
-    text = converted(name.documentation) if name.is_ours else name.summary
-    text, heading, program = text.partition(".. rubric:: Example")
-    text += fields(parameters.meanings(name)) + "\n\n"
-    known = examples.by_path().get(name.path)
-    if known is None or heading:
-        return text + heading + program
-    rows = [f">>> {spelled(known)}", *known.shown.splitlines()]
-    return "\n".join([text, ".. rubric:: Example", "", *rows, ""])
-
-
-def spelled(example: examples.Example) -> str:
-    """The expression as it is written after ``import funcgrad as fg``."""
-    tree = ast.parse(example.expression, mode="eval")
-    bound = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-    prefix = f"fg.{example.module}.".replace("fg.funcgrad.", "fg.")
-    known = {q.name: f"{prefix}{q.name}" for q in all_names() if q.module == example.module}
-    known["key"] = "fg.random.key(0)"
-    places = [
-        (node.col_offset, node.id)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Name) and node.id in known.keys() - bound - {"np", "fg"}
-    ]
-    text = example.expression
-    for place, word in sorted(places, reverse=True):
-        text = text[:place] + known[word] + text[place + len(word) :]
-    return text
-
-
-def fields(meanings: dict[str, str]) -> str:
-    """A list of parameters and what they mean."""
-    rows = [f":param {name}: {meaning}" for name, meaning in meanings.items()]
-    return "\n\n" + re.sub("`([^`]+)`", r"``\1``", "\n".join(rows)) if rows else ""
+    return converted(name.documentation) if name.is_ours else name.summary
 
 
 def members(name: Name) -> str:

@@ -356,6 +356,12 @@ Args:
     strides: Distances of windows, 1 by default.
     padding: ``"SAME"`` or ``"VALID"``.
     spec: Letters of the axes, ``"NHWC"`` by default.
+
+Example:
+    >>> import funcgrad as fg
+    >>> init, apply = fg.experimental.stax.{name}((2, 2))
+    >>> init(fg.random.key(0), (1, 4, 4, 1))[0]
+    (1, 3, 3, 1)
 """
     return pool
 

@@ -49,7 +49,7 @@ def _unary(
 
 
 def _elementary(
-    name: str, operation: Elementwise, summary: str, shows: str = ""
+    name: str, operation: Elementwise, summary: str, shows: str
 ) -> Callable[..., Array]:
     """As `_unary`, of those for which JAX takes an accuracy."""
     accepted = operation.kinds
@@ -81,7 +81,7 @@ _KINDS = {"b": "bool", "i": "signed", "u": "unsigned", "f": "float", "c": "compl
 
 
 def _document(
-    function: Any, name: str, summary: str, kinds: str, shows: str = ""
+    function: Any, name: str, summary: str, kinds: str, shows: str
 ) -> Callable[..., Array]:
     listed = ", ".join(_KINDS[k] for k in kinds)
     meanings = {

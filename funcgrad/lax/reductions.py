@@ -345,9 +345,7 @@ def _place(name: str, kind: Any, operand: ArrayLike, axis: int, index_dtype: Any
     return convert(checked(kind(canonical_axis(name, axis, len(shape_of(x)))), x), wanted)
 
 
-def _running(
-    name: str, kind: Any, summary: str, kinds: str, shows: str = ""
-) -> Callable[..., Array]:
+def _running(name: str, kind: Any, summary: str, kinds: str, shows: str) -> Callable[..., Array]:
     def function(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
         x = array_operand(name, operand)
         check_kinds(name, aval_of(x).dtype, kinds)

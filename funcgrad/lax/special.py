@@ -14,7 +14,7 @@ from funcgrad.signatures import call_of, docstring
 
 
 def _special(
-    name: str, operation: Elementwise, summary: str, names: str = "x", *, shows: str = ""
+    name: str, operation: Elementwise, summary: str, names: str = "x", *, shows: str
 ) -> Callable[..., Array]:
     """A public function of arguments of one floating dtype, each named by a letter."""
     kind = Parameter.POSITIONAL_OR_KEYWORD

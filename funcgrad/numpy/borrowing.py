@@ -45,7 +45,10 @@ def borrow(module: str, name: str) -> Callable[..., Any]:
     borrowed.is_borrowed = True  # type: ignore[attr-defined]  # as messages have to know
     borrowed.__name__ = borrowed.__qualname__ = name
     borrowed.__module__ = f"funcgrad.{module}"
-    borrowed.__doc__ = f"`{path}` itself, for known values only."
+    borrowed.__doc__ = (
+        f"`{path}` itself, for known values only.\n\n"
+        f"``help({path})`` describes its arguments and results."
+    )
     return borrowed
 
 

@@ -332,7 +332,8 @@ def publish(module: ModuleType) -> tuple[dict[Function, Function], dict[str, Fun
             # Functions are pickled by the name of their module.
             found[function].__module__ = module.__name__
             if not function.__module__.startswith("funcgrad."):
-                found[function].__doc__ = f"As `numpy.{function.__name__}`."
+                own, original = found[function], f"numpy.{function.__name__}"
+                own.__doc__ = f"As `{original}`.\n\n``help({original})`` describes its arguments."
         setattr(module, name, found[function])
         originals[name] = function
     return found, originals

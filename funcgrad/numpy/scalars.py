@@ -56,8 +56,11 @@ def _like(scalar: type[Any]) -> Any:
         "__module__": "funcgrad.numpy",
         "__doc__": (
             f"`numpy.{scalar.__name__}`, as a dtype and as a conversion, also of traced values.\n\n"
-            "Args:\n    x: Array, number or traced value, of any shape; by default zero.\n\n"
-            f"Returns:\n    ``x`` as {scalar.__name__}.\n"
+            "Args:\n    *args: Array, number or traced value, of any shape; by default zero.\n"
+            f"    **kwargs: As of `numpy.{scalar.__name__}`.\n\n"
+            f"Returns:\n    The value as {scalar.__name__}.\n\n"
+            "Example:\n    >>> import funcgrad as fg\n"
+            f"    >>> fg.numpy.{scalar.__name__}(3)\n    {scalar(3)!r}\n"
         ),
     }
     return ScalarType(scalar.__name__, bases, members)

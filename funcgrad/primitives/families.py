@@ -125,6 +125,11 @@ def extern_lower(self: Primitive, *avals: ShapedArray) -> Extern:
     Args:
         self: The operation.
         *avals: Types of its arguments.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.extend.by_callback(fg.extend.Primitive())
+        Extern()
     """
     return Extern()
 

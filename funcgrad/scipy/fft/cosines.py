@@ -196,7 +196,18 @@ def _space_transform(name: str, family: str, is_inverse: bool) -> Callable[..., 
     return _named(name, along_axes)
 
 
-_TEXT = """As `scipy.fft.{name}`: {what} transform{where}.
+_SHOWN = {
+    "dct": "array([20.        , -6.30864406,  0.        , -0.44834153])",
+    "idct": "array([ 1.49995328, -1.1378679 ,  0.32720773, -0.18929311])",
+    "dst": "array([13.06562965, -5.65685425,  5.411961  , -4.        ])",
+    "idst": "array([ 1.6421339 , -0.2024893 ,  0.09040392, -0.06497288])",
+    "dctn": "array([[ 40.        ,  -5.65685425],\n       [-11.3137085 ,   0.        ]])",
+    "idctn": "array([[ 1.00444174, -0.34911165],\n       [-0.52588835,  0.12055826]])",
+    "dstn": "array([[ 20.        ,  -5.65685425],\n       [-11.3137085 ,   0.        ]])",
+    "idstn": "array([[ 0.81694174, -0.03661165],\n       [-0.21338835, -0.06694174]])",
+}
+"""By the name of a transform: what it gives for an array of the numbers 1 to 4."""
+_TEXT = """{what} transform{where}, as `scipy.fft.{name}`.
 
     Args:
         x: Array; of a complex one, real and imaginary parts are transformed.
@@ -214,12 +225,17 @@ _TEXT = """As `scipy.fft.{name}`: {what} transform{where}.
     Raises:
         ArgumentError: If ``type`` or ``norm`` are others.
         ShapeError: If there are no elements to transform.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.fft.{name}(np.array({operand}))
+        {shown}
     """
 
 
 def _named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    inverse = "the inverse of a " if name.startswith("i") else "a "
-    what = inverse + ("cosine" if "dct" in name else "sine")
+    kind = "cosine" if "dct" in name else "sine"
+    what = f"Inverse of a {kind}" if name.startswith("i") else kind.capitalize()
     is_space = name.endswith("n")
     lengths = (
         "s: Lengths, along the axes.\n        axes: All by default, or as many as ``s``."
@@ -228,7 +244,11 @@ def _named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     )
     function.__name__ = function.__qualname__ = name
     where = " along several axes" if is_space else ""
-    function.__doc__ = _TEXT.format(name=name, what=what, where=where, lengths=lengths)
+    operand = "[[1.0, 2.0], [3.0, 4.0]]" if is_space else "[1.0, 2.0, 3.0, 4.0]"
+    shown = _SHOWN[name].replace("\n", "\n        ")
+    function.__doc__ = _TEXT.format(
+        name=name, what=what, where=where, lengths=lengths, operand=operand, shown=shown
+    )
     return function
 
 

@@ -5,6 +5,7 @@ Derivatives are those of the neighbours that were chosen.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,7 @@ from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import line_axis
 from funcgrad.scipy.ndimage.filters import cast, chosen_axes, output_dtype, per_axis
 from funcgrad.scipy.neighbourhoods import extreme, neighbours, ranked
+from funcgrad.signatures import session
 
 __all__ = [
     "black_tophat", "grey_closing", "grey_dilation", "grey_erosion", "grey_opening",
@@ -83,6 +85,24 @@ def _chosen(
     return cast(choose(name, x, mask, origins, modes, cval), dtype)
 
 
+_SHOWN = {
+    "maximum_filter": "array([2., 9., 9., 9.])",
+    "minimum_filter": "array([1., 1., 2., 4.])",
+    "median_filter": "array([1., 2., 4., 4.])",
+    "maximum_filter1d": "array([2., 9., 9., 9.])",
+    "minimum_filter1d": "array([1., 1., 2., 4.])",
+    "grey_erosion": "array([1., 1., 2., 4.])",
+    "grey_dilation": "array([2., 9., 9., 9.])",
+    "grey_opening": "array([1., 2., 4., 4.])",
+    "grey_closing": "array([2., 2., 9., 9.])",
+    "morphological_gradient": "array([1., 8., 7., 5.])",
+    "morphological_laplace": "array([ 1.,  6., -7.,  5.])",
+    "white_tophat": "array([0., 0., 5., 0.])",
+    "black_tophat": "array([1., 0., 0., 5.])",
+}
+"""By the name of a filter: what it gives of ``[1, 2, 9, 4]`` with windows of 3."""
+
+
 def _filter(name: str, what: str, choose: Choice) -> Callable[..., Any]:
     def filter_(
         input: Any,
@@ -98,7 +118,7 @@ def _filter(name: str, what: str, choose: Choice) -> Callable[..., Any]:
         return _chosen(name, choose, input, size, footprint, output, mode, cval, origin, axes)
 
     filter_.__name__ = filter_.__qualname__ = name
-    filter_.__doc__ = f"""As `scipy.ndimage.{name}`: the {what} of neighbours.
+    filter_.__doc__ = f"""{what} of the neighbours of each element, as `scipy.ndimage.{name}`.
 
     Args:
         input: Array of numbers that have an order.
@@ -116,8 +136,17 @@ def _filter(name: str, what: str, choose: Choice) -> Callable[..., Any]:
     Raises:
         ArgumentError: If neither a size nor a footprint is given, or a mode is impossible.
         ShapeError: If axes do not fit.
+
+    Example:
+{_example(name)}
     """
     return filter_
+
+
+def _example(name: str) -> str:
+    """The lines of an interactive session."""
+    call = f"fg.scipy.ndimage.{name}(np.array([1.0, 2.0, 9.0, 4.0]), size=3) -> {_SHOWN[name]}"
+    return textwrap.indent(session(call), " " * 8)
 
 
 def _extreme(is_max: bool) -> Choice:
@@ -134,9 +163,9 @@ def _of_rank(rank_of: Callable[[int], int]) -> Choice:
     return choose
 
 
-maximum_filter = _filter("maximum_filter", "greatest", _extreme(True))
-minimum_filter = _filter("minimum_filter", "least", _extreme(False))
-median_filter = _filter("median_filter", "median", _of_rank(lambda n: n // 2))
+maximum_filter = _filter("maximum_filter", "Greatest", _extreme(True))
+minimum_filter = _filter("minimum_filter", "Least", _extreme(False))
+median_filter = _filter("median_filter", "Median", _of_rank(lambda n: n // 2))
 
 
 def rank_filter(
@@ -234,8 +263,21 @@ def _along_a_line(name: str, is_max: bool) -> Callable[..., Any]:
         return _chosen(name, choose, input, size, None, output, mode, cval, origin, places)
 
     filter_.__name__ = filter_.__qualname__ = name
-    what = "greatest" if is_max else "least"
-    filter_.__doc__ = f"As `scipy.ndimage.{name}`: the {what} of neighbours along an axis."
+    what = "Greatest" if is_max else "Least"
+    filter_.__doc__ = f"""{what} of neighbours along an axis, as `scipy.ndimage.{name}`.
+
+    Args:
+        input: Array of numbers that have an order.
+        size: Length of windows.
+        axis: The axis that is filtered.
+        output: The dtype of the result; that of ``input`` by default.
+        mode: What stands beyond the ends, as in `correlate1d`.
+        cval: What stands there in mode "constant".
+        origin: By how much windows are shifted.
+
+    Example:
+{_example(name)}
+    """
     return filter_
 
 
@@ -317,7 +359,7 @@ def _morphology(name: str, what: str, compute: Callable[..., Any]) -> Callable[.
         return cast(compute(x, lambda v: step(False, v), lambda v: step(True, v)), dtype)
 
     operation.__name__ = operation.__qualname__ = name
-    operation.__doc__ = f"""As `scipy.ndimage.{name}`: {what}.
+    operation.__doc__ = f"""{what}, as `scipy.ndimage.{name}`.
 
     Args:
         input: Array.
@@ -335,6 +377,9 @@ def _morphology(name: str, what: str, compute: Callable[..., Any]) -> Callable[.
 
     Raises:
         ArgumentError: If neither a size, a footprint nor a structure is given.
+
+    Example:
+{_example(name)}
     """
     return operation
 
@@ -343,25 +388,25 @@ def _without(a: Any, b: Any) -> Any:
     return fnp.logical_xor(a, b) if aval_of(a).dtype.kind == "b" else a - b
 
 
-grey_erosion = _morphology("grey_erosion", "the least of neighbours", lambda x, e, d: e(x))
-grey_dilation = _morphology("grey_dilation", "the greatest of neighbours", lambda x, e, d: d(x))
+grey_erosion = _morphology("grey_erosion", "Least of neighbours", lambda x, e, d: e(x))
+grey_dilation = _morphology("grey_dilation", "Greatest of neighbours", lambda x, e, d: d(x))
 grey_opening = _morphology(
-    "grey_opening", "an erosion and then a dilation", lambda x, e, d: d(e(x))
+    "grey_opening", "An erosion and then a dilation", lambda x, e, d: d(e(x))
 )
 grey_closing = _morphology(
-    "grey_closing", "a dilation and then an erosion", lambda x, e, d: e(d(x))
+    "grey_closing", "A dilation and then an erosion", lambda x, e, d: e(d(x))
 )
 morphological_gradient = _morphology(
-    "morphological_gradient", "the dilation without the erosion", lambda x, e, d: d(x) - e(x)
+    "morphological_gradient", "The dilation without the erosion", lambda x, e, d: d(x) - e(x)
 )
 morphological_laplace = _morphology(
     "morphological_laplace",
-    "dilation and erosion without twice the array",
+    "Dilation and erosion without twice the array",
     lambda x, e, d: d(x) + e(x) - x - x,
 )
 white_tophat = _morphology(
-    "white_tophat", "the array without its opening", lambda x, e, d: _without(x, d(e(x)))
+    "white_tophat", "The array without its opening", lambda x, e, d: _without(x, d(e(x)))
 )
 black_tophat = _morphology(
-    "black_tophat", "the closing without the array", lambda x, e, d: _without(e(d(x)), x)
+    "black_tophat", "The closing without the array", lambda x, e, d: _without(e(d(x)), x)
 )

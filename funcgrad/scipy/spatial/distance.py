@@ -23,6 +23,7 @@ from funcgrad.numpy.reducing import safe_sqrt
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy import special
 from funcgrad.scipy.lines import floating
+from funcgrad.signatures import call_of, docstring
 
 __all__ = [
     "braycurtis", "canberra", "cdist", "chebyshev", "cityblock", "correlation", "cosine", "dice",
@@ -220,6 +221,41 @@ _SUMMARIES = {
 }
 
 
+_SHOWN = {
+    "braycurtis": "np.array([1.0, 2.0]), np.array([3.0, 5.0]) -> np.float64(0.45454545454545453)",
+    "canberra": "np.array([1.0, 2.0]), np.array([3.0, 5.0]) -> np.float64(0.9285714285714286)",
+    "chebyshev": "np.array([1.0, 2.0]), np.array([3.0, 5.0]) -> np.float64(3.0)",
+    "cityblock": "np.array([1.0, 2.0]), np.array([3.0, 5.0]) -> np.float64(5.0)",
+    "cosine": "np.array([1.0, 2.0]), np.array([3.0, 5.0]) -> np.float64(0.002945514498418511)",
+    "dice": "np.array([True, False, True]), np.array([True, True, False]) -> np.float64(0.5)",
+    "euclidean": "np.array([1.0, 2.0]), np.array([3.0, 5.0]) -> np.float64(3.605551275463989)",
+    "hamming": (
+        "np.array([True, False, True]), np.array([True, True, False]) -> "
+        "np.float64(0.6666666666666666)"
+    ),
+    "jaccard": (
+        "np.array([True, False, True]), np.array([True, True, False]) -> "
+        "np.float64(0.6666666666666666)"
+    ),
+    "rogerstanimoto": (
+        "np.array([True, False, True]), np.array([True, True, False]) -> np.float64(0.8)"
+    ),
+    "russellrao": (
+        "np.array([True, False, True]), np.array([True, True, False]) -> "
+        "np.float64(0.6666666666666666)"
+    ),
+    "sokalsneath": (
+        "np.array([True, False, True]), np.array([True, True, False]) -> np.float64(0.8)"
+    ),
+    "sqeuclidean": "np.array([1.0, 2.0]), np.array([3.0, 5.0]) -> np.float64(13.0)",
+    "yule": (
+        "np.array([True, False, True, False]), np.array([True, True, True, False]) -> "
+        "np.float64(0.0)"
+    ),
+}
+"""By the name of a distance: the arguments of its example, and what Python shows."""
+
+
 def _weighted(name: str) -> Metric:
     compute = _METRICS[name]
 
@@ -229,10 +265,14 @@ def _weighted(name: str) -> Metric:
         return compute(*_vectors(name, u, v, w))
 
     metric.__name__ = metric.__qualname__ = name
-    metric.__doc__ = (
-        f"As `scipy.spatial.distance.{name}`. {_SUMMARIES[name]}\n\n"
-        "``u`` and ``v`` are vectors, and so is ``w``: weights of elements, 1 by default."
-    )
+    meanings = {
+        "u": "Vector.",
+        "v": "Vector of the same length.",
+        "w": "Weights of the elements, a vector; 1 by default.",
+    }
+    call = call_of(f"fg.scipy.spatial.distance.{name}", _SHOWN[name])
+    notes = f"As `scipy.spatial.distance.{name}`."
+    metric.__doc__ = docstring(_SUMMARIES[name], meanings, call, notes)
     return metric
 
 

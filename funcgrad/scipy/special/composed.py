@@ -116,7 +116,9 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
     return _log_ndtr(x)
 
 
-_log_ndtr = ufunc("log_ndtr", "Logarithm of `ndtr`.")
+_log_ndtr = ufunc(
+    "log_ndtr", "Logarithm of `ndtr`.", shows="0.0 -> np.float64(-0.6931471805599453)"
+)
 
 
 def softplus(x: Any) -> Any:

@@ -39,7 +39,7 @@ from funcgrad.scipy.special.elementary import wofz
 from funcgrad.scipy.special.rows import Function
 
 
-def _spherical(kind: str, title: str) -> Function:
+def _spherical(kind: str, title: str, shown: str) -> Function:
     """A spherical Bessel function of integer order, or its derivative."""
     name = f"spherical_{kind}n"
     compute, compute_slope = (of_scipy(primitive_of(f"_{name}{end}")) for end in ("", "_d"))
@@ -61,17 +61,32 @@ def _spherical(kind: str, title: str) -> Function:
 
     Returns:
         The values; ``n`` and ``z`` broadcast.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.scipy.special.{name}(2, 0.5)
+        {shown}
     """
     return function
 
 
-spherical_jn = _spherical("j", "Spherical Bessel function of the first kind.")
-spherical_yn = _spherical("y", "Spherical Bessel function of the second kind.")
-spherical_in = _spherical("i", "Modified spherical Bessel function of the first kind.")
-spherical_kn = _spherical("k", "Modified spherical Bessel function of the second kind.")
+spherical_jn = _spherical(
+    "j", "Spherical Bessel function of the first kind.", "np.float64(0.016371106607993423)"
+)
+spherical_yn = _spherical(
+    "y", "Spherical Bessel function of the second kind.", "np.float64(-25.059922824838637)"
+)
+spherical_in = _spherical(
+    "i", "Modified spherical Bessel function of the first kind.", "np.float64(0.016966360360861982)"
+)
+spherical_kn = _spherical(
+    "k", "Modified spherical Bessel function of the second kind.", "np.float64(36.20397302987342)"
+)
 
 
-def _derivative(name: str, family: Function, sign: int, is_turning: bool, title: str) -> Function:
+def _derivative(
+    name: str, family: Function, sign: int, is_turning: bool, title: str, shown: str
+) -> Function:
     """The ``n``-th derivative in ``z``, of the orders ``v - n .. v + n`` (DLMF 10.6.7, 10.29.5)."""
 
     def function(v: Any, z: Any, n: int = 1) -> Any:
@@ -102,16 +117,41 @@ def _derivative(name: str, family: Function, sign: int, is_turning: bool, title:
 
     Raises:
         ArgumentError: If ``n`` is negative.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.scipy.special.{name}(1.5, 0.5)
+        {shown}
     """
     return function
 
 
-jvp = _derivative("jvp", jv, -1, False, "Real or complex numbers.")
-yvp = _derivative("yvp", yv, -1, False, "Real or complex numbers.")
-ivp = _derivative("ivp", iv, 1, False, "Real or complex numbers.")
-kvp = _derivative("kvp", kv, 1, True, "Real or complex numbers.")
-h1vp = _derivative("h1vp", hankel1, -1, False, "Complex numbers.")
-h2vp = _derivative("h2vp", hankel2, -1, False, "Complex numbers.")
+jvp = _derivative(
+    "jvp", jv, -1, False, "Real or complex numbers.", "np.float64(0.26586869105757444)"
+)
+yvp = _derivative(
+    "yvp", yv, -1, False, "Real or complex numbers.", "np.float64(6.5741507710206095)"
+)
+ivp = _derivative(
+    "ivp", iv, 1, False, "Real or complex numbers.", "np.float64(0.29878266528836617)"
+)
+kvp = _derivative("kvp", kv, 1, True, "Real or complex numbers.", "np.float64(-10.750476034999204)")
+h1vp = _derivative(
+    "h1vp",
+    hankel1,
+    -1,
+    False,
+    "Complex numbers.",
+    "np.complex128(0.26586869105757294+6.5741507710206095j)",
+)
+h2vp = _derivative(
+    "h2vp",
+    hankel2,
+    -1,
+    False,
+    "Complex numbers.",
+    "np.complex128(0.26586869105757294-6.5741507710206095j)",
+)
 
 
 def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:

@@ -67,9 +67,7 @@ FAMILIES: dict[tuple[str, ...], dict[str, str]] = {
 """Other meanings in functions whose names begin so."""
 
 
-def ufunc(
-    name: str, summary: str, arguments: str = "", of: str = "", *, shows: str = ""
-) -> Function:
+def ufunc(name: str, summary: str, arguments: str = "", of: str = "", *, shows: str) -> Function:
     """The public function of a ufunc of `scipy.special`.
 
     Args:

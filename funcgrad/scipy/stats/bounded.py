@@ -15,7 +15,13 @@ _INF = math.inf
 
 
 class Uniform(Continuous):
-    """The uniform distribution between ``loc`` and ``loc + scale``."""
+    """The uniform distribution between ``loc`` and ``loc + scale``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.uniform.logpdf(np.array([0.5, 0.75]), 0.0, 2.0)
+        array([-0.69314718, -0.69314718])
+    """
 
     name = "uniform"
 
@@ -42,7 +48,13 @@ class Uniform(Continuous):
 
 
 class Beta(Continuous):
-    """The beta distribution: a density proportional to ``x**(a - 1) (1 - x)**(b - 1)``."""
+    """The beta distribution: a density proportional to ``x**(a - 1) (1 - x)**(b - 1)``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.beta.logpdf(np.array([0.3, 0.45]), 2.0, 3.0)
+        array([0.56758396, 0.49072495])
+    """
 
     name = "beta"
     shapes = ("a", "b")
@@ -92,7 +104,13 @@ class Beta(Continuous):
 
 
 class Powerlaw(Continuous):
-    """Numbers between 0 and 1 with `cdf` ``x**a``."""
+    """Numbers between 0 and 1 with `cdf` ``x**a``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.powerlaw.logpdf(np.array([0.5, 0.75]), 3.0)
+        array([-0.28768207,  0.52324814])
+    """
 
     name = "powerlaw"
     shapes = ("a",)
@@ -135,7 +153,13 @@ class Powerlaw(Continuous):
 
 
 class Truncnorm(Continuous):
-    """Normal numbers under the condition that they lie between ``a`` and ``b``."""
+    """Normal numbers under the condition that they lie between ``a`` and ``b``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.truncnorm.logpdf(np.array([0.5, 0.75]), -1.0, 1.0)
+        array([-0.66222339, -0.81847339])
+    """
 
     name = "truncnorm"
     shapes = ("a", "b")
@@ -232,7 +256,13 @@ def _times(x: Any, density: Any) -> Any:
 
 
 class Wrapcauchy(Continuous):
-    """Cauchy's distribution, wrapped around the circle of the angles from 0 to ``2 pi``."""
+    """Cauchy's distribution, wrapped around the circle of the angles from 0 to ``2 pi``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.wrapcauchy.logpdf(np.array([0.5, 0.75]), 0.3)
+        array([-1.35851189, -1.50292165])
+    """
 
     name = "wrapcauchy"
     shapes = ("c",)
@@ -274,7 +304,13 @@ class Wrapcauchy(Continuous):
 
 
 class Loguniform(Continuous):
-    """Numbers between ``a`` and ``b`` whose logarithms are uniform."""
+    """Numbers between ``a`` and ``b`` whose logarithms are uniform.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.loguniform.logpdf(np.array([2.0, 3.0]), 1.0, 10.0)
+        array([-1.52717963, -1.93264473])
+    """
 
     name = "loguniform"
     shapes = ("a", "b")

@@ -262,7 +262,13 @@ def _log_ways(k: Any, rest: Any, q: Any, q_rest: Any) -> Any:
 
 
 class Bernoulli(Discrete):
-    """1 with probability ``p``, else 0."""
+    """1 with probability ``p``, else 0.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.bernoulli.logpmf(np.array([0, 1]), 0.3)
+        array([-0.35667494, -1.2039728 ])
+    """
 
     name = "bernoulli"
     shapes = ("p",)
@@ -300,7 +306,13 @@ class Bernoulli(Discrete):
 
 
 class Binom(Discrete):
-    """The number of successes of probability ``p`` in ``n`` trials."""
+    """The number of successes of probability ``p`` in ``n`` trials.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.binom.logpmf(np.array([2, 3]), 5, 0.3)
+        array([-1.17538535, -2.02268321])
+    """
 
     name = "binom"
     shapes = ("n", "p")
@@ -339,7 +351,13 @@ class Binom(Discrete):
 
 
 class Nbinom(Discrete):
-    """The number of failures before the ``n``-th success of probability ``p``."""
+    """The number of failures before the ``n``-th success of probability ``p``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.nbinom.logpmf(np.array([2, 3]), 5, 0.3)
+        array([-4.02516371, -3.53454079])
+    """
 
     name = "nbinom"
     shapes = ("n", "p")
@@ -374,7 +392,13 @@ class Nbinom(Discrete):
 
 
 class Geom(Discrete):
-    """The number of trials up to the first success of probability ``p``."""
+    """The number of trials up to the first success of probability ``p``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.geom.logpmf(np.array([2, 3]), 0.3)
+        array([-1.56064775, -1.91732269])
+    """
 
     name = "geom"
     shapes = ("p",)
@@ -409,7 +433,13 @@ class Geom(Discrete):
 
 
 class Poisson(Discrete):
-    """The number of independent events of which there are ``mu`` on average."""
+    """The number of independent events of which there are ``mu`` on average.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.poisson.logpmf(np.array([2, 3]), 3.0)
+        array([-1.4959226, -1.4959226])
+    """
 
     name = "poisson"
     shapes = ("mu",)
@@ -442,7 +472,13 @@ class Poisson(Discrete):
 
 
 class Betabinom(Discrete):
-    """Binomial numbers of a probability that is itself beta-distributed."""
+    """Binomial numbers of a probability that is itself beta-distributed.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.betabinom.logpmf(np.array([2, 3]), 5, 2.0, 3.0)
+        array([-1.43508453, -1.65822808])
+    """
 
     name = "betabinom"
     shapes = ("n", "a", "b")
@@ -485,7 +521,13 @@ class Betabinom(Discrete):
 
 
 class Hypergeom(Discrete):
-    """How many of ``N`` things, drawn out of ``M``, are among ``n`` marked ones."""
+    """How many of ``N`` things, drawn out of ``M``, are among ``n`` marked ones.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.hypergeom.logpmf(np.array([1, 2]), 20, 7, 12)
+        array([-5.44118009, -3.04328481])
+    """
 
     name = "hypergeom"
     shapes = ("M", "n", "N")
@@ -531,7 +573,13 @@ class Hypergeom(Discrete):
 
 
 class Randint(Discrete):
-    """Integers from ``low`` to ``high - 1``, all equally likely."""
+    """Integers from ``low`` to ``high - 1``, all equally likely.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.randint.logpmf(np.array([2, 3]), 0, 5)
+        array([-1.60943791, -1.60943791])
+    """
 
     name = "randint"
     shapes = ("low", "high")

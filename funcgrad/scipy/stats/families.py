@@ -77,7 +77,12 @@ class Distribution:
     placed: tuple[str, ...] = ("loc",)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Frozen:
-        """The distribution with its parameters fixed."""
+        """The distribution with its parameters fixed.
+
+        Args:
+            *args: Shapes, location and scale, in this order.
+            **kwargs: The same, by names.
+        """
         self._bound("__call__", args, kwargs)
         return Frozen(self, args, kwargs)
 

@@ -39,7 +39,13 @@ class _Symmetric(_OnTheLine):
 
 
 class Norm(_Symmetric):
-    """The normal distribution of mean ``loc`` and standard deviation ``scale``."""
+    """The normal distribution of mean ``loc`` and standard deviation ``scale``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.norm.logpdf(np.array([0.5, 0.75]), 0.0, 2.0)
+        array([-1.64333571, -1.68239821])
+    """
 
     name = "norm"
 
@@ -63,7 +69,13 @@ class Norm(_Symmetric):
 
 
 class Laplace(_Symmetric):
-    """Laplace's distribution: the density is ``exp(-abs(x)) / 2``."""
+    """Laplace's distribution: the density is ``exp(-abs(x)) / 2``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.laplace.logpdf(np.array([0.5, 0.75]))
+        array([-1.19314718, -1.44314718])
+    """
 
     name = "laplace"
 
@@ -87,7 +99,13 @@ class Laplace(_Symmetric):
 
 
 class Logistic(_Symmetric):
-    """The logistic distribution: `cdf` is ``1 / (1 + exp(-x))``."""
+    """The logistic distribution: `cdf` is ``1 / (1 + exp(-x))``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.logistic.logpdf(np.array([0.5, 0.75]))
+        array([-1.44815397, -1.52374201])
+    """
 
     name = "logistic"
 
@@ -112,7 +130,13 @@ class Logistic(_Symmetric):
 
 
 class Cauchy(_Symmetric):
-    """Cauchy's distribution: the density is ``1 / (pi (1 + x**2))``."""
+    """Cauchy's distribution: the density is ``1 / (pi (1 + x**2))``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.cauchy.logpdf(np.array([0.5, 0.75]))
+        array([-1.36787344, -1.59101699])
+    """
 
     name = "cauchy"
 
@@ -136,7 +160,13 @@ class Cauchy(_Symmetric):
 
 
 class T(_Symmetric):
-    """Student's t of ``df`` degrees of freedom."""
+    """Student's t of ``df`` degrees of freedom.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.t.logpdf(np.array([0.5, 0.75]), 3.0)
+        array([-1.16097426, -1.34458936])
+    """
 
     name = "t"
     shapes = ("df",)
@@ -191,7 +221,13 @@ class T(_Symmetric):
 
 
 class GumbelR(_OnTheLine):
-    """The Gumbel distribution of maxima: `cdf` is ``exp(-exp(-x))``."""
+    """The Gumbel distribution of maxima: `cdf` is ``exp(-exp(-x))``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.gumbel_r.logpdf(np.array([0.5, 0.75]))
+        array([-1.10653066, -1.22236655])
+    """
 
     name = "gumbel_r"
 
@@ -226,7 +262,13 @@ class GumbelR(_OnTheLine):
 
 
 class GumbelL(_OnTheLine):
-    """The Gumbel distribution of minima: that of the negative numbers is `gumbel_r`."""
+    """The Gumbel distribution of minima: that of the negative numbers is `gumbel_r`.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.gumbel_l.logpdf(np.array([0.5, 0.75]))
+        array([-1.14872127, -1.36700002])
+    """
 
     name = "gumbel_l"
 
@@ -260,7 +302,13 @@ class GumbelL(_OnTheLine):
 
 
 class Gennorm(_Symmetric):
-    """The generalised normal distribution: a density proportional to ``exp(-abs(x)**beta)``."""
+    """The generalised normal distribution: a density proportional to ``exp(-abs(x)**beta)``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.gennorm.logpdf(np.array([0.5, 0.75]), 1.5)
+        array([-0.94438574, -1.2403514 ])
+    """
 
     name = "gennorm"
     shapes = ("beta",)
@@ -292,7 +340,13 @@ class Gennorm(_Symmetric):
 
 
 class Vonmises(_OnTheLine):
-    """Von Mises' distribution on the circle: a density proportional to ``exp(kappa cos(x))``."""
+    """Von Mises' distribution on the circle: a density proportional to ``exp(kappa cos(x))``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.vonmises.logpdf(np.array([0.5, 0.75]), 2.0)
+        array([-0.90670548, -1.19849287])
+    """
 
     name = "vonmises"
     shapes = ("kappa",)

@@ -29,7 +29,12 @@ class Vectors:
         return f"<distribution {self.name}({', '.join(self.parameters)})>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> FrozenVectors:
-        """The distribution with its parameters fixed."""
+        """The distribution with its parameters fixed.
+
+        Args:
+            *args: Its parameters, in their order.
+            **kwargs: The same, by names.
+        """
         return FrozenVectors(self, args, kwargs)
 
     def rvs(self, *args: Any, **kwargs: Any) -> Any:
@@ -68,6 +73,13 @@ class MultivariateNormal(Vectors):
 
     Covariances are matrices of the last two axes, or numbers: variances that all components have
     in common. Leading axes of points, means and covariances broadcast.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.multivariate_normal.logpdf(
+        ...     np.array([[0.5, -0.5], [0.0, 1.0]]), np.zeros(2), np.eye(2)
+        ... )
+        array([-2.08787707, -2.33787707])
     """
 
     name = "multivariate_normal"
@@ -218,7 +230,15 @@ def _solved(factor: Any, apart: Any) -> Any:
 
 
 class Dirichlet(Vectors):
-    """Dirichlet's distribution of positive numbers of sum 1."""
+    """Dirichlet's distribution of positive numbers of sum 1.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.dirichlet.logpdf(
+        ...     np.array([[0.2, 0.5], [0.3, 0.3], [0.5, 0.2]]), np.array([1.0, 2.0, 3.0])
+        ... )
+        array([ 1.5040774 , -0.32850407])
+    """
 
     name = "dirichlet"
     parameters = ("alpha",)
@@ -329,7 +349,13 @@ class Dirichlet(Vectors):
 
 
 class Multinomial(Vectors):
-    """How often each of several outcomes occurs in ``n`` trials."""
+    """How often each of several outcomes occurs in ``n`` trials.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.scipy.stats.multinomial.logpmf(np.array([[1, 2], [0, 3]]), 3, np.array([0.4, 0.6]))
+        array([-0.83932969, -1.53247687])
+    """
 
     name = "multinomial"
     parameters = ("n", "p")
