@@ -657,8 +657,14 @@ class _Writer:
         else:
             distance = access.offset - access.neighbour.offset
             first = call("advance", access.neighbour.pointers[-1], distance)
-        step = self._step(access, loop)
-        return call("load_apart", first, self._index_of(loop), step, access.scope)
+        return self._load_lanes(first, self._step(access, loop), access)
+
+    def _load_lanes(self, pointer: Expression, step: int, access: _Access) -> Expression:
+        """Elements of lanes, one or a few steps apart, or one for all."""
+        lanes = self._index_of(self.row[-1])
+        if step in (0, 1):
+            return call("load", pointer, lanes if step else 0, access.scope)
+        return call("load_apart", pointer, lanes, step, access.scope)
 
     def _store(self, access: _Access, value: Expression, is_full: bool) -> None:
         self.source.store(*self._element_of(access, is_full), value, access.scope)
@@ -1060,11 +1066,14 @@ class _Writer:
         dtypes: set[np.dtype[Any]] = set()
         apart: set[_Access] = set()
         cost = picks = 0
+        is_chain = False
         for node in body:
             dtypes.update(x.dtype for x in node.operands)
             dtypes.add(node.out.dtype)
-            # Lanes of a lookup read its table wherever they have to.
-            views = [x for x in node.operands[isinstance(node, Pick) :] if isinstance(x, View)]
+            # Lanes of a lookup read its table wherever they have to, those of a row in their order.
+            is_row = isinstance(node, Pick) and self._is_of_row(node)
+            read = node.operands[:1] if is_row else node.operands[isinstance(node, Pick) :]
+            views = [x for x in read if isinstance(x, View)]
             accesses = [self._operand_access(x, node) for x in views if x.value not in self.made]
             # What an earlier pass over the row has left in memory.
             earlier = {self.made[x.value] for x in views if x.value in self.made} - {*body}
@@ -1086,9 +1095,11 @@ class _Writer:
             if isinstance(node, Fold) and not is_across(node):
                 return None
             if isinstance(node, Pick):
-                picks += 1
+                picks += not is_row
             else:
                 cost += node.cost if isinstance(node, Point) else 1
+            # A formula is a chain of operations: waiting takes longer than a trip to memory.
+            is_chain |= is_function(node) and not is_row
         is_guarded = any(isinstance(node, Guard) for node in body)
         if (apart or picks) and (cost < max(HEAVY, LOOKUP * picks) or is_guarded):
             return None
@@ -1096,8 +1107,6 @@ class _Writer:
             return None
         kinds = {self._kind(node) for node in body}
         narrow = REGISTER // _width(dtypes)
-        # A formula is a chain of operations: waiting for it takes longer than a trip to memory.
-        is_chain = any(map(is_function, body))
         # Of short rows, accesses to a part of long vectors would be most; they take their time.
         is_short = len(self.loops) > 1 and self.row[-1].size < LEAST_ROW
         if is_short and not kinds & {"inner", "total"}:
@@ -1130,8 +1139,12 @@ class _Writer:
 
     def _can_pick(self, body: list[Node]) -> bool:
         """Whether the lookups of a body can be made in vectors: of real numbers, all of the row."""
-        picks = [node for node in body if isinstance(node, Pick)]
+        picks = [n for n in body if isinstance(n, Pick) and not self._is_of_row(n)]
         return all(self._is_full(node) and node.out.dtype.kind != "c" for node in picks)
+
+    def _is_of_row(self, node: Pick) -> bool:
+        """Whether a lookup reads a row of its table: at places that are the same all along it."""
+        return self._is_full(node) and all(self._is_fixed(node, x) for x in node.operands[1:])
 
     def _has_core(self, body: list[Node]) -> bool:
         """Whether most indices lie on the same side of every guard: then those need ask nothing."""
@@ -1305,7 +1318,7 @@ class _Writer:
         is_there = source.assign(f"{name}t", all_of(tests)) if tests else None
         if self.suffix:
             value = self._pick_lanes(access, node, moves, far, is_there)
-            self._finish(node, source.assign(name, value))
+            self._finish(node, source.assign(self._result_name(node), value))
             return
         if is_there is not None:
             moves = [call("select", is_there, sum_of(moves), 0)] if moves else []
@@ -1335,12 +1348,16 @@ class _Writer:
         moves = [*(place * size for place in near), *far]
         if is_there is not None:
             moves = [call("select", is_there, sum_of(moves), 0)]
-        if step:
-            apart = self._is_near(loop, step) or step == 1
-            along = Number(step * size) if apart else self._step_variable(access, loop)
-            moves.append(call("i64", lanes) * along)
-        nbytes = call("present", lanes, sum_of(moves), 0)
-        value = call("load_each", pointer, nbytes, access.scope)
+        if self._is_of_row(node):
+            row = call("offset", pointer, sum_of(moves)) if moves else pointer
+            value = self._load_lanes(row, step, access)
+        else:
+            if step:
+                is_near = self._is_near(loop, step)
+                along = Number(step * size) if is_near else self._step_variable(access, loop)
+                moves.append(call("i64", lanes) * along)
+            nbytes = call("present", lanes, sum_of(moves), 0)
+            value = call("load_each", pointer, nbytes, access.scope)
         if is_there is None:
             return value
         return call("select", is_there, value, self.source.literal(node.fill))
