@@ -192,7 +192,9 @@ class ExtendedDtype:
 
 
 def issubdtype(a: Any, b: Any) -> bool:
-    """As `numpy.issubdtype`, also of dtypes that NumPy does not have.
+    """Whether a dtype belongs to a kind of dtypes.
+
+    As `numpy.issubdtype`, also of dtypes that NumPy does not have.
 
     Args:
         a: A dtype, or a kind of dtypes.
@@ -243,7 +245,7 @@ def itemsize_bits(dtype: Any) -> int:
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
-    """As `numpy.result_type`.
+    """Dtype to which arrays and dtypes are promoted together, as `numpy.result_type`.
 
     Args:
         *args: Arrays, numbers, dtypes.

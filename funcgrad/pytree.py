@@ -991,7 +991,7 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = Non
 def tree_flatten_with_path(
     tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
-    """As `tree_flatten`, every leaf paired with its path.
+    """Leaves of a pytree, each paired with its path, and the structure.
 
     Args:
         tree: A pytree.
@@ -1097,7 +1097,7 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[Any], Hashable]:
-    """As `flatten_one_level`, every child paired with its key.
+    """Children of a node, each paired with its key, and what else the node holds.
 
     Args:
         tree: A tree.

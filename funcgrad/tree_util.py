@@ -243,7 +243,9 @@ def tree_map_with_path(
     is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
 ) -> Any:
-    """As `tree_map`, where ``f`` gets the path first.
+    """Map a function of paths and leaves over pytrees.
+
+    As `tree_map`, where ``f`` gets the path first.
 
     Args:
         f: Function of a path of keys and of leaves.

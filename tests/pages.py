@@ -65,7 +65,7 @@ def programs_of(page: Path) -> list[str]:
 
 def pictures_of(page: Path) -> list[str]:
     """Files of `docs/pictures` that a page shows."""
-    return re.findall(r"\]\([./]*pictures/([\w.-]+)\)", page.read_text())
+    return re.findall(r"(?:\]\(|\{image\} )[./]*pictures/([\w.-]+)", page.read_text())
 
 
 def origins(page: Path) -> dict[str, dict[str, str]]:

@@ -64,6 +64,10 @@ def test_every_public_name_has_a_summary():
     assert [name.path for name in all_names() if len(name.summary) < 4] == []
 
 
+def test_summaries_say_more_than_the_name_of_the_original():
+    assert [name.path for name in DESCRIBED if name.summary.startswith("As `")] == []
+
+
 def test_every_counterpart_links_to_its_original():
     links = [name.link for name in all_names() if name.original is not None]
     assert len(links) > 1000

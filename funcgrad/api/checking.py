@@ -221,7 +221,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
 
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
-    """As `check`, of what counts inside of `checkify` only; elsewhere nothing happens.
+    """Check a condition inside of `checkify` only; elsewhere nothing happens.
 
     Args:
         pred: A bool, which must be true.

@@ -331,7 +331,9 @@ def debug_nans(enable: bool = True) -> Iterator[None]:
 
 @contextmanager
 def debug_infs(enable: bool = True) -> Iterator[None]:
-    """As `debug_nans`, for infinities that operations make. Both may be on.
+    """Raise an error where an operation makes an infinity.
+
+    As `debug_nans`, for infinities; both may be on.
 
     The environment variable ``FUNCGRAD_DEBUG_INFS=1`` does the same for a whole process.
 

@@ -32,7 +32,7 @@ def devices(backend: str | None = None) -> list[Device]:
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Device]:
-    """As `devices`.
+    """Devices of this process, as `devices`.
 
     Args:
         process_index: Without effect.

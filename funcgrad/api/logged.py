@@ -11,7 +11,9 @@ _LOGGER = logging.getLogger("funcgrad.debug")
 
 
 def debug_log(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
-    """As `debug_print`, but the line goes to the logger ``"funcgrad.debug"``, at the level INFO.
+    """Log a line from inside of a compiled function.
+
+    As `debug_print`, but the line goes to the logger ``"funcgrad.debug"``, at the level INFO.
 
     Args:
         fmt: Format string, as of `str.format`.

@@ -26,7 +26,7 @@ def odeint(
     mxstep: Any = np.inf,
     hmax: Any = np.inf,
 ) -> Any:
-    """As `jax.experimental.ode.odeint`: the solution of ``dy/dt = func(y, t, *args)``.
+    """Solution of ``dy/dt = func(y, t, *args)``, as `jax.experimental.ode.odeint`.
 
     Its steps are those of `funcgrad.scipy.integrate.solve_ivp` with the method "RK45", and so are
     its derivatives, in both modes.

@@ -507,7 +507,9 @@ def scale_by_stddev(
     eps_in_sqrt: bool = True,
     bias_correction: bool = False,
 ) -> GradientTransformation:
-    """As `scale_by_rms`, with the variance ``v - |m|**2`` in place of ``v`` (Graves, 2013).
+    """Divide by a running standard deviation of gradients (Graves, 2013).
+
+    As `scale_by_rms`, with the variance ``v - |m|**2`` in place of ``v``.
 
     Args:
         decay: Decay of both means.

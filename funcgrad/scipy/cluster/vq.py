@@ -24,7 +24,7 @@ kmeans = borrow("scipy.cluster.vq", "kmeans")
 
 
 def whiten(obs: Any, check_finite: bool | None = None) -> Any:
-    """As `scipy.cluster.vq.whiten`: columns over their standard deviations.
+    """Columns over their standard deviations, as `scipy.cluster.vq.whiten`.
 
     Args:
         obs: ``(m, n)``.
@@ -45,7 +45,7 @@ def whiten(obs: Any, check_finite: bool | None = None) -> Any:
 
 
 def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
-    """As `scipy.cluster.vq.vq`: the nearest vector of a book to every observation.
+    """Nearest vector of a book to every observation, as `scipy.cluster.vq.vq`.
 
     Args:
         obs: ``(m, n)``; or ``(m,)``, of numbers.
@@ -91,7 +91,7 @@ def kmeans2(
     rng: Any = None,
     seed: Any = None,
 ) -> tuple[Any, Any]:
-    """As `scipy.cluster.vq.kmeans2`: means of the observations that are nearest to each of them.
+    """Means of the observations that are nearest to each of them, as `scipy.cluster.vq.kmeans2`.
 
     With first means given (``minit="matrix"``), arguments may be traced: the result is
     differentiable, with the numbers of the nearest means as constants. Otherwise it is SciPy's own

@@ -132,7 +132,7 @@ def solve_ivp(
     max_steps: int | None = None,
     gradient: str = "discrete",
 ) -> Any:
-    """As `scipy.integrate.solve_ivp`: solve ``dy/dt = fun(t, y)`` from a first value.
+    """Solve ``dy/dt = fun(t, y)`` from a first value, as `scipy.integrate.solve_ivp`.
 
     It is differentiable in ``y0``, in ``args`` and all else that ``fun`` depends on, in the ends of
     the interval and in ``t_eval``; and it is compiled under `jit`, as one loop. Derivatives are
@@ -492,7 +492,7 @@ def odeint(
     *,
     method: str = "DOP853",
 ) -> Any:
-    """As `scipy.integrate.odeint`: the solution of ``dy/dt = func(y, t)`` at given times.
+    """Solution of ``dy/dt = func(y, t)`` at given times, as `scipy.integrate.odeint`.
 
     The method is one of `solve_ivp`'s; what tells SciPy's LSODA of Jacobians and orders is accepted
     without effect.

@@ -54,7 +54,7 @@ _NUMBER = ShapedArray((), np.dtype(np.float64))
 def fixed_quad(
     func: Callable[..., Any], a: Any, b: Any, args: tuple[Any, ...] = (), n: int = 5
 ) -> tuple[Any, None]:
-    """As `scipy.integrate.fixed_quad`: Gauss's rule of ``n`` nodes.
+    """Integral by the Gauss-Legendre rule of ``n`` nodes, as `scipy.integrate.fixed_quad`.
 
     Args:
         func: ``func(x, *args)`` of a vector, with values along the last axis.
@@ -93,7 +93,7 @@ def quad(
     limlst: Any = 50,
     complex_func: bool = False,
 ) -> Any:
-    """As `scipy.integrate.quad`: the integral of a function, adaptively.
+    """Integral of a function by adaptive quadrature, as `scipy.integrate.quad`.
 
     Derivatives with respect to ``a``, ``b``, ``args`` and what ``func`` closes over are integrals
     of the derivative by the same intervals; they are as exact as these allow.
@@ -158,7 +158,7 @@ def quad_vec(
     *,
     args: Any = (),
 ) -> Any:
-    """As `scipy.integrate.quad_vec`: the integral of a function whose values are arrays.
+    """Integral of a function whose values are arrays, as `scipy.integrate.quad_vec`.
 
     Args:
         f: ``f(x, *args)`` of a number.
@@ -206,7 +206,7 @@ def dblquad(
     epsabs: Any = 1.49e-8,
     epsrel: Any = 1.49e-8,
 ) -> tuple[Any, Any]:
-    """As `scipy.integrate.dblquad`: the integral of ``func(y, x)``.
+    """Integral of ``func(y, x)``, as `scipy.integrate.dblquad`.
 
     Args:
         func: ``func(y, x, *args)``.
@@ -246,7 +246,7 @@ def tplquad(
     epsabs: Any = 1.49e-8,
     epsrel: Any = 1.49e-8,
 ) -> tuple[Any, Any]:
-    """As `scipy.integrate.tplquad`: the integral of ``func(z, y, x)``.
+    """Integral of ``func(z, y, x)``, as `scipy.integrate.tplquad`.
 
     Args:
         func: ``func(z, y, x, *args)``.
@@ -286,7 +286,7 @@ def nquad(
     opts: Any = None,
     full_output: bool = False,
 ) -> Any:
-    """As `scipy.integrate.nquad`: integrals over several variables, one within the other.
+    """Integrals over several variables, one within the other, as `scipy.integrate.nquad`.
 
     Args:
         func: ``func(x0, ..., xn, *args)``.

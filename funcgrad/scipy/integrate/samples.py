@@ -14,7 +14,7 @@ from funcgrad.numpy.promotion import as_value
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    """As `scipy.integrate.trapezoid`: the integral of straight lines between samples.
+    """Integral of samples by the trapezoidal rule, as `scipy.integrate.trapezoid`.
 
     Args:
         y: Samples.
@@ -38,7 +38,9 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 def cumulative_trapezoid(
     y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None
 ) -> Any:
-    """As `scipy.integrate.cumulative_trapezoid`: running integrals by `trapezoid`.
+    """Running integrals by the trapezoidal rule.
+
+    As `scipy.integrate.cumulative_trapezoid`.
 
     Args:
         y: Samples.
@@ -67,7 +69,7 @@ def cumulative_trapezoid(
 
 
 def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
-    """As `scipy.integrate.simpson`: the integral of parabolas through three samples each.
+    """Integral of samples by Simpson's rule, as `scipy.integrate.simpson`.
 
     Args:
         y: Samples. If their number is even, the last interval has the parabola of the last three.
@@ -107,7 +109,7 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
 def cumulative_simpson(
     y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None
 ) -> Any:
-    """As `scipy.integrate.cumulative_simpson`: running integrals of parabolas.
+    """Running integrals by Simpson's rule, as `scipy.integrate.cumulative_simpson`.
 
     Args:
         y: Samples.
@@ -148,7 +150,7 @@ def cumulative_simpson(
 
 
 def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Any:
-    """As `scipy.integrate.romb`: Romberg's extrapolation of ``2**k + 1`` samples.
+    """Integral of ``2**k + 1`` samples by Romberg's method, as `scipy.integrate.romb`.
 
     Args:
         y: Samples at equal distances.

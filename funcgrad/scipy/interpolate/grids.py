@@ -30,7 +30,7 @@ _DEGREES = {"zero": 0, "slinear": 1, "quadratic": 2, "cubic": 3}
 
 
 class interp1d:
-    """As `scipy.interpolate.interp1d`: values between values on a line.
+    """Interpolation on a line, as `scipy.interpolate.interp1d`.
 
     A pytree of places and values, differentiable in both and where it is evaluated.
 
@@ -167,7 +167,7 @@ _SPLINES: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class RegularGridInterpolator:
-    """As `scipy.interpolate.RegularGridInterpolator`: values between values on a grid.
+    """Interpolation on a grid, as `scipy.interpolate.RegularGridInterpolator`.
 
     A pytree of places and values, differentiable in both and where it is evaluated.
 
@@ -349,7 +349,7 @@ def interpn(
     bounds_error: bool = True,
     fill_value: Any = np.nan,
 ) -> Any:
-    """As `scipy.interpolate.interpn`: `RegularGridInterpolator` at points.
+    """`RegularGridInterpolator` at points, as `scipy.interpolate.interpn`.
 
     Args:
         points: For each axis its places.

@@ -22,7 +22,9 @@ from funcgrad.pytree import register_pytree_node
 
 
 class PPoly:
-    """As `scipy.interpolate.PPoly`: ``sum(c[m] (x - x[i])**(k - m))`` between breakpoints.
+    """Piecewise polynomial ``sum(c[m] (x - x[i])**(k - m))`` between breakpoints.
+
+    As `scipy.interpolate.PPoly`.
 
     Args:
         c: Coefficients, of shape ``(k + 1, n, ...)``, the highest power first.
@@ -195,7 +197,7 @@ def _hermite(x: Any, y: Any, slopes: Any) -> Any:
 
 
 class CubicHermiteSpline(PPoly):
-    """As `scipy.interpolate.CubicHermiteSpline`: cubic pieces with given values and slopes.
+    """Cubic pieces with given values and slopes, as `scipy.interpolate.CubicHermiteSpline`.
 
     Args:
         x: Places, in ascending order.
@@ -218,7 +220,7 @@ class CubicHermiteSpline(PPoly):
 
 
 class PchipInterpolator(PPoly):
-    """As `scipy.interpolate.PchipInterpolator`: cubic pieces that are monotone where values are.
+    """Cubic pieces that are monotone where values are, as `scipy.interpolate.PchipInterpolator`.
 
     Args:
         x: Places, in ascending order.
@@ -260,7 +262,7 @@ def _monotone_slopes(x: Any, y: Any) -> Any:
 
 
 class Akima1DInterpolator(PPoly):
-    """As `scipy.interpolate.Akima1DInterpolator`: cubic pieces with slopes of near values.
+    """Cubic pieces with slopes of near values, as `scipy.interpolate.Akima1DInterpolator`.
 
     Args:
         x: Places, in ascending order.
@@ -306,7 +308,7 @@ def _near_slopes(x: Any, y: Any, method: str) -> Any:
 
 
 class CubicSpline(PPoly):
-    """As `scipy.interpolate.CubicSpline`: cubic pieces with two continuous derivatives.
+    """Cubic pieces with two continuous derivatives, as `scipy.interpolate.CubicSpline`.
 
     Args:
         x: Places, in ascending order.
@@ -446,7 +448,7 @@ for _kind in (CubicHermiteSpline, PchipInterpolator, Akima1DInterpolator, CubicS
 
 
 def pchip_interpolate(xi: Any, yi: Any, x: Any, der: Any = 0, axis: int = 0) -> Any:
-    """As `scipy.interpolate.pchip_interpolate`: `PchipInterpolator` at places.
+    """`PchipInterpolator` at places, as `scipy.interpolate.pchip_interpolate`.
 
     Args:
         xi: Places of values.

@@ -62,7 +62,7 @@ def _derived(find: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 class BarycentricInterpolator(_Polynomial):
-    """As `scipy.interpolate.BarycentricInterpolator`: the polynomial through values.
+    """Polynomial through values, as `scipy.interpolate.BarycentricInterpolator`.
 
     Args:
         xi: Places, all different.
@@ -113,7 +113,7 @@ class BarycentricInterpolator(_Polynomial):
 
 
 class KroghInterpolator(_Polynomial):
-    """As `scipy.interpolate.KroghInterpolator`: the polynomial through values and derivatives.
+    """Polynomial through values and derivatives, as `scipy.interpolate.KroghInterpolator`.
 
     Args:
         xi: Places, ascending. Where one is repeated, and known, the values after the first are
@@ -191,7 +191,7 @@ _register(KroghInterpolator, ("xi", "c"))
 def barycentric_interpolate(
     xi: Any, yi: Any, x: Any, axis: int = 0, *, der: Any = 0, rng: Any = None
 ) -> Any:
-    """As `scipy.interpolate.barycentric_interpolate`: `BarycentricInterpolator` at places.
+    """`BarycentricInterpolator` at places, as `scipy.interpolate.barycentric_interpolate`.
 
     Args:
         xi: Places of values.
@@ -215,7 +215,7 @@ def barycentric_interpolate(
 
 
 def krogh_interpolate(xi: Any, yi: Any, x: Any, der: Any = 0, axis: int = 0) -> Any:
-    """As `scipy.interpolate.krogh_interpolate`: `KroghInterpolator` at places.
+    """`KroghInterpolator` at places, as `scipy.interpolate.krogh_interpolate`.
 
     Args:
         xi: Places of values.
@@ -264,7 +264,7 @@ _FREE = ("linear", "thin_plate_spline", "cubic", "quintic")
 
 
 class RBFInterpolator:
-    """As `scipy.interpolate.RBFInterpolator`: radial functions through scattered values.
+    """Radial functions through scattered values, as `scipy.interpolate.RBFInterpolator`.
 
     A pytree, differentiable in the values, in their places, and where it is evaluated.
 

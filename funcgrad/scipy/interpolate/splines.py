@@ -17,7 +17,7 @@ from funcgrad.scipy.interpolate.piecewise import placed, prepared
 
 
 class BSpline:
-    """As `scipy.interpolate.BSpline`: ``sum(c[i] B_i(x))`` of degree ``k`` over knots ``t``.
+    """Spline ``sum(c[i] B_i(x))`` of degree ``k`` over knots ``t``, as `scipy.interpolate.BSpline`.
 
     A pytree of knots and coefficients, differentiable in both and in ``x``.
 
@@ -143,7 +143,7 @@ def make_interp_spline(
     axis: int = 0,
     check_finite: bool = True,
 ) -> BSpline:
-    """As `scipy.interpolate.make_interp_spline`: the spline of degree ``k`` through values.
+    """Spline of degree ``k`` through values, as `scipy.interpolate.make_interp_spline`.
 
     Args:
         x: Places, ascending.
@@ -200,7 +200,7 @@ def _not_a_knot(x: Any, k: int) -> Any:
 
 
 def splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
-    """As `scipy.interpolate.splev`: a spline of knots, coefficients and degree at places.
+    """Spline of knots, coefficients and degree at places, as `scipy.interpolate.splev`.
 
     Args:
         x: Places.

@@ -110,7 +110,7 @@ def correlate1d(
     cval: Any = 0.0,
     origin: int = 0,
 ) -> Any:
-    """As `scipy.ndimage.correlate1d`: weighted sums of neighbours along one axis.
+    """Weighted sums of neighbours along one axis, as `scipy.ndimage.correlate1d`.
 
     Args:
         input: Array.
@@ -149,7 +149,7 @@ def convolve1d(
     cval: Any = 0.0,
     origin: int = 0,
 ) -> Any:
-    """As `scipy.ndimage.convolve1d`: `correlate1d` with the weights backwards.
+    """`correlate1d` with the weights backwards, as `scipy.ndimage.convolve1d`.
 
     Args:
         input: Array.
@@ -180,7 +180,7 @@ def correlate(
     *,
     axes: Any = None,
 ) -> Any:
-    """As `scipy.ndimage.correlate`: weighted sums of neighbours.
+    """Weighted sums of neighbours, as `scipy.ndimage.correlate`.
 
     Args:
         input: Array.
@@ -218,7 +218,7 @@ def convolve(
     *,
     axes: Any = None,
 ) -> Any:
-    """As `scipy.ndimage.convolve`: `correlate` with the weights backwards along every axis.
+    """`correlate` with the weights backwards along every axis, as `scipy.ndimage.convolve`.
 
     Args:
         input: Array.
@@ -289,7 +289,7 @@ def gaussian_filter1d(
     *,
     radius: int | None = None,
 ) -> Any:
-    """As `scipy.ndimage.gaussian_filter1d`: a Gaussian mean of neighbours, or its derivatives.
+    """Gaussian mean of neighbours, or its derivatives, as `scipy.ndimage.gaussian_filter1d`.
 
     Args:
         input: Array.
@@ -336,7 +336,7 @@ def gaussian_filter(
     radius: Any = None,
     axes: Any = None,
 ) -> Any:
-    """As `scipy.ndimage.gaussian_filter`: `gaussian_filter1d` along several axes.
+    """`gaussian_filter1d` along several axes, as `scipy.ndimage.gaussian_filter`.
 
     Args:
         input: Array.
@@ -382,7 +382,7 @@ def uniform_filter1d(
     cval: Any = 0.0,
     origin: int = 0,
 ) -> Any:
-    """As `scipy.ndimage.uniform_filter1d`: means of ``size`` neighbours along an axis.
+    """Means of ``size`` neighbours along an axis, as `scipy.ndimage.uniform_filter1d`.
 
     Args:
         input: Array.
@@ -416,7 +416,7 @@ def uniform_filter(
     *,
     axes: Any = None,
 ) -> Any:
-    """As `scipy.ndimage.uniform_filter`: means of neighbours.
+    """Means of neighbours, as `scipy.ndimage.uniform_filter`.
 
     Args:
         input: Array.
@@ -470,7 +470,9 @@ def _difference(
 def prewitt(
     input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0
 ) -> Any:
-    """As `scipy.ndimage.prewitt`: differences along an axis, summed over neighbours.
+    """Prewitt filter: differences along an axis, summed over neighbours.
+
+    As `scipy.ndimage.prewitt`.
 
     Args:
         input: Array.
@@ -493,7 +495,9 @@ def prewitt(
 def sobel(
     input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0
 ) -> Any:
-    """As `scipy.ndimage.sobel`: differences along an axis, smoothed along the others.
+    """Sobel filter: differences along an axis, smoothed along the others.
+
+    As `scipy.ndimage.sobel`.
 
     Args:
         input: Array.
@@ -525,7 +529,7 @@ def generic_laplace(
     *,
     axes: Any = None,
 ) -> Any:
-    """As `scipy.ndimage.generic_laplace`: the sum of second derivatives along all axes.
+    """Sum of second derivatives along all axes, as `scipy.ndimage.generic_laplace`.
 
     Args:
         input: Array.
@@ -569,7 +573,7 @@ def generic_gradient_magnitude(
     *,
     axes: Any = None,
 ) -> Any:
-    """As `scipy.ndimage.generic_gradient_magnitude`: the length of the gradient.
+    """Length of the gradient, as `scipy.ndimage.generic_gradient_magnitude`.
 
     Arguments are those of `generic_laplace`, with a first derivative. Where the gradient is 0, the
     derivative of its length is 0.
@@ -626,7 +630,7 @@ def _derivatives(
 def laplace(
     input: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None
 ) -> Any:
-    """As `scipy.ndimage.laplace`: the sum of second differences along all axes.
+    """Sum of second differences along all axes, as `scipy.ndimage.laplace`.
 
     Args:
         input: Array.
@@ -680,7 +684,7 @@ def gaussian_laplace(
     axes: Any = None,
     **kwargs: Any,
 ) -> Any:
-    """As `scipy.ndimage.gaussian_laplace`: the sum of second derivatives of a Gaussian mean.
+    """Sum of second derivatives of a Gaussian mean, as `scipy.ndimage.gaussian_laplace`.
 
     Arguments are those of `gaussian_filter`.
 
@@ -712,7 +716,7 @@ def gaussian_gradient_magnitude(
     axes: Any = None,
     **kwargs: Any,
 ) -> Any:
-    """As `scipy.ndimage.gaussian_gradient_magnitude`: the length of a Gaussian mean's gradient.
+    """Length of a Gaussian mean's gradient, as `scipy.ndimage.gaussian_gradient_magnitude`.
 
     Arguments are those of `gaussian_filter`. Where it is 0, its derivative is 0.
 

@@ -46,7 +46,7 @@ def _multiplied(
 def fourier_gaussian(
     input: Any, sigma: Any, n: int = -1, axis: int = -1, output: Any = None
 ) -> Any:
-    """As `scipy.ndimage.fourier_gaussian`: a spectrum times that of a Gaussian.
+    """Spectrum times that of a Gaussian, as `scipy.ndimage.fourier_gaussian`.
 
     Args:
         input: Spectrum.
@@ -71,7 +71,7 @@ def fourier_gaussian(
 
 
 def fourier_uniform(input: Any, size: Any, n: int = -1, axis: int = -1, output: Any = None) -> Any:
-    """As `scipy.ndimage.fourier_uniform`: a spectrum times that of a box.
+    """Spectrum times that of a box, as `scipy.ndimage.fourier_uniform`.
 
     The other arguments are those of `fourier_gaussian`.
 
@@ -94,7 +94,7 @@ def fourier_uniform(input: Any, size: Any, n: int = -1, axis: int = -1, output: 
 
 
 def fourier_shift(input: Any, shift: Any, n: int = -1, axis: int = -1, output: Any = None) -> Any:
-    """As `scipy.ndimage.fourier_shift`: the spectrum of an array that is moved.
+    """Spectrum of an array that is moved, as `scipy.ndimage.fourier_shift`.
 
     The other arguments are those of `fourier_gaussian`. The result is complex.
 
@@ -125,7 +125,7 @@ def fourier_shift(input: Any, shift: Any, n: int = -1, axis: int = -1, output: A
 def fourier_ellipsoid(
     input: Any, size: Any, n: int = -1, axis: int = -1, output: Any = None
 ) -> Any:
-    """As `scipy.ndimage.fourier_ellipsoid`: a spectrum times that of an ellipsoid of known size.
+    """Spectrum times that of an ellipsoid of known size, as `scipy.ndimage.fourier_ellipsoid`.
 
     The other arguments are those of `fourier_gaussian`.
 

@@ -128,7 +128,7 @@ def map_coordinates(
     cval: Any = 0.0,
     prefilter: bool = True,
 ) -> Any:
-    """As `scipy.ndimage.map_coordinates`: a spline through an array, at any places.
+    """Values at any places of a spline through an array, as `scipy.ndimage.map_coordinates`.
 
     Args:
         input: Array.
@@ -189,7 +189,7 @@ def shift(
     cval: Any = 0.0,
     prefilter: bool = True,
 ) -> Any:
-    """As `scipy.ndimage.shift`: an array moved along its axes.
+    """Array that is moved along its axes, as `scipy.ndimage.shift`.
 
     Args:
         input: Array.
@@ -229,7 +229,7 @@ def zoom(
     *,
     grid_mode: bool = False,
 ) -> Any:
-    """As `scipy.ndimage.zoom`: an array with more or fewer elements.
+    """Array with more or fewer elements, as `scipy.ndimage.zoom`.
 
     Args:
         input: Array.
@@ -278,7 +278,7 @@ def affine_transform(
     cval: Any = 0.0,
     prefilter: bool = True,
 ) -> Any:
-    """As `scipy.ndimage.affine_transform`: element ``i`` is the input at ``matrix @ i + offset``.
+    """Array under an affine map of its places, as `scipy.ndimage.affine_transform`.
 
     Args:
         input: Array.
@@ -345,7 +345,7 @@ def rotate(
     cval: Any = 0.0,
     prefilter: bool = True,
 ) -> Any:
-    """As `scipy.ndimage.rotate`: an array turned in the plane of two axes.
+    """Array that is rotated in the plane of two axes, as `scipy.ndimage.rotate`.
 
     Args:
         input: Array of at least two axes.

@@ -55,7 +55,7 @@ class _Regions:
 
 
 def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """As `scipy.ndimage.sum_labels`: sums over regions.
+    """Sums over regions, as `scipy.ndimage.sum_labels`.
 
     Args:
         input: Array.
@@ -77,7 +77,9 @@ def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Any:
 
 
 def sum(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """As `scipy.ndimage.sum`, an older name of `sum_labels`.
+    """Sums over regions.
+
+    As `scipy.ndimage.sum`, an older name of `sum_labels`.
 
     Args:
         input: Array.
@@ -93,7 +95,7 @@ def sum(input: Any, labels: Any = None, index: Any = None) -> Any:
 
 
 def mean(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """As `scipy.ndimage.mean`: means of regions; arguments as of `sum_labels`.
+    """Means of regions, as `scipy.ndimage.mean`.
 
     Args:
         input: Array.
@@ -111,7 +113,7 @@ def mean(input: Any, labels: Any = None, index: Any = None) -> Any:
 
 
 def variance(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """As `scipy.ndimage.variance`: variances of regions; arguments as of `sum_labels`.
+    """Variances of regions, as `scipy.ndimage.variance`.
 
     Args:
         input: Array.
@@ -132,7 +134,9 @@ def variance(input: Any, labels: Any = None, index: Any = None) -> Any:
 
 
 def standard_deviation(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """As `scipy.ndimage.standard_deviation`; arguments as of `sum_labels`.
+    """Standard deviations of regions.
+
+    As `scipy.ndimage.standard_deviation`; arguments as of `sum_labels`.
 
     Args:
         input: Array.
@@ -156,7 +160,7 @@ def _extreme(function: Any, name: str, input: Any, labels: Any, index: Any) -> A
 
 
 def maximum(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """As `scipy.ndimage.maximum`: greatest elements of regions, 0 of empty ones.
+    """Greatest elements of regions, 0 of empty ones, as `scipy.ndimage.maximum`.
 
     Args:
         input: Array.
@@ -172,7 +176,7 @@ def maximum(input: Any, labels: Any = None, index: Any = None) -> Any:
 
 
 def minimum(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """As `scipy.ndimage.minimum`: least elements of regions, 0 of empty ones.
+    """Least elements of regions, 0 of empty ones, as `scipy.ndimage.minimum`.
 
     Args:
         input: Array.
@@ -188,7 +192,7 @@ def minimum(input: Any, labels: Any = None, index: Any = None) -> Any:
 
 
 def center_of_mass(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """As `scipy.ndimage.center_of_mass`: the mean place of elements, weighted by them.
+    """Mean place of elements, weighted by them, as `scipy.ndimage.center_of_mass`.
 
     Args:
         input: Array.

@@ -180,7 +180,7 @@ def rank_filter(
     *,
     axes: Any = None,
 ) -> Any:
-    """As `scipy.ndimage.rank_filter`: the neighbour of a rank, 0 for the least, -1 for the last.
+    """Neighbour of a rank, 0 for the least, -1 for the last, as `scipy.ndimage.rank_filter`.
 
     The other arguments are those of `median_filter`.
 
@@ -217,7 +217,7 @@ def percentile_filter(
     *,
     axes: Any = None,
 ) -> Any:
-    """As `scipy.ndimage.percentile_filter`: the neighbour that a share of the others is below.
+    """Neighbour that a share of the others is below, as `scipy.ndimage.percentile_filter`.
 
     The other arguments are those of `median_filter`.
 

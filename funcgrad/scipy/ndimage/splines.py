@@ -171,7 +171,7 @@ def weights_at(u: Any, order: int) -> list[Any]:
 def spline_filter1d(
     input: Any, order: int = 3, axis: int = -1, output: Any = np.float64, mode: str = "mirror"
 ) -> Any:
-    """As `scipy.ndimage.spline_filter1d`: coefficients of the spline through lines.
+    """Coefficients of the spline through lines, as `scipy.ndimage.spline_filter1d`.
 
     Args:
         input: Array.
@@ -201,7 +201,7 @@ def spline_filter1d(
 def spline_filter(
     input: Any, order: int = 3, output: Any = np.float64, mode: str = "mirror"
 ) -> Any:
-    """As `scipy.ndimage.spline_filter`: `spline_filter1d` along all axes.
+    """`spline_filter1d` along all axes, as `scipy.ndimage.spline_filter`.
 
     Args:
         input: Array.

@@ -9,7 +9,9 @@ from funcgrad.numpy.promotion import as_value
 
 
 def rosen(x: Any) -> Any:
-    """As `scipy.optimize.rosen`: ``sum(100 (x[1:] - x[:-1]**2)**2 + (1 - x[:-1])**2)``.
+    """Rosenbrock function ``sum(100 (x[1:] - x[:-1]**2)**2 + (1 - x[:-1])**2)``.
+
+    As `scipy.optimize.rosen`.
 
     Args:
         x: Points along the first axis.
@@ -28,7 +30,7 @@ def rosen(x: Any) -> Any:
 
 
 def rosen_der(x: Any) -> Any:
-    """As `scipy.optimize.rosen_der`: the gradient of `rosen`.
+    """Gradient of `rosen`, as `scipy.optimize.rosen_der`.
 
     Args:
         x: Vector.
@@ -49,7 +51,7 @@ def rosen_der(x: Any) -> Any:
 
 
 def rosen_hess(x: Any) -> Any:
-    """As `scipy.optimize.rosen_hess`: the Hessian of `rosen`.
+    """Hessian of `rosen`, as `scipy.optimize.rosen_hess`.
 
     Args:
         x: Vector.
@@ -72,7 +74,7 @@ def rosen_hess(x: Any) -> Any:
 
 
 def rosen_hess_prod(x: Any, p: Any) -> Any:
-    """As `scipy.optimize.rosen_hess_prod`: the Hessian of `rosen` times a vector.
+    """Hessian of `rosen` times a vector, as `scipy.optimize.rosen_hess_prod`.
 
     Args:
         x: Vector.

@@ -38,7 +38,7 @@ def minimize_scalar(
     tol: Any = None,
     options: Mapping[str, Any] | None = None,
 ) -> Any:
-    """As `scipy.optimize.minimize_scalar`: a local minimum of a function of one number.
+    """Local minimum of a function of one number, as `scipy.optimize.minimize_scalar`.
 
     Args:
         fun: ``fun(x, *args)``, a real number.
@@ -247,7 +247,7 @@ def brent(
     full_output: Any = 0,
     maxiter: int = 500,
 ) -> Any:
-    """As `scipy.optimize.brent`: `minimize_scalar` with a bracket.
+    """Minimum of a function of one number, from a bracket, as `scipy.optimize.brent`.
 
     Args:
         func: ``func(x, *args)``, a real number.
@@ -282,7 +282,7 @@ def fminbound(
     full_output: Any = 0,
     disp: Any = 1,
 ) -> Any:
-    """As `scipy.optimize.fminbound`: `minimize_scalar` with bounds.
+    """Minimum of a function of one number between bounds, as `scipy.optimize.fminbound`.
 
     Args:
         func: ``func(x, *args)``, a real number.

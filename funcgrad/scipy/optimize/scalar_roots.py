@@ -233,10 +233,11 @@ _METHODS = {
     "ridder": _ridder,
 }
 
-_DOC = """As `scipy.optimize.{name}`: a root between two points where signs differ{how}.
+_DOC = """Root between two points where signs differ{how}.
 
-    The search compiles under `jit` and maps under `vmap`. The derivative of the root with respect
-    to ``args`` and what ``f`` closes over is that of the implicit function theorem.
+    As `scipy.optimize.{name}`. The search compiles under `jit` and maps under `vmap`. The
+    derivative of the root with respect to ``args`` and what ``f`` closes over is that of the
+    implicit function theorem.
 
     Args:
         f: ``f(x, *args)``, a number.
@@ -329,7 +330,7 @@ def newton(
     full_output: bool = False,
     disp: bool = True,
 ) -> Any:
-    """As `scipy.optimize.newton`: a root by Newton's method, with exact derivatives.
+    """Root by Newton's method, with exact derivatives, as `scipy.optimize.newton`.
 
     The derivative of the root is that of the implicit function theorem.
 
@@ -394,7 +395,7 @@ def root_scalar(
     maxiter: int | None = None,
     options: Any = None,
 ) -> RootResults:
-    """As `scipy.optimize.root_scalar`: a root of a function of one number.
+    """Root of a function of one number, as `scipy.optimize.root_scalar`.
 
     Args:
         f: ``f(x, *args)``.
@@ -456,7 +457,7 @@ def fixed_point(
     maxiter: int = 500,
     method: str = "del2",
 ) -> Any:
-    """As `scipy.optimize.fixed_point`: where ``func(x, *args) == x``, elementwise.
+    """Fixed point ``func(x, *args) == x``, element by element, as `scipy.optimize.fixed_point`.
 
     Args:
         func: The function.

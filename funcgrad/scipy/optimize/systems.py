@@ -95,7 +95,7 @@ def root(
     callback: Any = None,
     options: Any = None,
 ) -> Result:
-    """As `scipy.optimize.root`: a root of a system, with the exact Jacobian.
+    """Root of a system, with the exact Jacobian, as `scipy.optimize.root`.
 
     Args:
         fun: ``fun(x, *args)``, as many values as unknowns.
@@ -166,7 +166,7 @@ def fsolve(
     factor: Any = 100,
     diag: Any = None,
 ) -> Any:
-    """As `scipy.optimize.fsolve`: a root of a system, with the exact Jacobian.
+    """Root of a system, with the exact Jacobian, as `scipy.optimize.fsolve`.
 
     Args:
         func: ``func(x, *args)``, as many values as unknowns.
@@ -223,7 +223,9 @@ def least_squares(
     callback: Any = None,
     workers: Any = None,
 ) -> Result:
-    """As `scipy.optimize.least_squares`, with the exact Jacobian.
+    """Minimum of a sum of squares, of a vector of residuals.
+
+    As `scipy.optimize.least_squares`, with the exact Jacobian.
 
     Args:
         fun: ``fun(x, *args, **kwargs)``, the residuals.
@@ -366,7 +368,9 @@ def curve_fit(
     nan_policy: Any = None,
     **kwargs: Any,
 ) -> Any:
-    """As `scipy.optimize.curve_fit`, with the exact Jacobian; all values must be concrete.
+    """Parameters of a function that fit samples in the sense of least squares.
+
+    As `scipy.optimize.curve_fit`, with the exact Jacobian; all values must be concrete.
 
     For derivatives of fitted parameters use `least_squares`.
 
@@ -435,7 +439,9 @@ def minimize(
     callback: Any = None,
     options: Mapping[str, Any] | None = None,
 ) -> Any:
-    """As `scipy.optimize.minimize` and `jax.scipy.optimize.minimize`, with exact derivatives.
+    """Minimum of a function of several variables.
+
+    As `scipy.optimize.minimize` and `jax.scipy.optimize.minimize`, with exact derivatives.
 
     Outside of transformations it is `funcgrad.optim.minimize`: SciPy's methods. Inside, BFGS runs
     as one compiled loop, and the minimum is differentiated implicitly with respect to ``args`` and

@@ -55,7 +55,7 @@ def _with_zeros(v: Any, n: int) -> Any:
 
 
 def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
-    """As `scipy.signal.lfilter`: a recursive filter of lines of samples.
+    """Recursive filter of lines of samples, as `scipy.signal.lfilter`.
 
     Args:
         b: Coefficients of the numerator, a vector.
@@ -121,7 +121,7 @@ def _filtered(b: Any, a: Any, lines: Any, z: Any) -> tuple[Any, Any]:
 
 
 def lfilter_zi(b: Any, a: Any) -> Any:
-    """As `scipy.signal.lfilter_zi`: the state in which the response to a step is constant.
+    """State in which the response to a step is constant, as `scipy.signal.lfilter_zi`.
 
     Args:
         b: Coefficients of the numerator.
@@ -145,7 +145,7 @@ def lfilter_zi(b: Any, a: Any) -> Any:
 
 
 def lfiltic(b: Any, a: Any, y: Any, x: Any = None) -> Any:
-    """As `scipy.signal.lfiltic`: the state after given outputs and inputs.
+    """State after given outputs and inputs, as `scipy.signal.lfiltic`.
 
     Args:
         b: Coefficients of the numerator.
@@ -187,7 +187,7 @@ def _sections(function: str, sos: Any, *others: Any) -> list[Any]:
 
 
 def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
-    """As `scipy.signal.sosfilt`: filters of second order, one after the other.
+    """Filters of second order, one after the other, as `scipy.signal.sosfilt`.
 
     Args:
         sos: ``(sections, 6)``: three coefficients of the numerator and three of the denominator.
@@ -228,7 +228,7 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
 
 
 def sosfilt_zi(sos: Any) -> Any:
-    """As `scipy.signal.sosfilt_zi`: the states in which the response to a step is constant.
+    """States in which the response to a step is constant, as `scipy.signal.sosfilt_zi`.
 
     Args:
         sos: ``(sections, 6)``.
@@ -289,7 +289,7 @@ def filtfilt(
     method: str = "pad",
     irlen: int | None = None,
 ) -> Any:
-    """As `scipy.signal.filtfilt`: a filter forwards and backwards, which shifts no phase.
+    """Filter forwards and backwards, which shifts no phase, as `scipy.signal.filtfilt`.
 
     Args:
         b: Coefficients of the numerator.
@@ -331,7 +331,7 @@ def filtfilt(
 def sosfiltfilt(
     sos: Any, x: Any, axis: int = -1, padtype: str | None = "odd", padlen: int | None = None
 ) -> Any:
-    """As `scipy.signal.sosfiltfilt`: sections of second order, forwards and backwards.
+    """Sections of second order, forwards and backwards, as `scipy.signal.sosfiltfilt`.
 
     Args:
         sos: ``(sections, 6)``, known values if ``padlen`` is None: it depends on which are 0.
@@ -373,7 +373,9 @@ def sosfiltfilt(
 
 
 def dlsim(system: Any, u: Any, t: Any = None, x0: Any = None) -> Any:
-    """As `scipy.signal.dlsim` for systems in state space: ``x' = A x + B u``, ``y = C x + D u``.
+    """Output of a discrete-time system.
+
+    As `scipy.signal.dlsim` for systems in state space: ``x' = A x + B u``, ``y = C x + D u``.
 
     Args:
         system: ``(A, B, C, D, dt)``; ``dt`` is a known number.

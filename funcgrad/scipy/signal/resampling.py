@@ -45,7 +45,9 @@ def upfirdn(
     mode: str = "constant",
     cval: Any = 0,
 ) -> Any:
-    """As `scipy.signal.upfirdn`: zeros put between samples, a filter, and every ``down``-th kept.
+    """Samples with zeros between them, filtered, of which every ``down``-th is kept.
+
+    As `scipy.signal.upfirdn`.
 
     Args:
         h: Coefficients of the filter, a vector.
@@ -118,7 +120,7 @@ def resample_poly(
     padtype: str = "constant",
     cval: Any = None,
 ) -> Any:
-    """As `scipy.signal.resample_poly`: ``up / down`` times as many samples, by a polyphase filter.
+    """``up / down`` times as many samples, by a polyphase filter, as `scipy.signal.resample_poly`.
 
     Args:
         x: Samples.
@@ -188,7 +190,7 @@ def decimate(
     axis: int = -1,
     zero_phase: bool = True,
 ) -> Any:
-    """As `scipy.signal.decimate`: every ``q``-th sample, of lines without what it cannot follow.
+    """Every ``q``-th sample, of lines without what it cannot follow, as `scipy.signal.decimate`.
 
     Args:
         x: Samples.
@@ -247,7 +249,7 @@ def _kept_of_fir(h: np.ndarray, x: Any, q: int, axis: int, zero_phase: bool) -> 
 def resample(
     x: Any, num: int, t: Any = None, axis: int = 0, window: Any = None, domain: str = "time"
 ) -> Any:
-    """As `scipy.signal.resample`: another number of samples of a period, from its spectrum.
+    """Another number of samples of a period, from its spectrum, as `scipy.signal.resample`.
 
     Args:
         x: Samples.
@@ -354,7 +356,7 @@ def _one_sided(n: int) -> np.ndarray:
 
 
 def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Any:
-    """As `scipy.signal.hilbert`: the analytic signal, whose real part is ``x``.
+    """Analytic signal, whose real part is ``x``, as `scipy.signal.hilbert`.
 
     Args:
         x: Real samples.
@@ -384,7 +386,7 @@ def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Any:
 
 
 def hilbert2(x: Any, N: Any = None, axes: Sequence[int] = (-2, -1)) -> Any:
-    """As `scipy.signal.hilbert2`: the analytic signal along two axes.
+    """Analytic signal along two axes, as `scipy.signal.hilbert2`.
 
     Args:
         x: Real array.
@@ -435,7 +437,7 @@ def envelope(
     residual: str | None = "lowpass",
     axis: int = -1,
 ) -> Any:
-    """As `scipy.signal.envelope`: the magnitude of a band of frequencies, and what is below it.
+    """Magnitude of a band of frequencies, and what is below it, as `scipy.signal.envelope`.
 
     Args:
         z: Samples, real or complex.

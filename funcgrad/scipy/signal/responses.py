@@ -59,7 +59,7 @@ def freqz(
     fs: Any = _TURN,
     include_nyquist: bool = False,
 ) -> tuple[Any, Any]:
-    """As `scipy.signal.freqz`: the response of a digital filter to waves.
+    """Response of a digital filter to waves, as `scipy.signal.freqz`.
 
     Args:
         b: Coefficients of the numerator, along the first axis.
@@ -91,7 +91,7 @@ def freqz(
 
 
 def freqz_sos(sos: Any, worN: Any = 512, whole: bool = False, fs: Any = _TURN) -> tuple[Any, Any]:
-    """As `scipy.signal.freqz_sos`: the response of sections of second order, ``(sections, 6)``.
+    """Response of sections of second order, ``(sections, 6)``, as `scipy.signal.freqz_sos`.
 
     Args:
         sos: ``(sections, 6)``.
@@ -125,7 +125,7 @@ sosfreqz = freqz_sos
 def freqz_zpk(
     z: Any, p: Any, k: Any, worN: Any = 512, whole: bool = False, fs: Any = _TURN
 ) -> tuple[Any, Any]:
-    """As `scipy.signal.freqz_zpk`: the response of a filter given by zeros, poles and gain.
+    """Response of a filter given by zeros, poles and gain, as `scipy.signal.freqz_zpk`.
 
     Args:
         z: Zeros.
@@ -159,7 +159,7 @@ def _frequencies_of(worN: Any, default: Callable[[int], Any]) -> Any:
 def freqs(
     b: Any, a: Any, worN: Any = 200, plot: Callable[[Any, Any], Any] | None = None
 ) -> tuple[Any, Any]:
-    """As `scipy.signal.freqs`: the response of an analogue filter.
+    """Response of an analogue filter, as `scipy.signal.freqs`.
 
     Args:
         b: Coefficients of the numerator, the highest power first.
@@ -184,7 +184,7 @@ def freqs(
 
 
 def freqs_zpk(z: Any, p: Any, k: Any, worN: Any = 200) -> tuple[Any, Any]:
-    """As `scipy.signal.freqs_zpk`: `freqs` of a filter given by zeros, poles and gain.
+    """`freqs` of a filter given by zeros, poles and gain, as `scipy.signal.freqs_zpk`.
 
     Args:
         z: Zeros.
@@ -202,7 +202,7 @@ def freqs_zpk(z: Any, p: Any, k: Any, worN: Any = 200) -> tuple[Any, Any]:
 
 
 def group_delay(system: Any, w: Any = 512, whole: bool = False, fs: Any = _TURN) -> tuple[Any, Any]:
-    """As `scipy.signal.group_delay`: by how many samples a filter delays waves.
+    """Delay of waves by a filter, in samples, as `scipy.signal.group_delay`.
 
     Args:
         system: ``(b, a)``, two vectors of coefficients.
@@ -233,7 +233,7 @@ def group_delay(system: Any, w: Any = 512, whole: bool = False, fs: Any = _TURN)
 
 
 def czt(x: Any, m: int | None = None, w: Any = None, a: Any = 1 + 0j, *, axis: int = -1) -> Any:
-    """As `scipy.signal.czt`: sums ``x[j] z**-j`` at the points ``z = a * w**-k`` of a spiral.
+    """Sums ``x[j] z**-j`` at the points ``z = a * w**-k`` of a spiral, as `scipy.signal.czt`.
 
     Args:
         x: Samples.
@@ -281,7 +281,7 @@ def czt(x: Any, m: int | None = None, w: Any = None, a: Any = 1 + 0j, *, axis: i
 def zoom_fft(
     x: Any, fn: Any, m: int | None = None, *, fs: Any = 2, endpoint: bool = False, axis: int = -1
 ) -> Any:
-    """As `scipy.signal.zoom_fft`: the Fourier transform at ``m`` frequencies of a band.
+    """Fourier transform at ``m`` frequencies of a band, as `scipy.signal.zoom_fft`.
 
     Args:
         x: Samples.
@@ -322,7 +322,7 @@ def lombscargle(
     weights: Any = None,
     floating_mean: bool = False,
 ) -> Any:
-    """As `scipy.signal.lombscargle`: the power of waves fitted to samples at any times.
+    """Power of waves fitted to samples at any times, as `scipy.signal.lombscargle`.
 
     Args:
         x: Times, a vector.
@@ -398,7 +398,7 @@ def lombscargle(
 
 
 def vectorstrength(events: Any, period: Any) -> tuple[Any, Any]:
-    """As `scipy.signal.vectorstrength`: how well events keep time with a period.
+    """Strength of the synchronisation of events with a period, as `scipy.signal.vectorstrength`.
 
     Args:
         events: Times, a vector.

@@ -39,7 +39,7 @@ Mode = Literal["full", "valid", "same"]
 def convolve(
     in1: Any, in2: Any, mode: Mode = "full", method: str = "auto", precision: Any = None
 ) -> Any:
-    """As `scipy.signal.convolve`: the convolution of two arrays along all of their axes.
+    """Convolution of two arrays along all of their axes, as `scipy.signal.convolve`.
 
     Args:
         in1: Array.
@@ -68,7 +68,7 @@ def convolve(
 def correlate(
     in1: Any, in2: Any, mode: Mode = "full", method: str = "auto", precision: Any = None
 ) -> Any:
-    """As `scipy.signal.correlate`: the correlation of two arrays along all of their axes.
+    """Correlation of two arrays along all of their axes, as `scipy.signal.correlate`.
 
     Args:
         in1: Array.
@@ -151,7 +151,7 @@ def _transformed(name: str, in1: Any, in2: Any, mode: Mode, is_turned: bool) -> 
 
 
 def fftconvolve(in1: Any, in2: Any, mode: Mode = "full", axes: Any = None) -> Any:
-    """As `scipy.signal.fftconvolve`: a convolution by Fourier transforms.
+    """Convolution by Fourier transforms, as `scipy.signal.fftconvolve`.
 
     Args:
         in1: Array.
@@ -213,7 +213,7 @@ def _product_of_spectra(x: Any, y: Any, pairs: dict[int, tuple[int, int]]) -> An
 
 
 def oaconvolve(in1: Any, in2: Any, mode: Mode = "full", axes: Any = None) -> Any:
-    """As `scipy.signal.oaconvolve`: `fftconvolve`, in one transform instead of one per block.
+    """Convolution by a Fourier transform, as `scipy.signal.oaconvolve`.
 
     Args:
         in1: First array.
@@ -230,7 +230,7 @@ def oaconvolve(in1: Any, in2: Any, mode: Mode = "full", axes: Any = None) -> Any
 
 
 def deconvolve(signal: Any, divisor: Any) -> tuple[Any, Any]:
-    """As `scipy.signal.deconvolve`: quotient and remainder of a division of polynomials.
+    """Quotient and remainder of a division of polynomials, as `scipy.signal.deconvolve`.
 
     Args:
         signal: Vector.
@@ -270,7 +270,7 @@ def convolve2d(
     fillvalue: Any = 0,
     precision: Any = None,
 ) -> Any:
-    """As `scipy.signal.convolve2d`.
+    """Convolution of two matrices, as `scipy.signal.convolve2d`.
 
     Args:
         in1: Matrix.
@@ -304,7 +304,7 @@ def correlate2d(
     fillvalue: Any = 0,
     precision: Any = None,
 ) -> Any:
-    """As `scipy.signal.correlate2d`.
+    """Correlation of two matrices, as `scipy.signal.correlate2d`.
 
     Args:
         in1: Matrix.

@@ -28,7 +28,7 @@ __all__ = [
 def detrend(
     data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: bool = False
 ) -> Any:
-    """As `scipy.signal.detrend`: lines without their mean, or without the straight line in them.
+    """Lines without their mean, or without the straight line in them, as `scipy.signal.detrend`.
 
     Args:
         data: Samples.
@@ -81,7 +81,9 @@ def savgol_filter(
     mode: str = "interp",
     cval: Any = 0.0,
 ) -> Any:
-    """As `scipy.signal.savgol_filter`: the middle of polynomials fitted to windows.
+    """Savitzky-Golay filter: the middle of polynomials fitted to windows.
+
+    As `scipy.signal.savgol_filter`.
 
     Args:
         x: Samples.
@@ -154,7 +156,7 @@ def _odd_sizes(function: str, sizes: Any, ndim: int) -> tuple[int, ...]:
 
 
 def order_filter(a: Any, domain: Any, rank: int) -> Any:
-    """As `scipy.signal.order_filter`: the neighbour of a rank, with zeros beyond the ends.
+    """Neighbour of a rank, with zeros beyond the ends, as `scipy.signal.order_filter`.
 
     Args:
         a: Array.
@@ -184,7 +186,7 @@ def order_filter(a: Any, domain: Any, rank: int) -> Any:
 
 
 def medfilt(volume: Any, kernel_size: int | Sequence[int] | None = None) -> Any:
-    """As `scipy.signal.medfilt`: medians of neighbours, with zeros beyond the ends.
+    """Medians of neighbours, with zeros beyond the ends, as `scipy.signal.medfilt`.
 
     Args:
         volume: Array.
@@ -208,7 +210,7 @@ def medfilt(volume: Any, kernel_size: int | Sequence[int] | None = None) -> Any:
 
 
 def medfilt2d(input: Any, kernel_size: int | Sequence[int] = 3) -> Any:
-    """As `scipy.signal.medfilt2d`: `medfilt` of a matrix.
+    """`medfilt` of a matrix, as `scipy.signal.medfilt2d`.
 
     Args:
         input: Array of two axes.
@@ -228,7 +230,7 @@ def medfilt2d(input: Any, kernel_size: int | Sequence[int] = 3) -> Any:
 
 
 def wiener(im: Any, mysize: int | Sequence[int] | None = None, noise: Any = None) -> Any:
-    """As `scipy.signal.wiener`: noise removed where neighbours vary no more than noise does.
+    """Array without noise, where neighbours vary no more than noise does, as `scipy.signal.wiener`.
 
     Args:
         im: Array.
@@ -264,7 +266,7 @@ def wiener(im: Any, mysize: int | Sequence[int] | None = None, noise: Any = None
 def whittaker_henderson(
     signal: Any, *, lamb: Any = "reml", order: int = 2, weights: Any = None
 ) -> Result:
-    """As `scipy.signal.whittaker_henderson`: smoothed by a penalty on differences.
+    """Samples, smoothed by a penalty on their differences, as `scipy.signal.whittaker_henderson`.
 
     What is found has the least ``sum(weights * (signal - x)**2) + lamb * sum(diff(x, order)**2)``.
     It is differentiable in the signal, the penalty and the weights.

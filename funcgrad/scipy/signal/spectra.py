@@ -127,7 +127,7 @@ def stft(
     axis: int = -1,
     scaling: str = "spectrum",
 ) -> tuple[Any, Any, Any]:
-    """As `scipy.signal.stft`: Fourier transforms of overlapping segments.
+    """Fourier transforms of overlapping segments, as `scipy.signal.stft`.
 
     Args:
         x: Samples.
@@ -244,7 +244,7 @@ def istft(
     freq_axis: int = -2,
     scaling: str = "spectrum",
 ) -> tuple[Any, Any]:
-    """As `scipy.signal.istft`: what `stft` was taken of.
+    """Signal from its short-time Fourier transform, as `scipy.signal.istft`.
 
     Args:
         Zxx: Transforms of segments.
@@ -332,7 +332,7 @@ def spectrogram(
     axis: int = -1,
     mode: str = "psd",
 ) -> tuple[Any, Any, Any]:
-    """As `scipy.signal.spectrogram`: spectra of overlapping segments.
+    """Spectra of overlapping segments, as `scipy.signal.spectrogram`.
 
     Args:
         x: Samples.
@@ -448,7 +448,7 @@ def csd(
     axis: int = -1,
     average: str = "mean",
 ) -> tuple[Any, Any]:
-    """As `scipy.signal.csd`: the cross power spectral density by Welch's method.
+    """Cross power spectral density by Welch's method, as `scipy.signal.csd`.
 
     Args:
         x: Samples.
@@ -496,7 +496,7 @@ def welch(
     axis: int = -1,
     average: str = "mean",
 ) -> tuple[Any, Any]:
-    """As `scipy.signal.welch`: the power spectral density by Welch's method.
+    """Power spectral density by Welch's method, as `scipy.signal.welch`.
 
     Args:
         x: Samples; the rest as in `csd`.
@@ -537,7 +537,7 @@ def periodogram(
     scaling: str = "density",
     axis: int = -1,
 ) -> tuple[Any, Any]:
-    """As `scipy.signal.periodogram`: the power spectral density from one transform.
+    """Power spectral density from one transform, as `scipy.signal.periodogram`.
 
     Args:
         x: Samples; the rest as in `welch`.
@@ -580,7 +580,7 @@ def coherence(
     detrend: Any = "constant",
     axis: int = -1,
 ) -> tuple[Any, Any]:
-    """As `scipy.signal.coherence`: ``|csd(x, y)|**2 / (welch(x) welch(y))``.
+    """Coherence ``|csd(x, y)|**2 / (welch(x) welch(y))``, as `scipy.signal.coherence`.
 
     Args:
         x: Samples; the rest as in `csd`.

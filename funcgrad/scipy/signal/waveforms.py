@@ -27,7 +27,7 @@ def chirp(
     *,
     complex: bool = False,
 ) -> Any:
-    """As `scipy.signal.chirp`: a wave whose frequency goes from ``f0`` at 0 to ``f1`` at ``t1``.
+    """Wave whose frequency goes from ``f0`` at 0 to ``f1`` at ``t1``, as `scipy.signal.chirp`.
 
     Args:
         t: Times.
@@ -82,7 +82,7 @@ def _logarithm(u: Any) -> Any:
 
 
 def sweep_poly(t: Any, poly: Any, phi: Any = 0) -> Any:
-    """As `scipy.signal.sweep_poly`: a wave whose frequency is a polynomial of time.
+    """Wave whose frequency is a polynomial of time, as `scipy.signal.sweep_poly`.
 
     Args:
         t: Times.
@@ -112,7 +112,9 @@ def _periodic(function: str, t: Any, share: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def square(t: Any, duty: Any = 0.5) -> Any:
-    """As `scipy.signal.square`: 1 in the first part of every period of ``2 pi``, -1 in the rest.
+    """Square wave: 1 in the first part of every period of ``2 pi``, -1 in the rest.
+
+    As `scipy.signal.square`.
 
     Args:
         t: Times.
@@ -133,7 +135,7 @@ def square(t: Any, duty: Any = 0.5) -> Any:
 
 
 def sawtooth(t: Any, width: Any = 1) -> Any:
-    """As `scipy.signal.sawtooth`: from -1 to 1 and back in every period of ``2 pi``.
+    """Sawtooth wave: from -1 to 1 and back in every period of ``2 pi``, as `scipy.signal.sawtooth`.
 
     Args:
         t: Times.
@@ -165,7 +167,7 @@ def gausspulse(
     retquad: bool = False,
     retenv: bool = False,
 ) -> Any:
-    """As `scipy.signal.gausspulse`: a wave under a bell.
+    """Sine wave with a Gaussian envelope, as `scipy.signal.gausspulse`.
 
     Args:
         t: Times, or "cutoff" for the time at which the bell has fallen to ``tpr``.

@@ -42,7 +42,9 @@ def _made(kind: str, arg1: Any, shape: Any, dtype: Any) -> Any:
 
 
 def csr_array(arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = False) -> Any:
-    """As `scipy.sparse.csr_array`; with traced entries it gives a `SparseArray`.
+    """Sparse array of compressed rows.
+
+    As `scipy.sparse.csr_array`; with traced entries it gives a `SparseArray`.
 
     Args:
         arg1: ``(data, (row, col))``, ``(data, indices, indptr)``, or, if it is known, a matrix.
@@ -69,7 +71,9 @@ def csr_array(arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = Fals
 
 
 def csc_array(arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = False) -> Any:
-    """As `csr_array`, with ``(data, indices, indptr)`` in the order of columns.
+    """Sparse array of compressed columns.
+
+    As `csr_array`, with ``(data, indices, indptr)`` in the order of columns.
 
     Args:
         arg1: As in `csr_array`.
@@ -90,7 +94,9 @@ def csc_array(arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = Fals
 
 
 def coo_array(arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = False) -> Any:
-    """As `csr_array`, of ``(data, (row, col))``; entries of one place are added.
+    """Sparse array of entries with rows and columns.
+
+    As `csr_array`, of ``(data, (row, col))``; entries of one place are added.
 
     Args:
         arg1: As in `csr_array`.

@@ -20,7 +20,7 @@ from funcgrad.patterns.arrays import SparseArray
 
 
 class LinearOperator:
-    """As `scipy.sparse.linalg.LinearOperator`: a matrix that is given by its products.
+    """Matrix that is given by its products, as `scipy.sparse.linalg.LinearOperator`.
 
     What is not given is derived: products with matrices column by column, those with the adjoint by
     transposition.
@@ -133,7 +133,7 @@ class LinearOperator:
 
 
 def aslinearoperator(A: Any) -> LinearOperator:
-    """As `scipy.sparse.linalg.aslinearoperator`: a matrix of any kind as an operator.
+    """Matrix of any kind as an operator, as `scipy.sparse.linalg.aslinearoperator`.
 
     Args:
         A: A `LinearOperator`, a dense or sparse matrix, a `SparseArray`, or what has ``shape`` and

@@ -42,7 +42,9 @@ def cg(
     callback: Any = None,
     tol: Any = None,
 ) -> tuple[Any, Any]:
-    """As `scipy.sparse.linalg.cg` and `jax.scipy.sparse.linalg.cg`: conjugate gradients.
+    """Solution of a positive definite system by conjugate gradients.
+
+    As `scipy.sparse.linalg.cg` and `jax.scipy.sparse.linalg.cg`.
 
     The matrix must be Hermitian and positive definite.
 
@@ -86,7 +88,9 @@ def bicgstab(
     callback: Any = None,
     tol: Any = None,
 ) -> tuple[Any, Any]:
-    """As `scipy.sparse.linalg.bicgstab`: stabilised biconjugate gradients, of any square matrix.
+    """Solution of a square system by stabilised biconjugate gradients.
+
+    As `scipy.sparse.linalg.bicgstab`.
 
     Args:
         A: As in `cg`.
@@ -128,7 +132,7 @@ def gmres(
     tol: Any = None,
     solve_method: str = "batched",
 ) -> tuple[Any, Any]:
-    """As `scipy.sparse.linalg.gmres`: generalised minimal residuals, of any square matrix.
+    """Solution of a square system by generalised minimal residuals, as `scipy.sparse.linalg.gmres`.
 
     Args:
         A: As in `cg`.
@@ -333,7 +337,7 @@ def _minimal_residuals(
 
 
 def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = True) -> Any:
-    """As `scipy.sparse.linalg.spsolve`: the solution of a sparse system, by factors.
+    """Solution of a sparse system, by factors, as `scipy.sparse.linalg.spsolve`.
 
     The factors are SciPy's (SuperLU), also in compiled functions. Derivatives are those of the
     solution, with respect to ``b`` and, of a `SparseArray`, to its entries.
@@ -420,7 +424,7 @@ def spsolve_triangular(
     A: Any, b: Any, lower: bool = True, overwrite_A: bool = False,
     overwrite_b: bool = False, unit_diagonal: bool = False,
 ) -> Any:  # fmt: skip
-    """As `scipy.sparse.linalg.spsolve_triangular`: the solution of a triangular sparse system.
+    """Solution of a triangular sparse system, as `scipy.sparse.linalg.spsolve_triangular`.
 
     Args:
         A: As in `spsolve`; entries beyond the triangle must not be there.

@@ -293,7 +293,7 @@ yule = _weighted("yule")
 
 
 def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Any:
-    """As `scipy.spatial.distance.correlation`: one less the correlation of two vectors.
+    """One less the correlation of two vectors, as `scipy.spatial.distance.correlation`.
 
     Args:
         u: Vector.
@@ -316,7 +316,9 @@ def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Any:
 
 
 def minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
-    """As `scipy.spatial.distance.minkowski`: ``(sum |u - v|**p)**(1 / p)``.
+    """Minkowski distance ``(sum |u - v|**p)**(1 / p)``.
+
+    As `scipy.spatial.distance.minkowski`.
 
     Args:
         u: Vector.
@@ -344,7 +346,7 @@ def minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
 
 
 def seuclidean(u: Any, v: Any, V: Any) -> Any:
-    """As `scipy.spatial.distance.seuclidean`: the Euclidean distance over variances ``V``.
+    """Euclidean distance over variances ``V``, as `scipy.spatial.distance.seuclidean`.
 
     Args:
         u: First vector.
@@ -362,7 +364,9 @@ def seuclidean(u: Any, v: Any, V: Any) -> Any:
 
 
 def mahalanobis(u: Any, v: Any, VI: Any) -> Any:
-    """As `scipy.spatial.distance.mahalanobis`: ``sqrt((u - v) @ VI @ (u - v))``.
+    """Mahalanobis distance ``sqrt((u - v) @ VI @ (u - v))``.
+
+    As `scipy.spatial.distance.mahalanobis`.
 
     Args:
         u: First vector.
@@ -383,7 +387,9 @@ def mahalanobis(u: Any, v: Any, VI: Any) -> Any:
 def jensenshannon(
     p: Any, q: Any, base: Any = None, *, axis: int = 0, keepdims: bool = False
 ) -> Any:
-    """As `scipy.spatial.distance.jensenshannon`: of two distributions, which need no sum of 1.
+    """Jensen-Shannon distance of two distributions, which need no sum of 1.
+
+    As `scipy.spatial.distance.jensenshannon`.
 
     Args:
         p: Array of numbers of at least 0.
@@ -458,7 +464,7 @@ def _rows(function: str, *args: Any) -> list[Any]:
 
 
 def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: None = None, **kwargs: Any) -> Any:
-    """As `scipy.spatial.distance.cdist`: distances of all rows of two matrices.
+    """Distances of all rows of two matrices, as `scipy.spatial.distance.cdist`.
 
     Args:
         XA: ``(m, n)``.
@@ -489,7 +495,7 @@ def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: None = None, **kw
 
 
 def pdist(X: Any, metric: Any = "euclidean", *, out: None = None, **kwargs: Any) -> Any:
-    """As `scipy.spatial.distance.pdist`: distances of all pairs of rows of a matrix.
+    """Distances of all pairs of rows of a matrix, as `scipy.spatial.distance.pdist`.
 
     Args:
         X: ``(m, n)``.
@@ -517,7 +523,7 @@ def pdist(X: Any, metric: Any = "euclidean", *, out: None = None, **kwargs: Any)
 
 
 def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:
-    """As `scipy.spatial.distance.squareform`: a matrix of distances from a vector, or back.
+    """Matrix of distances from a vector, or back, as `scipy.spatial.distance.squareform`.
 
     Args:
         X: ``(m * (m - 1) / 2,)`` or ``(m, m)``.
