@@ -80,10 +80,21 @@ def test_changes_of_one_thread_are_seen_by_its_callbacks() -> None:
     watch.look()
     sys.setprofile(profile)
     assert "trace and profile" in watch.found
+
+
+@pytest.mark.skipif(not guest.can_flush, reason="the word of another processor is elsewhere")
+def test_a_changed_control_word_is_seen_in_its_own_mode() -> None:
     watch = guest.Watch()
-    watch.before["floating point"] = (0.0, *watch.before["floating point"][1:])  # as if flushed
-    watch.look()
-    assert "floating point" in watch.found
+    with guest.flushed():
+        watch.look()
+    assert set(watch.found) == {"floating point"}
+
+
+def test_every_check_is_broken_by_one_of_these_tests() -> None:
+    of_one_thread = {"NumPy's error state", "NumPy's error call", "trace and profile"}
+    assert set(guest.CHECKS) - {"processors"} - guest.BROKEN.keys() == of_one_thread | {
+        "floating point"
+    }
 
 
 def test_the_host_may_collect_and_pause_its_collector() -> None:
