@@ -92,13 +92,14 @@ def _kept(x: Any, q: Any) -> Any:
     return np.where(inside, x[..., np.where(inside, q, 0)], x.dtype.type(np.nan))
 
 
-def _in_double(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """What overflows on the way in single precision, as NumPy and SciPy evaluate it."""
-    return lambda x: f(x.astype(np.float64)).astype(x.dtype)
+# SciPy's own formulas overflow before the values do.
+
+
+def _expit(x: Any) -> Any:
+    return (1 / (1 + np.exp(-x.astype(np.longdouble)))).astype(x.dtype)
 
 
 def _i0(x: Any) -> Any:
-    """Bessel's function, which SciPy's overflows before its values do."""
     scaled = scipy.special.i0e(x.astype(np.float64))
     return (scaled * np.exp(np.abs(x.astype(np.longdouble)))).astype(x.dtype)
 
@@ -111,7 +112,7 @@ PLAIN = SimpleNamespace(
     most=_at(np.maximum),
     least=_at(np.minimum),
     select=lambda x, y: np.where(np.isnan(x) | (y > 0), y, x),
-    expit=_in_double(scipy.special.expit),
+    expit=_expit,
     i0=_i0,
     entr=scipy.special.entr,
     log_expit=scipy.special.log_expit,
