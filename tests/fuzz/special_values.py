@@ -14,6 +14,7 @@ NaN, infinities, zeros and their signs have to be NumPy's wherever no last digit
 from __future__ import annotations
 
 import argparse
+import math
 import random
 import re
 import sys
@@ -388,14 +389,28 @@ class Flushing(np.ndarray):
         found = getattr(ufunc, method)(*plain, **kw)
         if target is None and getattr(found, "dtype", None) == np.float64:
             return found.view(Flushing)  # a conversion keeps them
-        given = (_flushed(x, 0.0) for x in inputs)
-        found = getattr(ufunc, method)(*given, **kw)
+        given = [_flushed(x, 0.0) for x in inputs]
+        if ufunc is np.heaviside:
+            given[1] = inputs[1]  # which is selected
+        if ufunc in (np.remainder, np.floor_divide, np.divmod):
+            found = _divided(*given)
+            found = found if ufunc is np.divmod else found[ufunc is np.remainder]
+        else:
+            found = getattr(ufunc, method)(*given, **kw)
         if isinstance(found, tuple):
             return tuple(_flushed(x, 0.0).view(Flushing) for x in found)
         if target is not None:
             np.asarray(target)[...] = _flushed(found, 0.0)
             return target
         return found if found is None else _flushed(found, 0.0).view(Flushing)
+
+
+def _divided(x: Any, y: Any) -> tuple[Any, Any]:
+    """Quotient and remainder as NumPy computes them, whose own remainders are flushed, too."""
+    quotient, rest = np.divmod(x, y)
+    is_whole = (_flushed(np.fmod(x, y), 0.0) == 0) & (rest != 0)
+    quotient = np.where(is_whole, np.rint(np.divide(x, y)), quotient)
+    return quotient, np.where(is_whole, np.copysign(np.zeros_like(rest), y), rest)
 
 
 def _flushed(v: Any, beyond: float = 1e-5) -> Any:
@@ -406,7 +421,8 @@ def _flushed(v: Any, beyond: float = 1e-5) -> Any:
         beyond: How far above the least normal number, relative to that.
     """
     if isinstance(v, int | float):  # which takes the precision of the array beside it
-        return 0.0 if isinstance(v, float) and abs(v) < np.finfo(np.float32).tiny else v
+        is_small = isinstance(v, float) and abs(v) < np.finfo(np.float32).tiny
+        return math.copysign(0.0, v) if is_small else v
     v = np.asarray(v)
     if v.dtype != np.float32:
         return v
