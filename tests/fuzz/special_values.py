@@ -391,7 +391,7 @@ class Flushing(np.ndarray):
             return found.view(Flushing)  # a conversion keeps them
         given = [_flushed(x, 0.0) for x in inputs]
         if ufunc is np.heaviside:
-            given[1] = inputs[1]  # which is selected
+            given[1] = np.asarray(inputs[1])  # which is selected
         if ufunc in (np.remainder, np.floor_divide, np.divmod):
             found = _divided(*given)
             found = found if ufunc is np.divmod else found[ufunc is np.remainder]
