@@ -383,38 +383,48 @@ Names = dict[str, Any]
 class Flushing(np.ndarray):
     """An array whose arithmetic takes subnormal numbers for zeros, and makes none."""
 
+    beyond = 0.0
+    """How far above the least normal number results count as subnormal, relative to that."""
+
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kw: Any) -> Any:
+        kind = type(self)
         target = kw.pop("out", (None,))[0]
-        plain = (np.asarray(x) if isinstance(x, Flushing) else x for x in inputs)
+        plain = [np.asarray(x) if isinstance(x, Flushing) else x for x in inputs]
         found = getattr(ufunc, method)(*plain, **kw)
         if target is None and getattr(found, "dtype", None) == np.float64:
-            return found.view(Flushing)  # a conversion keeps them
-        given = [_flushed(x, 0.0) for x in inputs]
+            return found.view(kind)  # a conversion keeps them
+        given = [_flushed(x) for x in inputs]
         if ufunc is np.heaviside:
-            given[1] = np.asarray(inputs[1])  # which is selected
+            return ufunc(given[0], plain[1], **kw).view(kind)  # the second one is selected
         if ufunc in (np.remainder, np.floor_divide, np.divmod):
             found = _divided(*given)
             found = found if ufunc is np.divmod else found[ufunc is np.remainder]
         else:
             found = getattr(ufunc, method)(*given, **kw)
         if isinstance(found, tuple):
-            return tuple(_flushed(x, 0.0).view(Flushing) for x in found)
+            return tuple(_flushed(x, kind.beyond).view(kind) for x in found)
         if target is not None:
-            np.asarray(target)[...] = _flushed(found, 0.0)
+            np.asarray(target)[...] = _flushed(found, kind.beyond)
             return target
-        return found if found is None else _flushed(found, 0.0).view(Flushing)
+        return found if found is None else _flushed(found, kind.beyond).view(kind)
+
+
+class FlushingBeside(Flushing):
+    """The same, where what was rounded up to the least normal number was subnormal before."""
+
+    beyond = 1e-5
 
 
 def _divided(x: Any, y: Any) -> tuple[Any, Any]:
     """Quotient and remainder as NumPy computes them, whose own remainders are flushed, too."""
     quotient, rest = np.divmod(x, y)
-    is_whole = (_flushed(np.fmod(x, y), 0.0) == 0) & (rest != 0)
+    is_whole = (_flushed(np.fmod(x, y)) == 0) & (rest != 0)
     quotient = np.where(is_whole, np.rint(np.divide(x, y)), quotient)
     return quotient, np.where(is_whole, np.copysign(np.zeros_like(rest), y), rest)
 
 
-def _flushed(v: Any, beyond: float = 1e-5) -> Any:
-    """An array with zeros for what is subnormal in single precision, or is that but for rounding.
+def _flushed(v: Any, beyond: float = 0.0) -> Any:
+    """An array with zeros for what is subnormal in single precision.
 
     Args:
         v: The array; other dtypes stay.
@@ -463,8 +473,8 @@ def ways(chain: Chain, args: Arguments) -> Iterator[np.ndarray]:
 def _ways_of_step(chain: Chain, k: int, operation: Operation, names: Names) -> Iterator[Any]:
     """Different values of a step, in single precision with subnormal numbers and without them."""
     seen = set()
-    for flushes in (False, True)[: 1 + (names["x"].dtype == np.float32)]:
-        given = {name: _as_flushing(x) for name, x in names.items()} if flushes else dict(names)
+    for kind in KINDS if names["x"].dtype == np.float32 else KINDS[:1]:
+        given = {name: _viewed(x, kind) for name, x in names.items()}
         v = np.asarray(eval(chain.codes[k], given))
         for way in (v, *_others(chain, k, operation, given, v)):
             bits = way.tobytes()
@@ -473,8 +483,11 @@ def _ways_of_step(chain: Chain, k: int, operation: Operation, names: Names) -> I
                 yield way
 
 
-def _as_flushing(x: Any) -> Any:
-    return x.view(Flushing) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x
+KINDS = (np.ndarray, Flushing, FlushingBeside)
+
+
+def _viewed(x: Any, kind: type[np.ndarray]) -> Any:
+    return x.view(kind) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x
 
 
 def _others(
@@ -485,7 +498,7 @@ def _others(
         return
     flushes = isinstance(names["x"], Flushing)
     if flushes:  # some functions of NumPy make plain arrays of these
-        yield _flushed(v)
+        yield _flushed(v, FlushingBeside.beyond)
     if chain.terms[k] is not None:
         # In a wider range, where products of numbers stay numbers.
         wide = {name: _wide(value) for name, value in names.items()}
@@ -503,7 +516,7 @@ def _others(
     if np.isnan(v).any() and any(step.operation.reads_signs for step in chain.steps[k + 1 :]):
         yield np.where(np.isnan(v), -v, v)
     if operation.is_extreme or operation.adds or operation.terms:
-        is_zero = np.asarray(_flushed(v) if flushes else v) == 0
+        is_zero = np.asarray(_flushed(v, FlushingBeside.beyond) if flushes else v) == 0
         for zero in (0.0, -0.0):
             yield np.where(is_zero, v.dtype.type(zero), v)
 
@@ -573,7 +586,7 @@ def problem(chain: Chain, args: Arguments, every: Sequence[np.ndarray], found: A
     ulps = max(step.operation.ulps for step in chain.steps)
     bad = wrong(found, every, ulps)
     if found.dtype == np.float32:
-        bad &= wrong(np.asarray(_flushed(found)), every, ulps)
+        bad &= wrong(np.asarray(_flushed(found, FlushingBeside.beyond)), every, ulps)
     if not bad.any():
         return ""
     k = tuple(int(i[0]) for i in np.nonzero(bad))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import funcgrad.numpy.values as fnp
-from funcgrad import lax
+from funcgrad import lax, stacks
 from funcgrad.records import dataclass
 from funcgrad.scipy import linalg
 from funcgrad.scipy.integrate.newton import iterate, newton_tolerance
@@ -61,7 +61,7 @@ def _eigen() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return values[places], np.linalg.inv(columns), columns
 
 
-_VALUES, _ROWS, _COLUMNS = _eigen()
+_VALUES, _ROWS, _COLUMNS = stacks.with_room(_eigen)  # OpenBLAS takes some
 
 
 class Radau(Method):
