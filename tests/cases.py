@@ -497,6 +497,7 @@ CONVERSIONS = [
     Case(el.real, (uniform(2, 3),), "", "DF", 1, FIRST),
     Case(el.imag, (uniform(2, 3),), "", "DF", 1, FIRST),
     Case(el.conj, (uniform(2, 3),), "", "DF", 1, FIRST),
+    Case(el.from_parts, (uniform(2, 3), uniform(3)), "", "df", 1, ((0, 1),)),
     Case(el.absolute, (nonzero(2, 3),), "", ALL),
     *integer_rows(el.absolute, 1),
     *one(el.stop_gradient, -1, 1, ALL, order=0),

@@ -756,9 +756,7 @@ def complex(x: ArrayLike, y: ArrayLike) -> Array:
     check_shapes("complex", x, y)
     dtype = aval_of(x).dtype
     check_kinds("complex", dtype, "f")
-    target = complex_dtype(dtype)
-    height = primitive.mul.bind(primitive.convert(y, target), target.type(1j))
-    return primitive.add.bind(primitive.convert(x, target), height)
+    return primitive.from_parts.bind(x, y)
 
 
 def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:

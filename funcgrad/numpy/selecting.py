@@ -414,9 +414,7 @@ def nan_to_num(
     dtype = aval_of(x).dtype
     if is_complex(dtype):
         real, imag = (nan_to_num(q.bind(x), copy, nan, posinf, neginf) for q in (p.real, p.imag))
-        return p.add.bind(
-            p.convert(real, dtype), p.mul.bind(p.convert(imag, dtype), dtype.type(1j))
-        )
+        return p.from_parts.bind(real, imag)
     if not is_inexact(dtype):
         return x
     info = np.finfo(dtype)

@@ -34,6 +34,7 @@ from funcgrad.primitives.elementwise import (
     div,
     equal,
     floor,
+    from_parts,
     greater_equal,
     imag,
     less_equal,
@@ -1336,8 +1337,7 @@ def view(x: Any, dtype: Any = None, type: Any = None) -> Any:
         return s.reshape(parts, (*shape[:-1], 2 * shape[-1]))
     if wanted.kind == "c" and own == real_dtype(wanted):
         pairs = s.reshape(x, (*shape[:-1], shape[-1] // 2, 2))
-        re, im = (convert(part, wanted) for part in unstack(pairs, -1))
-        return add.bind(re, mul.bind(im, wanted.type(1j)))
+        return from_parts.bind(*unstack(pairs, -1))
     if own.kind == "b" and wanted.itemsize == 1:
         return convert(x, wanted)
     ratio = wanted.itemsize // own.itemsize

@@ -895,12 +895,38 @@ def _to_complex(x: Value) -> Value:
     return convert(x, complex_dtype(x.dtype))
 
 
+def _of_parts(x: Any, y: Any) -> Any:
+    out = np.empty(np.broadcast_shapes(np.shape(x), np.shape(y)), complex_dtype(aval_of(x).dtype))
+    out.real, out.imag = x, y
+    return out[()]
+
+
+class _FromParts(Elementwise):
+    """``x + iy`` without arithmetic: a product with ``i`` makes NaN of infinities."""
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        out = self.bind(*primals)
+        x, y = (zero_of(x) if t is None else t for x, t in zip(primals, tangents, strict=True))
+        return out, broadcast_to(self.bind(x, y), shape_of(out))
+
+    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+        parts = lambda: real.bind(ct), lambda: neg.bind(imag.bind(ct))
+        return [
+            unbroadcast(part(), x) if is_linear(x) else None
+            for part, x in zip(parts, args, strict=True)
+        ]
+
+    def lower(self, *avals: ShapedArray) -> Any:
+        return Pointwise(f"c{16 * avals[0].dtype.itemsize}({{0}}, {{1}})")
+
+
+from_parts = _FromParts("from_parts", _of_parts, "", kinds="f", result="complex")
 real: LinearUnary = LinearUnary(
     "real", np.real, lambda ct, x: _to_complex(ct), "real({0})", code_kinds="c", kinds="c",
     result="real",
 )  # fmt: skip
 imag = LinearUnary(
-    "imag", np.imag, lambda ct, x: _to_complex(ct) * x.dtype.type(-1j), "imag({0})",
+    "imag", np.imag, lambda ct, x: from_parts.bind(zero_of(ct), neg.bind(ct)), "imag({0})",
     code_kinds="c", kinds="c", result="real",
 )  # fmt: skip
 conj: LinearUnary = LinearUnary(

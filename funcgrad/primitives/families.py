@@ -19,7 +19,7 @@ from funcgrad.core.avals import Shape, ShapedArray, aval_of, check_size, shaped
 from funcgrad.core.number_code import rule_of
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var, evaluate
-from funcgrad.dtypes import PYTHON_SCALARS
+from funcgrad.dtypes import PYTHON_SCALARS, complex_dtype, real_dtype
 from funcgrad.errors import DtypeError, MissingRuleError, ShapeError
 from funcgrad.lowering import (
     Array,
@@ -348,7 +348,7 @@ class Elementwise(Primitive):
         code_kinds: Kinds of dtypes (``np.dtype.kind``) for which the expression is valid; others
             are evaluated by NumPy.
         kinds: Kinds of dtypes for which the operation is defined.
-        result: ``"same"`` dtype as the arguments, ``"bool"``, or ``"real"``.
+        result: ``"same"`` dtype as the arguments, ``"bool"``, ``"real"`` or ``"complex"``.
         keeps_weak: Whether the result of weak arguments is weak (Python's own operators).
         mixed: Whether the arguments may differ in dtype (then the last one decides).
         parts: What it is made of where the expression is not valid and the evaluation is no ufunc:
@@ -411,7 +411,9 @@ class Elementwise(Primitive):
         if self.result == "bool":
             return shaped(shape, np.dtype(np.bool_))
         if self.result == "real":
-            dtype = np.empty(0, dtype).real.dtype
+            dtype = real_dtype(dtype)
+        elif self.result == "complex":
+            dtype = complex_dtype(dtype)
         return ShapedArray(shape, dtype, True) if weak else shaped(shape, dtype)
 
     def _check_dtypes(self, avals: Sequence[ShapedArray]) -> np.dtype[Any]:

@@ -26,7 +26,18 @@ from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import complex_dtype, real_dtype
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.lowering import Array, Form, FourierCall, Routine, UfuncCall
-from funcgrad.primitives.elementwise import Convert, add, conj, imag, mul, real, select, sub
+from funcgrad.primitives.elementwise import (
+    Convert,
+    add,
+    conj,
+    from_parts,
+    imag,
+    mul,
+    neg,
+    real,
+    select,
+    sub,
+)
 from funcgrad.primitives.families import Recipe, linear_jvp, shape_of
 from funcgrad.primitives.ordering import axis_last
 from funcgrad.primitives.shape import Concatenate, Pad, Reshape, Reverse, Slice, reshape
@@ -279,15 +290,8 @@ class PairedFft(Primitive):
             parts = [recipe(Reshape((*shape, 1)), recipe(part, z)) for part in (real, imag)]
             pairs = recipe(Concatenate(axis + 1), *parts)
             return recipe.form(recipe(Reshape((*shape[:-1], 2 * shape[-1])), pairs))
-        dtype = complex_dtype(x.dtype)
-        re, im = (
-            recipe(
-                Convert(dtype), recipe(Slice((*(0,) * axis, k), shape, (*(1,) * axis, 2)), given)
-            )
-            for k in (0, 1)
-        )
-        z = recipe(add, re, recipe(mul, im, dtype.type(1j)))
-        return recipe.form(recipe(Fft((axis,)), z))
+        parts = (recipe(Slice((*(0,) * axis, k), shape, (*(1,) * axis, 2)), given) for k in (0, 1))
+        return recipe.form(recipe(Fft((axis,)), recipe(from_parts, *parts)))
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         _check_axis(self.name, x, x.ndim - 1, "c" if self.inverse else "f")
@@ -304,8 +308,7 @@ class PairedFft(Primitive):
             return (_pairs(conj.bind(Fft(axis).bind(ct))),)
         numbers = reshape(ct, (*shape_of(x), 2))
         re, im = (_column(numbers, k) for k in (0, 1))
-        height = mul.bind(Convert(x.aval.dtype).bind(im), x.aval.dtype.type(-1j))
-        return (Fft(axis, True).bind(add.bind(Convert(x.aval.dtype).bind(re), height)),)
+        return (Fft(axis, True).bind(from_parts.bind(re, neg.bind(im))),)
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         return self.bind(*args), 0

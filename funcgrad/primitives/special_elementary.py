@@ -13,7 +13,7 @@ import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Value
-from funcgrad.dtypes import complex_dtype, real_dtype
+from funcgrad.dtypes import real_dtype
 from funcgrad.lowering import Array, Routine, UfuncCall
 from funcgrad.primitives.elementwise import (
     Smooth,
@@ -23,6 +23,7 @@ from funcgrad.primitives.elementwise import (
     cosh,
     equal,
     exp,
+    from_parts,
     imag,
     log,
     log1p,
@@ -118,9 +119,8 @@ wofz = Special(
 
 def _dispersion(x: Value, sigma: Value, gamma: Value) -> Value:
     """The imaginary part that belongs to Voigt's profile."""
-    dtype = complex_dtype(aval_of(x).dtype)
-    z = convert(x, dtype) + dtype.type(1j) * convert(gamma, dtype)
-    scale = convert(math.sqrt(2) * sigma, dtype)
+    z = from_parts.bind(x, gamma)
+    scale = convert(math.sqrt(2) * sigma, aval_of(z).dtype)
     return imag.bind(wofz.bind(z / scale)) / (_SQRT_2PI * sigma)
 
 

@@ -205,3 +205,26 @@ def test_complex_numbers_of_special_parts(name: str, dtype: Any) -> None:
         finite = np.isfinite(expected)
         error = np.abs(found[finite] - expected[finite])
         assert np.all(error <= 1e-5 * np.abs(expected[finite]))
+
+
+def test_parts_of_complex_numbers_keep_infinities_and_zeros() -> None:
+    """A product with i would make NaN of the one and lose the signs of the other."""
+    re = np.array([1.0, -0.0, INF, 2.0, NAN, -0.0])
+    im = np.array([INF, -0.0, -INF, NAN, 1.0, 3.0])
+    z = np.empty(6, complex)
+    z.real, z.imag = re, im
+    pairs = np.stack([re, im], -1).ravel()
+    cases: list[tuple[Any, Any, tuple[Any, ...]]] = [
+        (fg.lax.complex, z, (re, im)),
+        (lambda x: x.view(complex), z, (pairs,)),
+        (
+            lambda z: np.nan_to_num(z, posinf=INF, neginf=-INF),
+            np.nan_to_num(z, True, 0, INF, -INF),
+            (z,),
+        ),
+    ]
+    for f, expected, args in cases:
+        for found in (f(*args), fg.jit(f)(*args), fg.vmap(f)(*(a[None] for a in args))[0]):
+            np.testing.assert_array_equal(found.view(float), expected.view(float))
+            np.testing.assert_array_equal(np.signbit(found.real), np.signbit(expected.real))
+    assert fg.vjp(np.imag, 1 + 2j)[1](INF)[0] == complex(0, -INF)

@@ -196,12 +196,7 @@ def kelvin(x: Any) -> tuple[Any, Any, Any, Any]:
         (1+0j)
     """
     pairs = ((ber, bei), (ker, kei), (berp, beip), (kerp, keip))
-    return tuple(_complex(low(x), high(x)) for low, high in pairs)
-
-
-def _complex(x: Any, y: Any) -> Any:
-    dtype = complex_dtype(aval_of(x).dtype)
-    return p.add.bind(p.convert(x, dtype), p.mul.bind(p.convert(y, dtype), dtype.type(1j)))
+    return tuple(p.from_parts.bind(low(x), high(x)) for low, high in pairs)
 
 
 def _modified_fresnel(x: Any, turn: int) -> tuple[Any, Any]:
