@@ -408,6 +408,11 @@ class Flushing(np.ndarray):
             return target
         return found if found is None else _flushed(found, kind.beyond).view(kind)
 
+    def __array_function__(self, function: Any, types: Any, args: Any, kw: Any) -> Any:
+        if function in (np.argmax, np.argmin):  # which compare
+            return function(_flushed(args[0]), *args[1:], **kw)
+        return super().__array_function__(function, types, args, kw)
+
 
 class FlushingBeside(Flushing):
     """The same, where what was rounded up to the least normal number was subnormal before."""
