@@ -15,7 +15,7 @@ from funcgrad.core.avals import aval_of
 from funcgrad.core.index_rule import INDEX_RULE
 from funcgrad.core.placement import check_placement
 from funcgrad.core.trace import Tracer
-from funcgrad.dtypes import FLOAT64, INT64, is_complex, is_inexact
+from funcgrad.dtypes import BOOL, FLOAT64, INT64, is_complex, is_inexact
 from funcgrad.errors import ArgumentError, ConcretizationTypeError, ShapeError
 from funcgrad.numpy import elementwise as e
 from funcgrad.numpy.indexing import demanded_places, getitem
@@ -133,6 +133,7 @@ def bincount(
     """
     check_placement("bincount", out_sharding=out_sharding)
     x = strong(as_value(x, "bincount"))
+    x = p.convert(x, INT64) if aval_of(x).dtype == BOOL else x
     if aval_of(x).dtype.kind not in "iu" or len(shape_of(x)) != 1:
         raise TypeError(f"bincount needs a line of integers, got {aval_of(x)}.")
     if not isinstance(x, Tracer):

@@ -44,7 +44,7 @@ __all__ = [
 def _lines(a: Any, axis: int | None, function: str) -> tuple[Any, int]:
     """An array and the axis to sort along; all of it in one line for ``axis=None``."""
     x = strong(as_value(a, function))
-    if axis is None:
+    if axis is None or (function.startswith("arg") and not shape_of(x) and axis in (0, -1)):
         x, axis = ravel(x), 0
     return x, normalize_axis(axis, len(shape_of(x)), function)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
-from funcgrad.dtypes import FLOAT64, is_inexact
+from funcgrad.dtypes import FLOAT64, is_complex, is_inexact
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy import elementwise as e
 from funcgrad.numpy import linalg
@@ -30,6 +30,7 @@ from funcgrad.numpy.shaping import (
     reshape,
     stack,
 )
+from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.shape import shape_of
 
 __all__ = [
@@ -106,7 +107,8 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     x, y = _coefficients(a1, "polymul"), _coefficients(a2, "polymul")
     if trim_leading_zeros:
         x, y = (_trimmed(q, "polymul") for q in (x, y))
-    return convolve(x, y)
+    # None are those of zero.
+    return convolve(*(q if shape_of(q)[0] else np.zeros(1, aval_of(q).dtype) for q in (x, y)))
 
 
 def _trimmed(x: Any, function: str) -> Any:
@@ -210,6 +212,7 @@ def poly(seq_of_zeros: Any) -> Any:
     x = atleast_1d(strong(as_value(seq_of_zeros, "poly")))
     if not isinstance(x, Tracer):
         return np.asarray(np.poly(x))
+    is_real = not is_complex(aval_of(x).dtype)
     if len(shape_of(x)) == 2 and shape_of(x)[0] == shape_of(x)[1] and shape_of(x)[0]:
         x = linalg.eigvals(x)
     x = _coefficients(x, "poly")
@@ -218,7 +221,8 @@ def poly(seq_of_zeros: Any) -> Any:
     for i in range(shape_of(x)[0]):
         shifted = e.multiply(out, getitem(x, i))
         out = e.subtract(constant_pad(out, [(0, 1)]), constant_pad(shifted, [(1, 0)]))
-    return out
+    # Eigenvalues of a real matrix are pairs.
+    return p.real.bind(out) if is_real and is_complex(aval_of(out).dtype) else out
 
 
 def polyder(p: Any, m: int = 1) -> Any:

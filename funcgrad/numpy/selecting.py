@@ -438,7 +438,7 @@ def isposinf(x: Any, out: None = None) -> Any:
         array([False, False,  True])
     """
     refuse_out(out, "isposinf")
-    return e.equal(x, np.inf)
+    return _is_infinite(x, np.inf, "isposinf")
 
 
 def isneginf(x: Any, out: None = None) -> Any:
@@ -454,7 +454,14 @@ def isneginf(x: Any, out: None = None) -> Any:
         array([ True, False, False])
     """
     refuse_out(out, "isneginf")
-    return e.equal(x, -np.inf)
+    return _is_infinite(x, -np.inf, "isneginf")
+
+
+def _is_infinite(x: Any, end: float, function: str) -> Any:
+    x = as_value(x, function)
+    if is_complex(aval_of(x).dtype):
+        raise TypeError(f"{function}: complex infinities have no sign, got {aval_of(x)}.")
+    return e.equal(x, end)
 
 
 def isin(
@@ -644,9 +651,11 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
         >>> fg.numpy.polyval([1.0, 0.0, -1.0], 3.0)
         np.float64(8.0)
     """
-    coefficients = as_value(p, "polyval")
-    coefficients, x = map(strong, promote(coefficients, as_value(x, "polyval")))
+    coefficients, x = as_value(p, "polyval"), as_value(x, "polyval")
     n = shape_of(coefficients)[0]
+    if not n:
+        return np.zeros(shape_of(x), aval_of(x).dtype)
+    coefficients, x = map(strong, promote(coefficients, x))
     zero = aval_of(x).dtype.type(0)
     out = e.multiply(x, zero)
     for i in range(n):
@@ -1291,7 +1300,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     dtype = aval_of(x).dtype
     parts = [
         to_begin if to_begin is None else to_dtype(ravel(as_value(to_begin)), dtype),
-        diff(x),
+        e.subtract(getitem(x, slice(1, None)), getitem(x, slice(None, -1))),
         to_end if to_end is None else to_dtype(ravel(as_value(to_end)), dtype),
     ]
     return concatenate([q for q in parts if q is not None])
@@ -1506,6 +1515,9 @@ def interp(
         >>> fg.numpy.interp(np.array([0.5, 2.0]), np.array([0.0, 1.0]), np.array([10.0, 20.0]))
         array([15., 20.])
     """
+    for given in (x, xp):
+        if is_complex(aval_of(as_value(given, "interp")).dtype):
+            raise TypeError(f"interp: places have an order, got {aval_of(as_value(given))}.")
     x, xp = map(strong, promote(as_value(x, "interp"), as_value(xp, "interp"), np.float64(0))[:2])
     fp = strong(promote(as_value(fp, "interp"), np.float64(0))[0])
     if len(shape_of(xp)) != 1 or shape_of(xp) != shape_of(fp):
