@@ -108,7 +108,8 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     if trim_leading_zeros:
         x, y = (_trimmed(q, "polymul") for q in (x, y))
     # None are those of zero.
-    return convolve(*(q if shape_of(q)[0] else np.zeros(1, aval_of(q).dtype) for q in (x, y)))
+    x, y = (q if shape_of(q)[0] else np.zeros(1, aval_of(q).dtype) for q in (x, y))
+    return convolve(x, y)
 
 
 def _trimmed(x: Any, function: str) -> Any:

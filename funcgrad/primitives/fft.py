@@ -290,7 +290,8 @@ class PairedFft(Primitive):
             parts = [recipe(Reshape((*shape, 1)), recipe(part, z)) for part in (real, imag)]
             pairs = recipe(Concatenate(axis + 1), *parts)
             return recipe.form(recipe(Reshape((*shape[:-1], 2 * shape[-1])), pairs))
-        parts = (recipe(Slice((*(0,) * axis, k), shape, (*(1,) * axis, 2)), given) for k in (0, 1))
+        starts = ((*(0,) * axis, k) for k in (0, 1))
+        parts = [recipe(Slice(start, shape, (*(1,) * axis, 2)), given) for start in starts]
         return recipe.form(recipe(Fft((axis,)), recipe(from_parts, *parts)))
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:

@@ -214,6 +214,7 @@ PROGRAMS = [
     (lambda x: fnp.zeros(9).at[(x * 9).astype(int) % 9].add(x), X),
     (lambda x: fg.pure_callback(np.sin, x, x) + 1, X),
     (fg.vmap(lambda y: fg.lax.while_loop(lambda y: y.sum() < 9, lambda y: y + 1, y)), abs(X)),
+    (lambda x: fg.scipy.integrate.odeint(lambda y, t: -y, x[0], np.arange(4.0)), X),
 ]
 threading.stack_size(int(sys.argv[1]) * 1024)
 done, failed = [], []
