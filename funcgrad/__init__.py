@@ -73,14 +73,13 @@ from funcgrad.api.differentiation import (
 )
 from funcgrad.api.jacobians import hessian, jacfwd, jacrev
 from funcgrad.api.limits import limits
-from funcgrad.api.precision import numpy_dtype_promotion
+from funcgrad.api.precision import numpy_dtype_promotion, numpy_rank_promotion
 from funcgrad.api.rule_results import SymbolicZero
 from funcgrad.api.settings import (
     config,
     default_matmul_precision,
     enable_x64,
     log_compiles,
-    numpy_rank_promotion,
 )
 from funcgrad.api.staging import (
     ClosedJaxpr,

@@ -68,6 +68,10 @@ TABLES = {
     "higher_order.budget._CHOICES": "_MAX_CHOICES",
     "higher_order.remembered._remembered": "_MAX_REMEMBERED",
     "interop.autograd.extend.WITH_RULES": WEAK,
+    **{
+        f"interop.jax.primitives.{name}": "one rule for every primitive that a library defines"
+        for name in ("BATCHERS", "IMPLS", "JVPS", "LOWERINGS", "TRANSPOSES", "TYPES")
+    },
     "interop.numba.installing._installed": "one patch",
     "interop.numba.installing._originals": "one patch",
     "interop.numba.tracing._made": WEAK,

@@ -42,7 +42,14 @@ from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.core.avals import NO_MATRIX, ShapedArray
 from funcgrad.core.axes import Axes, axes_in_scope
 from funcgrad.core.dialect import NUMPY, dialect
-from funcgrad.core.drift import DRIFT, PROMOTIONS, STANDARD, promotion_mode, watching_promotion
+from funcgrad.core.drift import (
+    DRIFT,
+    NOTHING,
+    PROMOTIONS,
+    STANDARD,
+    promotion_mode,
+    watching_promotion,
+)
 from funcgrad.core.error_state import without_reports
 from funcgrad.core.printer import format_program
 from funcgrad.core.program import Program, evaluate
@@ -456,7 +463,7 @@ class Jitted(MadeOf):
 
     def _watching(self) -> AbstractContextManager[None]:
         """What tracing runs under."""
-        refuses = self._refuses_drift and promotion_mode() == STANDARD
+        refuses = self._refuses_drift and promotion_mode().dtypes == STANDARD
         return watching_promotion(DRIFT) if refuses else nullcontext()
 
     def _compile(self, entry: _Entry, call: _Call) -> Executable | None:
@@ -672,7 +679,7 @@ class _Call:
         # Programs know the lengths of named axes.
         self.axes = axes_in_scope()
         self.key = (self._key(), self.axes) if self.axes else self._key()
-        if (mode := promotion_mode()) != STANDARD:  # what was traced unwatched was not checked
+        if (mode := promotion_mode()) != NOTHING:  # what was traced unwatched was not checked
             self.key = (self.key, mode)
         if (rules := dialect()) != NUMPY:
             self.key = (self.key, rules)
@@ -695,7 +702,7 @@ class _Call:
             elif hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
                 signature.append(leaf.shape)
                 signature.append(leaf.dtype)
-                signature.append(isinstance(leaf, Tracer) and leaf.aval.weak_type)
+                signature.append(type(leaf) is not np.ndarray and _is_weak(leaf))
             else:
                 signature.append(type(leaf))
         if not self.static_args and not self.static_kwargs and not self.dynamic_kwargs:
@@ -815,6 +822,12 @@ class _Call:
 
 def _first(row: tuple[int, Any]) -> int:
     return row[0]
+
+
+def _is_weak(leaf: Any) -> bool:
+    """Whether an argument with a dtype promotes as a Python number."""
+    is_weak: bool = getattr(leaf.aval if isinstance(leaf, Tracer) else leaf, "weak_type", False)
+    return is_weak
 
 
 def _type_text(leaf: Any) -> str:
@@ -955,8 +968,12 @@ class Lowered(_Kernels):
 
     called = "a lowered function"
 
-    def compile(self) -> Compiled:
-        """Go on to the executable."""
+    def compile(self, compiler_options: Any = None) -> Compiled:
+        """Go on to the executable.
+
+        Args:
+            compiler_options: Accepted for JAX, whose options are those of XLA.
+        """
         return Compiled(self._staged, self._executable)
 
 

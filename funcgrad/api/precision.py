@@ -1,4 +1,4 @@
-"""Keeping dtypes: the block in which nothing is promoted silently."""
+"""Blocks in which nothing is promoted silently, neither dtypes nor numbers of axes."""
 
 from __future__ import annotations
 
@@ -40,4 +40,35 @@ def numpy_dtype_promotion(mode: str) -> Iterator[None]:
             'values that become wider there is jit(dtype_drift="error").'
         )
     with watching_promotion(mode):
+        yield
+
+
+@contextmanager
+def numpy_rank_promotion(new_val: str = "allow") -> Iterator[None]:
+    """A block in which operands of different numbers of axes are an error, or broadcast again.
+
+    Concerns operators and elementwise functions that the user's code applies to traced values, and
+    those of `funcgrad.numpy`. What NumPy itself computes of its own arrays is not seen. Operands
+    without axes always broadcast. Functions compiled by `jit` are traced anew for the block.
+
+    Args:
+        new_val: ``"raise"`` or ``"allow"``.
+
+    Raises:
+        ArgumentError: If it is another.
+        ShapeError: Inside of a block that raises, at the first line with such operands.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> with fg.numpy_rank_promotion("raise"):
+        ...     fg.jit(lambda x, y: x + y)(np.ones((1, 2)), np.ones(2))
+        Traceback (most recent call last):
+        ...
+        funcgrad.errors.ShapeError: f64[1,2] and f64[2] differ in the number of axes, which...
+    """
+    if new_val not in ("allow", "raise"):
+        raise ArgumentError(
+            f'numpy_rank_promotion takes "raise" or "allow", got {new_val!r}: there is no warning.'
+        )
+    with watching_promotion(ranks=new_val == "raise"):
         yield

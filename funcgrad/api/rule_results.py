@@ -25,6 +25,7 @@ from funcgrad.pytree import (
     tree_flatten_with_path,
     tree_leaves,
     tree_structure,
+    tree_unflatten,
 )
 from funcgrad.scalars import plain_number
 
@@ -35,8 +36,8 @@ class SymbolicZero:
     """A tangent that is known to be zero, for rules made with ``symbolic_zeros=True``.
 
     Args:
-        shape: Shape of the tangent.
-        dtype: Its dtype; ``float0`` for integers and bools.
+        shape: Shape of the tangent, or its type.
+        dtype: Its dtype; ``float0`` for integers and bools. Not given beside a type.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -46,9 +47,16 @@ class SymbolicZero:
 
     __slots__ = ("dtype", "shape")
 
-    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
-        self.shape = shape
+    def __init__(self, shape: tuple[int, ...] | ShapedArray, dtype: Any = None) -> None:
+        if isinstance(shape, ShapedArray):
+            dtype = shape.dtype
+        self.shape = shape.shape if isinstance(shape, ShapedArray) else shape
         self.dtype = np.dtype(dtype)
+
+    @property
+    def aval(self) -> ShapedArray:
+        """Its type."""
+        return ShapedArray(self.shape, self.dtype)
 
     def __repr__(self) -> str:
         return f"SymbolicZero(shape={self.shape}, dtype={self.dtype})"
@@ -68,11 +76,11 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     """The zero tangent of a value.
 
     Args:
-        val: Number or array.
+        val: Number or array, or a pytree of them.
         symbolic_zeros: Whether to return a `SymbolicZero`.
 
     Returns:
-        Zeros of the shape of ``val``: of dtype `float0` for integers and bools, else of its own.
+        For each leaf zeros of its shape: of dtype `float0` for integers and bools, else of its own.
 
     Example:
         >>> import numpy as np
@@ -82,11 +90,12 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
         >>> zero_from_primal(3, symbolic_zeros=True).shape
         ()
     """
-    aval = aval_of(flatten_held(val)[0][0]).strong()
-    if symbolic_zeros:
-        return symbolic_zero(aval)
-    zero = zero_tangent(aval)
-    return zero.copy() if isinstance(zero, np.ndarray) else zero
+    leaves, treedef = flatten_held(val)
+    avals = [aval_of(x).strong() for x in leaves]
+    zeros: list[Any] = list(map(symbolic_zero, avals))
+    if not symbolic_zeros:
+        zeros = [np.array(x) if isinstance(x, np.ndarray) else x for x in map(zero_tangent, avals)]
+    return zeros[0] if treedef.is_leaf else tree_unflatten(treedef, zeros)
 
 
 def is_zero_tree(tree: Any) -> bool:

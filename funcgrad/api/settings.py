@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from funcgrad.api.compilation import clear_caches
 from funcgrad.api.debugging import checking_leaks, debug_infs, debug_nans
-from funcgrad.api.precision import numpy_dtype_promotion
+from funcgrad.api.precision import numpy_dtype_promotion, numpy_rank_promotion
 from funcgrad.core.index_rule import INDEX_RULE
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.jit import disable_jit
@@ -29,6 +29,7 @@ _BLOCKS: dict[str, tuple[_Block, Any]] = {
     "jax_debug_nans": (debug_nans, False),
     "jax_disable_jit": (disable_jit, False),
     "jax_numpy_dtype_promotion": (numpy_dtype_promotion, "standard"),
+    "jax_numpy_rank_promotion": (numpy_rank_promotion, "allow"),
 }
 """Flags with a block of their own, and what they are at first."""
 
@@ -46,8 +47,6 @@ _FIXED: dict[str, tuple[tuple[Any, ...], str]] = {
     "jax_default_prng_impl": (("threefry2x32",), "keys are threefry2x32 keys"),
     "jax_threefry_partitionable": ((True,), "splitting keys is as JAX does it with True"),
     "jax_enable_custom_prng": ((False,), "keys are arrays of two words"),
-    "jax_numpy_rank_promotion": (("allow",), "operands broadcast as in NumPy"),
-    "jax_log_compiles": ((False,), "set FUNCGRAD_DEBUG=1, or read f.cache_info()"),
     "jax_disable_most_optimizations": ((False,), "use disable_jit() to see operations one by one"),
     "jax_array": ((True,), "arrays are numpy.ndarray"),
     "jax_pmap_no_rank_reduction": ((True, False), ""),
@@ -60,7 +59,12 @@ _FREE: dict[str, Any] = {
     "jax_enable_compilation_cache": True,
     "jax_enable_empty_arrays": True,
     "jax_include_full_tracebacks_in_locations": False,
+    "jax_explain_cache_misses": False,
     "jax_legacy_prng_key": "allow",
+    "jax_log_checkpoint_residuals": False,
+    "jax_log_compiles": False,
+    "jax_logging_level": None,
+    "jax_num_cpu_devices": None,
     "jax_optimization_level": None,
     "jax_persistent_cache_enable_xla_caches": "",
     "jax_persistent_cache_min_compile_time_secs": 1.0,
@@ -259,36 +263,15 @@ def default_matmul_precision(new_val: Any = None) -> AbstractContextManager[None
 
 
 def log_compiles(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which compiling is logged, which the environment variable FUNCGRAD_DEBUG does.
+    """A block for programs that ask JAX to log: the environment variable FUNCGRAD_DEBUG does it.
 
     Args:
-        new_val: False.
-
-    Raises:
-        ArgumentError: When the block is entered, if it is True.
+        new_val: Changes nothing; `jit` counts its compilations in ``f.cache_info()``.
 
     Example:
         >>> import funcgrad as fg
-        >>> with fg.log_compiles(False):
+        >>> with fg.log_compiles():
         ...     print(fg.jit(lambda x: x + 1)(1.0))
         2.0
     """
     return _block("jax_log_compiles", new_val)
-
-
-def numpy_rank_promotion(new_val: str = "allow") -> AbstractContextManager[None]:
-    """A block in which operands of different numbers of axes broadcast, as they always do.
-
-    Args:
-        new_val: ``"allow"``.
-
-    Raises:
-        ArgumentError: When the block is entered, if it is another.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> with fg.numpy_rank_promotion("allow"):
-        ...     print(np.ones((1, 2)) + np.ones(2))
-        [[2. 2.]]
-    """
-    return _block("jax_numpy_rank_promotion", new_val)

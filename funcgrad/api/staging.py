@@ -16,6 +16,7 @@ from funcgrad.api.arguments import (
     name_of,
 )
 from funcgrad.core.avals import ShapedArray
+from funcgrad.core.placement import check_placement
 from funcgrad.core.printer import format_program
 from funcgrad.core.program import Equation, Program, evaluate
 from funcgrad.core.trace import EVAL, using_trace
@@ -40,6 +41,8 @@ class ShapeDtypeStruct:
     Args:
         shape: Tuple of ints.
         dtype: Anything that NumPy accepts as a dtype, or the dtype of an array of keys.
+        sharding: Accepted for JAX: there is one device, on which arrays lie undivided.
+        weak_type: Whether the array promotes as a Python scalar.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -47,13 +50,22 @@ class ShapeDtypeStruct:
         ShapeDtypeStruct(shape=(2, 3), dtype=float32)
     """
 
-    __slots__ = ("dtype", "shape")
+    __slots__ = ("dtype", "shape", "weak_type")
 
-    def __init__(self, shape: Sequence[int], dtype: Any) -> None:
+    def __init__(
+        self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False
+    ) -> None:
+        check_placement("ShapeDtypeStruct", sharding=sharding)
+        self.weak_type = weak_type
         self.shape = tuple(int(n) for n in shape)
         self.dtype: Any = dtype if isinstance(dtype, ExtendedDtype) else np.dtype(dtype)
         if isinstance(self.dtype, np.dtype) and self.dtype != float0:
             check_dtype(self.dtype, "ShapeDtypeStruct")
+
+    @property
+    def sharding(self) -> None:
+        """Nothing: where the array lies is not chosen."""
+        return None
 
     @property
     def ndim(self) -> int:
@@ -64,15 +76,20 @@ class ShapeDtypeStruct:
         return int(np.prod(self.shape, dtype=np.int64))
 
     def __repr__(self) -> str:
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name})"
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ShapeDtypeStruct):
             return NotImplemented
-        return self.shape == other.shape and self.dtype == other.dtype
+        return (self.shape, self.dtype, self.weak_type) == (
+            other.shape,
+            other.dtype,
+            other.weak_type,
+        )
 
     def __hash__(self) -> int:
-        return hash((self.shape, self.dtype))
+        return hash((self.shape, self.dtype, self.weak_type))
 
 
 class _Float0:
@@ -177,7 +194,7 @@ class ClosedJaxpr:
 def aval_like(leaf: Any, path: str, function: str) -> ShapedArray:
     """Type of an argument, which may be a value or a `ShapeDtypeStruct`."""
     if isinstance(leaf, ShapeDtypeStruct):
-        return ShapedArray(leaf.shape, leaf.dtype)
+        return ShapedArray(leaf.shape, leaf.dtype, leaf.weak_type)
     return aval_of_argument(leaf, path, function)
 
 

@@ -3,7 +3,8 @@
 Promotion is silent by default, as NumPy's is. While a block watches, an operation whose operands
 have different dtypes raises instead: any such operation ("strict"), or one that makes a floating
 value wider ("drift"). Python's numbers have no dtype of their own and never count, unless they
-change the dtype of what they meet.
+change the dtype of what they meet. A block may also refuse that operands with different numbers of
+axes broadcast: what users write, not what functions of the library do inside.
 """
 
 from __future__ import annotations
@@ -11,22 +12,37 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray
-from funcgrad.core.source import current_location
+from funcgrad.core.source import current_location, is_called_through
 from funcgrad.core.trace import Tracer, describe_location
 from funcgrad.dtypes import is_inexact, real_dtype, short_name
-from funcgrad.errors import DtypePromotionError
+from funcgrad.errors import DtypePromotionError, ShapeError
 from funcgrad.forking import Lock
 
 STANDARD, DRIFT, STRICT = "standard", "drift", "strict"
-_mode: ContextVar[str] = ContextVar("funcgrad_promotion", default=STANDARD)
+
+
+class Refused(NamedTuple):
+    """What is refused.
+
+    Args:
+        dtypes: `STANDARD` for nothing, `DRIFT` or `STRICT`.
+        ranks: Whether operands must not differ in the number of axes, unless they have none.
+    """
+
+    dtypes: str = STANDARD
+    ranks: bool = False
+
+
+NOTHING = Refused()
+_mode: ContextVar[Refused] = ContextVar("funcgrad_promotion", default=NOTHING)
 
 promotion_mode = _mode.get
-"""What is refused in this thread and context: nothing, `DRIFT` or `STRICT`."""
+"""What is refused in this thread and context."""
 
 
 class _Watch:
@@ -43,9 +59,12 @@ _lock = Lock()
 
 
 @contextmanager
-def watching_promotion(mode: str) -> Iterator[None]:
-    """Refuse what ``mode`` says within a block."""
-    token = _mode.set(mode)
+def watching_promotion(mode: str | None = None, ranks: bool | None = None) -> Iterator[None]:
+    """Refuse what ``mode`` says, or different ranks, within a block; ``None`` as before."""
+    outer = _mode.get()
+    token = _mode.set(
+        Refused(outer.dtypes if mode is None else mode, outer.ranks if ranks is None else ranks)
+    )
     with _lock:
         PROMOTIONS.users += 1
     try:
@@ -70,12 +89,38 @@ def refuse_promotion(
     Raises:
         DtypePromotionError: With the user's line, and the line that the wider operand came from.
     """
-    mode = promotion_mode()
+    mode = promotion_mode().dtypes
     if mode == STANDARD or (mode == DRIFT and is_compared):
         return
     for aval in avals:
         if not aval.weak_type and _is_refused(aval.dtype, dtype, mode):
             raise DtypePromotionError(_message(values, avals, aval, dtype, mode))
+
+
+_WAYS_IN = ("core", "interop", "numpy/promotion", "numpy/elementwise", "numpy/dispatch",
+            "numpy/number_operators", "<numbers>")  # fmt: skip
+"""Files of funcgrad between a user's line and an elementwise operation."""
+
+
+def refuse_ranks(avals: Sequence[ShapedArray]) -> None:
+    """Raise if operands with different numbers of axes may not meet in this context.
+
+    Args:
+        avals: Their types.
+
+    Raises:
+        ShapeError: With the user's line. What the library does for the user is not meant.
+    """
+    if not promotion_mode().ranks or len({a.ndim for a in avals if a.ndim}) < 2:
+        return
+    if is_called_through(_WAYS_IN):
+        types = " and ".join(map(str, avals))
+        lines = [
+            f'{types} differ in the number of axes, which numpy_rank_promotion("raise") refuses.',
+            *describe_location(current_location(), "at"),
+            "Insert the axes that are missing, such as x[None, :] or np.expand_dims(x, 0).",
+        ]
+        raise ShapeError("\n".join(lines))
 
 
 def _is_refused(own: np.dtype[Any], dtype: np.dtype[Any], mode: str) -> bool:

@@ -15,7 +15,7 @@ import importlib.util
 import linecache
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import CodeType, FrameType, TracebackType
@@ -239,6 +239,22 @@ def frames_to_user() -> list[FrameType]:
         frame = frame.f_back
     is_installed = [_owner(frame.f_code) == _INSTALLED for frame in frames]
     return frames[: is_installed.index(True) + 1] if any(is_installed) else frames
+
+
+def is_called_through(places: Sequence[str]) -> bool:
+    """Whether there are only certain files of funcgrad between this call and code of others.
+
+    Args:
+        places: What their paths inside of funcgrad begin with.
+    """
+    root = _OWN_ROOTS[0]
+    starts = (*(root + place.replace("/", _SEPARATOR) for place in places), *_OWN_FILES)
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _owner(frame.f_code) == _OWN:
+        if not frame.f_code.co_filename.startswith(starts):
+            return False
+        frame = frame.f_back
+    return True
 
 
 def called_function(folder: str) -> str | None:

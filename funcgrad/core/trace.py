@@ -61,6 +61,11 @@ class Trace:
         """Interpret one application of ``primitive``."""
         raise NotImplementedError
 
+    @property
+    def main(self) -> Trace:
+        """The trace itself, under the name by which programs for JAX compare traces."""
+        return self
+
 
 class EvalTrace(Trace):
     """The outermost interpreter: evaluates with NumPy."""
@@ -175,6 +180,11 @@ class Tracer:
     def concrete(self) -> Any:
         """The value if this trace happens to know it (it evaluates eagerly), else `None`."""
         return None
+
+    @property
+    def _trace(self) -> Trace:
+        """Its trace, under the name that programs for JAX know."""
+        return self.owner
 
     @property
     def _value(self) -> Any:

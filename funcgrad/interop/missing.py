@@ -14,68 +14,53 @@ class MissingNameError(FuncgradError, NotImplementedError):
 _PAGES = {"jax": "docs/interop_jax.md", "autograd": "docs/interop.md"}
 
 
-class Missing:
-    """A name that is not here: it can be imported and written in annotations.
+class Missing(type):
+    """The class of classes that stand for names that are not here.
+
+    Being classes, they can be imported, written in annotations, which type checkers accept, and
+    asked for in ``isinstance``; using one is an error.
 
     Args:
         path: Such as ``jax.pmap``.
     """
 
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self.__name__ = self.__qualname__ = path.rpartition(".")[2]
-        self.__module__ = path.rpartition(".")[0]
+    _path: str
 
-    def _error(self) -> MissingNameError:
-        library = self._path.partition(".")[0]
+    def __new__(cls, path: str, *args: Any) -> Any:
+        if args:  # a class that is derived from one
+            return super().__new__(cls, path, *args)
+        module, _, name = path.rpartition(".")
+        return super().__new__(cls, name, (), {"__module__": module, "_path": path})
+
+    def __init__(cls, path: str, *args: Any) -> None:
+        super().__init__(cls.__name__, cls.__bases__, dict(vars(cls)))
+
+    def _error(cls) -> MissingNameError:
+        library = cls._path.partition(".")[0]
         page = _PAGES.get(library, _PAGES["jax"])
         return MissingNameError(
-            f"{self._path} is not there: this program runs on funcgrad, which answers to the name "
+            f"{cls._path} is not there: this program runs on funcgrad, which answers to the name "
             f"{library} and has not all of it. {page} lists what it has."
         )
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise self._error()
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if "_path" in vars(cls):
+            raise cls._error()
+        return super().__call__(*args, **kwargs)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name.endswith("__"):
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("_"):
             raise AttributeError(name)
-        return Missing(f"{self._path}.{name}")
+        return Missing(f"{cls._path}.{name}")
 
-    def __getitem__(self, item: Any) -> Any:
-        return self
+    def __getitem__(cls, item: Any) -> Any:
+        return cls
 
-    def __setitem__(self, key: Any, rule: Any) -> None:
-        """Rules of operations that are not here are never asked for."""
+    def __iter__(cls) -> Any:
+        raise cls._error()
 
-    def __or__(self, other: Any) -> Any:
-        return Any
-
-    __ror__ = __or__
-
-    def __iter__(self) -> Any:
-        raise self._error()
-
-    def __enter__(self) -> Any:
-        raise self._error()
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def __bool__(self) -> bool:
-        raise self._error()
-
-    def __instancecheck__(self, instance: Any) -> bool:
-        return False
-
-    def __subclasscheck__(self, cls: type) -> bool:
-        return False
-
-    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
-        return ()
-
-    def __repr__(self) -> str:
-        return f"<{self._path}, which is missing>"
+    def __repr__(cls) -> str:
+        return f"<{cls._path}, which is missing>" if "_path" in vars(cls) else super().__repr__()
 
 
 def stand_in(path: str) -> Any:

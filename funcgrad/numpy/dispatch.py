@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from funcgrad.core.dialect import JAX, dialect
+from funcgrad.core.drift import PROMOTIONS
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.source import current_location
 from funcgrad.core.trace import Tracer, current_trace, describe_location
@@ -92,7 +93,7 @@ def _binary(primitive: Primitive, function: Function, kinds: str) -> tuple[Funct
             if absorbing is not None:
                 if dtype.kind in absorbing:
                     return trace.process(primitive, (self, _absorb(other, aval)))
-            elif isinstance(other, _ARRAYS) and other.dtype is dtype:
+            elif isinstance(other, _ARRAYS) and other.dtype is dtype and not PROMOTIONS.users:
                 return trace.process(primitive, (self, other))
         return function(self, other) if _is_operand(other) else NotImplemented
 
@@ -105,7 +106,7 @@ def _binary(primitive: Primitive, function: Function, kinds: str) -> tuple[Funct
             if absorbing is not None:
                 if dtype.kind in absorbing:
                     return trace.process(primitive, (_absorb(other, aval), self))
-            elif isinstance(other, _ARRAYS) and other.dtype is dtype:
+            elif isinstance(other, _ARRAYS) and other.dtype is dtype and not PROMOTIONS.users:
                 return trace.process(primitive, (other, self))
         return function(other, self) if _is_operand(other) else NotImplemented
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.drift import PROMOTIONS, refuse_promotion
+from funcgrad.core.drift import PROMOTIONS, refuse_promotion, refuse_ranks
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import (
     BOOL,
@@ -150,6 +150,7 @@ def noted_dtype(
     """
     dtype = result_dtype(avals)
     if PROMOTIONS.users:
+        refuse_ranks(avals)
         refuse_promotion(args, avals, dtype, is_compared)
     return dtype
 
@@ -157,6 +158,8 @@ def noted_dtype(
 def promote(*args: Any, is_compared: bool = False) -> list[Any]:
     """Values of one dtype, as NumPy promotes; values that are all weak stay so."""
     avals = [aval_of(a) for a in args]
+    if PROMOTIONS.users:
+        refuse_ranks(avals)
     if len(avals) == 2:
         x, y = avals
         if x.dtype is y.dtype and x.weak_type is y.weak_type:

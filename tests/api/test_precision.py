@@ -11,7 +11,7 @@ import pytest
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
-from funcgrad.errors import ArgumentError, DtypePromotionError
+from funcgrad.errors import ArgumentError, DtypePromotionError, ShapeError
 
 X = np.linspace(0.5, 1.5, 3, dtype=np.float32)
 T = np.arange(3)
@@ -185,3 +185,36 @@ def test_wrong_modes() -> None:
         pass
     with pytest.raises(ArgumentError, match=r'dtype_drift must be "allow" or "error", got True'):
         fg.jit(scaled, dtype_drift=True)
+
+
+RANKS = {
+    "operator": lambda x, y: x * y,
+    "reflected": lambda x, y: y - x,
+    "function": lambda x, y: np.arctan2(x, y),
+    "under vmap": lambda x, y: fg.vmap(lambda row: row + y)(x[None]),
+}
+
+
+@pytest.mark.parametrize("name", RANKS)
+def test_different_ranks_are_refused(name: str) -> None:
+    x, y = np.ones((2, 3)), np.ones(3)
+    f = fg.jit(RANKS[name])
+    expected = f(x, y)
+    with (
+        fg.numpy_rank_promotion("raise"),
+        pytest.raises(ShapeError, match="differ in the number of axes") as caught,
+    ):
+        f(x, y)
+    assert f"test_precision.py:{RANKS[name].__code__.co_firstlineno}" in str(caught.value)
+    assert "x[None, :]" in str(caught.value)
+    np.testing.assert_array_equal(f(x, y), expected)
+
+
+def test_ranks_that_the_library_mixes_are_not_refused() -> None:
+    with fg.numpy_rank_promotion("raise"):
+        f = fg.jit(lambda x: fg.nn.softmax(x * 2.0).mean() + np.var(x, axis=0).sum())
+        assert np.isfinite(fg.grad(f)(np.ones((2, 3)))).all()
+        fg.jit(lambda x: x + np.ones((1, 3)))(np.ones((2, 3)))
+        fg.vmap(lambda x, y: x * y, in_axes=(0, None))(np.ones(3), 2.0)
+    with pytest.raises(ArgumentError, match='takes "raise" or "allow"'):
+        fg.config.update("jax_numpy_rank_promotion", "warn")

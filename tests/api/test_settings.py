@@ -125,8 +125,7 @@ def test_flags_that_say_what_is_the_case():
     [
         ("jax_enable_x64", False, r"is True, and cannot be False: .*dtype=np\.float32"),
         ("jax_platform_name", "gpu", r"cannot be 'gpu': there is one platform, 'cpu'"),
-        ("jax_numpy_rank_promotion", "raise", r"operands broadcast as in NumPy"),
-        ("jax_log_compiles", True, r"FUNCGRAD_DEBUG=1"),
+        ("jax_numpy_rank_promotion", "warn", r"takes \"raise\" or \"allow\""),
         ("jax_no_such_flag", 1, r"there is no flag 'jax_no_such_flag' here.*jax_debug_nans"),
     ],
 )

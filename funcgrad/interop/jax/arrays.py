@@ -18,6 +18,7 @@ import numpy as np
 from funcgrad import numpy
 from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.dialect import JAX, enter_dialect, leave_dialect
+from funcgrad.core.error_state import without_warnings
 from funcgrad.core.placement import CPU, Device, check_placement
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import check_dtype
@@ -33,7 +34,13 @@ class _Kind(type):
 
 
 class Array(np.ndarray, metaclass=_Kind):
-    """An ndarray with the attributes of ``jax.Array``; traced values count as instances."""
+    """An ndarray with the attributes of ``jax.Array``; traced values count as instances.
+
+    Attributes:
+        weak_type: Whether it promotes as the Python number that it was made of.
+    """
+
+    weak_type = False
 
     @property
     def at(self) -> Any:
@@ -65,6 +72,11 @@ class Array(np.ndarray, metaclass=_Kind):
         """The array: results are ready when a call returns."""
         return self
 
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of its memory."""
+        address: int = self.ctypes.data
+        return address
+
     def copy_to_host_async(self) -> None:
         """Nothing: the array is on the host."""
 
@@ -80,12 +92,8 @@ class Array(np.ndarray, metaclass=_Kind):
     @property
     def aval(self) -> ShapedArray:
         """Its shape and dtype."""
-        return shaped(self.shape, check_dtype(self.dtype))
-
-    @property
-    def weak_type(self) -> bool:
-        """That its dtype counts in promotion."""
-        return False
+        dtype = check_dtype(self.dtype)
+        return ShapedArray(self.shape, dtype, True) if self.weak_type else shaped(self.shape, dtype)
 
     @property
     def is_fully_addressable(self) -> bool:
@@ -100,6 +108,48 @@ class Array(np.ndarray, metaclass=_Kind):
     def is_deleted(self) -> bool:
         """Whether the memory was given away, which never happens."""
         return False
+
+
+def weakly(x: Any) -> Any:
+    """An array that promotes as a Python number."""
+    if type(x) is Array:
+        x.weak_type = True
+    return x
+
+
+_FUNCTIONS = {
+    "add": numpy.add, "sub": numpy.subtract, "mul": numpy.multiply, "truediv": numpy.true_divide,
+    "floordiv": numpy.floor_divide, "mod": numpy.mod, "pow": numpy.power, "matmul": numpy.matmul,
+    "and": numpy.bitwise_and, "or": numpy.bitwise_or, "xor": numpy.bitwise_xor,
+}  # fmt: skip
+
+
+def _operator(name: str, is_reflected: bool) -> Callable[[Any, Any], Any]:
+    """An operator: of arrays and numbers only, and with the dtypes of weak arrays."""
+    of_ndarrays = getattr(np.ndarray, f"__{'r' * is_reflected}{name}__")
+    function = _FUNCTIONS[name]
+
+    @functools.wraps(of_ndarrays)
+    def compute(self: Any, other: Any) -> Any:
+        if not isinstance(other, _OPERANDS) and not _stands_for_array(other):
+            return NotImplemented
+        with without_warnings() as block, block:
+            if self.weak_type or getattr(other, "weak_type", False):
+                return adopt(function(other, self) if is_reflected else function(self, other))
+            return of_ndarrays(self, other)
+
+    return compute
+
+
+def _stands_for_array(x: Any) -> bool:
+    return hasattr(x, "__array__") or hasattr(x, "__jax_array__")
+
+
+_OPERANDS = (np.ndarray, np.generic, int, float, complex, list, tuple)
+for _name in _FUNCTIONS:
+    for _is_reflected in (False, True):
+        _made = _operator(_name, _is_reflected)
+        setattr(Array, _made.__name__, _made)
 
 
 def _anew(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -267,7 +317,8 @@ class Adopted:
                 kwargs["axis"] = tuple(kwargs["axis"])
         token = enter_dialect(JAX)
         try:
-            return adopt(self._original(*args, **kwargs))
+            with without_warnings() as block, block:
+                return adopt(self._original(*args, **kwargs))
         finally:
             leave_dialect(token)
 

@@ -111,3 +111,20 @@ class NamedSharding(Sharding):
     def __init__(self, mesh: Any, spec: Any, **options: Any) -> None:
         self.mesh = mesh
         self.spec = spec
+
+
+class _NoMesh:
+    """The mesh of programs that have none."""
+
+    platform = "cpu"
+    empty = True
+    axis_names: tuple[str, ...] = ()
+
+    @property
+    def shape(self) -> dict[str, int]:
+        """No axes."""
+        return {}
+
+
+NO_MESH = _NoMesh()
+"""The mesh of types that name none."""

@@ -16,12 +16,9 @@ import numpy as np
 from funcgrad import errors
 from funcgrad.api.devices import process_count, process_index
 from funcgrad.api.settings import config
-from funcgrad.api.staging import ensure_compile_time_eval
-from funcgrad.core.avals import ShapedArray
 from funcgrad.core.leaks import checking_leaks
 from funcgrad.core.placement import CPU, Device
-from funcgrad.core.trace import Trace, Tracer
-from funcgrad.interop.jax import devices, registering, scalars, words
+from funcgrad.interop.jax import devices, jaxprs, recorded, registering, scalars, types, words
 from funcgrad.interop.jax.arrays import Adopted, Array, adopt, is_function
 from funcgrad.records import dataclass
 from funcgrad.signatures import signature_of
@@ -123,16 +120,19 @@ _JAX = {
     "config": config,
     "effects_barrier": registering.ignored,
     "enable_checks": words.block,
-    "ensure_compile_time_eval": ensure_compile_time_eval,
+    "enable_custom_prng": words.block,
+    "ensure_compile_time_eval": words.ensure_compile_time_eval,
+    "eval_shape": words.eval_shape,
     "host_count": process_count,
     "host_id": process_index,
     "jit": words.jit,
+    "make_jaxpr": jaxprs.make_jaxpr,
     "make_mesh": devices.make_mesh,
     "pmap": words.pmap,
     "set_mesh": devices.set_mesh,
     "threefry_partitionable": words.block,
     "transfer_guard": words.block,
-    "typeof": words.typeof,
+    "typeof": types.type_of,
 }
 
 _NUMPY: dict[str, Any] = {
@@ -146,6 +146,12 @@ _NUMPY: dict[str, Any] = {
             "set_printoptions", "signedinteger", "unsignedinteger",
         )
     },
+    "array": words.array,
+    "asarray": words.asarray,
+    "empty_like": words.empty_like,
+    "full_like": words.full_like,
+    "ones_like": words.ones_like,
+    "zeros_like": words.zeros_like,
     "iscomplexobj": scalars.iscomplexobj,
     "isrealobj": scalars.isrealobj,
     "isscalar": words.isscalar,
@@ -154,25 +160,17 @@ _NUMPY: dict[str, Any] = {
     "load": Adopted(np.load),
 }  # fmt: skip
 
+_PRIMITIVES = {
+    name: jaxprs.Native(name.removesuffix("_p"))
+    for name in recorded.NAMES["jax.lax"].split()
+    if name.endswith("_p")
+}
+
 SOURCES: dict[str, Source] = {
     "jax": Source(_JAX, ("funcgrad",)),
     "jax.ad_checkpoint": Source({}, ("funcgrad.ad_checkpoint", "funcgrad")),
     "jax.checkpoint_policies": Source({}, ("funcgrad.checkpoint_policies",), False),
     "jax.config": Source({"config": config}),
-    "jax.core": Source(
-        {
-            "AbstractValue": ShapedArray,
-            "Primitive": registering.Primitive,
-            "ShapedArray": ShapedArray,
-            "Trace": Trace,
-            "Tracer": Tracer,
-            "concrete_or_error": words.concrete_or_error,
-            "ensure_compile_time_eval": ensure_compile_time_eval,
-            "get_aval": words.typeof,
-        },
-        ("funcgrad",),
-    ),
-    "jax._src.core": Source({"trace_state_clean": words.trace_state_clean}),
     "jax.custom_batching": Source({}, ("funcgrad.custom_batching",)),
     "jax.custom_derivatives": Source({}, ("funcgrad.custom_derivatives", "funcgrad")),
     "jax.debug": Source({"breakpoint": breakpoint}, ("funcgrad.debug",), False),
@@ -192,8 +190,9 @@ SOURCES: dict[str, Source] = {
     "jax.image": Source({}, ("funcgrad.image",)),
     "jax.interpreters": Source({}),
     **{path: Source(own) for path, own in registering.OF_MODULES.items()},
-    "jax.lax": Source({"cond": words.cond}, ("funcgrad.lax",)),
+    "jax.lax": Source({"cond": words.cond, **_PRIMITIVES}, ("funcgrad.lax",)),
     "jax.lax.linalg": Source({}, ("funcgrad.lax.linalg",)),
+    "jax.lib": Source({"__version__": VERSION}),
     "jax.nn": Source({}, ("funcgrad.nn",)),
     "jax.nn.initializers": Source({}, ("funcgrad.nn.initializers",)),
     "jax.numpy": Source(_NUMPY, ("funcgrad.numpy",)),
@@ -212,6 +211,8 @@ SOURCES: dict[str, Source] = {
         )
     },
     "jax.sharding": Source(_SHARDINGS),
+    "jax.stages": Source({}, ("funcgrad.stages",), False),
+    "jax._src.public_test_util": Source({}, ("funcgrad.test_util",), False),
     "jax.test_util": Source({}, ("funcgrad.test_util",), False),
     "jax.tree": Source({}, ("funcgrad.tree",), False),
     "jax.tree_util": Source({}, ("funcgrad.tree_util",), False),

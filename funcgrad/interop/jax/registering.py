@@ -1,47 +1,15 @@
-"""What libraries on top of JAX define when they are imported: primitives, and rules for them.
-
-Defining is harmless and gives nothing; binding such a primitive is an error. The operations of
-funcgrad are others, and so are their rules (docs/adding_a_primitive.md).
-"""
+"""Modules of JAX with which libraries define primitives, read programs, and hide themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from funcgrad.interop.jax import words
+from funcgrad.core.source import is_own
+from funcgrad.core.trace import Trace, Tracer
+from funcgrad.interop.jax import jaxprs, primitives, types, words
 from funcgrad.interop.missing import Missing
-
-
-class Primitive:
-    """An operation of a library, which cannot be applied.
-
-    Args:
-        name: Its name.
-    """
-
-    multiple_results = False
-    call_primitive = False
-    map_primitive = False
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("def_"):
-            return passed_on
-        raise AttributeError(name)
-
-    def bind(self, *args: Any, **params: Any) -> Any:
-        """Refuse.
-
-        Raises:
-            MissingNameError: Always.
-        """
-        return Missing(f"jax.extend.core.Primitive({self.name!r}).bind")()
-
-    def __repr__(self) -> str:
-        return self.name
+from funcgrad.transforms.jvp import JVPTrace, JVPTracer
 
 
 def passed_on(rule: Any = None, *args: Any, **options: Any) -> Any:
@@ -69,9 +37,47 @@ def decorator(*args: Any, **options: Any) -> Any:
     return passed_on
 
 
+_PROGRAMS: dict[str, Any] = {
+    "ClosedJaxpr": jaxprs.ClosedJaxpr,
+    "DropVar": jaxprs.DropVar,
+    "Jaxpr": jaxprs.Jaxpr,
+    "JaxprEqn": jaxprs.JaxprEqn,
+    "Literal": jaxprs.Literal,
+    "Primitive": primitives.Primitive,
+    "Var": jaxprs.Var,
+    "find_top_trace": words.trace_state,
+    "concrete_or_error": words.concrete_or_error,
+    "get_opaque_trace_state": words.trace_state,
+    "jaxpr_as_fun": jaxprs.jaxpr_as_fun,
+    "jaxprs_in_params": jaxprs.jaxprs_in_params,
+    "mapped_aval": primitives.mapped_aval,
+    "new_jaxpr_eqn": jaxprs.new_jaxpr_eqn,
+    "no_effects": frozenset(),
+    "primal_dtype_to_tangent_dtype": words.tangent_dtype,
+    "subjaxprs": jaxprs.subjaxprs,
+    "unmapped_aval": primitives.unmapped_aval,
+}
+
+_CORE: dict[str, Any] = {
+    "AbstractValue": types.ShapedArray,
+    "Atom": jaxprs.Var | jaxprs.Literal,
+    "ShapedArray": types.Type,
+    "Trace": Trace,
+    "Tracer": Tracer,
+    "ensure_compile_time_eval": words.ensure_compile_time_eval,
+    "eval_jaxpr": jaxprs.eval_jaxpr,
+    "get_aval": types.type_of,
+}
+
+_MOVED = {"ClosedJaxpr", "Jaxpr", "JaxprEqn", "Literal", "Var", "jaxpr_as_fun", "mapped_aval",
+          "subjaxprs", "unmapped_aval"}  # fmt: skip
+"""Names that JAX has in ``jax.extend.core`` only."""
+
 OF_MODULES: dict[str, dict[str, Any]] = {
+    "jax.core": {k: v for k, v in {**_PROGRAMS, **_CORE}.items() if k not in _MOVED},
+    "jax._src.core": {**_PROGRAMS, **_CORE, "trace_state_clean": words.trace_state_clean},
     "jax.extend": {},
-    "jax.extend.core": {"Primitive": Primitive, "get_opaque_trace_state": words.trace_state},
+    "jax.extend.core": _PROGRAMS,
     "jax.extend.linear_util": {
         "transformation": taking("jax.extend.linear_util.transformation"),
         "transformation2": taking("jax.extend.linear_util.transformation2"),
@@ -81,29 +87,55 @@ OF_MODULES: dict[str, dict[str, Any]] = {
     },
     "jax.extend.source_info_util": {"register_exclusion": ignored},
     "jax.interpreters.ad": {
-        "defjvp": ignored,
-        "defjvp2": ignored,
-        "deflinear": ignored,
-        "deflinear2": ignored,
-        "primitive_jvps": {},
-        "primitive_transposes": {},
-        "primitive_linearizations": {},
+        "JVPTrace": JVPTrace,
+        "JVPTracer": JVPTracer,
+        "UndefinedPrimal": primitives.UndefinedPrimal,
+        "Zero": primitives.Zero,
+        "defbilinear": primitives.defbilinear,
+        "defjvp": primitives.defjvp,
+        "defjvp2": primitives.defjvp2,
+        "deflinear": primitives.deflinear,
+        "deflinear2": primitives.deflinear2,
+        "instantiate_zeros": primitives.instantiate_zeros,
+        "is_undefined_primal": primitives.is_undefined_primal,
+        "primitive_jvps": primitives.JVPS,
+        "primitive_transposes": primitives.TRANSPOSES,
+        "zeros_like_aval": primitives.zeros_like_aval,
     },
     "jax.interpreters.batching": {
-        "axis_primitive_batchers": {},
-        "defvectorized": ignored,
-        "fancy_primitive_batchers": {},
-        "primitive_batchers": {},
+        "axis_primitive_batchers": primitives.AXIS_BATCHERS,
+        "bdim_at_front": primitives.bdim_at_front,
+        "broadcast": primitives.broadcast,
+        "defbroadcasting": primitives.defbroadcasting,
+        "defvectorized": primitives.defvectorized,
+        "fancy_primitive_batchers": primitives.FANCY_BATCHERS,
+        "primitive_batchers": primitives.BATCHERS,
     },
-    "jax.interpreters.mlir": {"lower_fun": ignored, "register_lowering": ignored},
+    "jax.interpreters.mlir": {
+        "lower_fun": primitives.lower_fun,
+        "register_lowering": primitives.register_lowering,
+    },
     "jax.interpreters.partial_eval": {
         "custom_partial_eval_rules": {},
         "dce_rules": {},
         "partial_eval_jaxpr_custom_rules": {},
     },
-    "jax.interpreters.xla": {"register_translation": ignored},
-    "jax._src.dispatch": {"wait_for_tokens": ignored},
-    "jax._src.traceback_util": {"api_boundary": decorator, "register_exclusion": ignored},
+    "jax.interpreters.xla": {"apply_primitive": primitives.apply_primitive},
+    "jax._src.ad_util": {
+        "Zero": primitives.Zero,
+        "instantiate": primitives.instantiate_zeros,
+        "stop_gradient_p": jaxprs.Native("stop_gradient"),
+    },
+    "jax._src.dispatch": {
+        "apply_primitive": primitives.apply_primitive,
+        "wait_for_tokens": ignored,
+    },
+    "jax._src.interpreters.batching": {"not_mapped": None},
+    "jax._src.traceback_util": {
+        "api_boundary": decorator,
+        "include_frame": lambda frame: not is_own(frame.f_code),
+        "register_exclusion": ignored,
+    },
     "jax._src.util": {"cache": decorator, "weakref_lru_cache": decorator},
 }
-"""Modules with names for such definitions."""
+"""Their names."""

@@ -61,7 +61,8 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
 
 def iscomplexobj(x: Any) -> bool:
     """Whether an array, a number or a kind of numbers is complex."""
-    return x.dtype.kind == "c" if isinstance(x, ScalarKind) else numpy.iscomplexobj(x)
+    dtype = getattr(x, "dtype", None)
+    return dtype.kind == "c" if isinstance(dtype, np.dtype) else numpy.iscomplexobj(x)
 
 
 def isrealobj(x: Any) -> bool:

@@ -3,49 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from funcgrad import lax, ref
-from funcgrad.api import compilation
+from funcgrad import lax, numpy, ref
+from funcgrad.api import compilation, staging
 from funcgrad.api.vectorization import vmap
-from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.trace import EVAL, Tracer, current_trace
-from funcgrad.interop.jax import devices
-from funcgrad.interop.jax.arrays import Adopted, adopt
+from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, using_trace
+from funcgrad.dtypes import float0
+from funcgrad.interop.jax.arrays import Adopted, Array, adopt, weakly
 from funcgrad.interop.missing import Missing
-
-
-class _Type(ShapedArray):
-    """A type with where its arrays lie."""
-
-    @property
-    def sharding(self) -> devices.NamedSharding:
-        """Undivided on the processor."""
-        return devices.NamedSharding(_NO_MESH, devices.PartitionSpec())
-
-    @property
-    def vma(self) -> frozenset[str]:
-        """Axes of devices along which values differ: none."""
-        return frozenset()
-
-
-class _NoMesh:
-    """The mesh of programs that have none."""
-
-    platform = "cpu"
-    empty = True
-    axis_names: tuple[str, ...] = ()
-
-    @property
-    def shape(self) -> dict[str, int]:
-        """No axes."""
-        return {}
-
-
-_NO_MESH = _NoMesh()
+from funcgrad.pytree import tree_map
 
 
 class Ref(ref.Ref):
@@ -66,12 +37,6 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
 def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
     """A reference to an array of zeros."""
     return Ref(ref.empty_ref(ty, memory_space).content())
-
-
-def typeof(x: Any) -> ShapedArray:
-    """Shape and dtype of an array or a number."""
-    aval = aval_of(x)
-    return _Type(aval.shape, aval.dtype, aval.weak_type)
 
 
 def pmap(
@@ -131,6 +96,52 @@ def isscalar(element: Any) -> bool:
     return element.ndim == 0 if is_array else bool(np.isscalar(element))
 
 
+def _making(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that makes arrays: weak ones of Python numbers, and such as a type says."""
+    make = Adopted(function)
+
+    @functools.wraps(function)
+    def compute(x: Any, *args: Any, **options: Any) -> Any:
+        made = make(_array_of_type(x), *args, **options)
+        is_weak = type(x) in (int, float, complex) and not args and options.get("dtype") is None
+        return weakly(made) if is_weak else made
+
+    return compute
+
+
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """`funcgrad.eval_shape`, also of a function that returns types of arrays."""
+
+    def with_arrays(*args: Any, **kwargs: Any) -> Any:
+        return tree_map(_array_of_type, fun(*args, **kwargs))
+
+    return staging.eval_shape(Adopted(with_arrays), *args, **kwargs)
+
+
+def _array_of_type(leaf: Any) -> Any:
+    is_type = isinstance(leaf, staging.ShapeDtypeStruct)
+    return numpy.empty(leaf.shape, leaf.dtype) if is_type else leaf
+
+
+array = _making(numpy.array)
+_asarray = _making(numpy.asarray)
+
+
+def asarray(a: Any, dtype: Any = None, *args: Any, copy: bool | None = None, **options: Any) -> Any:
+    """`numpy.asarray`; an array of the package is its own."""
+    if type(a) is Array and not copy and (dtype is None or np.dtype(dtype) == a.dtype):
+        return a
+    if dtype is not None:
+        options["dtype"] = dtype
+    return _asarray(a, *args, copy=copy, **options)
+
+
+empty_like = _making(numpy.empty_like)
+full_like = _making(numpy.full_like)
+ones_like = _making(numpy.ones_like)
+zeros_like = _making(numpy.zeros_like)
+
+
 def cond(pred: Any, *args: Any, **options: Any) -> Any:
     """`lax.cond`, also as ``cond(pred, true_operand, true_fun, false_operand, false_fun)``."""
     if len(args) == 4 and callable(args[1]) and callable(args[3]) and not callable(args[0]):
@@ -148,6 +159,26 @@ def block(*args: Any, **kwargs: Any) -> contextlib.AbstractContextManager[None]:
     return contextlib.nullcontext()
 
 
+class _KnownTrace(Trace):
+    """Computes at once what depends on known values only; passes everything else on."""
+
+    __slots__ = ()
+
+    def process(self, primitive: Any, args: tuple[Any, ...]) -> Any:
+        is_known = not any(isinstance(x, Tracer) for x in args)
+        parent = EVAL if is_known else self.parent
+        assert parent is not None
+        return parent.process(primitive, args)
+
+
+@contextlib.contextmanager
+def ensure_compile_time_eval() -> Iterator[None]:
+    """A block that computes known values at once; traced ones are traced as before."""
+    outer = current_trace()
+    with using_trace(outer if outer is EVAL else _KnownTrace(outer, outer.what)):
+        yield
+
+
 def trace_state_clean() -> bool:
     """Whether no transformation is at work."""
     return current_trace() is EVAL
@@ -161,3 +192,8 @@ def trace_state(convention: str = "") -> Any:
 def concrete_or_error(kind: Any, value: Any, context: str = "") -> Any:
     """A known value as one of a kind."""
     return value if kind is None else kind(value)
+
+
+def tangent_dtype(dtype: Any) -> Any:
+    """The dtype of tangents of arrays of a dtype."""
+    return dtype if np.dtype(dtype).kind in "fc" else float0

@@ -1,0 +1,412 @@
+"""Programs as JAX's users read, evaluate and build them: ``Jaxpr``, its equations and names.
+
+An equation shows its primitive as an object with a name and its parameters as a dict, whatever the
+primitive is; both together make the operation again. A `Jaxpr` is a program whose leading inputs
+are its constants.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from funcgrad import extend, lax
+from funcgrad.api import staging
+from funcgrad.core.avals import ShapedArray
+from funcgrad.core.printer import format_program
+from funcgrad.core.program import Atom, Equation, Program, Var, evaluate
+from funcgrad.core.program import Literal as Scalar
+from funcgrad.core.source import SourceLocation
+from funcgrad.errors import ArgumentError
+from funcgrad.higher_order.custom import CustomCall
+from funcgrad.higher_order.jit import Jit
+from funcgrad.interop.jax.arrays import adopt, plain
+from funcgrad.interop.jax.primitives import Applied, Primitive
+from funcgrad.interop.missing import Missing
+
+_NAMES = {
+    "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
+    "arctan2": "atan2", "arctanh": "atanh", "arg_max": "argmax", "arg_min": "argmin",
+    "bitcast": "bitcast_convert_type", "bitwise_and": "and", "bitwise_not": "not",
+    "bitwise_or": "or", "bitwise_xor": "xor", "broadcast_to": "broadcast_in_dim",
+    "contract": "dot_general", "convert": "convert_element_type",
+    "convolution": "conv_general_dilated", "equal": "eq", "erfinv": "erf_inv", "greater": "gt",
+    "greater_equal": "ge", "i0e": "bessel_i0e", "i1e": "bessel_i1e", "integer_power": "integer_pow",
+    "isfinite": "is_finite", "left_shift": "shift_left", "less": "lt", "less_equal": "le",
+    "maximum": "max", "minimum": "min", "not_equal": "ne", "power": "pow",
+    "reduce_all": "reduce_and", "reduce_any": "reduce_or", "reverse": "rev",
+    "scatter_set": "scatter", "select": "select_n", "while_loop": "while",
+}  # fmt: skip
+"""Primitives by the names that JAX gives them, where these differ."""
+
+_FUNCTIONS = {"and": "bitwise_and", "not": "bitwise_not", "or": "bitwise_or", "xor": "bitwise_xor"}
+"""Functions of `funcgrad.lax` that are not called as JAX's primitives are."""
+
+
+class Native(Primitive):
+    """An operation of funcgrad, by the name that JAX gives it.
+
+    Args:
+        name: Its name. Two of one name are equal, so that tables of rules find them.
+        instance: The operation with its parameters, if it comes from an equation.
+    """
+
+    def __init__(self, name: str, instance: extend.Primitive | None = None) -> None:
+        super().__init__(name)
+        self.instance = instance
+        self.multiple_results = instance is not None and instance.multiple_results
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Native) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def applied(self, params: dict[str, Any]) -> extend.Primitive:
+        if self.instance is None:
+            raise ArgumentError(
+                f"{self.name}_p has no parameters here: call jax.lax.{self.name}, or take the "
+                "primitive of an equation."
+            )
+        return _with_params(self.instance, params)
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        if self.instance is not None:
+            return super().bind(*args, **params)
+        function = getattr(lax, _FUNCTIONS.get(self.name, self.name), None)
+        if function is None:
+            return Missing(f"jax.lax.{self.name}_p")()
+        return adopt(function(*map(plain, args), **params))
+
+
+def _primitive_of(primitive: extend.Primitive) -> Primitive:
+    if isinstance(primitive, Applied):
+        return primitive.operation
+    name = primitive.name
+    if isinstance(primitive, CustomCall):
+        name = "custom_jvp_call" if primitive.rules.jvp else "custom_vjp_call"
+    return Native(_NAMES.get(name, name), primitive)
+
+
+def _params_of(primitive: extend.Primitive) -> dict[str, Any]:
+    """The parameters, by JAX's names where they hold programs."""
+    if isinstance(primitive, Applied):
+        return dict(primitive.parameters)
+    if isinstance(primitive, CustomCall):
+        return {"call_jaxpr": closed(primitive.program)}
+    if isinstance(primitive, Jit):
+        return {"name": primitive.program.name, "jaxpr": closed(primitive.program)}
+    if not hasattr(primitive, "__dataclass_fields__"):
+        return {}
+    declared: Any = primitive
+    values = {f.name: getattr(primitive, f.name) for f in dataclasses.fields(declared)}
+    return {name: _shown(value) for name, value in values.items()}
+
+
+def _shown(value: Any) -> Any:
+    if type(value) is tuple:
+        return tuple(map(_shown, value))
+    return closed(value) if isinstance(value, Program) else value
+
+
+def _hidden(value: Any) -> Any:
+    if type(value) is tuple:
+        return tuple(map(_hidden, value))
+    return value.closed_program() if isinstance(value, ClosedJaxpr) else value
+
+
+def _with_params(primitive: extend.Primitive, params: dict[str, Any]) -> extend.Primitive:
+    """An operation with other parameters, those that `_params_of` shows."""
+    now = {name: _hidden(value) for name, value in _params_of(primitive).items()}
+    given = {name: _hidden(value) for name, value in params.items()}
+    changed = {k: v for k, v in given.items() if v is not now.get(k) and v != now.get(k)}
+    if not changed:
+        return primitive
+    if isinstance(primitive, CustomCall | Jit):
+        return Jit(given["jaxpr" if "jaxpr" in given else "call_jaxpr"])
+    fields: Any = primitive
+    replaced: extend.Primitive = dataclasses.replace(fields, **changed)
+    return replaced
+
+
+class Literal(Scalar):
+    """A scalar constant; every scalar constant of a program is an instance."""
+
+    __slots__ = ()
+
+    @property
+    def val(self) -> Any:
+        """The scalar."""
+        return self.value
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+class DropVar(Var):
+    """A name that nothing reads."""
+
+    __slots__ = ()
+
+
+def _atom(atom: Atom) -> Atom:
+    return Literal(atom.value) if type(atom) is Scalar else atom
+
+
+class JaxprEqn:
+    """An equation: ``outvars = primitive[params] invars``.
+
+    Args:
+        primitive: The operation.
+        invars: Names and scalars.
+        outvars: Names.
+        params: The parameters of the operation.
+        effects: What it does besides; kept.
+        source_info: The user's line.
+    """
+
+    ctx = None
+
+    def __init__(
+        self,
+        invars: Sequence[Any],
+        outvars: Sequence[Any],
+        primitive: Primitive,
+        params: dict[str, Any],
+        effects: Iterable[Any] = (),
+        source_info: SourceLocation | None = None,
+    ) -> None:
+        self.invars = list(invars)
+        self.outvars = list(outvars)
+        self.primitive = primitive
+        self.params = params
+        self.effects = frozenset(effects)
+        self.source_info = source_info
+
+    @classmethod
+    def of(cls, equation: Equation) -> JaxprEqn:
+        """An equation of a program."""
+        primitive = equation.primitive
+        invars, effects = map(_atom, equation.inputs), ["effect"] * primitive.is_effectful
+        shown = _primitive_of(primitive), _params_of(primitive)
+        return cls(list(invars), equation.outputs, *shown, effects, equation.source)
+
+    @property
+    def equation(self) -> Equation:
+        """The equation of a program."""
+        applied = self.primitive.applied(self.params)
+        return Equation(applied, self.invars, self.outvars, self.source_info)
+
+    def replace(self, **changes: Any) -> JaxprEqn:
+        """A copy with other attributes."""
+        names = ("invars", "outvars", "primitive", "params", "effects", "source_info")
+        return JaxprEqn(**{**{name: getattr(self, name) for name in names}, **changes})
+
+    def __repr__(self) -> str:
+        return f"{self.outvars} = {self.primitive}{self.params} {self.invars}"
+
+
+def new_jaxpr_eqn(
+    invars: Sequence[Any],
+    outvars: Sequence[Any],
+    primitive: Primitive,
+    params: dict[str, Any],
+    effects: Iterable[Any] = (),
+    source_info: Any = None,
+    ctx: Any = None,
+) -> JaxprEqn:
+    """An equation."""
+    return JaxprEqn(invars, outvars, primitive, params, effects, source_info)
+
+
+class Jaxpr:
+    """A program whose constants are inputs.
+
+    Args:
+        constvars: The names of its constants.
+        invars: The names of its inputs.
+        outvars: Names and scalars.
+        eqns: The equations, in order.
+        effects: What it does besides; kept.
+        debug_info: Kept.
+        is_high: Ignored.
+    """
+
+    def __init__(
+        self,
+        constvars: Sequence[Var],
+        invars: Sequence[Var],
+        outvars: Sequence[Any],
+        eqns: Sequence[JaxprEqn],
+        effects: Iterable[Any] = frozenset(),
+        debug_info: Any = None,
+        is_high: bool = False,
+    ) -> None:
+        self.constvars = list(constvars)
+        self.invars = list(invars)
+        self.outvars = list(outvars)
+        self.effects = frozenset(effects)
+        self.debug_info = debug_info
+        self._eqns: list[JaxprEqn] | None = list(eqns)
+        self._program: Program | None = None
+
+    @classmethod
+    def of(cls, program: Program, n_consts: int) -> Jaxpr:
+        """A program, whose leading inputs and whose arrays are constants."""
+        arrays = [var for var, _ in program.constants]
+        constvars = [*program.inputs[:n_consts], *arrays]
+        invars = program.inputs[n_consts:]
+        effects = ["effect"] * program.is_effectful
+        made = cls(constvars, invars, list(map(_atom, program.outputs)), (), effects)
+        made._eqns = None  # made when they are asked for
+        inputs = [*constvars, *invars]
+        made._program = Program(inputs, program.equations, program.outputs, program.name)
+        return made
+
+    @property
+    def eqns(self) -> list[JaxprEqn]:
+        """The equations, in order."""
+        if self._eqns is None:
+            self._eqns = list(map(JaxprEqn.of, self.program.equations))
+        return self._eqns
+
+    @property
+    def program(self) -> Program:
+        """The program, with the constants as its leading inputs."""
+        if self._program is None:
+            inputs = [*self.constvars, *self.invars]
+            equations = [eqn.equation for eqn in self.eqns]
+            self._program = Program(inputs, equations, self.outvars, "jaxpr")
+        return self._program
+
+    @property
+    def in_avals(self) -> list[ShapedArray]:
+        """Types of the inputs."""
+        return [v.aval for v in self.invars]
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        """Types of the results."""
+        return [v.aval for v in self.outvars]
+
+    def replace(self, **changes: Any) -> Jaxpr:
+        """A copy with other attributes."""
+        names = ("constvars", "invars", "outvars", "eqns", "effects", "debug_info")
+        return Jaxpr(**{**{name: getattr(self, name) for name in names}, **changes})
+
+    def __str__(self) -> str:
+        return format_program(self.program)
+
+    __repr__ = __str__
+
+
+class ClosedJaxpr(staging.ClosedJaxpr):
+    """A `Jaxpr` with values for its constants.
+
+    Args:
+        jaxpr: The program.
+        consts: The values of its constants.
+        origin: The program that it shows, if that has all constants inside.
+    """
+
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any], origin: Program | None = None) -> None:
+        super().__init__(jaxpr.program, consts)
+        self.jaxpr = jaxpr
+        self._origin = origin
+
+    @property
+    def eqns(self) -> list[JaxprEqn]:  # type: ignore[override]
+        return self.jaxpr.eqns
+
+    @property
+    def literals(self) -> list[Any]:
+        """The values of its constants."""
+        return self.consts
+
+    @property
+    def effects(self) -> frozenset[Any]:
+        """What it does besides."""
+        return self.jaxpr.effects
+
+    def closed_program(self) -> Program:
+        """The program, with its constants inside."""
+        if self._origin is not None:
+            return self._origin
+        program = self.program
+        n = len(self.consts)
+        constants = tuple(zip(program.inputs[:n], map(plain, self.consts), strict=True))
+        return Program(
+            program.inputs[n:], program.equations, program.outputs, program.name, constants
+        )
+
+    def replace(self, jaxpr: Jaxpr | None = None, consts: Sequence[Any] | None = None) -> Any:
+        """A copy with another program or other constants."""
+        return ClosedJaxpr(
+            self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts
+        )
+
+
+def closed(program: Program, consts: Sequence[Any] = ()) -> ClosedJaxpr:
+    """A program with the values of its leading inputs."""
+    arrays = [array for _, array in program.constants]
+    jaxpr: Jaxpr = program.memo(("jaxpr", len(consts)), lambda: Jaxpr.of(program, len(consts)))
+    origin = None if consts else program
+    return ClosedJaxpr(jaxpr, [*consts, *map(adopt, arrays)], origin)
+
+
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, **options: Any) -> list[Any]:
+    """Run a program on flat arguments, under the current transformation."""
+    outs: list[Any] = adopt(evaluate(jaxpr.program, list(map(plain, [*consts, *args]))))
+    return outs
+
+
+def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
+    """A program as a function of flat arguments."""
+    return lambda *args: eval_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)
+
+
+def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
+    """The programs among the parameters of an equation."""
+    for value in params.values():
+        for part in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(part, Jaxpr):
+                yield part
+            elif isinstance(part, ClosedJaxpr):
+                yield part.jaxpr
+
+
+def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+    """The programs that the equations of a program hold."""
+    for eqn in jaxpr.eqns:
+        yield from jaxprs_in_params(eqn.params)
+
+
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: Any = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: bool = False,
+    **options: Any,
+) -> Callable[..., Any]:
+    """`funcgrad.make_jaxpr`, with a program that can be read and evaluated.
+
+    Args:
+        fun: The function.
+        static_argnums: As in `funcgrad.make_jaxpr`.
+        axis_env: Names and lengths of axes that the function may use.
+        return_shape: Whether to return a pair of the program and the types of the results.
+        **options: As in `funcgrad.make_jaxpr`.
+    """
+    if axis_env:
+        raise ArgumentError(
+            "make_jaxpr(axis_env=...) is not there: use vmap(axis_name=...) inside of the function."
+        )
+    make = staging.make_jaxpr(fun, static_argnums, return_shape=True, **options)
+
+    def made(*args: Any, **kwargs: Any) -> Any:
+        found, shapes = make(*args, **kwargs)
+        jaxpr = closed(found.program, adopt(found.consts))
+        return (jaxpr, shapes) if return_shape else jaxpr
+
+    return adopt(made)

@@ -1,0 +1,78 @@
+"""Types of arrays with the attributes of JAX's: ``jax.core.ShapedArray``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.dtypes import float0
+from funcgrad.interop.jax import devices
+
+
+class _Kind(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, ShapedArray)
+
+
+class Type(ShapedArray, metaclass=_Kind):
+    """A type with where its arrays lie; every type of an array is an instance.
+
+    Args:
+        shape: Tuple of ints.
+        dtype: Anything that names a dtype.
+        weak_type: Whether values promote as Python scalars.
+        **options: About devices; ignored.
+    """
+
+    def __init__(self, shape: Any, dtype: Any, weak_type: bool = False, **options: Any) -> None:
+        named = getattr(dtype, "dtype", dtype)
+        super().__init__(tuple(map(int, shape)), np.dtype(named), weak_type)
+
+    @property
+    def sharding(self) -> devices.NamedSharding:
+        """Undivided on the processor."""
+        return devices.NamedSharding(devices.NO_MESH, devices.PartitionSpec())
+
+    @property
+    def vma(self) -> frozenset[str]:
+        """Axes of devices along which values differ: none."""
+        return frozenset()
+
+    def update(self, shape: Any = None, dtype: Any = None, **options: Any) -> Type:
+        """A copy with another shape, dtype or weakness."""
+        weak = options.get("weak_type", self.weak_type)
+        return Type(
+            self.shape if shape is None else shape, self.dtype if dtype is None else dtype, weak
+        )
+
+    def strip_weak_type(self) -> Type:
+        """The same without weakness."""
+        return Type(self.shape, self.dtype)
+
+    def to_tangent_aval(self) -> Type:
+        """The type of tangents: float0 where there are none."""
+        return Type(self.shape, self.dtype if self.dtype.kind in "fc" else float0, self.weak_type)
+
+    def str_short(self, short_dtypes: bool = False, **_: Any) -> str:
+        """As JAX prints it."""
+        return repr(self) if short_dtypes else f"{self.dtype.name}{list(self.shape)}"
+
+
+def typed(aval: ShapedArray) -> Type:
+    """A type, with the attributes of JAX's."""
+    return aval if type(aval) is Type else Type(aval.shape, aval.dtype, aval.weak_type)
+
+
+def type_of(x: Any) -> Type:
+    """Shape and dtype of an array or a number.
+
+    Raises:
+        TypeError: If it is neither.
+    """
+    if isinstance(x, tuple | list | dict):
+        raise TypeError(
+            f"{x!r:.80} is a {type(x).__name__}, which is neither an array nor a number."
+        )
+    return typed(aval_of(x))
