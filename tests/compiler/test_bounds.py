@@ -183,6 +183,7 @@ def uncached() -> Iterator[None]:
     kernel_store.set_cache_dir(folder)
 
 
+@pytest.mark.lean
 @pytest.mark.usefixtures("uncached")
 def test_a_kernel_that_does_not_end_is_an_error_with_its_source(
     monkeypatch: pytest.MonkeyPatch,
@@ -206,6 +207,7 @@ def test_a_kernel_that_does_not_end_is_an_error_with_its_source(
     assert "tanh(" in message
 
 
+@pytest.mark.lean
 @pytest.mark.usefixtures("uncached")
 def test_what_llvm_refuses_is_an_error_with_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> bytes:

@@ -26,6 +26,8 @@ from funcgrad.errors import CacheError
 from funcgrad.higher_order.remembered import forget_all
 from tests.fuzz.guards import survives
 
+pytestmark = pytest.mark.lean
+
 KEY = "0123456789abcdef" * 4
 FACTS = {"symbol": "f", "abi": 1}
 

@@ -28,6 +28,8 @@ from funcgrad.compiler.runtime.disk_cache import DiskCache
 from funcgrad.compiler.runtime.linker import link
 from tests.compiler.kernels import read
 
+pytestmark = pytest.mark.lean
+
 Rng = np.random.Generator
 FACTS = {"symbol": "f", "abi": 6, "cpu": "of this machine"}
 SUFFIXES = (".py", ".o", ".json")

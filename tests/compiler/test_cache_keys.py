@@ -18,6 +18,8 @@ import funcgrad as fg
 from funcgrad.compiler import pipeline
 from funcgrad.compiler.runtime import dependencies, kernel_store
 
+pytestmark = pytest.mark.lean
+
 FOLDER = Path(pipeline.__file__).parent
 NATIVE = "funcgrad.compiler.native"
 

@@ -11,6 +11,8 @@ import pytest
 from funcgrad.compiler.runtime.disk_cache import DiskCache
 from funcgrad.digests import digest
 
+pytestmark = pytest.mark.lean
+
 FACTS = {"symbol": "kernel"}
 CODE = bytes(900)
 

@@ -20,6 +20,8 @@ from funcgrad.compiler.runtime import kernel_store, warm_memory
 from funcgrad.higher_order.remembered import forget_all
 from tests.compiler.kernels import read
 
+pytestmark = pytest.mark.lean
+
 X = np.linspace(-2.0, 2.0, 6 * 700).reshape(6, 700)
 SMALL = X[:, :17].copy()
 

@@ -32,6 +32,8 @@ from tests.compiler.frames import deepest, grows
 from tests.compiler.kernels import assembled
 from tests.compiler.test_platforms import texts
 
+pytestmark = pytest.mark.lean
+
 PROCESSORS = {
     "AVX-512": ("x86_64-unknown-linux-gnu", "+avx512f,+avx512vl,+avx512dq,+avx512bw,+fma"),
     "AVX2": ("x86_64-unknown-linux-gnu", "+avx,+avx2,+fma"),
