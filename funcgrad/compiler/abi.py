@@ -52,9 +52,10 @@ OWN_SLOT = MODE_SLOT + 1
 FIRST_SLOT = OWN_SLOT + 1
 """The slot of the first object of a call."""
 
-CONTROL_WORDS = ["main", "ensure", "release", "check", "fetch"]
+CONTROL_WORDS = ["main", "ensure", "release", "check", "fetch", "number", "call", "drop"]
 """Python's main thread (``pthread_self``), and addresses of functions of Python's C interface:
-``PyGILState_Ensure``, ``PyGILState_Release``, ``PyErr_CheckSignals``, ``PyErr_Fetch``."""
+``PyGILState_Ensure``, ``PyGILState_Release``, ``PyErr_CheckSignals``, ``PyErr_Fetch``,
+``PyLong_FromVoidPtr``, ``PyObject_CallOneArg``, ``Py_DecRef``."""
 
 LOOKS_EVERY = 80_000_000
 """Nanoseconds from one look to the next."""
@@ -207,11 +208,9 @@ place; a result other than 0."""
 MOST_PLACES = 8
 LEAST_ARGUMENTS, MOST_ARGUMENTS = 2, 13
 
-PYTHON_WORDS = [
-    "begin", "end", "function", "ensure", "release", "number", "call", "drop", "fetch",
-]  # fmt: skip
+PYTHON_WORDS = ["begin", "end", "function"]
 """Meaning of the words of a call of Python: the object that is called with the address of the
-slots, and addresses of functions of Python's C interface."""
+slots."""
 
 NUMBER_CALL_WORDS = [
     "arguments", "results", "objects", "n_items", "table", "run", "save", "restore", "new_list",

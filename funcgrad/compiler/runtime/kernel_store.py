@@ -249,12 +249,15 @@ def pool_address(n_threads: int) -> int:
 
 @cache
 def control_words() -> Any:
-    """What programs need to ask Python whether a signal has come: `abi.CONTROL_WORDS`."""
+    """What programs need to call Python, and to ask it for signals: `abi.CONTROL_WORDS`."""
     functions = {
         "ensure": ctypes.pythonapi.PyGILState_Ensure,
         "release": ctypes.pythonapi.PyGILState_Release,
         "check": ctypes.pythonapi.PyErr_CheckSignals,
         "fetch": ctypes.pythonapi.PyErr_Fetch,
+        "number": ctypes.pythonapi.PyLong_FromVoidPtr,
+        "call": ctypes.pythonapi.PyObject_CallOneArg,
+        "drop": ctypes.pythonapi.Py_DecRef,
     }
     words = {name: ctypes.cast(f, ctypes.c_void_p).value or 0 for name, f in functions.items()}
     words["main"] = threading.main_thread().ident or 0

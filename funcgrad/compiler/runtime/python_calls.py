@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,7 @@ class PythonCall:
     def step(self) -> Step:
         """The step, when everything has its place."""
         call = _Call(self.node)
-        words = abi.in_order(abi.PYTHON_WORDS, function=id(call), **_functions())
+        words = abi.in_order(abi.PYTHON_WORDS, function=id(call))
         return Step(kernel_store.code_address(python_code()), words, (call,))
 
 
@@ -128,8 +128,10 @@ class _Python(ControlWords):
         """Call the object with the address of the slots; what it raises goes into slots."""
         with self.function("fg_python", "ptr %slots, ptr %args", "i64"):
             self.name_words(abi.PYTHON_WORDS)
+            control = self.word("%slots", abi.CONTROL_SLOT, "ptr")
             ensure, release, number, call, drop, fetch = (
-                self.let(f"inttoptr i64 %{name} to ptr") for name in abi.PYTHON_WORDS[3:]
+                self.word(control, abi.CONTROL_WORDS.index(name), "ptr")
+                for name in ("ensure", "release", "number", "call", "drop", "fetch")
             )
             state = self.let(f"call i32 {ensure}()")
             slots = self.let(f"call ptr {number}(ptr %slots)")
@@ -146,18 +148,3 @@ class _Python(ControlWords):
             self.put_word(self.control(), "%slots", abi.MODE_SLOT)
             with self.when(is_raised):
                 self.leave(str(abi.RAISED))
-
-
-@cache
-def _functions() -> dict[str, int]:
-    """Addresses of functions of Python's stable interface."""
-    names = {
-        "ensure": "PyGILState_Ensure",
-        "release": "PyGILState_Release",
-        "number": "PyLong_FromVoidPtr",
-        "call": "PyObject_CallOneArg",
-        "drop": "Py_DecRef",
-        "fetch": "PyErr_Fetch",
-    }
-    address = partial(ctypes.cast, typ=ctypes.c_void_p)
-    return {word: address(ctypes.pythonapi[name]).value or 0 for word, name in names.items()}
