@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
 from typing import Any
 
 if sys.version_info >= (3, 14):
@@ -47,7 +48,12 @@ else:
 
 
 def docstring(
-    summary: str, meanings: Mapping[str, str], call: str = "", notes: str = "", returns: str = ""
+    summary: str,
+    meanings: Mapping[str, str],
+    call: str = "",
+    notes: str = "",
+    returns: str = "",
+    raises: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """A docstring with a summary, arguments and an example, of a function that others make.
 
@@ -57,10 +63,12 @@ def docstring(
         call: A call and what Python shows for it: ``"fg.numpy.sin(0.0) -> np.float64(0.0)"``.
         notes: A paragraph below the summary.
         returns: The result, if there is more to say of it than the summary does.
+        raises: Conditions by the names of errors.
     """
     sections = {
         "Args": [f"{name}: {meaning}" for name, meaning in meanings.items()],
         "Returns": [returns] if returns else [],
+        "Raises": [f"{error}: {condition}" for error, condition in raises.items()],
         "Example": session(call).splitlines() if call else [],
     }
     texts = ["\n    ".join([f"{title}:", *rows]) for title, rows in sections.items() if rows]

@@ -92,7 +92,15 @@ def _document(
     own = {q: meanings[q] for q in signature_of(function).parameters}
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
-    function.__doc__ = docstring(summary, own, call_of(f"fg.lax.{name}", shows))
+    raises = {"DtypeError": "If the dtype is another."}
+    if "y" in own:
+        raises = {
+            "DtypeError": "If the dtypes differ or are others.",
+            "ShapeError": "If neither is a scalar and axes differ in number, or in length (1 fits).",
+        }
+    returns = "An array like the operands, or a scalar."
+    call = call_of(f"fg.lax.{name}", shows)
+    function.__doc__ = docstring(summary, own, call, returns=returns, raises=raises)
     return function
 
 

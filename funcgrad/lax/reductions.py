@@ -36,6 +36,11 @@ from funcgrad.pytree import PyTreeDef
 from funcgrad.signatures import call_of, docstring
 from funcgrad.transforms.batch import batch_flat
 
+_RAISES = {
+    "DtypeError": "If the dtype is of another kind.",
+    "ShapeError": "If an axis is not there.",
+}
+
 
 def _reduction(
     name: str, kind: type[Primitive], summary: str, kinds: str, shows: str = ""
@@ -52,7 +57,9 @@ def _reduction(
         "operand": "The array; its dtype is that of the result.",
         "axes": "Axes to reduce, a tuple; they are dropped.",
     }
-    function.__doc__ = docstring(summary, meanings, call_of(f"fg.lax.{name}", shows))
+    call = call_of(f"fg.lax.{name}", shows)
+    returns = "An array without the axes that are reduced."
+    function.__doc__ = docstring(summary, meanings, call, returns=returns, raises=_RAISES)
     return function
 
 
@@ -359,7 +366,7 @@ def _running(name: str, kind: Any, summary: str, kinds: str, shows: str) -> Call
         "reverse": "Whether to begin at the far end.",
     }
     call = call_of(f"fg.lax.{name}", shows)
-    function.__doc__ = docstring(f"{summary} along an axis.", meanings, call)
+    function.__doc__ = docstring(f"{summary} along an axis.", meanings, call, raises=_RAISES)
     return function
 
 

@@ -31,7 +31,10 @@ def _special(
     vars(function)["__signature__"] = signature
     one = "Floating array or number." if len(names) == 1 else "Floating array or number; one dtype."
     call = call_of(f"fg.lax.{name}", shows)
-    function.__doc__ = docstring(summary, dict.fromkeys(names, one), call)
+    returns = "An array like the operands, or a scalar."
+    raises = {"DtypeError": "If an operand is not floating, or the dtypes differ."}
+    meanings = dict.fromkeys(names, one)
+    function.__doc__ = docstring(summary, meanings, call, returns=returns, raises=raises)
     return function
 
 

@@ -125,7 +125,17 @@ def _text(name: str, names: Sequence[str]) -> str:
     operand += " Operands broadcast." if len(names) > 1 else ""
     meanings = dict.fromkeys(names, operand)
     meanings["dtype"] = "Dtype that is computed in; by default as NumPy promotes the operands."
-    return docstring(summary, meanings, call_of(f"fg.numpy.{name}", example))
+    raises = {"DtypeError": "If an operand is neither of numbers nor of bools, or is float16."}
+    if len(names) > 1:
+        raises["ValueError"] = "If the operands do not broadcast."
+    return docstring(
+        summary,
+        meanings,
+        call_of(f"fg.numpy.{name}", example),
+        f"As `numpy.{name}`, with its promotion of dtypes.",
+        "The values, in the shape to which the operands broadcast.",
+        raises,
+    )
 
 
 def _inexact(ufunc: np.ufunc, primitive: Primitive) -> Function:

@@ -95,6 +95,7 @@ def ufunc(name: str, summary: str, arguments: str = "", of: str = "", *, shows: 
     vars(function)["__signature__"] = inspect.Signature(
         [inspect.Parameter(argument, kind) for argument in names]
     )
+    broadcast = {"ValueError": "If the arguments do not broadcast."}
     meanings = {q: MEANINGS.get(q, "Argument.") for q in names}
     for prefixes, others in FAMILIES.items():
         if name.startswith(prefixes):
@@ -104,7 +105,8 @@ def ufunc(name: str, summary: str, arguments: str = "", of: str = "", *, shows: 
         meanings,
         call_of(f"fg.scipy.special.{name}", shows),
         f"Elementwise, as `scipy.special.{name}`; arguments are arrays or numbers, and broadcast.",
-        f"``({', '.join(results)})``." if results else "",
+        f"``({', '.join(results)})``." if results else "The values, floating or complex.",
+        {"DtypeError": "If an argument is not of numbers.", **(broadcast if names[1:] else {})},
     )
     return function
 
