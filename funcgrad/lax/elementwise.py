@@ -96,7 +96,7 @@ def _document(
     if "y" in own:
         raises = {
             "DtypeError": "If the dtypes differ or are others.",
-            "ShapeError": "If neither is a scalar and axes differ in number, or in length (1 fits).",
+            "ShapeError": "If neither is a scalar and axes differ in number or length (1 fits).",
         }
     returns = "An array like the operands, or a scalar."
     call = call_of(f"fg.lax.{name}", shows)
