@@ -418,7 +418,7 @@ class FourierCall:
     Args:
         source: The number of the array that is transformed.
         target: The number of the array of results.
-        n: Elements of a transform: a product of 2, 3 and 5.
+        n: Elements of a transform: a product of primes up to 13.
         blocks: How many blocks of lanes there are.
         lanes: How many lanes a block has.
         read: Distances of blocks, of elements, of lanes.

@@ -174,7 +174,8 @@ its results are nan.
 FOURIER_WORDS = ["begin", "end", "slot_a", "offset_a", "slot_b", "offset_b", *SCRATCH_WORDS]
 """Meaning of the first words of a Fourier transform's arguments, of ``a`` into ``b``.
 
-Groups ``begin <= i < end`` of lanes are transformed. Then follow the words of `native.fourier`.
+Groups ``begin <= i < end`` of lanes are transformed. Then follow the words of
+`loops.library.fourier`.
 """
 
 PARALLEL_WORDS = ["begin", "end", "pool", "count", "kernel", "part_words", "threads"]

@@ -5,11 +5,11 @@ real ones drop, or rebuild, the redundant half of a Hermitian spectrum; their tr
 from the pairing ``Re <ct, t>`` without conjugation. Several axes, lengths and norms are composed
 in the namespaces above.
 
-Compiled, many transforms at once, and long ones, are those of `lowering.FourierCall`; a real one of
-even length is a complex one of pairs of neighbours, whose spectra are told apart by their symmetry:
-what belongs to the first of each pair is Hermitian, what belongs to the second one anti-Hermitian.
-One of a length with a large prime factor is a convolution, of two transforms of another length.
-Other transforms are NumPy's.
+Compiled, they are those of `lowering.FourierCall`. A real one of even length along the last axis is
+a complex one of pairs of neighbours, whose spectra are told apart by their symmetry: what belongs
+to the first of each pair is Hermitian, what belongs to the second one anti-Hermitian. Another real
+one is that of complex numbers. One of a length with a large prime factor is a convolution, of two
+transforms of another length.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import complex_dtype, real_dtype
 from funcgrad.errors import DtypeError, ShapeError
-from funcgrad.lowering import Array, Form, FourierCall, Routine, UfuncCall
+from funcgrad.lowering import Array, Form, FourierCall, Routine
 from funcgrad.primitives.elementwise import (
     Convert,
     add,
@@ -43,66 +43,41 @@ from funcgrad.primitives.ordering import axis_last
 from funcgrad.primitives.shape import Concatenate, Pad, Reshape, Reverse, Slice, reshape
 from funcgrad.records import dataclass
 
-
-def _form(name: str, x: ShapedArray, out: ShapedArray, axis: int, scale: Any) -> Form:
-    """One transform along an axis by NumPy's loop, which multiplies by ``scale``.
-
-    Where there is nothing to multiply by, `numpy.fft` computes in double precision.
-    """
-    order = axis_last(x.ndim, axis)
-    is_double = scale is None or x.dtype.char in "dD"
-    dtypes = [_double(aval.dtype) if is_double else aval.dtype for aval in (x, out)]
-    arrays = [Array(aval.shape, dtype, order) for aval, dtype in zip((x, out), dtypes, strict=True)]
-    factor = real_dtype(dtypes[0])
-    arrays.append(Array((), factor, value=factor.type(1 if scale is None else scale)))
-    call = UfuncCall("numpy.fft._pocketfft_umath", (name,), (0, 2, 1))
-    return Routine(tuple(arrays), (1,), (call,), x.ndim - 1)
-
-
 LONGEST = 2048
 """The length to which a transform is done in the memory of one step."""
 
 LANES = 16
 """How many transforms there have to be side by side, at least."""
 
-LEAST = 1 << 13
-"""The number of elements from which the compiled transforms pay for being compiled."""
-
 
 def _lanes_form(
     x: ShapedArray, out: ShapedArray, axis: int, n: int, inverse: bool, scale: float
-) -> Form | None:
-    """Transforms of ``n`` complex numbers along an axis, many at a time, if that is possible.
+) -> Form:
+    """Transforms of ``n`` complex numbers along an axis, many at a time if there are many.
 
     Args:
         x: The input; if it is real, neighbours along the last axis are complex numbers.
         out: The output, likewise.
         axis: The axis.
-        n: Its length in complex numbers.
+        n: Its length in complex numbers, which is smooth.
         inverse: Whether the sign of the exponent is positive.
         scale: What results are multiplied by.
     """
     shape = x.shape if x.dtype.kind == "c" else out.shape
-    size = n * math.prod(shape[:axis]) * math.prod(shape[axis + 1 :])
+    rows = math.prod(shape[:axis]) * math.prod(shape[axis + 1 :])
     beside = math.prod(shape[axis + 1 :])
-    if size < LEAST or not _is_smooth(n):
-        return None
     if beside >= LANES and n <= LONGEST:
         where = (n * beside, beside, 1)
-        call = FourierCall(0, 1, n, size // (n * beside), beside, where, where, inverse, scale)
+        call = FourierCall(0, 1, n, rows // beside, beside, where, where, inverse, scale)
         return Routine((Array(x.shape, x.dtype), Array(out.shape, out.dtype)), (1,), (call,), 0)
     order = axis_last(x.ndim, axis)
     arrays = [Array(aval.shape, aval.dtype, order) for aval in (x, out)]
-    rows = size // n
-    if LANES <= n <= LONGEST and rows >= LANES:
+    high, low = _two_parts(n)
+    if n <= LONGEST and (rows >= LANES or high < LANES):
         where = (0, 1, n)
         call = FourierCall(0, 1, n, 1, rows, where, where, inverse, scale)
         return Routine(tuple(arrays), (1,), (call,), 0)
-    parts = _two_parts(n)
-    if parts is None:
-        return None
     # As a matrix: its columns, and then its rows, which become columns of the result.
-    high, low = parts
     columns = FourierCall(0, 2, high, rows, low, (n, low, 1), (n, low, 1), inverse, scale, turns=n)
     along = FourierCall(2, 1, low, rows, high, (n, 1, low), (n, high, 1), inverse)
     arrays.append(Array((rows, n), complex_dtype(real_dtype(x.dtype))))
@@ -110,38 +85,20 @@ def _lanes_form(
 
 
 def _is_smooth(n: int) -> bool:
-    """Whether a length is a product of 2, 3 and 5, and not 1."""
-    for p in (2, 3, 5):
-        while n > 1 and n % p == 0:
-            n //= p
-            if n == 1:
-                return True
-    return False
-
-
-def _two_parts(n: int) -> tuple[int, int] | None:
-    """Two factors of about the same size, if they are long and short enough."""
-    for high in range(math.isqrt(n), LANES - 1, -1):
-        if n % high == 0 and n // high <= LONGEST:
-            return high, n // high
-    return None
-
-
-LARGEST_FACTOR = 13
-"""NumPy is fast where all prime factors are at most that."""
-
-
-def _largest_factor(n: int) -> int:
-    p, largest = 2, 1
-    while p * p <= n:
+    """Whether a length is a product of primes up to 13: there is code for transforms of each."""
+    for p in (2, 3, 5, 7, 11, 13):
         while n % p == 0:
             n //= p
-            largest = p
-        p += 1
-    return max(n, largest)
+    return n == 1
 
 
-def _chirped_form(x: ShapedArray, axis: int, inverse: bool) -> Form | None:
+def _two_parts(n: int) -> tuple[int, int]:
+    """Two factors of about the same size, the greater one last."""
+    high = next(high for high in range(math.isqrt(n), 0, -1) if n % high == 0)
+    return high, n // high
+
+
+def _chirped_form(x: ShapedArray, axis: int, inverse: bool) -> Form:
     """Transforms of a length with a large prime factor: a convolution, by transforms of another.
 
     With ``2 j k = j^2 + k^2 - (k - j)^2`` and ``w[j] = exp(-pi i j^2 / n)``, the transform is
@@ -151,13 +108,7 @@ def _chirped_form(x: ShapedArray, axis: int, inverse: bool) -> Form | None:
     transform", IEEE Trans. Audio Electroacoust. 18 (1970) 451.
     """
     n, ndim = x.shape[axis], x.ndim
-    size = math.prod(x.shape)
-    if size < LEAST or _largest_factor(n) <= LARGEST_FACTOR:
-        return None
     m = next(m for m in range(2 * n - 1, 4 * n) if _is_smooth(m))
-    wide = x.update(shape=(*x.shape[:axis], m, *x.shape[axis + 1 :]))
-    if _lanes_form(wide, wide, axis, m, False, 1.0) is None:
-        return None
     # j^2 / n counts half turns: whole ones are left out while numbers are exact.
     squares = np.array([j * j % (2 * n) for j in range(n)], np.float64)
     chirp = np.exp((1j if inverse else -1j) * np.pi * squares / n)
@@ -176,10 +127,6 @@ def _chirped_form(x: ShapedArray, axis: int, inverse: bool) -> Form | None:
     y = recipe(Fft((axis,), True), recipe(mul, y, other))
     y = recipe(Slice(zero, x.shape, (1,) * ndim), y)
     return recipe.form(recipe(mul, y, last))
-
-
-def _double(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
 
 
 def _check_axis(name: str, x: ShapedArray, axis: int, kind: str) -> None:
@@ -216,13 +163,9 @@ class Fft(Primitive):
         if len(self.axes) == 1:
             (axis,) = self.axes
             n = x.shape[axis]
-            form = _lanes_form(x, x, axis, n, self.inverse, 1 / n if self.inverse else 1.0)
-            form = form or _chirped_form(x, axis, self.inverse)
-            if form is not None:
-                return form
-            if self.inverse:
-                return _form("ifft", x, x, axis, 1 / x.shape[axis])
-            return _form("fft", x, x, axis, None)
+            if not _is_smooth(n):
+                return _chirped_form(x, axis, self.inverse)
+            return _lanes_form(x, x, axis, n, self.inverse, 1 / n if self.inverse else 1.0)
         recipe = Recipe(x)
         out = recipe.inputs[0]
         for axis in reversed(self.axes):
@@ -272,14 +215,12 @@ class PairedFft(Primitive):
             return found.view(real_dtype(found.dtype))
         return np.fft.fft(np.ascontiguousarray(x).view(complex_dtype(x.dtype)))
 
-    def form(self, x: ShapedArray) -> Form | None:
-        """That of many transforms at a time, if it is possible."""
+    def lower(self, x: ShapedArray) -> Form:
         out = self.abstract_eval(x)
         n = (x if self.inverse else out).shape[-1]
+        if not _is_smooth(n):
+            return self._by_parts(x)
         return _lanes_form(x, out, x.ndim - 1, n, self.inverse, 1 / n if self.inverse else 1.0)
-
-    def lower(self, x: ShapedArray) -> Form:
-        return self.form(x) or self._by_parts(x)
 
     def _by_parts(self, x: ShapedArray) -> Form:
         """As a transform of complex numbers that are put together, or taken apart."""
@@ -341,10 +282,12 @@ class Rfft(Primitive):
         return np.fft.rfft(x, axis=self.axis)
 
     def lower(self, x: ShapedArray) -> Form:
-        if self.axis == x.ndim - 1 and x.shape[-1] % 2 == 0 and PairedFft().form(x) is not None:
+        if self.axis == x.ndim - 1 and x.shape[-1] % 2 == 0:
             return self._of_pairs(x)
-        name = "rfft_n_odd" if x.shape[self.axis] % 2 else "rfft_n_even"
-        return _form(name, x, self.abstract_eval(x), self.axis, None)
+        recipe, out = Recipe(x), self.abstract_eval(x)
+        z = recipe(Convert(out.dtype), recipe.inputs[0])
+        z = recipe(Fft((self.axis,)), z)
+        return recipe.form(recipe(Slice((0,) * x.ndim, out.shape, (1,) * x.ndim), z))
 
     def _of_pairs(self, x: ShapedArray) -> Form:
         recipe = Recipe(x)
@@ -396,19 +339,31 @@ class Irfft(Primitive):
 
     def lower(self, x: ShapedArray) -> Form:
         if self.axis == x.ndim - 1 and self.n % 2 == 0:
-            half = x.update(shape=(*x.shape[:-1], self.n // 2))
-            if PairedFft(inverse=True).form(half) is not None:
-                return self._of_pairs(x)
-        return _form("irfft", x, self.abstract_eval(x), self.axis, 1 / self.n)
+            return self._of_pairs(x)
+        axis, n, length = self.axis, self.n, x.shape[self.axis]
+        recipe = Recipe(x)
+        whole = self._with_real_ends(recipe, x)
+        # The other half of the spectrum mirrors this one, without what belongs to itself.
+        starts = tuple(int(i == axis) for i in range(x.ndim))
+        limits = (*x.shape[:axis], length - (n % 2 == 0), *x.shape[axis + 1 :])
+        mirrored = recipe(Slice(starts, limits, (1,) * x.ndim), whole)
+        mirrored = recipe(conj, recipe(Reverse((axis,)), mirrored))
+        z = recipe(Fft((axis,), True), recipe(Concatenate(axis), whole, mirrored))
+        return recipe.form(recipe(real, z))
+
+    def _with_real_ends(self, recipe: Recipe, x: ShapedArray) -> Any:
+        """The spectrum without imaginary parts of the elements that belong to themselves."""
+        ends = np.zeros(x.shape[self.axis], bool)
+        ends[0] = True
+        ends[-1] |= self.n % 2 == 0
+        ends = _along(ends, self.axis, x.ndim)
+        whole = recipe.inputs[0]
+        return recipe(select, ends, recipe(Convert(x.dtype), recipe(real, whole)), whole)
 
     def _of_pairs(self, x: ShapedArray) -> Form:
         recipe = Recipe(x)
         m, n, dtype = self.n // 2, self.n, x.dtype
-        ends = np.zeros(m + 1, bool)
-        ends[[0, m]] = True
-        ends = _along(ends, x.ndim - 1, x.ndim)
-        whole = recipe.inputs[0]
-        whole = recipe(select, ends, recipe(Convert(dtype), recipe(real, whole)), whole)
+        whole = self._with_real_ends(recipe, x)
         ahead = recipe(_part(x, 0, m), whole)
         back = recipe(conj, recipe(Reverse((x.ndim - 1,)), recipe(_part(x, 1, m + 1), whole)))
         turn = 1j * np.exp(2j * np.pi * np.arange(m) / n)

@@ -28,9 +28,10 @@ import funcgrad as fg
 import funcgrad.numpy as fnp
 from funcgrad import forking
 from funcgrad.compiler import foreign, pipeline
+from funcgrad.compiler.loops.library import fourier
 from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows
 from funcgrad.compiler.loops.library.small_matrices import NAMES, small_program
-from funcgrad.compiler.native import fourier, gemm, llvm_backend, strided
+from funcgrad.compiler.native import gemm, llvm_backend, strided
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.runtime import (
     blas,
@@ -110,7 +111,10 @@ def vectors(features: str) -> Iterator[tuple[str, Code]]:
     shape = strided.inner_shape(4, features)
     for is_near in (False, True):
         yield "strided", strided.strided_code("s", shape, shape.rows, is_near)
-    yield "Fourier", fourier.fourier_code("z", lanes)
+    for layout in (fourier.Layout(True, False), fourier.Layout(False, True)):
+        kinds = [fourier.Pass(8, False), fourier.Pass(3, True)]
+        program = fourier.fourier_program("z", lanes, kinds, layout, layout, layout.is_beside)
+        yield "Fourier", assembled(program)
     yield "small, in lanes", assembled(small_program(NAMES[0], "d", InLanes, lanes))
     yield "small, in rows", assembled(small_program(NAMES[0], "d", InRows, lanes))
 

@@ -21,9 +21,10 @@ import funcgrad as fg
 import funcgrad.numpy as fnp
 from funcgrad import stacks
 from funcgrad.compiler import abi
+from funcgrad.compiler.loops.library import fourier
 from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows
 from funcgrad.compiler.loops.library.small_matrices import NAMES, small_program
-from funcgrad.compiler.native import fourier, gemm, llvm_backend, strided
+from funcgrad.compiler.native import gemm, llvm_backend, strided
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.native.selection import selection_code
 from funcgrad.compiler.runtime import kernel_store
@@ -51,7 +52,10 @@ def routines(features: str) -> Iterator[tuple[str, Code]]:
         for kind in gemm.Kind if letter in "sd" else (gemm.Kind.TILES,):
             yield f"{letter} {kind.value}", gemm.tiles_code(letter, shape, kind)
         if letter in "cz":
-            yield f"{letter} Fourier", fourier.fourier_code(letter, shape.lanes)
+            kinds = [fourier.Pass(radix, False) for radix in fourier.RADICES]
+            rows = fourier.Layout(False, True)
+            program = fourier.fourier_program(letter, shape.lanes, kinds, rows, rows, False)
+            yield f"{letter} Fourier", assembled(program)
         else:
             own = strided.inner_shape(size, features)
             for is_near in (False, True):

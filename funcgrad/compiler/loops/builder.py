@@ -8,8 +8,8 @@ a loop is given another value (`change`).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from funcgrad.compiler.abi import SCRATCH_WORDS
 from funcgrad.compiler.loops.language import (
@@ -28,6 +28,7 @@ from funcgrad.compiler.loops.language import (
     Variable,
     While,
     call,
+    equal,
     of,
 )
 
@@ -141,6 +142,29 @@ class ProgramBuilder(FunctionBuilder):
     ) -> AbstractContextManager[Variable]:
         """A loop over a range, with an index of its own."""
         return self.loop(f"i{next(self._fresh)}", start, stop, step)
+
+    def by_number(
+        self, value: Expression, cases: Mapping[int, Callable[[], None]], otherwise: int
+    ) -> None:
+        """Statements that belong to a number, which is one of some, or else the last one."""
+        with ExitStack() as stack:
+            for case in (case for case in cases if case != otherwise):
+                with self.when(equal(value, case)):
+                    cases[case]()
+                stack.enter_context(self.otherwise())
+            cases[otherwise]()
+
+    def transposed(self, rows: Sequence[Expression]) -> list[Expression]:
+        """As many vectors as each has lanes, transposed: blocks of 1, 2, 4, ... change places."""
+        rows, stretch = list(rows), 1
+        while stretch < len(rows):
+            for i in (i for i in range(len(rows)) if not i & stretch):
+                pair = rows[i], rows[i + stretch]
+                rows[i], rows[i + stretch] = (
+                    self.let(call(word, *pair, stretch)) for word in ("trade_low", "trade_high")
+                )
+            stretch *= 2
+        return rows
 
     def given(self, names: Sequence[str]) -> dict[str, Expression]:
         """The first words of the arguments, by their names."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
-from funcgrad.compiler.native.assembly import Code
-from funcgrad.compiler.native.fourier import RADICES, WORDS
+from funcgrad.compiler.loops.language import NamedFunction
+from funcgrad.compiler.loops.library.fourier import MEANINGS, PASS_WORDS, Layout, passes_of
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.dtypes import complex_dtype, real_dtype
 from funcgrad.lowering import FourierCall
@@ -21,29 +21,36 @@ def n_units(call: FourierCall, dtype: np.dtype[Any]) -> int:
     return call.blocks * _groups(call, dtype)
 
 
-def code(dtype: np.dtype[Any]) -> Code:
+def code(call: FourierCall, dtype: np.dtype[Any]) -> NamedFunction:
     """What transforms arrays of a dtype, complex or real."""
-    return kernel_store.fourier_code(_complex(dtype))
+    kinds = tuple(dict.fromkeys(kind for kind, _, _ in passes_of(call.n)))
+    source, target = (_layout(call, distances, dtype) for distances in (call.read, call.written))
+    return kernel_store.fourier_code(_complex(dtype), kinds, source, target, call.turns != 0)
+
+
+def _layout(call: FourierCall, distances: tuple[int, int, int], dtype: np.dtype[Any]) -> Layout:
+    is_beside = distances[2] == 1
+    neighbours = call.lanes if is_beside else call.n
+    return Layout(is_beside, neighbours < _lanes(dtype))
 
 
 def lane_bytes(call: FourierCall, dtype: np.dtype[Any]) -> int:
     """Scratch memory of a thread: for the elements of a group of lanes, twice."""
-    wide = _complex(dtype)
-    return 2 * call.n * kernel_store.tile_shape(wide).lanes * wide.itemsize
+    lanes = _lanes(dtype)
+    return 2 * max(call.n, lanes) * lanes * _complex(dtype).itemsize
 
 
 def words(call: FourierCall, dtype: np.dtype[Any]) -> tuple[list[int], list[np.ndarray]]:
     """The words behind `abi.FOURIER_WORDS`, and the arrays whose addresses are among them."""
     wide = _complex(dtype)
     real, nbytes = real_dtype(wide), wide.itemsize
-    lanes = kernel_store.tile_shape(wide).lanes
-    parts = [0, lanes * real.itemsize]
+    parts = [0, _lanes(dtype)]
     read, written = ([n * nbytes for n in row] for row in (call.read, call.written))
     scale = np.asarray(call.scale, real).view(f"i{real.itemsize}")
     found = {
         "n": call.n,
+        "lanes": call.lanes,
         "groups": _groups(call, dtype),
-        "last": call.lanes - lanes,
         "source_block": read[0],
         "source_step": read[1],
         "source_lane": read[2],
@@ -64,11 +71,17 @@ def words(call: FourierCall, dtype: np.dtype[Any]) -> tuple[list[int], list[np.n
         found["roots"] = turned.ctypes.data
         found["roots_step"] = call.lanes * real.itemsize
         found["roots_part"] = call.n * call.lanes * real.itemsize
-    passes = list(_passes(call.n, wide))
-    found["passes"] = len(passes)
-    rows = [(*row, roots.ctypes.data) for *row, roots in passes]
-    held += [roots for *_, roots in passes]
-    return [found[name] for name in WORDS] + [word for row in rows for word in row], held
+    rows = []
+    for kind, m, s in passes_of(call.n):
+        roots = _roots(kind.radix, m, wide)
+        held.append(roots)
+        rows += [kind.code, m, s, roots.ctypes.data]
+    found["passes"] = len(rows) // len(PASS_WORDS)
+    return [found[name] for name in MEANINGS] + rows, held
+
+
+def _lanes(dtype: np.dtype[Any]) -> int:
+    return kernel_store.tile_shape(_complex(dtype)).lanes
 
 
 def _complex(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -76,17 +89,7 @@ def _complex(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _groups(call: FourierCall, dtype: np.dtype[Any]) -> int:
-    return -(-call.lanes // kernel_store.tile_shape(_complex(dtype)).lanes)
-
-
-def _passes(n: int, dtype: np.dtype[Any]) -> Iterator[tuple[int, int, int, np.ndarray]]:
-    """Radix, ``m``, ``s`` and roots of every pass."""
-    left = n
-    for radix in RADICES:
-        while left % radix == 0:
-            m = left // radix
-            yield radix, m, n // left, _roots(radix, m, dtype)
-            left = m
+    return -(-call.lanes // _lanes(dtype))
 
 
 def _unity(n: int) -> np.ndarray:

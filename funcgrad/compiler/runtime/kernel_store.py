@@ -26,9 +26,10 @@ import numpy as np
 from funcgrad.compiler.abi import ABI, CONTROL_WORDS
 from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.loops.language import Function, NamedFunction
+from funcgrad.compiler.loops.library.fourier import Layout, Pass, fourier_program
 from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows
 from funcgrad.compiler.loops.library.small_matrices import SmallMatrices, small_program
-from funcgrad.compiler.native import fourier, gemm, strided
+from funcgrad.compiler.native import gemm, strided
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.runtime import executor as assembly
 from funcgrad.compiler.runtime import threads
@@ -206,9 +207,12 @@ def strided_code(dtype: Any, rows: tuple[int, ...], is_near: bool) -> Code:
 
 
 @cache
-def fourier_code(dtype: Any) -> Code:
-    """Fourier transforms of ``dtype`` (c64 or c128)."""
-    return fourier.fourier_code(LETTERS[np.dtype(dtype).char], tile_shape(dtype).lanes)
+def fourier_code(
+    dtype: Any, kinds: tuple[Pass, ...], source: Layout, target: Layout, is_turned: bool
+) -> NamedFunction:
+    """Fourier transforms of ``dtype`` (c64 or c128); the other arguments are the program's."""
+    letter, lanes = LETTERS[np.dtype(dtype).char], tile_shape(dtype).lanes
+    return fourier_program(letter, lanes, kinds, source, target, is_turned)
 
 
 @cache

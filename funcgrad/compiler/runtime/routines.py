@@ -148,7 +148,7 @@ class ForeignCall:
             dtype = self._arrays[0].dtype
             return [kernel_store.small_code(self.call.name, dtype, self._is_in_lanes)]
         if isinstance(self.call, forms.FourierCall):
-            return [fourier.code(self.node.memory[self.call.source].dtype)]
+            return [fourier.code(self.call, self.node.memory[self.call.source].dtype)]
         if isinstance(self.call, forms.SelectCall):
             return [foreign_code(), selection_code(self._arrays[0].dtype)]
         return [foreign_code()]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from funcgrad.compiler.loops.builder import ProgramBuilder
 from funcgrad.compiler.loops.language import Expression, Variable, call, equal, of
 from funcgrad.compiler.loops.library.elements import Element
 from funcgrad.compiler.loops.library.small_matrices import (
@@ -99,11 +98,11 @@ class InLanes(SmallMatrices):
         columns = [self.near((i + t) * self.lanes) for t in range(self.lanes)]
         if gives:
             found = [self.let(call("load", own, column, scope)) for column in columns]
-            for row, x in zip(rows, transposed(self, found), strict=True):
+            for row, x in zip(rows, self.transposed(found), strict=True):
                 self.store(row, index, call(self.real, x), ARRAYS)
         else:
             found = [self.let(call("f64", call("load", row, index, ARRAYS))) for row in rows]
-            for column, x in zip(columns, transposed(self, found), strict=True):
+            for column, x in zip(columns, self.transposed(found), strict=True):
                 self.store(own, column, x, scope)
 
     def pack(self) -> None:
@@ -290,7 +289,7 @@ class InRows(SmallMatrices):
                 row = call("minimum", i + t, self.n - 1)
                 at = call("advance", pointer, row * self.n)
                 rows.append(self._parts(call("load", at, index, ARRAYS)))
-            turned = [transposed(self, [row[q] for row in rows]) for q in range(self.unit)]
+            turned = [self.transposed([row[q] for row in rows]) for q in range(self.unit)]
             for t, x in enumerate(zip(*turned, strict=True)):
                 self.put(x, self.a, (j + t) * self.a.line + i)
         return self.a
@@ -299,7 +298,7 @@ class InRows(SmallMatrices):
         pointer = self.array(self.dtype, to)
         for i, j in self._blocks():
             columns = [self.vector(self.a, (j + t) * self.a.line + i) for t in range(self.lanes)]
-            turned = [transposed(self, [x[q] for x in columns]) for q in range(self.unit)]
+            turned = [self.transposed([x[q] for x in columns]) for q in range(self.unit)]
             for t, x in enumerate(zip(*turned, strict=True)):
                 row = self.let(i + t)
                 with self.when(row < self.n):
@@ -369,16 +368,3 @@ class InRows(SmallMatrices):
 
 _WIDE = 4
 """Vectors of right sides that are worked on together."""
-
-
-def transposed(program: ProgramBuilder, rows: Sequence[Expression]) -> list[Expression]:
-    """As many vectors as each has lanes, transposed: blocks of 1, 2, 4, ... change places."""
-    rows, stretch = list(rows), 1
-    while stretch < len(rows):
-        for i in (i for i in range(len(rows)) if not i & stretch):
-            pair = rows[i], rows[i + stretch]
-            rows[i], rows[i + stretch] = (
-                program.let(call(word, *pair, stretch)) for word in ("trade_low", "trade_high")
-            )
-        stretch *= 2
-    return rows
