@@ -18,13 +18,12 @@ from funcgrad.compiler.nest.follow_planes import follow_planes
 from funcgrad.compiler.nest.fuse import Group, fuse
 from funcgrad.compiler.nest.in_place import change_in_place, reuse_inputs
 from funcgrad.compiler.nest.interleave import interleave
-from funcgrad.compiler.nest.keep_less import keep_less
 from funcgrad.compiler.nest.layout import Value
 from funcgrad.compiler.nest.nodes import Graph
 from funcgrad.compiler.nest.read_through import read_through
-from funcgrad.compiler.nest.recompute import recompute
 from funcgrad.compiler.nest.refine import refine
 from funcgrad.compiler.nest.rematerialize import rematerialize
+from funcgrad.compiler.nest.schedule import schedule, schedule_groups
 from funcgrad.compiler.nest.specialize import specialize
 from funcgrad.compiler.nest.split_totals import split_totals
 from funcgrad.compiler.nest.verify import verify_graph, verify_groups
@@ -35,11 +34,10 @@ OPTIONAL = (
     "follow_planes",  # arrays that are nearly all zeros are computed where they are not
     "refine",  # both sides of a reshape are walked by the axes of both shapes
     "read_through",  # assembled arrays are read where their parts come from
-    "recompute",  # cheap values are computed again by their readers
+    "schedule",  # cheap values are computed again by their readers, others are stored
     "split_totals",  # folds of whole arrays are folds of rows first
     "interleave",  # what lies in turn in an array is computed by one kernel
     "specialize",  # short axes are written out
-    "keep_less",  # cheap values are computed again instead of being kept for other kernels
     "detach",  # functions of the numbers of rows run apart from the rows
     "divide",  # sums over rows are sums over parts of them first
     "write_through",  # parts of assembled arrays are computed where they belong
@@ -57,7 +55,7 @@ _ON_GRAPHS: tuple[tuple[str, Callable[[Graph], None]], ...] = (
     ("follow_planes", follow_planes),
     ("refine", refine),
     ("read_through", read_through),
-    ("recompute", recompute),
+    ("schedule", schedule),
     ("split_totals", split_totals),
     ("interleave", interleave),
 )
@@ -65,7 +63,7 @@ _ON_GRAPHS: tuple[tuple[str, Callable[[Graph], None]], ...] = (
 where `specialize` has changed anything."""
 
 _ON_GROUPS: tuple[tuple[str, Callable[[Graph, Sequence[Group]], list[Group]]], ...] = (
-    ("keep_less", keep_less),
+    ("schedule", schedule_groups),
     ("detach", detach),
     ("divide", divide),
 )

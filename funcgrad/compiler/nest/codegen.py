@@ -25,7 +25,9 @@ from funcgrad.compiler.loops.language import (
     of,
     sum_of,
 )
+from funcgrad.compiler.machine import cycles_of_moving
 from funcgrad.compiler.nest.accumulate import Accumulator, Vectors, is_across
+from funcgrad.compiler.nest.cost import cycles_of_computing
 from funcgrad.compiler.nest.fuse import Group, Walk, kind_of
 from funcgrad.compiler.nest.interleave import MOST_PARTS
 from funcgrad.compiler.nest.kernel import BLOCK, Kernel, KernelBuilder, value_of
@@ -216,26 +218,42 @@ class _Writer:
                 yield self.made[x.value]
 
     def _plan_stages(self) -> None:
-        """Which full nodes every stage computes; expensive ones are kept in scratch memory."""
+        """Which full nodes every stage computes; some are kept in a row for later ones."""
         self.kept: set[Value] = {n.out for n in self.nodes if n.out.is_stored}
+        later: dict[Node, set[int]] = {}
         for node in self.nodes:
             for maker in self._makers(node):
                 crosses = self._is_full(maker) and self.stage[maker] < self.stage[node]
-                if crosses and self._kind(maker) == "point":
-                    self._keep_if_expensive(maker)
+                if crosses and self._kind(maker) == "point" and maker.out not in self.kept:
+                    later.setdefault(maker, set()).add(self.stage[node])
+        for maker in self.nodes:
+            if maker in later and self.brief is None and self._is_kept(maker, len(later[maker])):
+                shape = tuple(self.space[a] for a in self.order[len(self.space) - self.n_row :])
+                self.scratch_of[maker.out] = Value(shape, maker.out.dtype)
+                self.scratch.append(self.scratch_of[maker.out])
+                self.kept.add(maker.out)
         self.bodies: list[list[Node]] = []
         for stage in range(self.n_stages):
             wanted = [n for n in self.nodes if self._starts(n, stage)]
             self.bodies.append(self._with_operands(wanted, stage))
 
-    def _keep_if_expensive(self, node: Node) -> None:
-        if node.out in self.kept or not is_function(node) or self.brief is not None:
-            return
-        shape = tuple(self.space[a] for a in self.order[len(self.space) - self.n_row :])
-        memory = Value(shape, node.out.dtype)
-        self.scratch.append(memory)
-        self.scratch_of[node.out] = memory
-        self.kept.add(node.out)
+    def _is_kept(self, node: Node, n_stages: int) -> bool:
+        """Whether a row of memory costs less than computing a value again in some later stages."""
+        chain: dict[Node, None] = {}
+        waiting = [node]
+        while waiting:
+            at = waiting.pop()
+            if at not in chain:
+                chain[at] = None
+                waiting += [m for m in self._makers(at) if self._is_again(m)]
+        again = sum(map(cycles_of_computing, chain))
+        row = math.prod(self.space[a] for a in self.order[len(self.space) - self.n_row :])
+        moving = cycles_of_moving(row * node.out.dtype.itemsize)
+        return is_function(node) or again * n_stages > moving * (1 + n_stages)
+
+    def _is_again(self, node: Node) -> bool:
+        """Whether a later stage that wants a value computes it again."""
+        return self._is_full(node) and self._kind(node) == "point" and node.out not in self.kept
 
     def _starts(self, node: Node, stage: int) -> bool:
         """Whether a stage has to compute a full node for its own sake."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from funcgrad.compiler.machine import DIVISION_CYCLES, OPERATIONS_PER_CYCLE, VECTOR_BYTES
 from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View
 from funcgrad.compiler.nest.nodes import (
     ArgFold,
@@ -16,6 +17,7 @@ from funcgrad.compiler.nest.nodes import (
     External,
     Fold,
     Graph,
+    Guard,
     Loop,
     Nest,
     Node,
@@ -149,6 +151,22 @@ def _whose(node: Node) -> str:
 
 def _arithmetic_of_all(graph: Graph) -> Cost:
     return sum(map(arithmetic_of, graph.nodes), Cost())
+
+
+def cycles_of_computing(node: Node) -> float:
+    """Cycles of a vector of elements, without what it loads; lookups are made one by one."""
+    if isinstance(node, Pick):
+        return VECTOR_BYTES / node.out.dtype.itemsize
+    if not isinstance(node, Point) or isinstance(node, Guard):
+        return 1 / OPERATIONS_PER_CYCLE
+    uses = expression(node.expr).uses
+    cycles = sum(
+        DIVISION_CYCLES if x.name in _DIVISIONS else x.cost / OPERATIONS_PER_CYCLE for x in uses
+    )
+    return 2 * cycles if node.out.dtype.kind == "c" else cycles
+
+
+_DIVISIONS = frozenset(("divide", "sqrt"))
 
 
 def traffic_of(nodes: Sequence[Node]) -> float:

@@ -39,7 +39,7 @@ from funcgrad.compiler.nest.nodes import (
 from funcgrad.compiler.nest.segment import segments
 from funcgrad.records import dataclass
 
-MAX_NODES = 64
+MAX_NODES = 128
 """Larger kernels take longer to compile than they save."""
 
 

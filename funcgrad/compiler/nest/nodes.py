@@ -544,6 +544,30 @@ def rewrite(graph: Graph, rule: Callable[[Node], Iterable[Node] | None]) -> None
     graph.nodes = nodes
 
 
+def ordered(nodes: Sequence[Node]) -> list[Node]:
+    """The nodes, each after those that it reads; else in the order that they have."""
+    order: list[Node] = []
+    done: set[Node] = set()
+    own = set(nodes)
+    for root in nodes:
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            waiting = [
+                v.maker
+                for v in values_read(node)
+                if v.maker in own and v.maker not in done and v.maker is not node
+            ]
+            if waiting and node not in done:
+                stack += waiting
+                continue
+            stack.pop()
+            if node not in done:
+                done.add(node)
+                order.append(node)
+    return order
+
+
 def without_unread(
     nodes: Sequence[Node], outputs: Iterable[Value], kinds: tuple[type[Node], ...]
 ) -> list[Node]:

@@ -121,7 +121,7 @@ def _is_across(x: View) -> bool:
 def _space_of_source(x: Operand, node: Node) -> Shape | None:
     """The axes by which a repeated copy is read axis by axis, where it is not yet.
 
-    Then its reader reads what it is a copy of (`recompute`).
+    Then its reader reads what it is a copy of (`schedule`).
     """
     maker = x.value.maker if isinstance(x, View) and not x.is_whole else None
     if not isinstance(maker, Point) or not is_copy(maker) or maker.epoch != node.epoch:

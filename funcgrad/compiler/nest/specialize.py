@@ -32,6 +32,7 @@ from funcgrad.compiler.nest.nodes import (
     Node,
     Pick,
     Point,
+    ordered,
     readers_of,
     values_read,
 )
@@ -77,7 +78,7 @@ def specialize(graph: Graph, groups: Sequence[Group], is_inner: bool = False) ->
         replaced[last] = writing.nodes
         written.update(writing.parts)
     if replaced:
-        nodes = _ordered([n for node in graph.nodes for n in replaced.get(node, [node])])
+        nodes = ordered([n for node in graph.nodes for n in replaced.get(node, [node])])
         graph.nodes = _reading_parts(nodes, written, set(graph.outputs))
     return bool(replaced)
 
@@ -104,30 +105,6 @@ def _of_one_part(x: Operand, written: Mapping[Value, _Parts], reader: Node) -> O
     if form is None or parts.position in form.axes:
         return x
     return parts.at(form.starts[parts.position]).reindexed(parts.without_axis(form), x.shape)
-
-
-def _ordered(nodes: list[Node]) -> list[Node]:
-    """The nodes, each after those that it reads: a group's are now where its last one was."""
-    order: list[Node] = []
-    done: set[Node] = set()
-    own = set(nodes)
-    for root in nodes:
-        stack = [root]
-        while stack:
-            node = stack[-1]
-            waiting = [
-                v.maker
-                for v in values_read(node)
-                if v.maker in own and v.maker not in done and v.maker is not node
-            ]
-            if waiting and node not in done:
-                stack += waiting
-                continue
-            stack.pop()
-            if node not in done:
-                done.add(node)
-                order.append(node)
-    return order
 
 
 def _short_axis(group: Group, is_inner: bool) -> int | None:

@@ -1,0 +1,446 @@
+"""Inline, stream or store: one decision for every value, by what each of them costs.
+
+``schedule : graph -> graph``, ``schedule_groups : groups -> groups``. What follows element by
+element is streamed: fusion computes it in a register, in the kernel that reads it. A value that is
+read at other indices than its own, such as a neighbour's, or in another kernel, is either stored or
+computed again by its readers (inlined). `Choice` compares the cycles of both: operations and loads
+that are repeated, with bytes that are moved and a kernel that is called. So a stencil of a stencil
+is one pass over its input, while a long formula that seven neighbours ask for is stored.
+
+Before fusion, readers at other indices get copies in their own index space, which they fuse with.
+After it, values that still go from one kernel to another are computed again by the second one where
+that is less.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from funcgrad.compiler.machine import (
+    ACROSS,
+    KERNEL_CYCLES,
+    MOST_TURNED,
+    SCALAR,
+    UNALIGNED,
+    VECTOR_BYTES,
+    cycles_of_moving,
+)
+from funcgrad.compiler.nest.cost import cycles_of_computing
+from funcgrad.compiler.nest.fuse import MAX_NODES, Group
+from funcgrad.compiler.nest.layout import (
+    Box,
+    Operand,
+    Shape,
+    Uniform,
+    Value,
+    View,
+    common_box,
+    is_empty,
+    is_everything,
+    reindex_of,
+    seen_box,
+    whole,
+)
+from funcgrad.compiler.nest.nodes import (
+    Fold,
+    Graph,
+    Guard,
+    Node,
+    Pick,
+    Point,
+    cloned,
+    is_copy,
+    ordered,
+    readers_of,
+    reading,
+    values_read,
+    without_unread,
+)
+from funcgrad.lowering import Reindex
+from funcgrad.records import dataclass
+
+SMALL = 16
+"""How many times as large a value is as those that are read for it at no cost."""
+
+SHORT = 4
+"""Greatest length of axes along which it does not matter how one walks."""
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How a value is read: its indices, the reader's space, the box outside of which it is not."""
+
+    form: Reindex
+    shape: Shape
+    box: Box | None
+
+    def is_plain(self, node: Node) -> bool:
+        """Whether a reader reads, at every index, what a node made at that index."""
+        if self.shape != node.out.shape or self.box is not None:
+            return False
+        steps = zip(self.shape, self.form.axes, self.form.steps, strict=True)
+        return all(n == 1 or (a == k and s == 1) for k, (n, a, s) in enumerate(steps))
+
+    @property
+    def is_across(self) -> bool:
+        """Whether the reader's rows go across those of the value."""
+        axes = zip(self.form.axes, self.shape, strict=True)
+        long = [axis for axis, n in axes if axis is not None and n > SHORT]
+        return bool(long) and long[-1] != max(long)
+
+
+class _Chain:
+    """What computes a value at one index: points that read each other there, and what they load.
+
+    Args:
+        node: The last of them.
+        own: The nodes that may belong to it.
+        stored: Values that are in memory in any case.
+    """
+
+    def __init__(self, node: Node, own: Iterable[Node] | None, stored: Collection[Value]) -> None:
+        self.node = node
+        self.nodes: dict[Node, None] = {}
+        self.leaves: dict[View, None] = {}
+        among = None if own is None else set(own)
+        waiting = [node]
+        while waiting:
+            at = waiting.pop()
+            if at in self.nodes:
+                continue
+            self.nodes[at] = None
+            for x in at.operands:
+                if not isinstance(x, View):
+                    continue
+                maker = x.value.maker
+                is_own = isinstance(maker, Point | Pick) and (among is None or maker in among)
+                is_here = x.is_value and x.shape == node.out.shape and maker is not None
+                if is_own and is_here and x.value not in stored and maker.epoch == node.epoch:
+                    waiting.append(maker)
+                else:
+                    self.leaves[x] = None
+        is_apart = any(_loading(x) == ACROSS for x in self.leaves)
+        self.slowness = SCALAR if is_apart else 1
+        self.cycles = self.slowness * sum(map(cycles_of_computing, self.nodes))
+
+    @property
+    def is_arithmetic(self) -> bool:
+        """Whether nothing in it is looked up, or asked of an index."""
+        return not any(isinstance(node, Guard | Pick) for node in self.nodes)
+
+
+def _loading(x: View) -> float:
+    """Cycles of loading a vector of a row from the nearest cache, at least."""
+    step = next((abs(s) for n, s in zip(x.shape[::-1], x.strides[::-1], strict=True) if n > 1), 0)
+    return UNALIGNED * step if step < 2 else ACROSS
+
+
+def _vectors(value: Value) -> float:
+    return max(value.nbytes / VECTOR_BYTES, 1.0)
+
+
+def schedule(graph: Graph) -> None:
+    """Let readers compute values for themselves where that costs less; changes the graph."""
+    _Inlining(graph).run()
+
+
+class _Inlining:
+    """Copies of points for those who read them at other indices than their own."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.outputs = set(graph.outputs)
+        self.readers: dict[Value, dict[tuple[Node, int], None]] = defaultdict(dict)
+        """Who reads a value, and as which operand: a set that keeps its order."""
+        self.copies: dict[Node | None, list[Point | Pick]] = defaultdict(list)
+        """Copies of every point, which run where it did."""
+        self.fences: dict[Node | None, list[Node]] = defaultdict(list)
+        """Guards of every node's result; they come after its copies."""
+        self.fenced: dict[tuple[View, Box, int], Operand] = {}
+        for node in graph.nodes:
+            self._register(node)
+
+    def _register(self, node: Node) -> None:
+        for i, x in enumerate(node.operands):
+            if isinstance(x, View):
+                self.readers[x.value][node, i] = None
+
+    def run(self) -> None:
+        for node in reversed(self.graph.nodes):
+            if isinstance(node, Point | Pick):
+                self._copy_for_readers(node)
+                for copy in self.copies[node]:
+                    self._forget_if_unread(copy)
+                self._forget_if_unread(node)
+        order: list[Node] = [*self.fences[None]]
+        for node in self.graph.nodes:
+            order += [node, *self.copies[node], *self.fences[node]]
+            for copy in self.copies[node]:
+                order += self.fences[copy]
+        self.graph.nodes = without_unread(order, self.outputs, (Point, Pick))
+
+    def _forget_if_unread(self, node: Point | Pick) -> None:
+        """A point that nobody reads any more reads nothing."""
+        if node.out not in self.outputs and not self.readers[node.out]:
+            for i, x in enumerate(node.operands):
+                if isinstance(x, View):
+                    self.readers[x.value].pop((node, i), None)
+
+    def _copy_for_readers(self, node: Point | Pick) -> None:
+        """Let readers read copies of a point in their own space, if that is worth it."""
+        readers = list(self.readers[node.out])
+        ways = self._ways(node, readers)
+        if ways is None or not self._is_less(node, list(dict.fromkeys(ways))):
+            return
+        known: dict[_Way, Operand] = {}
+        for (reader, i), way in zip(readers, ways, strict=True):
+            if way.is_plain(node):
+                continue
+            if way not in known:
+                known[way] = self._copy(node, way)
+            if isinstance(reader, Guard) and reader.is_fence and i == 0:
+                # There is something to be computed everywhere, so nothing is to be fenced off.
+                for other, k in self.readers.pop(reader.out, {}):
+                    self._replace(other, k, _through(other.operands[k], known[way]))
+            del self.readers[node.out][reader, i]
+            self._replace(reader, i, known[way])
+
+    def _replace(self, node: Node, i: int, operand: Operand) -> None:
+        operands = list(node.operands)
+        operands[i] = operand
+        node.operands = tuple(operands)
+        if isinstance(operand, View):
+            self.readers[operand.value][node, i] = None
+
+    def _ways(self, node: Point | Pick, readers: list[tuple[Node, int]]) -> list[_Way] | None:
+        """How each reader reads a value, if all of them could compute it and not all do."""
+        if node.out in self.outputs or not readers:
+            return None
+        ways: list[_Way] = []
+        for reader, i in readers:
+            view = reader.operands[i]
+            assert isinstance(view, View)
+            box = reader.box if isinstance(reader, Guard) and i == 0 else None
+            form = reindex_of(view) if box is None else _within(view, box)
+            if form is None or not isinstance(reader, Point | Fold | Pick):
+                return None
+            if reader.looks_around(i) or reader.epoch != node.epoch:
+                return None
+            if isinstance(node, Pick) and box is not None:
+                return None  # only what is read at an index of its own can be fenced off
+            if 4 * math.prod(view.shape) > 5 * math.prod(node.out.shape) and not is_copy(node):
+                return None  # it is a number of a row, which its kernel computes once for it
+            ways.append(_Way(form, view.shape, box))
+        return None if all(way.is_plain(node) for way in ways) else ways
+
+    def _is_less(self, node: Point | Pick, ways: Sequence[_Way]) -> bool:
+        """Whether it takes less to compute a value in all these ways than to store it."""
+        if is_copy(node):
+            return True
+        chain = _Chain(node, None, self.outputs)
+        if len(chain.nodes) * (len(ways) - 1) > MAX_NODES:
+            return False
+        loads: dict[tuple[Value, tuple[int, ...], int], float] = {}
+        for way in ways:
+            seen = [x.reindexed(way.form, way.shape) for x in chain.leaves]
+            loads |= {(x.value, x.strides, x.offset): _loading(x) for x in seen}
+            n_across = sum(_loading(x) == ACROSS for x in seen if way.is_across)
+            if n_across > MOST_TURNED or (n_across and not chain.is_arithmetic):
+                return False
+        inlined = len(ways) * chain.cycles + sum(loads.values())
+        stored = chain.cycles + sum(map(_loading, chain.leaves))
+        stored += sum(ACROSS if way.is_across else UNALIGNED for way in ways)
+        stored += 2 * cycles_of_moving(node.out.nbytes) + KERNEL_CYCLES / _vectors(node.out)
+        return inlined <= stored
+
+    def _copy(self, node: Point | Pick, way: _Way) -> Operand:
+        """A point as seen in another space; outside of the box, if there is one, it is anything."""
+        form, shape, box = way.form, way.shape, way.box
+
+        def seen(operand: Operand) -> Operand:
+            found = operand.reindexed(form, shape)
+            if box is None or isinstance(found, Uniform):
+                return found
+            return self._fence(found, box, node)
+
+        if not isinstance(node, Guard):
+            operands = tuple(seen(x) for x in node.operands)
+            out = Value(shape, node.out.dtype)
+            return self._add(replace(node, operands=operands, outs=(out,)), node)
+        inside, outside = node.operands
+        inner = seen_box(node.box, form, shape)
+        if inner is not None and box is not None:
+            inner = common_box(inner, box)
+        if inner is None or is_empty(inner):
+            return seen(outside)
+        found = inside.reindexed(form, shape)
+        if is_everything(inner, shape):
+            return found
+        out = Value(shape, node.out.dtype)
+        return self._add(Guard((found, seen(outside)), (out,), inner, node.is_fence), node)
+
+    def _add(self, copy: Point | Pick, node: Node) -> Operand:
+        self._register(copy.like(node))
+        self.copies[node].append(copy)
+        return whole(copy.out)
+
+    def _fence(self, view: View, box: Box, reader: Node) -> Operand:
+        """A view that is read in a box only, and is anything elsewhere."""
+        key = view, box, reader.epoch
+        if key not in self.fenced:
+            zeros = Uniform(np.zeros((), view.dtype)[()], view.shape)
+            fence = Guard((view, zeros), (Value(view.shape, view.dtype),), box, True).like(reader)
+            self._register(fence)
+            self.fences[view.value.maker].append(fence)
+            self.fenced[key] = whole(fence.out)
+        return self.fenced[key]
+
+
+def _through(view: Operand, operand: Operand) -> Operand:
+    """An operand as a view of a value of its shape shows it."""
+    assert isinstance(view, View)
+    # A view counts places in memory: what it is a view of has to lie there in the same order.
+    assert isinstance(operand, Uniform) or operand.is_whole
+    return operand.walked(view.shape, view.strides, view.offset)
+
+
+def _within(view: View, box: Box) -> Reindex | None:
+    """How a view walks its value in a box of its indices; elsewhere it has no elements."""
+    offset = view.offset + sum(a * s for (a, _), s in zip(box, view.strides, strict=True))
+    form = reindex_of(View(view.value, tuple(b - a for a, b in box), view.strides, offset))
+    if form is None:
+        return None
+    starts = list(form.starts)
+    for (first, _), axis, step in zip(box, form.axes, form.steps, strict=True):
+        if axis is not None:
+            starts[axis] -= step * first
+    return Reindex(form.axes, tuple(starts), form.steps)
+
+
+def schedule_groups(graph: Graph, groups: Sequence[Group]) -> list[Group]:
+    """Let kernels compute again what others would store for them; changes the graph."""
+    return _Sharing(graph, groups).run()
+
+
+class _Sharing:
+    """Copies of points for the groups that would read them from memory."""
+
+    def __init__(self, graph: Graph, groups: Sequence[Group]) -> None:
+        self.graph = graph
+        self.groups = groups
+        self.home = {node: group for group in groups for node in group.nodes}
+        self.readers = readers_of(self.home)
+        self.outputs = set(graph.outputs)
+        self.stored = {node.out: node for node in self.home if self._crosses(node)}
+        """What goes from a group to others by memory."""
+        self.copies: dict[Group, dict[Value, Value]] = defaultdict(dict)
+        """For every group the values that it computes again, with its own ones."""
+
+    def _crosses(self, node: Node) -> bool:
+        if len(node.outs) != 1:
+            return False
+        return any(self.home[reader] is not self.home[node] for reader in self.readers[node.out])
+
+    def run(self) -> list[Group]:
+        self.between: dict[Group, int] = defaultdict(int)
+        """Bytes that a group writes for others, before they are read."""
+        for value, node in self.stored.items():
+            self.between[self.home[node]] += value.nbytes
+        # The least first: kernels have room for so many nodes.
+        chains = [self._chain(n) for value, n in self.stored.items() if value not in self.outputs]
+        for chain in sorted(chains, key=lambda chain: len(chain.nodes)):
+            self._decide(chain.node)
+        if not self.copies:
+            return list(self.groups)
+        for group in self.copies:
+            group.nodes = ordered(group.nodes)
+        nodes = [node for group in self.groups for node in group.nodes]
+        self.graph.nodes = without_unread(nodes, self.outputs, (Point,))
+        kept = set(self.graph.nodes)
+        for group in self.groups:
+            group.nodes = [node for node in group.nodes if node in kept]
+        return [group for group in self.groups if group.nodes]
+
+    def _chain(self, node: Node) -> _Chain:
+        stored = (self.stored.keys() | self.outputs) - {node.out}
+        return _Chain(node, self.home[node].nodes, stored)
+
+    def _decide(self, node: Node) -> None:
+        """Let all other groups compute a value for themselves, if that is less than storing it."""
+        group = self.home[node]
+        readers: dict[Group, list[Node]] = defaultdict(list)
+        for reader in self.readers[node.out]:
+            if self.home[reader] is not group:
+                readers[self.home[reader]].append(reader)
+        chain = self._chain(node)
+        if self._is_possible(node, chain, readers) and self._is_less(node, chain, readers):
+            self.between[group] -= node.out.nbytes
+            del self.stored[node.out]
+            order = [n for n in group.nodes if n in chain.nodes]
+            for other, nodes in readers.items():
+                self._repeat(node, order, other, nodes)
+
+    def _is_possible(self, node: Node, chain: _Chain, readers: dict[Group, list[Node]]) -> bool:
+        """Whether other groups can compute a value, at each index what they read there."""
+        value = node.out
+        if not self.home[node].is_fusable:
+            return False
+        if not all(isinstance(n, Point) and n.space == value.shape for n in chain.nodes):
+            return False
+        leaves = {v for n in chain.nodes for v in values_read(n) if v.maker not in chain.nodes}
+        for other, nodes in readers.items():
+            if not other.is_fusable or other.space != value.shape:
+                return False
+            if len(other.nodes) + len(chain.nodes) > MAX_NODES:
+                return False
+            if any(leaf.maker in other.nodes for leaf in leaves):
+                return False
+            if not all(_reads_in_place(reader, value, node.epoch) for reader in nodes):
+                return False
+        return True
+
+    def _is_less(self, node: Node, chain: _Chain, readers: Iterable[Group]) -> bool:
+        """Whether it takes less to compute a value in other groups than to store it for them."""
+        moving = cycles_of_moving(self.between[self.home[node]])
+        inlined, stored = 0.0, moving
+        for other in readers:
+            read = {v for n in other.nodes for v in values_read(n)}
+            missing = [x for x in chain.leaves if x.value not in read]
+            fresh = (n for n in chain.nodes if n.out not in self.copies[other])
+            inlined += chain.slowness * sum(map(cycles_of_computing, fresh))
+            inlined += sum(map(_loading, missing))
+            large = {x.value for x in missing if SMALL * x.value.nbytes > node.out.nbytes}
+            inlined += sum(cycles_of_moving(v.nbytes) for v in large)
+            stored += moving + UNALIGNED
+        return inlined <= stored
+
+    def _repeat(
+        self, node: Node, chain: Sequence[Node], other: Group, readers: Sequence[Node]
+    ) -> None:
+        known = self.copies[other]
+        fresh = [cloned(old, known) for old in chain if old.out not in known]
+        for copy in fresh:
+            self.home[copy] = other
+            for value in dict.fromkeys(values_read(copy)):
+                self.readers[value].append(copy)
+        other.nodes += fresh
+        for reader in readers:
+            reader.operands = tuple(reading(x, known) for x in reader.operands)
+            self.readers[node.out].remove(reader)
+            self.readers[known[node.out]].append(reader)
+
+
+def _reads_in_place(reader: Node, value: Value, epoch: int) -> bool:
+    """Whether a node reads a value at each index of its own, and nowhere else."""
+    if reader.epoch != epoch or reader.space != value.shape:
+        return False
+    return all(
+        x.is_value and not reader.looks_around(k)
+        for k, x in enumerate(reader.operands)
+        if isinstance(x, View) and x.value is value
+    )
