@@ -83,7 +83,7 @@ def test_rows_that_are_gone_through_again_keep_what_takes_long() -> None:
     def stages(x: Any) -> Any:
         for _ in range(5):
             y = x
-            for k in range(6):
+            for _ in range(6):
                 y = y * x + 0.1
             x = 0.5 + y - np.mean(y, 1, keepdims=True)
         return x
