@@ -76,6 +76,7 @@ LADDER = (
 # passes. Loop nests do not see what runs.
 ROOMS = (
     "",
+    "machine",
     "abi",
     "one_thread",
     "foreign",

@@ -14,8 +14,9 @@ VECTOR_BYTES = 64
 OPERATIONS_PER_CYCLE = 2
 """Additions, multiplications or comparisons of vectors: two units (all since Haswell, Zen)."""
 
-DIVISION_CYCLES = 6
-"""Cycles of dividing a vector, or of square roots (Zen 5: 5, Ice Lake: 10 to 16)."""
+FUNCTION_CYCLES = 2
+"""Cycles for each unit of the cost of what takes longer than an addition (`intrinsics`): divisions
+take 2 to 4, roots 4 to 7, exponentials 13 to 18, tanh 22 to 27, measured on Zen 5."""
 
 CACHES = ((1 << 15, 64), (1 << 19, 32), (1 << 23, 12))
 """Bytes of each cache, the last one's share of a core, and bytes a cycle between it and registers.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from funcgrad.compiler.machine import DIVISION_CYCLES, OPERATIONS_PER_CYCLE, VECTOR_BYTES
+from funcgrad.compiler.machine import FUNCTION_CYCLES, OPERATIONS_PER_CYCLE, VECTOR_BYTES
 from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View
 from funcgrad.compiler.nest.nodes import (
     ArgFold,
@@ -159,14 +159,9 @@ def cycles_of_computing(node: Node) -> float:
         return VECTOR_BYTES / node.out.dtype.itemsize
     if not isinstance(node, Point) or isinstance(node, Guard):
         return 1 / OPERATIONS_PER_CYCLE
-    uses = expression(node.expr).uses
-    cycles = sum(
-        DIVISION_CYCLES if x.name in _DIVISIONS else x.cost / OPERATIONS_PER_CYCLE for x in uses
-    )
+    costs = [x.cost for x in expression(node.expr).uses]
+    cycles = sum(n * FUNCTION_CYCLES if n > 1 else n / OPERATIONS_PER_CYCLE for n in costs)
     return 2 * cycles if node.out.dtype.kind == "c" else cycles
-
-
-_DIVISIONS = frozenset(("divide", "sqrt"))
 
 
 def traffic_of(nodes: Sequence[Node]) -> float:

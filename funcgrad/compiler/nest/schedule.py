@@ -381,7 +381,7 @@ class _Sharing:
         if self._is_possible(node, chain, readers) and self._is_less(node, chain, readers):
             self.between[group] -= node.out.nbytes
             del self.stored[node.out]
-            order = [n for n in group.nodes if n in chain.nodes]
+            order = ordered([*chain.nodes])
             for other, nodes in readers.items():
                 self._repeat(node, order, other, nodes)
 
