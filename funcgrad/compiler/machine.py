@@ -4,12 +4,25 @@ The processor is a nominal one, with the smaller caches and slower paths of thos
 Decisions so follow from a program and its shapes alone: wherever it runs, it has the same kernels,
 the same partial sums, and the same bits. Vectors are twice or four times as many registers where
 registers are shorter.
+
+Cycles and bytes are rounded from tables of instructions and manuals of processors. The other
+numbers were chosen by rows of the benchmarks, each when it came to be, on Zen 4 and Zen 5. What
+follows from them is derived where it is used.
 """
 
 from __future__ import annotations
 
+# The processor.
+
 VECTOR_BYTES = 64
-"""Bytes of a vector: a register of AVX-512, two of AVX2, four of SSE2 and NEON."""
+"""Bytes of a vector: a register of AVX-512, two of AVX2, four of SSE2 and NEON; of a cache line."""
+
+VECTORS = 4
+"""Vectors that an iteration computes at once: of long chains of operations, the processor sees no
+other iteration while it waits for one of them. Additions take two to four cycles."""
+
+MOST_LIVE = 40
+"""Vectors that an iteration may keep at a time: a few more than the 32 registers of AVX-512."""
 
 OPERATIONS_PER_CYCLE = 2
 """Additions, multiplications or comparisons of vectors: two units (all since Haswell, Zen)."""
@@ -19,14 +32,11 @@ FUNCTION_CYCLES = 2
 take 2 to 4, roots 4 to 7, exponentials 13 to 18, tanh 22 to 27, measured on Zen 5."""
 
 CACHES = ((1 << 15, 64), (1 << 19, 32), (1 << 23, 12))
-"""Bytes of each cache, the last one's share of a core, and bytes a cycle between it and registers.
-
-Measured with sums and copies of arrays of half of each size; the smallest of Skylake, Ice Lake,
-Zen 3 and Zen 5.
-"""
+"""Bytes of each cache, the last one's share of a core, and bytes a cycle between it and registers:
+the first two as of Skylake and Zen 3, the last one an estimate with all cores at work."""
 
 MEMORY_BYTES_PER_CYCLE = 4
-"""Bytes a cycle from and to memory, for each of two threads: 8 to 16 GB/s, measured likewise."""
+"""Bytes a cycle from and to memory, for each of two threads: 8 to 16 GB/s."""
 
 UNALIGNED = 1.0
 """Cycles of loading a vector from a cache line and the next one, as neighbours in a stencil."""
@@ -35,16 +45,69 @@ ACROSS = 4.0
 """Cycles of a vector whose elements lie in as many rows: 64 shuffles turn sixteen of them."""
 
 SCALAR = 8
-"""How many times as long a loop takes that LLVM has to vectorise: elements that lie apart.
+"""How many times as long arithmetic takes on elements that lie apart, of which few fill a vector:
+6 cycles an element, measured with distances of points in a plane, whose coordinates alternate."""
 
-Measured with distances of points in a plane, whose coordinates alternate: 6 cycles an element.
-"""
+KERNEL_CYCLES = 400
+"""Cycles until a kernel is called, has read its words and has written the ends of its rows: 0.1
+microseconds, an estimate from kernels of a few elements."""
+
+# Work, in elements that are read or written, or operations on them.
+
+THREAD_WORK = 1 << 18
+"""Work of the smallest part that is worth a thread."""
+
+PARTS_PER_THREAD = 4
+"""The last part of a thread without a processor is what everybody waits for: it has to be small."""
+
+LONGEST_PART = 1 << 25
+"""Work of the largest part: tens of milliseconds, after which a program can be stopped."""
+
+EVEN_PARTS = 16
+"""About how many parts sums are divided into, whatever the number of threads is."""
+
+FUNCTION = 8
+"""Operations that an elementary function counts as: what an exponential takes."""
+
+HEAVY = 12
+"""Operations from which an element is so much work that the code is to be there only once: all
+vectors are computed as the last one, of which only a part may be there."""
+
+LOOKUP = 4
+"""Operations for each lookup in vectors, whose lanes are loaded one by one, from which they are
+worth it: others are left to LLVM, one element at a time."""
+
+# Lengths and sizes of code.
+
+FEW = 4
+"""Indices of axes, rows and results that are written out without a second thought."""
+
+SHORT_AXIS = 8
+"""Length of the longest axis that is written out: steps up to this one are known to LLVM."""
+
+SEVERAL = 16
+"""Elements of the largest array of variables, parts of an array that one kernel writes in turn; an
+array of so many times another one's size makes that one count as nothing."""
+
+SUM_BLOCK = 512
+"""Elements of the blocks in which sums are formed: their rounding errors are those of blocks."""
+
+RARE = 128
+"""The part of all elements, divided, up to which those at edges are computed one by one: vectors
+of them would take the compiler more time than they save."""
 
 MOST_TURNED = 2
 """Arrays that a kernel reads across whose tiles are transposed in registers first."""
 
-KERNEL_CYCLES = 400
-"""Cycles until a kernel is called, has read its words and has written the ends of its rows."""
+QUESTIONS = 6
+"""Parts of assembled arrays that a reader may ask an index about, over all who read one array."""
+
+KERNEL_NODES = 128
+"""Operations of the largest kernel. With 64, formulas of distances and flux limiters were cut, and
+took up to eight times as long."""
+
+LOOP_OPERATIONS = 1200
+"""Operations of the largest loop that is written out as one kernel of variables."""
 
 
 def cycles_of_moving(nbytes: int) -> float:

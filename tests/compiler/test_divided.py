@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
+from funcgrad.compiler.machine import EVEN_PARTS
 from funcgrad.compiler.nest import divide
 from funcgrad.compiler.nest.arrange import VERIFY_VARIABLE
-from funcgrad.compiler.nest.split import EVEN_PARTS, even_parts
+from funcgrad.compiler.nest.split import even_parts
 from tests.compiler.plans import steps_of
 
 RNG = np.random.default_rng(0)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
-from funcgrad.compiler.nest.allocate import _ALIGNMENT, _Arena
+from funcgrad.compiler.machine import VECTOR_BYTES
+from funcgrad.compiler.nest.allocate import _Arena
 from funcgrad.compiler.runtime import executable
 
 # The arena.
@@ -26,7 +27,7 @@ def test_the_arena_gives_nothing_twice(requests: list[tuple[int, int]]) -> None:
             arena.give(*live.pop(nbytes % len(live)))
             continue
         offset = arena.take(nbytes)
-        assert offset % _ALIGNMENT == 0
+        assert offset % VECTOR_BYTES == 0
         assert offset + nbytes <= arena.size
         for other, size in live:
             assert offset + max(nbytes, 1) <= other or other + max(size, 1) <= offset

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
-from funcgrad.compiler.machine import CACHES, MEMORY_BYTES_PER_CYCLE, VECTOR_BYTES, cycles_of_moving
 
 RNG = np.random.default_rng(0)
 
@@ -16,13 +15,6 @@ RNG = np.random.default_rng(0)
 def text_of(function: Any, *args: Any) -> str:
     """The kernels and the plan of a program."""
     return str(fg.jit(function).lower(*args).as_text())
-
-
-def test_bytes_move_as_fast_as_the_cache_that_has_room_for_twice_as_many() -> None:
-    for size, rate in CACHES:
-        assert cycles_of_moving(size // 2) == VECTOR_BYTES / rate
-        assert cycles_of_moving(size // 2 + 1) > VECTOR_BYTES / rate
-    assert cycles_of_moving(1 << 40) == VECTOR_BYTES / MEMORY_BYTES_PER_CYCLE
 
 
 def test_a_long_formula_that_many_neighbours_read_is_computed_once() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.compiler.abi import FIRST_SLOT, OWN_SLOT
+from funcgrad.compiler.machine import VECTOR_BYTES
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.layout import Uniform, Value
 from funcgrad.compiler.nest.nodes import (
@@ -29,8 +30,6 @@ from funcgrad.compiler.nest.nodes import (
 )
 from funcgrad.lowering import Background
 from funcgrad.records import dataclass
-
-_ALIGNMENT = 64
 
 
 @dataclass
@@ -278,7 +277,7 @@ class _Arena:
 
     @staticmethod
     def _rounded(nbytes: int) -> int:
-        return -(-max(nbytes, 1) // _ALIGNMENT) * _ALIGNMENT
+        return -(-max(nbytes, 1) // VECTOR_BYTES) * VECTOR_BYTES
 
     def take(self, nbytes: int) -> int:
         length = self._rounded(nbytes)

@@ -25,12 +25,24 @@ from funcgrad.compiler.loops.language import (
     of,
     sum_of,
 )
-from funcgrad.compiler.machine import cycles_of_moving
+from funcgrad.compiler.machine import (
+    FUNCTION,
+    HEAVY,
+    LOOKUP,
+    MOST_LIVE,
+    MOST_TURNED,
+    RARE,
+    SEVERAL,
+    SHORT_AXIS,
+    SUM_BLOCK,
+    VECTOR_BYTES,
+    VECTORS,
+    cycles_of_moving,
+)
 from funcgrad.compiler.nest.accumulate import Accumulator, Vectors, is_across
 from funcgrad.compiler.nest.cost import cycles_of_computing
 from funcgrad.compiler.nest.fuse import Group, Walk, kind_of
-from funcgrad.compiler.nest.interleave import MOST_PARTS
-from funcgrad.compiler.nest.kernel import BLOCK, Kernel, KernelBuilder, value_of
+from funcgrad.compiler.nest.kernel import Kernel, KernelBuilder, value_of
 from funcgrad.compiler.nest.layout import (
     Box,
     Operand,
@@ -49,51 +61,23 @@ from funcgrad.compiler.nest.places import refuse_worst, resolve, resolve_or_refu
 from funcgrad.dtypes import BOOL
 from funcgrad.records import dataclass
 
-MAX_EXTENT = 8
-"""Short axes are written out (`specialize`): steps up to this one are known to LLVM."""
-
-TILE = 32
+TILE = 2 * VECTOR_BYTES // 4
 """Columns of a tile, in kernels that walk some arrays along their rows and others across them: what
 is read or written across stays in the nearest cache until all of a cache line was used."""
-
-MOST_TURNED = 2
-"""Arrays that are walked across whose tiles are turned in registers first."""
 
 _SCRATCH_SCOPE = 1000
 """The first scope of memory for tiles that were turned."""
 
-SHORT = 32
+SHORT = 2 * VECTOR_BYTES // 4
 """Greatest length of rows that kernels are specialised for, of views with literal steps."""
 
-LEAST_ROW = 256
+LEAST_ROW = VECTORS * VECTOR_BYTES
 """Length of rows from which long vectors take what is left, too, and columns are folded in them."""
 
-LONG = 512
+LONG = SUM_BLOCK
 """Length of rows from which threads may divide them, where columns are folded."""
 
-REGISTER = 64
-"""Bytes of the vectors that kernels are written in: two or four registers of others."""
-
-REGISTERS = 4
-"""Vectors that an iteration computes at once: of long chains of operations, the processor sees no
-other iteration while it waits for one of them."""
-
-MOST_WAITING = 40
-"""Vectors that an iteration may keep at a time: a few more than there are registers."""
-
-HEAVY = 12
-"""Cost from which an element is so much work that the code is to be there only once: all vectors
-are computed as the last one, of which only a part may be there."""
-
-LOOKUP = 4
-"""Cost for each lookup in vectors, whose lanes are loaded one by one, from which they are worth it:
-others are left to LLVM, one element at a time."""
-
-RARE = 128
-"""The part of all elements, divided, up to which those at edges are computed one by one: vectors
-of them would take the compiler more time than they save."""
-
-SHORT_REGISTERS = 2
+SHORT_REGISTERS = VECTORS // 2
 """Vectors that an iteration computes at once of short rows, where that is much work.
 
 Rows that are no longer than these are one vector each, whose values stay in registers.
@@ -421,9 +405,9 @@ class _Writer:
             return None
         *others, inner = self.order
         for access in self.accesses.values():
-            if abs(access.strides[inner]) > MAX_EXTENT and 1 in access.strides:
+            if abs(access.strides[inner]) > SHORT_AXIS and 1 in access.strides:
                 axis = access.strides.index(1)
-                if axis in others and self.space[axis] > MAX_EXTENT:
+                if axis in others and self.space[axis] > SHORT_AXIS:
                     return axis
         return None
 
@@ -452,7 +436,7 @@ class _Writer:
             return ()
         # The last axis if there is nothing between them; other short ones are not worth a loop.
         *others, last = self.order
-        axes = [last, *(a for a in reversed(others) if self.space[a] > MAX_EXTENT)]
+        axes = [last, *(a for a in reversed(others) if self.space[a] > SHORT_AXIS)]
         inner = min(axes, key=n_apart)
         return (*(axis for axis in self.order if axis != inner), inner)
 
@@ -462,7 +446,7 @@ class _Writer:
             return False
         inner, outer = self.row[-1].axis, self.loops[-2].axis
         strides = [(a.strides[outer], a.strides[inner]) for a in self.accesses.values()]
-        return any(abs(along) == 1 and abs(apart) > MAX_EXTENT for along, apart in strides)
+        return any(abs(along) == 1 and abs(apart) > SHORT_AXIS for along, apart in strides)
 
     def _ends(self, loop: _Loop) -> tuple[Expression, Expression]:
         """Where a loop begins and ends."""
@@ -503,7 +487,7 @@ class _Writer:
 
         self.turned = self._find_turned()
         for access, name in self.turned.items():
-            n = REGISTER // access.dtype.itemsize
+            n = VECTOR_BYTES // access.dtype.itemsize
             self.scratch.append(Value((n * n,), access.dtype))
             source.pointer(name, self.scratch[-1], 0)
         self._declare_boxes()
@@ -568,7 +552,7 @@ class _Writer:
 
     def _neighbour(self, access: _Access) -> _Access | None:
         """An earlier access to elements between which those of this one lie."""
-        if not self.row or not 2 <= self._step(access, self.row[-1]) <= MOST_PARTS:
+        if not self.row or not 2 <= self._step(access, self.row[-1]) <= SEVERAL:
             return None
         for other in self.accesses.values():
             if other is access:
@@ -582,7 +566,7 @@ class _Writer:
     def _is_near(self, loop: _Loop, step: int) -> bool:
         """Whether a step is a part of the text, along the innermost loop."""
         is_innermost = bool(self.row) and loop is self.row[-1]
-        return is_innermost and 0 < abs(step) <= MAX_EXTENT
+        return is_innermost and 0 < abs(step) <= SHORT_AXIS
 
     def _is_short(self, loop: _Loop) -> bool:
         """Whether the text says how long a loop is.
@@ -591,7 +575,7 @@ class _Writer:
         them to what follows the loop over vectors.
         """
         k = self.loops.index(loop)
-        skips = any(1 < a.steps[k] <= MAX_EXTENT for a in self.accesses.values())
+        skips = any(1 < a.steps[k] <= SHORT_AXIS for a in self.accesses.values())
         # The only loop may be one over a batch, whose length is to be any.
         is_row = bool(self.row) and loop is self.row[-1] and len(self.loops) > 1
         return is_row and skips and loop.size <= SHORT
@@ -719,7 +703,7 @@ class _Writer:
             return None
         if any(access.strides[loop.axis] not in (0, 1) for access in touched):
             return None
-        narrow = REGISTER // _width(dtypes)
+        narrow = VECTOR_BYTES // _width(dtypes)
         if loop.size > SHORT_REGISTERS * narrow:
             return None
         count = narrow if loop.size <= narrow else SHORT_REGISTERS * narrow
@@ -747,7 +731,7 @@ class _Writer:
             scratch=self.scratch,
             is_parallel=self.first is not None
             and (bool(self.batch) or not self.crossing or self.first is self.row[0]),
-            work=work * (len(self.accesses) + 8 * sum(map(is_function, self.nodes))),
+            work=work * (len(self.accesses) + FUNCTION * sum(map(is_function, self.nodes))),
             nodes=self.nodes,
         )
 
@@ -814,7 +798,7 @@ class _Writer:
                 return {}
             if apart in (0, 1):
                 continue
-            is_near = access.neighbour is not None or abs(apart) <= MAX_EXTENT
+            is_near = access.neighbour is not None or abs(apart) <= SHORT_AXIS
             if abs(along) != 1 or is_near or access.value in homes:
                 return {}
             if access.dtype.itemsize not in (4, 8):
@@ -828,7 +812,7 @@ class _Writer:
         source, (*others, across), along, (body,) = (
             self.source, self.outer, self.row[-1], self.bodies,
         )  # fmt: skip
-        n = REGISTER // next(iter(self.turned)).dtype.itemsize
+        n = VECTOR_BYTES // next(iter(self.turned)).dtype.itemsize
         begin, end = self._ends(across)
         size = self.sizes[along.variable]
         with (
@@ -897,7 +881,7 @@ class _Writer:
         steps = {self._step(access, loop) for access in (self.outs[node], self.sums[node])}
         vectors = None
         if steps == {1}:
-            count = REGISTERS * REGISTER // _width([node.out.dtype])
+            count = VECTORS * VECTOR_BYTES // _width([node.out.dtype])
             vectors = Vectors(count, count)
         with self._inside(self.row[:-1]):
             self._elements(loop, *self._ends(loop), vectors, lambda *lanes: body(node))
@@ -911,8 +895,8 @@ class _Writer:
         *others, loop = self.outer
         with self._inside(others):
             begin, end = self._ends(loop)
-            with self.source.loop("r", begin, end, BLOCK) as r:
-                last = self.source.assign("last", call("minimum", r + BLOCK, end))
+            with self.source.loop("r", begin, end, SUM_BLOCK) as r:
+                last = self.source.assign("last", call("minimum", r + SUM_BLOCK, end))
                 with self._over(loop, (r, last)):
                     self._all_stages()
                 for node in self.blocks:
@@ -967,7 +951,7 @@ class _Writer:
     def _is_contiguous(self, body: list[Node]) -> bool:
         """Whether a pass over the row reads neighbours one after the other."""
         return all(
-            0 <= self._step(self._operand_access(x, node), self.row[-1]) <= MAX_EXTENT
+            0 <= self._step(self._operand_access(x, node), self.row[-1]) <= SHORT_AXIS
             for node in body
             for x in node.operands
             if self._is_full(node) and isinstance(x, View) and x.value not in self.made
@@ -1026,7 +1010,7 @@ class _Writer:
         size = self.sizes[loop.variable]
         steps = (self._step(access, loop) for access in self.accesses.values())
         # Where elements do not lie beside each other, fewer lanes share the additions.
-        block = BLOCK if max(steps) <= 1 else BLOCK // 8
+        block = SUM_BLOCK if max(steps) <= 1 else SUM_BLOCK // 8
         with self.source.loop("q", 0, size, block) as q:
             stop = self.source.assign("stop", call("minimum", q + block, size))
             for node in blocked:
@@ -1124,7 +1108,7 @@ class _Writer:
         if not all(map(self._can_take, apart)) or (picks and not self._can_pick(body)):
             return None
         kinds = {self._kind(node) for node in body}
-        narrow = REGISTER // _width(dtypes)
+        narrow = VECTOR_BYTES // _width(dtypes)
         # Of short rows, accesses to a part of long vectors would be most; they take their time.
         is_short = len(self.loops) > 1 and self.row[-1].size < LEAST_ROW
         if is_short and not kinds & {"inner", "total"}:
@@ -1139,9 +1123,9 @@ class _Writer:
                 return Vectors(narrow, narrow)
         # A complex vector is two.
         parts = 2 if any(dtype.kind == "c" for dtype in dtypes) else 1
-        registers, waiting = REGISTERS // parts, parts * self._most_waiting(body)
+        registers, waiting = VECTORS // parts, parts * self._most_waiting(body)
         registers = 1 if picks else registers  # each lane is loaded by instructions of its own
-        while registers > 1 and registers * waiting > MOST_WAITING and not is_chain:
+        while registers > 1 and registers * waiting > MOST_LIVE and not is_chain:
             registers //= 2
         wide = registers * narrow
         if cost >= HEAVY:

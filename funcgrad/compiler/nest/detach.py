@@ -12,16 +12,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from funcgrad.compiler.machine import FEW, SEVERAL, SUM_BLOCK, THREAD_WORK
 from funcgrad.compiler.nest.fuse import Group, fuse_nodes, is_late, row_shapes
 from funcgrad.compiler.nest.nodes import Fold, Graph, Node, values_read
 
-MIN_ROWS = 64
+MIN_ROWS = FEW * SEVERAL
 """Functions of fewer numbers take less time than another kernel to start."""
 
-MAX_ROW = 2048
+MAX_ROW = FEW * SUM_BLOCK
 """Elements of a row beside which a function of one number takes no time."""
 
-MIN_WORK = 1 << 19
+MIN_WORK = 2 * THREAD_WORK
 """Elements of a walk that is worth several threads."""
 
 

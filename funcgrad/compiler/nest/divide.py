@@ -15,6 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from funcgrad.compiler.machine import EVEN_PARTS, FEW, FUNCTION, SEVERAL, SUM_BLOCK, THREAD_WORK
 from funcgrad.compiler.nest.builder import sum_over
 from funcgrad.compiler.nest.codegen import LONG, is_function
 from funcgrad.compiler.nest.fuse import Group, Walk, fuse_nodes, kind_of
@@ -38,21 +39,21 @@ from funcgrad.compiler.nest.nodes import (
     rewrite,
     values_read,
 )
-from funcgrad.compiler.nest.split import EVEN_PARTS, even_parts
+from funcgrad.compiler.nest.split import even_parts
 from funcgrad.compiler.nest.split_totals import in_two
 from funcgrad.intrinsics import expression
 
-MIN_WORK = 1 << 19
+MIN_WORK = 2 * THREAD_WORK
 """Numbers that a walk reads, and eight for each function: where it is less, one thread takes it."""
 
-MIN_PART = 1 << 13
+MIN_PART = SEVERAL * SUM_BLOCK
 """Elements of a part beside which its own sums are few."""
 
 
-MIN_DEPOSITS = 1 << 17
+MIN_DEPOSITS = THREAD_WORK // 2
 """Elements that are taken in, fewer of which are left to one thread."""
 
-MANY = 64
+MANY = FEW * SEVERAL
 """How many times as many elements are taken in as there are places, at least."""
 
 
@@ -153,7 +154,7 @@ def _work(group: Group) -> int:
     made = {out for node in group.nodes for out in node.outs}
     operands = [x for node in group.nodes for x in node.operands if isinstance(x, View)]
     n_read = len({(x.value, x.strides, x.offset) for x in operands if x.value not in made})
-    return math.prod(group.space) * (n_read + 8 * sum(map(is_function, group.nodes)))
+    return math.prod(group.space) * (n_read + FUNCTION * sum(map(is_function, group.nodes)))
 
 
 def _after_all(group: Group) -> dict[Node, None]:

@@ -24,6 +24,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from funcgrad.compiler.machine import KERNEL_NODES
 from funcgrad.compiler.nest.interleave import lie_in_turn
 from funcgrad.compiler.nest.layout import Shape, View, contiguous_strides, same_strides
 from funcgrad.compiler.nest.nodes import (
@@ -38,9 +39,6 @@ from funcgrad.compiler.nest.nodes import (
 )
 from funcgrad.compiler.nest.segment import segments
 from funcgrad.records import dataclass
-
-MAX_NODES = 128
-"""Larger kernels take longer to compile than they save."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +183,7 @@ class _Fuser:
 
     def _merge(self, a: Group, b: Group) -> Group:
         """One group of two if that is possible; otherwise ``b``."""
-        if a is b or not a.is_fusable or len(a.nodes) + len(b.nodes) > MAX_NODES:
+        if a is b or not a.is_fusable or len(a.nodes) + len(b.nodes) > KERNEL_NODES:
             return b
         if self._is_between(a, b):
             return b

@@ -26,9 +26,10 @@ from funcgrad.compiler.loops.language import (
     of,
     sum_of,
 )
+from funcgrad.compiler.machine import FEW, SHORT_AXIS, SUM_BLOCK, VECTOR_BYTES, VECTORS
 from funcgrad.compiler.nest.accumulate import Accumulator, Vectors
-from funcgrad.compiler.nest.codegen import REGISTER, REGISTERS, generate_copy
-from funcgrad.compiler.nest.kernel import BLOCK, Kernel, KernelBuilder, Site, neutral
+from funcgrad.compiler.nest.codegen import generate_copy
+from funcgrad.compiler.nest.kernel import Kernel, KernelBuilder, Site, neutral
 from funcgrad.compiler.nest.layout import (
     Operand,
     Uniform,
@@ -227,8 +228,8 @@ class _Put:
         source = self.source
         before = source.assign("before", call("i64", -(1 << 62)))
         falls = source.assign("falls", call("i64", 0))
-        with source.loop("q", 0, self.total, BLOCK) as q:
-            stop = source.assign("stop", call("minimum", q + BLOCK, self.total))
+        with source.loop("q", 0, self.total, SUM_BLOCK) as q:
+            stop = source.assign("stop", call("minimum", q + SUM_BLOCK, self.total))
             with self.places.over(loop, (q, stop)):
                 place = source.assign("place", self._distance())
                 falls = source.assign("falls", call("maximum", falls, call("i64", place < before)))
@@ -282,11 +283,8 @@ def _copied(operand: Operand, place: View) -> Iterator[Kernel]:
 
 # Places of extremes.
 
-ARG_BLOCK = 1024
+ARG_BLOCK = 2 * SUM_BLOCK
 """Elements of the part of a line that is looked through for its extreme a second time."""
-
-LEAST_LINE = 8
-"""Length of lines from which they are looked through twice, in vectors if possible."""
 
 
 @generates(ArgFold)
@@ -312,7 +310,7 @@ def _argfold_by_rows(node: ArgFold, x: View) -> Kernel:
         with walk.inside():
             out.store(0)
         return source.kernel(walk.length)
-    is_long = x.shape[form.axis] >= LEAST_LINE
+    is_long = x.shape[form.axis] >= SHORT_AXIS
     is_dense = x.strides[form.axis] == 1 and x.dtype.kind in "fiu"
     kind = _ExtremeOfVectors if is_dense and is_long else _ExtremeOfNumbers
     search = kind(source, form, line, along)
@@ -375,8 +373,8 @@ class _ExtremeOfVectors(_ExtremeOfNumbers):
         self, source: KernelBuilder, form: ArgReduction, line: Cursor, along: Walk
     ) -> None:
         super().__init__(source, form, line, along)
-        narrow = REGISTER // line.dtype.itemsize
-        self.vectors = Vectors(REGISTERS * narrow, narrow)
+        narrow = VECTOR_BYTES // line.dtype.itemsize
+        self.vectors = Vectors(VECTORS * narrow, narrow)
         (combines,) = expression(form.step).uses
         init = {"max": "{lowest}", "min": "{highest}"}[combines.across]
         fold = Reduction((form.axis,), init, form.step)
@@ -497,10 +495,6 @@ def generate_search(node: Search) -> Iterator[Kernel]:
     yield source.kernel(walk.length, is_parallel=True, work=work)
 
 
-ROWS = 4
-"""Lines along which results run at the same time: each waits for the operation before."""
-
-
 @generates(Scan)
 def generate_scan(node: Scan) -> Iterator[Kernel]:
     """The kernel of a running fold.
@@ -533,11 +527,11 @@ def generate_scan(node: Scan) -> Iterator[Kernel]:
 
     *outer, last = walk.loops
     with walk.inside(outer):
-        if not along.loops or last.size < ROWS:
+        if not along.loops or last.size < FEW:
             with walk.over(last):
                 run([""])
         else:
-            lines = [f"_{r}" for r in range(ROWS)]
+            lines = [f"_{r}" for r in range(FEW)]
             with walk.together(last, lines):
                 run(lines)
             with walk.over(last, (Variable("whole"), last.end)):

@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from dataclasses import field, replace
 
 from funcgrad.compiler.loops.language import Expression, Number, Variable, call
+from funcgrad.compiler.machine import LOOP_OPERATIONS, VECTOR_BYTES, VECTORS
 from funcgrad.compiler.nest.kernel import Kernel
 from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View
 from funcgrad.compiler.nest.nodes import (
@@ -36,11 +37,11 @@ from funcgrad.compiler.nest.nodes import (
     Product,
     Scan,
 )
-from funcgrad.compiler.nest.scalarize import MAX_COST, needs_of, node_cost
+from funcgrad.compiler.nest.scalarize import needs_of, node_cost
 from funcgrad.compiler.nest.unroll import Memory, Names, Unroller, places_of
 from funcgrad.records import dataclass
 
-BLOCK = 64
+BLOCK = VECTORS * VECTOR_BYTES // 4
 """Lanes that go through the steps together."""
 
 _LANE = Variable("l")
@@ -80,7 +81,7 @@ def lanes_of(node: Loop) -> Lanes | None:
         found = _Splitter(Lanes(node, count)).lanes
     except _NotAlikeError:
         return None
-    return found if found.cost <= MAX_COST else None
+    return found if found.cost <= LOOP_OPERATIONS else None
 
 
 class _NotAlikeError(Exception):

@@ -17,27 +17,19 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from funcgrad.compiler.machine import FEW, SEVERAL
 from funcgrad.compiler.nest.layout import Operand, Shape, Value, View, contiguous_strides, whole
 from funcgrad.compiler.nest.nodes import Copies, Graph, Node, Point, Product, rewrite
-
-MOST_PARTS = 16
-"""Parts of one kernel, and elements from one element of a part to its next one."""
-
-MAX_EXTENT = 4
-"""Rows and columns of products that are written out."""
-
-LEAST_STACK = 16
-"""Products from which that is worth a kernel of its own."""
 
 
 def lie_in_turn(places: Sequence[View]) -> bool:
     """Whether parts of an array have their elements beside each other, perhaps again and again."""
-    if not 2 <= len(places) <= MOST_PARTS:
+    if not 2 <= len(places) <= SEVERAL:
         return False
     first, offsets = places[0], {place.offset for place in places}
     steps = [abs(s) for n, s in zip(first.shape, first.strides, strict=True) if n != 1]
-    apart = min(steps, default=MOST_PARTS)
-    if len(offsets) < len(places) or apart > MOST_PARTS:
+    apart = min(steps, default=SEVERAL)
+    if len(offsets) < len(places) or apart > SEVERAL:
         return False
     return max(offsets) - min(offsets) < apart and all(
         (place.shape, place.strides) == (first.shape, first.strides) for place in places
@@ -76,9 +68,9 @@ def _in_turn(node: Copies, places: Sequence[View]) -> Iterator[Node]:
 def _is_tiny(node: Product) -> bool:
     batch, *sizes = node.sizes
     return (
-        batch >= LEAST_STACK
+        batch >= SEVERAL
         and node.out.dtype.kind == "f"
-        and all(1 <= n <= MAX_EXTENT for n in sizes)
+        and all(1 <= n <= FEW for n in sizes)
         and all(isinstance(x, View) for x in node.operands)
         and _rank_of_stack(node) is not None
     )

@@ -25,14 +25,12 @@ from funcgrad.compiler.loops.language import (
     call,
     equal,
 )
+from funcgrad.compiler.machine import PARTS_PER_THREAD
 from funcgrad.compiler.nest.layout import Value
 from funcgrad.compiler.nest.nodes import Node, Site
-from funcgrad.compiler.nest.split import PARTS_PER_THREAD, part_ranges
+from funcgrad.compiler.nest.split import part_ranges
 from funcgrad.dtypes import BOOL, short_name
 from funcgrad.records import dataclass
-
-BLOCK = 512
-"""Length of the blocks in which sums are formed."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from funcgrad.compiler.machine import QUESTIONS
 from funcgrad.compiler.nest.layout import (
     Box,
     Operand,
@@ -28,9 +29,6 @@ from funcgrad.compiler.nest.layout import (
 from funcgrad.compiler.nest.nodes import Copies, Fold, Graph, Guard, Node, Point, readers_of
 from funcgrad.lowering import Reindex
 from funcgrad.records import dataclass
-
-MAX_QUESTIONS = 6
-"""Guards that may stand for one assembled array, over all who read it."""
 
 
 def read_through(graph: Graph) -> None:
@@ -88,7 +86,7 @@ class _Assembly:
                     return False
                 _, asked = self._seen(form, x.shape)
                 questions[form, x.shape] = len(asked)
-        return sum(questions.values()) <= MAX_QUESTIONS
+        return sum(questions.values()) <= QUESTIONS
 
     def _seen(self, form: Reindex, shape: Shape) -> tuple[Operand, list[_Part]]:
         """What a view of it shows: an operand, and parts that cover boxes of that."""

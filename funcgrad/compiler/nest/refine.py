@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from funcgrad.compiler.nest.codegen import MAX_EXTENT
+from funcgrad.compiler.machine import FEW, KERNEL_NODES, SHORT_AXIS, VECTOR_BYTES
 from funcgrad.compiler.nest.layout import (
     Box,
     Operand,
@@ -42,13 +42,10 @@ from funcgrad.compiler.nest.nodes import (
     without_unread,
 )
 
-MOST = 48
+MOST = KERNEL_NODES // 2
 """Nodes that are walked in another way for one array: more than that share no kernel."""
 
-FEW = 4
-"""How many times as often something is read as there are elements, if it may well be stored."""
-
-LEAST_ROW = 32
+LEAST_ROW = 2 * VECTOR_BYTES // 4
 """Elements of rows that are long enough for vectors."""
 
 
@@ -107,14 +104,14 @@ def _is_worth_it(
         return False
     rows = [[n for n in shape if n != 1][-1:] for shape in (maker.space, reader.space)]
     is_shorter = any(row != [*space[-1:]] for row in rows)
-    if not space or (is_shorter and MAX_EXTENT < space[-1] < LEAST_ROW):
+    if not space or (is_shorter and SHORT_AXIS < space[-1] < LEAST_ROW):
         return False
     return not any(isinstance(x, View) and _is_across(x) for x in maker.operands)
 
 
 def _is_across(x: View) -> bool:
     """Whether elements of a row lie farther apart than rows: a copy is transposed in tiles."""
-    steps = [abs(s) for n, s in zip(x.shape, x.strides, strict=True) if n > MAX_EXTENT and s]
+    steps = [abs(s) for n, s in zip(x.shape, x.strides, strict=True) if n > SHORT_AXIS and s]
     return any(a < b for a, b in itertools.pairwise(steps))
 
 

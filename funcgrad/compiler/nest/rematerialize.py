@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
+from funcgrad.compiler.machine import CACHES, cycles_of_moving
+from funcgrad.compiler.nest.cost import cycles_of_computing
 from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.nodes import (
     Copies,
@@ -27,11 +29,8 @@ from funcgrad.compiler.nest.nodes import (
     without_unread,
 )
 
-MIN_BYTES = 1 << 20
+MIN_BYTES = 2 * CACHES[1][0]
 """Stacks that are smaller in all stay in the cache."""
-
-MAX_COST = 8
-"""Operations that may be done again for an element that is not kept."""
 
 
 def rematerialize(graph: Graph) -> None:
@@ -164,9 +163,9 @@ class _Pair:
     def _is_worth_it(self, again: Iterable[Node], carried: set[Value]) -> bool:
         size = sum(math.prod(value.shape) for value in self.gone)
         size -= 2 * sum(math.prod(now.shape) for now in carried if now not in self.kept)
-        work = sum(node.cost * math.prod(node.out.shape) for node in again)
-        itemsize = min(value.dtype.itemsize for value in self.gone)
-        return size * self.length * itemsize >= MIN_BYTES and work <= MAX_COST * size
+        work = sum(cycles_of_computing(node) * math.prod(node.out.shape) for node in again)
+        nbytes = size * self.length * min(value.dtype.itemsize for value in self.gone)
+        return nbytes >= MIN_BYTES and work <= 2 * cycles_of_moving(nbytes) * size
 
     # The change.
 

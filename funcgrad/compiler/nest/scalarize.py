@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from funcgrad.compiler.loops.language import call
+from funcgrad.compiler.machine import FUNCTION, LOOP_OPERATIONS, SEVERAL
 from funcgrad.compiler.nest.kernel import Kernel
 from funcgrad.compiler.nest.layout import Operand, Value, View
 from funcgrad.compiler.nest.nodes import (
@@ -33,20 +34,12 @@ from funcgrad.compiler.nest.nodes import (
 )
 from funcgrad.compiler.nest.unroll import Memory, Names, Unroller, is_walking, places_of, reach_of
 
-MAX_ELEMENTS = 16
-"""Larger arrays are worth loops of their own."""
-
-MAX_COST = 1200
-"""Statements of the longest kernel; an elementary function counts as several."""
-
-_FUNCTION_COST = 8
-
 
 def is_small(node: Nest) -> bool:
     """Whether one kernel of variables can run a loop or branch."""
     if isinstance(node, Loop) and any(c.now.nbytes > _limit(c.now) for c in node.carries):
         return False
-    return sum(map(_cost, node.bodies)) <= MAX_COST
+    return sum(map(_cost, node.bodies)) <= LOOP_OPERATIONS
 
 
 def generate_small(node: Nest) -> Kernel:
@@ -55,7 +48,7 @@ def generate_small(node: Nest) -> Kernel:
 
 
 def _limit(value: Value) -> int:
-    return MAX_ELEMENTS * value.dtype.itemsize
+    return SEVERAL * value.dtype.itemsize
 
 
 def _cost(graph: Graph) -> float:
@@ -67,7 +60,7 @@ def node_cost(node: Node) -> float:
     if any(value.nbytes > _limit(value) for value in node.outs):
         return math.inf
     if isinstance(node, Point):
-        each = _FUNCTION_COST if node.is_expensive else 1
+        each = FUNCTION if node.is_expensive else 1
         return each * math.prod(node.out.shape)
     if isinstance(node, Fold | Scan):
         return math.prod(node.space)

@@ -23,15 +23,18 @@ import numpy as np
 
 from funcgrad.compiler.machine import (
     ACROSS,
+    FEW,
     KERNEL_CYCLES,
+    KERNEL_NODES,
     MOST_TURNED,
     SCALAR,
+    SEVERAL,
     UNALIGNED,
     VECTOR_BYTES,
     cycles_of_moving,
 )
 from funcgrad.compiler.nest.cost import cycles_of_computing
-from funcgrad.compiler.nest.fuse import MAX_NODES, Group
+from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.layout import (
     Box,
     Operand,
@@ -64,12 +67,6 @@ from funcgrad.compiler.nest.nodes import (
 from funcgrad.lowering import Reindex
 from funcgrad.records import dataclass
 
-SMALL = 16
-"""How many times as large a value is as those that are read for it at no cost."""
-
-SHORT = 4
-"""Greatest length of axes along which it does not matter how one walks."""
-
 
 @dataclass(frozen=True)
 class _Way:
@@ -90,7 +87,7 @@ class _Way:
     def is_across(self) -> bool:
         """Whether the reader's rows go across those of the value."""
         axes = zip(self.form.axes, self.shape, strict=True)
-        long = [axis for axis, n in axes if axis is not None and n > SHORT]
+        long = [axis for axis, n in axes if axis is not None and n > FEW]
         return bool(long) and long[-1] != max(long)
 
 
@@ -243,7 +240,7 @@ class _Inlining:
         if is_copy(node):
             return True
         chain = _Chain(node, None, self.outputs)
-        if len(chain.nodes) * (len(ways) - 1) > MAX_NODES:
+        if len(chain.nodes) * (len(ways) - 1) > KERNEL_NODES:
             return False
         loads: dict[tuple[Value, tuple[int, ...], int], float] = {}
         for way in ways:
@@ -396,7 +393,7 @@ class _Sharing:
         for other, nodes in readers.items():
             if not other.is_fusable or other.space != value.shape:
                 return False
-            if len(other.nodes) + len(chain.nodes) > MAX_NODES:
+            if len(other.nodes) + len(chain.nodes) > KERNEL_NODES:
                 return False
             if any(leaf.maker in other.nodes for leaf in leaves):
                 return False
@@ -414,7 +411,7 @@ class _Sharing:
             fresh = (n for n in chain.nodes if n.out not in self.copies[other])
             inlined += chain.slowness * sum(map(cycles_of_computing, fresh))
             inlined += sum(map(_loading, missing))
-            large = {x.value for x in missing if SMALL * x.value.nbytes > node.out.nbytes}
+            large = {x.value for x in missing if SEVERAL * x.value.nbytes > node.out.nbytes}
             inlined += sum(cycles_of_moving(v.nbytes) for v in large)
             stored += moving + UNALIGNED
         return inlined <= stored

@@ -18,12 +18,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from funcgrad.compiler.machine import KERNEL_NODES
 from funcgrad.compiler.nest.nodes import Node
 
-LEAST = 256
+LEAST = 2 * KERNEL_NODES
 """Nodes of the shortest part. Twice as many are the longest one."""
 
-WHOLE = 1024
+WHOLE = 8 * KERNEL_NODES
 """Programs of so many nodes are one part."""
 
 _LOOK_BACK = 8

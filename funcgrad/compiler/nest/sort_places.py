@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from funcgrad.compiler.foreign import sort_function
+from funcgrad.compiler.machine import SEVERAL
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.layout import Operand, Shape, Value, View, whole
 from funcgrad.compiler.nest.nodes import Pick, Point, Routine
 from funcgrad.dtypes import INT64
 from funcgrad.lowering import LibraryCall, SortCall
 
-LEAST = 16
+LEAST = SEVERAL
 """Length from which this is worth its kernels: shorter lines are sorted by insertion."""
 
 _SORT = SortCall(0, stable=False)

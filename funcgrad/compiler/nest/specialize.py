@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from funcgrad.compiler.nest.codegen import MAX_EXTENT
-from funcgrad.compiler.nest.fuse import MAX_NODES, Group
+from funcgrad.compiler.machine import FEW, KERNEL_NODES, SHORT_AXIS
+from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.kernel import neutral
 from funcgrad.compiler.nest.layout import (
     Operand,
@@ -38,12 +38,6 @@ from funcgrad.compiler.nest.nodes import (
 )
 from funcgrad.lowering import Reindex
 from funcgrad.records import dataclass
-
-MAX_RESULTS = 4
-"""Sums of arguments that are kept in registers.
-
-More of them are added up row by row in memory: in an order that does not depend on a batch.
-"""
 
 
 def specialize(graph: Graph, groups: Sequence[Group], is_inner: bool = False) -> bool:
@@ -112,12 +106,12 @@ def _short_axis(group: Group, is_inner: bool) -> int | None:
     # Only the last axis: others may be batches, and a new batch size must need no new kernel. For
     # that reason nothing is asked of the lengths of the others.
     space, axis = group.space, len(group.space) - 1
-    if not group.is_fusable or axis < 0 or not 2 <= space[axis] <= MAX_EXTENT:
+    if not group.is_fusable or axis < 0 or not 2 <= space[axis] <= SHORT_AXIS:
         return None
     n_repeated = sum(len(node.space) > axis for node in group.nodes)
-    if len(group.nodes) + n_repeated * (space[axis] - 1) > MAX_NODES:
+    if len(group.nodes) + n_repeated * (space[axis] - 1) > KERNEL_NODES:
         return None
-    is_short_sum = is_inner and max(space) <= MAX_EXTENT and _is_folded(group, axis)
+    is_short_sum = is_inner and max(space) <= SHORT_AXIS and _is_folded(group, axis)
     return axis if is_short_sum or (axis and _is_worth_it(group, axis)) else None
 
 
@@ -133,7 +127,7 @@ def _is_worth_it(group: Group, axis: int) -> bool:
             return True
         if isinstance(node, Fold) and axis not in node.form.axes:
             is_computed = any(isinstance(x, View) and x.value.maker for x in node.operands)
-            if is_computed or group.space[axis] <= MAX_RESULTS:
+            if is_computed or group.space[axis] <= FEW:
                 return True  # a few results, or what they are made of, would be kept in memory
         # Rows at computed places are read row by row.
         for x in node.operands if isinstance(node, Point) else ():

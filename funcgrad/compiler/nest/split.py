@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import math
 
-PARTS_PER_THREAD = 4
-"""The last part of a thread without a processor is what everybody waits for: it has to be small."""
+from funcgrad.compiler.machine import EVEN_PARTS, LONGEST_PART, PARTS_PER_THREAD, THREAD_WORK
 
 MOST_PARTS = 1024
 """Parts of a step, whatever the number of threads is."""
 
-MOST_WORK = 1 << 25
-"""Work of the largest part: it takes tens of milliseconds."""
-
-MOST_PRODUCTS = 1 << 28
+MOST_PRODUCTS = 8 * LONGEST_PART
 """Multiplications of the largest part of a product of matrices, likewise."""
 
 MOST_RANGES = 1 << 15
 """Parts of a step for which its tables have room."""
 
-EVEN_PARTS = 16
-"""About how many parts sums are divided into, whatever the number of threads is."""
-
-FEWEST_PARTS, MOST_EVEN_PARTS = 6, 64
-
-LEAST_WORK = 1 << 18
-"""Work (see `source.Kernel`) of the smallest part that is worth a thread."""
+FEWEST_PARTS, MOST_EVEN_PARTS = 3 * EVEN_PARTS // 8, 4 * EVEN_PARTS
 
 
 def part_ranges(
@@ -44,10 +34,10 @@ def part_ranges(
         work: That of all of them.
         threads: How many threads may take part; 0 where nothing runs steps in parts.
         per_thread: How many parts every thread is to have.
-        is_bounded: Whether no part is to take longer than `MOST_WORK`.
+        is_bounded: Whether no part is to take longer than `LONGEST_PART`.
     """
-    most = MOST_WORK if is_bounded else work + 1
-    count = part_count(length, work, threads, LEAST_WORK, most, per_thread)
+    most = LONGEST_PART if is_bounded else work + 1
+    count = part_count(length, work, threads, THREAD_WORK, most, per_thread)
     if count < 2:
         return [(0, length)]
     size = -(-length // count)

@@ -11,16 +11,14 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from funcgrad.compiler.machine import EVEN_PARTS, FEW, SEVERAL, THREAD_WORK
 from funcgrad.compiler.nest.layout import Shape, Value, View, whole
 from funcgrad.compiler.nest.nodes import Fold, Graph, rewrite
 
-MIN_ELEMENTS = 1 << 19
+MIN_ELEMENTS = 2 * THREAD_WORK
 """Smaller arrays are walked by one thread."""
 
-MIN_ROWS = 16
-"""Rows that several threads can share evenly."""
-
-MIN_ROW = 64
+MIN_ROW = FEW * SEVERAL
 """Elements of the shortest row beside which its result takes no memory to speak of."""
 
 
@@ -36,7 +34,7 @@ def _outer_axes(node: Fold) -> int:
     if not is_total or math.prod(space) < MIN_ELEMENTS:
         return 0
     for k in range(1, len(space)):
-        if math.prod(space[:k]) >= MIN_ROWS:
+        if math.prod(space[:k]) >= EVEN_PARTS:
             return k if math.prod(space[k:]) >= MIN_ROW else 0
     return 0
 

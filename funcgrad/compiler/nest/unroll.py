@@ -23,6 +23,7 @@ from funcgrad.compiler.loops.language import (
     equal,
     sum_of,
 )
+from funcgrad.compiler.machine import FEW
 from funcgrad.compiler.nest.kernel import KernelBuilder, Site, neutral, value_of
 from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View
 from funcgrad.compiler.nest.nodes import (
@@ -47,11 +48,6 @@ from funcgrad.intrinsics import expression
 
 Names = Mapping[int, Variable]
 """Variables that hold the elements of a value, by their place in its storage."""
-
-
-# Formulas are made for vectors. Of few numbers libm's branches and tables give these sooner; of
-# more, those that LLVM does not join to vectors here, or that are long.
-_FEW = 4
 
 
 def is_walking(node: Nest) -> bool:
@@ -261,7 +257,7 @@ class Unroller:
         count = math.prod(node.out.shape)
         expr = node.expr
         if self.calls_libm:
-            sooner = ("always", "few") if count <= _FEW else ("always",)
+            sooner = ("always", "few") if count <= FEW else ("always",)
             expr = expression(expr).renamed(
                 lambda x: f"libm_{x.name}" if x.libm in sooner else x.name
             )

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from funcgrad.compiler.loops.language import Expression, Number, Variable, call
-from funcgrad.compiler.nest.kernel import BLOCK, KernelBuilder
+from funcgrad.compiler.machine import SUM_BLOCK
+from funcgrad.compiler.nest.kernel import KernelBuilder
 from funcgrad.compiler.nest.layout import Operand, Shape, Uniform
 from funcgrad.records import dataclass
 
@@ -187,7 +188,7 @@ class Walk:
             cursor.pointer, cursor.lines, cursor.index = pointer, {}, index
 
     @contextmanager
-    def blocks(self, loop: Loop, length: int = BLOCK) -> Iterator[Span]:
+    def blocks(self, loop: Loop, length: int = SUM_BLOCK) -> Iterator[Span]:
         """One loop in blocks: the span of each."""
         with self.source.loop("q", loop.begin, loop.end, length) as q:
             stop = self.source.assign("stop", call("minimum", q + length, loop.end))

@@ -11,12 +11,13 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from funcgrad.compiler.machine import FEW, QUESTIONS
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.layout import Box, Operand, Value, View, cut, reindex_of
 from funcgrad.compiler.nest.nodes import Copies, Graph, Node, Point, values_read
 from funcgrad.compiler.nest.read_through import box_of
 
-MAX_PIECES = 24
+MAX_PIECES = FEW * QUESTIONS
 """Pieces that are copied for one array: more are more steps than memory is saved."""
 
 
