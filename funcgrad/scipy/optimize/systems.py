@@ -8,6 +8,7 @@ solve (`funcgrad.lax.custom_root`), with respect to ``args`` and what functions 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,16 +20,27 @@ from funcgrad import lax
 from funcgrad.api.compilation import jit
 from funcgrad.api.differentiation import grad, value_and_grad
 from funcgrad.api.jacobians import jacfwd
-from funcgrad.api.vectorization import vmap
 from funcgrad.core.trace import EVAL, current_trace
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.closures import tracers_in
 from funcgrad.numpy.promotion import as_value
 from funcgrad.optim.minimizing import minimize as minimize_tree
+from funcgrad.patterns.coloring import Coloring
 from funcgrad.primitives.elementwise import stop_gradient
+from funcgrad.scipy.optimize.sparse_steps import (
+    SparseJacobian,
+    colors_of,
+    levenberg_marquardt,
+    newton,
+    newton_move,
+    solve_linear,
+)
 from funcgrad.scipy.results import Result
 
 Function = Callable[..., Any]
+
+MOST_DENSE = 1 << 24
+"""Elements of the largest dense Jacobian of SciPy's steps, which converge in fewer of them."""
 
 
 def is_known(*values: Any) -> bool:
@@ -41,17 +53,9 @@ def _vector(name: str, x0: Any) -> Any:
     return x if x.dtype.kind in "fc" else fnp.astype(x, np.float64)
 
 
-def _solve_dense(g: Function, right: Any) -> Any:
-    """The solution of a linear system that is given by its product, of the shape of ``right``."""
-    n = right.size
-    units = np.eye(n, dtype=np.dtype(right.dtype)).reshape((n, *right.shape))
-    columns = fnp.reshape(vmap(g)(units), (n, n))
-    return fnp.reshape(fnp.linalg.solve(columns.T, fnp.reshape(right, (n,))), right.shape)
-
-
 def _newton(f: Function, start: Any, tol: Any, limit: int) -> tuple[Any, Any]:
     """Newton's method, with steps halved until the norm of the residual falls."""
-    size = start.size
+    colors = colors_of(f, start)
 
     def goes_on(state: Any) -> Any:
         count, _, _, change, _ = state
@@ -59,8 +63,7 @@ def _newton(f: Function, start: Any, tol: Any, limit: int) -> tuple[Any, Any]:
 
     def step(state: Any) -> Any:
         count, x, value, _, _ = state
-        slopes = fnp.reshape(jacfwd(f)(x), (size, size))
-        move = fnp.reshape(fnp.linalg.solve(slopes, -fnp.reshape(value, (size,))), x.shape)
+        move = newton_move(f, x, value, colors)
         norm = fnp.linalg.norm(value)
 
         def is_worse(trial: Any) -> Any:
@@ -101,7 +104,9 @@ def root(
         fun: ``fun(x, *args)``, as many values as unknowns.
         x0: Where to begin.
         args: Further arguments, with respect to which the root is differentiated.
-        method: SciPy's, where nothing is traced; else damped Newton steps are made.
+        method: SciPy's, where nothing is traced; else damped Newton steps are made. So they are,
+            with sparse factors, instead of ``"hybr"`` and ``"lm"``, where the Jacobian of many
+            unknowns is sparse.
         jac: Accepted for SciPy's signature: the Jacobian is that of ``fun``; with ``True``, ``fun``
             returns a pair of which the second is not used.
         tol: Tolerance of the root.
@@ -110,7 +115,7 @@ def root(
 
     Returns:
         A result with SciPy's fields ``x``, ``success``, ``fun``, ``nit``, and what else SciPy's
-        method says.
+        method says; with ``sparsity``, a `funcgrad.sparsity.Coloring`, if the Jacobian is sparse.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -129,6 +134,10 @@ def root(
         return fnp.reshape(fnp.astype(fnp.asarray(value), x.dtype), x.shape)
 
     if is_known(f, start):
+        colors = colors_of(f, start) if method in ("hybr", "lm") else None
+        if colors is not None:
+            limit = (options or {}).get("maxfev") or 100
+            return newton(SparseJacobian(f, colors), start, tol or 1e-12, limit)
         slopes = jit(jacfwd(f))
         has_jacobian = method in ("hybr", "lm")
         found = scipy.optimize.root(
@@ -147,7 +156,7 @@ def root(
         return _newton(f, fnp.asarray(start), accuracy, 100)
 
     x, (count, converged) = lax.custom_root(
-        f, stop_gradient.bind(start), solve, _solve_dense, has_aux=True
+        f, stop_gradient.bind(start), solve, solve_linear, has_aux=True
     )
     return Result(x=x, success=converged, fun=f(x), nit=count)
 
@@ -232,7 +241,9 @@ def least_squares(
         x0: Where to begin.
         jac: Accepted for SciPy's signature: the Jacobian is that of ``fun``.
         bounds: Where SciPy computes.
-        method: SciPy's, where nothing is traced; else Levenberg and Marquardt's steps are made.
+        method: SciPy's, where nothing is traced; else Levenberg and Marquardt's steps are made. So
+            they are, with sparse factors, instead of ``"trf"`` without bounds, losses, scales, a
+            solver and a callback, where the Jacobian of many unknowns is sparse.
         ftol: Tolerance of the sum of squares.
         xtol: Tolerance of the solution.
         gtol: Tolerance of the gradient.
@@ -242,7 +253,9 @@ def least_squares(
         diff_step: Accepted for SciPy's signature.
         tr_solver: Where SciPy computes.
         tr_options: Where SciPy computes.
-        jac_sparsity: Accepted for SciPy's signature.
+        jac_sparsity: Where nothing is traced: a matrix with entries where the Jacobian has some,
+            if a smaller one is known than what is found from ``fun``. It is compared with the
+            derivative.
         max_nfev: The most iterations.
         verbose: Where SciPy computes.
         args: Further arguments, with respect to which the solution is differentiated.
@@ -252,7 +265,8 @@ def least_squares(
 
     Returns:
         A result with SciPy's fields ``x``, ``cost``, ``fun``, ``jac``, ``grad``, ``success``, and
-        what else SciPy's method says.
+        what else SciPy's method says. If the Jacobian is sparse, so is ``jac``, and ``sparsity``, a
+        `funcgrad.sparsity.Coloring`, tells its pattern.
 
     Raises:
         ArgumentError: If there are bounds or a loss, and values are traced.
@@ -284,12 +298,23 @@ def least_squares(
             options["tr_options"] = tr_options
         if callback is not None:
             options["callback"] = callback
+        sparse = colors_of(f, start) if jac_sparsity is None else jac_sparsity
+        is_plain = loss == "linear" and x_scale is None and tr_solver is None and callback is None
+        if sparse is not None and is_plain and method == "trf" and _is_unbounded(bounds):
+            jacobian = SparseJacobian(f, sparse)
+            return levenberg_marquardt(jacobian, start, ftol, xtol, gtol, max_nfev)
+        is_asked_for = jac_sparsity is not None or tr_solver == "lsmr"
+        is_large = isinstance(sparse, Coloring) and math.prod(sparse.pattern.shape) > MOST_DENSE
+        if sparse is not None and method != "lm" and (is_asked_for or is_large):
+            jacobian = SparseJacobian(f, sparse)
+            found = scipy.optimize.least_squares(jacobian.value, start, jacobian, **options)
+            return Result(**found, sparsity=jacobian.colors)
         slopes = jit(jacfwd(f))
         found = scipy.optimize.least_squares(
             lambda x: np.asarray(f(x)), start, lambda x: np.asarray(slopes(x)), **options
         )
         return Result(**found)
-    if loss != "linear" or not np.all(np.isinf(np.concatenate(list(map(np.ravel, bounds))))):
+    if loss != "linear" or not _is_unbounded(bounds):
         raise ArgumentError(
             "least_squares: bounds and losses are SciPy's, which takes concrete values only, and "
             "something is traced here. Put them into the function: by a change of variables, and "
@@ -305,7 +330,7 @@ def least_squares(
         return _marquardt(f, start, xtol, limit)
 
     x, (count, converged) = lax.custom_root(
-        grad(cost), stop_gradient.bind(start), solve, _solve_dense, has_aux=True
+        grad(cost), stop_gradient.bind(start), solve, solve_linear, has_aux=True
     )
     value, slopes = f(x), jacfwd(f)(x)
     return Result(
@@ -317,6 +342,11 @@ def least_squares(
         nfev=count,
         success=converged,
     )
+
+
+def _is_unbounded(bounds: Any) -> bool:
+    pair = (bounds.lb, bounds.ub) if hasattr(bounds, "lb") else bounds
+    return bool(np.all(np.isinf(np.concatenate(list(map(np.ravel, pair))))))
 
 
 def _marquardt(f: Function, start: Any, xtol: Any, limit: int) -> tuple[Any, Any]:
@@ -501,7 +531,7 @@ def minimize(
         return _bfgs(real_cost, start, gtol, limit)
 
     x, (count, calls, converged) = lax.custom_root(
-        grad(real_cost), stop_gradient.bind(start), solve, _solve_dense, has_aux=True
+        grad(real_cost), stop_gradient.bind(start), solve, solve_linear, has_aux=True
     )
     value, slope = value_and_grad(real_cost)(x)
     return Result(x=x, success=converged, fun=value, jac=slope, nit=count, nfev=calls)

@@ -1,0 +1,259 @@
+"""Steps of solvers whose Jacobians are sparse: patterns, sparse factors, Levenberg and Marquardt.
+
+Large systems are asked for the pattern of their Jacobian. If it is sparse, steps solve with SciPy's
+sparse factors (SuperLU) what they would solve densely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+import scipy.sparse.csgraph
+import scipy.sparse.linalg
+
+import funcgrad.numpy.values as fnp
+from funcgrad.api.compilation import jit
+from funcgrad.api.jacobians import jacfwd
+from funcgrad.api.sparse_derivatives import jacobian_sparsity
+from funcgrad.api.staging import ShapeDtypeStruct
+from funcgrad.api.vectorization import vmap
+from funcgrad.patterns.coloring import Coloring, coloring
+from funcgrad.scipy.results import Result
+from funcgrad.scipy.sparse.linalg import spsolve
+
+Function = Callable[..., Any]
+
+WIDEST = 48
+"""Diagonals on each side of the widest band that LAPACK factors."""
+
+LEAST_UNKNOWNS = 256
+"""Unknowns from which the pattern of a Jacobian is asked for."""
+
+SPARSE = 16
+"""A matrix is sparse if it has fewer than one of so many entries."""
+
+
+def colors_of(f: Function, x: Any) -> Coloring | None:
+    """Colours of the columns of the Jacobian of ``f`` at values like ``x``, if it is sparse."""
+    if x.size < LEAST_UNKNOWNS or x.dtype.kind != "f":
+        return None
+    pattern = jacobian_sparsity(f)(ShapeDtypeStruct(x.shape, x.dtype))
+    m, n = pattern.shape
+    if pattern.bound * SPARSE > m * n:
+        return None
+    colors = coloring(pattern)
+    return colors if colors.n_colors * SPARSE <= n else None
+
+
+def solve_linear(g: Function, right: Any) -> Any:
+    """The solution of a linear system that is given by its product, of the shape of ``right``."""
+    n = right.size
+    like = ShapeDtypeStruct(right.shape, right.dtype)
+    colors = colors_of(g, like)
+    if colors is not None:
+        matrix = jacfwd(g, sparse=colors)(fnp.zeros(right.shape, right.dtype))
+        return fnp.reshape(spsolve(matrix, fnp.reshape(right, (n,))), right.shape)
+    units = np.eye(n, dtype=np.dtype(right.dtype)).reshape((n, *right.shape))
+    columns = fnp.reshape(vmap(g)(units), (n, n))
+    return fnp.reshape(fnp.linalg.solve(columns.T, fnp.reshape(right, (n,))), right.shape)
+
+
+def newton_move(f: Function, x: Any, value: Any, colors: Coloring | None) -> Any:
+    """The step of Newton's method, of the shape of ``x``."""
+    n = x.size
+    right = -fnp.reshape(value, (n,))
+    if colors is None:
+        return fnp.reshape(fnp.linalg.solve(fnp.reshape(jacfwd(f)(x), (n, n)), right), x.shape)
+    return fnp.reshape(spsolve(jacfwd(f, sparse=colors)(x), right), x.shape)
+
+
+class SparseJacobian:
+    """The Jacobian of a function of known values, compiled.
+
+    Args:
+        f: The function of a vector.
+        sparse: What `jacfwd` takes: colours, or a pattern that the user gives.
+    """
+
+    def __init__(self, f: Function, sparse: Any) -> None:
+        self.colors = sparse if isinstance(sparse, Coloring) else coloring(sparse)
+        self.f = jit(f)
+        self._slopes = jacfwd(f, sparse=sparse)
+
+    def value(self, x: Any) -> Any:
+        return np.asarray(self.f(x))
+
+    def __call__(self, x: Any) -> Any:
+        return self._slopes(x)
+
+
+def newton(jacobian: SparseJacobian, start: Any, tol: Any, limit: int) -> Result:
+    """Newton's method with sparse factors, with steps halved until the residual falls.
+
+    Args:
+        jacobian: Of the system.
+        start: Where to begin.
+        tol: Of the relative size of steps.
+        limit: The most steps.
+    """
+    x, value, calls = np.asarray(start), jacobian.value(start), 1
+    status, message = 2, f"no convergence in {limit} steps of Newton's method"
+    steps = 0
+    while status == 2 and steps < limit:
+        norm = _norm(value)
+        if norm == 0:
+            break
+        steps += 1
+        try:
+            move = scipy.sparse.linalg.splu(jacobian(x).tocsc()).solve(-value.ravel())
+        except RuntimeError as error:  # the factor is exactly singular
+            return _root(jacobian, x, value, 3, f"the Jacobian is singular: {error}", steps, calls)
+        part, new = 1.0, jacobian.value(x + move.reshape(x.shape))
+        calls += 1
+        while not _norm(new) < (1 - 1e-4 * part) * norm and part > 1e-4:
+            part /= 2
+            new = jacobian.value(x + part * move.reshape(x.shape))
+            calls += 1
+        x, value = x + part * move.reshape(x.shape), new
+        if part * _norm(move) <= tol * max(_norm(x), 1e-300):
+            status = 1
+    if status == 2 and not value.any():
+        status = 1
+    if status == 1:
+        message = "Newton's method with sparse factors has converged"
+    return _root(jacobian, x, value, status, message, steps, calls)
+
+
+def _root(
+    jacobian: SparseJacobian, x: Any, value: Any, status: int, message: str, steps: int, calls: int
+) -> Result:
+    return Result(
+        x=x, fun=value, success=status == 1, status=status, message=message, nit=steps, nfev=calls,
+        sparsity=jacobian.colors, method="newton",
+    )  # fmt: skip
+
+
+def levenberg_marquardt(
+    jacobian: SparseJacobian, start: Any, ftol: Any, xtol: Any, gtol: Any, max_nfev: int | None
+) -> Result:
+    """A minimum of a sum of squares, by normal equations with sparse factors.
+
+    Steps solve ``(J^T J + damping diag(J^T J)) move = -J^T value``. The damping follows from how
+    well the last step was foretold.
+
+    Source: K. Madsen, H. B. Nielsen, O. Tingleff, "Methods for non-linear least squares problems",
+    Technical University of Denmark, 2004, algorithm 3.16.
+
+    Args:
+        jacobian: Of the residuals.
+        start: Where to begin.
+        ftol: Of the relative change of the sum.
+        xtol: Of the relative size of steps.
+        gtol: Of the largest element of the gradient.
+        max_nfev: The most evaluations; by default 100 for each unknown, at most 1,000.
+    """
+    tolerances = [0.0 if t is None else t for t in (ftol, xtol, gtol)]
+    limit = min(100 * start.size, 1000) if max_nfev is None else max_nfev
+    x, value = np.array(start), jacobian.value(start)
+    matrix, cost, calls, slopes = jacobian(x), _half_square(value), 1, 1
+    system = _NormalEquations(jacobian.colors.pattern.matrix)
+    gradient = matrix.T @ value
+    damping, growth, status = 1e-4, 2.0, 0
+    while calls < limit:
+        if np.max(abs(gradient), initial=0.0) <= tolerances[2]:
+            status = 1
+            break
+        normal = (matrix.T @ matrix).tocsc()
+        scale = normal.diagonal()
+        weights = damping * np.where(scale > 0, scale, 1.0)
+        move = system.solve(normal, weights, -gradient)
+        new = jacobian.value(x + move)
+        calls += 1
+        new_cost, foretold = _half_square(new), _inner(move, weights * move - gradient) / 2
+        gain = (cost - new_cost) / foretold if foretold > 0 else -1.0
+        is_small = _norm(move) <= tolerances[1] * (_norm(x) + tolerances[1])
+        if gain > 0 and np.isfinite(new_cost):
+            is_flat = cost - new_cost <= tolerances[0] * cost
+            x, value, cost = x + move, new, new_cost
+            matrix, slopes = jacobian(x), slopes + 1
+            gradient = matrix.T @ value
+            damping, growth = max(damping * max(1 / 3, 1 - (2 * gain - 1) ** 3), 1e-15), 2.0
+            status = 4 if is_flat and is_small else 2 if is_flat else 3 if is_small else 0
+        else:
+            damping, growth = damping * growth, growth * 2
+            status = 3 if is_small else 0
+        if status:
+            break
+    return Result(
+        x=x, cost=cost, fun=value, jac=matrix, grad=gradient, nfev=calls, njev=slopes,
+        optimality=float(np.max(abs(gradient), initial=0.0)), active_mask=np.zeros(x.size, int),
+        status=status, message=_MESSAGES[status], success=status > 0, sparsity=jacobian.colors,
+    )  # fmt: skip
+
+
+_MESSAGES = {
+    0: "The maximum number of function evaluations is exceeded.",
+    1: "`gtol` termination condition is satisfied.",
+    2: "`ftol` termination condition is satisfied.",
+    3: "`xtol` termination condition is satisfied.",
+    4: "Both `ftol` and `xtol` termination conditions are satisfied.",
+}
+
+
+class _NormalEquations:
+    """How ``J^T J`` plus a diagonal is factored; what follows from the pattern is found once.
+
+    Ordered by Cuthill and McKee, matrices of chains and strips have a narrow band, which LAPACK
+    factors; others are left to SuperLU.
+
+    Args:
+        pattern: Where ``J`` has entries.
+    """
+
+    def __init__(self, pattern: Any) -> None:
+        normal = scipy.sparse.csr_array(pattern.T @ pattern)
+        self.order = scipy.sparse.csgraph.reverse_cuthill_mckee(normal, symmetric_mode=True)
+        self.place = np.argsort(self.order)
+        rows, columns = self._places(normal)
+        self.width = int(np.max(abs(rows - columns), initial=0))
+
+    def _places(self, matrix: Any) -> tuple[Any, Any]:
+        coo = matrix.tocoo()
+        return self.place[coo.row], self.place[coo.col]
+
+    def solve(self, normal: Any, weights: Any, right: Any) -> Any:
+        """The solution of the system with these weights on the diagonal."""
+        if self.width > WIDEST:
+            matrix = normal + scipy.sparse.diags_array(weights, format="csc")
+            factors = scipy.sparse.linalg.splu(
+                matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0,
+                options={"SymmetricMode": True},
+            )  # fmt: skip
+            return factors.solve(right)
+        rows, columns = self._places(normal)
+        is_lower = rows >= columns
+        rows, columns = rows[is_lower], columns[is_lower]
+        band = np.zeros((self.width + 1, len(right)), normal.dtype)
+        band[rows - columns, columns] = normal.data[is_lower]
+        band[0] += weights[self.order]
+        found = scipy.linalg.solveh_banded(
+            band, right[self.order], lower=True, check_finite=False, overwrite_ab=True
+        )
+        return found[self.place]
+
+
+def _half_square(x: Any) -> float:
+    return _inner(x, x) / 2
+
+
+def _norm(x: Any) -> float:
+    return _inner(x, x) ** 0.5
+
+
+def _inner(x: Any, y: Any) -> float:
+    """An inner product without the threads of BLAS, whose start takes longer than the product."""
+    return float(np.sum(x * y))

@@ -1,0 +1,116 @@
+"""Solvers of large systems find out that Jacobians are sparse, and say so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.sparse
+
+import funcgrad as fg
+from funcgrad.errors import ArgumentError
+from funcgrad.scipy.optimize import least_squares, root
+from funcgrad.sparsity import Coloring
+
+N = 300
+START = np.linspace(0.2, 1.1, N)
+
+
+def chain(x: Any) -> Any:
+    return np.concatenate([x[1:] - 0.3 * x[:-1] ** 2 - 0.2, 0.5 * (x - 0.5)])
+
+
+def cubic(x: Any, a: Any = 1.0) -> Any:
+    return x**3 + a * x + 0.1 * np.roll(x, 1) - 2.0
+
+
+def far_apart(x: Any) -> Any:
+    """A grid whose band is too wide for LAPACK."""
+    return np.concatenate([x - 1.0, x[: N // 2] * x[N // 2 :] - 1.0, x[::3] * x[1::3] - 1.0])
+
+
+@pytest.mark.parametrize("function", [chain, far_apart])
+def test_sparse_least_squares(function: Any) -> None:
+    found = least_squares(function, START, xtol=1e-12, ftol=1e-12, gtol=1e-12)
+    assert found.success
+    assert isinstance(found.sparsity, Coloring)
+    assert scipy.sparse.issparse(found.jac)
+    expected = scipy.optimize.least_squares(
+        function, START, fg.jacfwd(function), xtol=1e-12, ftol=1e-12, gtol=1e-12
+    )
+    np.testing.assert_allclose(found.x, expected.x, atol=1e-6)
+    np.testing.assert_allclose(found.cost, expected.cost, rtol=1e-9, atol=1e-20)
+    np.testing.assert_allclose(found.grad, found.jac.T @ found.fun)
+    assert found.optimality == np.max(abs(found.grad))
+
+
+def test_bounds_and_losses_are_scipys() -> None:
+    start = np.minimum(START, 0.7)
+    found = least_squares(chain, start, bounds=(0.0, 0.8), tr_solver="lsmr", max_nfev=3)
+    assert scipy.sparse.issparse(found.jac)
+    assert isinstance(found.sparsity, Coloring)
+    found = least_squares(chain, start, bounds=(0.0, 0.8), max_nfev=5)
+    expected = scipy.optimize.least_squares(
+        chain, start, fg.jacfwd(chain), bounds=(0.0, 0.8), max_nfev=5
+    )
+    np.testing.assert_allclose(found.cost, expected.cost, rtol=1e-6)
+
+
+def test_a_pattern_of_the_user_is_used_and_checked() -> None:
+    pattern = fg.jacfwd(chain)(START) != 0
+    found = least_squares(chain, START, jac_sparsity=pattern)
+    assert found.sparsity.pattern.nnz == pattern.sum()
+    pattern[3, 4] = False
+    with pytest.raises(ArgumentError, match=r"`sparse` misses an entry\. In row 3"):
+        least_squares(chain, START, jac_sparsity=pattern)
+
+
+def test_small_and_dense_problems_are_as_before() -> None:
+    assert "sparsity" not in least_squares(chain, START[:20])
+    assert "sparsity" not in root(lambda x: x - np.mean(x) - 1 + x**2, START, method="lm")
+
+
+def test_the_most_evaluations() -> None:
+    found = least_squares(chain, START, max_nfev=2)
+    assert not found.success
+    assert found.nfev == 2
+    assert found.message == "The maximum number of function evaluations is exceeded."
+
+
+def test_sparse_roots() -> None:
+    found = root(cubic, START)
+    assert found.success
+    assert isinstance(found.sparsity, Coloring)
+    assert found.message == "Newton's method with sparse factors has converged"
+    np.testing.assert_allclose(cubic(found.x), 0, atol=1e-12)
+
+
+def test_roots_that_are_not_found() -> None:
+    singular = root(lambda x: np.concatenate([x[1:] ** 2, x[:1] * 0 + 1.0]), START)
+    assert not singular.success
+    assert "singular" in singular.message
+    none = root(lambda x: x**2 + 1.0, START)
+    assert not none.success
+
+
+def test_roots_are_differentiated_by_sparse_factors() -> None:
+    def total(a: Any) -> Any:
+        return np.sum(root(cubic, START, args=(a,)).x ** 2)
+
+    x = root(cubic, START).x
+    # Of the linear equation (J + d/da) = 0, densely.
+    slope = np.linalg.solve(fg.jacfwd(cubic)(x), -x)
+    np.testing.assert_allclose(fg.grad(total)(1.0), np.sum(2 * x * slope), rtol=1e-9)
+    np.testing.assert_allclose(fg.jit(fg.grad(total))(1.0), np.sum(2 * x * slope), rtol=1e-9)
+
+
+def test_least_squares_are_differentiated_by_sparse_factors() -> None:
+    def fitted(a: Any) -> Any:
+        return np.sum(least_squares(lambda x: np.concatenate([a * x - 1.0, x[1:] * x[:-1] - 1.0]),
+                                    START, xtol=1e-12).x)  # fmt: skip
+
+    step = 1e-4
+    expected = (fitted(1.5 + step) - fitted(1.5 - step)) / (2 * step)
+    np.testing.assert_allclose(fg.grad(fitted)(1.5), expected, rtol=1e-5)
