@@ -142,7 +142,7 @@ betainc = scipy_row(
 entr = scipy_row(
     "entr",
     lambda x, y: -log.bind(x) - 1,
-    code="select({0} < 0, {0} / 0.0, select({0} == 0, 0.0, -{0} * log({0})))",
+    code="select({0} < 0, -1 / 0.0, select({0} == 0, 0.0, -{0} * log({0})))",
 )
 
 

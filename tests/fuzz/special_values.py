@@ -169,6 +169,10 @@ class Operation:
         return re.search(" [-+] |diff|gradient|unwrap", self.text) is not None
 
     @cached_property
+    def is_rest(self) -> bool:
+        return re.search("fmod|remainder|divmod", self.text) is not None
+
+    @cached_property
     def adds(self) -> bool:
         return re.search("diff|gradient|unwrap|interp", self.text) is not None
 
@@ -453,7 +457,7 @@ def _beside(v: np.ndarray, ulps: int) -> Iterator[np.ndarray]:
     """Neighbours of numbers other than zero, up to some units in the last place away."""
     is_number = np.isfinite(v) & (v != 0)
     size = np.abs(np.spacing(v))
-    for share in (1, -1, *(row[: v.size].reshape(v.shape) for row in _RANDOM)):
+    for share in (1, -1, 1 / ulps, -1 / ulps, *(row[: v.size].reshape(v.shape) for row in _RANDOM)):
         moved = v + (size * np.rint(np.multiply(share, ulps))).astype(v.dtype)
         yield np.where(is_number, moved, v)
     whole = np.rint(v)  # which powers treat in another way than their neighbours
@@ -510,6 +514,14 @@ def _others(
         yield from _other_sums(v, np.asarray(eval(chain.terms[k], wide)))
     elif operation.ulps:
         yield from _beside(v, operation.ulps)
+    if operation.is_rest and any(step.operation.ulps for step in chain.steps[:k]):
+        step = chain.steps[k]
+        x, y = (
+            np.asarray(names[name], v.dtype) if name else v.dtype.type(eval(step.constant))
+            for name in (*step.reads, "")[:2]
+        )
+        is_chaotic = np.abs(x) * np.finfo(v.dtype).eps * MANY_ULPS > np.abs(y)
+        yield np.where(is_chaotic, v * v.dtype.type(0.5), v)
     if operation.cancels and any(step.operation.ulps for step in chain.steps[:k]):
         # What is left of two numbers may be a rounding error of one of them, or nothing.
         size = np.abs(np.asarray(names[chain.steps[k].reads[0]], v.dtype))
@@ -538,7 +550,7 @@ def _other_sums(v: np.ndarray, terms: np.ndarray) -> Iterator[np.ndarray]:
     error = total * (terms.shape[-1] * info.eps) + terms.shape[-1] * info.tiny * (info.bits == 32)
     may_overflow = (total > info.max / 2).reshape(v.shape)
     error = np.where(may_overflow, 0, error.reshape(v.shape))
-    for part in (1, -1, 0.6, -0.3):
+    for part in (1, -1, 0.6, -0.3, *(row[: v.size].reshape(v.shape) for row in _RANDOM)):
         yield (v + (part * error).astype(v.dtype)).astype(v.dtype)
     yield np.where(np.abs(v) <= error, v.dtype.type(0), v)
     if may_overflow.any():

@@ -228,3 +228,10 @@ def test_parts_of_complex_numbers_keep_infinities_and_zeros() -> None:
             np.testing.assert_array_equal(found.view(float), expected.view(float))
             np.testing.assert_array_equal(np.signbit(found.real), np.signbit(expected.real))
     assert fg.vjp(np.imag, 1 + 2j)[1](INF)[0] == complex(0, -INF)
+
+
+def test_entropies_of_what_is_subnormal_are_no_nan() -> None:
+    y, x = np.full(40, -1.7632415e-38, np.float32), np.full(40, 2.5, np.float32)
+    found = fg.jit(lambda y, x: fg.scipy.special.entr(np.arctan2(y, x)))(y, x)
+    assert set(found.tolist()) <= {0.0, -INF}
+    assert fg.jit(fg.scipy.special.entr)(np.float32(-1.0)) == -INF
