@@ -429,8 +429,12 @@ def _global_state(has_kept_numbers: bool) -> tuple[bytes, Any] | None:
 
 
 def _is_fresh(state: bytes) -> bool:
-    """Whether a generator was seeded and not used: the first number mixes its 624 words."""
-    return len(state) == _MERSENNE_BYTES and int.from_bytes(state[-4:], sys.byteorder) == 624
+    """Whether a generator was seeded and not used: the first number mixes its 624 words.
+
+    It stands behind them after a seed, and at the last one where NumPy has drawn the seed itself.
+    """
+    place = int.from_bytes(state[-4:], sys.byteorder)
+    return len(state) == _MERSENNE_BYTES and place in (623, 624)
 
 
 def _may_others_draw() -> bool:

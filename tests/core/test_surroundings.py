@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
+import subprocess
 import sys
 import threading
 import types
@@ -491,3 +492,22 @@ def test_a_function_that_loads_numpys_random_numbers(draws, monkeypatch):
     finally:
         module.set_state(state)
     assert [w.category for w in caught] == [ImpureFunctionWarning] * draws
+
+
+def test_a_trace_that_imports_numpys_random_numbers_draws_none() -> None:
+    """SciPy imports them, and is imported where its functions are asked for first."""
+    code = """
+import sys, numpy as np, funcgrad as fg
+assert "numpy.random" not in sys.modules
+
+def import_it(x):
+    np.random
+    return x
+
+fg.jit(import_it)(1.0)
+assert "numpy.random" in sys.modules
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stderr) == (0, "")
