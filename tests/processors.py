@@ -39,7 +39,7 @@ from funcgrad.compiler.runtime import (
     library_calls,
     threads,
 )
-from funcgrad.compiler.runtime.executable import Executable, Stretch
+from funcgrad.compiler.runtime.executable import Executable
 
 COMPILER, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"
 VARIABLE = "FUNCGRAD_TESTS_PROCESSOR"  # of `older_processor`
@@ -237,8 +237,7 @@ def _packed(
         raise ValueError(f"only NumPy runs a part of it:\n{executable.report.text()}")
     frame = executable.take_frame()
     image = _Image()
-    stretches = [executable._parts[0], *executable._nested]
-    assert all(isinstance(each, Stretch) for each in stretches)
+    stretches = [executable.stretch, *executable._nested]
     slots = image.add(frame.slots)
     tables = [image.add(each.table.view(np.int64)) for each in stretches]
     inputs = [

@@ -460,6 +460,11 @@ def _beside(v: np.ndarray, ulps: int) -> Iterator[np.ndarray]:
     for share in (1, -1, 1 / ulps, -1 / ulps, *(row[: v.size].reshape(v.shape) for row in _RANDOM)):
         moved = v + (size * np.rint(np.multiply(share, ulps))).astype(v.dtype)
         yield np.where(is_number, moved, v)
+    info = np.finfo(v.dtype)  # neighbours that are equal
+    fraction, exponent = np.frexp(np.where(is_number, v, 0))
+    coarse = np.rint(np.ldexp(fraction, info.nmant - 3))  # to 16 units
+    tied = np.ldexp(coarse, exponent - (info.nmant - 3)).astype(v.dtype)
+    yield np.where(is_number & (np.abs(tied - v) <= ulps * size), tied, v)
     whole = np.rint(v)  # which powers treat in another way than their neighbours
     yield np.where(is_number & (np.abs(v - whole) <= ulps * size), whole, v)
 
