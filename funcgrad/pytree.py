@@ -326,6 +326,15 @@ class PyTreeDef:
         """The structure that users see, in which holders of arrays are leaves; see `opened`."""
         return self.fold([_LEAF] * self.num_leaves, _closed) if _holders else self
 
+    def compose(self, inner: PyTreeDef) -> PyTreeDef:
+        """The structure in which a structure stands for every leaf of this one.
+
+        Args:
+            inner: What stands for the leaves.
+        """
+        example = inner.unflatten([0] * inner.num_leaves)
+        return tree_structure(self.unflatten([example] * self.num_leaves))
+
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         """A tree of this structure with the given leaves.
 

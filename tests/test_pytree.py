@@ -637,3 +637,11 @@ def test_parts_that_are_shared_are_no_trees_without_end() -> None:
     for _ in range(5000):
         deep = [deep, 2.0]
     assert len(tu.tree_leaves_with_path(deep)) == 5001
+
+
+def test_structures_are_composed() -> None:
+    outer, inner = tu.tree_structure((0, [0, None])), tu.tree_structure({"a": 0, "b": (0,)})
+    tree = {"a": 1, "b": (2,)}
+    assert outer.compose(inner) == tu.tree_structure((tree, [tree, None]))
+    assert tu.tree_structure(0).compose(inner) == inner
+    assert outer.compose(tu.tree_structure(0)) == outer
