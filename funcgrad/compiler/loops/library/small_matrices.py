@@ -30,13 +30,11 @@ from funcgrad.compiler.loops.language import (
     of,
 )
 from funcgrad.compiler.loops.library.elements import Element, Elements, muladd
+from funcgrad.compiler.machine import VECTOR_BYTES
 from funcgrad.records import dataclass
 
 MOST_IN_LANES = 32
 """Rows and columns of the largest matrix in lanes: memory for all of them stays in a near cache."""
-
-CACHE_LINE = 64
-"""Bytes of a line of the caches: where parts of scratch memory begin."""
 
 Index = Expression | int
 ARRAYS = 6
@@ -101,7 +99,7 @@ class SmallMatrices(Elements):
             ("bad", self.lanes),
         ):
             places[name] = end
-            end += -(-8 * numbers // CACHE_LINE) * CACHE_LINE
+            end += -(-8 * numbers // VECTOR_BYTES) * VECTOR_BYTES
         return places, end
 
     # The layout.
