@@ -390,6 +390,14 @@ def test_links_above_the_folder_are_followed_once(tmp_path: Path) -> None:
     assert not any((theirs / "kernels").iterdir())
 
 
+def test_links_that_lead_to_each_other_are_refused(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.symlink_to(other)
+    other.symlink_to(one)
+    with pytest.raises(CacheError, match="is a link"):
+        DiskCache(one)
+
+
 @pytest.mark.parametrize("leads_somewhere", [True, False])
 def test_a_folder_that_is_a_link_is_refused(tmp_path: Path, leads_somewhere: bool) -> None:
     place, link = tmp_path / "kernels", tmp_path / "link"

@@ -312,7 +312,7 @@ def _made_private(folder: Path) -> Path:
     if is_link:
         raise CacheError(
             f"the folder of compiled kernels {str(folder)!r} is a link, which may lead elsewhere "
-            f"tomorrow. Set {FOLDER_VARIABLE} to the folder itself: {str(folder.resolve())!r}"
+            f"tomorrow. Set {FOLDER_VARIABLE} to the folder itself: {os.path.realpath(folder)!r}"
         )
     if hasattr(os, "getuid"):
         _check_owner(real, status)
