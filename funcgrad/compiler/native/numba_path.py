@@ -6,8 +6,9 @@ pointers and lanes of kernels become types of Numba, and the kernel is printed a
 of those. Numba compiles it as it compiles any other.
 
 This is the reference for the translation that kernels take by default (`translate`): both emit the
-instructions of a word by the same code, all else is each one's own. It needs seconds where that
-takes milliseconds, and nothing of it is kept on disk. ``FUNCGRAD_NUMBA=public`` selects it.
+instructions of a word by the same code, all else is each one's own. It takes ten times as long or
+more, and nothing of it is kept on disk. ``FUNCGRAD_NUMBA=public`` selects it, and so does a release
+of llvmlite that was never tested (`runtime.releases`).
 """
 
 from __future__ import annotations
