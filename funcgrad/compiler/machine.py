@@ -96,7 +96,7 @@ RARE = 128
 """The part of all elements, divided, up to which those at edges are computed one by one: vectors
 of them would take the compiler more time than they save."""
 
-MOST_TURNED = 2
+MOST_TRANSPOSED = 2
 """Arrays that a kernel reads across whose tiles are transposed in registers first."""
 
 QUESTIONS = 6

@@ -30,7 +30,7 @@ from funcgrad.compiler.machine import (
     HEAVY,
     LOOKUP,
     MOST_LIVE,
-    MOST_TURNED,
+    MOST_TRANSPOSED,
     RARE,
     SEVERAL,
     SHORT_AXIS,
@@ -805,7 +805,7 @@ class _Writer:
                 return {}
             turned[access] = f"q{len(turned)}"
         sizes = {access.dtype.itemsize for access in turned}
-        return turned if len(sizes) == 1 and len(turned) <= MOST_TURNED else {}
+        return turned if len(sizes) == 1 and len(turned) <= MOST_TRANSPOSED else {}
 
     def _in_turned_tiles(self) -> None:
         """Square tiles, of which those that are whole are turned before they are walked over."""

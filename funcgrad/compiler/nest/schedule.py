@@ -26,7 +26,7 @@ from funcgrad.compiler.machine import (
     FEW,
     KERNEL_CYCLES,
     KERNEL_NODES,
-    MOST_TURNED,
+    MOST_TRANSPOSED,
     SCALAR,
     SEVERAL,
     UNALIGNED,
@@ -247,7 +247,7 @@ class _Inlining:
             seen = [x.reindexed(way.form, way.shape) for x in chain.leaves]
             loads |= {(x.value, x.strides, x.offset): _loading(x) for x in seen}
             n_across = sum(_loading(x) == ACROSS for x in seen if way.is_across)
-            if n_across > MOST_TURNED or (n_across and not chain.is_arithmetic):
+            if n_across > MOST_TRANSPOSED or (n_across and not chain.is_arithmetic):
                 return False
         inlined = len(ways) * chain.cycles + sum(loads.values())
         stored = chain.cycles + sum(map(_loading, chain.leaves))
