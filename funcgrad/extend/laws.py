@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,6 +25,7 @@ from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Linear, Primitive
 from funcgrad.errors import FuncgradError
 from funcgrad.higher_order.jit import Jit
+from funcgrad.records import dataclass
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.linearize import linearize_flat

@@ -81,6 +81,36 @@ def mixed(x: Any) -> Any:
     return lax.fori_loop(0, 5, step, (wide, x.astype(np.float32), x > 0))
 
 
+def numbers(x: Any) -> Any:
+    """Numbers beside an array: read, only handed on, and overwritten without being read."""
+
+    def step(c: Any, row: Any) -> Any:
+        a, b, last, kept = c
+        new = a * 0.5 + np.sum(row)
+        return (new, b + 1, row[3], np.roll(kept, 1) + b), (a, last)
+
+    def inner(c: Any, row: Any) -> Any:
+        found, rest = lax.scan(step, (c[0], 0, c[1], c[2]), x)
+        return (found[0] * 1e-3, found[2], found[3]), (rest[1][-1], row[0])
+
+    one = lax.scan(step, (x[0, 0], 0, x[0, 1], x[1]), x)
+    return one, lax.scan(inner, (x[0, 0], x[0, 1], x[1]), x[:3])
+
+
+def decided(x: Any) -> Any:
+    """Numbers that branches and loops of unknown length give, within a loop."""
+
+    def step(i: Any, c: Any) -> Any:
+        a, n, row = c
+        b = lax.cond(a > 0, lambda: a * -0.5, lambda: np.sum(row))
+        m, total = lax.while_loop(
+            lambda s: s[1] < 3, lambda s: (s[0] + 1, s[1] + np.abs(row[s[0] % 5])), (n, b)
+        )
+        return total - 3.5, m % 7, np.roll(row, 1) * 0.9
+
+    return lax.fori_loop(0, 9, step, (x[0], 0, x))
+
+
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "counts": (counts, (PLACES,)),
     "sweeps": (sweeps, (X,)),
@@ -92,6 +122,13 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "rows": (stacked, (X,)),
     "rows, complex": (stacked, (X + 1j * X.T,)),
     "mixed": (mixed, (LINE,)),
+    "numbers": (numbers, (X,)),
+    "numbers, single": (numbers, (X.astype(np.float32),)),
+    "numbers that are decided": (decided, (LINE,)),
+    "a gradient of numbers": (
+        fg.grad(lambda x: sum(np.sum(v) for v in fg.tree.leaves(numbers(x)))),
+        (X[:6, :6],),
+    ),
     "lanes": (fg.vmap(sweeps), (np.stack([X, X.T]),)),
     "a gradient": (fg.grad(lambda x: np.sum(sweeps(x) ** 2)), (X[:8, :8],)),
     "a gradient of rows": (fg.grad(lambda x: np.sum(stacked(x)[1][1] ** 2)), (X,)),

@@ -478,6 +478,7 @@ uninstall()
 assert before == dict(vars(Tracer))
 assert not [x for x in sys.meta_path if type(x).__module__.startswith("funcgrad.interop")]
 assert not [name for name in sys.modules if name.split(".")[0] in ("jax", "jaxlib")]
+check_numpy()
 try:
     import jax
 except ImportError:
@@ -486,7 +487,6 @@ else:
     assert "funcgrad" not in jax.__spec__.origin
     for name in [name for name in sys.modules if name.split(".")[0] in ("jax", "jaxlib")]:
         del sys.modules[name]
-check_numpy()
 install()
 import jax
 assert jax.__spec__.origin == "funcgrad.interop.jax"

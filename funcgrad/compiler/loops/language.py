@@ -471,7 +471,8 @@ def expressions(body: Body) -> Iterator[Expression]:
                 yield start
                 yield stop
                 yield from expressions(inner)
-            case While(_, inner):
+            case While(test, inner):
+                yield test
                 yield from expressions(inner)
             case If(test, inner, otherwise):
                 yield test

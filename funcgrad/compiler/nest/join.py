@@ -122,7 +122,8 @@ class _Joiner:
         self.registers = Registers(job)
         self.slots: dict[int, Variable] = {}
         self.set_inside: set[int] = set()
-        self.distances: dict[tuple[int, int], Expression] = {}
+        self.arenas: set[int] = set()
+        self.distances: dict[tuple[Value, int], Expression] = {}
         self.n_inner = 0
         self.n_scopes = 0
 
@@ -144,6 +145,7 @@ class _Joiner:
         return self.source.kernel(scratch=self.job.scratch, nodes=nodes)
 
     def _nested(self, job: Nested) -> None:
+        self.arenas.update(job.arena_slots)
         for slot, origin, nbytes in job.sets():
             self._set(slot, self._address(origin, nbytes))
         for link in job.node.links:
@@ -163,14 +165,21 @@ class _Joiner:
         self.set_inside.add(number)
         self.source.assign(self._slot(number).name, value)
 
-    def _address(self, slot: int, nbytes: int) -> Expression:
-        """An address so many bytes from that in a slot; the distance is one word everywhere."""
+    def _address(self, slot: int, nbytes: int, value: Value | None = None) -> Expression:
+        """An address so many bytes from that in a slot; one of a value has the same words anew.
+
+        Where values lie in arenas depends on their sizes, so distances in these are words even if
+        they are 0, and no two values share one.
+        """
         start = self._slot(slot)
-        if not nbytes:
+        if not nbytes and slot in self.set_inside and slot not in self.arenas:
             return start
-        if (slot, nbytes) not in self.distances:
-            self.distances[slot, nbytes] = self.source.word(nbytes)
-        return start + self.distances[slot, nbytes]
+        if value is None:
+            return start + self.source.word(nbytes)
+        key = value.home, nbytes - value.offset
+        if key not in self.distances:
+            self.distances[key] = self.source.word(nbytes)
+        return start + self.distances[key]
 
     def _scope(self) -> int:
         """A scope of its own, of which nothing is promised."""
@@ -252,8 +261,9 @@ class _Joiner:
         """What is carried after a loop whose length is known."""
         last = self.registers.of(now)
         variable = None if final is None else self.registers.of(final)
-        if final is None or last is None or variable is None or variable is last:
+        if final is None or last is None or variable is last:
             return
+        assert variable is not None  # they are kin
         self.source.assign(variable.name, last)
         if self.registers.is_kept(final):
             self._store_number(final, self._address(final.slot, final.offset))
@@ -337,7 +347,8 @@ class _Joiner:
                     assert found is not None
                     return found
                 case Apply() if (place := place_of(x)) is not None:
-                    return self._address(place.value.slot, place.value.offset + place.offset)
+                    value = place.value
+                    return self._address(value.slot, value.offset + place.offset, value)
                 case Apply(word, operands):
                     n = len(operands) - _N_SCOPES.get(word, 0)
                     moved = [_moved(scope, first) for scope in operands[n:]]
@@ -367,7 +378,7 @@ class _Joiner:
         cast = word_of(value.dtype)
         yield Assign(variable.name, call(cast, x))
         if self.registers.is_kept(value):
-            pointer = call(f"ptr_{cast}", self._address(value.slot, value.offset))
+            pointer = call(f"ptr_{cast}", self._address(value.slot, value.offset, value))
             yield Evaluate(call("store", pointer, 0, variable, self._scope()))
 
 

@@ -43,7 +43,6 @@ class Registers:
         self._kin = _Classes()
         self._excluded: set[Value] = set()
         self._kept: set[Value] = set()
-        self._read: dict[Value, None] = {}
         self._known: dict[Value, None] = {}
         self._made: set[Value] = set()
         self._nested(job)
@@ -54,9 +53,10 @@ class Registers:
         self._kept = {*map(self._memory.leader, self._kept)}
         excluded = {*map(self._kin.leader, self._excluded)}
         self._names: dict[Value, Variable] = {}
-        for value in self._read:
+        for value in self._known:
             leader = self._memory.leader(value)
-            if self._kin.leader(value) not in excluded and leader not in self._names:
+            is_free = is_number(value) and self._kin.leader(value) not in excluded
+            if is_free and leader not in self._names:
                 self._names[leader] = Variable(f"r{len(self._names)}")
         self.before = [v for v in self._known if self.of(v) is not None and v not in self._made]
 
@@ -89,7 +89,7 @@ class Registers:
     def _link(self, link: Link) -> None:
         inner, outer = link.inner.home, link.outer.home
         self._made.add(inner)
-        self._known[outer] = None
+        self._known.update({inner: None, outer: None})
         if is_same(link):
             self._memory.unite(inner, outer)
             self._kin.unite(inner, outer)
@@ -101,14 +101,17 @@ class Registers:
     def _carry(self, carry: Carry) -> None:
         now, following = carry.now.home, carry.next.home
         self._made.add(now)
+        self._known.update({now: None, following: None})
         self._kin.unite(now, following)
         final = carry.final
         if final is not None:
+            self._known[final.home] = None
             self._kin.unite(now, final.home)
         if carry.is_in_place:
             assert final is not None
             self._memory.unite(now, final.home)
         elif is_number(carry.initial.outer):
+            self._known[carry.initial.outer.home] = None
             self._kin.unite(now, carry.initial.outer.home)
 
     def _kernel(self, kernel: Kernel) -> None:
@@ -121,7 +124,7 @@ class Registers:
                 case Assign(name, Apply(word, (address,))) if (k := word_read(address)) in places:
                     place = places.pop(k)
                     home = place.value.home
-                    self._read[home] = self._known[home] = None
+                    self._known[home] = None
                     if is_number(home) and word == f"ptr_{word_of(home.dtype)}":
                         pointers[name] = place
                     else:
