@@ -45,6 +45,7 @@ from funcgrad.compiler.runtime import (
     warm_memory,
 )
 from funcgrad.compiler.runtime.disk_cache import DiskCache
+from funcgrad.compiler.runtime.python_calls import python_code
 from funcgrad.compiler.runtime.routines import _fortran
 from funcgrad.data import saving
 from funcgrad.errors import LibraryError
@@ -283,6 +284,7 @@ def agrees_by_numpy(name: str, is_numpys: bool) -> None:
 def test_processors_whose_flags_are_not_known(
     machine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    python_code()  # native code of this processor, like what runs it
     if machine == "static":  # no function of the C library can be found
         monkeypatch.setattr(foreign.ctypes, "CDLL", lambda name: object())
     else:
