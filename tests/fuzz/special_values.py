@@ -465,6 +465,7 @@ def _beside(v: np.ndarray, ulps: int) -> Iterator[np.ndarray]:
     coarse = np.rint(np.ldexp(fraction, info.nmant - 3))  # to 16 units
     tied = np.ldexp(coarse, exponent - (info.nmant - 3)).astype(v.dtype)
     yield np.where(is_number & (np.abs(tied - v) <= ulps * size), tied, v)
+    yield np.where(np.isinf(v), np.copysign(info.max, v), v)
     whole = np.rint(v)  # which powers treat in another way than their neighbours
     yield np.where(is_number & (np.abs(v - whole) <= ulps * size), whole, v)
 
@@ -558,6 +559,8 @@ def _other_sums(v: np.ndarray, terms: np.ndarray) -> Iterator[np.ndarray]:
     for part in (1, -1, 0.6, -0.3, *(row[: v.size].reshape(v.shape) for row in _RANDOM)):
         yield (v + (part * error).astype(v.dtype)).astype(v.dtype)
     yield np.where(np.abs(v) <= error, v.dtype.type(0), v)
+    for end in (np.inf, -np.inf):
+        yield np.where(error > 0, np.nextafter(v, v.dtype.type(end)), v)
     if may_overflow.any():
         for other in (0.0, 1.0, -2.5, np.inf, -np.inf, np.nan):
             yield np.where(may_overflow, other, v).astype(v.dtype)
