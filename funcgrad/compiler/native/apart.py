@@ -40,9 +40,10 @@ def loader(module: Any, type: Any, step: int, name: str) -> ir.Function:
     entry, every, some = map(function.append_basic_block, ("", "all", "some"))
     branch = ir.IRBuilder(entry).cbranch(function.args[2], every, some)
     branch.set_metadata("prof", module.usually)
-    for block, mask in ((every, None), (some, function.args[1])):
+    for block in (every, some):
         builder = ir.IRBuilder(block)
-        parts = list(_pieces(builder, function.args[0], type, step, name, mask))
+        there = _count(builder, function.args[1]) if block is some else None
+        parts = list(_pieces(builder, function.args[0], type, step, name, there))
         while len(parts) > 1:
             size = parts[0].type.count
             pairs = zip(parts[::2], parts[1::2], strict=True)
@@ -51,10 +52,20 @@ def loader(module: Any, type: Any, step: int, name: str) -> ir.Function:
     return function
 
 
+def _count(builder: ir.IRBuilder, flags: Any) -> Any:
+    """How many flags are set."""
+    kind = ir.IntType(flags.type.count)
+    function = declared(builder, f"llvm.ctpop.{kind}", ir.FunctionType(kind, [kind]))
+    found = builder.call(function, [builder.bitcast(flags, kind)])
+    if kind.width == 32:
+        return found
+    return builder.zext(found, I32) if kind.width < 32 else builder.trunc(found, I32)
+
+
 def _pieces(
-    builder: ir.IRBuilder, pointer: Any, type: Any, step: int, name: str, flags: Any
+    builder: ir.IRBuilder, pointer: Any, type: Any, step: int, name: str, there: Any
 ) -> Iterator[Any]:
-    """The vector in pieces of a register; without flags all elements are there."""
+    """The vector in pieces of a register; only so many of its first elements may be there."""
     element = type.element
     nbytes = _nbytes(element)
     count = min(type.count, _PIECE // nbytes)
@@ -70,16 +81,49 @@ def _pieces(
         # Of a piece that is read backwards, the last element comes first in memory.
         start = k * span.count if step > 0 else ((k + 1) * count - 1) * step
         address = builder.gep(pointer, [I64(start)], source_etype=element)
-        if flags is None:
-            # What comes after the last element need not be there.
-            there: Any = ir.Constant(kind, [i <= max(places) for i in range(span.count)])
+        if there is None:
+            yield _chosen(builder, address, ir.VectorType(element, count), places, nbytes)
+            continue
+        # Lanes that are there come first, so what lies between them is one stretch.
+        n_there = builder.sub(there, I32(k * count))
+        numbers = ir.Constant(ir.VectorType(I32, span.count), [*range(span.count)])
+        reach = builder.mul(n_there, I32(abs(step)))
+        if step > 0:
+            mask = builder.icmp_signed("<=", numbers, _filled(builder, reach, I32(-step), span))
         else:
-            lanes = {place: k * count + lane for lane, place in enumerate(places)}
-            none = ir.Constant(flags.type, None)
-            spread = [lanes.get(i, type.count) for i in range(span.count)]
-            there = _taken(builder, flags, none, spread)
-        found = builder.call(load, [address, I32(nbytes), there, ir.Constant(span, None)])
+            reach = builder.neg(reach)
+            mask = builder.icmp_signed(
+                ">=", numbers, _filled(builder, reach, I32(span.count), span)
+            )
+            kept = [place <= max(places) for place in range(span.count)]
+            mask = builder.and_(mask, ir.Constant(kind, kept))
+        found = builder.call(load, [address, I32(nbytes), mask, ir.Constant(span, None)])
         yield _taken(builder, found, found, places)
+
+
+def _filled(builder: ir.IRBuilder, x: Any, y: Any, type: Any) -> Any:
+    """The sum of two numbers, as often as a vector has elements."""
+    vector = ir.Constant(ir.VectorType(I32, type.count), None)
+    first = builder.insert_element(vector, builder.add(x, y), I32(0))
+    return _taken(builder, first, vector, [0] * type.count)
+
+
+def _chosen(
+    builder: ir.IRBuilder, address: Any, type: Any, places: Iterable[int], nbytes: int
+) -> Any:
+    """Elements out of whole registers, of which the last one ends with the last element."""
+    found, last = ir.Constant(type, None), max(places)
+    for start in range(0, last + 1, type.count):
+        begin = min(start, last + 1 - type.count)
+        place = builder.gep(address, [I64(begin)], source_etype=type.element)
+        register = builder.load(place, typ=type, align=nbytes)
+        # Lanes from this register, and those that others have given or will give.
+        inside = range(start, start + type.count)
+        mixed = [
+            type.count + at - begin if at in inside else lane for lane, at in enumerate(places)
+        ]
+        found = _taken(builder, found, register, mixed)
+    return found
 
 
 def _nbytes(element: Any) -> int:

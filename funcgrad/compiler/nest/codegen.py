@@ -1010,7 +1010,7 @@ class _Writer:
         size = self.sizes[loop.variable]
         steps = (self._step(access, loop) for access in self.accesses.values())
         # Where elements do not lie beside each other, fewer lanes share the additions.
-        block = SUM_BLOCK if max(steps) <= 1 else SUM_BLOCK // 8
+        block = SUM_BLOCK if vectors is not None or max(steps) <= 1 else SUM_BLOCK // 8
         with self.source.loop("q", 0, size, block) as q:
             stop = self.source.assign("stop", call("minimum", q + block, size))
             for node in blocked:
