@@ -100,6 +100,6 @@ def test_coordinates_are_written_out_beside_a_long_formula_of_distances(dtype: s
 
     x = RNG.normal(size=(70, 3)).astype(dtype)
     code = text_of(forces, x)
-    assert "n_j0, 64)" in code  # vectors of pairs, not of three coordinates
+    assert "load_apart(" in code  # vectors of pairs, not of three coordinates
     tolerance = 1e-4 if dtype == "f4" else 1e-10
     np.testing.assert_allclose(fg.jit(forces)(x), forces(x), tolerance, tolerance)

@@ -11,7 +11,10 @@ example = load("checkpointing")
 
 
 def check(rows, most):
-    """Names and bounds of the memory, as shares of that without checkpoints, in both modes."""
+    """Names and bounds of memory: shares of what the eager gradient takes without checkpoints.
+
+    Compiled code keeps less by itself: it computes again what takes less than to store it.
+    """
     plain = {row.mode: row for row in rows if row.name == "plain"}
     assert {(row.name, row.mode) for row in rows} == {
         (name, mode) for name in ("plain", *most) for mode in ("eager", "jit")
@@ -23,7 +26,8 @@ def check(rows, most):
         np.testing.assert_allclose(row.slope, expected, rtol=0, atol=rounding)
         assert row.seconds > 0
         if row.name != "plain":
-            assert row.peak <= most[row.name] * plain[row.mode].peak, (row.name, row.mode)
+            assert row.peak <= most[row.name] * plain["eager"].peak, (row.name, row.mode)
+            assert row.peak <= plain[row.mode].peak, (row.name, row.mode)
 
 
 def test_memory_falls_as_promised_and_the_gradient_is_the_same(tmp_path):

@@ -28,7 +28,6 @@ from funcgrad.compiler.machine import (
     KERNEL_NODES,
     MOST_TRANSPOSED,
     SCALAR,
-    SEVERAL,
     UNALIGNED,
     VECTOR_BYTES,
     cycles_of_moving,
@@ -135,6 +134,11 @@ def _loading(x: View) -> float:
     """Cycles of loading a vector of a row from the nearest cache, at least."""
     step = next((abs(s) for n, s in zip(x.shape[::-1], x.strides[::-1], strict=True) if n > 1), 0)
     return UNALIGNED * step if step < 2 else ACROSS
+
+
+def _is_repeated(x: View) -> bool:
+    """Whether some of its elements are the same one: a fact of its shape, not of its size."""
+    return any(n > 1 and s == 0 for n, s in zip(x.shape, x.strides, strict=True))
 
 
 def _vectors(value: Value) -> float:
@@ -411,8 +415,9 @@ class _Sharing:
             fresh = (n for n in chain.nodes if n.out not in self.copies[other])
             inlined += chain.slowness * sum(map(cycles_of_computing, fresh))
             inlined += sum(map(_loading, missing))
-            large = {x.value for x in missing if SEVERAL * x.value.nbytes > node.out.nbytes}
-            inlined += sum(cycles_of_moving(v.nbytes) for v in large)
+            # What is repeated along an axis, such as a bias, is in the nearest cache.
+            moved = {x.value for x in missing if not _is_repeated(x)}
+            inlined += sum(cycles_of_moving(v.nbytes) for v in moved)
             stored += moving + UNALIGNED
         return inlined <= stored
 
