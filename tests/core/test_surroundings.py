@@ -35,10 +35,8 @@ def scaled(x):
 
 @pytest.fixture(autouse=True)
 def _threads_of_this_test_alone(monkeypatch):
-    """Threads that other tests have left, such as a progress bar's, might draw for all one knows."""
-    others = {
-        thread for thread in threading.enumerate() if thread is not threading.current_thread()
-    }
+    """Threads that other tests have left, as a progress bar's, might draw for all one knows."""
+    others = {*threading.enumerate()} - {threading.current_thread()}
     everyone = threading.enumerate
     own = lambda: [thread for thread in everyone() if thread not in others]  # noqa: E731
     monkeypatch.setattr(threading, "enumerate", own)
