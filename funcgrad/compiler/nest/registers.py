@@ -1,6 +1,6 @@
 """Scalar replacement: the numbers of a joined loop that live in variables instead of memory.
 
-``find_registers : loop -> registers``. Kernels of a joined function hand numbers to each other, and
+``Registers : loop -> variables``. Kernels of a joined function hand numbers to each other, and
 to the next iteration, through the memory that the executor's tables would give them. A variable is
 enough where all that reads or writes a number is in the function: LLVM keeps it in a register of
 the processor, and sees that a loop carries it. The name is that of Callahan, Carr and Kennedy
