@@ -11,7 +11,6 @@ It contains no text from user data.
 from __future__ import annotations
 
 import ast
-import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
@@ -261,72 +260,6 @@ def expression(template: str) -> Expression:
             (index,) = (x.value for x in node.elts if isinstance(x, ast.Constant))
             arity = max(arity, operator.index(index) + 1)  # type: ignore[arg-type]
     return Expression(template, tuple(uses), tuple(sorted(calls)), arity)
-
-
-KEEP_ZERO = frozenset(
-    (
-        "add", "subtract", "multiply", "negative", "positive", "radd", "rmul", "conj", "real",
-        "imag", "abs", "sign", "maximum", "minimum", "sqrt", "fma", *CASTS,
-    )
-)  # fmt: skip
-"""The intrinsics that make zeros, of either sign, of zeros."""
-
-
-def is_zero(template: str, known: Sequence[Any]) -> bool:
-    """Whether a template is known to give zero, of either sign.
-
-    Args:
-        template: The template.
-        known: What is known of every argument: a number, where 0 stands for zeros of both signs, or
-            ``None``.
-    """
-    return bool(_known(ast.parse(template, mode="eval").body, known) == 0)
-
-
-def _known(tree: ast.AST, known: Sequence[Any]) -> Any:
-    """What is known of the value of an expression."""
-    if isinstance(tree, ast.Constant):
-        return tree.value
-    if isinstance(tree, ast.Set):
-        (index,) = (x.value for x in tree.elts if isinstance(x, ast.Constant))
-        return known[operator.index(index)]  # type: ignore[arg-type]
-    name, parts = _applied(tree)
-    values = [_known(part, known) for part in parts]
-    if name == "select":
-        return _known_choice(values, parts, known)
-    if any(value is None for value in values):
-        return None
-    if name == "equal":
-        return values[0] == values[1]
-    if name == "multiply" and 0 in values and all(map(math.isfinite, map(abs, values))):
-        return 0
-    if name == "divide" and values[0] == 0 and values[1] != 0 and values[1] == values[1]:
-        return 0
-    return 0 if name in KEEP_ZERO and all(value == 0 for value in values) else None
-
-
-def _known_choice(values: Sequence[Any], parts: Sequence[ast.expr], known: Sequence[Any]) -> Any:
-    """What is known of one of two values, by a condition."""
-    condition, one, other = values
-    if condition is not None:
-        return one if condition else other
-    name, compared = _applied(parts[0])
-    if name == "equal" and ast.dump(compared[0]) == ast.dump(parts[1]):
-        one = _known(compared[1], known)  # `select(x == 0, x, y)`
-    return one if one == other else None
-
-
-def _applied(tree: ast.AST) -> tuple[str, list[ast.expr]]:
-    """The intrinsic that an expression applies, and to what; no name where it is several."""
-    if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name):
-        return tree.func.id, tree.args
-    if isinstance(tree, ast.BinOp):
-        return OPERATORS[type(tree.op)], [tree.left, tree.right]
-    if isinstance(tree, ast.UnaryOp):
-        return OPERATORS[type(tree.op)], [tree.operand]
-    if isinstance(tree, ast.Compare) and len(tree.ops) == 1:
-        return OPERATORS[type(tree.ops[0])], [tree.left, *tree.comparators]
-    return "", []
 
 
 _RECIPROCAL = "(1.0 / ({0} + 0.0))"

@@ -21,6 +21,7 @@ from funcgrad.core.error_state import without_warnings
 from funcgrad.core.transformed import Transformed
 from funcgrad.dtypes import float0
 from funcgrad.errors import ArgumentError, DtypeError
+from funcgrad.forking import cached_property
 from funcgrad.higher_order.staging import type_texts
 from funcgrad.primitives.families import zeros_like_aval
 from funcgrad.primitives.objects import flatten_values
@@ -28,6 +29,9 @@ from funcgrad.primitives.shape import Transpose, reshape
 from funcgrad.pytree import PyTreeDef, tree_leaves, tree_unflatten, tuple_of
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.linearize import linearize_flat
+
+LEAST = 1024
+"""Elements of a derivative from which it is asked what they depend on."""
 
 
 def jacfwd(
@@ -227,10 +231,25 @@ class _JacobianPoint:
         jacobian = tree_unflatten(self.flat.out_tree, rows)
         return (jacobian, *self.aux) if self.aux else jacobian
 
+    @cached_property
+    def patterns(self) -> Any:
+        """What results depend on, if it is worth to ask."""
+        avals = [[aval_of(x).strong() for x in xs] for xs in (self.leaves, self.outs)]
+        sizes = [sum(a.size for a in each) for each in avals]
+        if sizes[0] * sizes[1] < LEAST:
+            return None
+        # Its index sets are loaded by derivatives that are large enough.
+        module = importlib.import_module("funcgrad.patterns.compression")
+        return module.TapePattern(self.linear, *avals)
+
     def push_basis(self, i: int) -> list[Any]:
-        """Blocks d out_j / d in_i for all j: tangents of all unit vectors of input i at once."""
+        """Blocks d out_j / d in_i for all j: tangents of all unit vectors of input i at once.
+
+        If columns are found that can be computed together, these are tangents of their sums.
+        """
         in_avals = [aval_of(x).strong() for x in self.leaves]
-        basis = _basis(in_avals[i])
+        few = self.patterns and self.patterns.by_columns(i)
+        basis = few.seeds(in_avals[i]) if few else _basis(in_avals[i])
 
         def push(unit: Any) -> list[Any]:
             dots = [unit if k == i else zeros_like_aval(a) for k, a in enumerate(in_avals)]
@@ -238,10 +257,14 @@ class _JacobianPoint:
 
         pushed = self._probe(push, basis)
         blocks = []
+        end = 0
         for out, (t, dim) in zip(self.outs, pushed, strict=True):
             block_shape = (*aval_of(out).shape, *in_avals[i].shape)
+            first, end = end, end + aval_of(out).size
             if t is None or dim is None:
                 blocks.append(np.zeros(block_shape, _tangent_dtype(out)))
+            elif few:
+                blocks.append(reshape(few.rows(t, first), block_shape))
             else:
                 ndim = len(t.shape)
                 last = Transpose((*range(1, ndim), 0)).bind(t)
@@ -265,12 +288,17 @@ class _JacobianPoint:
             n = len(self.linear.outputs)
             return self.linear.pull([unit if k == j else None for k in range(n)])
 
-        pulled = self._probe(pull, _basis(out))
+        few = self.patterns and self.patterns.by_rows(j)
+        pulled = self._probe(pull, few.seeds(out) if few else _basis(out))
         blocks = []
+        end = 0
         for leaf, (ct, dim) in zip(self.leaves, pulled, strict=True):
             block_shape = (*out.shape, *aval_of(leaf).shape)
+            first, end = end, end + aval_of(leaf).size
             if ct is None or dim is None:
                 blocks.append(np.zeros(block_shape, _tangent_dtype(leaf)))
+            elif few:
+                blocks.append(reshape(few.columns(ct, first), block_shape))
             else:
                 blocks.append(_own_array(reshape(ct, block_shape)))
         return blocks

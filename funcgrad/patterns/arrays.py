@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 import funcgrad.numpy.values as fnp
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.promotion import as_value, to_dtype
-from funcgrad.primitives.sparse import Pattern, SampledProduct, SparseProduct
+from funcgrad.primitives.sparse import Pattern, SampledProduct, SparseProduct, scipy_sparse
 from funcgrad.pytree import register_pytree_node
 
 
@@ -46,7 +45,7 @@ class SparseArray:
     @classmethod
     def of(cls, matrix: Any) -> SparseArray:
         """The entries of a matrix of SciPy's, or of a dense one that is known."""
-        rows = scipy.sparse.csr_array(matrix)
+        rows = scipy_sparse().csr_array(matrix)
         rows.sum_duplicates()
         return cls(rows.data, Pattern(rows.indptr, rows.indices, rows.shape))
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
@@ -28,6 +27,7 @@ from funcgrad.forking import cached_property
 from funcgrad.higher_order.jit import run_program
 from funcgrad.patterns.greedy import greedy_program
 from funcgrad.patterns.sparsity_pattern import SparsityPattern
+from funcgrad.primitives.sparse import scipy_sparse
 
 ORDERS = ("natural", "largest_first", "smallest_last", "incidence_degree")
 KINDS = ("columns", "rows", "both", "symmetric")
@@ -203,31 +203,28 @@ def coloring(pattern: Any, kind: str = "columns", order: str | None = None) -> C
     if order is not None and order not in ORDERS:
         raise ArgumentError(f"coloring: `order` must be one of {', '.join(ORDERS)}, got {order!r}.")
     if kind == "columns":
-        return Coloring(found, _columns(found, order))
+        return Coloring(found, color_columns(found, order))
     if kind == "rows":
-        return Coloring(found, None, _columns(found.T, order))
+        return Coloring(found, None, color_columns(found.T, order))
     if kind == "symmetric":
         return _symmetric(found, order)
     return _both(found, order)
 
 
-def _columns(pattern: SparsityPattern, order: str | None) -> Any:
+def color_columns(pattern: SparsityPattern, order: str | None = None) -> Any:
+    """For each column its colour: columns of one colour share no row."""
     counted = np.arange(pattern.shape[1])
     period = _period(pattern) if order is None else None
     if period is not None:
         remainders = counted % period
         # The longest row needs as many colours as it has entries.
-        if pattern.bound > FEW or period == _longest(pattern.matrix):
+        if pattern.bound > FEW or period == pattern.longest:
             return remainders
     graph = _column_graph(pattern.matrix)
     if graph is None:  # nearly every column is joined with nearly every other one
         return counted if period is None else remainders
     found = _best(graph, order)
     return found if period is None or _count(found) < period else remainders
-
-
-def _longest(matrix: Any) -> int:
-    return int(np.diff(matrix.indptr).max(initial=0))
 
 
 def _period(pattern: SparsityPattern) -> int | None:
@@ -251,7 +248,7 @@ def _column_graph(matrix: Any) -> Any:
     is_full = len(lengths) and lengths.max() * MOST_COLORS > matrix.shape[1] > 1024
     if is_full or int((lengths**2).sum()) > MOST_EDGES:
         return None
-    return scipy.sparse.csr_array(matrix.T @ matrix)
+    return scipy_sparse().csr_array(matrix.T @ matrix)
 
 
 def _best(graph: Any, order: str | None) -> Any:
@@ -326,8 +323,8 @@ def _peeled(graph: Any, keys: list[int], change: int) -> list[int]:
 
 def _both(pattern: SparsityPattern, order: str | None) -> Coloring:
     """Columns, rows, or columns without the rows that have the most entries, which are rows."""
-    columns = Coloring(pattern, _columns(pattern, order))
-    rows = Coloring(pattern, None, _columns(pattern.T, order))
+    columns = Coloring(pattern, color_columns(pattern, order))
+    rows = Coloring(pattern, None, color_columns(pattern.T, order))
     found = [columns, rows]
     matrix = pattern.matrix
     lengths = np.diff(matrix.indptr)
@@ -338,9 +335,9 @@ def _both(pattern: SparsityPattern, order: str | None) -> Coloring:
         if longest + is_row.sum() >= min(c.n_colors for c in found) or not is_row.any():
             continue
         parts = [_only(matrix, is_row), _only(matrix, ~is_row)]
-        row_colors = _columns(SparsityPattern.of(parts[0].T), order)
+        row_colors = color_columns(SparsityPattern.of(parts[0].T), order)
         row_colors = np.where(is_row, row_colors, -1)
-        column_colors = _columns(SparsityPattern.of(parts[1]), order)
+        column_colors = color_columns(SparsityPattern.of(parts[1]), order)
         found.append(Coloring(pattern, column_colors, row_colors))
     return min(found, key=lambda c: c.n_colors)
 

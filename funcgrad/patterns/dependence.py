@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from funcgrad import lowering as forms
 from funcgrad.core.avals import Shape, ShapedArray
@@ -37,6 +36,7 @@ from funcgrad.patterns.index_sets import (
     collapsed,
     dense,
     identity,
+    matrix_of,
     moved,
     product_of,
     reshaped,
@@ -44,6 +44,7 @@ from funcgrad.patterns.index_sets import (
     union,
     with_matrix,
 )
+from funcgrad.primitives.sparse import scipy_sparse
 from funcgrad.records import dataclass
 
 Found = Relation | None
@@ -299,9 +300,8 @@ class _Equation:
         here = np.flatnonzero(places.ravel() >= 0)
         there = places.ravel()[here]
         rows, columns = (here, there) if isinstance(form, forms.Lookup) else (there, here)
-        entries = np.ones(len(rows), np.bool_)
         n, m = math.prod(shape), math.prod(own)
-        matrix = scipy.sparse.coo_array((entries, (rows, columns)), (n, m)).tocsr()
+        matrix = matrix_of(rows, columns, (n, m))
         return with_matrix([], Relation(shape, m, [], matrix), relation)
 
 
@@ -417,7 +417,7 @@ def _stacked(form: forms.Routine, k: int, own: Shape, shape: Shape, number: int)
 
 def _closure(step: Any, length: int | None) -> Any:
     """What depends on what after at most so many steps, any number for ``None``."""
-    found = step + scipy.sparse.eye_array(step.shape[0], dtype=np.bool_, format="csr")
+    found = step + scipy_sparse().eye_array(step.shape[0], dtype=np.bool_, format="csr")
     reached = 1
     while length is None or reached < length:
         squared = product_of(found, found)
@@ -429,8 +429,8 @@ def _closure(step: Any, length: int | None) -> Any:
 
 def _stack(blocks: Sequence[Any], width: int) -> Any:
     """Matrices of one width below each other."""
-    empty = scipy.sparse.csr_array((0, width), dtype=np.bool_)
-    return scipy.sparse.vstack([empty, *blocks], format="csr")
+    empty = scipy_sparse().csr_array((0, width), dtype=np.bool_)
+    return scipy_sparse().vstack([empty, *blocks], format="csr")
 
 
 class _Loop:
@@ -508,7 +508,7 @@ class _Loop:
         relation = self.given[i]
         if relation is not None:
             return relation.matrix
-        return scipy.sparse.csr_array((self.body.in_avals[i].size, self.width), dtype=np.bool_)
+        return scipy_sparse().csr_array((self.body.in_avals[i].size, self.width), dtype=np.bool_)
 
     def _some(self, inputs: Sequence[int]) -> Any:
         """The same of several inputs, those that depend on anything."""
@@ -519,7 +519,7 @@ class _Loop:
         walked = [i for i in range(last, len(self.given)) if self.active[i]]
         start, stop, width = self.ends[first], self.ends[last], self.ends[-1]
         blocks = [
-            scipy.sparse.csr_array((atom.aval.size, width), dtype=np.bool_)
+            scipy_sparse().csr_array((atom.aval.size, width), dtype=np.bool_)
             if out is None
             else out.matrix
             for atom, out in zip(self.body.outputs, outs, strict=True)
@@ -547,7 +547,7 @@ class _Loop:
         each = self._matrix(i).tocoo()
         n = self.body.in_avals[i].size
         entries = (each.data, (each.row % max(n, 1), each.col))
-        return _csr(scipy.sparse.coo_array(entries, (n, self.width)))
+        return _csr(scipy_sparse().coo_array(entries, (n, self.width)))
 
     def _stacked(self, j: int, y: Any, always: Any, walked: Sequence[int]) -> Relation:
         """What a result of all steps depends on."""
@@ -555,12 +555,12 @@ class _Loop:
         assert steps is not None, "loops that stack results have a length"
         if always.nnz * steps > MOST_ENTRIES:
             raise TooLargeError
-        total = _csr(scipy.sparse.kron(np.ones((steps, 1), np.bool_), always))
+        total = _csr(scipy_sparse().kron(np.ones((steps, 1), np.bool_), always))
         for i in walked:
             block = y[:, self.ends[i] : self.ends[i + 1]]
             if block.nnz:
-                eye = scipy.sparse.eye_array(steps, dtype=np.bool_)
-                total = total + product_of(_csr(scipy.sparse.kron(eye, block)), self._matrix(i))
+                eye = scipy_sparse().eye_array(steps, dtype=np.bool_)
+                total = total + product_of(_csr(scipy_sparse().kron(eye, block)), self._matrix(i))
         return Relation(self.out_avals[j].shape, self.width, [], total)
 
 

@@ -16,10 +16,10 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from funcgrad.core.avals import Shape
 from funcgrad.forking import cached_property
+from funcgrad.primitives.sparse import scipy_sparse
 from funcgrad.records import dataclass
 
 MOST_PIECES = 512
@@ -30,6 +30,11 @@ MOST_ENTRIES = 1 << 25
 
 MOST_PRODUCTS = 1 << 28
 """Pairs of entries that may meet in a product of matrices."""
+
+MEETINGS = 16
+LEAST_PRODUCTS = 1 << 20
+"""How many may meet in one place of it, on average, and how many may meet in any case: the product
+of matrices that are not sparse is not looked for."""
 
 FREE = -1
 """The axis of a dimension that moves along columns only."""
@@ -472,13 +477,25 @@ class Relation:
     @cached_property
     def matrix(self) -> Any:
         """A sparse matrix of all entries; raises a `TooLargeError` if there are too many."""
-        n = self.n_rows
         if self.bound > MOST_ENTRIES:
             raise TooLargeError
         if not self.pieces and self.extra is not None:
             return self.extra
+        found = matrix_of(*self._of_pieces(), (self.n_rows, self.width))
+        return found if self.extra is None else found + self.extra
+
+    @property
+    def places(self) -> tuple[Any, Any]:
+        """Rows and columns of all entries, some of which are there more than once."""
+        row, column = self._of_pieces()
+        if self.extra is None:
+            return row, column
+        extra = self.extra.tocoo()
+        return np.concatenate([row, extra.row]), np.concatenate([column, extra.col])
+
+    def _of_pieces(self) -> tuple[Any, Any]:
         strides = strides_of(self.shape)
-        rows, columns = [], []
+        rows, columns = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for piece in self.pieces:
             row = np.full((1,) * len(piece.dims), _dot(piece.starts, strides), np.int64)
             column = np.full((1,) * len(piece.dims), piece.column, np.int64)
@@ -488,26 +505,24 @@ class Relation:
                 column = column + counted * d.stride
             rows.append(np.broadcast_to(row, np.broadcast_shapes(row.shape, column.shape)).ravel())
             columns.append(column.ravel())
-        found = _matrix_of(rows, columns, (n, self.width))
-        return found if self.extra is None else found + self.extra
+        return np.concatenate(rows), np.concatenate(columns)
 
 
 def _dot(a: Iterable[int], b: Iterable[int]) -> int:
     return sum(x * y for x, y in zip(a, b, strict=True))
 
 
-def _matrix_of(rows: Sequence[Any], columns: Sequence[Any], shape: tuple[int, int]) -> Any:
-    if not rows:
-        return scipy.sparse.csr_array(shape, dtype=np.bool_)
-    row, column = np.concatenate(rows), np.concatenate(columns)
-    entries = np.ones(len(row), np.bool_)
-    return scipy.sparse.coo_array((entries, (row, column)), shape).tocsr()
+def matrix_of(rows: Any, columns: Any, shape: tuple[int, int]) -> Any:
+    """A matrix of bools with entries in these rows and columns."""
+    entries = np.ones(len(rows), np.bool_)
+    return scipy_sparse().coo_array((entries, (rows, columns)), shape).tocsr()
 
 
 def product_of(a: Any, b: Any) -> Any:
     """The product of two matrices of bools; raises a `TooLargeError` if it is too much."""
     lengths = np.diff(b.indptr)
-    if int(lengths[a.indices].sum()) > MOST_PRODUCTS:
+    limit = min(MOST_PRODUCTS, max(LEAST_PRODUCTS, MEETINGS * a.shape[0] * b.shape[1]))
+    if int(lengths[a.indices].sum()) > limit:
         raise TooLargeError
     found = a @ b
     if found.nnz > MOST_ENTRIES:

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from funcgrad.errors import ArgumentError
 from funcgrad.forking import cached_property
 from funcgrad.patterns.dependence import Found
 from funcgrad.patterns.index_sets import FREE, Dimension, Relation, TooLargeError, strides_of
-from funcgrad.primitives.sparse import Pattern
+from funcgrad.primitives.sparse import Pattern, scipy_sparse
 
 
 class SparsityPattern:
@@ -49,6 +48,7 @@ class SparsityPattern:
         self.relations = tuple(relations)
         self.is_symmetric = is_symmetric
         self._given = matrix
+        self._transpose: SparsityPattern | None = None
 
     @classmethod
     def of(cls, matrix: Any) -> SparsityPattern:
@@ -59,7 +59,7 @@ class SparsityPattern:
         """
         if isinstance(matrix, SparsityPattern):
             return matrix
-        if not scipy.sparse.issparse(matrix):
+        if not scipy_sparse().issparse(matrix):
             matrix = np.asarray(matrix) != 0
         if matrix.ndim != 2:
             raise ArgumentError(
@@ -67,9 +67,9 @@ class SparsityPattern:
                 "the elements of the result, columns those of the argument, both in row-major "
                 "order: reshape it."
             )
-        found = scipy.sparse.csr_array(matrix)
+        found = scipy_sparse().csr_array(matrix)
         entries = np.ones(len(found.indices), np.bool_)
-        found = scipy.sparse.csr_array((entries, found.indices, found.indptr), found.shape)
+        found = scipy_sparse().csr_array((entries, found.indices, found.indptr), found.shape)
         return cls(found.shape, (), found)
 
     def __repr__(self) -> str:
@@ -84,6 +84,8 @@ class SparsityPattern:
             ArgumentError: If it has too many for a sparse matrix.
         """
         found = self._given
+        if self._transpose is not None:
+            return self._transpose.matrix.T.tocsr()
         if found is None:
             found = self._of_relations()
             if self.is_symmetric:
@@ -96,7 +98,7 @@ class SparsityPattern:
         blocks = []
         for relation, n in self.relations:
             if relation is None:
-                blocks.append(scipy.sparse.csr_array((n, self.shape[1]), dtype=np.bool_))
+                blocks.append(scipy_sparse().csr_array((n, self.shape[1]), dtype=np.bool_))
                 continue
             try:
                 blocks.append(relation.matrix)
@@ -107,12 +109,32 @@ class SparsityPattern:
                     f"{relation.bound:.1e} entries. Compute it densely (sparse=False), or use "
                     "products: jvp, vjp."
                 ) from None
-        return scipy.sparse.vstack(blocks, format="csr") if len(blocks) > 1 else blocks[0]
+        return scipy_sparse().vstack(blocks, format="csr") if len(blocks) > 1 else blocks[0]
 
     @cached_property
     def pattern(self) -> Pattern:
         """The same for a `funcgrad.scipy.sparse.SparseArray`."""
         return Pattern(self.matrix.indptr, self.matrix.indices, self.shape)
+
+    @property
+    def places(self) -> tuple[Any, Any]:
+        """Rows and columns of the entries of a matrix small enough to be dense, in their order.
+
+        Affine index sets need no library for that.
+        """
+        if self._transpose is not None:
+            columns, rows = self._transpose.places
+            return rows, columns
+        m, n = self.shape
+        is_there = np.zeros((m, n), np.bool_)
+        start = 0
+        for relation, count in self.relations:
+            if relation is not None:
+                rows, columns = relation.places
+                is_there[rows + start, columns] = True
+            start += count
+        rows, columns = np.nonzero(is_there)
+        return rows, columns
 
     @property
     def nnz(self) -> int:
@@ -122,6 +144,8 @@ class SparsityPattern:
     @property
     def bound(self) -> int:
         """The most entries that there can be, without listing them."""
+        if self._transpose is not None:
+            return self._transpose.bound
         if self._given is not None:
             return int(self._given.nnz)
         return sum(0 if r is None else r.bound for r, _ in self.relations)
@@ -129,27 +153,50 @@ class SparsityPattern:
     @property
     def T(self) -> SparsityPattern:
         """The pattern of the transpose."""
-        return SparsityPattern(self.shape[::-1], (), self.matrix.T.tocsr())
+        found = SparsityPattern(self.shape[::-1])
+        found._transpose = self
+        return found
 
     def toarray(self) -> Any:
         """A dense matrix of bools."""
         return self.matrix.toarray()
 
-    def offsets(self) -> list[int] | None:
-        """Distances of the columns that share a row, where these follow from affine index sets.
+    @cached_property
+    def lines(self) -> list[Line] | None:
+        """The diagonals that there are: ranges of rows, and by how much columns are ahead of rows.
 
-        ``None`` where they do not: where sets are no diagonals, or not affine.
+        ``None`` where index sets are no diagonals, or not affine, or too many.
         """
-        lines: list[tuple[int, int, int]] = []
+        if self._transpose is not None:
+            lines = self._transpose.lines
+            return lines and [(a + ahead, b + ahead, -ahead) for a, b, ahead in lines]
+        if not self.relations:
+            return None
+        found: list[Line] = []
         start = 0
         for relation, n in self.relations:
             if relation is not None:
-                found = _lines(relation, start)
-                if found is None:
+                own = _lines(relation, start)
+                if own is None:
                     return None
-                lines += found
+                found += own
             start += n
-        if not self.relations or len(lines) > MOST_LINES:
+        joined = _joined(found)
+        return joined if len(joined) <= MOST_LINES else None
+
+    @property
+    def longest(self) -> int:
+        """The most entries of a row; no fewer than there are."""
+        if self.lines is None:
+            return int(np.diff(self.matrix.indptr).max(initial=0))
+        # One more at the first row of a line, one less behind its last one.
+        changes = sorted((row, by) for a, b, _ in self.lines for row, by in ((a, 1), (b, -1)))
+        return int(np.cumsum([0, *(by for _, by in changes)]).max())
+
+    def offsets(self) -> list[int] | None:
+        """Distances of the columns that share a row, if entries are on diagonals."""
+        lines = self.lines
+        if lines is None:
             return None
         pairs = ((p, q) for i, p in enumerate(lines) for q in lines[:i] if _overlap(p, q))
         return sorted({abs(p[2] - q[2]) for p, q in pairs} - {0})
@@ -158,13 +205,25 @@ class SparsityPattern:
 MOST_LINES = 256
 """Diagonals of which distances are formed in pairs."""
 
+Line = tuple[int, int, int]
 
-def _overlap(p: tuple[int, int, int], q: tuple[int, int, int]) -> bool:
+
+def _joined(lines: Sequence[Line]) -> list[Line]:
+    """The same diagonals, of which those that continue each other are one."""
+    found: list[Line] = []
+    for first, last, ahead in sorted(lines, key=lambda line: (line[2], line[0])):
+        if found and found[-1][2] == ahead and first <= found[-1][1]:
+            first, last = found[-1][0], max(last, found.pop()[1])
+        found.append((first, last, ahead))
+    return found
+
+
+def _overlap(p: Line, q: Line) -> bool:
     return p[0] < q[1] and q[0] < p[1]
 
 
-def _lines(relation: Relation, start: int) -> list[tuple[int, int, int]] | None:
-    """Diagonals of a matrix: ranges of rows, and by how much columns are ahead of rows."""
+def _lines(relation: Relation, start: int) -> list[Line] | None:
+    """The diagonals of a relation whose first row is given."""
     if relation.extra is not None:
         return None
     strides = strides_of(relation.shape)

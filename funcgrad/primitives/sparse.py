@@ -11,11 +11,11 @@ large ones are left to SciPy.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from funcgrad.core.avals import Shape, ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
@@ -44,6 +44,11 @@ MOST_PADDED = 1.5
 """How many entries padded rows may have for each that there is."""
 SMALL = 1 << 14
 """Entries up to which adding one by one is better than calling SciPy."""
+
+
+def scipy_sparse() -> Any:
+    """SciPy's sparse matrices, loaded for the first of them: it takes as long as all of ours."""
+    return importlib.import_module("scipy.sparse")
 
 
 class Pattern:
@@ -83,7 +88,7 @@ class Pattern:
 
     def matrix(self, data: Any) -> Any:
         """SciPy's matrix of these entries."""
-        return scipy.sparse.csr_array((data, self.indices, self.indptr), self.shape)
+        return scipy_sparse().csr_array((data, self.indices, self.indptr), self.shape)
 
     @cached_property
     def padded(self) -> tuple[Any, Any] | None:

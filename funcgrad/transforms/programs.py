@@ -14,7 +14,7 @@ import numpy as np
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Linear
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var, evaluate
-from funcgrad.core.trace import EVAL, using_trace
+from funcgrad.core.trace import EVAL, Tracer, using_trace
 from funcgrad.errors import UnexpectedTracerError
 from funcgrad.records import dataclass
 from funcgrad.transforms.batch import batch_flat
@@ -127,7 +127,7 @@ def _split_program(
         replay = _Replay(trace, program)
         with using_trace(trace):
             outs, linear = split(replay, inputs, is_active, f"grad({name})")
-        tangent, values = _tangent_program(linear, f"tangent_{name}")
+        tangent, values = tangent_program(linear, f"tangent_{name}")
         sources, extra = _classify_residuals(trace, inputs, outs, values)
         forward, captured = trace.program([*outs, *extra], f"forward_{name}")
     assert not captured, "programs are closed"
@@ -183,10 +183,10 @@ def live_entries(linear: LinearMap) -> list[TapeEntry]:
     return live[::-1]
 
 
-def _tangent_program(linear: LinearMap, name: str) -> tuple[Program, list[Any]]:
-    """A linear map as a program of residuals and tangents, and the values of the residuals."""
+def tangent_program(linear: LinearMap, name: str) -> tuple[Program, list[Any]]:
+    """A linear map as a program of residuals and tangents, and the traced residuals."""
     names: dict[int, Var] = {}
-    residuals: dict[Var, Var] = {}
+    residuals: dict[Any, Var] = {}
     constants: dict[int, tuple[Var, Any]] = {}
     values: list[Any] = []
     tangent_inputs = []
@@ -198,11 +198,12 @@ def _tangent_program(linear: LinearMap, name: str) -> tuple[Program, list[Any]]:
     def atom(x: Any) -> Atom:
         if type(x) is Linear:
             return names[x.index]
-        if isinstance(x, StageTracer):
-            if x.variable not in residuals:
-                residuals[x.variable] = Var(x.aval.strong())
+        if isinstance(x, Tracer):
+            key = x.variable if isinstance(x, StageTracer) else id(x)
+            if key not in residuals:
+                residuals[key] = Var(x.aval.strong())
                 values.append(x)
-            return residuals[x.variable]
+            return residuals[key]
         if isinstance(x, np.ndarray) and x.ndim:
             return constants.setdefault(id(x), (Var(aval_of(x)), x))[0]
         return Literal(x[()] if isinstance(x, np.ndarray) else x)

@@ -20,7 +20,7 @@ STRUCTURE = {
 }
 """Numbers that say how something is represented, or how far passes look."""
 
-PLANNERS = {"contractions.py", "slides.py", "strided.py", "join.py", "follow_planes.py"}
+PLANNERS = {"contractions.py", "slides.py", "strided.py", "join.py"}
 """Passes that still hold numbers of their own."""
 
 

@@ -15,7 +15,6 @@ import funcgrad as fg
 from funcgrad import lax
 from funcgrad.compiler.nest import (
     divide,
-    follow_planes,
     rematerialize,
     split_totals,
     write_through,
@@ -44,7 +43,6 @@ def _verified(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rematerialize, "MIN_BYTES", 0)  # small programs, too
     monkeypatch.setattr(divide, "MIN_WORK", 32)
     monkeypatch.setattr(divide, "MIN_PART", 2)
-    monkeypatch.setattr(follow_planes, "LEAST", 16)
     monkeypatch.setattr(split_totals, "MIN_ELEMENTS", 32)
     monkeypatch.setattr(split_totals, "MIN_ROW", 4)
 

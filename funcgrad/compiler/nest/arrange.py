@@ -14,7 +14,6 @@ from funcgrad.compiler.nest.allocate import mark_stored
 from funcgrad.compiler.nest.defer import defer
 from funcgrad.compiler.nest.detach import detach
 from funcgrad.compiler.nest.divide import divide, divide_deposits
-from funcgrad.compiler.nest.follow_planes import follow_planes
 from funcgrad.compiler.nest.fuse import Group, fuse
 from funcgrad.compiler.nest.in_place import change_in_place, reuse_inputs
 from funcgrad.compiler.nest.interleave import interleave
@@ -31,7 +30,6 @@ from funcgrad.compiler.nest.write_through import prefer_fresh, write_through
 
 OPTIONAL = (
     "rematerialize",  # loops compute again what earlier loops would keep for them
-    "follow_planes",  # arrays that are nearly all zeros are computed where they are not
     "refine",  # both sides of a reshape are walked by the axes of both shapes
     "read_through",  # assembled arrays are read where their parts come from
     "schedule",  # cheap values are computed again by their readers, others are stored
@@ -52,7 +50,6 @@ _ON_GRAPHS: tuple[tuple[str, Callable[[Graph], None]], ...] = (
     ("defer", defer),
     ("rematerialize", rematerialize),
     ("divide", divide_deposits),
-    ("follow_planes", follow_planes),
     ("refine", refine),
     ("read_through", read_through),
     ("schedule", schedule),
