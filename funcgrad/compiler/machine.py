@@ -17,6 +17,9 @@ from __future__ import annotations
 VECTOR_BYTES = 64
 """Bytes of a vector: a register of AVX-512, two of AVX2, four of SSE2 and NEON; of a cache line."""
 
+WORD_BYTES = 4
+"""Bytes of the smallest elements that one instruction permutes in registers of all processors."""
+
 VECTORS = 4
 """Vectors that an iteration computes at once: of long chains of operations, the processor sees no
 other iteration while it waits for one of them. Additions take two to four cycles."""

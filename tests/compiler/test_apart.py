@@ -40,6 +40,15 @@ def flags(x: Any) -> Any:
     return np.tanh(np.where(x[:, 0] > 0, x[:, 1], 0.5)) * (x[:, 1] > x[:, 0])
 
 
+@pytest.mark.parametrize("dtype", [np.int8, bool, np.int16])
+def test_bytes_are_not_permuted(dtype: Any) -> None:
+    """LLVM searches for minutes for instructions of AVX2 that do it."""
+    x = np.ones((5, 8), dtype)
+    compiled = fg.jit(lambda x: fnp.any(x != 0, axis=-1))
+    assert "load_apart" not in compiled.lower(x).as_text()
+    assert "load_apart" in compiled.lower(x.astype(np.int32)).as_text()
+
+
 @pytest.mark.parametrize("step", [2, 3, 8])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16])
 @pytest.mark.parametrize("f", [of_points, backwards, largest, total, flags])

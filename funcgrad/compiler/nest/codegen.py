@@ -37,6 +37,7 @@ from funcgrad.compiler.machine import (
     SUM_BLOCK,
     VECTOR_BYTES,
     VECTORS,
+    WORD_BYTES,
     cycles_of_moving,
 )
 from funcgrad.compiler.nest.accumulate import Accumulator, Vectors, is_across
@@ -1134,7 +1135,13 @@ class _Writer:
         return Vectors(wide, narrow if is_short or kinds & {"inner", "total"} else wide)
 
     def _can_take(self, access: _Access) -> bool:
-        """Whether vectors can be taken out of what lies between the elements."""
+        """Whether vectors can be taken out of what lies between the elements.
+
+        LLVM has instructions for permuting words. Without AVX-512 it searches for minutes for those
+        that permute bytes.
+        """
+        if access.dtype.itemsize < WORD_BYTES:
+            return False
         is_forward = self._step(access, self.row[-1]) > 0
         has_sums = any(fold.is_accurate for fold in self.folds.values())
         return self._is_apart(access) and access.dtype.kind != "c" and (is_forward or not has_sums)
