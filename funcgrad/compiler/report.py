@@ -169,6 +169,7 @@ class MemoryAnalysis:
         temp_size_in_bytes: Intermediate results, kept by the function for its next call.
         constant_size_in_bytes: Arrays that the function closes over.
         generated_code_size_in_bytes: Object files of the kernels.
+        live_size_in_bytes: The most of the intermediate results that is needed at once.
         peak_memory_in_bytes: The most at a time, arguments and results included.
         largest: The largest intermediate results: bytes, type, and the user's line.
         unknown: What is not counted, because only a run decides it.
@@ -180,6 +181,7 @@ class MemoryAnalysis:
     temp_size_in_bytes: int
     constant_size_in_bytes: int
     generated_code_size_in_bytes: int
+    live_size_in_bytes: int = 0
     largest: tuple[tuple[int, str, str], ...] = ()
     unknown: tuple[str, ...] = ()
     peak_memory_in_bytes: int = field(init=False)
@@ -200,6 +202,7 @@ class MemoryAnalysis:
             "results": self.output_size_in_bytes,
             "of these in donated arguments": self.alias_size_in_bytes,
             "intermediate results": self.temp_size_in_bytes,
+            "of these needed at once": self.live_size_in_bytes,
             "constants": self.constant_size_in_bytes,
             "peak": self.peak_memory_in_bytes,
             "code": self.generated_code_size_in_bytes,
@@ -329,6 +332,7 @@ class Report:
             temp_size_in_bytes=frame,
             constant_size_in_bytes=sum(x.nbytes for x in constants),
             generated_code_size_in_bytes=self.code_bytes,
+            live_size_in_bytes=self.memory.live_bytes,
             largest=tuple(self._largest()),
             unknown=tuple(f"what NumPy needs inside of {_named(node)}" for node in nodes),
         )

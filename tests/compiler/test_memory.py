@@ -12,31 +12,7 @@ from hypothesis import strategies as st
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
-from funcgrad.compiler.machine import VECTOR_BYTES
-from funcgrad.compiler.nest.allocate import _Arena
 from funcgrad.compiler.runtime import executable
-
-# The arena.
-
-
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 400)), max_size=60))
-def test_the_arena_gives_nothing_twice(requests: list[tuple[int, int]]) -> None:
-    arena, live = _Arena(), []
-    for which, nbytes in requests:
-        if which < 2 and live:
-            arena.give(*live.pop(nbytes % len(live)))
-            continue
-        offset = arena.take(nbytes)
-        assert offset % VECTOR_BYTES == 0
-        assert offset + nbytes <= arena.size
-        for other, size in live:
-            assert offset + max(nbytes, 1) <= other or other + max(size, 1) <= offset
-        live.append((offset, nbytes))
-    for entry in live:
-        arena.give(*entry)
-    # Everything is one free range again.
-    assert sorted(arena.lengths.items()) in ([], [(0, arena.size)])
-
 
 # Many values that live long: operations that no kernel joins keep everything in memory.
 

@@ -23,6 +23,7 @@ import numpy as np
 from funcgrad.compiler import pipeline
 from funcgrad.compiler.native import llvm_backend, translate  # noqa: F401 (before any fork)
 from funcgrad.compiler.nest import allocate
+from funcgrad.compiler.nest.arena import Buffer
 from funcgrad.compiler.runtime import executable
 
 PAGE = mmap.PAGESIZE
@@ -56,40 +57,28 @@ def offset_of(nbytes: int, side: str) -> int:
     return (rounded(nbytes) - nbytes) // step * step
 
 
-class _Places:
-    """An arena whose values have pages of their own; takes the place of `allocate._Arena`."""
-
-    def __init__(self, side: str) -> None:
-        self.side = side
-        self.size = PAGE
-        self.holes = [(0, PAGE)]
-
-    def take(self, nbytes: int) -> int:
-        begin = self.size
-        self.size = begin + rounded(nbytes) + PAGE
-        self.holes.append((self.size - PAGE, self.size))
-        return begin + offset_of(nbytes, self.side)
-
-    def give(self, offset: int, nbytes: int) -> None:
-        """Nothing is used again."""
-
-
 class _Guards:
     def __init__(self, side: str) -> None:
         self.side = side
-        self.made: list[_Places] = []
-
-    def places(self) -> _Places:
-        self.made.append(_Places(self.side))
-        return self.made[-1]
+        self.holes: list[tuple[int, int]] = []
+        """The guard pages of the arena that was packed last."""
 
     # What takes the place of functions of the package.
 
+    def packed(self, buffers: Sequence[Buffer]) -> int:
+        """Give every buffer pages of its own, between guard pages."""
+        size = PAGE
+        self.holes = [(0, PAGE)]
+        for buffer in buffers:
+            buffer.offset = size + offset_of(buffer.nbytes, self.side)
+            size += rounded(buffer.nbytes) + PAGE
+            self.holes.append((size - PAGE, size))
+        return size
+
     def fill_arena(self, fill: Callable[..., int]) -> Callable[..., int]:
         def filled(graph: Any, groups: Any, jobs: Any, slot: int, memory: Any) -> int:
-            before = len(self.made)
             size = fill(graph, groups, jobs, slot, memory)
-            holes = self.made[before].holes  # of the outermost, which is made first
+            holes = self.holes
             for job in (job for row in jobs for job in row):
                 if isinstance(job, allocate.Nested):
                     for inner, value in zip(job.arena_slots, job.arenas, strict=True):
@@ -165,7 +154,7 @@ def guarded(side: str) -> Iterator[Callable[[np.ndarray], np.ndarray]]:
     """
     guards = _Guards(side)
     changed = [
-        (allocate, "_Arena", guards.places),
+        (allocate, "packed", guards.packed),
         (allocate, "_fill_arena", guards.fill_arena(allocate._fill_arena)),
         (executable, "arena_of", guards.arena_of),
         (executable, "new_array", guards.new_array),

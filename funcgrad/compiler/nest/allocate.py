@@ -5,7 +5,6 @@ Lifetimes are known, so memory of the arena is used again as soon as the last re
 
 from __future__ import annotations
 
-import bisect
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.compiler.abi import FIRST_SLOT, OWN_SLOT
-from funcgrad.compiler.machine import VECTOR_BYTES
+from funcgrad.compiler.nest.arena import Buffer, live_bytes, packed
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.layout import Uniform, Value
 from funcgrad.compiler.nest.nodes import (
@@ -41,6 +40,7 @@ class Memory:
         n_slots: Words of the slot array.
         arena_slot: Slot of the arena's address.
         arena_bytes: Size of the arena.
+        live_bytes: What lives in it at once, at most.
         states: Of calls that go on in the background: the slots of their words, which stay where
             they are, and the calls.
     """
@@ -49,6 +49,7 @@ class Memory:
     n_slots: int = 0
     arena_slot: int = 0
     arena_bytes: int = 0
+    live_bytes: int = 0
     states: list[tuple[int, Background]] = field(default_factory=list)
 
 
@@ -235,83 +236,35 @@ def _fill_arena(
     arena_slot: int,
     memory: Memory,
 ) -> int:
+    """Place what is stored in a graph, and the scratch memory of its jobs; the arena's size."""
     last: dict[Value, int] = {}
     for i, group in enumerate(groups):
         for value in _touched(group.nodes):
             last[value] = i
     last.update((value, len(groups)) for value in graph.outputs)
-    arena = _Arena()
-    freed: list[list[Value]] = [[] for _ in range(len(groups) + 1)]
+    buffers: dict[Value, Buffer] = {}
+    shared: list[Value] = []
     for i, group in enumerate(groups):
         for job in jobs[i]:
             if isinstance(job, Nested):
                 _place_nested(job, memory)
-        scratch = [value for job in jobs[i] for value in getattr(job, "scratch", ())]
         stored = [v for node in group.nodes for v in node.outs if v.is_stored and v.slot < 0]
-        made = [v for v in dict.fromkeys(v.home for v in stored) if v.slot < 0]
-        for value in made:
-            freed[last[value]].append(value)
-        for value in (*made, *scratch):
-            value.slot, value.offset = arena_slot, arena.take(value.nbytes)
         for value in stored:
-            value.slot, value.offset = value.home.slot, value.home.offset
-        for value in (*freed[i], *scratch):
-            arena.give(value.offset, value.nbytes)
-    return arena.size
+            if value.home.slot < 0 and value.home not in buffers:
+                buffers[value.home] = Buffer(value.home.nbytes, i, last[value.home])
+        for value in (v for job in jobs[i] for v in getattr(job, "scratch", ())):
+            buffers[value] = Buffer(value.nbytes, i, i)
+        shared += stored
+    size = packed([*buffers.values()])
+    for value, buffer in buffers.items():
+        value.slot, value.offset = arena_slot, buffer.offset
+    for value in shared:
+        value.slot, value.offset = value.home.slot, value.home.offset
+    memory.live_bytes = live_bytes(buffers.values())
+    return size
 
 
 def _touched(nodes: Iterable[Node]) -> Iterable[Value]:
     for node in nodes:
         yield from node.outs
         yield from values_read(node)
-
-
-class _Arena:
-    """Best-fit allocation of a range that grows as needed."""
-
-    def __init__(self) -> None:
-        self.size = 0
-        self.lengths: dict[int, int] = {}  # of free ranges, by where they begin; never adjacent
-        self.ends: dict[int, int] = {}  # where free ranges begin, by where they end
-        self.fits: list[tuple[int, int]] = []  # (length, begin) of free ranges, ascending
-
-    @staticmethod
-    def _rounded(nbytes: int) -> int:
-        return -(-max(nbytes, 1) // VECTOR_BYTES) * VECTOR_BYTES
-
-    def take(self, nbytes: int) -> int:
-        length = self._rounded(nbytes)
-        i = bisect.bisect_left(self.fits, (length, 0))
-        if i < len(self.fits):
-            found, offset = self.fits[i]
-            self._remove(offset)
-            if found > length:
-                self._add(offset + length, found - length)
-            return offset
-        offset = self.size
-        if self.size in self.ends:
-            offset = self.ends[self.size]
-            self._remove(offset)
-        self.size = offset + length
-        return offset
-
-    def give(self, offset: int, nbytes: int) -> None:
-        length = self._rounded(nbytes)
-        if offset + length in self.lengths:
-            length += self._remove(offset + length)
-        if offset in self.ends:
-            before = self.ends[offset]
-            length += self._remove(before)
-            offset = before
-        self._add(offset, length)
-
-    def _add(self, offset: int, length: int) -> None:
-        self.lengths[offset] = length
-        self.ends[offset + length] = offset
-        bisect.insort(self.fits, (length, offset))
-
-    def _remove(self, offset: int) -> int:
-        length = self.lengths.pop(offset)
-        del self.ends[offset + length]
-        del self.fits[bisect.bisect_left(self.fits, (length, offset))]
-        return length
