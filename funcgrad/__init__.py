@@ -122,6 +122,7 @@ if TYPE_CHECKING:  # they are loaded on first use
         testing,
         typing,
     )
+    from funcgrad.interop.c import cfunc
     from funcgrad.ref import Ref, empty_ref, free_ref, freeze, new_ref
 
 check_tracer_leaks = checking_leaks
@@ -137,6 +138,7 @@ __all__ = [
     "SymbolicZero",
     "ad_checkpoint",
     "block_until_ready",
+    "cfunc",
     "check_tracer_leaks",
     "checkify",
     "checking_leaks",

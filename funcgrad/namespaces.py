@@ -68,7 +68,7 @@ _NUMPYS = {
 _OF_MODULES = {
     f"funcgrad.{name}": "funcgrad.ref"
     for name in ("Ref", "empty_ref", "free_ref", "freeze", "new_ref")
-}
+} | {"funcgrad.cfunc": "funcgrad.interop.c"}
 """Names of packages that are loaded when they are first asked for, and the modules they are of."""
 
 _ASIDE = ("funcgrad.experimental", "funcgrad.interop")

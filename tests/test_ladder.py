@@ -105,7 +105,6 @@ MAY_LOAD_LLVM = PACKAGE + ".compiler."
 # Kernels that Numba compiles, and what was asked for of Numba itself.
 MAY_LOAD_NUMBA = (
     PACKAGE + ".compiler.native.numba_path",
-    PACKAGE + ".interop.numba.calling",
     PACKAGE + ".interop.numba.installing",
 )
 

@@ -38,8 +38,6 @@ ALLOWED = {
     ("compiler/native/numba_path.py", "compile"): "the same",
     ("stacks.py", "CDLL"): "the C library that the process has loaded",
     ("records.py", "exec"): "constructors of funcgrad's own classes, of the names of their fields",
-    ("interop/numba/calling.py", "exec"): "entries of functions of C, made of numbers and columns",
-    ("interop/numba/calling.py", "compile"): "the same",
     ("compiler/runtime/blas.py", "CDLL"): "the library that FUNCGRAD_BLAS names",
     (
         "compiler/runtime/preload.py",

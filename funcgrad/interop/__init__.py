@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from funcgrad.namespaces import present
 
 if TYPE_CHECKING:  # they are loaded on first use
-    from funcgrad.interop import autograd, jax, numba
+    from funcgrad.interop import autograd, c, jax, numba
 
-__all__ = ["autograd", "jax", "numba"]
+__all__ = ["autograd", "c", "jax", "numba"]
 
 present(__name__)

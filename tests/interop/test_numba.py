@@ -197,7 +197,7 @@ def generalised(x, out):
         (lambda: traceable(np.sin), TypeError, "made by numba.njit or numba.vectorize, got ufunc"),
         (lambda: fg.jit(total)(X), TypeError, r"traced bool\[\] inside jit\(total\)"),
         (lambda: cfunc(lambda x: X, "float64(float64)"), TypeError, r"returns f64\[3\]"),
-        (lambda: cfunc(np.sin, "float64(int32)"), TypeError, "a signature has numbers and vectors"),
+        (lambda: cfunc(np.sin, "float64(str)"), TypeError, "str is no dtype"),
         (lambda: cfunc(3, "float64(float64)"), TypeError, "needs a function"),
         (
             lambda: cfunc(np.sin, "float64(float64)").low_level_callable("filter"),

@@ -9,7 +9,9 @@ llvmlite.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
+import struct
 import sys
 import threading
 import time
@@ -151,6 +153,31 @@ def code_address(code: Code | NamedFunction) -> int:
     if key not in _ADDRESSES:
         _build([_build_of(code)])
     return _ADDRESSES[key]
+
+
+WORD = 0x5AFE_0FFE_2ED0_C0DE
+"""The constant that every copy of code of its own (`own_copy`) has another number for."""
+
+_COPIES = itertools.count()
+
+
+def own_copy(code: Code, word: int) -> int:
+    """The address of a copy of native code that nobody else is given.
+
+    Args:
+        code: The code, which has `WORD` as a constant in memory.
+        word: The number that stands there in the copy.
+    """
+    with _LOCK:
+        build = _CodeBuild(code)
+        build.begin()
+        found = build.object_file()
+        placeholder, name = struct.pack("=Q", WORD), code.symbol.encode()
+        if found.count(placeholder) != 1:
+            raise CompilerError(f"{code.symbol} has no place for a word of its own.")
+        symbol = f"fg_{next(_COPIES):0{len(name) - 3}d}"
+        copy = found.replace(placeholder, struct.pack("=Q", word)).replace(name, symbol.encode())
+        return link(copy, symbol) or _native().load(copy, symbol)
 
 
 def _key(code: Code | NamedFunction) -> str:
@@ -375,15 +402,20 @@ class _Build:
                 self.emission = self._emission()
         self.seconds += time.perf_counter() - start
 
-    def finish(self) -> None:
-        """Wait for the object file, keep it, and link it into the process."""
-        start = time.perf_counter()
+    def object_file(self) -> bytes:
+        """Wait for the object file, and keep it."""
         if self.code is None:
             with self._reported():
                 self.code = self.emission.result()
             _count("compiled", self.is_kernel)
             if self.disk is not None:
                 self.disk.write(self.key, self.source, self.code, self.facts)
+        return self.code
+
+    def finish(self) -> None:
+        """Wait for the object file, keep it, and link it into the process."""
+        start = time.perf_counter()
+        self.code = self.object_file()
         address = link(self.code, self.symbol)
         _SIZES[self.text] = len(self.code)
         _ADDRESSES[self.text] = address or _native().load(self.code, self.symbol)

@@ -2,10 +2,11 @@
 
 `traceable` gives the function of traced values that a function decorated with ``numba.njit`` was
 made of, and changes nothing of Numba's. `install` lets Numba's functions take traced values
-themselves, in the whole process, until `uninstall`. `cfunc` goes the other way.
+themselves, in the whole process, until `uninstall`. `cfunc`, of `interop.c`, goes the
+other way.
 """
 
-from funcgrad.interop.numba.calling import CompiledFunction, cfunc
+from funcgrad.interop.c.calling import CompiledFunction, cfunc
 from funcgrad.interop.numba.installing import install, uninstall
 from funcgrad.interop.numba.tracing import traceable
 from funcgrad.namespaces import present
