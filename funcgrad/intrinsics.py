@@ -29,7 +29,7 @@ class Intrinsic:
         arity: Number of arguments.
         kinds: Kinds of dtypes that it takes: b, i, u, f, c.
         cost: Additions that take about as long, when a loop around it is vectorised.
-        code: Of floats: ``""`` for instructions that `native.vocabulary` writes, as
+        code: Of floats: ``""`` for instructions that `native.numbers` writes, as
             for other kinds; ``"llvm"`` for an intrinsic of LLVM of the same name; ``"formula"`` for
             one of `native.vecmath`; or ``"libm"`` for a call.
         libm: Where there is a formula, when code on single numbers calls libm instead, whose

@@ -39,8 +39,9 @@ USE = "what is in use at this moment"
 
 TABLES = {
     "api.compilation._ALL": WEAK,
+    "compiler.native.llvm._HELPERS": DTYPES,
     "compiler.native.llvm_backend._RUNNING": USE,
-    "compiler.native.vocabulary.WORDS": IMPORT,
+    "compiler.native.words.WORDS": IMPORT,
     "compiler.nest.gather_scatter.GENERATORS": IMPORT,
     "compiler.one_thread._DISTANCES": LIBRARY,
     "compiler.one_thread._LIBRARIES": LIBRARY,
@@ -102,6 +103,8 @@ RESULTS = {
     "compiler.foreign.sort_function": DTYPES,
     "compiler.foreign._asks_for_threads": LIBRARY,
     "compiler.foreign.ufunc_loop": DTYPES,
+    "compiler.native.llvm.integer": DTYPES,
+    "compiler.native.llvm.vector_of": DTYPES,
     "compiler.native.llvm_backend._calls": "two ways",
     "compiler.native.types.lanes": DTYPES,
     "compiler.native.types.vector": DTYPES,

@@ -10,9 +10,9 @@ import pytest
 
 from funcgrad.compiler import abi
 from funcgrad.compiler.foreign import resolve
-from funcgrad.compiler.native.types import TypingError
+from funcgrad.compiler.native.types import SCALARS, TypingError
 from funcgrad.compiler.native.vecmath import FORMULAS
-from funcgrad.compiler.native.vocabulary import SCALARS, WORDS
+from funcgrad.compiler.native.vocabulary import WORDS
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Primitive
 from funcgrad.intrinsics import CASTS, INTRINSICS

@@ -161,7 +161,7 @@ def test_a_formula_that_is_used_often_is_called(
     result = compiled(often(n))(X)
     modules = [kernel.assembly for kernel in kernels]
     heads = [line for text in modules for line in text.splitlines() if line.startswith("define")]
-    heads = [line for line in heads if '@"tanh.' in line]
+    heads = [line for line in heads if "@tanh." in line]
     is_called = n > elementary.MOST_COPIES
     assert heads
     assert {("noinline" in line, "alwaysinline" in line) for line in heads} == {

@@ -7,131 +7,111 @@ fewer instructions than a load for each of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from llvmlite import ir
+from funcgrad.compiler.native.llvm import (
+    I1,
+    I32,
+    I64,
+    POINTER,
+    Function,
+    Module,
+    Type,
+    vector_of,
+)
+from funcgrad.compiler.native.scalars import Builder, Emitted
 
-from funcgrad.compiler.native.scalars import F32, F64, I32, I64, POINTER, declared
-
-_I1 = ir.IntType(1)
 _PIECE = 64
 """Bytes of the vectors that are put together, at most."""
 
 
-def loader(module: Any, type: Any, step: int, name: str) -> ir.Function:
-    """The function that loads a vector of elements: ``(first, flags, whether all are there)``.
+def loader(module: Module, type: Type, step: int) -> str:
+    """The symbol of the function that loads a vector: ``(first, flags, whether all are there)``.
 
     Args:
         module: The module that the function is in.
         type: The vector.
         step: How many elements it is from one to the next: not 0 or 1.
-        name: What LLVM calls the vector's type in names of intrinsics, after the count.
     """
-    symbol = f"apart{step}.v{type.count}{name}"
-    found = module.globals.get(symbol)
-    if found is not None:
-        return found
-    flags = ir.VectorType(_I1, type.count)
-    function = ir.Function(module, ir.FunctionType(type, [POINTER, flags, _I1]), symbol)
-    function.linkage = "internal"
-    function.attributes.add("alwaysinline")
-    function.attributes.add("nounwind")
-    entry, every, some = map(function.append_basic_block, ("", "all", "some"))
-    branch = ir.IRBuilder(entry).cbranch(function.args[2], every, some)
-    branch.set_metadata("prof", module.usually)
-    for block in (every, some):
-        builder = ir.IRBuilder(block)
-        there = _count(builder, function.args[1]) if block is some else None
-        parts = list(_pieces(builder, function.args[0], type, step, name, there))
-        while len(parts) > 1:
-            size = parts[0].type.count
-            pairs = zip(parts[::2], parts[1::2], strict=True)
-            parts = [_taken(builder, a, b, range(2 * size)) for a, b in pairs]
-        builder.ret(parts[0])
-    return function
+
+    def write(module: Module, symbol: str) -> None:
+        arguments = [POINTER, vector_of(I1, type.count), I1]
+        builder = Builder(module, Function(symbol, type, arguments, "alwaysinline nounwind"))
+        pointer, flags, is_whole = builder.arguments("pbb")
+        every, some = builder.new_block("all"), builder.new_block("some")
+        builder.fork(is_whole, every, some, module.usually)
+        for block in (every, some):
+            builder.begin(block)
+            there = _count(flags) if block is some else None
+            parts = list(_pieces(pointer, type, step, there))
+            while len(parts) > 1:
+                size = 2 * parts[0].lanes
+                pairs = zip(parts[::2], parts[1::2], strict=True)
+                parts = [a.mixed(b, range(size)) for a, b in pairs]
+            builder.end(f"ret {parts[0]}")
+
+    return module.helper(f"apart{step}.{type.suffix}", write).symbol
 
 
-def _count(builder: ir.IRBuilder, flags: Any) -> Any:
+def _count(flags: Emitted) -> Emitted:
     """How many flags are set."""
-    kind = ir.IntType(flags.type.count)
-    function = declared(builder, f"llvm.ctpop.{kind}", ir.FunctionType(kind, [kind]))
-    found = builder.call(function, [builder.bitcast(flags, kind)])
-    if kind.width == 32:
-        return found
-    return builder.zext(found, I32) if kind.width < 32 else builder.trunc(found, I32)
+    return flags.packed().intrinsic("ctpop").cast(I32, "i")
 
 
-def _pieces(
-    builder: ir.IRBuilder, pointer: Any, type: Any, step: int, name: str, there: Any
-) -> Iterator[Any]:
+def _pieces(pointer: Emitted, type: Type, step: int, there: Emitted | None) -> Iterator[Emitted]:
     """The vector in pieces of a register; only so many of its first elements may be there."""
-    element = type.element
-    nbytes = _nbytes(element)
-    count = min(type.count, _PIECE // nbytes)
-    span = ir.VectorType(element, count * abs(step))
-    kind = ir.VectorType(_I1, span.count)
-    load = declared(
-        builder,
-        f"llvm.masked.load.v{span.count}{name}.p0",
-        ir.FunctionType(span, [POINTER, I32, kind, span]),
-    )
+    builder, element = pointer.builder, type.element
+    count = min(type.count, _PIECE // element.nbytes)
+    span = vector_of(element, count * abs(step))
     places = range(0, span.count, abs(step))[:: 1 if step > 0 else -1]
     for k in range(type.count // count):
         # Of a piece that is read backwards, the last element comes first in memory.
         start = k * span.count if step > 0 else ((k + 1) * count - 1) * step
-        address = builder.gep(pointer, [I64(start)], source_etype=element)
+        address = builder.moved(pointer, builder.number(I64, start), element)
         if there is None:
-            yield _chosen(builder, address, ir.VectorType(element, count), places, nbytes)
-            continue
-        # Lanes that are there come first, so what lies between them is one stretch.
-        n_there = builder.sub(there, I32(k * count))
-        numbers = ir.Constant(ir.VectorType(I32, span.count), [*range(span.count)])
-        reach = builder.mul(n_there, I32(abs(step)))
-        if step > 0:
-            mask = builder.icmp_signed("<=", numbers, _filled(builder, reach, I32(-step), span))
+            yield _chosen(address, vector_of(element, count), places)
         else:
-            reach = builder.neg(reach)
-            mask = builder.icmp_signed(
-                ">=", numbers, _filled(builder, reach, I32(span.count), span)
-            )
-            kept = [place <= max(places) for place in range(span.count)]
-            mask = builder.and_(mask, ir.Constant(kind, kept))
-        found = builder.call(load, [address, I32(nbytes), mask, ir.Constant(span, None)])
-        yield _taken(builder, found, found, places)
+            mask = _stretch(there - k * count, span.count, step, max(places))
+            yield _some(address, span, mask).mixed(None, places)
 
 
-def _filled(builder: ir.IRBuilder, x: Any, y: Any, type: Any) -> Any:
-    """The sum of two numbers, as often as a vector has elements."""
-    vector = ir.Constant(ir.VectorType(I32, type.count), None)
-    first = builder.insert_element(vector, builder.add(x, y), I32(0))
-    return _taken(builder, first, vector, [0] * type.count)
+def _stretch(n_there: Emitted, span: int, step: int, last: int) -> Emitted:
+    """The mask of what lies between lanes that are there: they come first, so it is one stretch."""
+    builder = n_there.builder
+    numbers = _list(builder, range(span))
+    reach = n_there * abs(step)
+    if step > 0:
+        return numbers.compare("<=", (reach - step).splat(span))
+    kept = ", ".join([f"i1 {int(place <= last)}" for place in range(span)])
+    mask = numbers.compare(">=", (builder.number(I32, span) - reach).splat(span))
+    return mask & Emitted(builder, f"<{kept}>", mask.type, "b")
 
 
-def _chosen(
-    builder: ir.IRBuilder, address: Any, type: Any, places: Iterable[int], nbytes: int
-) -> Any:
+def _list(builder: Builder, numbers: Sequence[int]) -> Emitted:
+    text = ", ".join([f"i32 {k}" for k in numbers])
+    return Emitted(builder, f"<{text}>", vector_of(I32, len(numbers)), "i")
+
+
+def _some(address: Emitted, span: Type, mask: Emitted) -> Emitted:
+    """What a mask lets through of memory, and zeros."""
+    builder = address.builder
+    size, zeros = builder.number(I32, span.element.nbytes), builder.number(span, 0)
+    name = f"llvm.masked.load.{span.suffix}.p0"
+    return builder.call(name, span, "i", address, size, mask, zeros)
+
+
+def _chosen(address: Emitted, type: Type, places: Sequence[int]) -> Emitted:
     """Elements out of whole registers, of which the last one ends with the last element."""
-    found, last = ir.Constant(type, None), max(places)
+    builder, last = address.builder, max(places)
+    found = builder.number(type, 0)
     for start in range(0, last + 1, type.count):
         begin = min(start, last + 1 - type.count)
-        place = builder.gep(address, [I64(begin)], source_etype=type.element)
-        register = builder.load(place, typ=type, align=nbytes)
+        place = builder.moved(address, builder.number(I64, begin), type.element)
+        register = builder.let(f"load {type}, {place}, align {type.nbytes}", type, "i")
         # Lanes from this register, and those that others have given or will give.
         inside = range(start, start + type.count)
         mixed = [
             type.count + at - begin if at in inside else lane for lane, at in enumerate(places)
         ]
-        found = _taken(builder, found, register, mixed)
+        found = found.mixed(register, mixed)
     return found
-
-
-def _nbytes(element: Any) -> int:
-    return element.width // 8 if isinstance(element, ir.IntType) else {F32: 4, F64: 8}[element]
-
-
-def _taken(builder: ir.IRBuilder, low: Any, high: Any, places: Iterable[int]) -> Any:
-    """Elements of two vectors, counted through both."""
-    numbers = list(places)
-    mask = ir.Constant(ir.VectorType(I32, len(numbers)), numbers)
-    return builder.shuffle_vector(low, high, mask)

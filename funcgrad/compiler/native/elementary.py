@@ -1,35 +1,22 @@
 """The elementary functions in LLVM: formulas of `vecmath`, one instruction, or a call of libm.
 
-A formula becomes a private function of the kernel's module, written once per use of its name and
-width. It is inlined, so that loops around it vectorise; only a formula of vectors that an unrolled
-program uses many times is called, for LLVM takes as long for every copy as for the first one.
-Functions without a formula call libm.
+A formula is a private function of the kernel's module, written once for its name and type. It is
+inlined, so that loops around it vectorise; only a formula of vectors that an unrolled program uses
+many times is called, for LLVM takes as long for every copy as for the first one. Functions without
+a formula call libm.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
-
 from funcgrad.compiler.native import vecmath
-from funcgrad.compiler.native.scalars import Emitted
+from funcgrad.compiler.native.llvm import Function, Module
+from funcgrad.compiler.native.scalars import Builder, Emitted
 from funcgrad.intrinsics import INTRINSICS
 
 MOST_COPIES = 4
 """How often a formula of vectors is inlined; the call of one that is not takes a tenth of it."""
-
-
-class Formula(ir.Function):
-    """The function of a formula.
-
-    Attributes:
-        is_of_vectors: Whether it computes vectors.
-        n_calls: How many calls the kernel has.
-    """
-
-    is_of_vectors = False
-    n_calls = 0
 
 
 def emit(name: str, *args: Emitted) -> Emitted:
@@ -38,32 +25,23 @@ def emit(name: str, *args: Emitted) -> Emitted:
     code = INTRINSICS[name].code
     if code == "llvm":
         return first.intrinsic(name, *others)
-    if code == "formula":
-        function = _function(first.builder.module, name, first, len(args))
-        function.n_calls += 1
-        return first.like(first.builder.call(function, [x.value for x in args]))
-    assert code == "libm", name
-    return first.call(name, *others)
+    if code == "libm":
+        return first.call(name, *others)
+    assert code == "formula", name
+
+    def write(module: Module, symbol: str) -> None:
+        builder = Builder(module, Function(symbol, first.type, [first.type] * len(args), ""))
+        values: list[Any] = builder.arguments("f" * len(args))
+        builder.end(f"ret {vecmath.FORMULAS[name, first.width](*values)}")
+
+    module, symbol = first.builder.module, f"{name}.{first.suffix}"
+    module.helper(symbol, write)
+    module.n_calls[symbol] += 1
+    return first.builder.call(symbol, first.type, "f", *args)
 
 
-def _function(module: ir.Module, name: str, like: Emitted, count: int) -> Formula:
-    symbol = f"{name}.{like.suffix}"
-    found = module.globals.get(symbol)
-    if found is not None:
-        assert isinstance(found, Formula)
-        return found
-    function = Formula(module, ir.FunctionType(like.type, [like.type] * count), symbol)
-    function.linkage = "internal"
-    function.is_of_vectors = like.lanes > 0
-    builder = ir.IRBuilder(function.append_basic_block())
-    values: list[Any] = [Emitted(builder, value, "f") for value in function.args]
-    builder.ret(vecmath.FORMULAS[name, like.width](*values).value)
-    return function
-
-
-def settle_formulas(module: ir.Module) -> None:
+def settle_formulas(module: Module) -> None:
     """Decide for every formula of a kernel that is written whether it is inlined."""
-    for function in module.functions:
-        if isinstance(function, Formula):
-            is_called = function.is_of_vectors and function.n_calls > MOST_COPIES
-            function.attributes.add("noinline" if is_called else "alwaysinline")
+    for symbol, count in module.n_calls.items():
+        is_called = module.functions[symbol].result.count and count > MOST_COPIES
+        module.attributes[symbol] = "noinline" if is_called else "alwaysinline"

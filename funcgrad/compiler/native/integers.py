@@ -6,11 +6,9 @@ A vector goes on until the last of its elements is done; those that are done sta
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from llvmlite import ir
-
-from funcgrad.compiler.native.scalars import I1, Emitted, declared
+from funcgrad.compiler.native.llvm import I1, Function, Module
+from funcgrad.compiler.native.scalars import Builder, Emitted, arms
 
 State = Sequence[Emitted]
 
@@ -63,14 +61,13 @@ def gcd(x: Emitted, y: Emitted) -> Emitted:
 
 
 def _unsigned(x: Emitted) -> Emitted:
-    return Emitted(x.builder, x.value, "u")
+    return x.of_kind("u")
 
 
 def _trailing(x: Emitted) -> Emitted:
     """How many of the lowest bits are 0; 0 of 0."""
-    kind = ir.FunctionType(x.type, [x.type, I1])
-    count = x.builder.call(declared(x.builder, f"llvm.cttz.{x.suffix}", kind), [x.value, I1(0)])
-    return (x == 0).select(0, x.like(count))
+    count = x.intrinsic("cttz", x.builder.number(I1, 0))
+    return (x == 0).select(0, count)
 
 
 def _odd(x: Emitted) -> Emitted:
@@ -88,41 +85,28 @@ def _repeated(
 ) -> Emitted:
     """The call of a function of a module that repeats a step as long as any element is open."""
     first = args[0]
-    module = first.builder.module
-    symbol = f"{name}.{first.kind}.{first.suffix}"
-    function = module.globals.get(symbol)
-    if function is None:
-        function = ir.Function(module, ir.FunctionType(first.type, [x.type for x in args]), symbol)
-        function.linkage = "internal"
-        for attribute in ("alwaysinline", "nounwind"):
-            function.attributes.add(attribute)
-        _write(function, first.kind, start, is_open, step, result)
-    return first.like(first.builder.call(function, [x.value for x in args]))
+    type, kind = first.type, first.kind
 
+    def write(module: Module, symbol: str) -> None:
+        function = Function(symbol, type, [type] * len(args), "alwaysinline nounwind")
+        builder = Builder(module, function)
+        initial, entry = start(*builder.arguments(kind * len(args))), builder.block
+        head, body, end = map(builder.new_block, ("head", "body", "end"))
+        builder.jump(head)
+        builder.begin(head)
+        state = [Emitted(builder, f"%s{k}", type, x.kind, head) for k, x in enumerate(initial)]
+        test = is_open(state)
+        builder.fork(test.across("or") if test.lanes else test, body, end)
+        builder.begin(body)
+        cases = zip(state, initial, step(state), strict=True)
+        head.phis = [
+            f"  {x.text} = phi {type} {arms([(before, entry), (after, body)])}"
+            for x, before, after in cases
+        ]
+        builder.jump(head)
+        builder.begin(end)
+        builder.end(f"ret {result(state)}")
 
-def _write(
-    function: ir.Function,
-    kind: str,
-    start: Callable[..., State],
-    is_open: Callable[[State], Emitted],
-    step: Callable[[State], State],
-    result: Callable[[State], Emitted],
-) -> None:
-    entry, head, body, end = (
-        function.append_basic_block(name) for name in ("entry", "head", "body", "end")
-    )
-    builder = ir.IRBuilder(entry)
-    initial = start(*(Emitted(builder, x, kind) for x in function.args))
-    builder.branch(head)
-    builder.position_at_end(head)
-    state = [x.like(builder.phi(x.type)) for x in initial]
-    test: Any = is_open(state)
-    builder.cbranch((test.across("or") if test.lanes else test).value, body, end)
-    builder.position_at_end(body)
-    following = step(state)
-    builder.branch(head)
-    for variable, first, next_one in zip(state, initial, following, strict=True):
-        variable.value.add_incoming(first.value, entry)
-        variable.value.add_incoming(next_one.value, body)
-    builder.position_at_end(end)
-    builder.ret(result(state).value)
+    symbol = f"{name}.{kind}.{first.suffix}"
+    first.builder.module.helper(symbol, write)
+    return first.builder.call(symbol, type, kind, *args)

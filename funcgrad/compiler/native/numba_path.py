@@ -3,7 +3,8 @@
 ``compile_kernel : function -> function of Numba``. A kernel applies words. Here every
 word becomes an intrinsic of Numba for the types that it is given (`numba.extending`), the vectors,
 pointers and lanes of kernels become types of Numba, and the kernel is printed as a Python function
-of those. Numba compiles it as it compiles any other.
+of those. Numba compiles it as it compiles any other; an intrinsic calls a function whose assembly
+is that of its word.
 
 This is the reference for the translation that kernels take by default (`translate`): both emit the
 instructions of a word by the same code, all else is each one's own. It takes ten times as long or
@@ -14,6 +15,7 @@ of llvmlite that was never tested (`runtime.releases`).
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -24,25 +26,31 @@ from numba import types as numba_types
 from numba.extending import intrinsic, models, register_model
 
 from funcgrad.compiler.loops import language
-from funcgrad.compiler.loops.language import Body, Expression, Function
-from funcgrad.compiler.native.blocks import Number, Variable, WordCall, Writer, simplified
-from funcgrad.compiler.native.scalars import I1, I64, POINTER
+from funcgrad.compiler.loops.language import Apply, Body, Expression, Function, Number, Variable
+from funcgrad.compiler.native import llvm
+from funcgrad.compiler.native.complexes import KINDS, Complex, cast, llvm_type
+from funcgrad.compiler.native.elementary import settle_formulas
+from funcgrad.compiler.native.llvm import F32, F64, I1, I64, POINTER, Module, Type, vector_of
+from funcgrad.compiler.native.memory import LaneIndex
+from funcgrad.compiler.native.scalars import Builder, Emitted
 from funcgrad.compiler.native.signatures import give_types, type_of_number
-from funcgrad.compiler.native.translate import KernelModule, cast
+from funcgrad.compiler.native.translate import simplified
 from funcgrad.compiler.native.types import (
     ARGS,
     BOOL,
     FLOAT64,
     INT64,
     NONE,
+    PARTS,
     SCALARS,
     SLOTS,
     WEAK_FLOAT,
     Lanes,
     Signature,
+    element_of,
     is_weak,
 )
-from funcgrad.compiler.native.vocabulary import WORDS, LaneIndex, llvm_type
+from funcgrad.compiler.native.vocabulary import WORDS
 
 
 class KernelType(numba_types.Type):
@@ -65,31 +73,49 @@ class _Model(models.PrimitiveModel):
         super().__init__(manager, numba_type, _kept_type(numba_type.own))
 
 
+def _part_types(t: Any) -> list[Type]:
+    """The LLVM types of the parts of a value as Numba keeps it: pointers are integers."""
+    if t is NONE:
+        return []
+    if isinstance(t, Lanes):
+        return [I64, vector_of(I1, t.count), I1] if t.is_partial else [I64]
+    type = llvm_type(t)
+    return [I64 if type is POINTER else type] * (2 if element_of(t) in PARTS else 1)
+
+
+def _numbas(type: Type) -> Any:
+    """An LLVM type as Numba's interface has it."""
+    if type.count:
+        return ir.VectorType(_numbas(type.element), type.count)
+    return {F32: ir.FloatType(), F64: ir.DoubleType()}.get(type) or ir.IntType(type.width)
+
+
 def _kept_type(t: Any) -> Any:
+    parts = [_numbas(type) for type in _part_types(t)]
+    return parts[0] if len(parts) == 1 else ir.LiteralStructType(parts)
+
+
+def _parts(value: Any) -> list[Emitted]:
+    """The parts of a value."""
+    if isinstance(value, Complex):
+        return [value.re, value.im]
+    if isinstance(value, LaneIndex):
+        return [part for part in value if part is not None]
+    if value.kind == "p":
+        value = value.builder.let(f"ptrtoint {value} to i64", I64, "i")
+    return [value]
+
+
+def _joined(parts: Sequence[Emitted], t: Any) -> Any:
+    """The inverse of `_parts`."""
     if isinstance(t, Lanes):
-        return ir.LiteralStructType([I64, ir.VectorType(I1, t.count), I1]) if t.is_partial else I64
-    return I64 if llvm_type(t) is POINTER else llvm_type(t)
-
-
-def _kept(builder: ir.IRBuilder, value: Any, t: Any) -> Any:
-    """A value as Numba keeps it: an index of lanes as its parts, a pointer as an integer."""
-    if isinstance(t, Lanes):
-        if not t.is_partial:
-            return value.first
-        found = ir.Constant(_kept_type(t), ir.Undefined)
-        for k, part in enumerate(value):
-            found = builder.insert_value(found, part, k)
-        return found
-    return builder.ptrtoint(value, I64) if llvm_type(t) is POINTER else value
-
-
-def _given(builder: ir.IRBuilder, value: Any, t: Any) -> Any:
-    """The inverse of `_kept`."""
-    if isinstance(t, Lanes):
-        if not t.is_partial:
-            return LaneIndex(value)
-        return LaneIndex(*(builder.extract_value(value, k) for k in range(3)))
-    return builder.inttoptr(value, POINTER) if llvm_type(t) is POINTER else value
+        return LaneIndex(*parts)
+    if len(parts) == 2:
+        return Complex(*parts)
+    (part,) = parts
+    if llvm_type(t) is POINTER:
+        return part.builder.let(f"inttoptr {part} to ptr", POINTER, "p")
+    return part
 
 
 _SCALARS: dict[Any, Any] = {
@@ -144,7 +170,7 @@ def print_kernel(function: Function) -> Printed:
     Args:
         function: The kernel.
     """
-    printer = _Printer(simplified(function, WORDS))
+    printer = _Printer(simplified(function))
     return Printed("\n".join(printer.lines) + "\n", printer.words)
 
 
@@ -159,9 +185,8 @@ class _Printer:
     """Prints the statements of a kernel, with the types that its blocks have."""
 
     def __init__(self, function: Function) -> None:
-        written = Writer(WORDS).write(function)
-        self.types, self.calls = give_types(written.blocks)
-        self.values = written.values
+        types = give_types(function.body)
+        self.types, self.signatures = types.variables, types.words
         self.numbers: dict[str, Any] = {}
         self.words: dict[str, Any] = {}
         self.names: dict[Any, str] = {}
@@ -197,9 +222,9 @@ class _Printer:
     def statement(self, statement: language.Statement, depth: int) -> None:
         match statement:
             case language.Assign(name, value):
-                t, found = self.types[name], self.values[value]
-                if is_weak(t) and isinstance(found, Number):
-                    self.numbers[name] = found.value
+                t = self.types[name]
+                if is_weak(t) and isinstance(value, Number):
+                    self.numbers[name] = value.value
                 else:
                     self.write(depth, f"{name} = {self.expression(value, t)}")
             case language.Evaluate(value):
@@ -224,33 +249,28 @@ class _Printer:
 
     # Expressions.
     def type_of(self, x: Expression) -> Any:
-        value = self.values[x]
-        if isinstance(value, WordCall):
-            return self.calls[value].return_type
-        if isinstance(value, Variable):
-            return self.types[value.name]
-        assert isinstance(value, Number)
-        return type_of_number(value.value)
+        if isinstance(x, Apply):
+            return self.signatures[x].return_type
+        if isinstance(x, Variable):
+            return self.types[x.name]
+        assert isinstance(x, Number)
+        return type_of_number(x.value)
 
     def expression(self, x: Expression, t: Any) -> str:
         """The text of an expression whose value is to be of type ``t``."""
-        value = self.values[x]
-        if isinstance(value, WordCall):
-            assert isinstance(x, language.Apply)
-            return self.call(value.word.name, x.operands, self.calls[value], t)
+        if isinstance(x, Apply):
+            return self.call(x.word, x.operands, self.signatures[x], t)
         number = self.known(x)
         if number is not None:
             return self.number(number, t)
-        assert isinstance(value, Variable)
-        source = self.types[value.name]
-        return value.name if source == t else f"{self.word(_conversion, source, t)}({value.name})"
+        source = self.type_of(x)
+        return str(x) if source == t else f"{self.word(_conversion, source, t)}({x})"
 
     def known(self, x: Expression) -> Any:
         """The number that an expression is, or `None`."""
-        value = self.values[x]
-        if isinstance(value, Number):
-            return value.value
-        return self.numbers.get(value.name) if isinstance(value, Variable) else None
+        if isinstance(x, Number):
+            return x.value
+        return self.numbers.get(x.name) if isinstance(x, Variable) else None
 
     def call(self, name: str, given: Sequence[Expression], signature: Signature, t: Any) -> str:
         operands, texts = [], []
@@ -282,26 +302,20 @@ class _Number:
 
 # Intrinsics. Each is made for the types, and the numbers, that it is given.
 def _word(word: Any, signature: Signature, operands: Sequence[_Operand], t: Any) -> Any:
-    def emit(builder: ir.IRBuilder, values: Sequence[Any]) -> Any:
+    def emit(builder: Builder, values: Sequence[Any]) -> Any:
         remaining = iter(values)
         given = [
-            cast(builder, _literal(x) if x.number else next(remaining), x.type, target)
+            cast(builder, x.number.value if x.number else next(remaining), x.type, target)
             for x, target in zip(operands, signature.args, strict=True)
         ]
-        return cast(builder, word.emit(builder, signature, given), signature.return_type, t)
+        found = word.emission(builder, signature, given)
+        return None if t is NONE else cast(builder, found, signature.return_type, t)
 
     return _intrinsic([x.type for x in operands if x.number is None], t, emit)
 
 
-def _literal(operand: _Operand) -> Any:
-    """The LLVM constant of a number that is known, before it is cast."""
-    return ir.Constant(llvm_type(operand.type), operand.number.value)
-
-
 def _constant(number: _Number, t: Any) -> Any:
-    source = type_of_number(number.value)
-    literal = ir.Constant(llvm_type(source), number.value)
-    return _intrinsic([], t, lambda builder, values: cast(builder, literal, source, t))
+    return _intrinsic([], t, lambda builder, values: cast(builder, number.value, None, t))
 
 
 def _conversion(source: Any, t: Any) -> Any:
@@ -310,19 +324,29 @@ def _conversion(source: Any, t: Any) -> Any:
 
 def _entry(t: Any) -> Any:
     """The address of an argument's words."""
-    return _intrinsic([INT64], t, lambda builder, values: builder.inttoptr(values[0], POINTER))
+    return _intrinsic(
+        [INT64], t, lambda b, values: b.let(f"inttoptr {values[0]} to ptr", POINTER, "p")
+    )
+
+
+_NUMBERS = itertools.count()
 
 
 def _intrinsic(
-    sources: Sequence[Any], t: Any, emit: Callable[[ir.IRBuilder, Sequence[Any]], Any]
+    sources: Sequence[Any], t: Any, emit: Callable[[Builder, Sequence[Any]], Any]
 ) -> Any:
     signature = _numba_type(t)(*map(_numba_type, sources))
+    symbol = f"word_{next(_NUMBERS)}"
+    module = _written(symbol, sources, t, emit)
+    result = ir.VoidType() if t is NONE else _kept_type(t)
 
     def generate(context: Any, builder: ir.IRBuilder, _: Any, args: Sequence[Any]) -> Any:
-        KernelModule.adopt(builder.module)
-        values = [_given(builder, x, s) for x, s in zip(args, sources, strict=True)]
-        found = emit(builder, values)
-        return context.get_dummy_value() if t is NONE else _kept(builder, found, t)
+        parts: list[Any] = []
+        for value, source in zip(args, sources, strict=True):
+            n = len(_part_types(source))
+            parts += [value] if n == 1 else [builder.extract_value(value, k) for k in range(n)]
+        found = builder.call(_defined(builder.module, module, symbol, result), parts)
+        return context.get_dummy_value() if t is NONE else found
 
     def define(typing_context: Any, *args: Any) -> Any:
         return signature, generate
@@ -333,3 +357,69 @@ def _intrinsic(
         [inspect.Parameter(name, kind) for name in names]
     )
     return intrinsic(define)
+
+
+def _written(
+    symbol: str, sources: Sequence[Any], t: Any, emit: Callable[[Builder, Sequence[Any]], Any]
+) -> Module:
+    """A function of the parts of values that returns those of another one, and what it calls."""
+    module = Module(has_hints=False)
+    types = [type for source in sources for type in _part_types(source)]
+    results = _part_types(t)
+    text = ", ".join(map(str, results))
+    result = results[0] if len(results) == 1 else Type(f"{{ {text} }}" if results else "void")
+    function = llvm.Function(symbol, result, types, "alwaysinline nounwind")
+    builder = Builder(module, function)
+    remaining, values = iter(builder.arguments("".join(map(_kinds, sources)))), []
+    for source in sources:
+        values.append(_joined([next(remaining) for _ in _part_types(source)], source))
+    found = emit(builder, values)
+    parts = [] if t is NONE else _parts(found)
+    if len(parts) < 2:
+        builder.end(f"ret {parts[0]}" if parts else "ret void")
+    else:
+        joined = Emitted(builder, "poison", result, "")
+        for k, part in enumerate(parts):
+            joined = joined.made(f"insertvalue {joined}, {part}, {k}")
+        builder.end(f"ret {joined}")
+    settle_formulas(module)
+    return module
+
+
+def _kinds(t: Any) -> str:
+    """The kinds of a value's parts."""
+    if isinstance(t, Lanes):
+        return "ibb" if t.is_partial else "i"
+    kind = KINDS.get(element_of(t)) or ("f" if t is WEAK_FLOAT else "i")
+    return kind * len(_part_types(t))
+
+
+class _Given(ir.Function):
+    """A function of a module whose text is given."""
+
+    def __init__(self, module: ir.Module, name: str, text: str, kind: Any) -> None:
+        super().__init__(module, kind, name)
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def _defined(numbas: ir.Module, module: Module, symbol: str, result: Any) -> ir.Function:
+    """A function of a module, which with all that it calls becomes one of Numba's module."""
+    found = numbas.globals.get(symbol)
+    if found is not None:
+        return found
+    other = ir.FunctionType(ir.VoidType(), [])  # nothing of Numba calls these
+    for name, text in module.declarations.items():
+        if name not in numbas.globals:
+            _Given(numbas, name, text + "\n", other)
+    for name, function in module.functions.items():
+        if name == symbol:
+            arguments = [_numbas(type) for type in function.arguments]
+            kind = ir.FunctionType(result, arguments)
+        else:
+            kind = other
+        if name not in numbas.globals:
+            _Given(numbas, name, function.text(module.attributes.get(name, "")), kind)
+    return numbas.globals[symbol]

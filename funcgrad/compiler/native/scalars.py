@@ -1,116 +1,124 @@
 """Scalars and vectors of them while LLVM instructions are written.
 
-`Emitted` wraps one LLVM value and has Python's operators, so that the formulas of `vecmath` and the
-words of `vocabulary` read like mathematics: every operator appends one instruction. Python numbers
+`Emitted` is one LLVM value and has Python's operators, so that the formulas of `vecmath` and the
+words of kernels read like mathematics: every operator appends one instruction. Python numbers
 become constants of the other operand's type. What is written for a scalar is written for a vector
 as well, element by element: LLVM's instructions are the same. No instruction carries fast-math
 flags but those of folds: NaN, infinities and signed zeros mean what NumPy means by them, and
-products are contracted only by an explicit `fma`. This file knows LLVM only, not Numba.
+products are contracted only by an explicit `fma`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from llvmlite import ir
+from funcgrad.compiler.native.llvm import (
+    F32,
+    F64,
+    I1,
+    I32,
+    I64,
+    POINTER,
+    VOID,
+    Block,
+    Function,
+    Module,
+    Type,
+    constant_text,
+    integer,
+    vector_of,
+)
 
-I1, I8, I16, I32, I64 = (ir.IntType(n) for n in (1, 8, 16, 32, 64))
-F32, F64 = ir.FloatType(), ir.DoubleType()
-POINTER = ir.PointerType()
-
-
-class Splat(ir.Constant):
-    """A constant vector of equal elements, which is short as text, too."""
-
-    def _get_reference(self) -> str:
-        return f"splat ({self.constant[0]})"
-
-
-def like_shape(type: Any, element: Any) -> Any:
-    """The type that is to ``element`` what ``type`` is to its own: itself, or a vector of it."""
-    return ir.VectorType(element, type.count) if isinstance(type, ir.VectorType) else element
-
-
-def constant_of(type: Any, number: Any) -> Any:
-    """A number as a constant scalar or vector."""
-    if isinstance(type, ir.VectorType):
-        return Splat(type, ir.Constant(type.element, number))
-    return ir.Constant(type, number)
+_PREDICATES = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 
 
 class Emitted:
-    """An LLVM scalar or vector: ``kind`` is ``"f"``, ``"i"``, ``"u"`` or ``"b"``."""
+    """An LLVM value.
 
-    __slots__ = ("builder", "kind", "value")
+    Attributes:
+        text: Its name, or the number that it is.
+        type: Its LLVM type.
+        kind: ``"f"``, ``"i"``, ``"u"`` or ``"b"``; ``"p"`` of a pointer.
+        block: Where it is computed; nothing of constants and arguments.
+    """
 
-    def __init__(self, builder: ir.IRBuilder, value: Any, kind: str) -> None:
+    __slots__ = ("block", "builder", "kind", "text", "type")
+
+    def __init__(
+        self, builder: Builder, text: str, type: Type, kind: str, block: Block | None = None
+    ) -> None:
         self.builder = builder
-        self.value = value
+        self.text = text
+        self.type = type
         self.kind = kind
+        self.block = block
+
+    def __str__(self) -> str:
+        return f"{self.type.text} {self.text}"
 
     # Construction.
-    def like(self, value: Any) -> Emitted:
-        """The LLVM ``value`` with this one's kind."""
-        return Emitted(self.builder, value, self.kind)
+    def like(self, other: Emitted) -> Emitted:
+        """Another value with this one's kind."""
+        return other.of_kind(self.kind)
+
+    def of_kind(self, kind: str) -> Emitted:
+        """The same value, read as one of another kind."""
+        return Emitted(self.builder, self.text, self.type, kind, self.block)
+
+    def made(self, text: str) -> Emitted:
+        """What an instruction computes, of this type."""
+        return self.builder.let(text, self.type, self.kind)
 
     def constant(self, number: Any) -> Emitted:
         """A Python number as a constant of this type."""
         if isinstance(number, Emitted):
             return number
-        number = float(number) if self.kind == "f" else int(number)
-        return self.like(constant_of(self.type, number))
+        return Emitted(self.builder, constant_text(self.type, number), self.type, self.kind)
 
-    def flag(self, value: Any) -> Emitted:
-        return Emitted(self.builder, value, "b")
-
-    @property
-    def type(self) -> Any:
-        return self.value.type
+    def flag(self, text: str) -> Emitted:
+        """The flags that an instruction computes of values of this type."""
+        return self.builder.let(text, self.type.of(I1), "b")
 
     @property
-    def element(self) -> Any:
+    def element(self) -> Type:
         """The LLVM type of one element."""
-        t = self.value.type
-        return t.element if isinstance(t, ir.VectorType) else t
+        return self.type.element
 
     @property
     def lanes(self) -> int:
         """Elements of a vector; 0 of a scalar."""
-        t = self.value.type
-        return t.count if isinstance(t, ir.VectorType) else 0
+        return self.type.count
 
     @property
     def width(self) -> int:
         """Bits of an element."""
-        return {F32: 32, F64: 64}[self.element] if self.kind == "f" else self.element.width
+        return self.type.width
 
     @property
     def suffix(self) -> str:
         """What the names of LLVM's functions of this type end with."""
-        vector = f"v{self.lanes}" if self.lanes else ""
-        return f"{vector}{'f' if self.kind == 'f' else 'i'}{self.width}"
-
-    def of(self, element: Any) -> Any:
-        """The type of as many elements of another type."""
-        return like_shape(self.type, element)
+        return self.type.suffix
 
     # Arithmetic.
-    def _binary(self, other: Any, floating: str, integer: str) -> Emitted:
-        instruction = getattr(self.builder, floating if self.kind == "f" else integer)
-        return self.like(instruction(self.value, self.constant(other).value))
+    def _binary(self, other: Any, name: str) -> Emitted:
+        if not isinstance(other, Emitted):
+            other = self.constant(other)
+        return self.builder.let(
+            f"{name} {self.type.text} {self.text}, {other.text}", self.type, self.kind
+        )
 
     def __add__(self, other: Any) -> Emitted:
-        return self._binary(other, "fadd", "add")
+        return self._binary(other, "fadd" if self.kind == "f" else "add")
 
     def __sub__(self, other: Any) -> Emitted:
-        return self._binary(other, "fsub", "sub")
+        return self._binary(other, "fsub" if self.kind == "f" else "sub")
 
     def __mul__(self, other: Any) -> Emitted:
-        return self._binary(other, "fmul", "mul")
+        return self._binary(other, "fmul" if self.kind == "f" else "mul")
 
     def __truediv__(self, other: Any) -> Emitted:
-        return self._binary(other, "fdiv", "")
+        return self._binary(other, "fdiv")
 
     def __radd__(self, other: Any) -> Emitted:
         return self.constant(other) + self
@@ -125,8 +133,7 @@ class Emitted:
         return self.constant(other) / self
 
     def __neg__(self) -> Emitted:
-        negated = self.builder.fneg if self.kind == "f" else self.builder.neg
-        return self.like(negated(self.value))
+        return self.made(f"fneg {self}") if self.kind == "f" else self.constant(0) - self
 
     def fma(self, factor: Any, term: Any) -> Emitted:
         """``self * factor + term``, rounded once."""
@@ -134,34 +141,38 @@ class Emitted:
 
     # Integers and flags.
     def __and__(self, other: Any) -> Emitted:
-        return self.like(self.builder.and_(self.value, self.constant(other).value))
+        return self._binary(other, "and")
 
     def __or__(self, other: Any) -> Emitted:
-        return self.like(self.builder.or_(self.value, self.constant(other).value))
+        return self._binary(other, "or")
 
     def __xor__(self, other: Any) -> Emitted:
-        return self.like(self.builder.xor(self.value, self.constant(other).value))
+        return self._binary(other, "xor")
 
     def __invert__(self) -> Emitted:
-        return self.like(self.builder.not_(self.value))
+        return self._binary(-1, "xor")
 
     def __lshift__(self, other: Any) -> Emitted:
-        return self.like(self.builder.shl(self.value, self.constant(other).value))
+        return self._binary(other, "shl")
 
     def __rshift__(self, other: Any) -> Emitted:
-        shift = self.builder.ashr if self.kind == "i" else self.builder.lshr
-        return self.like(shift(self.value, self.constant(other).value))
+        return self._binary(other, "ashr" if self.kind == "i" else "lshr")
+
+    def divided(self, other: Emitted) -> Emitted:
+        """The quotient of integers, toward zero, by the processor's instruction."""
+        return self._binary(other, "sdiv" if self.kind == "i" else "udiv")
 
     # Comparison.
-    def compare(self, symbol: str, other: Any) -> Emitted:
-        a, b = self.value, self.constant(other).value
-        if self.kind == "f":
-            unordered = symbol == "!="
-            instruction = self.builder.fcmp_unordered if unordered else self.builder.fcmp_ordered
+    def compare(self, symbol: str, other: Any, kind: str = "") -> Emitted:
+        """Whether values are in an order; of another kind, if one is given."""
+        kind, name = kind or self.kind, _PREDICATES[symbol]
+        if kind == "f":
+            test = f"fcmp {'u' if symbol == '!=' else 'o'}{name}"
+        elif symbol in ("==", "!="):
+            test = f"icmp {name}"
         else:
-            signed = self.kind == "i"
-            instruction = self.builder.icmp_signed if signed else self.builder.icmp_unsigned
-        return self.flag(instruction(symbol, a, b))
+            test = f"icmp {'s' if kind == 'i' else 'u'}{name}"
+        return self.flag(f"{test} {self}, {self.constant(other).text}")
 
     def __lt__(self, other: Any) -> Emitted:
         return self.compare("<", other)
@@ -184,22 +195,22 @@ class Emitted:
     __hash__ = None  # type: ignore[assignment]
 
     def isnan(self) -> Emitted:
-        return self.flag(self.builder.fcmp_unordered("uno", self.value, self.value))
+        """Whether it is no number."""
+        return self.flag(f"fcmp uno {self}, {self.text}")
 
     def select(self, a: Any, b: Any) -> Emitted:
         """``a`` where this flag is set, else ``b``; both are evaluated. One must be `Emitted`."""
         a = a if isinstance(a, Emitted) else b.constant(a)
-        b = a.constant(b)
-        return a.like(self.builder.select(self.value, a.value, b.value))
+        return a.made(f"select {self}, {a}, {a.constant(b)}")
 
     # Functions that are one instruction.
     def intrinsic(self, name: str, *others: Emitted) -> Emitted:
         """Call ``llvm.<name>`` overloaded on this type."""
-        values = [self.value, *(other.value for other in others)]
-        function = declare(self.builder, f"llvm.{name}.{self.suffix}", self.type, len(values))
-        return self.like(self.builder.call(function, values))
+        name = f"llvm.{name}.{self.type.suffix}"
+        return self.builder.call(name, self.type, self.kind, self, *others)
 
     def absolute(self) -> Emitted:
+        """The magnitude."""
         if self.kind == "f":
             return self.intrinsic("fabs")
         return self if self.kind == "u" else (self < 0).select(-self, self)
@@ -209,34 +220,44 @@ class Emitted:
         return self.intrinsic("rint")
 
     def sqrt(self) -> Emitted:
+        """The square root."""
         return self.intrinsic("sqrt")
 
     def copysign(self, other: Any) -> Emitted:
+        """This magnitude with another sign."""
         return self.intrinsic("copysign", self.constant(other))
 
     # Conversion.
+    def converted(self, instruction: str, to: Type, kind: str) -> Emitted:
+        """Conversion by an instruction, to elements of another type."""
+        to = self.type.of(to)
+        return self.builder.let(f"{instruction} {self} to {to}", to, kind)
+
     def bits(self) -> Emitted:
         """The bit pattern of a float as a signed integer of its width."""
-        to = self.of(ir.IntType(self.width))
-        return Emitted(self.builder, self.builder.bitcast(self.value, to), "i")
+        return self.converted("bitcast", integer(self.width), "i")
 
     def as_float(self) -> Emitted:
         """The float of this width whose bit pattern this integer is."""
-        to = self.of(F32 if self.width == 32 else F64)
-        return Emitted(self.builder, self.builder.bitcast(self.value, to), "f")
+        return self.converted("bitcast", F32 if self.width == 32 else F64, "f")
 
-    def cast(self, to: Any, kind: str) -> Emitted:
+    def packed(self) -> Emitted:
+        """Flags as the bits of one integer."""
+        to = integer(self.lanes)
+        return self.builder.let(f"bitcast {self} to {to}", to, "u")
+
+    def cast(self, to: Type, kind: str) -> Emitted:
         """Conversion between real types as NumPy's ``astype`` does it on x86-64.
 
         Args:
             to: The LLVM type of an element of the result.
             kind: Its kind.
         """
-        return Emitted(self.builder, _CASTS[self.kind + kind](self, to), kind)
+        return _CASTS[self.kind + kind](self, to).of_kind(kind)
 
-    def whole(self, to: Any) -> Emitted:
+    def whole(self, to: Type) -> Emitted:
         """A float as an integer of the LLVM type ``to``, which has to hold it."""
-        return Emitted(self.builder, self.builder.fptosi(self.value, self.of(to)), "i")
+        return self.converted("fptosi", to, "i")
 
     def widened(self) -> Emitted:
         """A float of 32 bits with 64."""
@@ -248,45 +269,55 @@ class Emitted:
 
     def call(self, name: str, *others: Emitted) -> Emitted:
         """Call a function of libm (``sin``, or ``sinf`` for 32 bits), once for every element."""
-        values = [self.value, *(other.value for other in others)]
         name += "f" if self.width == 32 else ""
         if self.lanes:
-            function = each(self.builder.module, name, self.type, len(values))
-        else:
-            function = declare(self.builder, name, self.type, len(values))
-        return self.like(self.builder.call(function, values))
+            name = each(self.builder.module, name, self.type, 1 + len(others))
+        return self.builder.call(name, self.type, self.kind, self, *others)
 
     # Elements of vectors.
     def splat(self, lanes: int) -> Emitted:
         """A vector of this scalar."""
-        type = ir.VectorType(self.type, lanes)
-        if isinstance(self.value, ir.Constant) and self.value.constant is not ir.Undefined:
-            return self.like(Splat(type, self.value))
+        builder, type = self.builder, vector_of(self.type, lanes)
+        if not self.text.startswith("%"):
+            return Emitted(builder, f"splat ({self})", type, self.kind)
         # Made where the scalar is, before loops that use it, and once for all of them.
-        key = id(self.value), lanes
-        known = self.builder.module.splats
-        if key not in known:
-            home = getattr(self.value, "parent", None)
-            if isinstance(home, ir.Block) and home is not self.builder.block:
-                with self.builder.goto_block(home):
-                    known[key] = self.value, self._filled(type)
-            else:
-                known[key] = self.value, self._filled(type)
-        return self.like(known[key][-1])
+        key = self.text, lanes
+        known = builder.splats.get(key)
+        if known is None:
+            here = builder.block
+            builder.block = self.block or builder.function.blocks[0]
+            first = builder.let(f"insertelement {type} poison, {self}, i32 0", type, self.kind)
+            places = f"<{lanes} x i32> zeroinitializer"
+            known = first.made(f"shufflevector {first}, {type} poison, {places}")
+            builder.splats[key] = known
+            builder.block = here
+        return self.like(known)
 
-    def _filled(self, type: Any) -> Any:
-        undefined = ir.Constant(type, ir.Undefined)
-        first = self.builder.insert_element(undefined, self.value, I32(0))
-        places = constant_of(ir.VectorType(I32, type.count), 0)
-        return self.builder.shuffle_vector(first, undefined, places)
+    def mixed(self, other: Emitted | None, places: Iterable[int]) -> Emitted:
+        """Elements of this vector and another one, counted through both."""
+        numbers = ", ".join([f"i32 {k}" for k in places])
+        type = vector_of(self.type.element, numbers.count("i32"))
+        second = "poison" if other is None else other.text
+        return self.builder.let(
+            f"shufflevector {self}, {self.type} {second}, <{type.count} x i32> <{numbers}>",
+            type,
+            self.kind,
+        )
+
+    def lane(self, k: int) -> Emitted:
+        """One element of a vector."""
+        return self.builder.let(f"extractelement {self}, i32 {k}", self.type.element, self.kind)
+
+    def with_lane(self, k: int, value: Emitted) -> Emitted:
+        """The vector with another element."""
+        return self.made(f"insertelement {self}, {value}, i32 {k}")
 
     def half(self, upper: bool) -> Emitted:
         """The lower or the upper half of a vector."""
-        n = self.lanes // 2
-        part = ir.VectorType(self.element, n)
-        name = f"llvm.vector.extract.{self.like(ir.Constant(part, None)).suffix}.{self.suffix}"
-        function = declared(self.builder, name, ir.FunctionType(part, [self.type, I64]))
-        return self.like(self.builder.call(function, [self.value, I64(n * upper)]))
+        part = vector_of(self.type.element, self.type.count // 2)
+        place = Emitted(self.builder, str(part.count * upper), I64, "i")
+        name = f"llvm.vector.extract.{part.suffix}.{self.type.suffix}"
+        return self.builder.call(name, part, self.kind, self, place)
 
     def across(self, name: str) -> Emitted:
         """All elements of a vector folded into one by an operation of LLVM's reductions."""
@@ -296,85 +327,162 @@ class Emitted:
             name = {"add": "or", "max": "or", "mul": "and", "min": "and"}.get(name, name)
         elif name in ("max", "min"):
             name = f"{'s' if self.kind == 'i' else 'u'}{name}"
-        values, types = [self.value], [self.type]
-        if name in ("fadd", "fmul"):
-            values.insert(0, ir.Constant(self.element, -0.0 if name == "fadd" else 1.0))
-            types.insert(0, self.element)
-        function = declared(
-            self.builder,
-            f"llvm.vector.reduce.{name}.{self.suffix}",
-            ir.FunctionType(self.element, types),
+        symbol, element = f"llvm.vector.reduce.{name}.{self.type.suffix}", self.type.element
+        if name not in ("fadd", "fmul"):
+            return self.builder.call(symbol, element, self.kind, self)
+        start = constant_text(element, -0.0 if name == "fadd" else 1.0)
+        first = Emitted(self.builder, start, element, self.kind)
+        return self.builder.call(symbol, element, self.kind, first, self, flags="reassoc ")
+
+
+class Builder:
+    """Appends instructions to the blocks of a function.
+
+    Attributes:
+        module: The module.
+        function: The function.
+        block: The block that is written.
+        splats: The vectors that scalars have been made to.
+    """
+
+    def __init__(self, module: Module, function: Function) -> None:
+        self.module = module
+        self.function = function
+        self.splats: dict[tuple[str, int], Emitted] = {}
+        self.n_blocks = 0
+        module.functions[function.symbol] = function
+        self.open_block("entry")
+
+    def arguments(self, kinds: str) -> list[Emitted]:
+        """The values of the function's arguments, by their kinds."""
+        types = self.function.arguments
+        return [
+            Emitted(self, f"%a{k}", t, kind)
+            for k, (t, kind) in enumerate(zip(types, kinds, strict=True))
+        ]
+
+    def let(self, text: str, type: Type, kind: str) -> Emitted:
+        """The value of an instruction."""
+        function, block = self.function, self.block
+        function.n_values += 1
+        name = f"%v{function.n_values}"
+        block.lines.append(f"  {name} = {text}")
+        return Emitted(self, name, type, kind, block)
+
+    def do(self, text: str) -> None:
+        """Append an instruction that has no value."""
+        self.block.lines.append(f"  {text}")
+
+    def number(self, type: Type, number: Any, kind: str = "i") -> Emitted:
+        """A constant."""
+        return Emitted(self, constant_text(type, number), type, kind)
+
+    def call(
+        self, name: str, type: Type, kind: str, *args: Emitted, flags: str = "", hints: str = ""
+    ) -> Emitted:
+        """The value of a call; a function that the module does not define is declared."""
+        return self.let(f"call {flags}{self._called(name, type, args)}{hints}", type, kind)
+
+    def run(self, name: str, *args: Emitted, hints: str = "") -> None:
+        """Call a function that has no value."""
+        self.do(f"call {self._called(name, VOID, args)}{hints}")
+
+    def _called(self, name: str, type: Type, args: Sequence[Emitted]) -> str:
+        module = self.module
+        if name not in module.functions and name not in module.declarations:
+            types = ", ".join([x.type.text for x in args])
+            # Functions of libm have no side effects.
+            attributes = "" if name.startswith("llvm.") else " nounwind readnone"
+            module.declarations[name] = f"declare {type} @{name}({types}){attributes}"
+        given = ", ".join([f"{x.type.text} {x.text}" for x in args])
+        return f"{type.text} @{name}({given})"
+
+    def moved(self, pointer: Emitted, index: Emitted, element: Type, inbounds: str = "") -> Emitted:
+        """A pointer, so many elements further."""
+        return self.let(
+            f"getelementptr {inbounds}{element.text}, ptr {pointer.text}, {index}", POINTER, "p"
         )
-        fastmath = ("reassoc",) if len(values) > 1 else ()
-        return self.like(self.builder.call(function, values, fastmath=fastmath))
+
+    # Blocks.
+    def new_block(self, name: str) -> Block:
+        """A block that is to begin later."""
+        self.n_blocks += 1
+        return Block(f"{name}{self.n_blocks}")
+
+    def begin(self, block: Block) -> Block:
+        """Go on with a new block."""
+        self.block = block
+        self.function.blocks.append(block)
+        return block
+
+    def open_block(self, name: str) -> Block:
+        """Begin another block."""
+        return self.begin(self.new_block(name))
+
+    def end(self, text: str) -> None:
+        """Say what comes after this block, unless that was said before."""
+        if not self.block.end:
+            self.block.end = f"  {text}"
+
+    def jump(self, block: Block) -> None:
+        """Go on in a block."""
+        self.end(f"br label %{block.label}")
+
+    def fork(self, flag: Emitted, first: Block, second: Block, hint: str = "") -> None:
+        """Go on in one of two blocks."""
+        self.end(f"br {flag}, label %{first.label}, label %{second.label}{hint}")
+
+    def phi(self, cases: Iterable[tuple[Emitted, Block]]) -> Emitted:
+        """A value that depends on the block before."""
+        cases = list(cases)
+        first = cases[0][0]
+        return first.made(f"phi {first.type} {arms(cases)}")
 
 
-class Written(ir.Function):
-    """A function of a module whose text is given."""
-
-    def __init__(self, module: ir.Module, kind: Any, name: str, text: str) -> None:
-        super().__init__(module, kind, name)
-        self.text = text
-
-    def __str__(self) -> str:
-        return self.text
-
-
-def declared(builder: ir.IRBuilder, name: str, kind: Any) -> ir.Function:
-    """The declaration of a function."""
-    found = builder.module.globals.get(name)
-    return ir.Function(builder.module, kind, name) if found is None else found
+def arms(cases: Iterable[tuple[Emitted, Block]]) -> str:
+    """Values and the blocks that they come from, as a phi lists them."""
+    return ", ".join([f"[ {value.text}, %{block.label} ]" for value, block in cases])
 
 
 def by_element(
-    module: Any, symbol: str, type: Any, count: int, compute: Callable[..., Any], *attributes: str
-) -> ir.Function:
-    """A function of ``count`` vectors, which is computed for every element by itself."""
-    found = module.globals.get(symbol)
-    if found is not None:
-        return found
-    function = ir.Function(module, ir.FunctionType(type, [type] * count), symbol)
-    function.linkage = "internal"
-    for attribute in (*attributes, "noinline"):
-        function.attributes.add(attribute)
-    builder = ir.IRBuilder(function.append_basic_block())
-    result = ir.Constant(type, ir.Undefined)
-    for i in range(type.count):
-        elements = [builder.extract_element(x, I32(i)) for x in function.args]
-        result = builder.insert_element(result, compute(builder, *elements), I32(i))
-    builder.ret(result)
-    return function
+    module: Module,
+    symbol: str,
+    type: Type,
+    kind: str,
+    count: int,
+    compute: Callable[..., Emitted],
+    attributes: str = "",
+) -> str:
+    """The symbol of a function of ``count`` vectors, computed for every element by itself."""
+
+    def write(module: Module, symbol: str) -> None:
+        builder = Builder(module, Function(symbol, type, [type] * count, f"{attributes} noinline"))
+        args = builder.arguments(kind * count)
+        result = Emitted(builder, "poison", type, kind)
+        for k in range(type.count):
+            result = result.with_lane(k, compute(*(x.lane(k) for x in args)))
+        builder.end(f"ret {result}")
+
+    return module.helper(symbol, write).symbol
 
 
-def each(module: Any, name: str, type: Any, count: int) -> ir.Function:
-    """A function that calls one of scalars for every element of ``count`` vectors."""
+def each(module: Module, name: str, type: Type, count: int) -> str:
+    """The symbol of a function that calls one of scalars for every element of vectors."""
 
-    def call(builder: ir.IRBuilder, *elements: Any) -> Any:
-        return builder.call(declare(builder, name, type.element, count), elements)
+    def call(first: Emitted, *others: Emitted) -> Emitted:
+        return first.builder.call(name, first.type, "f", first, *others)
 
     symbol = f"{name}.each{type.count}"
-    return by_element(module, symbol, type, count, call, "nounwind", "readnone")
+    return by_element(module, symbol, type, "f", count, call, "nounwind readnone")
 
 
-def declare(builder: ir.IRBuilder, name: str, type: Any, count: int) -> ir.Function:
-    """The declaration of a function of ``count`` equal arguments, without side effects."""
-    module = builder.module
-    found = module.globals.get(name)
-    if found is None:
-        found = ir.Function(module, ir.FunctionType(type, [type] * count), name)
-        found.attributes.add("nounwind")
-        if not name.startswith("llvm."):
-            found.attributes.add("readnone")
-    return found
+def _float_to_float(x: Emitted, to: Type) -> Emitted:
+    if x.element is to:
+        return x
+    return x.converted("fpext" if to is F64 else "fptrunc", to, "f")
 
 
-def _float_to_float(x: Emitted, to: Any) -> Any:
-    if x.element == to:
-        return x.value
-    return (x.builder.fpext if to == F64 else x.builder.fptrunc)(x.value, x.of(to))
-
-
-def _truncated(x: Emitted, wide: Any) -> Emitted:
+def _truncated(x: Emitted, wide: Type) -> Emitted:
     """The integer of 32 or 64 bits, or the least one where there is none.
 
     That is what x86-64 has an instruction for, and so what NumPy gives there; LLVM's conversion is
@@ -383,43 +491,41 @@ def _truncated(x: Emitted, wide: Any) -> Emitted:
     return (x.absolute() < 2.0 ** (wide.width - 1)).select(x.whole(wide), -(1 << (wide.width - 1)))
 
 
-def _float_to_int(x: Emitted, to: Any) -> Any:
+def _float_to_int(x: Emitted, to: Type) -> Emitted:
     # Narrow integers are the lower bits of those of 32.
-    return _int_to_int(_truncated(x, ir.IntType(max(to.width, 32))), to)
+    return _int_to_int(_truncated(x, integer(max(to.width, 32))), to)
 
 
-def _float_to_unsigned(x: Emitted, to: Any) -> Any:
+def _float_to_unsigned(x: Emitted, to: Type) -> Emitted:
     if to.width == 64:
         # The upper half goes through the signed conversion, so that negative numbers wrap.
         upper = x >= 2.0**63
         number = _truncated(upper.select(x - 2.0**63, x), to)
-        return upper.select(number ^ -(2**63), number).value
+        return upper.select(number ^ -(2**63), number)
     return _int_to_int(_truncated(x, I64 if to.width == 32 else I32), to)
 
 
-def _int_to_int(x: Emitted, to: Any) -> Any:
-    width = x.element.width
-    if width == to.width:
-        return x.value
-    if width > to.width:
-        return x.builder.trunc(x.value, x.of(to))
-    return (x.builder.sext if x.kind == "i" else x.builder.zext)(x.value, x.of(to))
+def _int_to_int(x: Emitted, to: Type) -> Emitted:
+    if x.width == to.width:
+        return x
+    extended = "sext" if x.kind == "i" else "zext"
+    return x.converted("trunc" if x.width > to.width else extended, to, x.kind)
 
 
-def _flag(x: Emitted, to: Any) -> Any:
-    return (x != 0).value
+def _flag(x: Emitted, to: Type) -> Emitted:
+    return x != 0
 
 
-_CASTS: dict[str, Callable[[Emitted, Any], Any]] = {
+_CASTS: dict[str, Callable[[Emitted, Type], Emitted]] = {
     "ff": _float_to_float,
     "fi": _float_to_int,
     "fu": _float_to_unsigned,
     "fb": _flag,
     "ib": _flag,
     "ub": _flag,
-    "bb": lambda x, to: x.value,
-    "if": lambda x, to: x.builder.sitofp(x.value, x.of(to)),
-    "uf": lambda x, to: x.builder.uitofp(x.value, x.of(to)),
-    "bf": lambda x, to: x.builder.uitofp(x.value, x.of(to)),
+    "bb": lambda x, to: x,
+    "if": lambda x, to: x.converted("sitofp", to, "f"),
+    "uf": lambda x, to: x.converted("uitofp", to, "f"),
+    "bf": lambda x, to: x.converted("uitofp", to, "f"),
     **dict.fromkeys(("ii", "iu", "ui", "uu", "bi", "bu"), _int_to_int),
 }

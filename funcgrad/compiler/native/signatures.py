@@ -1,26 +1,17 @@
-"""The types of a kernel's variables and the signatures of its calls: given by its words.
+"""The types of a kernel's variables and the signatures of its words, read off its statements.
 
-``give_types : blocks -> types of variables, calls``. A kernel's arguments are known, and every word
-says what it gives for what it is given; so types are read off in the order of the blocks, in which
-every variable is assigned before it is used. Only where a loop's body assigns a variable of a
-stronger type than before (a literal, say, that becomes a float32) they are read once more.
+``give_types : statements -> types``. A kernel's arguments are known, and every word says what it
+gives for what it is given, so one look at the statements, in their order, gives all types. Only
+where a loop's body assigns a variable of a stronger type than before (a literal, say, that becomes
+a float32) they are read once more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from funcgrad.compiler.native.blocks import (
-    Argument,
-    Assign,
-    Block,
-    Number,
-    Result,
-    Value,
-    Variable,
-    WordCall,
-)
+from funcgrad.compiler.loops import language
+from funcgrad.compiler.loops.language import Apply, Body, Expression, Number, Statement, Variable
 from funcgrad.compiler.native.types import (
     ARGS,
     BOOL,
@@ -32,58 +23,122 @@ from funcgrad.compiler.native.types import (
     is_weak,
     literal,
 )
-from funcgrad.compiler.native.vocabulary import promote
-
-ARGUMENTS = (SLOTS, ARGS)
-"""The types of a kernel's arguments."""
+from funcgrad.compiler.native.vocabulary import WORDS
+from funcgrad.compiler.native.words import promote
 
 
-def give_types(blocks: Sequence[Block]) -> tuple[dict[str, Any], dict[WordCall, Signature]]:
-    """The types of all variables, and the signature of every call.
+class UnsupportedError(Exception):
+    """A kernel applies something that is no word of kernels."""
 
-    Raises:
-        TypingError: A word takes no such arguments, or two types have no common one.
+
+class Types:
+    """The types of a kernel.
+
+    Attributes:
+        variables: The types of its variables.
+        words: The signature of every expression that applies a word.
+        in_memory: The variables that are more than one value, or used where their assignment need
+            not come before.
     """
-    typing = _Typing()
-    while typing.has_changed:
-        typing.has_changed = False
-        for block in blocks:
-            for statement in block:
-                if isinstance(statement, Assign):
-                    typing.note(statement.name, typing.type_of(statement.value))
-    return typing.types, typing.calls
 
-
-class _Typing:
     def __init__(self) -> None:
-        self.types: dict[str, Any] = {}
-        self.calls: dict[WordCall, Signature] = {}
+        self.variables: dict[str, Any] = {language.SLOTS.name: SLOTS, language.WORDS.name: ARGS}
+        self.words: dict[Apply, Signature] = {}
+        self.in_memory: set[str] = set()
         self.has_changed = True
 
-    def note(self, name: str, t: Any) -> None:
-        old = self.types.get(name)
+    def read(self, body: Body) -> None:
+        """Read the statements of a kernel, as often as it takes."""
+        while self.has_changed:
+            self.has_changed = False
+            # The suite of statements of every first assignment, and those around the current one.
+            self._homes = {argument.name: 0 for argument in (language.SLOTS, language.WORDS)}
+            self._indices: set[str] = set()
+            self._suites = [0]
+            self._n_suites = 1
+            self._statements(body)
+
+    def _suite(self, body: Body, index: str = "") -> None:
+        """Statements that may be skipped or repeated, of a loop perhaps that has an index."""
+        self._suites.append(self._n_suites)
+        self._n_suites += 1
+        if index:
+            is_used = self._homes.get(index) in self._suites
+            if is_used or (index in self._homes and index not in self._indices):
+                self.in_memory.add(index)
+            self._indices.add(index)
+            self._homes[index] = self._suites[-1]
+            self._note(index, INT64)
+        self._statements(body)
+        self._suites.pop()
+
+    def _statements(self, body: Body) -> None:
+        for statement in body:
+            self._statement(statement)
+
+    def _statement(self, statement: Statement) -> None:
+        match statement:
+            case language.Assign(name, value):
+                t = self.type_of(value)
+                if name in self._homes:
+                    self.in_memory.add(name)
+                self._homes[name] = self._suites[-1]
+                self._note(name, t)
+            case language.Evaluate(value) | language.Return(value):
+                self.type_of(value)
+            case language.If(test, body, otherwise):
+                self.type_of(test)
+                self._suite(body)
+                self._suite(otherwise)
+            case language.While(test, body):
+                self.type_of(test)
+                self._suite(body)
+            case language.For(index, start, stop, _, body):
+                self.type_of(start)
+                self.type_of(stop)
+                self._suite(body, index)
+
+    def _note(self, name: str, t: Any) -> None:
+        old = self.variables.get(name)
         if old is None:
-            self.types[name] = t
+            self.variables[name] = t
         elif old != t:
-            new = unified(old, t)
+            new = _unified(old, t)
             if new != old:
-                self.types[name] = new
+                self.variables[name] = new
                 self.has_changed = True
 
-    def type_of(self, value: Value) -> Any:
-        match value:
-            case WordCall(word=word, operands=operands):
-                signature = word.sign(tuple([self.types[name] for name in operands]))
-                self.calls[value] = signature
-                return signature.return_type
-            case Variable(name=name):
-                return self.types[name]
-            case Number(value=number):
-                return type_of_number(number)
-            case Argument(position=position):
-                return ARGUMENTS[position]
-            case Result():
-                return INT64  # what a kernel returns
+    def type_of(self, x: Expression) -> Any:
+        """The type of an expression, where it stands."""
+        if isinstance(x, Apply):
+            word = WORDS.get(x.word)
+            if word is None:
+                raise UnsupportedError(f"{x.word!r} is not a word of kernels")
+            signature = word.sign(tuple([self.type_of(y) for y in x.operands]))
+            self.words[x] = signature
+            return signature.return_type
+        if isinstance(x, Variable):
+            if self._homes.get(x.name) not in self._suites:
+                self.in_memory.add(x.name)
+            return self.variables[x.name]
+        if isinstance(x, Number):
+            return type_of_number(x.value)
+        raise UnsupportedError(f"{x} is no expression of a kernel")
+
+
+def give_types(body: Body) -> Types:
+    """The types of all variables, and the signature of every word that is applied.
+
+    Args:
+        body: The statements of a kernel.
+
+    Raises:
+        UnsupportedError: The kernel applies something that is no word.
+        TypingError: A word takes no such arguments, or two types have no common one.
+    """
+    types = Types()
+    types.read(body)
+    return types
 
 
 def type_of_number(number: Any) -> Any:
@@ -93,7 +148,7 @@ def type_of_number(number: Any) -> Any:
     return BOOL if isinstance(number, bool) else literal(number)
 
 
-def unified(first: Any, second: Any) -> Any:
+def _unified(first: Any, second: Any) -> Any:
     """The type of a variable that values of two types are assigned to."""
     if is_weak(first) or is_weak(second):
         return promote((first, second))

@@ -9,120 +9,80 @@ whether any argument is rare; `llvm_backend` puts this question into the loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from llvmlite import ir
-
-from funcgrad.compiler.native.scalars import F64, I1, POINTER, Emitted, by_element, declare, each
+from funcgrad.compiler.native.llvm import F64, I1, Function, Module, vector_of
+from funcgrad.compiler.native.scalars import Builder, Emitted, by_element, each
 
 _LENGTHS = (2, 4, 8)
-_USED = "llvm.compiler.used"
-
-
-class _Attributes(ir.values.FunctionAttributes):
-    """Attributes of a pure function, and more of them as text."""
-
-    def __init__(self, *texts: str) -> None:
-        super().__init__(("nounwind", "readnone"))
-        self.texts = texts
-
-    def _to_list(self, type: Any) -> list[str]:
-        return [*super()._to_list(type), "willreturn", *self.texts]
+_PURE = "nounwind readnone willreturn"
 
 
 def choose_where(rare: Emitted, usual: Emitted, compute: Callable[[], Emitted]) -> Emitted:
     """What is computed where the flag is set, else ``usual``; nothing is if no flag is set."""
-    builder = rare.builder
-    condition = rare.value
     if rare.lanes:
-        bits = builder.bitcast(rare.value, ir.IntType(rare.lanes))
-        condition = builder.icmp_unsigned("!=", bits, bits.type(0))
+        return _if_any(rare, usual, lambda: rare.select(compute(), usual))
+    return _if_any(rare, usual, compute)
+
+
+def _if_any(flags: Emitted, usual: Emitted, compute: Callable[[], Emitted]) -> Emitted:
+    """What is computed if any flag is set, else ``usual``."""
+    builder = flags.builder
+    is_any = flags.packed() != 0 if flags.lanes else flags
     before = builder.block
-    with builder.if_then(condition, likely=False):
-        value = compute().value
-        if rare.lanes:
-            value = builder.select(rare.value, value, usual.value)
-        inside = builder.block
-    result = builder.phi(usual.type)
-    result.add_incoming(usual.value, before)
-    result.add_incoming(value, inside)
-    return usual.like(result)
+    inside, end = builder.new_block("rare"), builder.new_block("end")
+    builder.fork(is_any, inside, end, builder.module.seldom)
+    builder.begin(inside)
+    value, last = compute(), builder.block
+    builder.jump(end)
+    builder.begin(end)
+    return builder.phi([(usual, before), (value, last)])
 
 
 def call_where(rare: Emitted, name: str, args: Sequence[Emitted], usual: Emitted) -> Emitted:
     """The function ``name`` of libm at 64-bit numbers where the flag is set, else ``usual``."""
-    builder, count = rare.builder, len(args)
-    function = (
-        each(builder.module, name, usual.type, count)
-        if usual.lanes
-        else _rare_function(builder.module, name, count)
-    )
+    module, count = rare.builder.module, len(args)
+    if usual.lanes:
+        symbol = each(module, name, usual.type, count)
+    else:
+        symbol = _rare_function(module, name, count)
     return choose_where(
-        rare, usual, lambda: usual.like(builder.call(function, [x.value for x in args]))
+        rare, usual, lambda: rare.builder.call(symbol, usual.type, usual.kind, *args)
     )
 
 
 def every_quotient(a: Emitted, b: Emitted) -> Emitted:
     """The quotients of integers one by one, by a function of the module."""
-    symbol, name = f"divide.{a.kind}{a.suffix}", "sdiv" if a.kind == "i" else "udiv"
-    function = by_element(
-        a.builder.module, symbol, a.type, 2, lambda inner, x, y: getattr(inner, name)(x, y)
-    )
-    return a.like(a.builder.call(function, [a.value, b.value]))
+    symbol = f"divide.{a.kind}{a.suffix}"
+    by_element(a.builder.module, symbol, a.type, a.kind, 2, Emitted.divided)
+    return a.builder.call(symbol, a.type, a.kind, a, b)
 
 
-def _define(module: Any, kind: Any, symbol: str, *texts: str) -> ir.IRBuilder:
-    function = ir.Function(module, kind, symbol)
-    function.linkage = "internal"
-    function.attributes = _Attributes(*texts)
-    return ir.IRBuilder(function.append_basic_block())
+def _rare_function(module: Module, name: str, count: int) -> str:
+    """The symbol of a function that calls libm, with variants for vectors."""
+
+    def write(module: Module, symbol: str) -> None:
+        attributes = f"{_PURE} cold noinline"
+        if module.has_hints:  # which Numba's vectoriser does without
+            module.kept += [_variant(module, name, n, count) for n in _LENGTHS]
+            mapping = ",".join(
+                f"_ZGV_LLVM_M{n}{'v' * count}_{symbol}({name}.rare{n})" for n in _LENGTHS
+            )
+            attributes += f' "vector-function-abi-variant"="{mapping}"'
+        builder = Builder(module, Function(symbol, F64, [F64] * count, attributes))
+        builder.end(f"ret {builder.call(name, F64, 'f', *builder.arguments('f' * count))}")
+
+    return module.helper(f"{name}.rare", write).symbol
 
 
-def _rare_function(module: Any, name: str, count: int) -> ir.Function:
-    """A function that calls libm, with variants for vectors."""
-    symbol = f"{name}.rare"
-    found = module.globals.get(symbol)
-    if found is not None:
-        return found
-    variants = [_variant(module, name, n, count) for n in _LENGTHS]
-    mapping = ",".join(
-        f"_ZGV_LLVM_M{n}{'v' * count}_{symbol}({variant.name})"
-        for n, variant in zip(_LENGTHS, variants, strict=True)
-    )
-    attribute = f'"vector-function-abi-variant"="{mapping}"'
-    kind = ir.FunctionType(F64, [F64] * count)
-    builder = _define(module, kind, symbol, "cold", "noinline", attribute)
-    builder.ret(builder.call(declare(builder, name, F64, count), builder.function.args))
-    _keep(module, variants)
-    return builder.function
-
-
-def _variant(module: Any, name: str, n: int, count: int) -> ir.Function:
+def _variant(module: Module, name: str, n: int, count: int) -> str:
     """The function of vectors and a mask; without any set flag its result is undefined."""
-    vector, mask = ir.VectorType(F64, n), ir.VectorType(I1, n)
+    vector, mask = vector_of(F64, n), vector_of(I1, n)
     every = each(module, name, vector, count)
-    kind = ir.FunctionType(vector, [*[vector] * count, mask])
-    builder = _define(module, kind, f"{name}.rare{n}", "alwaysinline")
-    *args, flags = builder.function.args
-    flags = builder.bitcast(flags, ir.IntType(n))
-    start = builder.block
-    with builder.if_then(builder.icmp_unsigned("!=", flags, flags.type(0)), likely=False):
-        value = builder.call(every, args)
-        inside = builder.block
-    result = builder.phi(vector)
-    result.add_incoming(ir.Constant(vector, ir.Undefined), start)
-    result.add_incoming(value, inside)
-    builder.ret(result)
-    return builder.function
-
-
-def _keep(module: Any, functions: list[ir.Function]) -> None:
-    """Let LLVM not remove functions that only its vectoriser may call."""
-    used = module.globals.get(_USED)
-    if used is None:
-        used = ir.GlobalVariable(module, ir.ArrayType(POINTER, 0), _USED)
-        used.linkage = "appending"
-        used.section = "llvm.metadata"
-    kept = [*(used.initializer.constant if used.initializer else []), *functions]
-    used.value_type = ir.ArrayType(POINTER, len(kept))
-    used.initializer = ir.Constant(used.value_type, kept)
+    kinds = [*[vector] * count, mask]
+    symbol = f"{name}.rare{n}"
+    builder = Builder(module, Function(symbol, vector, kinds, f"{_PURE} alwaysinline"))
+    *args, flags = builder.arguments("f" * count + "b")
+    nothing = Emitted(builder, "undef", vector, "f")
+    found = _if_any(flags, nothing, lambda: builder.call(every, vector, "f", *args))
+    builder.end(f"ret {found}")
+    return symbol

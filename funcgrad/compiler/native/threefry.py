@@ -6,7 +6,8 @@ without branches, so that loops around it vectorise; the rotations become single
 
 from __future__ import annotations
 
-from funcgrad.compiler.native.scalars import I64, Emitted
+from funcgrad.compiler.native.llvm import I64
+from funcgrad.compiler.native.scalars import Emitted
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA

@@ -1,48 +1,39 @@
-"""Kernels to LLVM instructions.
+"""Kernels to LLVM assembly.
 
-``translate : function -> LLVM assembly``. `blocks` gives the blocks, `signatures` the types,
-and here every assignment becomes the instructions of its word. This is the lean counterpart of what
-``numba.njit`` does with the same words (`numba_path`): nothing is inferred, for all types are
-known, and there are neither wrappers nor reference counts nor exceptions.
+``translate : function -> LLVM assembly``. `signatures` gives the types, and here the statements
+become blocks, and every expression the instructions of its words, as lines of text. This is the
+lean counterpart of what ``numba.njit`` does with the same words (`numba_path`): nothing is
+inferred, for all types are known, and there are neither wrappers nor reference counts nor
+exceptions.
 
-Left out: optimisation and object code (`llvm_backend`).
+A variable that is one value is that value, and the index of a loop is a phi; of the other variables
+LLVM makes registers. Left out: optimisation and object code (`llvm_backend`).
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from llvmlite import ir
-
-from funcgrad.compiler.loops.language import SCOPES, Function
-from funcgrad.compiler.native.blocks import (
-    Argument,
-    Assign,
-    Branch,
-    Jump,
+from funcgrad.compiler.loops import language
+from funcgrad.compiler.loops.common import name_common
+from funcgrad.compiler.loops.hoist import hoist
+from funcgrad.compiler.loops.language import (
+    END,
+    Apply,
+    Body,
+    Expression,
     Number,
-    Result,
-    Return,
     Statement,
-    Value,
     Variable,
-    WordCall,
-    Written,
-    write,
 )
+from funcgrad.compiler.native import llvm
+from funcgrad.compiler.native.complexes import KINDS, Complex, cast, llvm_type
 from funcgrad.compiler.native.elementary import settle_formulas
-from funcgrad.compiler.native.scalars import I32, I64, POINTER, declared
+from funcgrad.compiler.native.llvm import I64, POINTER, Block, Module
+from funcgrad.compiler.native.scalars import Builder, Emitted, arms
 from funcgrad.compiler.native.signatures import give_types
-from funcgrad.compiler.native.types import BOOL, FLOAT64, WEAK_FLOAT, Lanes, Literal
-from funcgrad.compiler.native.vocabulary import (
-    WORDS,
-    constant,
-    convert,
-    lane_numbers,
-    llvm_type,
-    unwrap,
-    wrap,
-)
+from funcgrad.compiler.native.types import BOOL, INT64, PARTS, Pointer, element_of, is_weak, strong
+from funcgrad.compiler.native.vocabulary import WORDS
 
 
 class Translation(NamedTuple):
@@ -57,7 +48,7 @@ class Translation(NamedTuple):
     is_in_vectors: bool
 
 
-def translate(function: Function, symbol: str) -> Translation:
+def translate(function: language.Function, symbol: str) -> Translation:
     """A kernel in LLVM.
 
     Args:
@@ -68,185 +59,195 @@ def translate(function: Function, symbol: str) -> Translation:
         UnsupportedError: The kernel applies something that is no word.
         TypingError: A word is given what it does not take.
     """
-    written = write(function, WORDS)
-    module = KernelModule(symbol)
-    _Lowering(module, written).lower()
-    module.scope_accesses()
+    body = simplified(function).body
+    module = Module()
+    lowering = _Lowering(module, symbol, body)
     settle_formulas(module)
-    return Translation(str(module), written.is_in_vectors)
+    if lowering.is_in_vectors:
+        module.kept.clear()  # the vectoriser is not asked
+    return Translation(module.text(), lowering.is_in_vectors)
 
 
-class KernelModule(ir.Module):
-    """An LLVM module that remembers which memory every load and store belongs to.
-
-    It also knows the vectors that scalars have been made to.
-
-    Accesses of different scopes never overlap: that is what the ABI promises, and what lets LLVM
-    vectorise loops without comparing addresses at run time. In a function that joins several, that
-    is so of those of each one, and of each time it runs (`begin_scope`).
-    """
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self._begin()
-
-    @classmethod
-    def adopt(cls, module: ir.Module) -> None:
-        """Make a module that another compiler has begun one of these; it does without scopes."""
-        if not isinstance(module, cls):
-            module.__class__ = cls
-            module._begin()
-            module.has_scopes = False
-
-    def _begin(self) -> None:
-        self.has_scopes = True
-        self.accesses: dict[Any, list[Any]] = {}
-        self.empty_metadata = self.add_metadata([])
-        weights = (ir.MetaDataString(self, "branch_weights"), I32(2000), I32(1))
-        self.usually = self.add_metadata(weights)
-        self.splats: dict[Any, Any] = {}
-        self.begun: dict[int, Any] = {}
-
-    def begin_scope(self, builder: ir.IRBuilder, scope: int) -> None:
-        """Say that what a scope promises holds from here on, anew in each iteration."""
-        if not self.has_scopes:
-            return
-        if scope not in self.begun:
-            self.begun[scope] = ir.values.MDValue(self, [], str(len(self.metadata)))
-        kind = ir.FunctionType(ir.VoidType(), [ir.MetaDataType()])
-        begin = declared(builder, "llvm.experimental.noalias.scope.decl", kind)
-        builder.call(begin, [self.begun[scope]])
-
-    def leave_in_numbers(self, branch: Any) -> None:
-        """Keep LLVM from making vectors of the loop that a branch repeats, which takes it time."""
-        no = ir.Constant(ir.IntType(1), 0)
-        hint = self.add_metadata([ir.MetaDataString(self, "llvm.loop.vectorize.enable"), no])
-        branch.set_metadata("llvm.loop", _LoopName(self, [hint], str(len(self.metadata))))
-
-    def note_access(self, instruction: Any, scope: Any) -> None:
-        self.accesses.setdefault(scope, []).append(instruction)
-
-    def scope_accesses(self) -> None:
-        """Attach ``alias.scope`` and ``noalias`` to all accesses."""
-        domain = self.add_metadata([ir.MetaDataString(self, "kernel")])
-        scopes = {
-            scope: self.add_metadata([ir.MetaDataString(self, f"scope {scope}"), domain])
-            for scope in dict.fromkeys((*self.accesses, *self.begun))
-        }
-        groups = {s: s // SCOPES if isinstance(s, int) else -1 for s in scopes}
-        for scope, begun in self.begun.items():
-            begun.operands = [scopes[scope]]
-        for scope, instructions in self.accesses.items():
-            own = self.add_metadata([scopes[scope]])
-            near = {groups[scope], -1} if groups[scope] >= 0 else {*groups.values()}
-            others = self.add_metadata(
-                [node for s, node in scopes.items() if s != scope and groups[s] in near]
-            )
-            for instruction in instructions:
-                instruction.set_metadata("alias.scope", own)
-                instruction.set_metadata("noalias", others)
+def simplified(function: language.Function) -> language.Function:
+    """A kernel that computes nothing twice, and nothing in a loop that does not vary in it."""
+    return hoist(name_common(function, _is_pure), _is_pure)
 
 
-class _LoopName(ir.values.MDValue):
-    """What is said of a loop: a node like no other, which begins with itself."""
-
-    def descr(self, buf: list[str]) -> None:
-        parts = [self.get_reference(), *(hint.get_reference() for hint in self.operands)]
-        buf.append(f"distinct !{{ {', '.join(parts)} }}\n")
+def _is_pure(name: str) -> bool:
+    word = WORDS.get(name)
+    return word is not None and word.is_pure
 
 
-def cast(builder: ir.IRBuilder, value: Any, source: Any, target: Any) -> Any:
-    """The LLVM value of type ``source`` as one of type ``target``."""
-    if source is target or isinstance(target, Literal):
-        return value
-    if isinstance(source, Literal):
-        return constant(FLOAT64 if target is WEAK_FLOAT else target, source.literal_value)
-    if source is WEAK_FLOAT:
-        if isinstance(value, ir.Constant):
-            return constant(target, value.constant)
-        source = FLOAT64
-    if isinstance(source, Lanes):
-        return lane_numbers(builder, value, source)
-    return unwrap(builder, convert(wrap(builder, value, source), target))
+_VECTORS = {"lanes", "first_lanes"}
 
 
 class _Lowering:
-    """Appends the instructions of a kernel's blocks to an LLVM function.
+    """Appends the instructions of a kernel to an LLVM function."""
 
-    A variable that is one value is that value; of the others LLVM makes registers.
-    """
-
-    def __init__(self, module: KernelModule, written: Written) -> None:
-        self.written = written
-        self.types, self.calls = give_types(written.blocks)
+    def __init__(self, module: Module, symbol: str, body: Body) -> None:
+        types = give_types(body)
+        self.types, self.signatures, self.in_memory = types.variables, types.words, types.in_memory
+        self.function = llvm.Function(symbol, I64, [POINTER, POINTER], linkage="")
+        self.builder = Builder(module, self.function)
         self.values: dict[str, Any] = {}
-        self.variables: dict[str, Any] = {}
-        kind = ir.FunctionType(I64, [POINTER, POINTER])
-        self.function = ir.Function(module, kind, module.name)
-        self.function.attributes.add("nounwind")
-        self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
+        self.memory: dict[str, tuple[Emitted, ...]] = {}
+        for argument, value in zip(
+            (language.SLOTS, language.WORDS), self.builder.arguments("pp"), strict=True
+        ):
+            self.values[argument.name] = value
+        # For every enclosing loop: the block after it, and the counts of loops and of uses of
+        # vectors before its body.
+        self.loops: list[tuple[Block, tuple[int, int]]] = []
+        self.n_loops = self.n_vectors = 0
+        self.is_in_vectors = True
+        self.statements([*body, END])
 
-    def lower(self) -> None:
-        entry = self.builder.block
-        self.blocks = [
-            self.function.append_basic_block(f"B{label}")
-            for label in range(len(self.written.blocks))
-        ]
-        for block, statements in zip(self.blocks, self.written.blocks, strict=True):
-            self.builder.position_at_end(block)
-            for statement in statements:
-                self.append(statement)
-        self.builder.position_at_end(entry)
-        self.builder.branch(self.blocks[0])
+    # Statements.
+    def statements(self, body: Body) -> None:
+        for statement in body:
+            if self.builder.block.end:
+                return  # never reached
+            self.statement(statement)
 
-    def append(self, statement: Statement) -> None:
+    def statement(self, statement: Statement) -> None:
         match statement:
-            case Assign(name=name, value=value):
-                self.store(name, self.evaluate(value, self.types[name]))
-            case Jump(target=target):
-                self.builder.branch(self.blocks[target])
-            case Branch(condition=condition):
-                flag = self.operand(condition, BOOL)
-                targets = self.blocks[statement.if_true], self.blocks[statement.if_false]
-                branch = self.builder.cbranch(flag, *targets)
-                if statement.is_seldom:
-                    self.builder.module.leave_in_numbers(branch)
-            case Return(name=name):
-                self.builder.ret(self.load(name))
+            case language.Assign(name, value):
+                self.assign(name, value)
+            case language.Evaluate(value):
+                self.applied(value)
+            case language.If():
+                self.decide(statement)
+            case language.While(test, body):
+                self.repeat(test, body)
+            case language.For():
+                self.count(statement)
+            case language.Break():
+                self.builder.jump(self.loops[-1][0])
+            case language.Return(value):
+                self.builder.end(f"ret {self.operand(value, INT64)}")
 
-    def evaluate(self, value: Value, t: Any) -> Any:
-        """The LLVM value of type ``t``."""
-        match value:
-            case WordCall(word=word, operands=operands):
-                signature = self.calls[value]
-                given = list(map(self.operand, operands, signature.args))
-                found = word.emit(self.builder, signature, given)
-                return cast(self.builder, found, signature.return_type, t)
-            case Variable(name=name) | Result(name=name):
-                return self.operand(name, t)
-            case Number(value=number):
-                return ir.Constant(llvm_type(t), number)
-            case Argument(position=position):
-                return self.function.args[position]
+    def decide(self, statement: language.If) -> None:
+        builder = self.builder
+        flag = self.operand(statement.test, BOOL)
+        then, end = builder.new_block("then"), builder.new_block("end")
+        other = builder.new_block("else") if statement.otherwise else end
+        builder.fork(flag, then, other)
+        builder.begin(then)
+        self.statements(statement.body)
+        builder.jump(end)
+        if statement.otherwise:
+            builder.begin(other)
+            self.statements(statement.otherwise)
+            builder.jump(end)
+        builder.begin(end)
 
-    def operand(self, name: str, t: Any) -> Any:
-        """A variable as a value of type ``t``."""
-        return cast(self.builder, self.load(name), self.types[name], t)
+    def repeat(self, test: Expression, body: Body) -> None:
+        builder = self.builder
+        head = builder.new_block("while")
+        builder.jump(head)
+        builder.begin(head)
+        inside, end = builder.new_block("do"), builder.new_block("end")
+        builder.fork(self.operand(test, BOOL), inside, end)
+        builder.begin(inside)
+        self.open_loop(end)
+        self.statements(body)
+        builder.jump(head)
+        self.close_loop()
+
+    def count(self, loop: language.For) -> None:
+        # The test is repeated at the end of the body: the form that LLVM's loop passes want.
+        builder, symbol = self.builder, "<" if loop.step > 0 else ">"
+        # The end is fixed before the loop, as Python's is.
+        start, stop = (self.operand(x, INT64) for x in (loop.start, loop.stop))
+        is_phi = loop.index not in self.in_memory
+        if not is_phi:
+            self.store(loop.index, start)
+        body, end = builder.new_block("for"), builder.new_block("end")
+        before = builder.block
+        builder.fork(start.compare(symbol, stop), body, end)
+        builder.begin(body)
+        index = Emitted(builder, f"%i{builder.n_blocks}", I64, "i", body)
+        if is_phi:
+            self.values[loop.index] = index
+        self.open_loop(end, loop.is_seldom)
+        self.statements(loop.body)
+        if builder.block.end:
+            builder.open_block("next")
+        index = index if is_phi else self.load(loop.index)
+        following = index.made(f"add nsw {index}, {loop.step}")
+        if is_phi:
+            cases = (start, before), (following, builder.block)
+            body.phis.append(f"  {index.text} = phi i64 {arms(cases)}")
+        else:
+            self.store(loop.index, following)
+        hint = builder.module.left_in_numbers() if loop.is_seldom else ""
+        builder.fork(following.compare(symbol, stop), body, end, hint)
+        self.close_loop()
+
+    def open_loop(self, end: Block, is_seldom: bool = False) -> None:
+        """Begin the body of a loop."""
+        self.n_loops += 1
+        self.loops.append((end, (self.n_loops, -1 if is_seldom else self.n_vectors)))
+
+    def close_loop(self) -> None:
+        """Begin the block after a loop."""
+        end, before = self.loops.pop()
+        self.builder.begin(end)
+        if before == (self.n_loops, self.n_vectors):
+            self.is_in_vectors = False
+
+    # Variables.
+    def assign(self, name: str, value: Expression) -> None:
+        t = self.types[name]
+        if name in self.in_memory:
+            self.store(name, self.operand(value, strong(t)))
+        elif not is_weak(t):
+            self.values[name] = self.operand(value, t)
+        elif isinstance(value, Number):
+            self.values[name] = value.value
+        else:
+            self.values[name] = self.load(str(value))
 
     def load(self, name: str) -> Any:
         found = self.values.get(name)
-        return self.builder.load(self._variable(name)) if found is None else found
+        if found is not None:
+            return found
+        parts = [x.made(f"load {x.type}, ptr {x.text}") for x in self.place(name)]
+        return parts[0] if len(parts) == 1 else Complex(*parts)
 
     def store(self, name: str, value: Any) -> None:
-        if name in self.written.in_memory:
-            self.builder.store(value, self._variable(name))
-        else:
-            self.values[name] = value
+        parts = (value.re, value.im) if isinstance(value, Complex) else (value,)
+        for part, place in zip(parts, self.place(name), strict=True):
+            self.builder.do(f"store {part}, ptr {place.text}")
 
-    def _variable(self, name: str) -> Any:
-        found = self.variables.get(name)
+    def place(self, name: str) -> tuple[Emitted, ...]:
+        """The memory of a variable, for each part of what it holds."""
+        found = self.memory.get(name)
         if found is None:
-            with self.builder.goto_entry_block():
-                found = self.builder.alloca(llvm_type(self.types[name]), name=name)
-            self.variables[name] = found
+            t = self.types[name]
+            type, element = llvm_type(t), element_of(t)
+            kind = KINDS.get(element) or ("p" if isinstance(t, Pointer) else type.suffix[0])
+            n_parts = 2 if element in PARTS else 1
+            found = self.memory[name] = tuple(
+                Emitted(self.builder, f"%m{len(self.function.allocas) + k}", type, kind)
+                for k in range(n_parts)
+            )
+            self.function.allocas += [f"  {x.text} = alloca {type}" for x in found]
         return found
+
+    # Expressions.
+    def operand(self, x: Expression, t: Any) -> Any:
+        """The value of an expression, of type ``t``."""
+        if isinstance(x, Apply):
+            return cast(self.builder, self.applied(x), self.signatures[x].return_type, t)
+        if isinstance(x, Variable):
+            return cast(self.builder, self.load(x.name), self.types[x.name], t)
+        assert isinstance(x, Number)
+        return cast(self.builder, x.value, None, t)
+
+    def applied(self, x: Apply) -> Any:
+        """The value of a word."""
+        self.n_vectors += x.word in _VECTORS
+        signature = self.signatures[x]
+        operands = [self.operand(y, t) for y, t in zip(x.operands, signature.args, strict=True)]
+        return WORDS[x.word].emission(self.builder, signature, operands)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from funcgrad.compiler.native.scalars import F64, I32, I64
+from funcgrad.compiler.native.llvm import F64, I32, I64
 from funcgrad.compiler.native.slow_paths import call_where, choose_where, every_quotient
 from funcgrad.compiler.native.vecmath.arithmetic import ROUNDER, as_float, nearest, pattern
 
@@ -42,9 +42,8 @@ def integer_quotient(a: Any, b: Any) -> Any:
         a: Integers.
         b: Integers, not zero, and not -1 under the smallest integer.
     """
-    divide = a.builder.sdiv if a.kind == "i" else a.builder.udiv
     if not a.lanes:
-        return a.like(divide(a.value, b.value))
+        return a.divided(b)
     if a.width <= 32:  # both and the quotient are exact enough as floats
         ratio = a.cast(F64, "f") / b.cast(F64, "f")
         is_wide = a.kind == "u" and a.width == 32
@@ -52,7 +51,7 @@ def integer_quotient(a: Any, b: Any) -> Any:
     limit = int(EXACT)
     is_small = _within(a, limit) & _within(b, limit)
     ratio = (as_float(a) / as_float(b)).intrinsic("trunc")
-    usual = a.like(((ratio + ROUNDER[64]).bits() - pattern(ROUNDER[64], 64)).value)
+    usual = a.like((ratio + ROUNDER[64]).bits() - pattern(ROUNDER[64], 64))
     return choose_where(~is_small, usual, lambda: every_quotient(a, b))
 
 

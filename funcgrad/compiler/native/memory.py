@@ -1,0 +1,519 @@
+"""Words of memory: addresses, loads and stores, of elements and of lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from funcgrad.compiler.abi import LANES_SLOT, LOOK_SLOT
+from funcgrad.compiler.native.apart import loader
+from funcgrad.compiler.native.complexes import KINDS, Complex, memory_type
+from funcgrad.compiler.native.llvm import (
+    I1,
+    I8,
+    I32,
+    I64,
+    POINTER,
+    VOID,
+    Function,
+    Module,
+    Type,
+    vector_of,
+)
+from funcgrad.compiler.native.scalars import Builder, Emitted
+from funcgrad.compiler.native.types import (
+    BOOL,
+    INT64,
+    NONE,
+    PARTS,
+    POINTERS,
+    SLOTS,
+    Lanes,
+    Literal,
+    Pointer,
+    Signature,
+    Vector,
+    Words,
+    element_of,
+    lanes,
+    signature,
+    vector,
+)
+from funcgrad.compiler.native.words import define, expect, literal_of
+
+INBOUNDS = "inbounds "
+
+
+# Addresses.
+def _address_rule(pointer: Pointer) -> Callable[[Any], Signature]:
+    return lambda args: signature(pointer, INT64)
+
+
+def _address(builder: Builder, sig: Signature, values: list[Any]) -> Any:
+    return builder.let(f"inttoptr {values[0]} to ptr", POINTER, "p")
+
+
+for _name, _pointer in POINTERS.items():
+    define(f"ptr_{_name}", _address_rule(_pointer))(_address)
+
+
+def _offset_rule(args: Any) -> Signature:
+    expect(len(args) == 2 and isinstance(args[0], Pointer), "a pointer and a count", args)
+    return signature(args[0], args[0], INT64)
+
+
+@define("offset", _offset_rule)
+def _offset(builder: Builder, sig: Signature, values: list[Any]) -> Any:
+    """The pointer moved by a number of bytes."""
+    return builder.moved(values[0], values[1], I8)
+
+
+@define("advance", _offset_rule)
+def _advance(builder: Builder, sig: Signature, values: list[Any]) -> Any:
+    """The pointer moved by a number of elements."""
+    t = sig.return_type.element
+    elements = values[1] * 2 if t in PARTS else values[1]
+    return builder.moved(values[0], elements, memory_type(t))
+
+
+# Elements.
+def scope_of(args: Any) -> Any:
+    """The last argument, which is the number of a memory area."""
+    expect(isinstance(args[-1], Literal), "the scope must be a literal int", args)
+    return args[-1]
+
+
+def _place(pointer: Any, index: Any) -> tuple[Any, Any]:
+    """The types of an index and of what is there."""
+    if isinstance(index, Lanes):
+        return index, vector(pointer.element, index.count)
+    return INT64, pointer.element
+
+
+def _load_rule(args: Any) -> Signature:
+    expect(len(args) == 3 and isinstance(args[0], Pointer), "load(p, i, S)", args)
+    index, element = _place(args[0], args[1])
+    return signature(element, args[0], index, scope_of(args))
+
+
+def _store_rule(args: Any) -> Signature:
+    expect(len(args) == 4 and isinstance(args[0], Pointer), "store(p, i, v, S)", args)
+    index, element = _place(args[0], args[1])
+    return signature(NONE, args[0], index, element, scope_of(args))
+
+
+@define("load", _load_rule, is_pure=False, is_mapped=False)
+def _load(builder: Builder, sig: Signature, values: list[Any]) -> Any:
+    t, scope = sig.return_type, sig.args[-1].literal_value
+    pointer, index = values[0], values[1]
+    if isinstance(t, Vector):
+        return _load_lanes(builder, pointer, index, t, scope)
+    if t in PARTS:
+        re, im = (_load_part(builder, pointer, index * 2 + k, t, scope) for k in (0, 1))
+        return Complex(re, im)
+    return _load_part(builder, pointer, index, t, scope)
+
+
+def _load_part(builder: Builder, pointer: Any, index: Emitted, t: Any, scope: int) -> Emitted:
+    type = memory_type(t)
+    address = builder.moved(pointer, index, type, INBOUNDS)
+    return read(builder, address, type, t, scope)
+
+
+def read(builder: Builder, address: Emitted, type: Type, t: Any, scope: Any) -> Emitted:
+    """What is in memory at an address."""
+    access = builder.module.access(scope)
+    return given(builder.let(f"load {type}, {address}, align {type.nbytes}{access}", type, "u"), t)
+
+
+def given(value: Emitted, t: Any) -> Emitted:
+    """What was read from memory, where flags are bytes, as a value of type ``t``."""
+    element = element_of(t)
+    return value != 0 if element is BOOL else value.of_kind(KINDS[element])
+
+
+def write(builder: Builder, value: Emitted, address: Emitted, scope: Any) -> None:
+    """Put a value into memory at an address."""
+    access = builder.module.access(scope)
+    builder.do(f"store {value}, {address}, align {value.type.nbytes}{access}")
+
+
+def kept(value: Emitted) -> Emitted:
+    """A value as it is in memory, where flags are bytes."""
+    return value.cast(I8, "u") if value.kind == "b" else value
+
+
+@define("store", _store_rule, is_pure=False, is_mapped=False)
+def _store(builder: Builder, sig: Signature, values: list[Any]) -> None:
+    pointer, index, value, _ = values
+    scope = sig.args[-1].literal_value
+    if isinstance(sig.args[1], Lanes):
+        _store_lanes(builder, pointer, index, value, scope)
+    elif isinstance(value, Complex):
+        _store_part(builder, pointer, index * 2, value.re, scope)
+        _store_part(builder, pointer, index * 2 + 1, value.im, scope)
+    else:
+        _store_part(builder, pointer, index, value, scope)
+
+
+def _store_part(builder: Builder, pointer: Any, index: Emitted, value: Emitted, scope: int) -> None:
+    value = kept(value)
+    write(builder, value, builder.moved(pointer, index, value.type, INBOUNDS), scope)
+
+
+# Lanes.
+class LaneIndex(NamedTuple):
+    """An index of lanes: the first one, the flags of those that are there, and whether all are."""
+
+    first: Any
+    mask: Any = None
+    is_whole: Any = None
+
+    def numbers(self, count: int) -> Emitted:
+        """The index of every lane."""
+        builder, type = self.first.builder, vector_of(I64, count)
+        steps = builder.call(f"llvm.stepvector.{type.suffix}", type, "i")
+        found: Emitted = self.first.splat(count) + steps
+        return found
+
+
+def _lanes_rule(args: Any) -> Signature:
+    expect(len(args) == 2, "lanes(first, count)", args)
+    return signature(lanes(literal_of(args[1], args), False), INT64, args[1])
+
+
+@define("lanes", _lanes_rule, is_mapped=False)
+def _lanes(builder: Builder, sig: Signature, values: list[Any]) -> Any:
+    """As many neighbours."""
+    return LaneIndex(values[0])
+
+
+def _first_lanes_rule(args: Any) -> Signature:
+    expect(len(args) == 3, "first_lanes(first, end, count)", args)
+    t = lanes(literal_of(args[2], args), True)
+    return signature(t, INT64, INT64, args[2])
+
+
+@define("first_lanes", _first_lanes_rule, is_mapped=False)
+def _first_lanes(builder: Builder, sig: Signature, values: list[Any]) -> Any:
+    """At most as many neighbours, before an end."""
+    first, end, _ = values
+    count = sig.return_type.count
+    left = end - first
+    is_whole = left >= count
+    left = is_whole.select(count, left).cast(I32, "i")
+    mask, name = vector_of(I1, count), f"llvm.get.active.lane.mask.v{count}i1.i32"
+    flags = builder.call(name, mask, "b", builder.number(I32, 0), left)
+    return LaneIndex(first, flags, is_whole)
+
+
+def _some_lanes(builder: Builder, sig: Signature, values: list[Any]) -> Any:
+    """At most as many neighbours, before an end, and a mask in any case."""
+    return _first_lanes(builder, sig, values)._replace(is_whole=builder.number(I1, 0, "b"))
+
+
+define("some_lanes", _first_lanes_rule, is_mapped=False)(_some_lanes)
+
+
+def _masked(verb: str, type: Type) -> Callable[[Module, str], None]:
+    """What writes the function that loads or stores lanes of which not all may be there.
+
+    Accesses with a mask are slow where they cross a cache line: those of all lanes have none.
+    """
+
+    def write(module: Module, symbol: str) -> None:
+        is_load = verb == "load"
+        arguments = [POINTER, vector_of(I1, type.count), I1, type]
+        result = type if is_load else VOID
+        builder = Builder(module, Function(symbol, result, arguments, "alwaysinline nounwind"))
+        pointer, flags, is_whole, value = builder.arguments("pbbu")
+        every, some, end = map(builder.new_block, ("all", "some", "end"))
+        builder.fork(is_whole, every, some, module.usually)
+        size, name = builder.number(I32, type.nbytes), f"llvm.masked.{verb}.{type.suffix}.p0"
+        builder.begin(every)
+        if is_load:
+            whole = builder.let(f"load {type}, {pointer}, align {type.nbytes}", type, "u")
+        else:
+            builder.do(f"store {value}, {pointer}, align {type.nbytes}")
+        builder.jump(end)
+        builder.begin(some)
+        if is_load:
+            found = builder.call(name, type, "u", pointer, size, flags, value)
+        else:
+            builder.run(name, value, pointer, size, flags)
+        builder.jump(end)
+        builder.begin(end)
+        builder.end(
+            f"ret {builder.phi([(whole, every), (found, some)])}" if is_load else "ret void"
+        )
+
+    return write
+
+
+def _load_some(address: Emitted, index: LaneIndex, other: Emitted, scope: int) -> Emitted:
+    """Lanes of which not all may be there; of the others, another value."""
+    builder, type = address.builder, other.type
+    symbol = f"load.{type.suffix}"
+    builder.module.helper(symbol, _masked("load", type))
+    access = builder.module.access(scope)
+    return builder.call(symbol, type, "u", address, index.mask, index.is_whole, other, hints=access)
+
+
+def _in_turn(n: int) -> Iterator[int]:
+    """The elements of two vectors in turn, as the parts of complex numbers lie in memory."""
+    return (k for i in range(n) for k in (i, n + i))
+
+
+def _of_pairs(index: LaneIndex, count: int) -> LaneIndex:
+    """The index of the parts of complex lanes."""
+    first = index.first << 1
+    if index.mask is None:
+        return LaneIndex(first)
+    doubled = (i for i in range(count) for _ in "ri")
+    return LaneIndex(first, index.mask.mixed(index.mask, doubled), index.is_whole)
+
+
+def _paired(value: Complex) -> Emitted:
+    """A vector of complex numbers as it is in memory."""
+    return value.re.mixed(value.im, _in_turn(value.lanes))
+
+
+def _unpaired(value: Emitted) -> Complex:
+    """The inverse of `_paired`."""
+    return Complex(*(value.mixed(value, range(k, value.lanes, 2)) for k in (0, 1)))
+
+
+def _load_lanes(builder: Builder, pointer: Any, index: LaneIndex, t: Any, scope: int) -> Any:
+    if t.element in PARTS:
+        parts, pairs = vector(PARTS[t.element], 2 * t.count), _of_pairs(index, t.count)
+        return _unpaired(_load_lanes(builder, pointer, pairs, parts, scope))
+    element = memory_type(t.element)
+    type = vector_of(element, t.count)
+    address = builder.moved(pointer, index.first, element, INBOUNDS)
+    if index.mask is None:
+        return read(builder, address, type, t, scope)
+    return given(_load_some(address, index, builder.number(type, 0, "u"), scope), t)
+
+
+def _store_lanes(
+    builder: Builder, pointer: Any, index: LaneIndex, value: Emitted | Complex, scope: int
+) -> None:
+    if isinstance(value, Complex):
+        index, value = _of_pairs(index, value.lanes), _paired(value)
+    value = kept(value)
+    address = builder.moved(pointer, index.first, value.element, INBOUNDS)
+    if index.mask is None:
+        write(builder, value, address, scope)
+        return
+    symbol = f"store.{value.suffix}"
+    builder.module.helper(symbol, _masked("store", value.type))
+    access = builder.module.access(scope)
+    builder.run(symbol, address, index.mask, index.is_whole, value, hints=access)
+
+
+def _load_where_rule(args: Any) -> Signature:
+    expect(len(args) == 5, "load_where(p, i, flags, other, S)", args)
+    expect(isinstance(args[0], Pointer) and isinstance(args[1], Lanes), "lanes", args)
+    index, element = _place(args[0], args[1])
+    flags = vector(BOOL, index.count)
+    return signature(element, args[0], index, flags, element, scope_of(args))
+
+
+@define("load_where", _load_where_rule, is_pure=False, is_mapped=False)
+def _load_where(builder: Builder, sig: Signature, values: list[Any]) -> Any:
+    """Neighbours where flags are set, and another value elsewhere, where nothing is read."""
+    pointer, index, flags, other, _ = values
+    t, scope = sig.return_type, sig.args[-1].literal_value
+    flags = flags if index.mask is None else flags & index.mask
+    index = LaneIndex(index.first, flags, flags.packed() == -1)
+    if isinstance(other, Complex):
+        index, other = _of_pairs(index, t.count), _paired(other)
+    other = kept(other)
+    address = builder.moved(pointer, index.first, other.element, INBOUNDS)
+    found = _load_some(address, index, other, scope)
+    if t.element in PARTS:
+        return _unpaired(given(found, PARTS[t.element]))
+    return given(found, t)
+
+
+def _load_apart_rule(args: Any) -> Signature:
+    expect(len(args) == 4, "load_apart(p, lanes, step, S)", args)
+    expect(isinstance(args[0], Pointer) and isinstance(args[1], Lanes), "lanes", args)
+    expect(args[0].element not in PARTS, "real numbers, integers or flags", args)
+    step = literal_of(args[2], args)
+    expect(step not in (0, 1), "neighbours that lie apart", args)
+    index, element = _place(args[0], args[1])
+    return signature(element, args[0], index, args[2], scope_of(args))
+
+
+@define("load_apart", _load_apart_rule, is_pure=False, is_mapped=False)
+def _load_apart(builder: Builder, sig: Signature, values: list[Any]) -> Any:
+    """Elements a few steps apart: all in between is loaded, and what is meant taken out of it."""
+    pointer, index = values[:2]
+    t, step, scope = sig.return_type, *(x.literal_value for x in sig.args[2:])
+    type = vector_of(memory_type(t.element), t.count)
+    address = builder.moved(pointer, index.first * step, type.element, INBOUNDS)
+    symbol, access = loader(builder.module, type, step), builder.module.access(scope)
+    flags = builder.number(vector_of(I1, t.count), 1), builder.number(I1, 1)
+    flags = flags if index.mask is None else (index.mask, index.is_whole)
+    return given(builder.call(symbol, type, "u", address, *flags, hints=access), t)
+
+
+def _load_each_rule(args: Any) -> Signature:
+    expect(len(args) == 3 and isinstance(args[0], Pointer), "load_each(p, bytes, S)", args)
+    expect(isinstance(args[1], Vector) and args[0].element not in PARTS, "a vector", args)
+    count = args[1].count
+    element = vector(args[0].element, count)
+    return signature(element, args[0], vector(INT64, count), scope_of(args))
+
+
+@define("load_each", _load_each_rule, is_pure=False, is_mapped=False)
+def _load_each(builder: Builder, sig: Signature, values: list[Any]) -> Any:
+    """An element for each lane, so many bytes from the pointer."""
+    pointer, nbytes, _ = values
+    t, access = sig.return_type, builder.module.access(sig.args[-1].literal_value)
+    element = memory_type(t.element)
+    found = Emitted(builder, "poison", vector_of(element, t.count), "u")
+    for k in range(t.count):
+        place = builder.moved(pointer, nbytes.lane(k), I8)
+        text = f"load {element}, {place}, align {element.nbytes}{access}"
+        found = found.with_lane(k, builder.let(text, element, "u"))
+    return given(found, t)
+
+
+def _turn_rule(args: Any) -> Signature:
+    expect(len(args) == 6 and isinstance(args[0], Pointer), "turn(q, p, step, count, S, T)", args)
+    literals = args[3], args[4], scope_of(args)
+    literal_of(args[3], args)
+    return signature(NONE, args[0], args[0], INT64, *literals)
+
+
+@define("turn", _turn_rule, is_pure=False, is_mapped=False)
+def _turn(builder: Builder, sig: Signature, values: list[Any]) -> None:
+    """Transpose a square tile: rows a number of bytes apart, into memory without gaps.
+
+    In each of log2(count) stages rows exchange every other stretch of theirs (Eklundh, 1972).
+    """
+    target, source, step, *_ = values
+    count, loaded, stored = (t.literal_value for t in sig.args[3:])
+    element = memory_type(sig.args[0].element)
+    type, rows = vector_of(element, count), []
+    access = builder.module.access(loaded)
+    for k in range(count):
+        place = builder.moved(source, step * k, I8)
+        rows.append(builder.let(f"load {type}, {place}, align {type.nbytes}{access}", type, "u"))
+    stretch = 1
+    while stretch < count:
+        for k in (k for k in range(count) if not k & stretch):
+            low, high = rows[k], rows[k + stretch]
+            rows[k], rows[k + stretch] = (low.mixed(high, m) for m in stretches(count, stretch))
+        stretch *= 2
+    for k, row in enumerate(rows):
+        place = builder.number(I64, k * count)
+        write(builder, row, builder.moved(target, place, element, INBOUNDS), stored)
+
+
+def stretches(count: int, stretch: int) -> tuple[list[int], list[int]]:
+    """The elements of both rows after the exchange, counted through both of them before."""
+    places = range(count)
+    low = [i if not i & stretch else count + i - stretch for i in places]
+    return low, [i + stretch if not i & stretch else count + i for i in places]
+
+
+# What is said of memory.
+def _scope_rule(args: Any) -> Signature:
+    expect(len(args) == 1, "scope(S)", args)
+    return signature(NONE, scope_of(args))
+
+
+@define("scope", _scope_rule, is_pure=False, is_mapped=False)
+def _scope(builder: Builder, sig: Signature, values: list[Any]) -> None:
+    """A scope begins, as it does each time that this is reached."""
+    builder.do(builder.module.begun(sig.args[0].literal_value))
+
+
+def _prefetch_rule(args: Any) -> Signature:
+    expect(len(args) == 2 and isinstance(args[0], Pointer), "prefetch(p, is_written)", args)
+    literal_of(args[1], args)
+    return signature(NONE, *args)
+
+
+@define("prefetch", _prefetch_rule, is_pure=False, is_mapped=False)
+def _prefetch(builder: Builder, sig: Signature, values: list[Any]) -> None:
+    """Let the line of memory that has an address come into the nearest cache."""
+    hints = [builder.number(I32, x) for x in (sig.args[1].literal_value, 3, 1)]
+    builder.run("llvm.prefetch.p0", values[0], *hints)
+
+
+# The arguments `slots` and `args`.
+def _of_slots(args: Any) -> Signature:
+    expect(args == (SLOTS,), "look(slots)", args)
+    return signature(INT64, args[0])
+
+
+def _slot(builder: Builder, slots: Emitted, number: int) -> Emitted:
+    return builder.moved(slots, builder.number(I64, number), I64, INBOUNDS)
+
+
+@define("look", _of_slots, is_pure=False, is_mapped=False)
+def _look(builder: Builder, sig: Signature, values: list[Any]) -> Any:
+    """The error code to stop with, or 0: what a long loop asks for now and then.
+
+    The call touches no array, so that what LLVM knows of memory holds across it.
+    """
+    (slots,) = values
+    access = builder.module.access(sig.args[0].name)
+    place = _slot(builder, slots, LOOK_SLOT)
+    function = builder.let(f"load ptr, {place}, align 8{access}", POINTER, "p")
+    return builder.let(f"call i64 {function.text}({slots}){access}", I64, "i")
+
+
+# Scratch memory of threads, whose lanes the bits of a slot stand for.
+@define("claim", _of_slots, is_pure=False, is_mapped=False)
+def _claim(builder: Builder, sig: Signature, values: list[Any]) -> Any:
+    """Take a lane that is free; there are as many as threads."""
+    place, end = _slot(builder, values[0], LANES_SLOT), builder.new_block("claimed")
+    look = builder.new_block("look")
+    builder.jump(look)
+    builder.begin(look)
+    taken = builder.let(f"load atomic i64, {place} monotonic, align 8", I64, "u")
+    lane = (~taken).intrinsic("cttz", builder.number(I1, 0))
+    claimed = taken | (builder.number(I64, 1, "u") << lane)
+    pair = f"cmpxchg {place}, {taken}, {claimed} acquire monotonic"
+    swapped = builder.let(pair, I64, "u")
+    is_ours = builder.let(f"extractvalue {{ i64, i1 }} {swapped.text}, 1", I1, "b")
+    builder.fork(is_ours, end, look)
+    builder.begin(end)
+    return lane.of_kind("i")
+
+
+@define("release", lambda args: signature(NONE, args[0], INT64), is_pure=False, is_mapped=False)
+def _release(builder: Builder, sig: Signature, values: list[Any]) -> None:
+    """Give a lane back."""
+    place = _slot(builder, values[0], LANES_SLOT)
+    others = ~(builder.number(I64, 1) << values[1])
+    builder.let(f"atomicrmw and {place}, {others} release", I64, "i")
+
+
+def _word_rule(args: Any) -> Signature:
+    expect(isinstance(args[0], Words), "only slots and args have elements", args)
+    return signature(INT64, args[0], INT64)
+
+
+@define("read_word", _word_rule, is_pure=False)
+def _read_word(builder: Builder, sig: Signature, values: list[Any]) -> Any:
+    address = builder.moved(values[0], values[1], I64, INBOUNDS)
+    module = builder.module
+    hints = module.always_same if sig.args[0].constant else ""
+    hints += module.access(sig.args[0].name)
+    return builder.let(f"load i64, {address}, align 8{hints}", I64, "i")
+
+
+def _write_rule(args: Any) -> Signature:
+    expect(args[0] is SLOTS, "only slots can be written", args)
+    return signature(NONE, args[0], INT64, INT64)
+
+
+@define("write_word", _write_rule, is_pure=False)
+def _write_word(builder: Builder, sig: Signature, values: list[Any]) -> None:
+    write(builder, values[2], builder.moved(values[0], values[1], I64, INBOUNDS), sig.args[0].name)

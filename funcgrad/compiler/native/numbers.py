@@ -1,0 +1,345 @@
+"""Words of numbers: the intrinsics, conversions and bit patterns."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from funcgrad.compiler.native import elementary, integers
+from funcgrad.compiler.native.complexes import KINDS, Complex, convert, llvm_type
+from funcgrad.compiler.native.scalars import Builder, Emitted
+from funcgrad.compiler.native.threefry import threefry2x32
+from funcgrad.compiler.native.types import (
+    BOOL,
+    FLOAT32,
+    FLOAT64,
+    INT32,
+    INT64,
+    PARTS,
+    SCALARS,
+    UINT32,
+    UINT64,
+    Signature,
+    element_of,
+    is_weak,
+    signature,
+    strong,
+)
+from funcgrad.compiler.native.vecmath.division import integer_quotient
+from funcgrad.compiler.native.words import define, expect, promote
+from funcgrad.intrinsics import CASTS, INTRINSICS, Intrinsic
+
+
+def rule_of(intrinsic: Intrinsic) -> Callable[[Any], Signature]:
+    """Arguments of one promoted type of the kinds that the table of intrinsics allows."""
+
+    def rule(args: Any) -> Signature:
+        expect(len(args) == intrinsic.arity, f"{intrinsic.arity} arguments are needed", args)
+        t = promote(args)
+        if intrinsic.kinds in ("f", "fc") and KINDS[t] != "f":
+            t = FLOAT64
+        kind = "c" if t in PARTS else KINDS[t]
+        what = f"the kind of dtype must be one of {intrinsic.kinds!r}"
+        expect(kind in intrinsic.kinds, what, args)
+        result = {"same": t, "bool": BOOL, "real": PARTS.get(t, t)}[intrinsic.result]
+        return signature(result, *[t] * len(args))
+
+    return rule
+
+
+def _add(a: Any, b: Any) -> Any:
+    return a | b if isinstance(a, Emitted) and a.kind == "b" else a + b
+
+
+def _multiply(a: Any, b: Any) -> Any:
+    return a & b if isinstance(a, Emitted) and a.kind == "b" else a * b
+
+
+def _integer_quotient(a: Emitted, b: Emitted) -> tuple[Emitted, Emitted, Emitted]:
+    """Truncated quotient and remainder, and whether they are defined (else both are 0)."""
+    fails = b == 0
+    if a.kind == "i":
+        # The most negative number over -1 traps in hardware; -x wraps as NumPy's result does.
+        minus = b == -1
+        safe = (fails | minus).select(1, b)
+        quotient = integer_quotient(a, safe)
+        quotient = minus.select(-a, quotient)
+        remainder = (fails | minus).select(0, a - quotient * safe)
+    else:
+        safe = fails.select(1, b)
+        quotient = integer_quotient(a, safe)
+        remainder = a - quotient * safe
+    return fails.select(0, quotient), remainder, fails
+
+
+def _floor_divide(a: Emitted, b: Emitted) -> Emitted:
+    if a.kind == "f":
+        return _float_divmod(a, b)[0]
+    quotient, remainder, fails = _integer_quotient(a, b)
+    if a.kind == "u":
+        return quotient
+    below = (remainder != 0) & ((remainder ^ b) < 0) & ~fails
+    return below.select(quotient - 1, quotient)
+
+
+def _remainder(a: Emitted, b: Emitted) -> Emitted:
+    if a.kind == "f":
+        return _float_divmod(a, b)[1]
+    _, remainder, fails = _integer_quotient(a, b)
+    if a.kind == "i":
+        remainder = ((remainder != 0) & ((remainder ^ b) < 0)).select(remainder + b, remainder)
+    return fails.select(0, remainder)
+
+
+def _float_divmod(a: Emitted, b: Emitted) -> tuple[Emitted, Emitted]:
+    """Floor of the quotient, and the remainder with the divisor's sign, exactly as in NumPy."""
+    zero = a.constant(0)
+    mod = elementary.emit("fmod", a, b)
+    div = (a - mod) / b
+    wrong_side = (mod != 0) & ((b < 0) ^ (mod < 0))
+    shifted = wrong_side.select(div - 1, div)
+    floored = elementary.emit("floor", shifted)
+    floored = (shifted - floored > 0.5).select(floored + 1, floored)
+    floored = (shifted == 0).select(zero.copysign(a / b), floored)
+    remainder = wrong_side.select(mod + b, (mod == 0).select(zero.copysign(b), mod))
+    by_zero = b == 0
+    return by_zero.select(a / b, floored), by_zero.select(mod, remainder)
+
+
+def _fmod(a: Emitted, b: Emitted) -> Emitted:
+    return elementary.emit("fmod", a, b) if a.kind == "f" else _integer_quotient(a, b)[1]
+
+
+def _left_shift(a: Emitted, n: Emitted) -> Emitted:
+    inside = n.compare("<", n.width, "u")
+    return inside.select(a << inside.select(n, 0), a.constant(0))
+
+
+def _right_shift(a: Emitted, n: Emitted) -> Emitted:
+    inside = n.compare("<", n.width, "u")
+    if a.kind == "i":  # shifted out: 0 or -1, which is what width - 1 gives
+        return a >> inside.select(n, n.width - 1)
+    return inside.select(a >> inside.select(n, 0), a.constant(0))
+
+
+def _power(a: Emitted, b: Emitted) -> Emitted:
+    return elementary.emit("pow", a, b) if a.kind == "f" else integers.power(a, b)
+
+
+def _maximum(a: Emitted, b: Emitted) -> Emitted:
+    return elementary.emit("maximum", a, b) if a.kind == "f" else (a > b).select(a, b)
+
+
+def _minimum(a: Emitted, b: Emitted) -> Emitted:
+    return elementary.emit("minimum", a, b) if a.kind == "f" else (a < b).select(a, b)
+
+
+def _sign(x: Any) -> Any:
+    if isinstance(x, Complex):
+        size = x.absolute()
+        is_zero = size == 0
+        safe = is_zero.select(1, size)
+        return Complex(x.re / safe, x.im / safe)
+    if x.kind == "u":
+        return (x != 0).select(x.constant(1), x.constant(0))
+    one = (x < 0).select(x.constant(-1), x.constant(1))
+    if x.kind == "i":
+        return (x == 0).select(0, one)
+    return x.isnan().select(x, (x == 0).select(0, one))
+
+
+def _of_parts(test: Callable[[Emitted], Any], join: Callable[..., Any]) -> Callable[[Any], Any]:
+    """A test of numbers, of which both parts count where they are complex."""
+    return lambda x: join(test(x.re), test(x.im)) if isinstance(x, Complex) else test(x)
+
+
+def _reassociated_sum(a: Any, b: Any) -> Any:
+    """A sum whose order LLVM may change, if it is floating: what lets reductions vectorise."""
+    if isinstance(a, Complex):
+        return Complex(_reassociated_sum(a.re, b.re), _reassociated_sum(a.im, b.im))
+    if a.kind == "f":
+        return a.made(f"fadd reassoc {a}, {b.text}")
+    return _add(a, b)
+
+
+def _reassociated_product(a: Any, b: Any) -> Any:
+    """A product, likewise."""
+    if isinstance(a, Emitted) and a.kind == "f":
+        return a.made(f"fmul reassoc {a}, {b.text}")
+    return _multiply(a, b)
+
+
+def select(condition: Emitted, a: Any, b: Any) -> Any:
+    if isinstance(a, Complex):
+        return Complex(condition.select(a.re, b.re), condition.select(a.im, b.im))
+    return condition.select(a, b)
+
+
+_EMISSIONS: dict[str, Callable[..., Any]] = {
+    "add": _add,
+    "subtract": operator.sub,
+    "multiply": _multiply,
+    "divide": operator.truediv,
+    "floor_divide": _floor_divide,
+    "remainder": _remainder,
+    "fmod": _fmod,
+    "negative": operator.neg,
+    "positive": lambda x: x,
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor,
+    "bitwise_not": operator.invert,
+    "logical_not": operator.invert,
+    "left_shift": _left_shift,
+    "right_shift": _right_shift,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+    "pow": _power,
+    "gcd": integers.gcd,
+    "popcount": lambda x: x.intrinsic("ctpop"),
+    "maximum": _maximum,
+    "minimum": _minimum,
+    "radd": _reassociated_sum,
+    "rmul": _reassociated_product,
+    "select": select,
+    "abs": lambda x: x.absolute(),
+    "sign": _sign,
+    "real": lambda x: x.re if isinstance(x, Complex) else x,
+    "imag": lambda x: x.im if isinstance(x, Complex) else x.constant(0),
+    "conj": lambda x: Complex(x.re, -x.im) if isinstance(x, Complex) else x,
+    "isnan": _of_parts(Emitted.isnan, operator.or_),
+    "isinf": _of_parts(lambda x: x.absolute() == float("inf"), operator.or_),
+    "isfinite": _of_parts(lambda x: x.absolute() < float("inf"), operator.and_),
+    "signbit": lambda x: x.bits() < 0,
+    "threefry2x32": threefry2x32,
+}
+"""What the table of intrinsics leaves to instructions, of wrapped arguments."""
+
+
+def _of_values(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The emission of a function of its wrapped arguments alone."""
+    return lambda builder, sig, values: function(*values)
+
+
+def _libm(name: str) -> Callable[..., Emitted]:
+    """A call of libm for floats; integers have one code for few and for many."""
+
+    def emit(first: Emitted, *others: Emitted) -> Emitted:
+        return first.call(name, *others) if first.kind == "f" else _EMISSIONS[name](first, *others)
+
+    return emit
+
+
+# Casts, selection and bit patterns.
+def _cast_rule(t: Any) -> Callable[[Any], Signature]:
+    def rule(args: Any) -> Signature:
+        if t in PARTS and len(args) == 2:
+            return signature(t, PARTS[t], PARTS[t])
+        expect(len(args) == 1, "a cast has one argument", args)
+        # A literal is rounded to the target at once.
+        source = t if is_weak(args[0]) else strong(args[0])
+        expect(source in KINDS, "a cast needs a scalar", args)
+        return signature(t, source)
+
+    return rule
+
+
+def _cast(builder: Builder, sig: Signature, values: list[Any]) -> Any:
+    return Complex(*values) if len(values) == 2 else convert(values[0], sig.return_type)
+
+
+def _select_rule(args: Any) -> Signature:
+    expect(len(args) == 3, "select takes a condition and two values", args)
+    t = promote(args[1:])
+    return signature(t, BOOL, t, t)
+
+
+def _bits_rule(source: Any, target: Any) -> Callable[[Any], Signature]:
+    return lambda args: signature(target, source)
+
+
+def _bitcast(builder: Builder, sig: Signature, values: list[Any]) -> Any:
+    (value,), t = values, sig.return_type
+    return value.converted("bitcast", llvm_type(t).element, KINDS[element_of(t)])
+
+
+_RULES = {
+    "select": _select_rule,
+    "threefry2x32": lambda args: signature(UINT64, *[UINT32] * 4),
+}
+"""The signatures of intrinsics whose arguments are not of one type."""
+
+for _x in INTRINSICS.values():
+    if _x.name in CASTS:
+        define(_x.name, _cast_rule(SCALARS[_x.name]))(_cast)
+    elif _x.name.startswith("bitcast_"):
+        _from, _to = _x.name.split("_")[1:]
+        define(_x.name, _bits_rule(SCALARS[_from], SCALARS[_to]))(_bitcast)
+    else:
+        _emission = _EMISSIONS.get(_x.name) or partial(elementary.emit, _x.name)
+        define(_x.name, _RULES.get(_x.name) or rule_of(_x))(_of_values(_emission))
+    if _x.libm != "never":
+        # Functions that have a formula, but by a call: for code that does not vectorise.
+        define(f"libm_{_x.name}", rule_of(_x))(_of_values(_libm(_x.name)))
+
+
+# Floats as integers that are ordered alike: what extremes are folded by.
+def _to_order(x: Emitted, descends: bool) -> Emitted:
+    """An integer that is the greater, the greater a float is, and the greatest for NaN of any sign.
+
+    The bits of a negative number, inverted but for the sign, grow with it, and -0.0 comes before
+    0.0. NaN lie beyond the infinities on both sides: counted from the lower one, those below it
+    wrap around and are above.
+    """
+    bits = x.bits()
+    key = bits ^ (bits >> (bits.width - 1) & _magnitude(bits))
+    return (~key if descends else key) - _beyond_infinity(bits)
+
+
+def _from_order(order: Emitted, descends: bool) -> Emitted:
+    """The inverse of `_to_order`."""
+    key = order + _beyond_infinity(order)
+    key = ~key if descends else key
+    return (key ^ (key >> (key.width - 1) & _magnitude(key))).as_float()
+
+
+def _magnitude(bits: Emitted) -> int:
+    return (1 << (bits.width - 1)) - 1
+
+
+def _beyond_infinity(bits: Emitted) -> int:
+    """How many bit patterns of NaN there are of either sign."""
+    return (1 << (23 if bits.width == 32 else 52)) - 1
+
+
+def _rule_by_type(results: Mapping[Any, Any]) -> Callable[[Any], Signature]:
+    """One argument, whose type says that of the result."""
+
+    def rule(args: Any) -> Signature:
+        expect(len(args) == 1 and args[0] in results, "one argument of another type", args)
+        return signature(results[args[0]], args[0])
+
+    return rule
+
+
+_ORDERED = {FLOAT32: INT32, FLOAT64: INT64}
+_FLOATS = {order: t for t, order in _ORDERED.items()}
+
+for _name, _descends in (("ascending", False), ("descending", True)):
+    _emission = partial(_to_order, descends=_descends)
+    define(_name, _rule_by_type(_ORDERED))(_of_values(_emission))
+    _emission = partial(_from_order, descends=_descends)
+    define(f"from_{_name}", _rule_by_type(_FLOATS))(_of_values(_emission))
+
+
+@define("muladd", lambda args: signature(promote(args), *[promote(args)] * len(args)))
+def _muladd(builder: Builder, sig: Signature, values: list[Any]) -> Any:
+    """``x y + z``, rounded once where the processor has an instruction for that."""
+    x, y, z = values
+    return x.intrinsic("fmuladd", y, z)
