@@ -90,10 +90,10 @@ from funcgrad.api.staging import (
 )
 from funcgrad.api.two_passes import fwd_and_bwd
 from funcgrad.api.vectorization import vmap
-from funcgrad.core.placement import Device
+from funcgrad.base.namespaces import present
+from funcgrad.base.placement import Device
 from funcgrad.dtypes import float0
 from funcgrad.higher_order.jit import disable_jit
-from funcgrad.namespaces import present
 
 if TYPE_CHECKING:  # they are loaded on first use
     from funcgrad import (

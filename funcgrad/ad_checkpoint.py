@@ -8,7 +8,7 @@ from funcgrad.api.checkpointing import (
     remat,
     saved_residuals,
 )
-from funcgrad.namespaces import present
+from funcgrad.base.namespaces import present
 
 __all__ = [
     "checkpoint",

@@ -18,9 +18,9 @@ from funcgrad.api.checking import (
     nan_checks,
     user_checks,
 )
+from funcgrad.base.namespaces import present
 from funcgrad.core.checks import Kinds as ErrorCategory
 from funcgrad.errors import FailedCheckError as JaxRuntimeError
-from funcgrad.namespaces import present
 
 __all__ = [
     "Error",

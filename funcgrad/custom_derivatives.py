@@ -4,7 +4,7 @@ from funcgrad.api.custom import closure_convert, custom_gradient, custom_jvp, cu
 from funcgrad.api.custom_call import CustomVJPPrimal, custom_vjp_primal_tree_values
 from funcgrad.api.linear_calls import linear_call
 from funcgrad.api.rule_results import SymbolicZero, zero_from_primal
-from funcgrad.namespaces import present
+from funcgrad.base.namespaces import present
 
 __all__ = [
     "CustomVJPPrimal",

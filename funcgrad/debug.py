@@ -6,7 +6,7 @@ This module is a page of names; the work is in `funcgrad.api.debugging` and `fun
 from funcgrad.api.debugging import debug_callback as callback
 from funcgrad.api.debugging import debug_print as print
 from funcgrad.api.logged import debug_log as log
-from funcgrad.namespaces import present
+from funcgrad.base.namespaces import present
 
 __all__ = ["callback", "log", "print"]
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy import finfo, iinfo
 
+from funcgrad.base.scalars import ScalarComplex, ScalarFloat, ScalarInt
 from funcgrad.errors import DtypeError
 from funcgrad.errors import DtypePromotionError as TypePromotionError
-from funcgrad.scalars import ScalarComplex, ScalarFloat, ScalarInt
 
 __all__ = [
     "TypePromotionError",

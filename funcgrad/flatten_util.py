@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.namespaces import present
+from funcgrad.base.pytree import PyTreeDef
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.errors import DtypeError, ShapeError
-from funcgrad.namespaces import present
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.objects import flatten_numbers, settled
 from funcgrad.primitives.shape import Concatenate, Slice, reshape, shape_of
-from funcgrad.pytree import PyTreeDef
-from funcgrad.records import dataclass
 
 __all__ = [
     "ravel_pytree",

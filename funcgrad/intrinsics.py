@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
-from funcgrad.forking import cached_property
-from funcgrad.records import dataclass
+from funcgrad.base.forking import cached_property
+from funcgrad.base.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Equation, Program
-from funcgrad.records import dataclass
 
 
 @dataclass(frozen=True)

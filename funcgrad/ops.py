@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.namespaces import present
+from funcgrad.base.placement import check_placement
 from funcgrad.core.avals import aval_of
-from funcgrad.core.placement import check_placement
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ConcretizationTypeError, DtypeError, ShapeError
 from funcgrad.lax import GatherScatterMode
-from funcgrad.namespaces import present
 from funcgrad.numpy.indexing import at
 from funcgrad.numpy.promotion import as_value, strong
 from funcgrad.primitives.shape import shape_of

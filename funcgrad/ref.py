@@ -12,15 +12,15 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from funcgrad.base.namespaces import present
+from funcgrad.base.placement import check_placement
 from funcgrad.core.avals import Shape, aval_of
-from funcgrad.core.placement import check_placement
-from funcgrad.core.source import current_location
 from funcgrad.core.trace import EVAL, Tracer, current_trace
 from funcgrad.errors import ArgumentError
-from funcgrad.namespaces import present
 from funcgrad.numpy.indexing import IndexUpdateRef, assigned, assigned_dtype, indexed
 from funcgrad.numpy.promotion import as_value, strong
 from funcgrad.numpy.writable import made, settled_in
+from funcgrad.observers.source import current_location
 from funcgrad.primitives.objects import never_settle, settled
 from funcgrad.random.key_arrays import KEY, KeyArray
 from funcgrad.transforms.cells import Cell

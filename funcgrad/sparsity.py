@@ -13,10 +13,10 @@ import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad.api.sparse_derivatives import hessian_sparsity, jacobian_sparsity
+from funcgrad.base.namespaces import present
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ShapeError
-from funcgrad.namespaces import present
 from funcgrad.patterns.arrays import SparseArray
 from funcgrad.patterns.coloring import Coloring, coloring
 from funcgrad.patterns.pictures import spy

@@ -6,7 +6,7 @@
 
 from funcgrad.api.compilation import Compiled, Lowered, Traced
 from funcgrad.api.compilation import Jitted as Wrapped
-from funcgrad.namespaces import present
+from funcgrad.base.namespaces import present
 
 __all__ = ["Compiled", "Lowered", "Traced", "Wrapped"]
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.namespaces import present
-from funcgrad.pytree import tree_leaves, tree_map
+from funcgrad.base.namespaces import present
+from funcgrad.base.pytree import tree_leaves, tree_map
 from funcgrad.testing import GradientError, check_grads
 
 __all__ = ["check_grads", "check_jvp", "check_vjp"]

@@ -18,10 +18,10 @@ from funcgrad.api.arguments import leaf_paths
 from funcgrad.api.custom import CustomFunction
 from funcgrad.api.differentiation import jvp, vjp
 from funcgrad.api.vectorization import vmap
+from funcgrad.base.namespaces import present
+from funcgrad.base.pytree import tree_unflatten
 from funcgrad.errors import ArgumentError, FuncgradError
-from funcgrad.namespaces import present
 from funcgrad.primitives.objects import flatten_held
-from funcgrad.pytree import tree_unflatten
 
 __all__ = [
     "CustomRuleError",

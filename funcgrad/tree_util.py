@@ -8,8 +8,7 @@ import sys
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from funcgrad.errors import ArgumentError, TreeError
-from funcgrad.pytree import (
+from funcgrad.base.pytree import (
     DictKey,
     FlattenedIndexKey,
     GetAttrKey,
@@ -32,6 +31,7 @@ from funcgrad.pytree import (
     tree_unflatten,
     tuple_of,
 )
+from funcgrad.errors import ArgumentError, TreeError
 
 __all__ = [
     "DictKey",

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from funcgrad.api.arrays import Array
-from funcgrad.namespaces import present
+from funcgrad.base.namespaces import present
 
 __all__ = ["Array", "ArrayLike", "DTypeLike", "Shape", "SupportsDType"]
 

@@ -36,7 +36,7 @@ COMPARED = (
     "tests/numpy/test_array_api.py",
     "tests/programs/test_programs.py",
     "tests/test_programs_of_pages.py",
-    "tests/test_pytree.py",
+    "tests/base/test_pytree.py",
     "tests/test_which_of_my_code.py",
 )
 """Files with tests that need a peer, of which other runs skip some."""
@@ -91,7 +91,7 @@ STEPS = (
         "peers",
         ("-m", "pytest", "-q", "-n", str(CORES), "-m", "nightly or not nightly", *COMPARED),
         "comparisons with JAX, PyTorch, autograd, pandas and xarray, of which none may be skipped",
-        ("-q", "tests/interop/test_tables.py", "tests/test_pytree.py", "-k", "jax or series"),
+        ("-q", "tests/interop/test_tables.py", "tests/base/test_pytree.py", "-k", "jax or series"),
     ),
     Step(
         "public path",

@@ -26,8 +26,9 @@ import numpy as np
 
 import funcgrad as fg
 from funcgrad.compiler.runtime import kernel_store, warm_memory
-from funcgrad.core import avals, source
+from funcgrad.core import avals
 from funcgrad.higher_order import remembered
+from funcgrad.observers import source
 
 N_THREADS = 16
 MOST_GROWTH = 0.02

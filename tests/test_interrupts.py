@@ -16,8 +16,8 @@ import pytest
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
-from funcgrad import forking
-from funcgrad.core import error_state, trace
+from funcgrad.base import error_state, forking
+from funcgrad.core import trace
 from funcgrad.experimental import jet
 
 X = np.arange(3.0)

@@ -1,7 +1,7 @@
 """Parameters that functions take for the sake of another library's signature.
 
 A parameter that a function does not read either cannot change its result, and is listed here with
-the reason, or is refused by `funcgrad.core.defaults.only_defaults` where it is not the default.
+the reason, or is refused by `funcgrad.base.defaults.only_defaults` where it is not the default.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
-from funcgrad import tree_code
+from funcgrad.base import tree_code
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.higher_order.remembered import forget_all
 from tests.sources import SOURCES, nodes_of, text_of
@@ -30,14 +30,14 @@ RUNS_TEXT = {"exec", "eval", "compile", "__import__"}
 UNPICKLES = {"pickle", "_pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"}
 
 ALLOWED = {
-    ("tree_code.py", "exec"): "trees and call paths: text without names and values of users",
-    ("tree_code.py", "compile"): "the same",
+    ("base/tree_code.py", "exec"): "trees and call paths: text without names and values of users",
+    ("base/tree_code.py", "compile"): "the same",
     ("core/number_code.py", "exec"): "operators of numbers, of the rules of primitives",
     ("core/number_code.py", "compile"): "the same",
     ("compiler/native/numba_path.py", "exec"): "kernels, whose text has words and numbers alone",
     ("compiler/native/numba_path.py", "compile"): "the same",
-    ("stacks.py", "CDLL"): "the C library that the process has loaded",
-    ("records.py", "exec"): "constructors of funcgrad's own classes, of the names of their fields",
+    ("base/stacks.py", "CDLL"): "the C library that the process has loaded",
+    ("base/records.py", "exec"): "constructors of our own classes, of the names of their fields",
     ("compiler/runtime/blas.py", "CDLL"): "the library that FUNCGRAD_BLAS names",
     (
         "compiler/runtime/preload.py",

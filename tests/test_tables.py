@@ -21,12 +21,13 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
-from funcgrad import pytree
+from funcgrad.base import pytree
 from funcgrad.compiler.runtime import fourier
-from funcgrad.core import avals, notices, source, surroundings
-from funcgrad.core.source import SourceLocation
+from funcgrad.core import avals
 from funcgrad.lowering import FourierCall
 from funcgrad.numpy import number_operators
+from funcgrad.observers import captures, notices, source
+from funcgrad.observers.source import SourceLocation
 from funcgrad.transforms import numbers
 from tests.sources import PACKAGE, SOURCES, nodes_of, text_of, tree_of
 
@@ -56,13 +57,14 @@ TABLES = {
     "compiler.runtime.threads._POOLS": "one for every fork that led to this process",
     "core.avals._INTERNED": "_INTERN_LIMIT",
     "core.avals._SCALARS": DTYPES,
-    "core.notices._warned_of": "_MAX_WARNED",
-    "core.source._locations": "_MAX_LOCATIONS",
-    "core.source._owners": "_MAX_FILES",
-    "core.source._stand_ins": IMPORT,
-    "core.surroundings._reported_draws": "_MAX_REPORTED",
-    "core.transformed._stand_ins": WEAK,
-    "core.transformed._stood_for": WEAK,
+    "observers.notices._warned_of": "_MAX_WARNED",
+    "observers.source._locations": "_MAX_LOCATIONS",
+    "observers.source._owners": "_MAX_FILES",
+    "observers.source._stand_ins": IMPORT,
+    "observers.captures._reported_draws": "_MAX_REPORTED",
+    "base.transformed._stand_ins": WEAK,
+    "base.transformed._stood_for": WEAK,
+    "core.observers._attached": USE,
     "distributed.failing._exit_code": "one number",
     "distributed.failing._watched": "one communicator",
     "extend.composites._programs": "_MOST_PROGRAMS",
@@ -76,22 +78,22 @@ TABLES = {
     "interop.numba.installing._installed": "one patch",
     "interop.numba.installing._originals": "one patch",
     "interop.numba.tracing._made": WEAK,
-    "namespaces._lenders": IMPORT,
-    "namespaces._presented": IMPORT,
+    "base.namespaces._lenders": IMPORT,
+    "base.namespaces._presented": IMPORT,
     "numpy.dispatch._functions": IMPORT,
     "numpy.elementwise.UFUNCS": IMPORT,
     "numpy.number_operators._PRIMITIVES": IMPORT,
     "numpy.number_operators._pairs": IMPORT,
     "primitives.objects._READY": DTYPES,
-    "pytree._flat": "_INTERN_LIMIT",
-    "pytree._holders": IMPORT,
-    "pytree._interned": "_INTERN_LIMIT",
-    "pytree._leaf_types": "_MAX_KINDS",
-    "pytree._met": "_MAX_KINDS",
-    "pytree._nodes": "classes that are registered, and those of `_met`",
-    "pytree._sorted_keys": "_INTERN_LIMIT",
-    "records._UNFINISHED": USE,
-    "stacks._waiting": USE,
+    "base.pytree._flat": "_INTERN_LIMIT",
+    "base.pytree._holders": IMPORT,
+    "base.pytree._interned": "_INTERN_LIMIT",
+    "base.pytree._leaf_types": "_MAX_KINDS",
+    "base.pytree._met": "_MAX_KINDS",
+    "base.pytree._nodes": "classes that are registered, and those of `_met`",
+    "base.pytree._sorted_keys": "_INTERN_LIMIT",
+    "base.records._UNFINISHED": USE,
+    "base.stacks._waiting": USE,
     "transforms.numbers._ended": "_MOST_ENDED",
     "transforms.numbers._preparations": IMPORT,
 }
@@ -123,7 +125,7 @@ RESULTS = {
     "compiler.runtime.threads.pool": "one for every process that forks",
     "distributed.processes._address": DTYPES,
     "distributed.processes._alone": "labels of axes in the text of a program",
-    "namespaces._names_in_source": IMPORT,
+    "base.namespaces._names_in_source": IMPORT,
     "primitives.quadrature.unit_legendre": "the rules that modules ask for while they are imported",
 }
 """Functions of arguments that keep all their results, and why these are few."""
@@ -256,13 +258,13 @@ def test_files_and_lines(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_lines_that_were_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     long = few(monkeypatch, notices, "_MAX_WARNED", "_warned_of")
-    drawn = few(monkeypatch, surroundings, "_MAX_REPORTED", "_reported_draws")
+    drawn = few(monkeypatch, captures, "_MAX_REPORTED", "_reported_draws")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for k in range(30):
             line = SourceLocation(compile("0", "file.py", "eval"), k)
             notices.warn_of_length("f", [line] * notices.LONG_PROGRAM)
-            surroundings._warn_of_draws(f"jit(f{k})", "numpy.random", line)
+            captures._warn_of_draws(f"jit(f{k})", "numpy.random", line)
             assert len(long) <= 8
             assert len(drawn) <= 8
             assert line in long
@@ -270,7 +272,7 @@ def test_lines_that_were_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_draws_are_reported_once_whatever_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    few(monkeypatch, surroundings, "_MAX_REPORTED", "_reported_draws", 1)
+    few(monkeypatch, captures, "_MAX_REPORTED", "_reported_draws", 1)
 
     def draw(x: Any) -> Any:
         return x * np.random.rand()
@@ -365,7 +367,7 @@ def test_threads_have_nothing_of_their_own_that_stays() -> None:
     """Only the stack of counters, which is empty between calls, and the size of their own stack."""
     use = re.compile(r"^[^#\n]*\bthreading\.local\b", re.M)
     found = [inside(m) for m in modules() if use.search(text_of(m))]
-    assert found == ["compiler.runtime.kernel_store", "stacks"]
+    assert found == ["base.stacks", "compiler.runtime.kernel_store"]
     f = fg.jit(lambda x: x + 1)
     worker = threading.Thread(target=f, args=(1.0,))
     worker.start()

@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.pytree import keystr, tree_flatten_with_path, tree_leaves, tree_map
+from funcgrad.base.scalars import plain_number, scalar_number
+from funcgrad.base.signatures import signature_of
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.finite import WATCH, check_results, describe, holds_nan
+from funcgrad.core.observers import OBSERVED
 from funcgrad.core.trace import EVAL, Tracer, current_trace
 from funcgrad.dtypes import check_dtype, float0
 from funcgrad.errors import ArgumentError, DtypeError
-from funcgrad.pytree import keystr, tree_flatten_with_path, tree_leaves, tree_map
-from funcgrad.scalars import plain_number, scalar_number
-from funcgrad.signatures import signature_of
+from funcgrad.observers.nonfinite import check_results, describe, holds_nan
 from funcgrad.transforms.cells import Cell
 
 
@@ -165,7 +166,7 @@ def check_for_nans(what: str, results: Sequence[Any], args: Any, kwargs: Any = N
         rows = zip(leaves, paths, strict=True)
         return [f"  argument      `{path}`, {describe(x)}" for x, path in rows if holds_nan(x)]
 
-    if WATCH.users and current_trace() is EVAL:
+    if OBSERVED.computed and current_trace() is EVAL:
         check_results(what, results, holders)
 
 

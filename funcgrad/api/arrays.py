@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.placement import check_placement
+from funcgrad.base.transformed import Transformed
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.placement import check_placement
-from funcgrad.core.source import in_scope
 from funcgrad.core.trace import Tracer
-from funcgrad.core.transformed import Transformed
 from funcgrad.errors import ArgumentError
+from funcgrad.observers.source import in_scope
 from funcgrad.primitives.objects import HoldsArray, StandsForArray, map_values
 
 

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import Generic, TypeVar
 
-from funcgrad.forking import Lock
-from funcgrad.records import dataclass
+from funcgrad.base.forking import Lock
+from funcgrad.base.records import dataclass
 
 T = TypeVar("T")
 

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.exact import IS_COMPARED, exact_key
+from funcgrad.base.pytree import PyTreeDef, tree_structure
+from funcgrad.base.tree_code import MISS, TreeWriter
 from funcgrad.compiler.abi import FIRST_SLOT
 from funcgrad.compiler.runtime import executable as executables
 from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.compiler.runtime.number_calls import NumberCall, is_usable, rows_of
-from funcgrad.core.surroundings import Surroundings
-from funcgrad.exact import IS_COMPARED, exact_key
-from funcgrad.pytree import PyTreeDef, tree_structure
-from funcgrad.tree_code import MISS, TreeWriter
+from funcgrad.observers.captures import Captures
 
 _DOUBLES = frozenset((float, np.float64))
 _MANY = 8
@@ -40,7 +40,7 @@ def call_path(
     trees: list[PyTreeDef],
     leaves: list[Any],
     out_tree: PyTreeDef,
-    around: Surroundings | None = None,
+    around: Captures | None = None,
 ) -> CallPath:
     """The call path for arguments like these.
 
@@ -77,7 +77,7 @@ class _Writer(TreeWriter):
         # Leaves that are numbers, which go into the frame's places for them.
         self.numbers: dict[int, str] = {}
 
-    def count_calls(self, around: Surroundings) -> None:
+    def count_calls(self, around: Captures) -> None:
         name = self.constant(around)
         self.unless(f"{name}.left > 0")
         self.line(f"{name}.left -= 1")

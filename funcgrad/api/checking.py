@@ -10,19 +10,19 @@ import numpy as np
 
 from funcgrad.api.arguments import Function, Owner, aval_of_argument, check_callable, name_of
 from funcgrad.api.staging import StagedFunction, argument_paths
+from funcgrad.base.error_state import without_warnings
+from funcgrad.base.pytree import register_pytree_node, tree_unflatten
+from funcgrad.base.transformed import Transformed
 from funcgrad.core.avals import aval_of
 from funcgrad.core.checks import DIVISION, INDEX, NAN, USER, Kinds, Site
-from funcgrad.core.error_state import without_warnings
 from funcgrad.core.primitive import Value
 from funcgrad.core.program import evaluate
-from funcgrad.core.source import current_location
 from funcgrad.core.trace import EVAL, Tracer, current_trace
-from funcgrad.core.transformed import Transformed
 from funcgrad.errors import ArgumentError, DtypeError, FailedCheckError
 from funcgrad.higher_order.checked_programs import check_program
 from funcgrad.higher_order.checks import FINE, Check, Failure, nothing, text_of
+from funcgrad.observers.source import current_location
 from funcgrad.primitives.objects import flatten_held
-from funcgrad.pytree import register_pytree_node, tree_unflatten
 
 user_checks: Kinds = frozenset({USER})
 """What `check` and `debug_check` look for."""
@@ -163,7 +163,7 @@ def checkify(f: Function, errors: Kinds = user_checks) -> Function:
         paths = argument_paths(args, kwargs, ())
         staged = StagedFunction(f, args, kwargs, what, paths, carries=True)
         inner = check_program(staged.program, kinds)
-        given = [*staged.surroundings(), *staged.leaves]
+        given = [*staged.captured_values(), *staged.leaves]
         with without_warnings() as block, block:
             results = evaluate(inner.program, given)
         outs = staged.put_back(results[: inner.n_outputs], what)

@@ -25,11 +25,12 @@ from funcgrad.api.staging import (
     argument_paths,
     without_float0,
 )
+from funcgrad.base.pytree import tree_unflatten
+from funcgrad.base.records import dataclass
+from funcgrad.base.transformed import Transformed
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.limits import format_bytes
 from funcgrad.core.program import Equation, Program, Var, makers
 from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
-from funcgrad.core.transformed import Transformed
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.higher_order.budget import Budgeted, MemoryPlan, plan_memory
 from funcgrad.higher_order.checkpoint import (
@@ -46,9 +47,8 @@ from funcgrad.higher_order.policies import (
 )
 from funcgrad.higher_order.remembered import remembered
 from funcgrad.higher_order.staging import closing_over_cells
+from funcgrad.observers.limits import format_bytes
 from funcgrad.primitives.objects import flatten_held, map_values
-from funcgrad.pytree import tree_unflatten
-from funcgrad.records import dataclass
 from funcgrad.transforms.cells import Cell
 
 
@@ -170,7 +170,7 @@ def checkpoint(
             call: Checkpoint = Budgeted(staged.program, prevent_cse=prevent_cse, limit=limit)
         else:
             call = Checkpoint(staged.program, policy or nothing_saveable, prevent_cse)
-        outs = call.bind(*staged.surroundings(), *leaves)
+        outs = call.bind(*staged.captured_values(), *leaves)
         return tree_unflatten(staged.out_tree, staged.put_back(outs, what))
 
     def plan(*args: Any, **kwargs: Any) -> MemoryPlan:

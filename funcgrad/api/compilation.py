@@ -35,30 +35,26 @@ from funcgrad.api.staging import (
     structs_of,
     without_float0,
 )
+from funcgrad.base.dialect import NUMPY, dialect
+from funcgrad.base.error_state import without_reports
+from funcgrad.base.exact import exact_key
+from funcgrad.base.forking import Lock
+from funcgrad.base.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_unflatten
+from funcgrad.base.records import dataclass
+from funcgrad.base.scalars import SCALAR_NUMBERS
+from funcgrad.base.tables import keep, used
+from funcgrad.base.transformed import BelongsToProcess, MadeOf
+from funcgrad.base.tree_code import MISS
 from funcgrad.compiler.pipeline import compile_program
 from funcgrad.compiler.report import CostAnalysis, MemoryAnalysis
 from funcgrad.compiler.runtime import warm_memory
 from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.core.avals import NO_MATRIX, ShapedArray
 from funcgrad.core.axes import Axes, axes_in_scope
-from funcgrad.core.dialect import NUMPY, dialect
-from funcgrad.core.drift import (
-    DRIFT,
-    NOTHING,
-    PROMOTIONS,
-    STANDARD,
-    promotion_mode,
-    watching_promotion,
-)
-from funcgrad.core.error_state import without_reports
 from funcgrad.core.printer import format_program
 from funcgrad.core.program import Program, evaluate
-from funcgrad.core.surroundings import Surroundings
 from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
-from funcgrad.core.transformed import BelongsToProcess, MadeOf
 from funcgrad.errors import ArgumentError, DtypeError
-from funcgrad.exact import exact_key
-from funcgrad.forking import Lock
 from funcgrad.higher_order.jit import (
     ALONG,
     LIMITED,
@@ -70,13 +66,17 @@ from funcgrad.higher_order.jit import (
     is_jit_disabled,
 )
 from funcgrad.higher_order.remembered import remembered
+from funcgrad.observers.captures import Captures
+from funcgrad.observers.promotion import (
+    DRIFT,
+    NOTHING,
+    PROMOTIONS,
+    STANDARD,
+    promotion_mode,
+    watching_promotion,
+)
 from funcgrad.primitives.objects import flatten_values
-from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_unflatten
-from funcgrad.recent import keep, used
-from funcgrad.records import dataclass
-from funcgrad.scalars import SCALAR_NUMBERS
 from funcgrad.transforms.cells import Cell, Rows, fill_cells, lending, rows_of
-from funcgrad.tree_code import MISS
 
 MAX_REASONS = 50
 """How many reasons for traces are remembered."""
@@ -134,9 +134,7 @@ class _Entry:
 
     __slots__ = ("around", "compilation", "executable", "out_tree", "path", "staged", "types")
 
-    def __init__(
-        self, staged: StagedFunction, types: list[str], around: Surroundings | None
-    ) -> None:
+    def __init__(self, staged: StagedFunction, types: list[str], around: Captures | None) -> None:
         self.around = around
         self.staged = staged
         self.out_tree: PyTreeDef = staged.out_tree
@@ -145,7 +143,7 @@ class _Entry:
         self.compilation: Background[Executable] | None = None
         self.path: CallPath | None = None
 
-    def with_surroundings(self, around: Surroundings | None) -> _Entry:
+    def watching_captures(self, around: Captures | None) -> _Entry:
         """The same for another function of the same code, which has variables of its own."""
         found = _Entry(self.staged, self.types, around)
         found.executable = self.executable
@@ -349,7 +347,7 @@ class Jitted(MadeOf):
         if is_traced or current_trace() is not EVAL or is_jit_disabled():
             entry = self._entry(call, count=False)
             call_op = Jit(entry.staged.program, self._threads)
-            outs = call_op.bind(*entry.staged.surroundings(), *call.leaves)
+            outs = call_op.bind(*entry.staged.captured_values(), *call.leaves)
             outs = entry.staged.put_back(outs, self._what)
             check_for_nans(self._what, outs, args, kwargs)
             return tree_unflatten(entry.out_tree, outs)
@@ -368,7 +366,7 @@ class Jitted(MadeOf):
     def _call_around_cells(self, entry: _Entry, call: _Call) -> Any:
         """Call the program of a function that closes over cells."""
         staged = entry.staged
-        leaves = [*staged.surroundings(), *call.leaves]
+        leaves = [*staged.captured_values(), *call.leaves]
         executable = entry.executable or self._compile(entry, call)
         program = staged.program
         outs = executable(*leaves) if executable else _interpreted(program, leaves)
@@ -426,7 +424,7 @@ class Jitted(MadeOf):
         made: list[_Entry] = []
 
         def make() -> _Entry:
-            around = Surroundings(self.original)
+            around = Captures(self.original)
             with around.noticing_draws(self._what):
                 staged = self._stage(call)
             around.add_constants(staged.program)
@@ -437,9 +435,9 @@ class Jitted(MadeOf):
         entry = self._made_before(call, make)
         if not made:
             # Its surroundings are those of the function that it was made of.
-            around = Surroundings(self.original)
+            around = Captures(self.original)
             around.add_constants(entry.staged.program)
-            entry = entry.with_surroundings(None if around.is_empty else around)
+            entry = entry.watching_captures(None if around.is_empty else around)
         self._info.misses += count
         if made:
             self._info.traces += 1

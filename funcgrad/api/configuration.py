@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad import environment
+from funcgrad.base import environment
 from funcgrad.compiler import one_thread
 from funcgrad.compiler.runtime import blas, kernel_store, warm_memory
 from funcgrad.compiler.runtime.executable import MAX_IDLE_BYTES, idle_bytes

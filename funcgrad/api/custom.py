@@ -18,16 +18,16 @@ from funcgrad.api.arguments import Function, call_untraced, check_callable, name
 from funcgrad.api.custom_call import Call, UserRules
 from funcgrad.api.rule_results import describe, is_zero_tree, place_of
 from funcgrad.api.staging import StagedFunction
+from funcgrad.base.forking import cached_property
+from funcgrad.base.pytree import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
+from funcgrad.base.signatures import signature_of
+from funcgrad.base.transformed import HoldsProgram, Travels
 from funcgrad.core.program import evaluate
 from funcgrad.core.trace import EVAL, current_trace
-from funcgrad.core.transformed import HoldsProgram, Travels
 from funcgrad.errors import ArgumentError, TreeError
-from funcgrad.forking import cached_property
 from funcgrad.higher_order.closures import HoldsFunctions
 from funcgrad.lax import map as lax_map
 from funcgrad.primitives.objects import flatten_values
-from funcgrad.pytree import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
-from funcgrad.signatures import signature_of
 
 
 class CustomFunction(HoldsFunctions, Travels):

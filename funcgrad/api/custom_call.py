@@ -23,18 +23,18 @@ from funcgrad.api.rule_results import (
     title_of,
     zero_tangent,
 )
+from funcgrad.base.pytree import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
+from funcgrad.base.records import dataclass
+from funcgrad.base.scalars import plain_number, scalar_number
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.leaks import KeepsTracers, excuse
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from funcgrad.higher_order.closures import run_lifted, tracers_in
 from funcgrad.higher_order.custom import CustomCall, Pull, Rules
 from funcgrad.higher_order.linear_call import Values, to_front
+from funcgrad.observers.leaks import KeepsTracers, excuse
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.objects import flatten_extra, flatten_values
-from funcgrad.pytree import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
-from funcgrad.records import dataclass
-from funcgrad.scalars import plain_number, scalar_number
 
 
 @dataclass

@@ -15,9 +15,8 @@ import numpy as np
 
 from funcgrad.api.arguments import check_callable, name_of
 from funcgrad.api.staging import with_held_types
+from funcgrad.base.pytree import keystr, tree_flatten_with_path, tree_unflatten
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.leaks import checking_leaks
-from funcgrad.core.notices import debug_python_loops
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import check_dtype
 from funcgrad.errors import ArgumentError, TreeError
@@ -30,8 +29,9 @@ from funcgrad.higher_order.callback import (
 )
 from funcgrad.higher_order.jit import watching_stepwise
 from funcgrad.higher_order.staging import place
+from funcgrad.observers.leaks import checking_leaks
+from funcgrad.observers.notices import debug_python_loops
 from funcgrad.primitives.objects import flatten_extra, flatten_held, flatten_values
-from funcgrad.pytree import keystr, tree_flatten_with_path, tree_unflatten
 
 _FORMATTED = re.compile(r"Traced<.*> in ")
 _NUMBERS = bool | int | float | complex | np.generic

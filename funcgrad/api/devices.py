@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from funcgrad.core.placement import CPU, Device, check_placement
+from funcgrad.base.placement import CPU, Device, check_placement
 from funcgrad.errors import ArgumentError
 
 

@@ -25,10 +25,11 @@ from funcgrad.api.linear_functions import (
     check_cotangents,
     check_tangents,
 )
+from funcgrad.base.error_state import without_warnings
+from funcgrad.base.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_unflatten
+from funcgrad.base.transformed import HoldsProgram, Transformed
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.error_state import without_warnings
 from funcgrad.core.trace import Tracer
-from funcgrad.core.transformed import HoldsProgram, Transformed
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.higher_order.linearity import nonlinear_entry
 from funcgrad.primitives.elementwise import stop_gradient as stop_gradient_p
@@ -39,7 +40,6 @@ from funcgrad.primitives.objects import (
     map_values,
     settled,
 )
-from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_unflatten
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.linearize import LinearMap, linearize_flat, record_linear
 from funcgrad.transforms.numbers import linearize_once

@@ -16,17 +16,17 @@ from funcgrad.api.arguments import (
     normalize_argnums,
 )
 from funcgrad.api.differentiation import FlatFunction, is_differentiable, refuse_input
+from funcgrad.base.error_state import without_warnings
+from funcgrad.base.forking import cached_property
+from funcgrad.base.pytree import PyTreeDef, tree_leaves, tree_unflatten, tuple_of
+from funcgrad.base.transformed import Transformed
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.error_state import without_warnings
-from funcgrad.core.transformed import Transformed
 from funcgrad.dtypes import float0
 from funcgrad.errors import ArgumentError, DtypeError
-from funcgrad.forking import cached_property
 from funcgrad.higher_order.staging import type_texts
 from funcgrad.primitives.families import zeros_like_aval
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.primitives.shape import Transpose, reshape
-from funcgrad.pytree import PyTreeDef, tree_leaves, tree_unflatten, tuple_of
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.linearize import linearize_flat
 

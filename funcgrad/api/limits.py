@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from funcgrad.api.checkpointing import parse_bytes
-from funcgrad.core.limits import NEVER, Limits
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.jit import limited
+from funcgrad.observers.limits import NEVER, Limits
 
 __all__ = ["limits"]
 

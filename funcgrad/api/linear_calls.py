@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from funcgrad.api.arguments import Function, check_callable
+from funcgrad.base.pytree import PyTreeDef, tree_unflatten
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import TreeError
 from funcgrad.higher_order.linear_call import LinearCall, zeros
 from funcgrad.primitives.objects import flatten_values
-from funcgrad.pytree import PyTreeDef, tree_unflatten
 from funcgrad.transforms.programs import stage_closed
 
 

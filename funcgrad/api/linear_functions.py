@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from funcgrad.api.arguments import Owner, check_for_nans, leaf_paths, same_type, zeros_for
+from funcgrad.base.dialect import NUMPY, dialect
+from funcgrad.base.error_state import without_warnings
+from funcgrad.base.forking import cached_property
+from funcgrad.base.pytree import PyTreeDef, register_pytree_node, tree_unflatten
+from funcgrad.base.records import dataclass
+from funcgrad.base.transformed import BelongsToProcess
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.dialect import NUMPY, dialect
-from funcgrad.core.error_state import without_warnings
-from funcgrad.core.transformed import BelongsToProcess
 from funcgrad.dtypes import float0
 from funcgrad.errors import DtypeError, ShapeError, TreeError
-from funcgrad.forking import cached_property
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.objects import flatten_values
-from funcgrad.pytree import PyTreeDef, register_pytree_node, tree_unflatten
-from funcgrad.records import dataclass
 from funcgrad.transforms.linearize import LinearMap
 from funcgrad.transforms.residuals import Skeleton, split
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from funcgrad.core.drift import STANDARD, STRICT, watching_promotion
 from funcgrad.errors import ArgumentError
+from funcgrad.observers.promotion import STANDARD, STRICT, watching_promotion
 
 
 @contextmanager

@@ -12,14 +12,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.api.arguments import leaf_paths, same_type
-from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.trace import Tracer
-from funcgrad.dtypes import float0
-from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
-from funcgrad.higher_order.linear_call import zeros
-from funcgrad.primitives.elementwise import convert
-from funcgrad.primitives.objects import HoldsArray, flatten_held, flatten_values, settled
-from funcgrad.pytree import (
+from funcgrad.base.pytree import (
     PyTreeDef,
     keystr,
     tree_flatten_with_path,
@@ -27,7 +20,14 @@ from funcgrad.pytree import (
     tree_structure,
     tree_unflatten,
 )
-from funcgrad.scalars import plain_number
+from funcgrad.base.scalars import plain_number
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.trace import Tracer
+from funcgrad.dtypes import float0
+from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
+from funcgrad.higher_order.linear_call import zeros
+from funcgrad.primitives.elementwise import convert
+from funcgrad.primitives.objects import HoldsArray, flatten_held, flatten_values, settled
 
 VALUE_TYPES = (Tracer, np.ndarray, np.generic, bool, int, float, complex)
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from funcgrad.api.compilation import clear_caches
 from funcgrad.api.debugging import checking_leaks, debug_infs, debug_nans
 from funcgrad.api.precision import numpy_dtype_promotion, numpy_rank_promotion
-from funcgrad.core.index_rule import INDEX_RULE
+from funcgrad.base.index_rule import INDEX_RULE
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.jit import disable_jit
 

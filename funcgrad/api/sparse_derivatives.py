@@ -17,6 +17,7 @@ from funcgrad.api.arguments import Function, name_of, normalize_argnums
 from funcgrad.api.compilation import jit
 from funcgrad.api.differentiation import grad, is_differentiable, refuse_input, split_aux
 from funcgrad.api.staging import StagedFunction
+from funcgrad.base.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_map, tree_unflatten
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
@@ -26,7 +27,6 @@ from funcgrad.patterns.linear_programs import Derivative
 from funcgrad.patterns.sparsity_pattern import SparsityPattern
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.primitives.sparse import Pattern, SparseProduct
-from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 KINDS = {"jacfwd": "columns", "jacrev": "both", "hessian": "symmetric"}
 """What is coloured for each transformation."""
@@ -202,7 +202,7 @@ def sparse_derivative(
         point = _Point(inner, args, kwargs, argnums, has_aux, what)
         found = _with_floats(point.pattern(kind == "symmetric") if given is True else given, point)
         colors = found if isinstance(found, Coloring) else coloring(found, kind)
-        values = [*point.staged.surroundings(), *point.staged.leaves]
+        values = [*point.staged.captured_values(), *point.staged.leaves]
         data, residuals = point.data(colors, values)
         probe = point.probed(colors, data, residuals) if is_given else None
         return point.blocks(colors.pattern, data), point.aux(values), probe

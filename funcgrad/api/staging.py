@@ -15,22 +15,22 @@ from funcgrad.api.arguments import (
     leaf_paths,
     name_of,
 )
-from funcgrad.core.avals import ShapedArray
-from funcgrad.core.placement import check_placement
-from funcgrad.core.printer import format_program
-from funcgrad.core.program import Equation, Program, evaluate
-from funcgrad.core.trace import EVAL, using_trace
-from funcgrad.core.transformed import Transformed
-from funcgrad.dtypes import ExtendedDtype, check_dtype, float0
-from funcgrad.errors import DtypeError
-from funcgrad.primitives.objects import flatten_values
-from funcgrad.pytree import (
+from funcgrad.base.placement import check_placement
+from funcgrad.base.pytree import (
     PyTreeDef,
     register_pytree_node,
     tree_flatten,
     tree_map,
     tree_unflatten,
 )
+from funcgrad.base.transformed import Transformed
+from funcgrad.core.avals import ShapedArray
+from funcgrad.core.printer import format_program
+from funcgrad.core.program import Equation, Program, evaluate
+from funcgrad.core.trace import EVAL, using_trace
+from funcgrad.dtypes import ExtendedDtype, check_dtype, float0
+from funcgrad.errors import DtypeError
+from funcgrad.primitives.objects import flatten_values
 from funcgrad.transforms.cells import Cell, arranged
 from funcgrad.transforms.stage import stage_with_cells, stage_without_cells
 
@@ -255,7 +255,7 @@ class StagedFunction:
         """Whether it refers to what a surrounding transformation has made."""
         return bool(self.captured) or any(cell.owner is not EVAL for cell in self.cells)
 
-    def surroundings(self) -> list[Any]:
+    def captured_values(self) -> list[Any]:
         """What the program takes in front of the arguments."""
         if not self.cells:
             return self.captured

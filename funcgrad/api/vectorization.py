@@ -16,8 +16,9 @@ from funcgrad.api.arguments import (
     leaf_paths,
     name_of,
 )
+from funcgrad.base.pytree import broadcast_prefix, tree_leaves, tree_unflatten
+from funcgrad.base.transformed import Transformed
 from funcgrad.core.avals import aval_of
-from funcgrad.core.transformed import Transformed
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from funcgrad.numpy.writable import ARGUMENT, WritableArray
 from funcgrad.primitives.objects import flatten_values
@@ -27,7 +28,6 @@ from funcgrad.primitives.shape import (
     moveaxis_to_front,
     shape_of,
 )
-from funcgrad.pytree import broadcast_prefix, tree_leaves, tree_unflatten
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.cells import Cell, fill_cells, lending, rows_of
 

@@ -25,9 +25,9 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.compiler import one_thread
 from funcgrad.lowering import LibraryCall, Routine, SortCall, UfuncCall
-from funcgrad.records import dataclass
 
 LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 """BLAS's and LAPACK's names of dtypes."""

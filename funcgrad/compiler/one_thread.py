@@ -27,9 +27,9 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from funcgrad import stacks
-from funcgrad.forking import Lock, between_forks
-from funcgrad.records import dataclass
+from funcgrad.base import stacks
+from funcgrad.base.forking import Lock, between_forks
+from funcgrad.base.records import dataclass
 
 _LOCK = Lock()
 _DISTANCES: dict[str, int] = {}

@@ -14,7 +14,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from funcgrad import environment, stacks
+from funcgrad.base import environment, stacks
 from funcgrad.compiler import abi
 from funcgrad.compiler.loops.language import NamedFunction
 from funcgrad.compiler.native.assembly import Code
@@ -67,10 +67,10 @@ from funcgrad.compiler.runtime.threads import (
     parallel_code,
     worker_code,
 )
-from funcgrad.core.notices import are_python_loops_reported, warn_at, warn_of_length
 from funcgrad.core.program import Program
 from funcgrad.errors import PythonLoopWarning
 from funcgrad.lowering import LibraryCall, Together
+from funcgrad.observers.notices import are_python_loops_reported, warn_at, warn_of_length
 from funcgrad.passes.agreement import check_agreement
 
 

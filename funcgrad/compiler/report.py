@@ -13,6 +13,7 @@ from dataclasses import field
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.compiler.nest.allocate import Memory, Nested
 from funcgrad.compiler.nest.builder import is_uniform
 from funcgrad.compiler.nest.cost import (
@@ -42,8 +43,7 @@ from funcgrad.compiler.runtime.strided import StridedMultiplication
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.printer import Names, format_program
 from funcgrad.core.program import Program
-from funcgrad.core.source import SourceLocation
-from funcgrad.records import dataclass
+from funcgrad.observers.source import SourceLocation
 
 Job = Kernel | Multiplication | StridedMultiplication | ForeignCall | PythonCall | Nested
 

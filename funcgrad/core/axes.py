@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from funcgrad.core.source import current_location
+from funcgrad.core.observers import current_location
 from funcgrad.errors import AxisNameError
 
 Axes = tuple[tuple[Hashable, int], ...]

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.pytree import PyTreeDef, tree_structure, tree_unflatten
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray
-from funcgrad.pytree import PyTreeDef, tree_structure, tree_unflatten
-from funcgrad.records import dataclass
 
 USER, NAN, DIVISION, INDEX = "user", "nan", "division", "index"
 

@@ -12,7 +12,7 @@ from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
-from funcgrad.records import dataclass
+from funcgrad.base.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

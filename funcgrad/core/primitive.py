@@ -18,13 +18,13 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, Protocol
 
+from funcgrad.base.signatures import annotated_names
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.axes import mapped_axis, mapping_axis
 from funcgrad.core.number_code import NumberCode
-from funcgrad.core.source import SourceLocation, current_location, is_own_module
-from funcgrad.core.trace import current_trace, describe_location
+from funcgrad.core.observers import Location, current_location, describe_location
+from funcgrad.core.trace import current_trace
 from funcgrad.errors import MissingRuleError
-from funcgrad.signatures import annotated_names
 
 Value = Any
 """A concrete array or scalar, or a tracer."""
@@ -330,7 +330,7 @@ class Primitive:
         """
         raise self.missing("refused indices")
 
-    def missing(self, what: str, location: SourceLocation | None = None) -> MissingRuleError:
+    def missing(self, what: str, location: Location | None = None) -> MissingRuleError:
         """The error that says that a rule is declared not to exist.
 
         Args:
@@ -375,6 +375,11 @@ RULES = {
     ),
 }
 """The purpose of each rule, and how a user writes it."""
+
+
+def is_own_module(name: str) -> bool:
+    """Whether a module of that name is one of this library's."""
+    return name.partition(".")[0] == __name__.partition(".")[0]
 
 
 def _snake_case(name: str) -> str:

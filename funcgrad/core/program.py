@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from funcgrad.base.tables import keep, used
+from funcgrad.base.transformed import BelongsToProcess
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import mapped_axis
+from funcgrad.core.observers import Location
 from funcgrad.core.primitive import Primitive
-from funcgrad.core.source import SourceLocation, stands_for
-from funcgrad.core.transformed import BelongsToProcess
-from funcgrad.recent import keep, used
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ class Equation:
         primitive: Primitive,
         inputs: Sequence[Atom],
         outputs: Sequence[Var],
-        source: SourceLocation | None = None,
+        source: Location | None = None,
     ) -> None:
         self.primitive = primitive
         self.inputs = tuple(inputs)
@@ -189,7 +189,6 @@ def axis_names_of(value: Any) -> frozenset[Hashable]:
     return frozenset()
 
 
-@stands_for("equation")
 def evaluate(
     program: Program, args: Sequence[Any], after: Callable[[Equation], None] | None = None
 ) -> list[Any]:

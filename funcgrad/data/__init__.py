@@ -3,11 +3,11 @@
 This module is a page of names; the work is in the modules that it names.
 """
 
+from funcgrad.base.namespaces import present
 from funcgrad.data.batching import batches, prefetch, train_test_split
 from funcgrad.data.idx import mnist, read_idx
 from funcgrad.data.saving import load, save
 from funcgrad.data.text import CharTokenizer
-from funcgrad.namespaces import present
 
 __all__ = [
     "CharTokenizer",

@@ -19,9 +19,9 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from funcgrad import random
+from funcgrad.base.pytree import PyTreeDef, keystr, tree_flatten_with_path
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
-from funcgrad.pytree import PyTreeDef, keystr, tree_flatten_with_path
 from funcgrad.random.key_arrays import KeyArray
 
 T = TypeVar("T")

@@ -34,10 +34,10 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.pytree import PyTreeDef, held_in, keystr, tree_flatten, tree_flatten_with_path
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, FileFormatError, TreeError
-from funcgrad.pytree import PyTreeDef, held_in, keystr, tree_flatten, tree_flatten_with_path
 from funcgrad.random import key_data, key_impl, wrap_key_data
 from funcgrad.random.key_arrays import KEY, KeyArray
 

@@ -3,6 +3,7 @@
 This module is a page of names; the work is in the modules that it names.
 """
 
+from funcgrad.base.namespaces import present
 from funcgrad.diagnostics.activations import Activation, ActivationReport, activation_report
 from funcgrad.diagnostics.gradients import (
     Comparison,
@@ -24,7 +25,6 @@ from funcgrad.diagnostics.pictures import (
     plot_norms,
 )
 from funcgrad.diagnostics.spectrum import Spectrum, hessian_spectrum
-from funcgrad.namespaces import present
 
 __all__ = [
     "Activation",

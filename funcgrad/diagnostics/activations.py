@@ -14,12 +14,12 @@ import numpy as np
 
 from funcgrad.api.arguments import check_callable
 from funcgrad.api.differentiation import jvp
+from funcgrad.base.records import dataclass
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Equation, Literal
 from funcgrad.diagnostics.record import Record, record
 from funcgrad.diagnostics.tables import short, table
 from funcgrad.primitives import elementwise, special
-from funcgrad.records import dataclass
 
 # Steepest slopes of the functions that are flat far from 0 on both sides.
 _STEEPEST: dict[Primitive, float] = {

@@ -9,18 +9,18 @@ import numpy as np
 
 from funcgrad.api.arguments import check_callable, leaf_paths, name_of
 from funcgrad.api.differentiation import vjp
-from funcgrad.core.avals import aval_of
-from funcgrad.diagnostics.tables import short, table
-from funcgrad.errors import ArgumentError
-from funcgrad.primitives.objects import flatten_held
-from funcgrad.pytree import (
+from funcgrad.base.pytree import (
     keystr,
     tree_flatten_with_path,
     tree_leaves,
     tree_structure,
     tree_unflatten,
 )
-from funcgrad.records import dataclass
+from funcgrad.base.records import dataclass
+from funcgrad.core.avals import aval_of
+from funcgrad.diagnostics.tables import short, table
+from funcgrad.errors import ArgumentError
+from funcgrad.primitives.objects import flatten_held
 
 METHODS = ("richardson", "differences", "complex")
 

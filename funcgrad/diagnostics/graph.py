@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from funcgrad.api.arguments import check_callable, name_of
+from funcgrad.base.records import dataclass
+from funcgrad.base.signatures import signature_of
+from funcgrad.base.transformed import Transformed
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.printer import split_params
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var
-from funcgrad.core.transformed import Transformed
 from funcgrad.diagnostics.record import Group, Record, record
 from funcgrad.errors import ArgumentError, LibraryError
-from funcgrad.records import dataclass
-from funcgrad.signatures import signature_of
 
 _DIRECTIONS = ("LR", "TB")
 _LONGEST_PARAMS = 40

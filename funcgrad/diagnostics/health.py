@@ -15,6 +15,9 @@ import numpy as np
 
 from funcgrad.api.arguments import check_callable, leaf_paths, name_of
 from funcgrad.api.differentiation import vjp
+from funcgrad.base.forking import cached_property
+from funcgrad.base.pytree import tree_leaves, tree_structure
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import aval_of
 from funcgrad.core.program import Atom, Equation, Var
 from funcgrad.core.trace import Tracer
@@ -22,10 +25,7 @@ from funcgrad.diagnostics.activations import Activation, activations_of
 from funcgrad.diagnostics.record import Record, record
 from funcgrad.diagnostics.tables import short, table
 from funcgrad.errors import ArgumentError, TreeError
-from funcgrad.forking import cached_property
 from funcgrad.optim.scaling import check_rate
-from funcgrad.pytree import tree_leaves, tree_structure
-from funcgrad.records import dataclass
 from funcgrad.transforms.linearize import linearize_flat
 
 VANISHING = 1e-3

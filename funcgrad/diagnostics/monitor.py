@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 import funcgrad.numpy.values as fnp
+from funcgrad.base.pytree import keystr, tree_flatten_with_path, tree_leaves, tree_map
+from funcgrad.base.records import dataclass
 from funcgrad.errors import ArgumentError
 from funcgrad.optim.transformation import GradientTransformation
-from funcgrad.pytree import keystr, tree_flatten_with_path, tree_leaves, tree_map
-from funcgrad.records import dataclass
 from funcgrad.tree_util import register_dataclass
 
 

@@ -12,14 +12,14 @@ import numpy as np
 from funcgrad.api.arguments import check_callable, leaf_paths
 from funcgrad.api.debugging import debug_infs, debug_nans
 from funcgrad.api.differentiation import vjp
+from funcgrad.base.pytree import tree_unflatten
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import aval_of
-from funcgrad.core.finite import describe
-from funcgrad.core.origins import Made, Origins, following
 from funcgrad.diagnostics.record import record
 from funcgrad.errors import NonFiniteError
+from funcgrad.observers.infinities import Made, Origins, following
+from funcgrad.observers.nonfinite import describe
 from funcgrad.primitives.objects import flatten_held
-from funcgrad.pytree import tree_unflatten
-from funcgrad.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.pytree import keystr, tree_flatten_with_path
 from funcgrad.diagnostics.activations import ActivationReport
 from funcgrad.diagnostics.health import GradientReport
 from funcgrad.diagnostics.monitor import History
 from funcgrad.diagnostics.tables import short
 from funcgrad.errors import ArgumentError, LibraryError
-from funcgrad.pytree import keystr, tree_flatten_with_path
 
 _MOST_PANELS = 30
 _MOST_LINES = 12

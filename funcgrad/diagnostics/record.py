@@ -17,22 +17,16 @@ import numpy as np
 from funcgrad.api.arguments import leaf_paths, name_of
 from funcgrad.api.differentiation import grad
 from funcgrad.api.staging import ShapeDtypeStruct, aval_like
+from funcgrad.base.pytree import tree_unflatten
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.observers import describe_location
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var, evaluate
-from funcgrad.core.source import SourceLocation, current_location
-from funcgrad.core.trace import (
-    Trace,
-    Tracer,
-    current_trace,
-    describe_location,
-    run_under,
-    using_trace,
-)
+from funcgrad.core.trace import Trace, Tracer, current_trace, run_under, using_trace
 from funcgrad.lowering import Call
+from funcgrad.observers.source import SourceLocation, current_location
 from funcgrad.primitives.elementwise import add
 from funcgrad.primitives.objects import flatten_values
-from funcgrad.pytree import tree_unflatten
 
 Group = tuple[tuple[str, int], ...]
 """What an operation is in, from the outside inwards: scopes, numbered 0, and numbered calls."""

@@ -19,9 +19,9 @@ import numpy as np
 from funcgrad.api.arguments import check_callable
 from funcgrad.api.compilation import jit
 from funcgrad.api.differentiation import grad, jvp
+from funcgrad.base.records import dataclass
 from funcgrad.errors import ArgumentError
 from funcgrad.flatten_util import ravel_pytree
-from funcgrad.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ program.py``. MPI comes with the extra ``funcgrad[mpi]``; a program that was not
 one process and needs none.
 """
 
+from funcgrad.base.namespaces import present
 from funcgrad.distributed.axes import mesh, spmd
 from funcgrad.distributed.exchange import (
     broadcast,
@@ -21,7 +22,6 @@ from funcgrad.distributed.exchange import (
     shard,
     size,
 )
-from funcgrad.namespaces import present
 
 __all__ = [
     "broadcast",

@@ -9,7 +9,7 @@ from math import prod
 from types import TracebackType
 from typing import Any
 
-from funcgrad import environment
+from funcgrad.base import environment
 from funcgrad.core.axes import axis_scope
 from funcgrad.distributed.failing import note_exit
 from funcgrad.distributed.processes import Alone, Processes, axis_of, subgroups, world

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.api.vectorization import vmap
+from funcgrad.base.pytree import tree_flatten, tree_unflatten
 from funcgrad.core.axes import Ranks, axes_in_scope, named_axis
 from funcgrad.core.trace import Tracer
 from funcgrad.data.saving import load as load_file
@@ -21,7 +22,6 @@ from funcgrad.distributed.processes import axis_of, world
 from funcgrad.errors import ArgumentError, DistributedError, ShapeError
 from funcgrad.higher_order.staging import located
 from funcgrad.primitives.objects import flatten_held, map_values
-from funcgrad.pytree import tree_flatten, tree_unflatten
 from funcgrad.random.keys import fold_in
 
 Tree = Any

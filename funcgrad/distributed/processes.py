@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad import environment
+from funcgrad.base import environment
+from funcgrad.base.forking import cached_property
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import Ranks
-from funcgrad.core.source import current_location
 from funcgrad.distributed.failing import end_together
 from funcgrad.errors import DistributedError, LibraryError
-from funcgrad.forking import cached_property
 from funcgrad.lowering import Background, NativeCall, Ref
+from funcgrad.observers.source import current_location
 
 LAUNCHED = (
     "OMPI_COMM_WORLD_SIZE",

@@ -15,11 +15,11 @@ import numpy as np
 
 import funcgrad.numpy as fnp
 from funcgrad.api.arguments import name_of
+from funcgrad.base.namespaces import present
+from funcgrad.base.pytree import tree_flatten, tree_unflatten
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, TreeError
-from funcgrad.namespaces import present
-from funcgrad.pytree import tree_flatten, tree_unflatten
 from funcgrad.transforms.taylor import taylor_flat
 
 __all__ = ["jet"]

@@ -9,8 +9,8 @@ import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad.api.vectorization import vmap
+from funcgrad.base.namespaces import present
 from funcgrad.flatten_util import ravel_pytree
-from funcgrad.namespaces import present
 from funcgrad.scipy.integrate import solve_ivp
 
 __all__ = ["odeint"]

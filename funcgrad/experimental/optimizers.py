@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import funcgrad.numpy.values as fnp
+from funcgrad.base.namespaces import present
+from funcgrad.base.pytree import PyTreeDef, tree_flatten, tree_leaves
+from funcgrad.base.records import dataclass
 from funcgrad.errors import ArgumentError, TreeError
-from funcgrad.namespaces import present
-from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves
-from funcgrad.records import dataclass
 from funcgrad.tree_util import register_pytree_node_class
 
 __all__ = [

@@ -16,8 +16,8 @@ import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad import lax, nn, random
+from funcgrad.base.namespaces import present
 from funcgrad.errors import ArgumentError
-from funcgrad.namespaces import present
 from funcgrad.nn.initializers import glorot_normal, normal, ones, zeros
 from funcgrad.numpy import shaping
 

@@ -4,13 +4,13 @@ A primitive is a class: its fields are static parameters and its methods are rul
 types, derivatives, batches and compilation. `check` compares the rules with each other.
 """
 
+from funcgrad.base.namespaces import present
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.primitive import Linear, Primitive, is_linear
 from funcgrad.extend.checking import check
 from funcgrad.extend.composites import Composite, by_function, primitive
 from funcgrad.extend.laws import LawError
 from funcgrad.lowering import Pointwise
-from funcgrad.namespaces import present
 from funcgrad.primitives.elementwise import Unary
 from funcgrad.primitives.families import (
     Elementwise,

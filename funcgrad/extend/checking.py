@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import aval_of
-from funcgrad.core.primitive import Primitive
-from funcgrad.core.source import is_own_module
+from funcgrad.core.primitive import Primitive, is_own_module
 from funcgrad.errors import ArgumentError
 from funcgrad.extend import laws
-from funcgrad.records import dataclass
 
 RULES = ("impl", "abstract_eval", "jvp", "transpose", "batch", "lower")
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, dataclass_transform
 
+from funcgrad.base.records import dataclass
+from funcgrad.base.tables import keep, used
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import ArgumentError
 from funcgrad.lowering import Call, Form
-from funcgrad.recent import keep, used
-from funcgrad.records import dataclass
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.linearize import record_linear

@@ -21,11 +21,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Linear, Primitive
 from funcgrad.errors import FuncgradError
 from funcgrad.higher_order.jit import Jit
-from funcgrad.records import dataclass
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.linearize import linearize_flat

@@ -18,8 +18,8 @@ from dataclasses import field
 from itertools import accumulate, pairwise
 from typing import Any
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray
-from funcgrad.core.limits import format_bytes
 from funcgrad.core.primitive import Primitive, Value
 from funcgrad.core.program import Atom, Equation, Program, Var
 from funcgrad.errors import MemoryBudgetError
@@ -34,6 +34,7 @@ from funcgrad.higher_order.checkpoint import (
 )
 from funcgrad.higher_order.policies import Policy, everything_saveable, nothing_saveable
 from funcgrad.higher_order.staging import place
+from funcgrad.observers.limits import format_bytes
 from funcgrad.passes.cost import (
     bytes_of_outputs,
     density_of,
@@ -44,7 +45,6 @@ from funcgrad.passes.cost import (
 from funcgrad.passes.cse import cse
 from funcgrad.passes.dce import dce
 from funcgrad.passes.inline import inline
-from funcgrad.records import dataclass
 
 Mask = tuple[bool, ...]
 

@@ -17,14 +17,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from funcgrad.base.error_state import of_caller
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.error_state import of_caller
 from funcgrad.core.primitive import BatchDim, Primitive, Value, mapped_length
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import DtypeError, MissingRuleError, ShapeError
 from funcgrad.primitives.families import extern_lower
 from funcgrad.primitives.shape import broadcast_to, reshape, shape_of
-from funcgrad.records import dataclass
 
 FlatFunction = Callable[..., Sequence[Any]]
 """From arrays to a flat list of results."""

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.checks import NAN, Fault, Kinds, Site
 from funcgrad.core.program import Equation, Program, Var, last_uses
-from funcgrad.core.source import stands_for
 from funcgrad.higher_order.checks import Failure, nan_faults, nothing
-from funcgrad.records import dataclass
+from funcgrad.observers.source import stands_for
 from funcgrad.transforms.programs import stage_closed
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.checks import Kinds
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
@@ -29,7 +30,6 @@ from funcgrad.lowering import Barrier as BarrierForm
 from funcgrad.lowering import Call, Form, Reindex
 from funcgrad.passes.dce import dce
 from funcgrad.primitives.families import linear_jvp
-from funcgrad.records import dataclass
 from funcgrad.transforms.programs import (
     LinearizedProgram,
     batch_program,

@@ -14,14 +14,15 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.checks import EXPLICIT, NAN, Fault, Kinds, Site, Slot, slots_of, structure_of
 from funcgrad.core.primitive import BatchDim, Primitive, Value, mapped_length
 from funcgrad.core.program import Program, Var
-from funcgrad.core.source import SourceLocation
 from funcgrad.dtypes import BOOL
 from funcgrad.errors import ArgumentError, FailedCheckError
 from funcgrad.lowering import Call, Form
+from funcgrad.observers.source import SourceLocation
 from funcgrad.primitives.elementwise import (
     add,
     bitwise_not,
@@ -36,7 +37,6 @@ from funcgrad.primitives.families import shape_of, zeros_like_aval
 from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.reductions import ArgMax, ReduceAny
 from funcgrad.primitives.shape import broadcast_to, reshape
-from funcgrad.records import dataclass
 
 CODE = np.dtype(np.int32)
 """Of the numbers of sites."""

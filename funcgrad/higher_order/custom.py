@@ -17,6 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
+from funcgrad.base.forking import cached_property
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import mapped_name
 from funcgrad.core.checks import EXPLICIT, NAN, Fault, Kinds
@@ -24,7 +26,6 @@ from funcgrad.core.primitive import BatchDim, Linear, Primitive, Value, mapped_l
 from funcgrad.core.program import Program
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, using_trace
 from funcgrad.errors import ArgumentError, MissingRuleError
-from funcgrad.forking import cached_property
 from funcgrad.higher_order.checked_programs import check_program
 from funcgrad.higher_order.checked_rules import CheckedRules
 from funcgrad.higher_order.checks import Failure, nan_faults
@@ -42,7 +43,6 @@ from funcgrad.higher_order.linear_call import (
 )
 from funcgrad.higher_order.linearity import is_zero, nonlinear_entry, nonlinear_equation, parted
 from funcgrad.lowering import Call, Form
-from funcgrad.records import dataclass
 from funcgrad.transforms.linearize import (
     TangentTrace,
     TangentTracer,

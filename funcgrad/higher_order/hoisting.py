@@ -12,13 +12,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.axes import axis_scope
 from funcgrad.core.program import Equation, Program, Var, evaluate
 from funcgrad.lowering import Contraction, form_of
 from funcgrad.passes.cse import cse
 from funcgrad.passes.dce import dce
-from funcgrad.records import dataclass
 from funcgrad.transforms.programs import batch_program
 
 LEAST_WORK = 4096

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+from funcgrad.base.forking import cached_property
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import MAPPED_NOW, mapped_name
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import ArgumentError
-from funcgrad.forking import cached_property
 from funcgrad.lowering import Call, Form
 from funcgrad.primitives.families import shape_of
 from funcgrad.primitives.shape import ReduceSum, broadcast_to
-from funcgrad.records import dataclass
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.linearize import linearize_flat

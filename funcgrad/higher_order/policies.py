@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.primitive import Primitive
 from funcgrad.errors import ArgumentError
 from funcgrad.lowering import Contraction
-from funcgrad.records import dataclass
 
 Policy = Callable[..., bool]
 

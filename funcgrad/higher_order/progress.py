@@ -14,8 +14,8 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, overload
 
-from funcgrad.core.source import current_location
 from funcgrad.errors import ArgumentError, ProgressWarning
+from funcgrad.observers.source import current_location
 
 PARTS = 100
 """In how many parts, about, a loop is run whose number of steps is known."""

@@ -24,21 +24,21 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from funcgrad.base.dialect import dialect
+from funcgrad.base.digests import digest
+from funcgrad.base.exact import exact_key
+from funcgrad.base.forking import Lock
+from funcgrad.base.index_rule import INDEX_RULE
+from funcgrad.base.pytree import PyTreeDef, held_in
+from funcgrad.base.transformed import MadeOf
 from funcgrad.core.axes import axes_in_scope
-from funcgrad.core.dialect import dialect
-from funcgrad.core.drift import promotion_mode
-from funcgrad.core.index_rule import INDEX_RULE
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Program
-from funcgrad.core.transformed import MadeOf
-from funcgrad.digests import digest
-from funcgrad.exact import exact_key
-from funcgrad.forking import Lock
 from funcgrad.higher_order.closures import HoldsFunctions
 from funcgrad.higher_order.jit import is_jit_disabled
 from funcgrad.higher_order.lanes import subprograms
+from funcgrad.observers.promotion import promotion_mode
 from funcgrad.primitives.objects import HoldsArray
-from funcgrad.pytree import PyTreeDef, held_in
 
 T = TypeVar("T")
 

@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.checks import Kinds
-from funcgrad.core.finite import add_step
-from funcgrad.core.limits import check_time
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program, Var, evaluate
 from funcgrad.core.trace import EVAL, using_trace
@@ -31,9 +30,10 @@ from funcgrad.higher_order.linearity import parted, together
 from funcgrad.higher_order.progress import backward, parts_of, progress_bar
 from funcgrad.higher_order.series import taylor_of_scan
 from funcgrad.lowering import Extern, Form, Loop
+from funcgrad.observers.limits import check_time
+from funcgrad.observers.nonfinite import add_step
 from funcgrad.primitives.families import instantiate, zeros_like_aval
 from funcgrad.primitives.shape import Transpose, broadcast_to, shape_of
-from funcgrad.records import dataclass
 from funcgrad.transforms.programs import (
     LinearizedProgram,
     batch_program,

@@ -8,15 +8,7 @@ from typing import Any, Self, SupportsIndex
 
 import numpy as np
 
-from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.program import Program, Var
-from funcgrad.core.source import current_location
-from funcgrad.core.surroundings import noticing_draws
-from funcgrad.core.trace import Tracer
-from funcgrad.errors import ArgumentError, DtypeError
-from funcgrad.higher_order.remembered import remembered
-from funcgrad.primitives.objects import settled
-from funcgrad.pytree import (
+from funcgrad.base.pytree import (
     PyTreeDef,
     keystr,
     opened,
@@ -25,6 +17,14 @@ from funcgrad.pytree import (
     tree_unflatten,
     tuple_of,
 )
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.program import Program, Var
+from funcgrad.core.trace import Tracer
+from funcgrad.errors import ArgumentError, DtypeError
+from funcgrad.higher_order.remembered import remembered
+from funcgrad.observers.captures import noticing_draws
+from funcgrad.observers.source import current_location
+from funcgrad.primitives.objects import settled
 from funcgrad.transforms.cells import Cell, arranged
 from funcgrad.transforms.stage import stage_with_cells, stage_without_cells
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import demand_agreement
 from funcgrad.core.checks import Kinds, Site
@@ -38,7 +39,6 @@ from funcgrad.higher_order.series import taylor_of_switch
 from funcgrad.lowering import Branch, Form
 from funcgrad.primitives.elementwise import convert, equal, maximum, minimum
 from funcgrad.primitives.reductions import ReduceAny
-from funcgrad.records import dataclass
 from funcgrad.transforms.programs import (
     LinearizedProgram,
     batch_program,

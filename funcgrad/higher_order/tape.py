@@ -16,13 +16,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from funcgrad.core.avals import aval_of
-from funcgrad.core.finite import add_step, watched_kinds
 from funcgrad.core.program import Program, evaluate
 from funcgrad.errors import NonFiniteError
 from funcgrad.higher_order.jit import scatter
 from funcgrad.higher_order.lanes import needs_its_values
 from funcgrad.higher_order.progress import backward, progress_bar
 from funcgrad.higher_order.scan import Scan, cut
+from funcgrad.observers.nonfinite import add_step, watched_kinds
 from funcgrad.primitives.elementwise import bitwise_and
 from funcgrad.primitives.families import instantiate
 from funcgrad.transforms.linearize import LinearMap, linearize_flat

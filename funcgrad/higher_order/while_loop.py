@@ -21,11 +21,10 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import demand_agreement, ranks_in
 from funcgrad.core.checks import Kinds
-from funcgrad.core.finite import add_step
-from funcgrad.core.limits import check_time
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program, Var, axis_names_of, evaluate
 from funcgrad.core.trace import EVAL, using_trace
@@ -43,10 +42,11 @@ from funcgrad.higher_order.switch import Switch
 from funcgrad.higher_order.tape import Tape
 from funcgrad.lowering import Call, Extern, Form
 from funcgrad.lowering import While as WhileForm
+from funcgrad.observers.limits import check_time
+from funcgrad.observers.nonfinite import add_step
 from funcgrad.primitives.elementwise import add, bitwise_and, convert, less
 from funcgrad.primitives.families import instantiate, zeros_like_aval
 from funcgrad.primitives.reductions import ReduceAny
-from funcgrad.records import dataclass
 from funcgrad.transforms.programs import (
     LinearizedProgram,
     batch_program,

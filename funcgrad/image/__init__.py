@@ -3,8 +3,8 @@
 This package is a page of names; the work is in the module that it names.
 """
 
+from funcgrad.base.namespaces import present
 from funcgrad.image.scaling import ResizeMethod, resize, scale_and_translate
-from funcgrad.namespaces import present
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 

@@ -6,7 +6,7 @@ it names.
 
 from typing import TYPE_CHECKING
 
-from funcgrad.namespaces import present
+from funcgrad.base.namespaces import present
 
 if TYPE_CHECKING:  # they are loaded on first use
     from funcgrad.interop import autograd, c, jax, numba

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.pytree import tree_unflatten
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import Tracer
@@ -35,7 +36,6 @@ from funcgrad.higher_order.staging import (
 from funcgrad.higher_order.switch import Switch
 from funcgrad.primitives.elementwise import convert, not_equal
 from funcgrad.primitives.indexing import as_index
-from funcgrad.pytree import tree_unflatten
 from funcgrad.transforms.programs import stage_closed
 
 _NOT_GIVEN: Any = object()

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.pytree import tree_map
 from funcgrad.core.avals import aval_of
 from funcgrad.core.axes import Ranks, named_axis
 from funcgrad.core.primitive import Primitive
@@ -33,7 +34,6 @@ from funcgrad.primitives.collectives import (
 from funcgrad.primitives.elementwise import convert, equal, select
 from funcgrad.primitives.objects import map_numbers, map_values
 from funcgrad.primitives.shape import shape_of
-from funcgrad.pytree import tree_map
 
 AxisName = Hashable | tuple[Hashable, ...]
 Axes = tuple[tuple[Hashable, int], ...]

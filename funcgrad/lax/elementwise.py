@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.signatures import call_of, docstring, signature_of
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import BOOL, complex_dtype
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
@@ -31,7 +32,6 @@ from funcgrad.primitives import bits
 from funcgrad.primitives import elementwise as primitive
 from funcgrad.primitives.families import Elementwise, shape_of
 from funcgrad.primitives.objects import map_values, settled
-from funcgrad.signatures import call_of, docstring, signature_of
 
 
 def _unary(

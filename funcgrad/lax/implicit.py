@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from funcgrad.base.pytree import PyTreeDef, tree_map, tree_structure, tree_unflatten
+from funcgrad.base.scalars import plain_number, scalar_number
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import EVAL, current_trace
 from funcgrad.errors import ArgumentError, DtypeError, MissingRuleError, ShapeError, TreeError
@@ -24,8 +26,6 @@ from funcgrad.higher_order.linear_call import (
 )
 from funcgrad.higher_order.staging import check_leaf, leaves_with_paths, place
 from funcgrad.primitives.objects import flatten_extra, flatten_values
-from funcgrad.pytree import PyTreeDef, tree_map, tree_structure, tree_unflatten
-from funcgrad.scalars import plain_number, scalar_number
 from funcgrad.transforms.linearize import linearize_flat, record_linear
 from funcgrad.transforms.programs import stage_closed
 

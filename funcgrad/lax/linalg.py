@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.defaults import only_defaults
+from funcgrad.base.namespaces import present
 from funcgrad.core.avals import aval_of
-from funcgrad.core.defaults import only_defaults
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.lax.operands import array_operand, checked, same_dtype
-from funcgrad.namespaces import present
 from funcgrad.primitives import linalg as primitives
 from funcgrad.primitives.banded import BandedSolve, shifted
 from funcgrad.primitives.elementwise import add, convert, mul, scale, select

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
@@ -35,7 +36,6 @@ from funcgrad.higher_order.while_loop import While
 from funcgrad.primitives.elementwise import Convert, convert
 from funcgrad.primitives.objects import flatten_values, map_values
 from funcgrad.primitives.shape import Concatenate, Slice, reshape, shape_of
-from funcgrad.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.cells import Cell, fill_cells, lending, rows_of
 

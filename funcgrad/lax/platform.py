@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.pytree import tree_leaves, tree_map
 from funcgrad.core.avals import aval_of, shaped
 from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.errors import ArgumentError, DtypeError
@@ -17,7 +18,6 @@ from funcgrad.lax.elementwise import neg
 from funcgrad.lax.operands import Array, ArrayLike
 from funcgrad.lax.reductions import top_k
 from funcgrad.primitives.shape import Reshape
-from funcgrad.pytree import tree_leaves, tree_map
 
 
 def approx_max_k(

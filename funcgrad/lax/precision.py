@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from funcgrad.records import dataclass
+from funcgrad.base.records import dataclass
 
 
 class Precision(enum.Enum):

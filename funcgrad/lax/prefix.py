@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from funcgrad.base.pytree import tree_unflatten
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.errors import ArgumentError, ShapeError, TreeError
 from funcgrad.higher_order.staging import (
@@ -16,7 +17,6 @@ from funcgrad.higher_order.staging import (
     name_of,
 )
 from funcgrad.primitives.shape import Concatenate, Reverse, Slice, reshape, shape_of
-from funcgrad.pytree import tree_unflatten
 
 
 def associative_scan(

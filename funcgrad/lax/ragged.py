@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from funcgrad.base.placement import check_placement
 from funcgrad.core.avals import aval_of
-from funcgrad.core.placement import check_placement
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.lax.contraction import DotDimensionNumbers, dot_general
 from funcgrad.lax.operands import Array, ArrayLike, array_operand

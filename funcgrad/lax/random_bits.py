@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.placement import check_placement
 from funcgrad.core.avals import aval_of
-from funcgrad.core.placement import check_placement
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.lax.elementwise import bitcast_convert_type, shift_right_logical
 from funcgrad.lax.operands import Array, ArrayLike, array_operand, canonical_dtype

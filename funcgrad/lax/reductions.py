@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.placement import check_placement
+from funcgrad.base.pytree import PyTreeDef
+from funcgrad.base.signatures import call_of, docstring
 from funcgrad.core.avals import aval_of
-from funcgrad.core.placement import check_placement
 from funcgrad.core.primitive import Primitive
 from funcgrad.errors import ArgumentError, ShapeError, TreeError
 from funcgrad.higher_order.staging import check_function, name_of
@@ -32,8 +34,6 @@ from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.families import shape_of
 from funcgrad.primitives.objects import flatten_numbers
 from funcgrad.primitives.shape import ReduceSum
-from funcgrad.pytree import PyTreeDef
-from funcgrad.signatures import call_of, docstring
 from funcgrad.transforms.batch import batch_flat
 
 _RAISES = {

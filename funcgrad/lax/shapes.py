@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.placement import check_placement
 from funcgrad.core.avals import aval_of
-from funcgrad.core.placement import check_placement
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.lax.operands import (
     Array,

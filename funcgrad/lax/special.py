@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from inspect import Parameter, Signature
 
+from funcgrad.base.signatures import call_of, docstring
 from funcgrad.core.avals import aval_of
 from funcgrad.lax.operands import Array, ArrayLike, check_kinds, check_shapes, same_dtype
 from funcgrad.primitives import gamma_functions
 from funcgrad.primitives import special as primitive
 from funcgrad.primitives.families import Elementwise
-from funcgrad.signatures import call_of, docstring
 
 
 def _special(

@@ -5,7 +5,7 @@ Names that `jax.nn` has are JAX's, pooling is flax's, and losses are optax's.
 This module is a page of names; the work is in the modules that it names.
 """
 
-from funcgrad.namespaces import present
+from funcgrad.base.namespaces import present
 from funcgrad.nn import initializers, layers, losses
 from funcgrad.nn.activations import (
     celu,

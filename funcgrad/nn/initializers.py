@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from funcgrad import random
+from funcgrad.base.placement import check_placement
+from funcgrad.base.signatures import docstring
 from funcgrad.core.avals import aval_of
-from funcgrad.core.placement import check_placement
 from funcgrad.dtypes import FLOAT64
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.numpy.promotion import as_value, checked_dtype, normalize_axis, to_dtype
@@ -30,7 +31,6 @@ from funcgrad.primitives.shape import (
     reshape,
     shape_of,
 )
-from funcgrad.signatures import docstring
 
 Array = Any
 Initializer = Callable[..., Array]

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.index_rule import INDEX_RULE
 from funcgrad.core.avals import aval_of
-from funcgrad.core.index_rule import INDEX_RULE
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import PYTHON_SCALARS
 from funcgrad.errors import ArgumentError, DtypeError

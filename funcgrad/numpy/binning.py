@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.index_rule import INDEX_RULE
+from funcgrad.base.placement import check_placement
 from funcgrad.core.avals import aval_of
-from funcgrad.core.index_rule import INDEX_RULE
-from funcgrad.core.placement import check_placement
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import BOOL, FLOAT64, INT64, is_complex, is_inexact
 from funcgrad.errors import ArgumentError, ConcretizationTypeError, ShapeError
@@ -30,6 +30,7 @@ from funcgrad.numpy.shaping import (
     reshape,
     stack,
 )
+from funcgrad.observers.messages import message
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import shape as s
 from funcgrad.primitives.indexing import ScatterAdd, as_index
@@ -144,7 +145,8 @@ def bincount(
         length = minlength
     if length is None:
         raise ConcretizationTypeError(
-            x._message(
+            message(
+                x,
                 "the length of the result of bincount depends on values, but its argument is",
                 "Fix the length: funcgrad.numpy.bincount(x, length=n); NumPy's function does not "
                 "take it.",

@@ -10,10 +10,11 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from funcgrad.core.source import current_location
-from funcgrad.core.trace import Tracer, describe_location
+from funcgrad.base.pytree import tree_leaves
+from funcgrad.core.observers import describe_location
+from funcgrad.core.trace import Tracer
 from funcgrad.errors import ConcretizationTypeError
-from funcgrad.pytree import tree_leaves
+from funcgrad.observers.source import current_location
 
 __all__ = ["borrow"]
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.placement import check_placement
 from funcgrad.core.avals import Shape, ShapedArray, aval_of
-from funcgrad.core.placement import check_placement
 from funcgrad.dtypes import BOOL, INT64, is_complex
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.diagonals import diagonal

@@ -16,12 +16,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from funcgrad.core.dialect import JAX, dialect
-from funcgrad.core.drift import PROMOTIONS
+from funcgrad.base.dialect import JAX, dialect
+from funcgrad.core.observers import describe_location
 from funcgrad.core.primitive import Primitive
-from funcgrad.core.source import current_location
-from funcgrad.core.trace import Tracer, current_trace, describe_location
-from funcgrad.errors import ArgumentError, DtypeError, MissingRuleError
+from funcgrad.core.trace import Tracer, current_trace
+from funcgrad.errors import ArgumentError, ConcretizationTypeError, DtypeError, MissingRuleError
 from funcgrad.numpy import elementwise, number_operators, shaping, ufuncs
 from funcgrad.numpy.elementwise import UFUNCS, of_scipy, to_loop
 from funcgrad.numpy.indexing import at, getitem, indexed
@@ -36,6 +35,8 @@ from funcgrad.numpy.promotion import (
 from funcgrad.numpy.published import public
 from funcgrad.numpy.reducing import refuse_out, summand
 from funcgrad.numpy.writable import WritableArray, copied
+from funcgrad.observers.promotion import PROMOTIONS
+from funcgrad.observers.source import current_location
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.cumulative import Cumlogsumexp, Cummax, Cummin
 from funcgrad.primitives.families import Elementwise
@@ -523,7 +524,22 @@ def _byteswap(self: Tracer, inplace: bool = False) -> Any:
 def _exact(self: Tracer, method: str) -> Any:
     """The values of integers and bools, if known; those of others would lose their derivative."""
     known = None if self.dtype.kind in "fc" else self._known(method)
-    return self._no_scalar(f"x.{method}()") if known is None else np.asarray(known)
+    return self.refuse(f"x.{method}()") if known is None else np.asarray(known)
+
+
+def _innermost(self: Tracer) -> Any:
+    """Return the value behind all transformations, as programs for autograd print it.
+
+    Raises:
+        ConcretizationTypeError: If there is no value yet, as under `jit` and `vmap`.
+    """
+    value = self.concrete()
+    if value is None:
+        raise ConcretizationTypeError(
+            f"getval needs a value, but this is {self!r}, which has none yet. Print with "
+            "funcgrad.debug.print, branch with numpy.where or funcgrad.lax.cond."
+        )
+    return _innermost(value) if isinstance(value, Tracer) else value
 
 
 def _item(self: Tracer, *index: int) -> Any:
@@ -708,4 +724,7 @@ def install(
     _install_elements(
         [*(f"__{name}__" for name in binary), *(n for n in _SPECIAL if n not in _SEQUENCES)]
     )
+    # What pandas, whose operators defer to a number above their own, and programs for autograd ask.
+    Tracer.__pandas_priority__ = 5000  # type: ignore[attr-defined]
+    Tracer._value = property(_innermost)  # type: ignore[attr-defined]
     Tracer.__array_namespace__ = lambda self, api_version=None: namespace  # type: ignore[attr-defined]

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.signatures import call_of, docstring
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer
@@ -41,7 +42,6 @@ from funcgrad.numpy.promotion import (
 )
 from funcgrad.numpy.ufunc_texts import TEXTS
 from funcgrad.primitives import elementwise as p
-from funcgrad.signatures import call_of, docstring
 
 Function = Callable[..., Any]
 

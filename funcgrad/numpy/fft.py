@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.placement import check_placement
 from funcgrad.core.avals import aval_of
-from funcgrad.core.placement import check_placement
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import FLOAT64, complex_dtype, is_complex, is_inexact
 from funcgrad.errors import DtypeError, ShapeError

@@ -15,17 +15,19 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.index_rule import INDEX_RULE
+from funcgrad.base.placement import check_placement
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray, aval_of
-from funcgrad.core.index_rule import INDEX_RULE
-from funcgrad.core.placement import check_placement
+from funcgrad.core.observers import describe_location
 from funcgrad.core.primitive import Primitive
-from funcgrad.core.source import current_location
-from funcgrad.core.trace import Tracer, describe_location
+from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import INT64
 from funcgrad.errors import ArgumentError, DtypeError, NonConcreteBooleanIndexError, ShapeError
 from funcgrad.lax.loops import while_loop
 from funcgrad.numpy import elementwise
 from funcgrad.numpy.promotion import as_value, result_dtype, stack_nested, strong, to_dtype
+from funcgrad.observers.source import current_location
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.indexing import (
     SCATTERS,
@@ -48,7 +50,6 @@ from funcgrad.primitives.shape import (
     shape_of,
     zeros_like_aval,
 )
-from funcgrad.records import dataclass
 
 
 @dataclass

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.transformed import Transformed
+from funcgrad.base.pytree import held_in, tree_unflatten
+from funcgrad.base.transformed import Transformed
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.higher_order.staging import name_of
 from funcgrad.numpy.promotion import as_value, normalize_axis, strong
 from funcgrad.numpy.shaping import expand_dims, moveaxis
 from funcgrad.primitives.objects import HoldsArray, flatten_held
 from funcgrad.primitives.shape import broadcast_to, reshape, shape_of
-from funcgrad.pytree import held_in, tree_unflatten
 from funcgrad.transforms.batch import batch_flat
 
 __all__ = ["apply_along_axis", "apply_over_axes", "vectorize"]

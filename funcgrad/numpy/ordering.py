@@ -27,6 +27,7 @@ from funcgrad.numpy.promotion import (
 )
 from funcgrad.numpy.reducing import sum as total
 from funcgrad.numpy.shaping import concatenate, moveaxis, ravel, reshape, stack
+from funcgrad.observers.messages import message
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.cumulative import Cumsum
 from funcgrad.primitives.indexing import Gather, ScatterSet
@@ -302,7 +303,8 @@ def known_values(x: Any, function: str) -> Any:
     if value is not None:
         return np.asarray(value)
     raise ConcretizationTypeError(
-        x._message(
+        message(
+            x,
             f"the shape of the result of {function} depends on values, but its argument is",
             f"Fix the shape: funcgrad.numpy.{function}(x, size=n, fill_value=...) returns n "
             "entries. To select elements, np.where(condition, x, other) keeps the shape.",

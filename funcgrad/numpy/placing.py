@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.index_rule import INDEX_RULE
 from funcgrad.core.avals import aval_of
-from funcgrad.core.index_rule import INDEX_RULE
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy import elementwise as e

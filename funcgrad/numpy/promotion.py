@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.drift import PROMOTIONS, refuse_promotion, refuse_ranks
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import (
     BOOL,
@@ -25,6 +24,7 @@ from funcgrad.dtypes import (
     weak_representative,
 )
 from funcgrad.errors import AxisError, DtypeError
+from funcgrad.observers.promotion import PROMOTIONS, refuse_promotion, refuse_ranks
 from funcgrad.primitives.elementwise import Convert, convert
 from funcgrad.primitives.objects import settled
 from funcgrad.primitives.shape import Concatenate, reshape, shape_of

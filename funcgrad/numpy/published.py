@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.signatures import signature_of
 from funcgrad.core.trace import EVAL, Tracer, current_trace
 from funcgrad.errors import KeyArrayError
 from funcgrad.numpy.elementwise import UFUNCS
@@ -35,7 +36,6 @@ from funcgrad.numpy.writable import (
     settled_in,
 )
 from funcgrad.primitives.objects import settled
-from funcgrad.signatures import signature_of
 from funcgrad.transforms.numbers import NumberTracer
 
 Function = Callable[..., Any]

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.placement import check_placement
+from funcgrad.base.signatures import docstring
 from funcgrad.core.avals import aval_of
-from funcgrad.core.placement import check_placement
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import BOOL, FLOAT64, INT64, PYTHON_SCALARS, is_complex, is_inexact, real_dtype
@@ -46,7 +47,6 @@ from funcgrad.primitives.reductions import (
 )
 from funcgrad.primitives.shape import ReduceSum, shape_of
 from funcgrad.primitives.sorting import Sort
-from funcgrad.signatures import docstring
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "cumprod",

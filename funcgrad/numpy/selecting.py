@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.index_rule import INDEX_RULE
+from funcgrad.base.placement import check_placement
 from funcgrad.core.avals import aval_of
-from funcgrad.core.index_rule import INDEX_RULE
-from funcgrad.core.placement import check_placement
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import BOOL, FLOAT64, INT64, is_complex, is_inexact
 from funcgrad.errors import (
@@ -59,6 +59,7 @@ from funcgrad.numpy.shaping import (
     tile,
     zeros,
 )
+from funcgrad.observers.messages import message
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import shape as s
 from funcgrad.primitives.bits import Bitcast
@@ -1098,7 +1099,8 @@ def repeat(
         return getitem(x, (*(slice(None),) * axis, index))
     if isinstance(repeats, Tracer):
         raise ConcretizationTypeError(
-            repeats._message(
+            message(
+                repeats,
                 "the length of the result of repeat depends on values, but `repeats` is",
                 "Fix the length: funcgrad.numpy.repeat(x, repeats, total_repeat_length=n); NumPy's "
                 "function does not take it.",

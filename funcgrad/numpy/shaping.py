@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.defaults import only_defaults
+from funcgrad.base.placement import check_placement
 from funcgrad.core.avals import aval_of
-from funcgrad.core.defaults import only_defaults
-from funcgrad.core.placement import check_placement
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import INT64, PYTHON_SCALARS, is_complex, real_dtype
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad import lax
+from funcgrad.base.pytree import tree_map
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
 from funcgrad.numpy import mapping
@@ -31,7 +32,6 @@ from funcgrad.numpy.shaping import (
     stack,
 )
 from funcgrad.primitives.shape import shape_of
-from funcgrad.pytree import tree_map
 
 __all__ = ["frompyfunc"]
 

@@ -21,8 +21,8 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 
 from funcgrad.core.avals import Shape, ShapedArray, aval_of
-from funcgrad.core.source import current_location
-from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, describe_location
+from funcgrad.core.observers import describe_location
+from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.numpy.indexing import (
     IndexUpdateHelper,
@@ -41,6 +41,7 @@ from funcgrad.numpy.views import (
     row_major,
     strides_after,
 )
+from funcgrad.observers.source import current_location
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.objects import StandsForArray, settled
 from funcgrad.primitives.shape import broadcast_to, shape_of

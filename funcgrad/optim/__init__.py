@@ -3,7 +3,7 @@
 This module is a page of names; the work is in the modules that it names.
 """
 
-from funcgrad.namespaces import present
+from funcgrad.base.namespaces import present
 from funcgrad.optim.clipping import (
     clip,
     clip_by_block_rms,

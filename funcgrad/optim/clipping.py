@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import funcgrad.numpy.values as fnp
+from funcgrad.base.pytree import tree_leaves, tree_map
 from funcgrad.optim.transformation import (
     GradientTransformation,
     Params,
@@ -18,7 +19,6 @@ from funcgrad.optim.transformation import (
     stateless,
     total,
 )
-from funcgrad.pytree import tree_leaves, tree_map
 
 
 def global_norm(updates: Updates) -> Scalar:

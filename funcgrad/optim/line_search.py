@@ -19,6 +19,8 @@ import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad.api.differentiation import value_and_grad
+from funcgrad.base.pytree import tree_leaves, tree_map
+from funcgrad.base.signatures import signature_of
 from funcgrad.dtypes import real_dtype
 from funcgrad.errors import ArgumentError
 from funcgrad.lax import cond, while_loop
@@ -37,8 +39,6 @@ from funcgrad.optim.transformation import (
     next_count,
     zeros_like,
 )
-from funcgrad.pytree import tree_leaves, tree_map
-from funcgrad.signatures import signature_of
 
 ValueFunction = Callable[..., Scalar]
 

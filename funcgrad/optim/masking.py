@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from funcgrad.base.pytree import broadcast_prefix, tree_leaves, tree_structure
 from funcgrad.errors import ArgumentError
 from funcgrad.optim.transformation import (
     GradientTransformation,
@@ -16,7 +17,6 @@ from funcgrad.optim.transformation import (
     Updates,
     with_extra_args_support,
 )
-from funcgrad.pytree import broadcast_prefix, tree_leaves, tree_structure
 
 
 class MaskedNode(NamedTuple):

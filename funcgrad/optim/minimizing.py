@@ -17,11 +17,11 @@ import funcgrad.numpy.values as fnp
 from funcgrad.api.compilation import jit as compiled
 from funcgrad.api.differentiation import jvp, value_and_grad
 from funcgrad.api.jacobians import hessian, jacrev
+from funcgrad.base.pytree import keystr, tree_flatten, tree_flatten_with_path
+from funcgrad.base.signatures import signature_of
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.flatten_util import ravel_pytree
 from funcgrad.primitives.objects import flatten_held
-from funcgrad.pytree import keystr, tree_flatten, tree_flatten_with_path
-from funcgrad.signatures import signature_of
 
 Vector = np.ndarray
 Unravel = Callable[[Any], Any]

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import funcgrad.numpy.values as fnp
+from funcgrad.base.pytree import tree_leaves, tree_map
 from funcgrad.dtypes import FLOAT64, real_dtype
 from funcgrad.errors import ArgumentError
 from funcgrad.lax import dynamic_index_in_dim, dynamic_update_index_in_dim, scan
@@ -43,7 +44,6 @@ from funcgrad.optim.transformation import (
     next_count,
     zeros_like,
 )
-from funcgrad.pytree import tree_leaves, tree_map
 
 
 class ScaleByLBFGSState(NamedTuple):

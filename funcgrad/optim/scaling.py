@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import funcgrad.numpy.values as fnp
+from funcgrad.base.pytree import tree_map
 from funcgrad.dtypes import PYTHON_SCALARS
 from funcgrad.errors import ArgumentError
 from funcgrad.lax import rsqrt
@@ -39,7 +40,6 @@ from funcgrad.optim.transformation import (
     stateless,
     zeros_like,
 )
-from funcgrad.pytree import tree_map
 
 # By numbers.
 

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 import funcgrad.numpy.values as fnp
+from funcgrad.base.pytree import tree_leaves, tree_map
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import FLOAT64, PYTHON_SCALARS, real_dtype
 from funcgrad.errors import ArgumentError
 from funcgrad.numpy.promotion import to_dtype
-from funcgrad.pytree import tree_leaves, tree_map
 
 Array = Any
 Scalar = Any

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import funcgrad.numpy.values as fnp
+from funcgrad.base.pytree import tree_leaves, tree_map
+from funcgrad.base.signatures import signature_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import FLOAT64, PYTHON_SCALARS
 from funcgrad.errors import ArgumentError
@@ -33,8 +35,6 @@ from funcgrad.optim.transformation import (
     zeros_like,
 )
 from funcgrad.primitives.objects import StandsForArray
-from funcgrad.pytree import tree_leaves, tree_map
-from funcgrad.signatures import signature_of
 
 # Several steps as one.
 

@@ -20,8 +20,8 @@ import bisect
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import field
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.program import Equation, Program, Var
-from funcgrad.records import dataclass
 
 SMALL_BYTES = 1 << 15
 """Messages of fewer bytes go together."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from funcgrad.core.program import Atom, Equation, Program, Var
-from funcgrad.core.source import SourceLocation
 from funcgrad.lowering import Call, form_of
+from funcgrad.observers.source import SourceLocation
 
 
 def inline(program: Program) -> Program:

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.forking import cached_property
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
-from funcgrad.forking import cached_property
 from funcgrad.higher_order.jit import run_program
 from funcgrad.patterns.greedy import greedy_program
 from funcgrad.patterns.sparsity_pattern import SparsityPattern

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from funcgrad.base.forking import cached_property
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.program import Program
 from funcgrad.core.trace import Tracer, current_trace
-from funcgrad.forking import cached_property
 from funcgrad.patterns.coloring import Coloring, color_columns
 from funcgrad.patterns.dependence import Found, Scope, dependence
 from funcgrad.patterns.index_sets import identity

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad import lowering as forms
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var, makers
 from funcgrad.errors import MissingRuleError
@@ -45,7 +46,6 @@ from funcgrad.patterns.index_sets import (
     with_matrix,
 )
 from funcgrad.primitives.sparse import scipy_sparse
-from funcgrad.records import dataclass
 
 Found = Relation | None
 """What a value depends on; ``None`` for nothing."""

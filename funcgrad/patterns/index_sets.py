@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.forking import cached_property
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape
-from funcgrad.forking import cached_property
 from funcgrad.primitives.sparse import scipy_sparse
-from funcgrad.records import dataclass
 
 MOST_PIECES = 512
 """Pieces of one relation; more become a sparse matrix."""

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.forking import cached_property
 from funcgrad.core.program import Program, evaluate
-from funcgrad.forking import cached_property
 from funcgrad.patterns.dependence import Found, Scope, dependence
 from funcgrad.patterns.index_sets import identity
 from funcgrad.transforms.batch import batch_flat

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.forking import cached_property
 from funcgrad.errors import ArgumentError
-from funcgrad.forking import cached_property
 from funcgrad.patterns.dependence import Found
 from funcgrad.patterns.index_sets import FREE, Dimension, Relation, TooLargeError, strides_of
 from funcgrad.primitives.sparse import Pattern, scipy_sparse

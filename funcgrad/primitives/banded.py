@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Value
 from funcgrad.dtypes import BOOL, is_complex
@@ -42,7 +43,6 @@ from funcgrad.primitives.shape import (
     moveaxis_from_front,
     reshape,
 )
-from funcgrad.records import dataclass
 
 
 def dense_of(ab: Value, above: int) -> Value:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import short_name
@@ -16,7 +17,6 @@ from funcgrad.lowering import Form, Pointwise
 from funcgrad.primitives.elementwise import Constantlike
 from funcgrad.primitives.families import Recipe, zero_jvp
 from funcgrad.primitives.shape import Concatenate, Reshape, Slice
-from funcgrad.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.axes import Ranks, ranks_in, unbound_axis
 from funcgrad.core.primitive import BatchDim, Primitive, Value
@@ -47,7 +48,6 @@ from funcgrad.primitives.shape import (
     moveaxis_to_front,
     reshape,
 )
-from funcgrad.records import dataclass
 
 Axis = tuple[Hashable, int]
 """Name and length of a mapped axis."""

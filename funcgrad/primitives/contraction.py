@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.lowering import Contraction, Form
 from funcgrad.primitives.elementwise import add
-from funcgrad.records import dataclass
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 

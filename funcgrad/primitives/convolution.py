@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.lowering import Contraction, Form, Slide
 from funcgrad.primitives.contraction import LETTERS, Contract, bilinear_jvp
 from funcgrad.primitives.windows import still, taps_of
-from funcgrad.records import dataclass
 
 _MOST_TAPS_BYTES = 1 << 26
 """Memory that evaluation spends on a copy of all taps; more of them are summed one by one."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import short_name
@@ -14,7 +15,6 @@ from funcgrad.errors import ShapeError
 from funcgrad.lowering import Constant, Form, Reindex
 from funcgrad.primitives.families import linear_jvp, shape_of
 from funcgrad.primitives.shape import ReduceSum, broadcast_to, reshape
-from funcgrad.records import dataclass
 
 
 @dataclass(frozen=True)

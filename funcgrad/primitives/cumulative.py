@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.errors import DtypeError, ShapeError
@@ -37,7 +38,6 @@ from funcgrad.primitives.elementwise import (
 from funcgrad.primitives.families import linear_jvp, shape_of
 from funcgrad.primitives.ordering import stacked
 from funcgrad.primitives.shape import Pad
-from funcgrad.records import dataclass
 
 
 class _Cumulative(Primitive):

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray, aval_of, check_size, shaped
 from funcgrad.core.number_code import rule_of
 from funcgrad.core.primitive import BatchDim, Primitive, Value
@@ -32,7 +33,6 @@ from funcgrad.lowering import (
     UfuncCall,
     While,
 )
-from funcgrad.records import dataclass
 
 PYTHON_NUMBERS = frozenset(PYTHON_SCALARS)
 

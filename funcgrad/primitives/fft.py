@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import complex_dtype, real_dtype
@@ -41,7 +42,6 @@ from funcgrad.primitives.elementwise import (
 from funcgrad.primitives.families import Recipe, linear_jvp, shape_of
 from funcgrad.primitives.ordering import axis_last
 from funcgrad.primitives.shape import Concatenate, Pad, Reshape, Reverse, Slice, reshape
-from funcgrad.records import dataclass
 
 LONGEST = 2048
 """The length to which a transform is done in the memory of one step."""

@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray, aval_of, shaped
 from funcgrad.core.checks import INDEX, Fault, Kinds
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
@@ -61,7 +62,6 @@ from funcgrad.primitives.shape import (
     moveaxis_to_front,
     reshape,
 )
-from funcgrad.records import dataclass
 
 MODES = ("raise", "fill", "clip", "wrap")
 

@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import Value
 from funcgrad.core.program import Program, Var
@@ -116,7 +117,6 @@ from funcgrad.primitives.shape import (
     Transpose,
     reshape,
 )
-from funcgrad.records import dataclass
 
 # ----------------------------------------------------------------------------- systems and inverses
 

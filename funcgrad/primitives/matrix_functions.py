@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Value
 from funcgrad.dtypes import is_complex
@@ -31,7 +32,6 @@ from funcgrad.primitives.matrices import (
     part,
     scipy_linalg,
 )
-from funcgrad.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -17,21 +17,22 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.pytree import PyTreeDef, opened, tree_flatten
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Value
-from funcgrad.core.source import (
+from funcgrad.core.trace import Trace, Tracer, current_trace
+from funcgrad.dtypes import PYTHON_SCALARS, check_dtype
+from funcgrad.errors import DtypeError, TracerArrayConversionError
+from funcgrad.observers.messages import message, notes_of
+from funcgrad.observers.source import (
     asking_function,
     is_asked_for_sparse_product,
     is_called_by_scipy,
     is_subscript_asking,
 )
-from funcgrad.core.trace import Trace, Tracer, current_trace
-from funcgrad.dtypes import PYTHON_SCALARS, check_dtype
-from funcgrad.errors import DtypeError, TracerArrayConversionError
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.shape import Concatenate, Slice, reshape
-from funcgrad.pytree import PyTreeDef, opened, tree_flatten
 
 MAX_NUMBERS = 2**20
 """How many objects a traced array is given out as at most."""
@@ -79,13 +80,13 @@ class StandsForArray:
 
     __slots__ = ()
     __array_priority__ = Tracer.__array_priority__
-    __pandas_priority__ = Tracer.__pandas_priority__
+    __pandas_priority__ = 5000  # as pandas asks for a number above its own
 
 
 class HoldsArray(StandsForArray):
     """Base of arrays that hold no numbers, but an array of them: a leaf to users, as any array.
 
-    Transformations see the array that it holds (`funcgrad.pytree.opened`).
+    Transformations see the array that it holds (`funcgrad.base.pytree.opened`).
     """
 
     __slots__ = ()
@@ -138,7 +139,8 @@ class Refused(StandsForArray):
 
     def error(self) -> TracerArrayConversionError:
         return TracerArrayConversionError(
-            self.source.array._message(
+            message(
+                self.source.array,
                 f"NumPy computed more than {MAX_TAKEN} times with a single number of",
                 "An ndarray that was made of traced arrays, by np.array([x, y]) or X.dot(x), holds "
                 "them number by number. Write np.stack([x, y]), and X @ x for X.dot(x), which "
@@ -165,16 +167,17 @@ def array_for_numpy(self: Tracer, dtype: Any = None, copy: bool | None = None) -
         or is_subscript_asking()
         or is_called_by_scipy()
     ):
-        self.refuse_array()
+        self.refuse("array")
     if asking_function() == "as_strided":  # It reads addresses, by strides that are not ours.
         raise TracerArrayConversionError(
-            self._message(
+            message(
+                self,
                 "np.lib.stride_tricks.as_strided needs the memory of an array, but this is",
                 "Write np.lib.stride_tricks.sliding_window_view(x, length), reshape, or an index: "
                 "x[np.arange(rows)[:, None] * step + np.arange(length)].",
             )
         )
-    self.owner.gave_objects = True
+    notes_of(self.owner).gave_objects = True
     return objects_of(self)
 
 

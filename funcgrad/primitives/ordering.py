@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import INT64
@@ -19,7 +20,6 @@ from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.lowering import Array, Extern, Form, Routine, Search, SortCall
 from funcgrad.primitives.families import shape_of, zero_jvp
 from funcgrad.primitives.shape import broadcast_to
-from funcgrad.records import dataclass
 
 
 def stacked(args: Sequence[Value], dims: Sequence[BatchDim]) -> list[Value]:

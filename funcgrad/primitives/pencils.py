@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Value
 from funcgrad.dtypes import complex_dtype, is_complex, real_dtype
@@ -44,7 +45,6 @@ from funcgrad.primitives.matrices import (
     strictly_lower,
 )
 from funcgrad.primitives.matrix_functions import Sylvester
-from funcgrad.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.axes import Ranks
 from funcgrad.core.primitive import Primitive
 from funcgrad.lowering import Array, Constant, Extern, Form, NativeCall, Routine
-from funcgrad.records import dataclass
 
 
 @dataclass(frozen=True)

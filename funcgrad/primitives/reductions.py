@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import BOOL, INT64
@@ -26,7 +27,6 @@ from funcgrad.primitives.shape import (
     reshape,
     restore_axes,
 )
-from funcgrad.records import dataclass
 
 
 class _Reduce(Primitive):

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Value
 from funcgrad.dtypes import BOOL, complex_dtype, is_complex, real_dtype
@@ -50,7 +51,6 @@ from funcgrad.primitives.matrices import (
     where_held,
 )
 from funcgrad.primitives.shape import Concatenate
-from funcgrad.records import dataclass
 
 Sort = str | Callable[..., bool] | None
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray
 from funcgrad.core.primitive import BatchDim, Linear, Primitive, Value, is_linear
 from funcgrad.errors import ShapeError
 from funcgrad.lowering import Assemble, Form, Piece, Reduction, Reindex
 from funcgrad.lowering import Reshape as ReshapeForm
 from funcgrad.primitives.families import instantiate, linear_jvp, shape_of, zeros_like_aval
-from funcgrad.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import INT64
@@ -22,7 +23,6 @@ from funcgrad.primitives.families import Recipe, shape_of
 from funcgrad.primitives.indexing import Gather, along_axis_indices, take_along_axis
 from funcgrad.primitives.ordering import ArgSort, axis_last
 from funcgrad.primitives.shape import Reverse, Slice
-from funcgrad.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.forking import cached_property
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
 from funcgrad.errors import DtypeError, ShapeError
-from funcgrad.forking import cached_property
 from funcgrad.lowering import Extern, Form
 from funcgrad.primitives.contraction import bilinear_jvp
 from funcgrad.primitives.elementwise import add, mul
@@ -35,7 +36,6 @@ from funcgrad.primitives.shape import (
     Transpose,
     reshape,
 )
-from funcgrad.records import dataclass
 
 MAX_DIAGONALS = 24
 LEAST_FILLED = 0.8

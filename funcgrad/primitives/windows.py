@@ -18,13 +18,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.lowering import Form, Slide, WindowFold
 from funcgrad.primitives.families import linear_jvp, shape_of, zero_jvp
 from funcgrad.primitives.shape import Pad, broadcast_to
-from funcgrad.records import dataclass
 
 Slides = tuple[Slide, ...]
 

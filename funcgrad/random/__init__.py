@@ -8,7 +8,7 @@ is asked for; those are the numbers that JAX draws with ``jax_enable_x64``, and 
 other numbers than JAX: quantiles of uniform ones, with derivatives in their parameters.
 """
 
-from funcgrad.namespaces import present
+from funcgrad.base.namespaces import present
 from funcgrad.random.choices import categorical, choice, permutation
 from funcgrad.random.compound import (
     ball,

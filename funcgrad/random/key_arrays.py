@@ -3,7 +3,7 @@
 A key is two words of 32 bits. An array of keys holds one integer of 64 bits for each (the high word
 first), in an array of the same shape; so axes mean the same for both, and whatever moves elements
 moves keys. To users it is one value with the dtype ``key<fry>``, and a leaf of pytrees; where a
-transformation begins it is a container of its integers (`funcgrad.pytree.opened`), so that no
+transformation begins it is a container of its integers (`funcgrad.base.pytree.opened`), so that no
 primitive, no rule and no kernel knows of keys.
 
 What moves, joins, chooses or compares elements takes keys: the functions of `_OPERANDS`. They are
@@ -18,6 +18,8 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from funcgrad import lax
+from funcgrad.base.pytree import register_holder
+from funcgrad.base.signatures import signature_of
 from funcgrad.core.avals import Shape, ShapedArray, aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import PYTHON_SCALARS, ExtendedDtype, prng_key
@@ -30,8 +32,6 @@ from funcgrad.numpy.writable import settled_in
 from funcgrad.primitives.objects import HoldsArray, StandsForArray, settled
 from funcgrad.primitives.random import UINT32, UINT64
 from funcgrad.primitives.shape import shape_of
-from funcgrad.pytree import register_holder
-from funcgrad.signatures import signature_of
 
 Function = Callable[..., Any]
 

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from funcgrad import lax
+from funcgrad.base.placement import check_placement
 from funcgrad.core.avals import aval_of
-from funcgrad.core.placement import check_placement
-from funcgrad.core.source import called_function
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.lax.operands import Array, ArrayLike
+from funcgrad.observers.source import called_function
 from funcgrad.primitives.objects import settled
 from funcgrad.primitives.random import UINT32, UINT64, threefry2x32
 from funcgrad.random.key_arrays import KEY, KeyArray, KeyDtype, words_of_keys

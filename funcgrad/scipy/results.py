@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from funcgrad.pytree import register_pytree_node
+from funcgrad.base.pytree import register_pytree_node
 
 
 class Result:

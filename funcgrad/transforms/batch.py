@@ -10,7 +10,7 @@ from typing import Any
 
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import MAPPED_NOW, axis_scope, mapped_name
-from funcgrad.core.leaks import check_ended
+from funcgrad.core.observers import report_end
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import axis_names_of
 from funcgrad.core.trace import Trace, Tracer, current_trace, enter_trace, leave_trace, run_under
@@ -117,5 +117,5 @@ def batch_flat(
         outputs = list(run_under(trace, function, *wrapped))
     pairs = [trace.unwrap(out) for out in outputs]
     del wrapped, outputs
-    check_ended(trace)
+    report_end(trace)
     return [v for v, _ in pairs], [d for _, d in pairs]

@@ -22,9 +22,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.observers import Location, current_location, describe_location
 from funcgrad.core.program import Program, Var
-from funcgrad.core.source import SourceLocation, current_location
-from funcgrad.core.trace import Trace, Tracer, current_trace, describe_location
+from funcgrad.core.trace import Trace, Tracer, current_trace
 from funcgrad.errors import ArgumentError, UnexpectedTracerError
 from funcgrad.transforms.stage import Held, StageTrace
 
@@ -175,7 +175,7 @@ class Cell:
         )
 
 
-def _text(problem: str, made_at: SourceLocation | None, *lines: str) -> str:
+def _text(problem: str, made_at: Location | None, *lines: str) -> str:
     """A message: what is wrong, the user's line, where the cell was made, and what to do."""
     where = describe_location(current_location(), "at") + describe_location(made_at, "made at")
     return "\n".join([problem, *where, *lines])

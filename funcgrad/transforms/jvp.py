@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.finite import WATCH, inspect
-from funcgrad.core.leaks import check_ended
+from funcgrad.core.observers import OBSERVED, report, report_end
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Trace, Tracer, current_trace, enter_trace, leave_trace, run_under
 
@@ -57,10 +56,10 @@ class JVPTrace(Trace):
             out, out_dot = primitive.jvp(primals, tangents)
         finally:
             leave_trace(token)
-        if WATCH.users and not primitive.is_composite:
+        if OBSERVED.computed and not primitive.is_composite:
             dots = out_dot if primitive.multiple_results else [out_dot]
             what = f"the derivative of {primitive.name}"
-            inspect(what, [*primals, *tangents], dots, primitive.is_elementwise)
+            report(what, [*primals, *tangents], dots, primitive.is_elementwise)
         if primitive.multiple_results:
             return [self.pair(x, t) for x, t in zip(out, out_dot, strict=True)]
         return self.pair(out, out_dot)
@@ -95,5 +94,5 @@ def jvp_flat(
     outputs = list(run_under(trace, function, *args))
     pairs = [trace.split(out) for out in outputs]
     del args, outputs
-    check_ended(trace)
+    report_end(trace)
     return [p for p, _ in pairs], [t for _, t in pairs]

@@ -22,18 +22,16 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.finite import WATCH, inspect
-from funcgrad.core.leaks import check_ended
-from funcgrad.core.primitive import Linear, Primitive
-from funcgrad.core.source import SourceLocation, current_location, stands_for
-from funcgrad.core.trace import (
-    Trace,
-    Tracer,
-    current_trace,
-    enter_trace,
-    explain,
-    leave_trace,
+from funcgrad.core.observers import (
+    OBSERVED,
+    Location,
+    current_location,
+    report,
+    report_end,
+    report_failure,
 )
+from funcgrad.core.primitive import Linear, Primitive
+from funcgrad.core.trace import Trace, Tracer, current_trace, enter_trace, leave_trace
 
 
 class TangentTracer(Tracer):
@@ -68,7 +66,7 @@ class TapeEntry:
         primitive: Primitive,
         inputs: list[Any],
         first: int,
-        source: SourceLocation | None = None,
+        source: Location | None = None,
     ) -> None:
         self.primitive = primitive
         self.inputs = inputs
@@ -112,7 +110,7 @@ class TangentTrace(Trace):
         self.length = 0
         self.separates = False
         # Taking a location costs more than an entry, so it is only done where it will be seen.
-        self.keeps_sources = WATCH.users > 0 or parent.is_staged
+        self.keeps_sources = bool(OBSERVED.computed) or parent.is_staged
 
     def new_slot(self, aval: ShapedArray) -> Linear:
         slot = Linear(aval, self.length)
@@ -226,10 +224,10 @@ class LinearizeTrace(Trace):
             out, out_dot = primitive.linearize(primals, tangents)
         finally:
             leave_trace(token)
-        if WATCH.users and not primitive.is_composite:
+        if OBSERVED.computed and not primitive.is_composite:
             residuals = [x for e in self.tape.entries[n_entries:] for x in e.inputs]
             what = f"the derivative of {primitive.name}"
-            inspect(what, primals, residuals, primitive.is_elementwise)
+            report(what, primals, residuals, primitive.is_elementwise)
         if primitive.multiple_results:
             return [self.pair(x, t) for x, t in zip(out, out_dot, strict=True)]
         return self.pair(out, out_dot)
@@ -272,7 +270,6 @@ class LinearMap:
         self.length = length
         self.outputs = outputs
 
-    @stands_for("entry")
     def push(self, tangents: Sequence[Any]) -> list[Any]:
         """Tangents of the outputs for tangents of the inputs (``None`` for zeros)."""
         values: list[Any] = [None] * self.length
@@ -314,7 +311,6 @@ def accumulate(pending: list[Any], index: int, ct: Any) -> None:
     pending[index] = ct if known is None else known + ct
 
 
-@stands_for("entry")
 def pull_entry(entry: TapeEntry, pending: list[Any]) -> None:
     """Pass the cotangents of the outputs of an operation on to its inputs."""
     primitive = entry.primitive
@@ -333,16 +329,16 @@ def pull_entry(entry: TapeEntry, pending: list[Any]) -> None:
         if type(ct) is float:  # of numbers: the rules expect NumPy's
             ct = np.float64(ct)
     arg_cts = primitive.transpose(ct, *entry.inputs)
-    if WATCH.users and not primitive.is_composite:
+    if OBSERVED.computed and not primitive.is_composite:
         given = ct if primitive.multiple_results else [ct]
         what = f"the transpose of {primitive.name}"
-        inspect(what, [*given, *entry.inputs], arg_cts, primitive.is_elementwise)
+        report(what, [*given, *entry.inputs], arg_cts, primitive.is_elementwise)
     for argument, arg_ct in zip(entry.inputs, arg_cts, strict=True):
         if arg_ct is not None and type(argument) is Linear:
             known = pending[argument.index]
             total = pending[argument.index] = arg_ct if known is None else known + arg_ct
-            if WATCH.users:
-                inspect("the sum of cotangents", [known, arg_ct], [total], True)
+            if OBSERVED.computed:
+                report("the sum of cotangents", [known, arg_ct], [total], True)
 
 
 def linearize_flat(
@@ -374,7 +370,7 @@ def linearize_flat(
         enter_trace(trace)
         results = list(function(*args))
     except Exception as error:
-        explain(error, trace)
+        report_failure(error, trace)
         raise
     finally:
         leave_trace(token)
@@ -384,7 +380,7 @@ def linearize_flat(
     # Not the trace's any more: tracers that outlive it, in rules, would keep all residuals.
     entries, tape.entries = tape.entries, []
     del args, results
-    check_ended(trace, tape)
+    report_end(trace, tape)
     return [p for p, _ in pairs], LinearMap(inputs, entries, tape.length, outputs)
 
 
@@ -423,7 +419,7 @@ def record_linear(
         enter_trace(tape)
         results = list(function(*full))
     except Exception as error:
-        explain(error, tape)
+        report_failure(error, tape)
         raise
     finally:
         leave_trace(token)
@@ -431,5 +427,5 @@ def record_linear(
     slots = [r.slot if type(r) is TangentTracer and r.owner is tape else None for r in results]
     known = [r if s is None else None for r, s in zip(results, slots, strict=True)]
     del full, results
-    check_ended(tape)
+    report_end(tape)
     return known, LinearMap(inputs, tape.entries, tape.length, slots)

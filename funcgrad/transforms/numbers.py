@@ -30,18 +30,9 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.finite import WATCH
-from funcgrad.core.leaks import is_checking_leaks
+from funcgrad.core.observers import OBSERVED, report_failure
 from funcgrad.core.primitive import Primitive
-from funcgrad.core.trace import (
-    EVAL,
-    Trace,
-    Tracer,
-    current_trace,
-    enter_trace,
-    explain,
-    leave_trace,
-)
+from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, enter_trace, leave_trace
 from funcgrad.transforms.linearize import (
     LinearizeTrace,
     LinearizeTracer,
@@ -488,7 +479,7 @@ def linearize_once(
     """
     # Functions of arrays are not to pay for the question.
     has_numbers = not _DOUBLES.isdisjoint(map(type, primals)) and current_trace() is EVAL
-    if not has_numbers or WATCH.users or is_checking_leaks():
+    if not has_numbers or OBSERVED.computed or OBSERVED.ended:
         return linearize_flat(function, primals, is_active, what)
     trace = _begun(what)
     inputs: list[Any]
@@ -515,7 +506,7 @@ def linearize_once(
         enter_trace(trace)
         results = list(function(*args))
     except Exception as error:
-        explain(error, trace)
+        report_failure(error, trace)
         raise
     finally:
         leave_trace(token)

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Linear
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var, evaluate
 from funcgrad.core.trace import EVAL, Tracer, using_trace
 from funcgrad.errors import UnexpectedTracerError
-from funcgrad.records import dataclass
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.linearize import LinearMap, TapeEntry, linearize_flat, record_linear

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from funcgrad.base.forking import cached_property
 from funcgrad.core.primitive import Linear
-from funcgrad.forking import cached_property
 from funcgrad.transforms.linearize import LinearMap, TapeEntry
 from funcgrad.transforms.programs import live_entries
 

@@ -15,21 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad import stacks
 from funcgrad.core.avals import ShapedArray, aval_of, check_size
-from funcgrad.core.leaks import check_ended
+from funcgrad.core.observers import (
+    OBSERVED,
+    Location,
+    describe_location,
+    enclosed,
+    report_end,
+)
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var
-from funcgrad.core.source import SourceLocation, current_location, outside_scopes
-from funcgrad.core.trace import (
-    Trace,
-    Tracer,
-    current_trace,
-    describe_location,
-    raise_leaked,
-    run_under,
-)
-from funcgrad.errors import StackError
+from funcgrad.core.trace import Trace, Tracer, current_trace, raise_leaked, run_under
 
 
 class StageTracer(Tracer):
@@ -37,7 +33,7 @@ class StageTracer(Tracer):
 
     __slots__ = ("_aval", "source", "variable")
 
-    def __init__(self, trace: StageTrace, var: Var, source: SourceLocation | str | None) -> None:
+    def __init__(self, trace: StageTrace, var: Var, source: Location | str | None) -> None:
         self.owner = trace
         self.variable = var
         self._aval = var.aval
@@ -117,7 +113,7 @@ class StageTrace(Trace):
     def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
         inputs = [self.atom(a) for a in args]
         result = primitive.abstract_eval(*[a.aval for a in inputs])
-        source = current_location()
+        source = OBSERVED.locate()
         for aval in result if primitive.multiple_results else (result,):
             check_size(primitive.name, aval.shape, aval.dtype)
         if primitive.multiple_results:
@@ -234,29 +230,12 @@ def _run(
     name: str,
     argument_names: Sequence[str] | None,
 ) -> tuple[Program, list[Any], list[Held]]:
-    _check_stack(trace.what)
     names = argument_names or [f"argument {i} of {name}, {a}" for i, a in enumerate(avals)]
     tracers = [trace.new_input(a, n) for a, n in zip(avals, names, strict=True)]
-    with outside_scopes():
+    with enclosed(OBSERVED.tracing, trace.what):
         outputs = list(run_under(trace, function, *tracers))
     held = trace.let_go()
     program, captured = trace.program(outputs, name, held)
     del tracers, outputs
-    check_ended(trace)
+    report_end(trace)
     return program, captured, held
-
-
-_LEAST_STACK = 20 << 10
-"""Bytes of stack with which a function may still be traced: with fewer Python defines no class."""
-
-
-def _check_stack(what: str) -> None:
-    """Refuse to trace where a thread has too little stack left: it would crash."""
-    left = stacks.left()
-    if left is not None and left < _LEAST_STACK:
-        raise StackError(
-            f"tracing {what} needs {_LEAST_STACK >> 10} KiB of stack, and this thread has "
-            f"{left >> 10} of {(stacks.thread_size() or 0) >> 10} KiB left. Call the function once "
-            f"in a thread with more stack (threading.stack_size({stacks.SIZE}) before that is "
-            "started); later calls need little."
-        )

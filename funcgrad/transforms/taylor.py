@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.leaks import check_ended
+from funcgrad.core.observers import report_end
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import Trace, Tracer, current_trace, enter_trace, leave_trace, run_under
@@ -389,7 +389,7 @@ def taylor_flat(
     trace.applied.clear()
     trace.slopes.clear()
     del series, outputs
-    check_ended(trace)
+    report_end(trace)
     return found
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
-from funcgrad.exact import exact_key
+from funcgrad.base.exact import exact_key
 
 NAN = float("nan")
 Pair = namedtuple("Pair", ["a", "b"])

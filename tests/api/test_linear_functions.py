@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
-from funcgrad import lax, pytree, tree_util
+from funcgrad import lax, tree_util
+from funcgrad.base import pytree
 
 X = np.array([0.3, -0.7, 1.1])
 W = np.arange(1.0, 10.0).reshape(3, 3) / 7

@@ -24,7 +24,8 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
-from funcgrad import data, forking, lax
+from funcgrad import data, lax
+from funcgrad.base import forking
 from funcgrad.errors import (
     ArgumentError,
     DtypePromotionError,
@@ -195,8 +196,8 @@ def test_what_belongs_to_a_process_says_so() -> None:
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
 OWN_LOCKS = {
     # Of objects: a child makes its own, or asks for the process first.
-    "funcgrad.forking": 3,  # what forks wait for; the lock that children renew is a class
-    "funcgrad.stacks": 1,  # of a thread that another one waits for
+    "funcgrad.base.forking": 3,  # what forks wait for; the lock that children renew is a class
+    "funcgrad.base.stacks": 1,  # of a thread that another one waits for
     "funcgrad.compiler.runtime.threads": 1,  # of a pool of workers, which a child makes anew
     "funcgrad.compiler.native.llvm_backend": 2,  # of an emission, and one put into llvmlite's place
     "funcgrad.data.batching": 1,  # of a thread that prefetches, which a child does not wait for
@@ -213,8 +214,10 @@ def test_every_lock_is_known_to_forks() -> None:
     for file in sorted((ROOT / "funcgrad").rglob("*.py")):
         module = ".".join(file.relative_to(ROOT).with_suffix("").parts)
         text = file.read_text()
-        known = "from _thread import RLock" if module == "funcgrad.forking" else ""
-        text = text.replace("funcgrad.forking import cached_property", "").replace(known, "", 1)
+        known = "from _thread import RLock" if module == "funcgrad.base.forking" else ""
+        text = text.replace("funcgrad.base.forking import cached_property", "").replace(
+            known, "", 1
+        )
         assert not hidden.search(text), module
         if n := len(made.findall(text)):
             found[module] = n
@@ -222,10 +225,10 @@ def test_every_lock_is_known_to_forks() -> None:
 
 
 LOCKS = [
-    "funcgrad.records._LOCK",
-    "funcgrad.pytree._lock",
-    "funcgrad.core.finite._lock",
-    "funcgrad.core.drift._lock",
+    "funcgrad.base.records._LOCK",
+    "funcgrad.base.pytree._lock",
+    "funcgrad.core.observers._lock",
+    "funcgrad.observers.promotion._lock",
     "funcgrad.higher_order.remembered._lock",
     "funcgrad.compiler.runtime.kernel_store._LOCK",
     "funcgrad.compiler.runtime.executable._idle_lock",
@@ -583,7 +586,7 @@ def test_a_traced_value_in_another_thread_says_so() -> None:
 
 
 def test_many_threads_open_and_close_watches() -> None:
-    before = fg.core.finite.WATCH.users
+    before = len(fg.core.observers._attached)
 
     def work() -> None:
         for _ in range(200):
@@ -600,4 +603,4 @@ def test_many_threads_open_and_close_watches() -> None:
             thread.join()
     finally:
         sys.setswitchinterval(interval)
-    assert fg.core.finite.WATCH.users == before
+    assert len(fg.core.observers._attached) == before

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
-from funcgrad.core.finite import WATCH
+from funcgrad.core.observers import _attached
 from funcgrad.errors import ArgumentError, DtypePromotionError, UnexpectedTracerError
 
 
@@ -185,22 +185,22 @@ def test_names_for_annotations():
 
 def test_flags_that_are_put_back_leave_nothing_behind():
     """Operations are looked at for as long as a flag asks for it."""
-    users = WATCH.users
+    users = len(_attached)
     for _ in range(3):
         fg.config.update("jax_debug_nans", True)
-        assert WATCH.users == users + 1
+        assert len(_attached) == users + 1
         fg.config.update("jax_debug_nans", False)
-        assert WATCH.users == users
+        assert len(_attached) == users
 
 
 @pytest.mark.parametrize("first", ["jax_debug_nans", "jax_debug_infs"])
 def test_flags_are_put_back_in_any_order(first):
-    users = WATCH.users
+    users = len(_attached)
     flags = ["jax_debug_nans", "jax_debug_infs", "jax_check_tracer_leaks"]
     for flag in flags:
         fg.config.update(flag, True)
     for flag in [first, *(f for f in flags if f != first)]:
         fg.config.update(flag, False)
-    assert WATCH.users == users
+    assert len(_attached) == users
     with np.errstate(all="ignore"):
         first_nan(), first_inf(), leak()

@@ -26,7 +26,7 @@ import numpy as np
 import funcgrad as fg
 import funcgrad.numpy as fnp
 from funcgrad import distributed, lax, nn
-from funcgrad.records import dataclass
+from funcgrad.base.records import dataclass
 
 SIZES = (784, 1024, 1024, 1024, 10)
 FEATURES, HIDDEN = 1024, 4096

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from funcgrad.base.digests import digest
 from funcgrad.compiler.runtime.disk_cache import DiskCache
-from funcgrad.digests import digest
 
 pytestmark = pytest.mark.lean
 

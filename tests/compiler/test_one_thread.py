@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import funcgrad as fg
-from funcgrad import stacks
+from funcgrad.base import stacks
 from funcgrad.compiler import foreign, one_thread
 
 MODULES = (

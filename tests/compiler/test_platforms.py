@@ -26,7 +26,7 @@ import pytest
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
-from funcgrad import forking
+from funcgrad.base import forking
 from funcgrad.compiler import foreign, pipeline
 from funcgrad.compiler.loops.library import fourier
 from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows

@@ -19,7 +19,7 @@ import pytest
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
-from funcgrad import stacks
+from funcgrad.base import stacks
 from funcgrad.compiler import abi
 from funcgrad.compiler.loops.library import fourier
 from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows

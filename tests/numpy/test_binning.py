@@ -10,7 +10,7 @@ import pytest
 
 import funcgrad as fg
 from funcgrad import numpy as fnp
-from funcgrad.core.index_rule import INDEX_RULE
+from funcgrad.base.index_rule import INDEX_RULE
 from funcgrad.errors import ConcretizationTypeError, ShapeError
 
 INF, NAN = np.inf, np.nan

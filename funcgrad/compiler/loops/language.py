@@ -21,7 +21,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from funcgrad.forking import cached_property
+from funcgrad.base.forking import cached_property
 from funcgrad.intrinsics import OPERATORS
 
 SCOPES = 1 << 20

@@ -11,8 +11,8 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from funcgrad.base.records import dataclass
 from funcgrad.compiler.abi import LANES_SLOT
-from funcgrad.records import dataclass
 
 Value = str | int
 """A name, or a number."""

@@ -23,9 +23,9 @@ from collections.abc import Sequence
 from enum import Enum
 from functools import partial
 
+from funcgrad.base.records import dataclass
 from funcgrad.compiler.abi import TILE_WORDS
 from funcgrad.compiler.native.assembly import Code, VectorAssembly
-from funcgrad.records import dataclass
 
 DEPTH = 256
 """Greatest length of a block of the summed axis: a panel of A stays in the nearest cache."""

@@ -29,8 +29,8 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 
-from funcgrad.forking import between_forks, in_children
-from funcgrad.stacks import start
+from funcgrad.base.forking import between_forks, in_children
+from funcgrad.base.stacks import start
 
 OPTIMIZATION = 1
 """Level of the optimiser where it has to find vectors. It includes the vectoriser of loops, which

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.compiler.loops.language import Expression, Variable, applied, call
 from funcgrad.compiler.nest.kernel import KernelBuilder, neutral
 from funcgrad.compiler.nest.nodes import Fold
 from funcgrad.intrinsics import expression
 from funcgrad.lowering import Reduction
-from funcgrad.records import dataclass
 
 
 @dataclass(frozen=True)

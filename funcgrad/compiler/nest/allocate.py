@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.compiler.abi import FIRST_SLOT, OWN_SLOT
 from funcgrad.compiler.nest.arena import Buffer, live_bytes, packed
 from funcgrad.compiler.nest.fuse import Group
@@ -28,7 +29,6 @@ from funcgrad.compiler.nest.nodes import (
     values_read,
 )
 from funcgrad.lowering import Background
-from funcgrad.records import dataclass
 
 
 @dataclass

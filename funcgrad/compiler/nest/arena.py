@@ -14,8 +14,8 @@ import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 
+from funcgrad.base.records import dataclass
 from funcgrad.compiler.machine import VECTOR_BYTES
-from funcgrad.records import dataclass
 
 
 @dataclass

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from funcgrad import environment
+from funcgrad.base import environment
 from funcgrad.compiler.nest.allocate import mark_stored
 from funcgrad.compiler.nest.defer import defer
 from funcgrad.compiler.nest.detach import detach

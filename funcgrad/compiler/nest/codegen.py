@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.compiler.loops.language import (
     Expression,
     Number,
@@ -60,7 +61,6 @@ from funcgrad.compiler.nest.layout import (
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point, Site
 from funcgrad.compiler.nest.places import refuse_worst, resolve, resolve_or_refuse, watch
 from funcgrad.dtypes import BOOL
-from funcgrad.records import dataclass
 
 TILE = 2 * VECTOR_BYTES // 4
 """Columns of a tile, in kernels that walk some arrays along their rows and others across them: what

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from string import ascii_letters
 
+from funcgrad.base.records import dataclass
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.layout import (
     Operand,
@@ -19,7 +20,6 @@ from funcgrad.compiler.nest.layout import (
 from funcgrad.compiler.nest.nodes import Matrices, Point, Product
 from funcgrad.compiler.nest.split import even_parts
 from funcgrad.lowering import Contraction
-from funcgrad.records import dataclass
 
 MAX_UNROLLED = 16
 """Elements of the longest result whose product a kernel of a loop may unroll."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from funcgrad.base.records import dataclass
 from funcgrad.compiler.machine import FUNCTION_CYCLES, OPERATIONS_PER_CYCLE, VECTOR_BYTES
 from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View
 from funcgrad.compiler.nest.nodes import (
@@ -30,7 +31,6 @@ from funcgrad.compiler.nest.nodes import (
     StridedProduct,
 )
 from funcgrad.intrinsics import CASTS, EXPENSIVE, Intrinsic, expression
-from funcgrad.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from funcgrad.base.records import dataclass
 from funcgrad.compiler.machine import KERNEL_NODES
 from funcgrad.compiler.nest.interleave import lie_in_turn
 from funcgrad.compiler.nest.layout import Shape, View, contiguous_strides, same_strides
@@ -38,7 +39,6 @@ from funcgrad.compiler.nest.nodes import (
     values_read,
 )
 from funcgrad.compiler.nest.segment import segments
-from funcgrad.records import dataclass
 
 
 @dataclass(frozen=True)

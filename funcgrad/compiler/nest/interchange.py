@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 
+from funcgrad.base.records import dataclass
 from funcgrad.compiler.loops.language import Expression, Number, Variable, call
 from funcgrad.compiler.machine import LOOP_OPERATIONS, VECTOR_BYTES, VECTORS
 from funcgrad.compiler.nest.kernel import Kernel
@@ -39,7 +40,6 @@ from funcgrad.compiler.nest.nodes import (
 )
 from funcgrad.compiler.nest.scalarize import needs_of, node_cost
 from funcgrad.compiler.nest.unroll import Memory, Names, Unroller, places_of
-from funcgrad.records import dataclass
 
 BLOCK = VECTORS * VECTOR_BYTES // 4
 """Lanes that go through the steps together."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.compiler.abi import ITERATIONS
 from funcgrad.compiler.loops.builder import FunctionBuilder, read_word
 from funcgrad.compiler.loops.language import (
@@ -30,7 +31,6 @@ from funcgrad.compiler.nest.layout import Value
 from funcgrad.compiler.nest.nodes import Node, Site
 from funcgrad.compiler.nest.split import part_ranges
 from funcgrad.dtypes import BOOL, short_name
-from funcgrad.records import dataclass
 
 
 @dataclass(frozen=True)

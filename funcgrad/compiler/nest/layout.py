@@ -13,8 +13,8 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.lowering import Reindex
-from funcgrad.records import dataclass
 
 Shape = tuple[int, ...]
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad import lowering as forms
+from funcgrad.base.records import dataclass
 from funcgrad.compiler.loops.language import Variable
 from funcgrad.compiler.nest.bounds import bounds_of
 from funcgrad.compiler.nest.builder import Builder
@@ -33,7 +34,6 @@ from funcgrad.compiler.nest.layout import (
 from funcgrad.compiler.nest.nodes import Checked, Copies, Pick, Point, Put, Site
 from funcgrad.compiler.nest.places import signed
 from funcgrad.dtypes import INT64
-from funcgrad.records import dataclass
 
 
 def looked_up(builder: Builder, form: forms.Lookup, operands: list[Operand], out: Value) -> Operand:

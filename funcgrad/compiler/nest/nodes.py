@@ -14,12 +14,12 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from funcgrad import lowering as forms
+from funcgrad.base.records import dataclass
 from funcgrad.compiler.nest.layout import Box, Operand, Shape, Value, View
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Equation
-from funcgrad.core.source import SourceLocation
 from funcgrad.intrinsics import expression
-from funcgrad.records import dataclass
+from funcgrad.observers.source import SourceLocation
 
 N = TypeVar("N", bound="Node")
 

@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.compiler.machine import QUESTIONS
 from funcgrad.compiler.nest.layout import (
     Box,
@@ -28,7 +29,6 @@ from funcgrad.compiler.nest.layout import (
 )
 from funcgrad.compiler.nest.nodes import Copies, Fold, Graph, Guard, Node, Point, readers_of
 from funcgrad.lowering import Reindex
-from funcgrad.records import dataclass
 
 
 def read_through(graph: Graph) -> None:

@@ -21,6 +21,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.compiler.machine import (
     ACROSS,
     FEW,
@@ -64,7 +65,6 @@ from funcgrad.compiler.nest.nodes import (
     without_unread,
 )
 from funcgrad.lowering import Reindex
-from funcgrad.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.contractions import Contractor
 from funcgrad.compiler.nest.kernel import neutral
@@ -38,7 +39,6 @@ from funcgrad.compiler.nest.orders import (
 )
 from funcgrad.compiler.nest.strided import Strider
 from funcgrad.lowering import Contraction, Reduction, Reindex, Slide, WindowFold
-from funcgrad.records import dataclass
 
 COPY_ACROSS = 2.0
 """About how many cycles more an element takes where a copy has its axes in another order."""

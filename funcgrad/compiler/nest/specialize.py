@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from funcgrad.base.records import dataclass
 from funcgrad.compiler.machine import FEW, KERNEL_NODES, SHORT_AXIS
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.kernel import neutral
@@ -37,7 +38,6 @@ from funcgrad.compiler.nest.nodes import (
     values_read,
 )
 from funcgrad.lowering import Reindex
-from funcgrad.records import dataclass
 
 
 def specialize(graph: Graph, groups: Sequence[Group], is_inner: bool = False) -> bool:

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.layout import Operand, Value, View, whole
 from funcgrad.compiler.nest.nodes import StridedProduct
 from funcgrad.lowering import Contraction
-from funcgrad.records import dataclass
 
 LEAST_WORK = 4096
 """Multiplications below which a contraction is a matrix product, which small loops can unroll."""

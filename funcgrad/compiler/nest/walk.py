@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from funcgrad.base.records import dataclass
 from funcgrad.compiler.loops.language import Expression, Number, Variable, call
 from funcgrad.compiler.machine import SUM_BLOCK
 from funcgrad.compiler.nest.kernel import KernelBuilder
 from funcgrad.compiler.nest.layout import Operand, Shape, Uniform
-from funcgrad.records import dataclass
 
 Span = tuple[Expression, Expression]
 """Where indices begin and end."""

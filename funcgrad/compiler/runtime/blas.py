@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad import environment
+from funcgrad.base import environment
+from funcgrad.base.records import dataclass
 from funcgrad.compiler.foreign import LETTERS, linear_algebra_file, linear_algebra_function
 from funcgrad.compiler.runtime.threads import is_available
 from funcgrad.errors import LibraryError
-from funcgrad.records import dataclass
 
 VARIABLE = "FUNCGRAD_BLAS"
 

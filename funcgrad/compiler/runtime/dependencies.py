@@ -13,8 +13,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from funcgrad import digests, forking, intrinsics, records, stacks
-from funcgrad.digests import digest
+from funcgrad import intrinsics
+from funcgrad.base import digests, forking, records, stacks
+from funcgrad.base.digests import digest
 
 SOURCES = (
     Path(__file__).parents[1],

@@ -33,8 +33,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from funcgrad import environment
-from funcgrad.digests import digest
+from funcgrad.base import environment
+from funcgrad.base.digests import digest
 from funcgrad.errors import CacheError, FuncgradWarning
 
 FOLDER_VARIABLE = "FUNCGRAD_CACHE_DIR"

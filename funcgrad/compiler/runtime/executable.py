@@ -17,18 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad import stacks
+from funcgrad.base import stacks
+from funcgrad.base.error_state import without_reports
+from funcgrad.base.forking import Lock
+from funcgrad.base.records import dataclass
 from funcgrad.compiler import abi
 from funcgrad.compiler.nest.allocate import Memory
 from funcgrad.compiler.nest.layout import Value, View
 from funcgrad.compiler.nest.nodes import Graph, Site
 from funcgrad.compiler.nest.places import NOWHERE
 from funcgrad.compiler.runtime import in_flight, kernel_store, warm_memory
-from funcgrad.core.error_state import without_reports
-from funcgrad.core.limits import NEVER, current_limits
 from funcgrad.errors import CompilerError, ShapeError
-from funcgrad.forking import Lock
-from funcgrad.records import dataclass
+from funcgrad.observers.limits import NEVER, current_limits
 
 _BEHAVED = 0x101
 """NumPy's flags of arrays that are contiguous and aligned."""

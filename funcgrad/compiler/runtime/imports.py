@@ -13,8 +13,8 @@ import threading
 from types import ModuleType
 from typing import Any
 
+from funcgrad.base.forking import in_children
 from funcgrad.errors import CompilerError
-from funcgrad.forking import in_children
 
 _IMPORTING: list[int] = []
 """The threads that are importing something for this file."""

@@ -11,7 +11,7 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any
 
-from funcgrad.forking import Lock
+from funcgrad.base.forking import Lock
 from funcgrad.lowering import Background, NativeCall, Ref
 
 _LOCK = Lock()

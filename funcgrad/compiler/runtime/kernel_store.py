@@ -25,6 +25,9 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.digests import digest
+from funcgrad.base.forking import Lock, in_children
+from funcgrad.base.records import dataclass
 from funcgrad.compiler.abi import ABI, CONTROL_WORDS
 from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.loops.language import Function, NamedFunction
@@ -45,10 +48,7 @@ from funcgrad.compiler.runtime.imports import load
 from funcgrad.compiler.runtime.linker import link
 from funcgrad.compiler.runtime.preload import preload
 from funcgrad.compiler.runtime.releases import is_by_numba
-from funcgrad.digests import digest
 from funcgrad.errors import CompilerError
-from funcgrad.forking import Lock, in_children
-from funcgrad.records import dataclass
 
 
 @dataclass

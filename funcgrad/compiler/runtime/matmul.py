@@ -10,6 +10,7 @@ import itertools
 import math
 from dataclasses import field
 
+from funcgrad.base.records import dataclass
 from funcgrad.compiler.abi import GEMM_WORDS, MOST_LANES, TILE_WORDS, in_order
 from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.native.assembly import Code
@@ -22,7 +23,6 @@ from funcgrad.compiler.runtime.blas import BLIS, Library, chosen
 from funcgrad.compiler.runtime.executable import Step, lanes_of, scratch_words, step_of
 from funcgrad.compiler.runtime.library_calls import gemm_code
 from funcgrad.dtypes import short_name
-from funcgrad.records import dataclass
 
 PARALLEL_WORK = 1 << 23
 """Multiplications of a product that is worth a second thread: it takes some 100 microseconds."""

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.pytree import PyTreeDef
 from funcgrad.compiler.abi import FIRST_SLOT, NUMBER_CALL_WORDS
 from funcgrad.compiler.native.assembly import Assembly, Code
 from funcgrad.compiler.runtime import kernel_store
-from funcgrad.pytree import PyTreeDef
 
 NUMBER, LIST, TUPLE = range(3)
 """Kinds of rows."""

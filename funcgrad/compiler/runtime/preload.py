@@ -11,9 +11,9 @@ import os
 from contextlib import suppress
 from functools import cache, partial
 
+from funcgrad.base.forking import between_forks
+from funcgrad.base.stacks import start
 from funcgrad.compiler.runtime.dependencies import llvm_files
-from funcgrad.forking import between_forks
-from funcgrad.stacks import start
 
 
 @cache

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.compiler import abi
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.native.control_word import ControlWords
@@ -21,10 +22,9 @@ from funcgrad.compiler.nest.layout import Operand, Uniform, Value
 from funcgrad.compiler.nest.nodes import External
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.executable import Step
-from funcgrad.core.limits import check_time
-from funcgrad.core.source import is_raised_by_us, stands_for
-from funcgrad.core.trace import add_place
-from funcgrad.records import dataclass
+from funcgrad.observers.limits import check_time
+from funcgrad.observers.messages import add_place
+from funcgrad.observers.source import is_raised_by_us, stands_for
 
 
 @dataclass

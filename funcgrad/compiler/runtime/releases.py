@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 from functools import cache
 
-from funcgrad import environment
+from funcgrad.base import environment
 from funcgrad.errors import ArgumentError, UntestedVersionWarning
 
 FIRST, LAST = (0, 46), (0, 50)

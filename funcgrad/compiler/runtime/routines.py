@@ -10,6 +10,7 @@ from dataclasses import field
 import numpy as np
 
 from funcgrad import lowering as forms
+from funcgrad.base.records import dataclass
 from funcgrad.compiler import abi
 from funcgrad.compiler.foreign import (
     LAPACK_MODULE,
@@ -32,7 +33,6 @@ from funcgrad.compiler.nest.split import part_ranges
 from funcgrad.compiler.runtime import fourier, kernel_store
 from funcgrad.compiler.runtime.executable import Step, lanes_of, scratch_words, step_of
 from funcgrad.compiler.runtime.library_calls import foreign_code
-from funcgrad.records import dataclass
 
 OPERATIONS = 32
 """Work for every element of an array, as of `source.Kernel`: sorting and transforms take more."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import field
 
+from funcgrad.base.records import dataclass
 from funcgrad.compiler.abi import STRIDED_WORDS, in_order
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.native.strided import rows_at_once
@@ -17,7 +18,6 @@ from funcgrad.compiler.nest.split import MOST_RANGES, part_count
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.executable import Step, step_of
 from funcgrad.dtypes import short_name
-from funcgrad.records import dataclass
 
 PARALLEL_WORK = 1 << 21
 """Multiplications that are worth a second thread."""

@@ -24,12 +24,12 @@ from functools import cache
 
 import numpy as np
 
-from funcgrad import environment
+from funcgrad.base import environment
+from funcgrad.base.forking import in_children
 from funcgrad.compiler import abi
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.native.control_word import ControlWords, is_x86
 from funcgrad.errors import ArgumentError
-from funcgrad.forking import in_children
 
 _POOL_WORDS = 64
 

@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad import environment
+from funcgrad.base import environment
+from funcgrad.base.records import dataclass
 from funcgrad.compiler.foreign import array_interface, pointer_of, word_at
 from funcgrad.compiler.native.assembly import Assembly, Code
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.errors import ArgumentError
-from funcgrad.records import dataclass
 
 LEAST_BYTES = 1 << 18
 """Smaller arrays come from where NumPy's come from, which keeps enough at hand for them."""

@@ -9,6 +9,7 @@ Containers are differentiated as pytrees, so that ``autograd.builtins`` has litt
 """
 
 # With the modules that ``import autograd`` gives, too.
+from funcgrad.base.namespaces import present
 from funcgrad.interop.autograd import (
     builtins as builtins,
 )
@@ -68,7 +69,6 @@ from funcgrad.interop.autograd.differential_operators import (
 from funcgrad.interop.autograd.extend import primitive
 from funcgrad.interop.autograd.installing import complete as _complete
 from funcgrad.interop.autograd.installing import install, uninstall
-from funcgrad.namespaces import present
 
 __all__ = [
     "checkpoint",

@@ -18,13 +18,13 @@ import numpy as np
 from funcgrad.api.arguments import aval_of_argument, leaf_paths, name_of
 from funcgrad.api.differentiation import jvp, vjp
 from funcgrad.api.jacobians import jacrev
+from funcgrad.base.pytree import tree_flatten, tree_leaves, tree_map
+from funcgrad.base.signatures import signature_of
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.interop.autograd.extend import transparent
 from funcgrad.interop.autograd.wrap_util import unary_to_nary
-from funcgrad.pytree import tree_flatten, tree_leaves, tree_map
-from funcgrad.signatures import signature_of
 
 Function = Callable[..., Any]
 

@@ -21,13 +21,13 @@ from funcgrad.api.arguments import check_callable, name_of
 from funcgrad.api.custom import custom_vjp
 from funcgrad.api.differentiation import jvp, vjp
 from funcgrad.api.rule_results import SymbolicZero
+from funcgrad.base.pytree import tree_leaves, tree_map
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, MissingRuleError
 from funcgrad.higher_order.closures import tracers_in
 from funcgrad.interop.autograd.boxes import Box, getval, isbox
 from funcgrad.interop.autograd.vector_spaces import VSpace, vspace
 from funcgrad.numpy.shaping import stack
-from funcgrad.pytree import tree_leaves, tree_map
 from funcgrad.transforms.batch import BatchTracer
 
 Function = Callable[..., Any]

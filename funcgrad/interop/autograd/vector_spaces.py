@@ -7,9 +7,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from funcgrad.base.pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
-from funcgrad.pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 __all__ = ["VSpace", "vspace"]
 

@@ -1,7 +1,7 @@
 """Compiled functions in C's hands: by address (`cfunc`)."""
 
+from funcgrad.base.namespaces import present
 from funcgrad.interop.c.calling import CompiledFunction, cfunc
-from funcgrad.namespaces import present
 
 __all__ = ["CompiledFunction", "cfunc"]
 

@@ -18,16 +18,16 @@ from scipy import LowLevelCallable
 
 from funcgrad.api.arguments import check_callable, name_of
 from funcgrad.api.staging import ShapeDtypeStruct, StagedFunction
+from funcgrad.base.forking import Lock, cached_property
+from funcgrad.base.pytree import tree_flatten, tree_map, tree_structure, tree_unflatten
 from funcgrad.compiler.abi import CONTROL_SLOT, CONTROL_WORDS
 from funcgrad.compiler.nest.nodes import Site
 from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.compiler.runtime.kernel_store import control_words, executor_address, own_copy
 from funcgrad.errors import ArgumentError
-from funcgrad.forking import Lock, cached_property
 from funcgrad.higher_order.jit import executable_of
 from funcgrad.interop.c.entry import FIRST_MESSAGE, PLAN_WORDS, Entry
 from funcgrad.interop.c.signature import ArrayType, parse
-from funcgrad.pytree import tree_flatten, tree_map, tree_structure, tree_unflatten
 
 _SPACE = 64
 """Bytes by which scratch memory may be moved to an aligned address."""

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.pytree import tree_leaves
 from funcgrad.compiler.abi import FIRST_SLOT, OWN_SLOT, REFUSED
 from funcgrad.compiler.native.assembly import Assembly, Code
 from funcgrad.compiler.runtime.kernel_store import WORD
 from funcgrad.interop.c.signature import ArrayType, Signature
-from funcgrad.pytree import tree_leaves
 
 PLAN_WORDS = ["next", "n_words", "arena_slot", "arena_bytes", "table", "run", "first_message"]
 """Meaning of the first words of a plan; then follow its sizes, and the slots as they begin."""

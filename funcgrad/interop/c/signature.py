@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.pytree import tree_leaves
+from funcgrad.base.records import dataclass
 from funcgrad.dtypes import SUPPORTED
 from funcgrad.errors import ArgumentError
-from funcgrad.pytree import tree_leaves
-from funcgrad.records import dataclass
 
 DTYPES = {dtype.name: dtype for dtype in SUPPORTED}
 

@@ -4,8 +4,8 @@
 ready for it, as long as JAX itself was not imported there, and `uninstall` is the way back.
 """
 
+from funcgrad.base.namespaces import present
 from funcgrad.interop.jax.installing import install, uninstall
-from funcgrad.namespaces import present
 
 __all__ = ["install", "uninstall"]
 

@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 
 from funcgrad import numpy
+from funcgrad.base.dialect import JAX, enter_dialect, leave_dialect
+from funcgrad.base.error_state import without_warnings
+from funcgrad.base.placement import CPU, Device, check_placement
+from funcgrad.base.pytree import is_tree_node, tree_map
 from funcgrad.core.avals import ShapedArray, shaped
-from funcgrad.core.dialect import JAX, enter_dialect, leave_dialect
-from funcgrad.core.error_state import without_warnings
-from funcgrad.core.placement import CPU, Device, check_placement
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import check_dtype
 from funcgrad.interop.jax.devices import SingleDeviceSharding
 from funcgrad.numpy import at
 from funcgrad.primitives.objects import HoldsArray, StandsForArray, settled
-from funcgrad.pytree import is_tree_node, tree_map
 
 
 class _Kind(type):

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.placement import CPU, Device
+from funcgrad.base.placement import CPU, Device
+from funcgrad.base.records import dataclass
 from funcgrad.errors import ArgumentError
-from funcgrad.records import dataclass
 
 
 class PartitionSpec(tuple[Any, ...]):

@@ -17,13 +17,13 @@ from funcgrad.core.avals import ShapedArray
 from funcgrad.core.printer import format_program
 from funcgrad.core.program import Atom, Equation, Program, Var, evaluate
 from funcgrad.core.program import Literal as Scalar
-from funcgrad.core.source import SourceLocation
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.custom import CustomCall
 from funcgrad.higher_order.jit import Jit
 from funcgrad.interop.jax.arrays import adopt, plain
 from funcgrad.interop.jax.primitives import Applied, Primitive
 from funcgrad.interop.missing import Missing
+from funcgrad.observers.source import SourceLocation
 
 _NAMES = {
     "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",

@@ -16,12 +16,12 @@ import numpy as np
 from funcgrad import errors
 from funcgrad.api.devices import process_count, process_index
 from funcgrad.api.settings import config
-from funcgrad.core.leaks import checking_leaks
-from funcgrad.core.placement import CPU, Device
+from funcgrad.base.placement import CPU, Device
+from funcgrad.base.records import dataclass
+from funcgrad.base.signatures import signature_of
 from funcgrad.interop.jax import devices, jaxprs, recorded, registering, scalars, types, words
 from funcgrad.interop.jax.arrays import Adopted, Array, adopt, is_function
-from funcgrad.records import dataclass
-from funcgrad.signatures import signature_of
+from funcgrad.observers.leaks import checking_leaks
 
 VERSION = "0.10.0"
 """Which JAX is answered for."""

@@ -12,19 +12,20 @@ from typing import Any
 import numpy as np
 
 from funcgrad import extend
+from funcgrad.base.dialect import JAX, enter_dialect, leave_dialect
+from funcgrad.base.pytree import register_pytree_node
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.axes import mapped_name
-from funcgrad.core.dialect import JAX, enter_dialect, leave_dialect
+from funcgrad.core.observers import describe_location
 from funcgrad.core.primitive import mapped_length
-from funcgrad.core.source import SourceLocation, current_location
-from funcgrad.core.trace import EVAL, describe_location, using_trace
+from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.dtypes import float0
 from funcgrad.errors import MissingRuleError
 from funcgrad.interop.jax.arrays import adopt, plain
 from funcgrad.interop.jax.types import Type, type_of, typed
 from funcgrad.lowering import Extern, Form
 from funcgrad.numpy import broadcast_to, moveaxis, zeros
-from funcgrad.pytree import register_pytree_node
+from funcgrad.observers.source import SourceLocation, current_location
 
 Rule = Callable[..., Any]
 

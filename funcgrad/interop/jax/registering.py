@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from funcgrad.core.source import is_own
 from funcgrad.core.trace import Trace, Tracer
 from funcgrad.interop.jax import jaxprs, primitives, types, words
 from funcgrad.interop.missing import Missing
+from funcgrad.observers.source import is_own
 from funcgrad.transforms.jvp import JVPTrace, JVPTracer
+
+# The names under which programs for JAX compare traces.
+Trace.main = property(lambda trace: trace)  # type: ignore[attr-defined]
+Tracer._trace = property(lambda tracer: tracer.owner)  # type: ignore[attr-defined]
 
 
 def passed_on(rule: Any = None, *args: Any, **options: Any) -> Any:

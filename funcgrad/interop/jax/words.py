@@ -12,11 +12,11 @@ import numpy as np
 from funcgrad import lax, numpy, ref
 from funcgrad.api import compilation, staging
 from funcgrad.api.vectorization import vmap
+from funcgrad.base.pytree import tree_map
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, using_trace
 from funcgrad.dtypes import float0
 from funcgrad.interop.jax.arrays import Adopted, Array, adopt, weakly
 from funcgrad.interop.missing import Missing
-from funcgrad.pytree import tree_map
 
 
 class Ref(ref.Ref):

@@ -6,10 +6,10 @@ themselves, in the whole process, until `uninstall`. `cfunc`, of `interop.c`, go
 other way.
 """
 
+from funcgrad.base.namespaces import present
 from funcgrad.interop.c.calling import CompiledFunction, cfunc
 from funcgrad.interop.numba.installing import install, uninstall
 from funcgrad.interop.numba.tracing import traceable
-from funcgrad.namespaces import present
 
 __all__ = ["CompiledFunction", "cfunc", "install", "traceable", "uninstall"]
 

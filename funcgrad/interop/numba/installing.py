@@ -11,11 +11,11 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from funcgrad.base.forking import Lock
+from funcgrad.base.pytree import tree_leaves
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError
-from funcgrad.forking import Lock
 from funcgrad.interop.numba.tracing import traceable
-from funcgrad.pytree import tree_leaves
 
 _lock = Lock()
 _originals: dict[str, Any] = {}

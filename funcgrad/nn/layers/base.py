@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 from funcgrad.api.staging import ShapeDtypeStruct, eval_shape
+from funcgrad.base.pytree import tree_map
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, FuncgradError, TreeError
 from funcgrad.higher_order.staging import described, located
 from funcgrad.numpy.promotion import as_value
-from funcgrad.pytree import tree_map
 
 Array: TypeAlias = Any
 Tree: TypeAlias = Any

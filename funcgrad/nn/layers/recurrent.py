@@ -13,6 +13,7 @@ import numpy as np
 
 from funcgrad import lax, random
 from funcgrad.api.staging import ShapeDtypeStruct, eval_shape
+from funcgrad.base.pytree import tree_map
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ShapeError
 from funcgrad.higher_order.staging import located
@@ -25,7 +26,6 @@ from funcgrad.numpy.promotion import as_value, normalize_axis
 from funcgrad.numpy.shaping import concatenate, full, moveaxis, zeros
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.shape import shape_of
-from funcgrad.pytree import tree_map
 from funcgrad.scipy.exponentials import floating
 
 _LECUN = initializers.lecun_normal()

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from funcgrad.namespaces import present
+from funcgrad.base.namespaces import present
 
 if TYPE_CHECKING:  # it is loaded on first use
     from funcgrad.scipy.cluster import vq

@@ -9,9 +9,9 @@ import scipy.cluster.vq
 
 import funcgrad.numpy.values as fnp
 from funcgrad import lax, ops
+from funcgrad.base.namespaces import present
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ShapeError
-from funcgrad.namespaces import present
 from funcgrad.numpy.borrowing import borrow
 from funcgrad.numpy.reducing import safe_sqrt
 from funcgrad.primitives.shape import shape_of

@@ -3,7 +3,7 @@
 This package is a page of names; the work is in the modules that it names.
 """
 
-from funcgrad.namespaces import present
+from funcgrad.base.namespaces import present
 from funcgrad.scipy.fft.cosines import (
     dct,
     dctn,

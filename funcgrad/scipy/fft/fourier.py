@@ -9,8 +9,9 @@ import numpy as np
 import scipy.fft
 import scipy.special
 
+from funcgrad.base.placement import check_placement
+from funcgrad.base.signatures import docstring, signature_of
 from funcgrad.core.avals import aval_of
-from funcgrad.core.placement import check_placement
 from funcgrad.errors import ArgumentError
 from funcgrad.numpy import elementwise
 from funcgrad.numpy import fft as transforms
@@ -18,7 +19,6 @@ from funcgrad.numpy.borrowing import borrow
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import floating
-from funcgrad.signatures import docstring, signature_of
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "fht", "fhtoffset", "get_workers", "hfft",

@@ -18,7 +18,7 @@ from scipy.integrate import (
     ode,
 )
 
-from funcgrad.namespaces import present
+from funcgrad.base.namespaces import present
 from funcgrad.numpy.borrowing import borrow
 from funcgrad.scipy.integrate.initial_value import OdeResult, OdeSolution, odeint, solve_ivp
 from funcgrad.scipy.integrate.quadrature import (

@@ -10,6 +10,7 @@ import scipy.sparse
 
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
+from funcgrad.base.pytree import register_pytree_node, tree_structure
 from funcgrad.core.avals import aval_of
 from funcgrad.core.program import evaluate
 from funcgrad.core.trace import Tracer
@@ -18,7 +19,6 @@ from funcgrad.higher_order.staging import arguments_tree, join_captured, name_of
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.elementwise import stop_gradient
 from funcgrad.primitives.objects import flatten_held
-from funcgrad.pytree import register_pytree_node, tree_structure
 from funcgrad.scipy.integrate.adjoint import AdjointSolution
 from funcgrad.scipy.integrate.methods import METHODS
 from funcgrad.scipy.integrate.stepping import Controls, Method

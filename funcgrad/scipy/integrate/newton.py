@@ -14,7 +14,7 @@ import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
-from funcgrad.records import dataclass
+from funcgrad.base.records import dataclass
 from funcgrad.scipy.integrate.stepping import Controls
 
 RUNNING, CONVERGED, GAVE_UP = 0, 1, -1

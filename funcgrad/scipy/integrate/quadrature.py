@@ -18,13 +18,13 @@ import numpy as np
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
 from funcgrad.api.vectorization import vmap
+from funcgrad.base.signatures import signature_of
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.closures import run_lifted, tracers_in
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.elementwise import stop_gradient
-from funcgrad.signatures import signature_of
 from funcgrad.transforms.stage import stage
 
 _NODES = [

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 import funcgrad.numpy.values as fnp
-from funcgrad import lax, stacks
-from funcgrad.records import dataclass
+from funcgrad import lax
+from funcgrad.base import stacks
+from funcgrad.base.records import dataclass
 from funcgrad.scipy import linalg
 from funcgrad.scipy.integrate.newton import iterate, newton_tolerance
 from funcgrad.scipy.integrate.stepping import (

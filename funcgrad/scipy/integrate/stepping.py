@@ -14,7 +14,7 @@ from typing import Any
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
 from funcgrad.api.jacobians import jacfwd
-from funcgrad.records import dataclass
+from funcgrad.base.records import dataclass
 
 Slope = Callable[[Any, Any], Any]
 """``(t, y) -> dy/dt``."""

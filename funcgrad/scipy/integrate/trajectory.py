@@ -22,14 +22,14 @@ import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
+from funcgrad.base.pytree import tree_map
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import aval_of
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import Tracer
 from funcgrad.higher_order.custom import CustomCall, Rules
 from funcgrad.higher_order.linear_call import LinearCall, push_linearized, zeros
 from funcgrad.primitives.elementwise import stop_gradient
-from funcgrad.pytree import tree_map
-from funcgrad.records import dataclass
 from funcgrad.scipy.integrate.stepping import Controls, Method, Piece, System, rms, row_of
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.linearize import linearize_flat

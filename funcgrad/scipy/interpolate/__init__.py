@@ -22,7 +22,7 @@ from scipy.interpolate import (
     UnivariateSpline,
 )
 
-from funcgrad.namespaces import present
+from funcgrad.base.namespaces import present
 from funcgrad.numpy.borrowing import borrow
 from funcgrad.scipy.interpolate.grids import (
     RegularGridInterpolator,

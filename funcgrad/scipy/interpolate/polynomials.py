@@ -11,13 +11,13 @@ import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad.api.differentiation import jvp
+from funcgrad.base.pytree import register_pytree_node
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy import elementwise
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.elementwise import stop_gradient
-from funcgrad.pytree import register_pytree_node
 from funcgrad.scipy.interpolate.piecewise import placed
 
 

@@ -8,7 +8,7 @@ This module is a page of names; the work is in the modules that it names.
 
 from scipy.linalg import LinAlgWarning
 
-from funcgrad.namespaces import present
+from funcgrad.base.namespaces import present
 from funcgrad.numpy.linalg import LinAlgError
 from funcgrad.scipy.linalg.eigen import (
     eig,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from funcgrad.base.defaults import only_defaults
 from funcgrad.core.avals import aval_of
-from funcgrad.core.defaults import only_defaults
 from funcgrad.errors import ArgumentError
 from funcgrad.numpy import linalg
 from funcgrad.numpy.indexing import getitem

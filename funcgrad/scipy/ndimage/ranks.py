@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import funcgrad.numpy.values as fnp
+from funcgrad.base.signatures import session
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.promotion import as_value, promote, strong
@@ -19,7 +20,6 @@ from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import line_axis
 from funcgrad.scipy.ndimage.filters import cast, chosen_axes, output_dtype, per_axis
 from funcgrad.scipy.neighbourhoods import extreme, neighbours, ranked
-from funcgrad.signatures import session
 
 __all__ = [
     "black_tophat", "grey_closing", "grey_dilation", "grey_erosion", "grey_opening",

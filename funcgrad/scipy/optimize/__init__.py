@@ -19,7 +19,7 @@ from scipy.optimize import (
     OptimizeWarning,
 )
 
-from funcgrad.namespaces import present
+from funcgrad.base.namespaces import present
 from funcgrad.numpy.borrowing import borrow
 from funcgrad.scipy.optimize.rosenbrock import rosen, rosen_der, rosen_hess, rosen_hess_prod
 from funcgrad.scipy.optimize.scalar_minima import brent, fminbound, minimize_scalar

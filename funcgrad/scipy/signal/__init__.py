@@ -5,7 +5,7 @@ This package is a page of names; the work is in the modules that it names.
 
 from typing import TYPE_CHECKING
 
-from funcgrad.namespaces import present
+from funcgrad.base.namespaces import present
 from funcgrad.scipy.signal.borrowed import (
     CZT,
     BadCoefficients,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from funcgrad.namespaces import present
+from funcgrad.base.namespaces import present
 from funcgrad.numpy.borrowing import borrow
 
 __all__ = [

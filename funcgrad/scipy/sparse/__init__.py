@@ -23,7 +23,7 @@ from scipy.sparse import (
     spmatrix,
 )
 
-from funcgrad.namespaces import present
+from funcgrad.base.namespaces import present
 from funcgrad.numpy.borrowing import borrow
 from funcgrad.patterns.arrays import SparseArray
 from funcgrad.scipy.sparse.arrays import coo_array, csc_array, csr_array

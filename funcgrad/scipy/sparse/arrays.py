@@ -8,10 +8,10 @@ import numpy as np
 import scipy.sparse
 
 import funcgrad.numpy.values as fnp
+from funcgrad.base.pytree import tree_leaves
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError
 from funcgrad.patterns.arrays import SparseArray, from_places
-from funcgrad.pytree import tree_leaves
 
 
 def _made(kind: str, arg1: Any, shape: Any, dtype: Any) -> Any:

@@ -11,7 +11,7 @@ from scipy.sparse.linalg import (
     SuperLU,
 )
 
-from funcgrad.namespaces import present
+from funcgrad.base.namespaces import present
 from funcgrad.numpy.borrowing import borrow
 from funcgrad.scipy.sparse.operators import LinearOperator, aslinearoperator
 from funcgrad.scipy.sparse.solvers import bicgstab, cg, gmres, spsolve, spsolve_triangular

@@ -5,7 +5,7 @@ Each module is loaded on first use.
 
 from typing import TYPE_CHECKING
 
-from funcgrad.namespaces import present
+from funcgrad.base.namespaces import present
 
 if TYPE_CHECKING:  # they are loaded on first use
     from funcgrad.scipy.spatial import distance, transform

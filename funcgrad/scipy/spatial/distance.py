@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 
 import funcgrad.numpy.values as fnp
+from funcgrad.base.namespaces import present
+from funcgrad.base.signatures import call_of, docstring
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
-from funcgrad.namespaces import present
 from funcgrad.numpy.borrowing import borrow
 from funcgrad.numpy.promotion import as_value, strong
 from funcgrad.numpy.reducing import safe_sqrt
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy import special
 from funcgrad.scipy.lines import floating
-from funcgrad.signatures import call_of, docstring
 
 __all__ = [
     "braycurtis", "canberra", "cdist", "chebyshev", "cityblock", "correlation", "cosine", "dice",

@@ -7,7 +7,7 @@ derivatives, are in `funcgrad.primitives.special` and its neighbours.
 
 from scipy.special import SpecialFunctionError, SpecialFunctionWarning
 
-from funcgrad.namespaces import present
+from funcgrad.base.namespaces import present
 from funcgrad.numpy.selecting import sinc
 from funcgrad.scipy.exponentials import log_softmax, logsumexp, softmax
 from funcgrad.scipy.special.bessel import (

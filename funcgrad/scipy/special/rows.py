@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from funcgrad.base.signatures import call_of, docstring
 from funcgrad.numpy.elementwise import of_scipy
 from funcgrad.primitives.special_tables import primitive_of
-from funcgrad.signatures import call_of, docstring
 
 Function = Callable[..., Any]
 

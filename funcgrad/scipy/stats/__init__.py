@@ -1,6 +1,6 @@
 """Distributions and statistics: SciPy's names and arguments on arrays and traced values."""
 
-from funcgrad.namespaces import present
+from funcgrad.base.namespaces import present
 from funcgrad.scipy.stats.borrowed import BORROWED, CLASSES, Borrowed
 from funcgrad.scipy.stats.bounded import (
     beta,

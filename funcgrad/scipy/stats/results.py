@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from funcgrad.pytree import GetAttrKey, register_pytree_node
+from funcgrad.base.pytree import GetAttrKey, register_pytree_node
 
 __all__ = ["Extended"]
 

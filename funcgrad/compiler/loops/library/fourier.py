@@ -17,6 +17,7 @@ import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from funcgrad.base.records import dataclass
 from funcgrad.compiler.abi import FOURIER_WORDS
 from funcgrad.compiler.loops.builder import ProgramBuilder, read_word
 from funcgrad.compiler.loops.language import (
@@ -28,7 +29,6 @@ from funcgrad.compiler.loops.language import (
     Variable,
     call,
 )
-from funcgrad.records import dataclass
 
 RADICES = (8, 5, 4, 3, 2, 7, 11, 13)
 """What a length is divided into, in this order."""

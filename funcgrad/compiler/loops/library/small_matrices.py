@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
+from funcgrad.base.records import dataclass
 from funcgrad.compiler.abi import REFUSED, SMALL_WORDS
 from funcgrad.compiler.loops.builder import read_word
 from funcgrad.compiler.loops.language import (
@@ -31,7 +32,6 @@ from funcgrad.compiler.loops.language import (
 )
 from funcgrad.compiler.loops.library.elements import Element, Elements, muladd
 from funcgrad.compiler.machine import VECTOR_BYTES
-from funcgrad.records import dataclass
 
 MOST_IN_LANES = 32
 """Rows and columns of the largest matrix in lanes: memory for all of them stays in a near cache."""

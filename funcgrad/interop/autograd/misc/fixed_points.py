@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from funcgrad.base.pytree import tree_map
 from funcgrad.interop.autograd.boxes import getval
 from funcgrad.interop.autograd.differential_operators import make_vjp
 from funcgrad.interop.autograd.extend import defvjp_argnums, primitive, vspace
-from funcgrad.pytree import tree_map
 
 __all__ = ["fixed_point"]
 

@@ -1,6 +1,6 @@
 """`scipy.spatial.transform` on arrays and traced values: rotations, and those between them."""
 
-from funcgrad.namespaces import present
+from funcgrad.base.namespaces import present
 from funcgrad.scipy.spatial.transform.rigid import RigidTransform
 from funcgrad.scipy.spatial.transform.rotations import (
     Rotation,

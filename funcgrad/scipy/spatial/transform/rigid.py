@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 import funcgrad.numpy.values as fnp
+from funcgrad.base.pytree import register_pytree_node
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ShapeError
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.shape import shape_of
-from funcgrad.pytree import register_pytree_node
 from funcgrad.scipy.lines import floating
 from funcgrad.scipy.spatial.transform import quaternions as formulas
 from funcgrad.scipy.spatial.transform.rotations import Rotation

@@ -11,13 +11,13 @@ import scipy.spatial.transform
 
 import funcgrad.numpy.values as fnp
 from funcgrad import random
+from funcgrad.base.pytree import register_pytree_node
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.promotion import as_value
 from funcgrad.numpy.reducing import safe_sqrt
 from funcgrad.primitives.shape import shape_of
-from funcgrad.pytree import register_pytree_node
 from funcgrad.scipy.lines import floating
 from funcgrad.scipy.spatial.transform import quaternions as formulas
 

@@ -1,0 +1,202 @@
+"""The environment variables that funcgrad reads, all of them.
+
+Whoever needs one asks here, by its name; nothing else looks into the environment for names that
+begin with ``FUNCGRAD_``. `VARIABLES` is what ``docs/environment.md`` shows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from funcgrad.base.records import dataclass
+
+PREFIX = "FUNCGRAD_"
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One of them.
+
+    Attributes:
+        name: Its name.
+        values: What it may be.
+        default: What holds where it is not set, or empty.
+        read: When it is read.
+        meaning: What it does.
+    """
+
+    name: str
+    values: str
+    default: str
+    read: str
+    meaning: str
+
+
+_IMPORT = "when funcgrad is imported"
+_COMPILE = "when a function is compiled"
+_FIRST = "when the first function is compiled"
+
+VARIABLES: dict[str, Variable] = {
+    row[0]: Variable(*row)
+    for row in (
+        (
+            "FUNCGRAD_BLAS",
+            "own, scipy, mkl, blis, or the path of a library",
+            "own on Linux, else scipy",
+            _COMPILE,
+            "The library that multiplies matrices.",
+        ),
+        (
+            "FUNCGRAD_CACHE_DIR",
+            "a folder, or off",
+            "funcgrad in the user's cache folder",
+            _FIRST,
+            "Where compiled kernels are kept for the next process.",
+        ),
+        (
+            "FUNCGRAD_CACHE_SIZE",
+            "bytes, or a number with K, M or G",
+            "512M",
+            _FIRST,
+            "The oldest kernels are removed when the folder exceeds this size.",
+        ),
+        (
+            "FUNCGRAD_CHECK_RANKS",
+            "0 or 1",
+            "0",
+            "when distributed.spmd or mesh is called",
+            "Check before each collective that all processes are about to run the same one.",
+        ),
+        (
+            "FUNCGRAD_DEBUG",
+            "0, 1 or 2",
+            "0",
+            _COMPILE,
+            "Print every kernel that is compiled (1), and programs, plans and sources (2).",
+        ),
+        (
+            "FUNCGRAD_DEBUG_INFS",
+            "0 or 1",
+            "0",
+            _IMPORT,
+            "Like `debug_infs`, for the whole process.",
+        ),
+        (
+            "FUNCGRAD_DEBUG_NANS",
+            "0 or 1",
+            "0",
+            _IMPORT,
+            "Like `debug_nans`, for the whole process.",
+        ),
+        (
+            "FUNCGRAD_DEBUG_PYTHON_LOOPS",
+            "0 or 1",
+            "0",
+            _IMPORT,
+            "Like `debug_python_loops`, for the whole process.",
+        ),
+        (
+            "FUNCGRAD_DISABLE_JIT",
+            "0 or 1",
+            "0",
+            _IMPORT,
+            "Like `disable_jit`, for the whole process.",
+        ),
+        (
+            "FUNCGRAD_KEEP_MEMORY",
+            "bytes, or a number with K, M or G",
+            "256M",
+            "when the first large result is made",
+            "How much memory of freed results is kept for the next ones; 0 keeps none.",
+        ),
+        (
+            "FUNCGRAD_KEEP_SUBNORMALS",
+            "0 or 1",
+            "0",
+            _COMPILE,
+            "Keep subnormal numbers of single precision, instead of zeros.",
+        ),
+        (
+            "FUNCGRAD_NUMBA",
+            "lean or public",
+            "lean; public with a release of llvmlite that was not tested",
+            _COMPILE,
+            "How kernels become native code: by funcgrad's translation, or by Numba's public "
+            "interface.",
+        ),
+        (
+            "FUNCGRAD_NUM_THREADS",
+            "a number, 1 or more",
+            "the number of cores that the process may use",
+            _COMPILE,
+            "The number of threads that large kernels may use.",
+        ),
+        (
+            "FUNCGRAD_SKIP_PASSES",
+            "names of passes, separated by commas",
+            "none",
+            _COMPILE,
+            "Compiler passes to skip, to find the one that has a defect.",
+        ),
+        (
+            "FUNCGRAD_VERIFY",
+            "0 or 1",
+            "0",
+            _COMPILE,
+            "Check the program after every pass of the compiler.",
+        ),
+    )
+}
+
+
+def text(name: str) -> str | None:
+    """What a variable is set to, without blanks around it; ``None`` where it is not set.
+
+    Args:
+        name: One of `VARIABLES`.
+    """
+    assert name in VARIABLES
+    found = os.environ.get(name)
+    return None if found is None else found.strip()
+
+
+def is_on(name: str) -> bool:
+    """Whether a switch is on: set to anything but 0.
+
+    Args:
+        name: One of `VARIABLES`.
+    """
+    return (text(name) or "0") != "0"
+
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def n_bytes(name: str, default: int, refused: type[Exception]) -> int:
+    """A size in bytes that a variable is set to, such as ``200M``.
+
+    Args:
+        name: One of `VARIABLES`.
+        default: What holds where it is not set.
+        refused: What is raised where it is not a size.
+    """
+    given = (text(name) or "").upper().removesuffix("B")
+    if not given:
+        return default
+    digits = given.rstrip("KMG")
+    if not (digits.isascii() and digits.isdigit()) or given[len(digits) :] not in _UNITS:
+        raise refused(
+            f"{name}={given!r} is not a size. Give bytes or a number with K, M or G: 512M."
+        )
+    return int(digits) * _UNITS[given[len(digits) :]]
+
+
+def unknown() -> list[str]:
+    """Variables that look like ours and are not read: misspelt, or of another version."""
+    return sorted(name for name in os.environ if name.startswith(PREFIX) and name not in VARIABLES)
+
+
+def is_any_set(names: Iterable[str]) -> bool:
+    """Whether one of the variables of another program is there."""
+    return any(name in os.environ for name in names)

@@ -1,0 +1,113 @@
+"""Keys of caches that tell values apart by type and bits, not by ``==``.
+
+To Python ``0.0 == -0.0``, ``1 == True == 1.0`` and ``nan != nan``. What is made for one of them is
+wrong for another, or never found again. `exact_key` looks into tuples, sets, dicts, slices, data
+classes and arrays; any other object counts by its type and its own ``==``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+from collections.abc import Hashable
+from functools import lru_cache
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from funcgrad.base import records
+
+_OWN_KEY = frozenset(
+    (str, bytes, type(None), type(...), FunctionType, BuiltinFunctionType, type, np.ufunc)
+)
+"""Types whose values equal nothing but themselves, or the same text."""
+IS_COMPARED = frozenset((*_OWN_KEY, int, bool))
+"""Types of which two values are the same where they are equal."""
+_GENERATED = ("<string>", records.__file__)
+"""Where the ``==`` of data classes is written that compares their fields."""
+
+
+def exact_key(value: Any) -> Hashable:
+    """A key that is equal for values of one type and the same bits.
+
+    Args:
+        value: Anything. What has no hash counts as it is now.
+    """
+    kind = type(value)
+    if kind in _OWN_KEY:
+        key: Hashable = value
+        return key
+    if kind is int or kind is bool:
+        return kind, value
+    if kind is float:
+        return kind, struct.pack("d", value)
+    if kind is complex:
+        return kind, struct.pack("dd", value.real, value.imag)
+    if isinstance(value, np.generic) and not value.dtype.hasobject:
+        # The padding of long doubles is random.
+        return kind, value.dtype, repr(value) if value.dtype.char in "gG" else value.tobytes()
+    if kind is np.ndarray and not value.dtype.hasobject:
+        return kind, value.shape, value.dtype, value.tobytes()
+    parts = _parts(kind, value)
+    if parts is not None:
+        return kind, parts
+    return (kind, value) if is_hashable(value) else (kind, Compared(value))
+
+
+def _parts(kind: type, value: Any) -> Hashable | None:
+    """The keys of what a value is compared by; None if it is compared as a whole."""
+    is_named = isinstance(value, tuple) and "__eq__" not in kind.__dict__
+    if kind is tuple or kind is list or is_named:
+        return tuple(map(exact_key, value))
+    if kind is dict:
+        return frozenset((exact_key(key), exact_key(x)) for key, x in value.items())
+    if kind is frozenset or kind is set:
+        return frozenset(map(exact_key, value))
+    if kind is slice or kind is range:
+        return exact_key((value.start, value.stop, value.step))
+    if kind.__module__ == "decimal" and kind.__name__ == "Decimal":
+        return str(value)
+    names = _fields_of(kind)
+    return None if names is None else tuple(exact_key(getattr(value, name)) for name in names)
+
+
+@lru_cache(4096)
+def _fields_of(kind: type) -> tuple[str, ...] | None:
+    """The fields that the ``==`` of a data class compares; None where the user wrote it."""
+    code = getattr(kind.__eq__, "__code__", None)
+    if not dataclasses.is_dataclass(kind) or code is None or code.co_filename not in _GENERATED:
+        return None
+    return tuple(field.name for field in dataclasses.fields(kind) if field.compare)
+
+
+class Compared:
+    """A value that has ``==`` but no hash.
+
+    Args:
+        value: The value.
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return hash(type(self.value))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Compared)
+            and type(self.value) is type(other.value)
+            and bool(self.value == other.value)
+        )
+
+
+def is_hashable(value: Any) -> bool:
+    """Whether a value has a hash."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True

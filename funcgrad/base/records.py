@@ -1,0 +1,182 @@
+"""Data classes that are finished when the first object of them is made.
+
+`dataclasses.dataclass` writes up to six methods of a class as text and compiles each, where the
+class is defined. There are two hundred of them here, of which a small program uses twenty: that
+was half of the time of ``import funcgrad``. Here a class gets the same methods, all but
+``__init__`` as closures, when somebody asks for its fields or calls it: under a lock and with
+``__init__`` last, so that no other thread meets half of a class.
+
+Fields are compared as the items of tuples are. Since Python 3.13, data classes compare them one by
+one, and one with a NaN differs from itself: a cache would never find it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Callable, Sequence
+from reprlib import recursive_repr
+from typing import TYPE_CHECKING, Any
+
+from funcgrad.base.forking import Lock
+
+__all__ = ["dataclass"]
+
+_UNFINISHED: dict[type, dict[str, Any]] = {}
+"""Classes that are being finished, and what they were like before."""
+
+
+def _restore_all() -> None:
+    """Undo in a child what another thread of its parent had begun."""
+    for cls, before in _UNFINISHED.items():
+        _restore(cls, before)
+    _UNFINISHED.clear()
+
+
+_LOCK = Lock(_restore_all)
+
+
+class _Pending:
+    """Stands in a class for what it gets when it is finished; asking for it finishes the class."""
+
+    def __init__(self, cls: type, name: str, options: dict[str, bool]) -> None:
+        self.cls = cls
+        self.name = name
+        self.options = options
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        with _LOCK:
+            if self.cls.__dict__[self.name] is self:
+                _complete(self.cls, self.options)
+        found = self.cls.__dict__[self.name]
+        return found.__get__(instance, owner) if self.name == "__init__" else found
+
+
+def _complete(cls: type, options: dict[str, bool]) -> None:
+    """Finish a class, also in a finalizer that runs while this thread is finishing it.
+
+    The inner call begins anew and completes the class; then the outer one's work counts no more.
+    """
+    outer = _UNFINISHED.get(cls)
+    before = dict(cls.__dict__ if outer is None else outer)
+    if not isinstance(before["__init__"], _Pending):
+        return
+    _UNFINISHED[cls] = before
+    try:
+        _restore(cls, before)
+        _finish(cls, options)
+        finished = dict(cls.__dict__)
+    except BaseException as error:  # Ctrl-C, after which the class waits for the next attempt
+        _restore(cls, _UNFINISHED[cls])
+        if _UNFINISHED[cls] is before or not isinstance(error, Exception):
+            raise
+    else:
+        if _UNFINISHED[cls] is before:
+            _UNFINISHED[cls] = finished
+        else:
+            _restore(cls, _UNFINISHED[cls])
+    finally:
+        if outer is None:
+            del _UNFINISHED[cls]
+
+
+def _restore(cls: Any, before: dict[str, Any]) -> None:
+    """Undo half of the work, which cannot be done twice: defaults leave the fields first."""
+    for name in [name for name in cls.__dict__ if name not in before]:
+        delattr(cls, name)
+    for name, value in before.items():
+        if cls.__dict__.get(name) is not value:
+            setattr(cls, name, value)
+
+
+def _finish(cls: Any, options: dict[str, bool]) -> None:
+    is_frozen = options.get("frozen", False)
+    cls.__doc__ = cls.__doc__ or cls.__name__  # it would ask for the signature to write one
+    dataclasses.dataclass(cls, init=False, repr=False, eq=False, frozen=is_frozen)
+    own = cls.__dict__
+    if options.get("repr", True) and "__repr__" not in own:
+        cls.__repr__ = _representation([f.name for f in dataclasses.fields(cls) if f.repr])
+    if options.get("eq", True):
+        values = _values([f.name for f in dataclasses.fields(cls) if f.compare])
+        if own.get("__hash__") is None:
+            cls.__hash__ = (lambda self: hash(values(self))) if is_frozen else None
+        if "__eq__" not in own:
+            cls.__eq__ = _equality(values)
+    cls.__init__ = _initializer(cls, is_frozen)
+
+
+def _values(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    if len(names) > 1:
+        return operator.attrgetter(*names)
+    return lambda self: tuple(getattr(self, name) for name in names)
+
+
+def _equality(values: Callable[[Any], tuple[Any, ...]]) -> Callable[[Any, Any], bool]:
+    def equals(self: Any, other: Any) -> bool:
+        if other.__class__ is self.__class__:
+            return values(self) == values(other)
+        return NotImplemented
+
+    return equals
+
+
+def _representation(names: Sequence[str]) -> Callable[[Any], str]:
+    @recursive_repr()
+    def represent(self: Any) -> str:
+        listed = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return f"{self.__class__.__qualname__}({listed})"
+
+    return represent
+
+
+def _initializer(cls: type, is_frozen: bool) -> Callable[..., None]:
+    """``__init__`` of a data class: its fields in their order, then ``__post_init__``."""
+    known: dict[str, Any] = {"_set": object.__setattr__, "_absent": dataclasses.MISSING}
+    parameters, lines = ["self"], []
+    for field in dataclasses.fields(cls):
+        name, value = field.name, field.name
+        if field.default_factory is not dataclasses.MISSING:
+            known[f"_new_{name}"] = field.default_factory
+            parameters.append(f"{name}=_absent")
+            value = f"_new_{name}() if {name} is _absent else {name}"
+        elif field.default is not dataclasses.MISSING:
+            known[f"_default_{name}"] = field.default
+            parameters.append(f"{name}=_default_{name}")
+        else:
+            parameters.append(name)
+        if not field.init:
+            parameters.pop()
+            if value == name:
+                continue  # a default is the class's, anything else is for __post_init__
+            value = f"_new_{name}()"
+        lines.append(f" _set(self, {name!r}, {value})" if is_frozen else f" self.{name} = {value}")
+    if hasattr(cls, "__post_init__"):
+        lines.append(" self.__post_init__()")
+    exec(f"def __init__({', '.join(parameters)}):\n" + "\n".join(lines or [" pass"]), known)
+    made: Callable[..., None] = known["__init__"]
+    made.__qualname__ = f"{cls.__qualname__}.__init__"
+    made.__module__ = cls.__module__
+    return made
+
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+else:
+
+    def dataclass(cls: Any = None, /, **options: bool) -> Any:
+        """`dataclasses.dataclass` that is done on demand; its options are frozen, eq and repr.
+
+        Args:
+            cls: The class; without one, the result is a decorator.
+            options: As there.
+
+        Returns:
+            The class itself.
+        """
+        if cls is None:
+            return lambda cls: dataclass(cls, **options)
+        if "__init__" in cls.__dict__:
+            raise TypeError(f"{cls.__qualname__} has an __init__; use dataclasses.dataclass")
+        for name in ("__init__", "__dataclass_fields__"):
+            setattr(cls, name, _Pending(cls, name, options))
+        return cls

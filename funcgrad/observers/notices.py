@@ -1,0 +1,100 @@
+"""Warnings about a user's line: what is legal, and hardly ever meant.
+
+They are found where something else is done anyway: when a function has been traced, or before it is
+compiled.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from funcgrad.base import environment
+from funcgrad.base.tables import keep
+from funcgrad.errors import FuncgradWarning, LongProgramWarning
+from funcgrad.observers.source import SourceLocation
+
+_FROM_START = environment.is_on("FUNCGRAD_DEBUG_PYTHON_LOOPS")
+_reports_python_loops: ContextVar[bool] = ContextVar("funcgrad_python_loops", default=_FROM_START)
+
+are_python_loops_reported = _reports_python_loops.get
+"""Whether the compiler warns of calls of Python in loops, in this thread and context."""
+
+
+@contextmanager
+def debug_python_loops(enable: bool = True) -> Iterator[None]:
+    """Warn, within a block, of operations in compiled loops that Python evaluates.
+
+    A few operations have no native code (`eigvals`, callbacks). Each call of one takes
+    microseconds, in every iteration; the rest of the loop is native. The warning names the
+    operation and the line. It comes when a function is compiled, so enter the block before the
+    first call.
+
+    The environment variable ``FUNCGRAD_DEBUG_PYTHON_LOOPS=1`` does the same for a whole process.
+
+    Args:
+        enable: Whether to warn.
+
+    Example:
+        >>> import warnings
+        >>> import numpy as np, funcgrad as fg
+        >>> def f(x):
+        ...     return fg.lax.fori_loop(0, 3, lambda i, c: np.linalg.eigvals(c).real * c, x)
+        >>> with warnings.catch_warnings(record=True) as caught, fg.debug_python_loops():
+        ...     warnings.simplefilter("always")
+        ...     y = fg.jit(f)(np.eye(3))
+        >>> print(str(caught[0].message).splitlines()[0])
+        eigvals in a loop of f is evaluated by Python.
+    """
+    token = _reports_python_loops.set(enable)
+    try:
+        yield
+    finally:
+        _reports_python_loops.reset(token)
+
+
+def warn_at(location: SourceLocation | None, warning: FuncgradWarning) -> None:
+    """Warn as if a line of the user's did."""
+    if location is None:
+        warnings.warn(warning, stacklevel=2)
+    else:
+        warnings.warn_explicit(warning, None, location.file, location.line)
+
+
+LONG_PROGRAM = 5000
+"""Operations from which on a program counts as long."""
+
+_REPEATED = 50
+"""How often lines are run, on average, that a loop must be around."""
+
+_warned_of: dict[SourceLocation, None] = {}
+_MAX_WARNED = 1024
+
+
+def warn_of_length(name: str, sources: Sequence[SourceLocation | None]) -> None:
+    """Suggest a loop, once per line, if a few lines have made thousands of operations.
+
+    Args:
+        name: What the program is called.
+        sources: The line of every operation.
+    """
+    if len(sources) < LONG_PROGRAM:
+        return
+    counts = Counter(source.unscoped for source in sources if source is not None)
+    if not counts or len(sources) < _REPEATED * len(counts):
+        return
+    line, count = counts.most_common(1)[0]
+    if line in _warned_of:
+        return
+    keep(_warned_of, line, None, _MAX_WARNED)
+    text = (
+        f"{name} has {len(sources)} operations, {count} of them from one line.\n"
+        f"  at            {line}\n"
+        "A Python loop is unrolled while it is traced, and every operation is compiled. lax.scan, "
+        "fori_loop and while_loop trace their body once: they compile in milliseconds, whatever "
+        "the number of steps."
+    )
+    warn_at(line, LongProgramWarning(text))
