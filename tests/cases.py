@@ -23,8 +23,10 @@ from funcgrad.primitives import gamma_functions, incomplete, log_incomplete
 from funcgrad.primitives import special as sp
 from funcgrad.primitives.banded import (
     BandedCholesky,
+    BandedFactor,
     BandedSolve,
     EighTridiagonal,
+    FactoredBandedSolve,
     PositiveBandedSolve,
     ToeplitzSolve,
 )
@@ -1215,6 +1217,17 @@ def band(rows: int, main: int, n: int, *stack: int) -> Make:
     return make
 
 
+def columns(below: int, above: int, n: int, *stack: int) -> Make:
+    """The same column by column, after zeros for diagonals that exchanges of rows fill."""
+
+    def make(rng: np.random.Generator, dtype: np.dtype) -> Any:
+        x = np.moveaxis(band(2 * below + above + 1, below + above, n, *stack)(rng, dtype), -1, -2)
+        x[..., :below] = 0
+        return x
+
+    return make
+
+
 def unitary(n: int) -> Make:
     """Square matrices with orthonormal columns."""
     return lambda rng, dtype: np.linalg.qr(regular(n, n)(rng, dtype))[0]
@@ -1248,6 +1261,8 @@ _RICCATI = (
     fixed(np.full((3, 2), 0.1)),
 )
 _COLUMNS: dict[str, Any] = {"observe": observe_columns(1, 2)}
+_FACTORED = (columns(1, 2, 5), fixed([2, 2, 3, 5, 5]), uniform(5, 2))
+_IN_SIDES: dict[str, Any] = {"linear": ((2,),), "differentiable": (2,)}
 
 SQUARE_MATRICES = [
     Case(Sylvester(), (stable(3, 3), stable(2, 2), uniform(3, 2)), "", "dD", linear=((2,),)),
@@ -1283,6 +1298,11 @@ SQUARE_MATRICES = [
     Case(BandedSolve(1, 2), (band(4, 2, 5), uniform(5, 2)), "", "dD", linear=SECOND),
     Case(BandedSolve(2, 0), (band(3, 0, 4, 2), uniform(2, 4, 1)), "stack", "d", 1, SECOND),
     Case(BandedSolve(1, 1), (band(3, 1, 0), uniform(0, 1)), "empty", "d", 1, SECOND),
+    Case(BandedFactor(1, 2), (columns(1, 2, 5),), "", "dfD", 0),
+    Case(BandedFactor(2, 1), (uniform(2, 4, 6),), "stack-exchanged", "d", 0),
+    Case(BandedFactor(1, 1), (columns(1, 1, 0),), "empty", "d", 0),
+    Case(FactoredBandedSolve(1, 2), _FACTORED, "", "dD", **_IN_SIDES),
+    Case(FactoredBandedSolve(1, 2, True), _FACTORED, "transposed", "dfD", **_IN_SIDES),
     Case(PositiveBandedSolve(True), (band(3, 0, 5), uniform(5, 2)), "", "dD", linear=SECOND),
     Case(PositiveBandedSolve(False), (band(3, 2, 5), uniform(5, 2)), "upper", "dD", 1, SECOND),
     Case(BandedCholesky(True), (band(3, 0, 5),), "", "dD"),
@@ -1505,6 +1525,9 @@ IMPOSSIBLE: dict[str, dict[str, str]] = {
     },
     "generalized_schur": {
         "jvp": "its factors depend on the order of the eigenvalues; those have derivatives by eig",
+    },
+    "banded_factor": {
+        "jvp": "factors are of no use without solutions, whose derivatives take the matrix",
     },
     "raw_qr": {
         "jvp": "reflections are of no use without their products, which have one by qr",

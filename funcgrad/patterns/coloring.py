@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.forking import cached_property
+from funcgrad.base.pytree import register_pytree_node
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.jit import run_program
@@ -144,6 +145,10 @@ class Coloring:
                 + (", or of mirrored entries one must be alone." if self.is_symmetric else ".")
             )
         return found
+
+
+# A constant of whatever holds it, such as results of solvers.
+register_pytree_node(Coloring, lambda c: ([], c), lambda c, _: c)
 
 
 def _count(colors: Any) -> int:

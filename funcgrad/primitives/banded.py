@@ -6,7 +6,9 @@ programs call LAPACK for banded systems, and SciPy for the rest.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +18,9 @@ from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Value
 from funcgrad.dtypes import BOOL, is_complex
 from funcgrad.errors import ShapeError
-from funcgrad.lowering import Array, Form, LapackCall, Ref, Routine
+from funcgrad.lowering import Array, Extern, Form, LapackCall, Ref, Routine
 from funcgrad.primitives.elementwise import add, conj, convert, mul, neg, scale
-from funcgrad.primitives.families import Recipe, instantiate, shape_of
+from funcgrad.primitives.families import Recipe, instantiate, shape_of, undefined
 from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.linalg import Cholesky, inverse_gaps
 from funcgrad.primitives.matrices import (
@@ -187,6 +189,117 @@ class _Gbsv(ByMatrix):
         arguments = (*counts, Ref(2), ab.shape[-2], Ref(4), Ref(3), n, Ref(5))
         call = LapackCall("gbsv", b.dtype, arguments, may_fail=True)
         return Routine(arrays, (3,), (call,), len(stack))
+
+
+@dataclass(frozen=True)
+class BandedFactor(ByMatrix):
+    """LU factors of matrices that are stored by their diagonals, with rows exchanged.
+
+    ``bind(columns)`` with ``columns[j, below + above + i - j] = a[i, j]``, as LAPACK stores them:
+    the first ``below`` numbers of every column are room for the diagonals that exchanges fill.
+    Results are for `FactoredBandedSolve`: the factors, and pivots (int32) counted from 1.
+
+    Args:
+        below: Number of diagonals below the main one.
+        above: Number of those above.
+    """
+
+    below: int
+    above: int
+
+    signature = "nr->nr,n"
+    multiple_results = True
+    takes_nan = True
+
+    def abstract_eval(self, *avals: ShapedArray) -> Any:
+        _check_columns(self.name, avals[0], self.below, self.above)
+        return super().abstract_eval(*avals)
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        (columns,) = matrices
+        (gbtrf,) = scipy_linalg().get_lapack_funcs(("gbtrf",), (columns,))
+        factors, pivots, _ = gbtrf(columns.T, self.below, self.above)
+        return [factors.T, pivots + 1]
+
+    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
+        return [avals[0].dtype, INT32]
+
+    def lower(self, *avals: ShapedArray, **_: Any) -> Form:
+        (columns,) = avals
+        if not math.prod(columns.shape):
+            return Extern()
+        n, rows = columns.shape[-2:]
+        stack = columns.shape[:-2]
+        arrays = (
+            Array(columns.shape, columns.dtype),
+            Array(columns.shape, columns.dtype, start=0),
+            Array((*stack, n), INT32),
+            Array(stack, INT32),
+        )
+        arguments = (n, n, self.below, self.above, Ref(1), rows, Ref(2), Ref(3))
+        call = LapackCall("gbtrf", columns.dtype, arguments)
+        return Routine(arrays, (1, 2), (call,), len(stack))
+
+
+@dataclass(frozen=True)
+class FactoredBandedSolve(ByMatrix):
+    """``x`` with ``a x = b``, or ``a^T x = b``: ``bind(factors, pivots, b)`` by a `BandedFactor`.
+
+    Args:
+        below: Number of diagonals of ``a`` below the main one.
+        above: Number of those above.
+        is_transposed: Whether the transposed matrix is meant.
+    """
+
+    below: int
+    above: int
+    is_transposed: bool = False
+
+    signature = "nr,n,nk->nk"
+    takes_nan = True
+
+    def abstract_eval(self, *avals: ShapedArray) -> Any:
+        _check_columns(self.name, avals[0], self.below, self.above)
+        return super().abstract_eval(*avals)
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        factors, pivots, b = matrices
+        if not b.size:
+            return [b]
+        (gbtrs,) = scipy_linalg().get_lapack_funcs(("gbtrs",), (factors, b))
+        way = int(self.is_transposed)
+        return [gbtrs(factors.T, self.below, self.above, b, pivots - 1, trans=way)[0]]
+
+    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
+        return [avals[2].dtype]
+
+    def lower(self, *avals: ShapedArray, **_: Any) -> Form:
+        factors, pivots, b = avals
+        if not b.size:
+            return Extern()
+        n, k = b.shape[-2:]
+        stack = b.shape[:-2]
+        arrays = (
+            Array(factors.shape, factors.dtype),
+            Array(pivots.shape, INT32),
+            Array(b.shape, b.dtype),
+            Array(b.shape, b.dtype, by_columns(b), start=2),
+            Array(stack, INT32),
+        )
+        way = "T" if self.is_transposed else "N"
+        places = (Ref(0), factors.shape[-1], Ref(1), Ref(3), n, Ref(4))
+        call = LapackCall("gbtrs", b.dtype, (way, n, self.below, self.above, k, *places))
+        return Routine(arrays, (3,), (call,), len(stack))
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        factors, pivots, _ = primals
+        if tangents[0] is not None:
+            undefined(self.name, "factors")()
+        return self.bind(*primals), self.bind(factors, pivots, tangents[2])
+
+    def transpose(self, ct: Any, factors: Any, pivots: Any, b: Any) -> Sequence[Any]:
+        turned = replace(self, is_transposed=not self.is_transposed)
+        return None, None, turned.bind(factors, pivots, ct)
 
 
 @dataclass(frozen=True)
@@ -389,6 +502,12 @@ class ToeplitzSolve(ByMatrix):
         rest = Slice((*(0,) * axis, 1), shape_of(r), (1,) * (axis + 1)).bind(r)
         column = Concatenate(axis).bind(first, rest)
         return None, None, self.bind(column, c, ct)
+
+
+def _check_columns(name: str, columns: ShapedArray, below: int, above: int) -> None:
+    rows = 2 * below + above + 1
+    if columns.ndim < 2 or columns.shape[-1] != rows:
+        raise ShapeError(f"{name} needs columns of {rows} numbers, got {columns}.")
 
 
 def _check_rows(name: str, ab: ShapedArray, rows: int) -> None:

@@ -14,6 +14,7 @@ import funcgrad.numpy.values as fnp
 from funcgrad import lax
 from funcgrad.core.avals import aval_of
 from funcgrad.higher_order.custom import CustomCall, Rules
+from funcgrad.scipy.integrate.matrices import Dense
 from funcgrad.scipy.integrate.trajectory import Equation, Solution
 from funcgrad.transforms.linearize import linearize_flat
 from funcgrad.transforms.programs import stage_closed
@@ -77,7 +78,9 @@ class AdjointSolution:
         program = stage_closed(
             slope, [aval_of(x).strong() for x in (*consts, t0, first)], "adjoint"
         )
-        back = Solution(Equation(program, self.equation.method, self.equation.max_steps))
+        back = Solution(
+            Equation(program, self.equation.method, self.equation.max_steps, Dense(first.size))
+        )
 
         def wide(tolerance: Any) -> Any:
             """A tolerance of all that is integrated."""

@@ -22,7 +22,6 @@ import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
-from funcgrad.scipy import linalg
 from funcgrad.scipy.integrate.newton import iterate, newton_tolerance
 from funcgrad.scipy.integrate.stepping import (
     LEAST,
@@ -95,14 +94,13 @@ class Differences(Method):
         """The order of the step, the grid of its state, and the order after it."""
         return np.int64(0), np.float64(1.0), np.int64(0)
 
-    def remember(self, t: Any, y: Any, k: Any, h: Any) -> Any:
-        n = y.shape[0]
+    def remember(self, system: System, t: Any, y: Any, k: Any, h: Any) -> Any:
         return {
             "order": np.int64(1),
             "grid": h,
             "repeated": np.int64(0),
-            "jacobian": fnp.zeros((n, n), y.dtype),
-            "factors": (fnp.zeros((n, n), y.dtype), fnp.arange(n, dtype=np.int32)),
+            "jacobian": system.matrices.no_jacobian(y.dtype),
+            "factors": system.matrices.no_factors(y.dtype),
             "needs_jacobian": np.bool_(True),
             "needs_factors": np.bool_(True),
             "is_current": np.bool_(False),
@@ -139,14 +137,14 @@ class Differences(Method):
         factorizes = memory["needs_factors"] | is_clipped
         factors = lax.cond(
             factorizes,
-            lambda: linalg.lu_factor(_identity(state) - c * jacobian),
+            lambda: system.matrices.factors(1.0, -c, jacobian),
             lambda: memory["factors"],
         )
         scale = controls.scale(predicted)
 
         def correction(d: Any) -> Any:
             slope = system.slope(end, predicted + d)
-            step = linalg.lu_solve(factors, c * slope - pull - d)
+            step = system.matrices.solve(factors, c * slope - pull - d)
             return step, rms(step / scale), fnp.all(fnp.isfinite(slope))
 
         tolerance = newton_tolerance(controls, float(np.finfo(h.dtype).eps))
@@ -193,13 +191,13 @@ class Differences(Method):
         y = piece.end[0]
         alpha = row_of(_as(_ALPHA, piece.h), order)
         jacobian = system.exact(piece.t + piece.h, y)
-        factors = linalg.lu_factor(_identity(piece.state) - piece.h / alpha * jacobian)
+        solve = system.matrices.solver(_as(np.ones((1, 1)), alpha), -piece.h / alpha, [jacobian])
 
         def follow(system: System, t: Any, h: Any, state: Any) -> Any:
             known = _rescaled(state, order, h / fnp.astype(grid, h.dtype))
             d = y - _sum(_INSIDE, order, known)
             wrong = d - h / alpha * system.slope(t + h, y) + _sum(_FROM, order, known)
-            return _next(known, order, d - linalg.lu_solve(factors, wrong))
+            return _next(known, order, d - solve(wrong))
 
         return follow
 
@@ -216,10 +214,6 @@ class Differences(Method):
 def _as(table: np.ndarray, like: Any) -> np.ndarray:
     """Constants in the precision of a value."""
     return table.astype(np.finfo(like.dtype).dtype)
-
-
-def _identity(state: Any) -> Any:
-    return fnp.eye(state.shape[-1], dtype=state.dtype)
 
 
 def _sum(table: np.ndarray, order: Any, known: Any) -> Any:

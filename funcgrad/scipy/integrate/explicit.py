@@ -49,7 +49,7 @@ class Explicit(Method):
             slopes.append(f(t + c * h, y + h * _combined(row, slopes)))
         return slopes
 
-    def remember(self, t: Any, y: Any, k: Any, h: Any) -> Any:
+    def remember(self, system: System, t: Any, y: Any, k: Any, h: Any) -> Any:
         return k
 
     def attempt(

@@ -10,6 +10,7 @@ import scipy.sparse
 
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
+from funcgrad.api.jacobians import jacfwd
 from funcgrad.base.pytree import register_pytree_node, tree_structure
 from funcgrad.core.avals import aval_of
 from funcgrad.core.program import evaluate
@@ -17,9 +18,11 @@ from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.higher_order.staging import arguments_tree, join_captured, name_of, stage_once
 from funcgrad.numpy.promotion import as_value
+from funcgrad.patterns.coloring import coloring
 from funcgrad.primitives.elementwise import stop_gradient
-from funcgrad.primitives.objects import flatten_held
+from funcgrad.primitives.objects import flatten_held, settled
 from funcgrad.scipy.integrate.adjoint import AdjointSolution
+from funcgrad.scipy.integrate.matrices import Banded, Dense
 from funcgrad.scipy.integrate.methods import METHODS
 from funcgrad.scipy.integrate.stepping import Controls, Method
 from funcgrad.scipy.integrate.trajectory import (
@@ -32,9 +35,13 @@ from funcgrad.scipy.integrate.trajectory import (
     record,
     values_at,
 )
+from funcgrad.scipy.patterns import colors_of
 from funcgrad.scipy.results import Result, register_result
 
 Events = Callable[..., Any] | Sequence[Callable[..., Any]] | None
+
+LEAST_UNKNOWNS = 64
+"""Unknowns from which factors in a band are worth the question for the pattern."""
 
 MESSAGES = {
     0: "The solver successfully reached the end of the integration interval.",
@@ -47,7 +54,8 @@ class OdeResult(Result):
     """What `solve_ivp` returns, by SciPy's names.
 
     They are ``t``, ``y``, ``sol``, ``t_events``, ``y_events``, ``nfev``, ``njev``, ``nlu``,
-    ``status``, ``message`` and ``success``.
+    ``status``, ``message`` and ``success``; and ``sparsity``, a `funcgrad.sparsity.Coloring`, where
+    the Jacobian was found to be sparse.
     """
 
     @property
@@ -158,8 +166,11 @@ def solve_ivp(
         max_step: The longest step.
         jac: For ``"BDF"`` and ``"Radau"`` the Jacobian of ``fun`` with respect to ``y``, a matrix
             or ``jac(t, y, *args)``; SciPy's sparse matrices are made dense. By default it is the
-            exact derivative of ``fun``, which derivatives take in any case.
-        jac_sparsity: Accepted for SciPy's signature.
+            exact derivative of ``fun``, which derivatives take in any case. From 64 unknowns on
+            it is asked whether that is sparse: if its pattern fits into a narrow band, its entries
+            are computed and factored there.
+        jac_sparsity: A matrix with entries where the Jacobian has some, if a smaller one is known
+            than what is found from ``fun``. It is compared with the derivative at the first value.
         max_steps: Under `jit`, the most steps that derivatives have room for; beyond, results are
             nan and ``status`` is -1. By default 4096, less for long vectors.
         gradient: ``"discrete"``; or ``"adjoint"``, which solves the adjoint equation back in time
@@ -172,7 +183,8 @@ def solve_ivp(
         there on.
 
     Raises:
-        ArgumentError: If the method is not known, or values that must be known are traced.
+        ArgumentError: If the method is not known, values that must be known are traced, or
+            ``jac_sparsity`` misses an entry.
         ShapeError: If ``y0`` is no vector, or the slope has another shape.
 
     Example:
@@ -184,7 +196,9 @@ def solve_ivp(
         >>> print(f"{after(2.0):.6f} {fg.grad(after)(2.0):.6f}")
         0.135335 -0.135335
     """
-    problem = _Problem(fun, t_span, y0, () if args is None else args, _listed(events), jac)
+    problem = _Problem(
+        fun, t_span, y0, () if args is None else args, _listed(events), jac, jac_sparsity
+    )
     if gradient not in ("discrete", "adjoint"):
         raise ArgumentError(
             f"solve_ivp: gradient must be 'discrete' or 'adjoint', got {gradient!r}."
@@ -235,6 +249,7 @@ class _Problem:
         args: Any,
         events: Sequence[Callable[..., Any]],
         jac: Any,
+        jac_sparsity: Any,
     ) -> None:
         what = f"solve_ivp({name_of(fun)})"
         self.y0 = fnp.asarray(as_value(y0, "solve_ivp"))
@@ -294,10 +309,32 @@ class _Problem:
             staged.append(stage_once(jacobian, in_tree, avals, f"jac of {what}"))
         self.programs, captured = join_captured(staged)
         self.jacobian = None if jac is None else self.programs[-1]
-        self.consts = [*captured, *self.leaves, self.direction]
+        self.consts = [*captured, *map(settled, self.leaves), self.direction]
+        self.jac_sparsity = jac_sparsity
+
+    def matrices(self, method: Method) -> Dense:
+        """How Jacobians are represented: where they have a narrow band by that."""
+        dense = Dense(self.y0.size)
+        if not method.rows or self.jacobian is not None:
+            return dense
+
+        def slope(y: Any, t: Any) -> Any:
+            return evaluate(self.programs[0], [*self.consts, t, y])[0]
+
+        if self.jac_sparsity is None:
+            colors = colors_of(slope, self.y0, self.t0, least=LEAST_UNKNOWNS)
+            if colors is None:
+                return dense
+        else:
+            colors = coloring(self.jac_sparsity)
+            # Where values are known, it is compared with the derivative.
+            jacfwd(slope, sparse=self.jac_sparsity)(self.y0, self.t0)
+        banded = Banded(colors)
+        return banded if banded.is_narrow else dense
 
     def equation(self, method: Method, max_steps: int) -> Equation:
-        parts = (self.programs[0], method, max_steps, self.jacobian, self.varies)
+        matrices = self.matrices(method)
+        parts = (self.programs[0], method, max_steps, matrices, self.jacobian, self.varies)
         if not self.terminal:
             return Equation(*parts)
         chosen = np.array(self.terminal)
@@ -344,7 +381,7 @@ def _at_times(
     if not isinstance(status, Tracer) and status == FAILED and not isinstance(scaled, Tracer):
         known = scaled <= stop_gradient.bind(end)
         times, values = times[known], values[known]
-    return _result(times, values.T, work, status)
+    return _result(equation, times, values.T, work, status)
 
 
 def _check_times(times: Any, problem: _Problem) -> None:
@@ -400,11 +437,13 @@ def _at_steps(
             times, scaled = times[known], scaled[known]
         values = values_at(equation, steps, problem.consts, scaled)
     sol = solution if dense_output else None
-    return _result(times, values.T, steps.work, status, sol=sol, **found)
+    return _result(equation, times, values.T, steps.work, status, sol=sol, **found)
 
 
-def _result(t: Any, y: Any, work: Any, status: Any, **more: Any) -> OdeResult:
+def _result(equation: Equation, t: Any, y: Any, work: Any, status: Any, **more: Any) -> OdeResult:
     fields = {"sol": None, "t_events": None, "y_events": None} | more
+    if equation.matrices.coloring is not None:
+        fields["sparsity"] = equation.matrices.coloring
     return OdeResult(t=t, y=y, **fields, nfev=work[0], njev=work[1], nlu=work[2], status=status)
 
 

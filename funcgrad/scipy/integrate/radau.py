@@ -19,7 +19,7 @@ import funcgrad.numpy.values as fnp
 from funcgrad import lax
 from funcgrad.base import stacks
 from funcgrad.base.records import dataclass
-from funcgrad.scipy import linalg
+from funcgrad.scipy.integrate.matrices import Dense
 from funcgrad.scipy.integrate.newton import iterate, newton_tolerance
 from funcgrad.scipy.integrate.stepping import (
     LEAST,
@@ -74,17 +74,15 @@ class Radau(Method):
     def first(self, system: System, t: Any, y: Any, h: Any) -> Any:
         return fnp.concatenate([y[None], fnp.zeros((3, *y.shape), y.dtype)])
 
-    def remember(self, t: Any, y: Any, k: Any, h: Any) -> Any:
-        n = y.shape[0]
-        pivots = fnp.arange(n, dtype=np.int32)
-        factors = [(fnp.zeros((n, n), part.dtype), pivots) for part in _parts(y.dtype)]
+    def remember(self, system: System, t: Any, y: Any, k: Any, h: Any) -> Any:
+        factors = [system.matrices.no_factors(part.dtype) for part in _parts(y.dtype)]
         return {
             "k": k,
             "length": fnp.ones_like(h),
             "chosen": h,
             "chosen_before": h,
             "error": fnp.full_like(h, np.nan),
-            "jacobian": fnp.zeros((n, n), y.dtype),
+            "jacobian": system.matrices.no_jacobian(y.dtype),
             "factors": factors,
             "needs_jacobian": np.bool_(True),
             "needs_factors": np.bool_(True),
@@ -111,7 +109,7 @@ class Radau(Method):
         parts = _parts(y.dtype)
         factors = lax.cond(
             factorizes,
-            lambda: [part.factors(h, jacobian) for part in parts],
+            lambda: [part.factors(system.matrices, h, jacobian) for part in parts],
             lambda: memory["factors"],
         )
         scale = controls.scale(y)
@@ -121,7 +119,7 @@ class Radau(Method):
             step, square = 0.0, 0.0
             for part, factor in zip(parts, factors, strict=True):
                 right = part.row @ slopes - (part.shift / h) * (part.row @ z)
-                w = linalg.lu_solve(factor, right)
+                w = system.matrices.solve(factor, right)
                 step = step + part.stages(w)
                 square = square + part.weight * fnp.sum(fnp.square(abs(w) / scale))
             return step, fnp.sqrt(square / z.size), fnp.all(fnp.isfinite(slopes))
@@ -135,11 +133,12 @@ class Radau(Method):
         new = y + z[2]
         change = _as(_DIFFERENCE, h) @ z / h
         allowed = controls.scale(y, new)
-        first = linalg.lu_solve(factors[0], k + change)
+        first = system.matrices.solve(factors[0], k + change)
         error = rms(first / allowed)
 
         def damped() -> Any:
-            again = linalg.lu_solve(factors[0], system.slope(t, y + first) + change)
+            right = system.slope(t, y + first) + change
+            again = system.matrices.solve(factors[0], right)
             return rms(again / allowed)
 
         is_damped = memory["was_rejected"] & (error > 1)
@@ -185,19 +184,13 @@ class Radau(Method):
 
     def following(self, system: System, piece: Piece) -> Callable[..., Any]:
         t, h, y, z = piece.t, piece.h, piece.state[0], piece.end[1:]
-        n = y.shape[0]
-        slopes = fnp.stack([
-            system.exact(t + float(c) * h, y + z[i]) for i, c in enumerate(_NODES)
-        ])  # fmt: skip
-        blocks = _as(_MATRIX, h)[:, None, :, None] * fnp.transpose(slopes, (1, 0, 2))[None]
-        matrix = fnp.eye(3 * n, dtype=y.dtype) - h * fnp.reshape(blocks, (3 * n, 3 * n))
-        factors = linalg.lu_factor(matrix)
+        jacobians = [system.exact(t + float(c) * h, y + z[i]) for i, c in enumerate(_NODES)]
+        solve = system.matrices.solver(_as(_MATRIX, h), -h, jacobians)
 
         def follow(system: System, t: Any, h: Any, state: Any) -> Any:
             y = state[0]
             wrong = z - h * (_as(_MATRIX, h) @ _slopes(system, t, h, y, z))
-            step = linalg.lu_solve(factors, fnp.reshape(wrong, (3 * n,)))
-            stages = z - fnp.reshape(step, (3, n))
+            stages = z - solve(wrong)
             return _state(y + stages[2], stages)
 
         return follow
@@ -229,10 +222,9 @@ class _Part:
     def dtype(self) -> Any:
         return self.row.dtype
 
-    def factors(self, h: Any, jacobian: Any) -> Any:
+    def factors(self, matrices: Dense, h: Any, jacobian: Any) -> Any:
         """Factors of its matrix."""
-        n = jacobian.shape[0]
-        return linalg.lu_factor((self.shift / h) * fnp.eye(n, dtype=self.dtype) - jacobian)
+        return matrices.factors(self.shift / h, -1.0, fnp.astype(jacobian, self.dtype))
 
     def stages(self, w: Any) -> Any:
         """What its solution adds to the stages."""

@@ -13,8 +13,8 @@ from typing import Any
 
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
-from funcgrad.api.jacobians import jacfwd
 from funcgrad.base.records import dataclass
+from funcgrad.scipy.integrate.matrices import Dense
 
 Slope = Callable[[Any, Any], Any]
 """``(t, y) -> dy/dt``."""
@@ -67,11 +67,13 @@ class System:
 
     Args:
         slope: The slope.
+        matrices: How its Jacobians are represented.
         given: The Jacobian ``(t, y) -> df/dy`` that was given, for Newton's iterations.
         varies: Whether the Jacobian can be another one elsewhere.
     """
 
     slope: Slope
+    matrices: Dense
     given: Callable[[Any, Any], Any] | None = None
     varies: bool = True
 
@@ -81,7 +83,7 @@ class System:
 
     def exact(self, t: Any, y: Any) -> Any:
         """The Jacobian that derivatives need."""
-        return jacfwd(lambda v: self.slope(t, v), holomorphic=y.dtype.kind == "c")(y)
+        return self.matrices.jacobian(lambda v: self.slope(t, v), y)
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,7 @@ class Method:
         """Notes of no step."""
         return ()
 
-    def remember(self, t: Any, y: Any, k: Any, h: Any) -> Any:
+    def remember(self, system: System, t: Any, y: Any, k: Any, h: Any) -> Any:
         """The memory at the begin, where the slope is ``k``."""
         raise NotImplementedError
 

@@ -30,6 +30,7 @@ from funcgrad.core.trace import Tracer
 from funcgrad.higher_order.custom import CustomCall, Rules
 from funcgrad.higher_order.linear_call import LinearCall, push_linearized, zeros
 from funcgrad.primitives.elementwise import stop_gradient
+from funcgrad.scipy.integrate.matrices import Dense
 from funcgrad.scipy.integrate.stepping import Controls, Method, Piece, System, rms, row_of
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.linearize import linearize_flat
@@ -49,6 +50,7 @@ class Equation:
         slope: Program of the values that it depends on, then ``t`` and ``y``.
         method: One step.
         max_steps: The most steps that are recorded.
+        matrices: How Jacobians are represented.
         jacobian: A program like that of the slope, for the Jacobian, if one was given.
         varies: Whether the Jacobian can be another one elsewhere.
         ending: From values, ``t`` and ``y`` to functions whose changes of sign end it.
@@ -59,6 +61,7 @@ class Equation:
     slope: Program
     method: Method
     max_steps: int
+    matrices: Dense
     jacobian: Program | None = None
     varies: bool = True
     ending: Callable[..., Any] | None = None
@@ -73,8 +76,10 @@ class Equation:
             return evaluate(self.slope, [*consts, t, y])[0]
 
         if given is None:
-            return System(slope)
-        return System(slope, lambda t, y: evaluate(given, [*consts, t, y])[0], self.varies)
+            return System(slope, self.matrices)
+        return System(
+            slope, self.matrices, lambda t, y: evaluate(given, [*consts, t, y])[0], self.varies
+        )
 
     def stepping(self, piece: Piece, consts: Values) -> Callable[..., list[Any]]:
         """The end of a step near one that was made, as a function of all that it depends on."""
@@ -140,7 +145,7 @@ class Walk:
         state = {
             "t": t,
             "y": first,
-            "memory": self.method.remember(t, y, k, h),
+            "memory": self.method.remember(self.system, t, y, k, h),
             "h": h,
             "failed": np.bool_(False),
             "steps": np.int64(0),

@@ -18,10 +18,10 @@ import scipy.sparse.linalg
 import funcgrad.numpy.values as fnp
 from funcgrad.api.compilation import jit
 from funcgrad.api.jacobians import jacfwd
-from funcgrad.api.sparse_derivatives import jacobian_sparsity
 from funcgrad.api.staging import ShapeDtypeStruct
 from funcgrad.api.vectorization import vmap
 from funcgrad.patterns.coloring import Coloring, coloring
+from funcgrad.scipy.patterns import colors_of
 from funcgrad.scipy.results import Result
 from funcgrad.scipy.sparse.linalg import spsolve
 
@@ -29,24 +29,6 @@ Function = Callable[..., Any]
 
 WIDEST = 48
 """Diagonals on each side of the widest band that LAPACK factors."""
-
-LEAST_UNKNOWNS = 256
-"""Unknowns from which the pattern of a Jacobian is asked for."""
-
-SPARSE = 16
-"""A matrix is sparse if it has fewer than one of so many entries."""
-
-
-def colors_of(f: Function, x: Any) -> Coloring | None:
-    """Colours of the columns of the Jacobian of ``f`` at values like ``x``, if it is sparse."""
-    if x.size < LEAST_UNKNOWNS or x.dtype.kind != "f":
-        return None
-    pattern = jacobian_sparsity(f)(ShapeDtypeStruct(x.shape, x.dtype))
-    m, n = pattern.shape
-    if pattern.bound * SPARSE > m * n:
-        return None
-    colors = coloring(pattern)
-    return colors if colors.n_colors * SPARSE <= n else None
 
 
 def solve_linear(g: Function, right: Any) -> Any:

@@ -29,12 +29,12 @@ from funcgrad.patterns.coloring import Coloring
 from funcgrad.primitives.elementwise import stop_gradient
 from funcgrad.scipy.optimize.sparse_steps import (
     SparseJacobian,
-    colors_of,
     levenberg_marquardt,
     newton,
     newton_move,
     solve_linear,
 )
+from funcgrad.scipy.patterns import colors_of
 from funcgrad.scipy.results import Result
 
 Function = Callable[..., Any]

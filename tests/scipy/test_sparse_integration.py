@@ -1,0 +1,156 @@
+"""Stiff equations whose Jacobians fit into a band, against SciPy's solvers and dense factors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.integrate
+
+import funcgrad as fg
+from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.scipy import integrate
+from funcgrad.scipy.integrate.matrices import Banded, Dense
+from funcgrad.sparsity import Coloring, coloring
+
+N = 40
+RATES = np.array([1.0, 3.0, 0.02])
+START = np.concatenate([1 + np.sin(2 * np.pi * np.arange(1, N + 1) / (N + 1)), np.full(N, 3.0)])
+METHODS = ["BDF", "Radau"]
+
+
+def brusselator(t: Any, y: Any, rates: Any) -> Any:
+    """Two species one after the other: a narrow band only in another order."""
+    u, v = y[:N], y[N:]
+    a, b, alpha = rates[0], rates[1], rates[2]
+    scale = alpha * (N + 1) ** 2
+    left = np.concatenate([np.ones(1), u, np.ones(1)])
+    right = np.concatenate([3 * np.ones(1), v, 3 * np.ones(1)])
+    du = a + u * u * v - (b + 1) * u + scale * (left[2:] - 2 * u + left[:-2])
+    dv = b * u - u * u * v + scale * (right[2:] - 2 * v + right[:-2])
+    return np.concatenate([du, dv])
+
+
+def end(rates: Any, method: str, start: Any = START, **options: Any) -> Any:
+    options = {"rtol": 1e-6, "atol": 1e-8} | options
+    return integrate.solve_ivp(
+        brusselator, (0.0, 0.5), start, method, np.array([0.25, 0.5]), args=(rates,), **options
+    )
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_steps_are_those_of_scipy_and_of_dense_factors(method: str) -> None:
+    found = end(RATES, method)
+    assert isinstance(found.sparsity, Coloring)
+    assert found.sparsity.n_colors <= 5
+    dense = end(RATES, method, jac=lambda t, y, rates: fg.jacfwd(brusselator, 1)(t, y, rates))
+    assert "sparsity" not in dense
+    assert (found.nfev, found.njev, found.nlu) == (dense.nfev, dense.njev, dense.nlu)
+    np.testing.assert_allclose(found.y, dense.y, rtol=1e-9)
+    theirs = scipy.integrate.solve_ivp(
+        brusselator, (0.0, 0.5), START, method, found.t, args=(RATES,), rtol=1e-6, atol=1e-8,
+        jac_sparsity=found.sparsity.pattern.matrix,
+    )  # fmt: skip
+    np.testing.assert_allclose(found.y, theirs.y, rtol=1e-5)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_gradients_with_respect_to_parameters_and_the_first_value(method: str) -> None:
+    def loss(rates: Any, start: Any) -> Any:
+        found = end(rates, method, start, rtol=1e-9, atol=1e-11, max_steps=400)
+        assert isinstance(found.sparsity, Coloring)  # it is known under jit, too
+        return np.sum(found.y[:, -1] ** 2)
+
+    by_rates, by_start = fg.jit(fg.grad(loss, (0, 1)))(RATES, START)
+
+    def theirs(rates: Any, start: Any) -> float:
+        found = scipy.integrate.solve_ivp(
+            brusselator, (0.0, 0.5), start, "Radau", args=(rates,), rtol=1e-10, atol=1e-12
+        )
+        return float(np.sum(found.y[:, -1] ** 2))
+
+    step = 1e-4
+    change = step * RATES
+    slope = (theirs(RATES + change, START) - theirs(RATES - change, START)) / (2 * step)
+    np.testing.assert_allclose(by_rates @ RATES, slope, rtol=1e-5)
+    wave = np.cos(np.arange(2 * N))
+    slope = (theirs(RATES, START + step * wave) - theirs(RATES, START - step * wave)) / (2 * step)
+    np.testing.assert_allclose(by_start @ wave, slope, rtol=1e-4)
+
+
+def by_diffusion(alpha: Any, method: str, is_dense: bool = False) -> Any:
+    """One value at the end; what is stacked stands for an array."""
+    rates = fg.numpy.stack([1.0, 3.0, alpha])
+    jac = (lambda t, y, r: fg.jacfwd(brusselator, 1)(t, y, r)) if is_dense else None
+    return end(rates, method, jac=jac, max_steps=100).y[N // 3, -1]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_forward_mode(method: str) -> None:
+    forward = fg.jit(lambda x: fg.jvp(lambda a: by_diffusion(a, method), (x,), (1.0,))[1])
+    np.testing.assert_allclose(forward(0.02), fg.grad(by_diffusion)(0.02, method), rtol=1e-9)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("method", METHODS)
+def test_second_derivatives(method: str) -> None:
+    second = fg.jit(fg.grad(fg.grad(by_diffusion)), static_argnums=(1, 2))
+    expected = second(0.02, method, True)
+    np.testing.assert_allclose(second(0.02, method, False), expected, rtol=1e-6)
+
+
+def test_patterns_of_the_user_are_used_and_checked() -> None:
+    pattern = fg.jacfwd(brusselator, 1)(0.0, START, RATES) != 0
+    found = end(RATES, "BDF", jac_sparsity=pattern)
+    assert found.sparsity.pattern.nnz == pattern.sum()
+    pattern[3, 4] = False
+    with pytest.raises(ArgumentError, match=r"`sparse` misses an entry\. In row 3"):
+        end(RATES, "BDF", jac_sparsity=pattern)
+    with pytest.raises(ShapeError, match=r"has the shape \(3, 3\)"):
+        end(RATES, "BDF", jac_sparsity=np.eye(3))
+
+
+def test_what_fits_into_no_band_is_dense() -> None:
+    """As are small systems, complex ones, and explicit methods."""
+
+    def far_apart(t: Any, y: Any) -> Any:
+        return -y + 0.1 * np.mean(y)
+
+    assert "sparsity" not in integrate.solve_ivp(far_apart, (0, 1), np.ones(80), "BDF")
+    assert "sparsity" not in integrate.solve_ivp(lambda t, y: -y, (0, 1), np.ones(10), "BDF")
+    assert "sparsity" not in integrate.solve_ivp(lambda t, y: -y, (0, 1), np.ones(80))
+    found = integrate.solve_ivp(lambda t, y: -y, (0, 1), np.ones(80, complex), "BDF")
+    assert "sparsity" not in found
+    np.testing.assert_allclose(found.y[:, -1], np.exp(-1), rtol=1e-2)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128])
+def test_bands_solve_what_dense_factors_solve(dtype: Any) -> None:
+    """Also with exchanges of rows, transposed, and of coupled vectors."""
+    rng = np.random.default_rng(0)
+    size = 24
+    order = rng.permutation(size)
+    shape = np.eye(size) + np.eye(size, k=1) + np.eye(size, k=-2)
+    shape = shape[np.ix_(order, order)]
+    matrix = (shape * rng.normal(size=(size, size))).astype(dtype)
+    banded, dense = Banded(coloring(shape)), Dense(size)
+    assert (banded.band.below + banded.band.above) < 8
+    entries = matrix[banded.pattern.rows, banded.pattern.indices]
+    right = rng.normal(size=size).astype(dtype)
+    accuracy = 1e-3 if dtype == np.float32 else 1e-9
+    factors = banded.factors(0.1, -1.5, entries)
+    expected = np.linalg.solve(0.1 * np.eye(size) - 1.5 * matrix, right)
+    found = banded.solve(factors, right)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, expected, accuracy, accuracy)
+    np.testing.assert_allclose(dense.solve(dense.factors(0.1, -1.5, matrix), right), expected,
+                               accuracy, accuracy)  # fmt: skip
+    found = banded.band.solve(factors, right, is_transposed=True)
+    expected = np.linalg.solve(0.1 * np.eye(size) - 1.5 * matrix.T, right)
+    np.testing.assert_allclose(found, expected, accuracy, accuracy)
+    table = np.array([[1.0, 0.3], [-0.2, 0.7]]).astype(np.finfo(dtype).dtype)
+    rights = rng.normal(size=(2, size)).astype(dtype)
+    found = banded.solver(table, -0.3, [entries, 2 * entries])(rights)
+    other = dense.solver(table, -0.3, [matrix, 2 * matrix])(rights)
+    np.testing.assert_allclose(found, other, accuracy, accuracy)
