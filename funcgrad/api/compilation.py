@@ -26,6 +26,7 @@ from funcgrad.api.arguments import (
 )
 from funcgrad.api.background import Background
 from funcgrad.api.calls import CallPath, call_path
+from funcgrad.api.checkpointing import parse_bytes
 from funcgrad.api.machine import measured_machine
 from funcgrad.api.staging import (
     ClosedJaxpr,
@@ -161,6 +162,7 @@ def jit(
     keep_unused: bool = False,
     inline: bool = False,
     threads: int | None = None,
+    memory: int | str | None = None,
     dtype_drift: str = "allow",
     wait: bool = True,
 ) -> Any:
@@ -182,6 +184,10 @@ def jit(
         threads: How many threads large kernels may use, in this function and in transformations
             of it; all cores by default. If another compiled function calls this one and has no
             limit of its own, it gets this limit.
+        memory: Bytes that a call may need besides its arguments, as a number or as text such as
+            ``"200MB"``: results and intermediate results. What does not fit is computed again where
+            it is needed. Derivatives and batches of the function keep to it, each by itself; if
+            another compiled function calls this one, that one's limit counts.
         dtype_drift: With ``"error"``, tracing raises an error at the first line where a floating
             value becomes wider, for example float32 combined with a float64 scalar of NumPy.
         wait: With ``False``, a call with new types does not wait for its kernels. Another thread
@@ -196,7 +202,10 @@ def jit(
 
     Raises:
         ArgumentError: If a static argument is not hashable, a position does not exist,
-            ``threads`` is not positive, or ``dtype_drift`` is neither "allow" nor "error".
+            ``threads`` or ``memory`` is not positive, or ``dtype_drift`` is neither "allow" nor
+            "error".
+        MemoryBudgetError: On a call, if no plan keeps to ``memory``; the message says what one
+            would need.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -210,6 +219,7 @@ def jit(
         "donate_argnums": donate_argnums,
         "donate_argnames": donate_argnames,
         "threads": threads,
+        "memory": memory,
         "dtype_drift": dtype_drift,
         "wait": wait,
     }
@@ -275,6 +285,7 @@ class Jitted(MadeOf):
         donate_argnums: int | Sequence[int] | None,
         donate_argnames: str | Iterable[str] | None,
         threads: int | None,
+        memory: int | str | None,
         dtype_drift: str,
         wait: bool,
     ) -> None:
@@ -288,6 +299,7 @@ class Jitted(MadeOf):
             "donate_argnums": _kept(donate_argnums),
             "donate_argnames": _kept(donate_argnames),
             "threads": threads,
+            "memory": memory,
             "dtype_drift": dtype_drift,
             "wait": wait,
         }
@@ -301,6 +313,7 @@ class Jitted(MadeOf):
             fun, options["donate_argnums"], options["donate_argnames"], "donate"
         )
         self._threads = _checked_threads(threads)
+        self._memory = None if memory is None else parse_bytes(memory, self._what)
         self._refuses_drift = _checked_drift(dtype_drift)
         self._waits = wait
         self._cache: dict[Any, _Entry] = {}
@@ -346,7 +359,7 @@ class Jitted(MadeOf):
         is_traced = any(isinstance(x, Tracer) for x in call.leaves)
         if is_traced or current_trace() is not EVAL or is_jit_disabled():
             entry = self._entry(call, count=False)
-            call_op = Jit(entry.staged.program, self._threads)
+            call_op = Jit(entry.staged.program, self._threads, self._memory)
             outs = call_op.bind(*entry.staged.captured_values(), *call.leaves)
             outs = entry.staged.put_back(outs, self._what)
             check_for_nans(self._what, outs, args, kwargs)
@@ -451,7 +464,13 @@ class Jitted(MadeOf):
         """What another `jit` of the same function has made for such a call, or a new entry."""
         if not self._is_shared:
             return make()
-        options = (self._threads, self._refuses_drift, self._donated.key, self._static.key)
+        options = (
+            self._threads,
+            self._memory,
+            self._refuses_drift,
+            self._donated.key,
+            self._static.key,
+        )
         key = ("jit", self._what, call.key, call.donated(), options)
         return remembered([self.original], key, make, lambda entry: entry.staged)
 
@@ -467,7 +486,7 @@ class Jitted(MadeOf):
     def _compile(self, entry: _Entry, call: _Call) -> Executable | None:
         """The executable of an entry, which is kept; ``None`` while it is made elsewhere."""
         donated = (*(False for _ in entry.staged.cells), *call.donated())
-        make = _maker(entry.staged.program, donated, self._threads)
+        make = _maker(entry.staged.program, donated, self._threads, self._memory)
         executable = make() if self._waits else self._made_meanwhile(entry, make)
         if executable is not None and entry.executable is None:
             entry.executable = executable
@@ -497,7 +516,7 @@ class Jitted(MadeOf):
         call = _Call(self, args, kwargs)
         with using_trace(EVAL):
             staged = self._stage(call, carries=False)
-        return Traced(staged, call.donated(), self._threads)
+        return Traced(staged, call.donated(), self._threads, self._memory)
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Trace and lower the function for arguments of these types."""
@@ -527,12 +546,12 @@ _STARTING = Lock()
 
 
 def _maker(
-    program: Program, donated: tuple[bool, ...], threads: int | None
+    program: Program, donated: tuple[bool, ...], threads: int | None, memory: int | None
 ) -> Callable[[], Executable]:
     """What compiles a program."""
     if any(donated):
-        return partial(compile_program, program, donated, threads)
-    return partial(executable_of, program, threads)
+        return partial(compile_program, program, donated, threads, memory)
+    return partial(executable_of, program, threads, memory)
 
 
 def _interpreted(program: Program, leaves: Sequence[Any]) -> list[Any]:
@@ -864,11 +883,15 @@ class Traced(BelongsToProcess):
     instead = _PICKLE_THE_FUNCTION
 
     def __init__(
-        self, staged: StagedFunction, donated: tuple[bool, ...], threads: int | None
+        self,
+        staged: StagedFunction,
+        donated: tuple[bool, ...],
+        threads: int | None,
+        memory: int | None,
     ) -> None:
         self._staged = staged
         self._donated = donated
-        self._threads = threads
+        self._limits = threads, memory
 
     @property
     def jaxpr(self) -> ClosedJaxpr:
@@ -889,7 +912,7 @@ class Traced(BelongsToProcess):
 
     def lower(self) -> Lowered:
         """Go on to the kernels."""
-        executable = compile_program(self.program, self._donated, self._threads)
+        executable = compile_program(self.program, self._donated, *self._limits)
         return Lowered(self._staged, executable)
 
 

@@ -19,6 +19,7 @@ from funcgrad.compiler import abi
 from funcgrad.compiler.loops.language import NamedFunction
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.nest.allocate import (
+    Memory,
     Nested,
     Section,
     place,
@@ -37,6 +38,7 @@ from funcgrad.compiler.nest.nodes import (
     Carry,
     External,
     Graph,
+    Limit,
     Loop,
     Nest,
     Node,
@@ -68,14 +70,18 @@ from funcgrad.compiler.runtime.threads import (
     worker_code,
 )
 from funcgrad.core.program import Program
-from funcgrad.errors import PythonLoopWarning
+from funcgrad.errors import MemoryBudgetError, PythonLoopWarning
 from funcgrad.lowering import LibraryCall, Together
+from funcgrad.observers.limits import format_bytes
 from funcgrad.observers.notices import are_python_loops_reported, warn_at, warn_of_length
 from funcgrad.passes.agreement import check_agreement
 
 
 def compile_program(
-    program: Program, donated: Sequence[bool] = (), threads: int | None = None
+    program: Program,
+    donated: Sequence[bool] = (),
+    threads: int | None = None,
+    memory: int | None = None,
 ) -> Executable:
     """Compile a program.
 
@@ -84,33 +90,37 @@ def compile_program(
         donated: For every input whether its memory may be used for results.
         threads: How many threads large kernels may use; ``None`` for the least limit of the calls
             in the program, or else all cores.
+        memory: Bytes that a call may need besides its arguments; ``None`` for no limit.
 
     Returns:
         A callable of the flat inputs.
+
+    Raises:
+        MemoryBudgetError: The limit is too small.
     """
-    return stacks.with_room(lambda: _compile_program(program, donated, threads))
+    return stacks.with_room(lambda: _compile_program(program, donated, threads, memory))
 
 
-def _compile_program(program: Program, donated: Sequence[bool], threads: int | None) -> Executable:
+def _compile_program(
+    program: Program, donated: Sequence[bool], threads: int | None, limit: int | None
+) -> Executable:
     with kernel_store.counting() as counts:
-        return _compiled(program, donated, threads, counts)
+        return _compiled(program, donated, threads, limit, counts)
 
 
 def _compiled(
-    program: Program, donated: Sequence[bool], threads: int | None, counts: kernel_store.Stats
+    program: Program,
+    donated: Sequence[bool],
+    threads: int | None,
+    limit: int | None,
+    counts: kernel_store.Stats,
 ) -> Executable:
     kernel_store.prepare()
     lowered = simplified(program)
     check_agreement(lowered)
     warn_of_length(program.name, [equation.source for equation in lowered.equations])
-    graph = build(lowered)
-    groups = arrange(graph, donated=donated)
-    _drop_unread(graph)
-    jobs = [list(_jobs(group)) for group in groups]
     n_threads = _n_threads(program.thread_limit if threads is None else threads)
-    _split(jobs, n_threads)
-    _go_on(jobs)
-    memory = place(graph, groups, jobs)
+    graph, jobs, memory = _plan(lowered, donated, n_threads, limit)
     if is_on("join"):
         join(jobs, _is_single)
     functions = {job.text: job.function for job, _ in _every(jobs) if isinstance(job, Kernel)}
@@ -144,6 +154,70 @@ def _compiled(
         any(isinstance(job, ForeignCall) and not job.is_own for job, _ in _every(jobs)),
         any(isinstance(job, PythonCall) for job, _ in _every(jobs)),
     )
+
+
+ATTEMPTS = 4
+"""How often a program is planned anew, since holes between values took what was left."""
+
+_Plan = tuple[Graph, list[list[Job]], Memory]
+
+
+def _plan(program: Program, donated: Sequence[bool], n_threads: int, limit: int | None) -> _Plan:
+    """A plan that keeps to a limit: at first without anything done twice."""
+    plan = _planned(program, donated, n_threads, None)
+    if limit is None or _needed(plan) <= limit:
+        return plan
+    best = plan = _planned(program, donated, n_threads, Limit())
+    scratch = tuple(sum(v.nbytes for job in row for v in _scratch(job)) for row in plan[1])
+    results = _needed(plan) - plan[2].arena_bytes
+    aim = limit - results
+    for _ in range(ATTEMPTS):
+        if _needed(best) <= limit or aim <= 0:
+            break
+        plan = _planned(program, donated, n_threads, Limit(aim, scratch))
+        if _needed(plan) >= _needed(best):
+            break
+        best = plan
+        # Holes between values are known only now.
+        aim -= max(plan[2].arena_bytes - aim, 1)
+    if _needed(best) > limit:
+        raise _too_small(program, best, limit)
+    return best
+
+
+def _needed(plan: _Plan) -> int:
+    """Bytes of results and of what is between, besides the arguments."""
+    graph, _, memory = plan
+    return memory.arena_bytes + sum(v.nbytes for v in graph.outputs if v.home is v)
+
+
+def _too_small(program: Program, plan: _Plan, limit: int) -> MemoryBudgetError:
+    graph, jobs, memory = plan
+    report = Report(program, graph, jobs, (), memory, 0)
+    return MemoryBudgetError(
+        f"{program.described()}\nneeds {format_bytes(_needed(plan))} besides its arguments at "
+        f"least, more than memory={format_bytes(limit)}. Its largest array is {report.largest()}\n"
+        "Give it more, donate arguments, compute in smaller pieces (lax.map with batch_size), or "
+        "put parts of loops into checkpoint."
+    )
+
+
+def _planned(
+    program: Program, donated: Sequence[bool], n_threads: int, limit: Limit | None
+) -> _Plan:
+    graph = build(program)
+    graph.limit = limit
+    groups = arrange(graph, donated=donated)
+    _drop_unread(graph)
+    jobs = [list(_jobs(group)) for group in groups]
+    _split(jobs, n_threads)
+    _go_on(jobs)
+    return graph, jobs, place(graph, groups, jobs)
+
+
+def _scratch(job: Job) -> Sequence[Value]:
+    found: Sequence[Value] = getattr(job, "scratch", ())
+    return found
 
 
 def _drop_unread(graph: Graph) -> None:

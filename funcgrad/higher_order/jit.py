@@ -130,20 +130,25 @@ def watching_stepwise(kind: str, enable: bool) -> Iterator[None]:
             _disabled.reset(token)
 
 
-def executable_of(program: Program, threads: int | None = None) -> Executable:
-    """The compiled form of a program, compiled once for every number of threads."""
+def executable_of(
+    program: Program, threads: int | None = None, memory: int | None = None
+) -> Executable:
+    """The compiled form of a program, compiled once for every number of threads and limit."""
     found: Executable = program.memo(
-        ("executable", threads), lambda: compile_program(program, threads=threads)
+        ("executable", threads, memory),
+        lambda: compile_program(program, threads=threads, memory=memory),
     )
     return found
 
 
-def run_program(program: Program, args: Sequence[Any], threads: int | None = None) -> Any:
+def run_program(
+    program: Program, args: Sequence[Any], threads: int | None = None, memory: int | None = None
+) -> Any:
     """Evaluate a program: compiled, unless that is disabled."""
     with using_trace(EVAL):
         if is_jit_disabled():
             return evaluate(program, args)
-        return executable_of(program, threads)(*args)
+        return executable_of(program, threads, memory)(*args)
 
 
 @dataclass(frozen=True)
@@ -154,10 +159,13 @@ class Jit(Primitive):
         program: The program.
         threads: How many threads large kernels may use; ``None`` for no limit. What is derived
             from the call keeps to it.
+        memory: Bytes that a call may need besides its arguments; ``None`` for no limit. Programs
+            that are derived from the call keep to it, each by itself.
     """
 
     program: Program
     threads: int | None = None
+    memory: int | None = None
 
     multiple_results = True
     is_composite = True
@@ -173,7 +181,7 @@ class Jit(Primitive):
         return self.threads
 
     def impl(self, *args: Any) -> Any:
-        return run_program(self.program, args, self.threads)
+        return run_program(self.program, args, self.threads, self.memory)
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
         return [a.strong() for a in self.program.out_avals]
@@ -242,8 +250,9 @@ class Jit(Primitive):
         return Call(self.program)
 
     def params(self) -> dict[str, Any]:
-        limit = {} if self.threads is None else {"threads": self.threads}
-        return {"name": self.program.name, **limit, "program": self.program}
+        limits = {"threads": self.threads, "memory": self.memory}
+        given = {name: limit for name, limit in limits.items() if limit is not None}
+        return {"name": self.program.name, **given, "program": self.program}
 
 
 def scatter(values: Sequence[Any], mask: Sequence[bool]) -> list[Any]:

@@ -14,6 +14,7 @@ from funcgrad.compiler.nest.allocate import mark_stored
 from funcgrad.compiler.nest.defer import defer
 from funcgrad.compiler.nest.detach import detach
 from funcgrad.compiler.nest.divide import divide, divide_deposits
+from funcgrad.compiler.nest.fit import fit
 from funcgrad.compiler.nest.fuse import Group, fuse
 from funcgrad.compiler.nest.in_place import change_in_place, reuse_inputs
 from funcgrad.compiler.nest.interleave import interleave
@@ -38,6 +39,7 @@ OPTIONAL = (
     "specialize",  # short axes are written out
     "detach",  # functions of the numbers of rows run apart from the rows
     "divide",  # sums over rows are sums over parts of them first
+    "fit",  # under a limit of bytes, values are computed again by groups that run again
     "write_through",  # parts of assembled arrays are computed where they belong
     "in_place",  # results take the memory of what nobody needs any more
     "scalarize",  # loops over few numbers are one kernel of variables
@@ -63,6 +65,7 @@ _ON_GROUPS: tuple[tuple[str, Callable[[Graph, Sequence[Group]], list[Group]]], .
     ("schedule", schedule_groups),
     ("detach", detach),
     ("divide", divide),
+    ("fit", fit),
 )
 """The passes that change groups, in their order. At last values get their places."""
 

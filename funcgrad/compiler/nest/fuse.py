@@ -251,6 +251,22 @@ class _Fuser:
         return order
 
 
+def joined(a: Group, b: Group) -> Group | None:
+    """A group of two, of which the second one reads the first; ``None`` if no kernel can be both."""
+    if not (a.is_fusable and b.is_fusable) or len(a.nodes) + len(b.nodes) > KERNEL_NODES:
+        return None
+    b.deps.add(a.index)
+    merged = _united(a, b)
+    if merged is None:
+        return None
+    group = Group(b.index, a.nodes[0])
+    group.nodes = a.nodes + b.nodes
+    group.space, group.walk = merged
+    group.precision = a.precision or b.precision
+    group.deps = a.deps | b.deps - {a.index}
+    return group
+
+
 def _united(a: Group, b: Group) -> tuple[Shape, Walk | None] | None:
     """Space and walk of the union, or ``None`` if one kernel cannot compute it."""
     found = _same_space(a, b)

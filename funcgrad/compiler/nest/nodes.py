@@ -451,6 +451,19 @@ class Branch(Nest):
     """One of the bodies runs: that of the number which the first operand holds."""
 
 
+@dataclass(frozen=True)
+class Limit:
+    """What intermediate results of a graph may take.
+
+    Attributes:
+        nbytes: Bytes at a time; infinite where loops only compute again what they can.
+        scratch: For each group of nodes the bytes that are needed while it runs.
+    """
+
+    nbytes: float = float("inf")
+    scratch: tuple[int, ...] = ()
+
+
 @dataclass
 class Graph:
     """A program as nodes.
@@ -462,6 +475,7 @@ class Graph:
         outputs: Values to be returned: all different, and none an input or a constant.
         out_shapes: Of a whole program, the shapes of its results: those of the outputs, or other
             ones of as many elements.
+        limit: What its intermediate results may take, if it is limited.
     """
 
     inputs: list[Value] = field(default_factory=list)
@@ -469,6 +483,7 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
     outputs: list[Value] = field(default_factory=list)
     out_shapes: list[Shape] = field(default_factory=list)
+    limit: Limit | None = None
 
 
 def is_copy(node: Node) -> bool:

@@ -43,7 +43,7 @@ def rematerialize(graph: Graph) -> None:
         walked = (k.outer.maker for k in second.links if k.step and k.inner.maker is None)
         for first in dict.fromkeys(maker for maker in walked if maker in loops):
             only = {v for v in first.outs if readers[v] == [second] and v not in graph.outputs}
-            _Pair(first, second, only).run()
+            _Pair(first, second, only, graph.limit is not None).run()
     # Nothing may be left of a loop that only maps: the later one does all that it did.
     graph.nodes = [node for node in graph.nodes if node.outs or not isinstance(node, Loop)]
 
@@ -55,9 +55,11 @@ class _Pair:
         first: The loop that comes first.
         second: The loop that reads its stacks.
         only: The results of the first loop that nobody else reads.
+        is_limited: Whether memory is what counts, not time.
     """
 
-    def __init__(self, first: Loop, second: Loop, only: set[Value]) -> None:
+    def __init__(self, first: Loop, second: Loop, only: set[Value], is_limited: bool) -> None:
+        self.is_limited = is_limited
         self.first = first
         self.second = second
         self.body = first.bodies[-1]
@@ -152,7 +154,9 @@ class _Pair:
             node = stack.pop()
             if node in found:
                 continue
-            if not isinstance(node, Point | Copies) or node.is_expensive:
+            if not isinstance(node, Point | Copies):
+                return None
+            if node.is_expensive and not self.is_limited:
                 return None
             found.add(node)
             stack += [
@@ -165,6 +169,8 @@ class _Pair:
         size -= 2 * sum(math.prod(now.shape) for now in carried if now not in self.kept)
         work = sum(cycles_of_computing(node) * math.prod(node.out.shape) for node in again)
         nbytes = size * self.length * min(value.dtype.itemsize for value in self.gone)
+        if self.is_limited:
+            return nbytes > 0
         return nbytes >= MIN_BYTES and work <= 2 * cycles_of_moving(nbytes) * size
 
     # The change.

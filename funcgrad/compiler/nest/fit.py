@@ -1,0 +1,285 @@
+"""Groups that run again, so that intermediate results keep to a limit of bytes.
+
+``fit : groups -> groups``. Where the most memory is in use, values that wait there for a later
+reader give their memory up, one after the other: the group that computes a value runs once more
+before that reader, after those that made what it reads and is gone by then. Kernels are the same.
+Candidates are ordered by the bytes that they free for each cycle of work that is done twice. Where
+a second run and its reader fit into one kernel, the value is not written to memory again.
+
+Left out: loops, branches and calls of libraries, which run once.
+
+Source:
+    Chen et al., Training deep nets with sublinear memory cost, arXiv:1604.06174; the greedy choice
+    as in Kirisame et al., Dynamic tensor rematerialization, arXiv:2006.09616.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from funcgrad.compiler.machine import (
+    FUNCTION,
+    OPERATIONS_PER_CYCLE,
+    SEVERAL,
+    VECTOR_BYTES,
+    cycles_of_moving,
+)
+from funcgrad.compiler.nest.cost import arithmetic_of, traffic_of
+from funcgrad.compiler.nest.fuse import Group, joined
+from funcgrad.compiler.nest.layout import Value
+from funcgrad.compiler.nest.nodes import (
+    Graph,
+    Nest,
+    Routine,
+    cloned,
+    reading,
+    values_read,
+    without_unread,
+)
+from funcgrad.records import dataclass
+
+
+def fit(graph: Graph, groups: Sequence[Group]) -> list[Group]:
+    """Let groups run again until a graph keeps to its limit, or nothing helps; changes the graph."""
+    if graph.limit is None or math.isinf(graph.limit.nbytes):
+        return list(groups)
+    search = _Search(graph, groups)
+    order = search.run()
+    if len(order) == len(groups):
+        return list(groups)
+    found = _Repetition(search, order).run()
+    # What only earlier or later runs are read for is not computed in the other ones.
+    nodes = [node for group in found for node in group.nodes]
+    twice = (groups[i] for i, count in Counter(order).items() if count > 1)
+    kinds = {type(node) for group in twice for node in group.nodes}
+    kept = {*without_unread(nodes, search.outputs, tuple(kinds))}
+    for group in found:
+        group.nodes = [node for node in group.nodes if node in kept]
+    found = [group for group in found if group.nodes]
+    graph.nodes = [node for group in found for node in group.nodes]
+    return found
+
+
+Version = tuple[Value, int]
+"""A value, and the position of the run that makes it."""
+
+
+@dataclass(frozen=True)
+class _Lifetimes:
+    """When values live, if groups run in some order.
+
+    Attributes:
+        used: For every value that a run makes, the positions of others that read it, ascending.
+        live: Bytes in use during each run.
+    """
+
+    used: dict[Version, list[int]]
+    live: list[int]
+
+    @property
+    def measure(self) -> tuple[int, int]:
+        """What has to become less: the most bytes in use, and how often it is that many."""
+        most = max(self.live)
+        return most, self.live.count(most)
+
+
+class _Search:
+    """Which groups run again, and where.
+
+    An order is a list of the numbers of groups, some of which occur several times. A run reads what
+    the last run before it has made.
+    """
+
+    def __init__(self, graph: Graph, groups: Sequence[Group]) -> None:
+        assert graph.limit is not None
+        self.limit = graph.limit
+        self.groups = groups
+        self.outputs = set(graph.outputs)
+        self.maker = {v: i for i, g in enumerate(groups) for node in g.nodes for v in node.outs}
+        self.reads = [
+            [
+                value
+                for value in dict.fromkeys(v for node in group.nodes for v in values_read(node))
+                if self.maker.get(value, i) != i
+            ]
+            for i, group in enumerate(groups)
+        ]
+        self.made: list[list[Value]] = [[] for _ in groups]
+        """What every group stores for others."""
+        read = {value for values in self.reads for value in values}
+        for value, i in self.maker.items():
+            if value not in self.outputs and (value in read or not groups[i].is_fusable):
+                self.made[i].append(value)
+        self.can_repeat = [
+            not any(isinstance(n, Nest | Routine) or n.is_effectful or len(n.outs) != 1 for n in g)
+            for g in (group.nodes for group in groups)
+        ]
+        self.cycles = [_cycles_of(group) for group in groups]
+        self.known_joins: dict[tuple[int, int], bool] = {}
+
+    def run(self) -> list[int]:
+        """The order in which groups run."""
+        order = list(range(len(self.groups)))
+        now = self.lifetimes(order)
+        while now.measure[0] > self.limit.nbytes:
+            for candidate in sorted(self._candidates(order, now), reverse=True)[:SEVERAL]:
+                _, before, again = candidate
+                changed = [*order[:before], *again, *order[before:]]
+                then = self.lifetimes(changed)
+                if then.measure < now.measure:
+                    order, now = changed, then
+                    break
+            else:
+                break
+        return order
+
+    def lifetimes(self, order: Sequence[int]) -> _Lifetimes:
+        last: dict[int, int] = {}
+        used: dict[Version, list[int]] = {}
+        for position, i in enumerate(order):
+            for value in self.reads[i]:
+                if value not in self.outputs:
+                    used[value, last[self.maker[value]]].append(position)
+            last[i] = position
+            used.update(((value, position), []) for value in self.made[i])
+        homes = self.homes(order, used)
+        changes = [0] * (len(order) + 1)
+        for (value, position), readers in used.items():
+            if any(homes[reader] != homes[position] for reader in readers or [position + 1]):
+                changes[position] += value.nbytes
+                changes[readers[-1] + 1 if readers else position + 1] -= value.nbytes
+        live, total = [], 0
+        for i, change in zip(order, changes, strict=False):
+            total += change
+            live.append(total + self.limit.scratch[i])
+        return _Lifetimes(used, live)
+
+    def homes(self, order: Sequence[int], used: dict[Version, list[int]]) -> list[int]:
+        """For every run the position of the one whose kernel computes it: its own or a later one.
+
+        Runs before their only reader join it where one kernel can compute all.
+        """
+        homes = list(range(len(order) + 1))
+        firsts = dict(zip(reversed(order), reversed(range(len(order))), strict=True))
+        for position in reversed(range(len(order) - 1)):
+            i, home = order[position], homes[position + 1]
+            if firsts[i] == position:
+                continue
+            readers = [r for value in self.made[i] for r in used[value, position]]
+            if readers and all(homes[r] == home for r in readers) and self._joins(i, order[home]):
+                homes[position] = home
+        return homes
+
+    def _joins(self, first: int, second: int) -> bool:
+        key = first, second
+        if key not in self.known_joins:
+            self.known_joins[key] = joined(self.groups[first], self.groups[second]) is not None
+        return self.known_joins[key]
+
+    def _candidates(
+        self, order: Sequence[int], now: _Lifetimes
+    ) -> Iterator[tuple[float, int, list[int]]]:
+        """Bytes won for each cycle, the position of a reader, and what to run again before it."""
+        peak = now.live.index(max(now.live))
+        for (value, position), readers in now.used.items():
+            k = bisect.bisect_left(readers, peak)
+            if position >= peak or k == len(readers) or readers[k] == peak:
+                continue
+            before = readers[k]
+            again = self._again(value, before, order, now)
+            if again is not None:
+                yield value.nbytes / sum(self.cycles[i] for i in again), before, again
+
+    def _again(
+        self, wanted: Value, before: int, order: Sequence[int], now: _Lifetimes
+    ) -> list[int] | None:
+        """The groups that compute a value from what is there before a position.
+
+        What is small beside it is kept until then.
+        """
+        found: set[int] = set()
+        waiting = [self.maker[wanted]]
+        last = {i: position for position, i in enumerate(order[:before])}
+        while waiting:
+            i = waiting.pop()
+            if i in found:
+                continue
+            if not self.can_repeat[i]:
+                return None
+            found.add(i)
+            for value in self.reads[i]:
+                maker = self.maker.get(value)
+                if maker is None or value in self.outputs or SEVERAL * value.nbytes < wanted.nbytes:
+                    continue
+                readers = now.used[value, last[maker]]
+                if not readers or readers[-1] < before:
+                    waiting.append(maker)
+        return sorted(found)
+
+
+def _cycles_of(group: Group) -> float:
+    """Cycles of running a group."""
+    costs = [arithmetic_of(node) for node in group.nodes]
+    work = sum(cost.flops + FUNCTION * cost.transcendentals for cost in costs)
+    narrowest = min((out.dtype.itemsize for n in group.nodes for out in n.outs), default=1)
+    vectors = work * narrowest / VECTOR_BYTES
+    nbytes = traffic_of(group.nodes)
+    moving = cycles_of_moving(int(nbytes)) * nbytes / VECTOR_BYTES
+    return max(vectors / OPERATIONS_PER_CYCLE, moving, 1.0)
+
+
+class _Repetition:
+    """Groups in an order in which some occur again."""
+
+    def __init__(self, search: _Search, order: Sequence[int]) -> None:
+        self.search = search
+        self.order = order
+        self.now: dict[Value, Value] = {}
+        """For values that were computed again what readers read instead."""
+
+    def run(self) -> list[Group]:
+        search = self.search
+        homes = search.homes(self.order, search.lifetimes(self.order).used)
+        runs: list[Group] = []
+        done: set[int] = set()
+        for position, i in enumerate(self.order):
+            epoch = search.groups[self.order[homes[position]]].nodes[0].epoch
+            runs.append(self._again(i, len(runs), epoch) if i in done else self._first(i))
+            done.add(i)
+        found: list[Group] = []
+        full: set[int] = set()
+        """Kernels that one run more did not fit into: earlier runs may be what that one reads."""
+        for position in reversed(range(len(runs))):
+            home = homes[position]
+            together = None
+            if home != position and home not in full:
+                together = joined(runs[position], found[-1])
+            if together is None:
+                full.add(home)
+                found.append(runs[position])
+            else:
+                found[-1] = together
+        return found[::-1]
+
+    def _first(self, i: int) -> Group:
+        group = self.search.groups[i]
+        for node in group.nodes:
+            node.operands = tuple(reading(x, self.now) for x in node.operands)
+        return group
+
+    def _again(self, i: int, index: int, epoch: int) -> Group:
+        own = self.search.groups[i]
+        instead = dict(self.now)
+        for node in own.nodes:
+            instead.pop(node.out, None)
+        nodes = [cloned(node, instead) for node in own.nodes]
+        for node in nodes:
+            node.epoch = epoch
+        self.now |= {n.out: instead[n.out] for n in own.nodes if n.out not in self.search.outputs}
+        group = Group(len(self.search.groups) + index, nodes[0])
+        group.nodes, group.space, group.walk = nodes, own.space, own.walk
+        group.precision = own.precision
+        return group
