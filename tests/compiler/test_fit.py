@@ -1,4 +1,4 @@
-"""`jit(memory=...)`: values are computed again until a call keeps to its limit, with the same results."""
+"""`jit(memory=...)`: values are computed again until a call keeps to its limit; bits are equal."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from funcgrad.base.records import dataclass
 from funcgrad.compiler.machine import (
     FUNCTION,
     OPERATIONS_PER_CYCLE,
@@ -39,11 +40,10 @@ from funcgrad.compiler.nest.nodes import (
     values_read,
     without_unread,
 )
-from funcgrad.records import dataclass
 
 
 def fit(graph: Graph, groups: Sequence[Group]) -> list[Group]:
-    """Let groups run again until a graph keeps to its limit, or nothing helps; changes the graph."""
+    """Let groups run again until a graph keeps to its limit or nothing helps; changes the graph."""
     if graph.limit is None or math.isinf(graph.limit.nbytes):
         return list(groups)
     search = _Search(graph, groups)

@@ -252,7 +252,7 @@ class _Fuser:
 
 
 def joined(a: Group, b: Group) -> Group | None:
-    """A group of two, of which the second one reads the first; ``None`` if no kernel can be both."""
+    """A group of two, the second of which reads the first; ``None`` if no kernel computes both."""
     if not (a.is_fusable and b.is_fusable) or len(a.nodes) + len(b.nodes) > KERNEL_NODES:
         return None
     b.deps.add(a.index)
