@@ -698,7 +698,7 @@ class _Call:
         self.key = (self._key(), self.axes) if self.axes else self._key()
         if (mode := promotion_mode()) != NOTHING:  # what was traced unwatched was not checked
             self.key = (self.key, mode)
-        if (rules := dialect()) != NUMPY:
+        if (rules := dialect()) is not NUMPY:
             self.key = (self.key, rules)
 
     def _take_out_float0(self) -> None:

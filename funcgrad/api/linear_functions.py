@@ -156,7 +156,7 @@ def _is_exact(got: ShapedArray, aval: ShapedArray) -> bool:
 
     Unlike another floating dtype they do not tell of a precision that got lost. JAX refuses them.
     """
-    return got.dtype.kind in "biu" and got.shape == aval.shape and dialect() == NUMPY
+    return got.dtype.kind in "biu" and got.shape == aval.shape and dialect() is NUMPY
 
 
 def check_tangents(

@@ -7,15 +7,52 @@ to the context of a call: programs for either library run side by side in one pr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
+from typing import Any
 
-NUMPY, JAX = "numpy", "jax"
-_dialect: ContextVar[str] = ContextVar("funcgrad_dialect", default=NUMPY)
+import numpy as np
+
+
+class Dialect:
+    """The rules of a library; compared by identity.
+
+    Args:
+        name: Of the library.
+        narrow: From a value that a program hands over, or gets, to the same value with at most
+            32 bits, parts of complex numbers counted one by one; ``None`` if 64 bits are kept.
+    """
+
+    __slots__ = ("name", "narrow")
+
+    def __init__(self, name: str, narrow: Callable[[Any], Any] | None = None) -> None:
+        self.name = name
+        self.narrow = narrow
+
+    def __repr__(self) -> str:
+        return self.name if self.narrow is None else f"{self.name}, 32 bits"
+
+
+NUMPY, JAX = Dialect("numpy"), Dialect("jax")
+_dialect: ContextVar[Dialect] = ContextVar("funcgrad_dialect", default=NUMPY)
 
 dialect = _dialect.get
-"""The library whose rules hold in this thread and context: `NUMPY` or `JAX`."""
+"""The rules that hold in this thread and context: `NUMPY`, or rules of JAX."""
 
 enter_dialect = _dialect.set
 """Follow the rules of a library; returns the token for `leave_dialect`."""
 
 leave_dialect = _dialect.reset
+
+NARROWER: dict[np.dtype[Any], np.dtype[Any]] = {
+    np.dtype(np.int64): np.dtype(np.int32),
+    np.dtype(np.uint64): np.dtype(np.uint32),
+    np.dtype(np.float64): np.dtype(np.float32),
+    np.dtype(np.complex128): np.dtype(np.complex64),
+}
+"""The dtype of half the bits, of those that have 64."""
+
+
+def default_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """A dtype that nobody asked for, in the bits of the dialect."""
+    return dtype if dialect().narrow is None else NARROWER.get(dtype, dtype)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from funcgrad.base.dialect import JAX, dialect
+from funcgrad.base.dialect import NUMPY, dialect
 from funcgrad.errors import ArgumentError
 
 RAISE, CLAMP = "raise", "clamp"
@@ -30,7 +30,7 @@ class IndexRule:
     @property
     def clamps(self) -> bool:
         """Whether it is JAX's, in this context."""
-        return self.name == CLAMP or dialect() == JAX
+        return self.name == CLAMP or dialect() is not NUMPY
 
     @property
     def mode(self) -> str | None:

@@ -8,6 +8,7 @@ from typing import Any, Self, SupportsIndex
 
 import numpy as np
 
+from funcgrad.base.dialect import dialect
 from funcgrad.base.pytree import (
     PyTreeDef,
     keystr,
@@ -257,5 +258,7 @@ def arguments_tree(*trees: PyTreeDef) -> PyTreeDef:
 def leaves_with_paths(tree: Any, root: str) -> tuple[list[Any], list[str], PyTreeDef]:
     """Leaves, their paths from ``root``, and the structure."""
     rows, treedef = tree_flatten_with_path(tree)
-    leaves, treedef = opened([x for _, x in rows], treedef)
+    narrow = dialect().narrow
+    given = [x if narrow is None else narrow(x) for _, x in rows]
+    leaves, treedef = opened(given, treedef)
     return list(map(settled, leaves)), [root + keystr(path) for path, _ in rows], treedef

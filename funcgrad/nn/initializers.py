@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad import random
+from funcgrad.base.dialect import default_dtype
 from funcgrad.base.placement import check_placement
 from funcgrad.base.signatures import docstring
 from funcgrad.core.avals import aval_of
@@ -80,7 +81,7 @@ def ones(key: Array, shape: Sequence[int], dtype: Any = None, out_sharding: Any 
 
 
 def _dtype(dtype: Any) -> np.dtype[Any]:
-    return FLOAT64 if dtype is None else checked_dtype(dtype, "an initializer")
+    return default_dtype(FLOAT64 if dtype is None else checked_dtype(dtype, "an initializer"))
 
 
 def constant(value: Any, dtype: Any = None) -> Initializer:

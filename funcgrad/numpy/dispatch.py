@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, wraps
 from types import ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
 
-from funcgrad.base.dialect import JAX, dialect
+from funcgrad.base.dialect import NARROWER, NUMPY, dialect
 from funcgrad.core.observers import describe_location
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer, current_trace
@@ -72,8 +72,9 @@ _takes_weak = frozenset(
 
 
 def _absorb(other: Any, aval: Any) -> Any:
-    """A Python scalar as one of the dtype of ``aval``, weak beside a weak value."""
-    return _PYTHON[aval.dtype.kind](other) if aval.weak_type else aval.dtype.type(other)
+    """A Python scalar as one of the dtype of ``aval``, weak beside a weak value of 64 bits."""
+    is_weak = aval.weak_type and aval.dtype in NARROWER
+    return _PYTHON[aval.dtype.kind](other) if is_weak else aval.dtype.type(other)
 
 
 def _binary(primitive: Primitive, function: Function, kinds: str) -> tuple[Function, Function]:
@@ -565,14 +566,14 @@ def _in_place(name: str, rewrite: str) -> Function:
 
 
 def _copy(self: Tracer, order: str | None = "C") -> Any:
-    return self if dialect() == JAX else copied(self, order or "C")
+    return self if dialect() is not NUMPY else copied(self, order or "C")
 
 
 _refuse_sort = _in_place("sort", "x = np.sort(x)")
 
 
 def _sort(self: Tracer, *args: Any, **kwargs: Any) -> Any:
-    if dialect() == JAX:
+    if dialect() is not NUMPY:
         return _functions[np.sort](self, *args, **kwargs)
     return _refuse_sort(self)
 
@@ -624,6 +625,25 @@ _SAME_AS_FUNCTION = (
     "choose", "ptp",
 )  # fmt: skip
 """Methods that are NumPy's function of the same name with the array as first argument."""
+
+_THAT_WIDEN = (
+    "argmax", "argmin", "argsort", "astype", "cumprod", "cumsum", "mean", "nonzero", "prod",
+    "searchsorted", "std", "sum", "trace", "var",
+)  # fmt: skip
+"""Methods whose results may have more bits than the array."""
+
+
+def _in_bits_of_dialect(method: Function) -> Function:
+    """A method whose result has at most the bits of the dialect."""
+
+    @wraps(method)
+    def compute(self: Tracer, *args: Any, **kwargs: Any) -> Any:
+        out = method(self, *args, **kwargs)
+        narrow = dialect().narrow
+        return out if narrow is None else narrow(out)
+
+    return compute
+
 
 _METHODS_OF_OBJECTS = (
     "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "cbrt", "cos", "cosh",
@@ -719,7 +739,7 @@ def install(
     same = (*_SAME_AS_FUNCTION, *_METHODS_OF_OBJECTS)
     by_name = {name: _functions[getattr(np, name)] for name in same}
     for name, member in (_SPECIAL | by_name | _METHODS).items():
-        setattr(Tracer, name, member)
+        setattr(Tracer, name, _in_bits_of_dialect(member) if name in _THAT_WIDEN else member)
     binary = (*_ARITHMETIC, *_COMPARISONS, *(f"r{name}" for name in _ARITHMETIC))
     _install_elements(
         [*(f"__{name}__" for name in binary), *(n for n in _SPECIAL if n not in _SEQUENCES)]

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.dialect import NARROWER, default_dtype
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import (
@@ -121,9 +122,21 @@ def result_dtype(avals: Sequence[ShapedArray]) -> np.dtype[Any]:
     first = avals[0]
     if all(a.dtype == first.dtype for a in avals):
         return first.dtype
-    return np.result_type(
-        *(weak_representative(a.dtype) if a.weak_type else a.dtype for a in avals)
+    return _in_bits_of_dialect(
+        avals,
+        np.result_type(*(weak_representative(a.dtype) if a.weak_type else a.dtype for a in avals)),
     )
+
+
+def _in_bits_of_dialect(avals: Sequence[ShapedArray], dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of a result, with the bits of the dialect.
+
+    Where 64 bits are left out, no value of the user's has them; among themselves those of the
+    library may, such as counters and words of random keys.
+    """
+    if dtype not in NARROWER or all(a.weak_type or a.dtype in NARROWER for a in avals):
+        return dtype
+    return default_dtype(dtype)
 
 
 def check_casting(aval: ShapedArray, dtype: np.dtype[Any], casting: Any) -> None:
@@ -199,7 +212,7 @@ def _inexact_dtype_of(avals: Sequence[ShapedArray], dtype: np.dtype[Any]) -> np.
     if is_inexact(dtype):
         return dtype
     deciding = [a.dtype for a in avals if not a.weak_type and a.dtype != BOOL] or [dtype]
-    return np.result_type(*map(inexact_dtype, deciding))
+    return _in_bits_of_dialect(avals, np.result_type(*map(inexact_dtype, deciding)))
 
 
 def promote_quotient(x: Any, y: Any) -> list[Any]:
@@ -209,7 +222,8 @@ def promote_quotient(x: Any, y: Any) -> list[Any]:
         return promote(x, y)
     if all(a.weak_type for a in avals):
         return [_weak_to(x, FLOAT64), _weak_to(y, FLOAT64)]
-    return [to_dtype(x, FLOAT64), to_dtype(y, FLOAT64)]
+    dtype = _in_bits_of_dialect(avals, FLOAT64)
+    return [to_dtype(x, dtype), to_dtype(y, dtype)]
 
 
 def normalize_axis(axis: Any, ndim: int, function: str) -> int:
@@ -233,5 +247,5 @@ def normalize_axes(axis: Any, ndim: int, function: str) -> tuple[int, ...]:
 
 
 def checked_dtype(dtype: Any, function: str) -> np.dtype[Any]:
-    """A requested dtype, checked to be supported."""
-    return check_dtype(np.dtype(dtype), f"the dtype requested from {function}")
+    """A requested dtype, checked to be supported, in the bits of the dialect."""
+    return default_dtype(check_dtype(np.dtype(dtype), f"the dtype requested from {function}"))

@@ -841,7 +841,10 @@ class Convert(Primitive):
         # Dropping an imaginary part is meant here, and casts of nan to integers stay silent. As a
         # truth value a complex number counts as a whole.
         drops = x.dtype.kind == "c" and self.dtype.kind not in "cb"
-        return (x.real if drops else x).astype(self.dtype)
+        part = x.real if drops else x
+        if isinstance(part, np.ndarray):  # of a subclass, whose method may do something else
+            return np.ndarray.astype(part, self.dtype)
+        return part.astype(self.dtype)
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         if self.weak:

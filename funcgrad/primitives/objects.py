@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.dialect import dialect
 from funcgrad.base.pytree import PyTreeDef, opened, tree_flatten
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Value
@@ -226,6 +227,8 @@ def flatten_values(tree: Any, like: PyTreeDef | None = None) -> tuple[list[Any],
     """
     alike = None if like is None else like.flatten_alike(tree)
     leaves, treedef = tree_flatten(tree) if alike is None or like is None else (alike, like)
+    if (narrow := dialect().narrow) is not None:
+        leaves = [narrow(x) for x in leaves]
     if not _READY.issuperset(map(type, leaves)):
         leaves, treedef = opened(leaves, treedef)
         leaves = [settled(x) for x in leaves]

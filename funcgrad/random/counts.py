@@ -16,8 +16,9 @@ import numpy as np
 
 from funcgrad import lax
 from funcgrad.core.avals import aval_of
+from funcgrad.dtypes import INT64
 from funcgrad.errors import DtypeError, ShapeError
-from funcgrad.lax.operands import Array, ArrayLike, canonical_dtype
+from funcgrad.lax.operands import Array, ArrayLike
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.deviance import binet, deviance
 from funcgrad.primitives.families import shape_of
@@ -25,7 +26,13 @@ from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.reductions import ReduceAny
 from funcgrad.primitives.shape import broadcast_to
 from funcgrad.random.keys import canonical_shape, parts_of, refuse_sharding, split
-from funcgrad.random.parameters import array_of, floating_dtype, parameter, parameter_shape
+from funcgrad.random.parameters import (
+    array_of,
+    floating_dtype,
+    parameter,
+    parameter_shape,
+    sample_dtype,
+)
 from funcgrad.random.uniform import uniform
 
 _FLOAT32 = np.dtype(np.float32)
@@ -107,7 +114,7 @@ def poisson(
         [0 0 4 4 1]
     """
     refuse_sharding("poisson", out_sharding)
-    wanted = np.dtype(np.int64) if dtype is None else canonical_dtype(dtype)
+    wanted = sample_dtype(dtype, INT64)
     if wanted.kind not in "iu":
         raise DtypeError(f"random.poisson needs an integer dtype, got {wanted}.")
     lengths = parameter_shape("poisson", shape, lam)

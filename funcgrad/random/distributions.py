@@ -13,13 +13,20 @@ from typing import Any
 import numpy as np
 
 from funcgrad import lax
+from funcgrad.dtypes import INT64
 from funcgrad.errors import ArgumentError, DtypeError
-from funcgrad.lax.operands import Array, ArrayLike, canonical_dtype
+from funcgrad.lax.operands import Array, ArrayLike
 from funcgrad.primitives import elementwise as primitive
 from funcgrad.primitives.random import erfinv_giles
 from funcgrad.primitives.shape import broadcast_to
 from funcgrad.random.keys import canonical_shape, hash_counters, parts_of, refuse_sharding
-from funcgrad.random.parameters import array_of, floating_dtype, parameter, parameter_shape
+from funcgrad.random.parameters import (
+    array_of,
+    floating_dtype,
+    parameter,
+    parameter_shape,
+    sample_dtype,
+)
 from funcgrad.random.uniform import uniform, unit_of
 
 
@@ -433,7 +440,7 @@ def rademacher(
         array([ 1,  1, -1])
     """
     refuse_sharding("rademacher", out_sharding)
-    wanted = np.dtype(np.int64) if dtype is None else canonical_dtype(dtype)
+    wanted = sample_dtype(dtype, INT64)
     is_plus = bernoulli(key, 0.5, canonical_shape("rademacher", shape))
     ones = np.ones((), wanted)[()]
     return primitive.select.bind(is_plus, ones, wanted.type(-1))
@@ -465,7 +472,7 @@ def geometric(
         np.int64(2)
     """
     refuse_sharding("geometric", out_sharding)
-    wanted = np.dtype(np.int64) if dtype is None else canonical_dtype(dtype)
+    wanted = sample_dtype(dtype, INT64)
     probability = array_of("geometric", p)
     lengths = parameter_shape("geometric", shape, probability)
     u = uniform(key, lengths, floating_dtype("geometric", lax.dtype(probability)))

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from funcgrad import lax
+from funcgrad.base.dialect import default_dtype
 from funcgrad.core.trace import Tracer
+from funcgrad.dtypes import FLOAT64
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.lax.operands import Array, ArrayLike, canonical_dtype
 from funcgrad.primitives.elementwise import convert
@@ -33,13 +35,18 @@ def array_of(name: str, value: ArrayLike) -> Array:
     return np.asarray(value)
 
 
+def sample_dtype(dtype: Any, default: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of samples, in the bits of the dialect."""
+    return default_dtype(default if dtype is None else canonical_dtype(dtype))
+
+
 def floating_dtype(name: str, dtype: Any, kinds: str = "f") -> np.dtype[Any]:
     """The dtype of the samples: float64 by default.
 
     Raises:
         DtypeError: If it is not of one of ``kinds``.
     """
-    wanted = np.dtype(np.float64) if dtype is None else canonical_dtype(dtype)
+    wanted = sample_dtype(dtype, FLOAT64)
     if wanted.kind not in kinds:
         raise DtypeError(f"random.{name} needs a floating dtype, got {wanted}.")
     return wanted

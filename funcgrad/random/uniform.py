@@ -8,13 +8,20 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import aval_of
+from funcgrad.dtypes import INT64, UINT64
 from funcgrad.errors import ArgumentError, DtypeError
-from funcgrad.lax.operands import Array, ArrayLike, canonical_dtype
+from funcgrad.lax.operands import Array, ArrayLike
 from funcgrad.primitives import elementwise as primitive
 from funcgrad.primitives.families import shape_of
 from funcgrad.primitives.shape import broadcast_to
 from funcgrad.random.keys import canonical_shape, hash_counters, parts_of, refuse_sharding
-from funcgrad.random.parameters import array_of, floating_dtype, parameter, parameter_shape
+from funcgrad.random.parameters import (
+    array_of,
+    floating_dtype,
+    parameter,
+    parameter_shape,
+    sample_dtype,
+)
 
 
 def bits(
@@ -38,7 +45,7 @@ def bits(
         [4070199207 4202968722]
     """
     refuse_sharding("bits", out_sharding)
-    wanted = np.dtype(np.uint64) if dtype is None else canonical_dtype(dtype)
+    wanted = sample_dtype(dtype, UINT64)
     if wanted.kind != "u":
         raise DtypeError(f"random.bits needs an unsigned dtype, got {wanted}.")
     return bits_of(hash_counters("bits", key, canonical_shape("bits", shape)), wanted)
@@ -136,7 +143,7 @@ def randint(
         [5 1 5 7 3]
     """
     refuse_sharding("randint", out_sharding)
-    wanted = np.dtype(np.int64) if dtype is None else canonical_dtype(dtype)
+    wanted = sample_dtype(dtype, INT64)
     if wanted.kind not in "iu":
         raise DtypeError(f"random.randint needs an integer dtype, got {wanted}.")
     lengths = parameter_shape("randint", shape, minval, maxval)

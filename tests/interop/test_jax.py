@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from funcgrad.interop.jax import recorded
 from funcgrad.interop.jax.arrays import Adopted, Array, adopt
 from funcgrad.interop.jax.devices import Mesh, NamedSharding, PartitionSpec
 from funcgrad.interop.jax.modules import SOURCES
+from funcgrad.interop.jax.widths import enable_x64
 from funcgrad.interop.missing import Missing, MissingNameError
 
 PROGRAMS = Path(__file__).parents[1] / "programs" / "jax"
@@ -28,7 +30,10 @@ DRIVER = INSTALLED + "import runpy, sys\nfor path in sys.argv[1:]: runpy.run_pat
 
 def run(code, *arguments, **options):
     command = [sys.executable, *options.get("flags", ()), "-c", code, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    environment = {**os.environ, "JAX_ENABLE_X64": options.get("x64", "1")}
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=300, env=environment
+    )
 
 
 def check_programs(names):
@@ -141,6 +146,7 @@ def test_modules_have_their_names(path):
     own = {n for n in SOURCES[path].own if not n.startswith("_")}
     others = {
         "jax": {"effects_barrier", "host_count", "P", "set_mesh", "transfer_guard"},
+        "jax.experimental": {"disable_x64", "enable_x64"},
         "jax.lax": {"cond"},
     }.get(path, set())
     old = {"float_", "complex_", "double", "object_", "uint", "int_", "euler_gamma"}
@@ -203,6 +209,13 @@ def test_adopted_functions():
 FOLDS = ("all", "any", "max", "mean", "min", "prod", "std", "sum", "var")
 
 
+@pytest.fixture
+def x64():
+    with enable_x64():
+        yield
+
+
+@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("name", FOLDS)
 def test_folds_of_arrays(name):
     """Keywords that are None are not given, in methods as in functions."""
@@ -538,4 +551,75 @@ else:
 
 def test_indices_out_of_bounds_follow_the_rules_of_who_traces():
     done = run(BEYOND)
+    assert done.returncode == 0, done.stderr
+
+
+WIDTHS = """
+import numpy as np
+import funcgrad as fg, jax, jax.numpy as jnp
+
+SHORT = {np.dtype(t) for t in ("bool", "int32", "uint32", "float32", "complex64")}
+x, i, z = jnp.arange(1.0, 4.0), jnp.arange(3), jnp.ones(3, complex)
+key = jax.random.key(0)
+
+def widened(x, i, z, s):
+    half, wide = np.float64(0.5), np.arange(3.0)
+    return [
+        i / i, i * x, i * 1.5, i / 2, i**2, 2.0**i, i + np.uint32(1), x * half, x @ wide, wide @ x,
+        z * i, z * wide, i.sum(), i.mean(), i.cumsum(), x.argmax(), x.std(), (i > 1).sum(),
+        i.astype(float), x.astype("complex128"), jnp.where(i > 0, x, 0.0), s, s * 2, s * i, s + x,
+        jnp.sum(i), jnp.argsort(x), jnp.linspace(0, 1, 3), jnp.zeros(2) + x[0], jnp.asarray(s),
+        jnp.stack([x, wide]), jnp.searchsorted(x, wide), jnp.float64(1), jnp.full(2, 7),
+        jnp.nonzero(i, size=2)[0], jnp.fft.fft(x), jax.nn.one_hot(i, 3), jax.lax.iota(int, 3),
+        jax.random.normal(key), jax.random.bits(key), jax.random.randint(key, (2,), 0, 9),
+        jax.random.choice(key, i), jax.nn.initializers.zeros(key, (2,)),
+        jax.lax.fori_loop(0, 3, lambda k, c: c + k * x, x), jax.lax.map(lambda k: k / 2, i),
+        jax.lax.scan(lambda c, v: (c * v, c + v), 1.0, wide)[0],
+        jax.lax.while_loop(lambda v: v < 9.0, lambda v: 2 * v, 1.0),
+        jax.lax.cond(True, lambda v: v * half, lambda v: v, x),
+    ]
+
+def check(found):
+    wrong = [(n, a.dtype) for n, a in enumerate(found) if a.dtype not in SHORT]
+    assert not wrong, wrong
+
+eager = widened(x, i, z, jnp.float32(2))
+for found in (eager, jax.jit(widened)(x, i, z, 2.0),
+              jax.jit(widened)(np.arange(1.0, 4.0), np.arange(3), np.ones(3, complex), 2.0)):
+    check(found)
+    for a, b in zip(found, eager, strict=True):
+        np.testing.assert_allclose(a, b, 2e-6)
+check(jax.vmap(widened, (None, None, None, 0))(x, i, z, jnp.ones(2)))
+total = lambda x: sum(jnp.sum(abs(a)) for a in widened(x, i, z, 2.0))
+slopes = [jax.grad(total)(x), jax.jit(jax.grad(total))(x), jax.jacfwd(total)(np.arange(1.0, 4.0)),
+          jax.jvp(total, (x,), (x,))[1], jax.vjp(total, x)[1](np.float64(1))[0]]
+check(slopes)
+np.testing.assert_allclose(slopes[0], slopes[1], 1e-5)
+check([jax.grad(lambda v: v**2)(3.0), jax.eval_shape(lambda v: v / 2, np.arange(3))])
+assert jax.jit(lambda v: jnp.finfo(v.dtype).eps)(1.0) == np.finfo("f").eps
+assert jnp.result_type(float) == jax.dtypes.canonicalize_dtype("f8") == np.float32
+compiled = jax.jit(lambda v: 2 * v).lower(np.ones(2)).compile()
+assert compiled(np.ones(2)).dtype == np.float32
+# Draws are those of 32 bits, keys are whole.
+assert jax.random.normal(key, (3,)).tolist() == jax.random.normal(key, (3,), np.float32).tolist()
+assert jax.random.key_data(key).dtype == np.uint32
+split = jax.jit(jax.random.split)(key)
+assert (jax.random.key_data(split) == jax.random.key_data(jax.random.split(key))).all()
+
+# Others see nothing of it, and the switch can be turned.
+assert fg.jit(lambda v: v / 2)(np.arange(3)).dtype == np.float64
+assert fg.random.normal(fg.random.key(0)).dtype == np.float64
+with jax.experimental.enable_x64():
+    assert jnp.ones(2).dtype == jax.jit(lambda v: v)(np.ones(2)).dtype == np.float64
+    assert jax.config.jax_enable_x64 and jax.config.x64_enabled
+assert not jax.config.jax_enable_x64 and jnp.ones(2).dtype == np.float32
+jax.config.update("jax_enable_x64", True)
+with jax.enable_x64(False):
+    assert jnp.ones(2).dtype == np.float32
+assert jnp.ones(2).dtype == jax.jit(lambda v: v * 1.0)(1).dtype == np.float64
+"""
+
+
+def test_without_x64_no_array_of_a_program_has_more_than_32_bits():
+    done = run(INSTALLED + WIDTHS, x64="0")
     assert done.returncode == 0, done.stderr

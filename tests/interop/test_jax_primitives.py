@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -169,7 +170,10 @@ print("done")
 )
 def test_programs(code: str, says: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", DEFINED + code], capture_output=True, text=True
+        [sys.executable, "-W", "error", "-c", DEFINED + code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "JAX_ENABLE_X64": "1"},
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == says

@@ -11,19 +11,22 @@ import operator
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import FunctionType, MethodType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from funcgrad import numpy
-from funcgrad.base.dialect import JAX, enter_dialect, leave_dialect
+from funcgrad.api.compilation import Lowered, Traced
+from funcgrad.api.linear_functions import LinearFunction
+from funcgrad.base.dialect import enter_dialect, leave_dialect
 from funcgrad.base.error_state import without_warnings
 from funcgrad.base.placement import CPU, Device, check_placement
-from funcgrad.base.pytree import is_tree_node, tree_map
+from funcgrad.base.pytree import is_tree_node, register_pytree_node, tree_map
 from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import check_dtype
 from funcgrad.interop.jax.devices import SingleDeviceSharding
+from funcgrad.interop.jax.widths import is_x64, narrow, rules
 from funcgrad.numpy import at
 from funcgrad.primitives.objects import HoldsArray, StandsForArray, settled
 
@@ -136,7 +139,7 @@ def _operator(name: str, is_reflected: bool) -> Callable[[Any, Any], Any]:
         with without_warnings() as block, block:
             if self.weak_type or getattr(other, "weak_type", False):
                 return adopt(function(other, self) if is_reflected else function(self, other))
-            return of_ndarrays(self, other)
+            return adopt(of_ndarrays(self, other))
 
     return compute
 
@@ -213,7 +216,8 @@ def _fold(name: str) -> Callable[..., Any]:
 for _name in ("all", "any", "max", "mean", "min", "prod", "ptp", "std", "sum", "var"):
     setattr(Array, _name, _fold(_name))
 for _name in (
-    "argsort", "choose", "clip", "compress", "dot", "nonzero", "repeat", "searchsorted", "take",
+    "argmax", "argmin", "argsort", "choose", "clip", "compress", "cumprod", "cumsum", "dot",
+    "nonzero", "repeat", "searchsorted", "take", "trace",
 ):  # fmt: skip
     setattr(Array, _name, _method(_name))
 
@@ -269,11 +273,11 @@ def is_traced(index: Any) -> bool:
 def adopt(value: Any) -> Any:
     """The same with arrays of this kind for ndarrays, and functions that return such."""
     if isinstance(value, Tracer) or type(value) is Array:
-        return value
+        return value if is_x64() else narrow(value)
     if type(value) is np.ndarray:
-        return value.view(Array)
+        return (value if is_x64() else narrow(value)).view(Array)
     if isinstance(value, np.generic):
-        return np.asarray(value).view(Array)
+        return adopt(np.asarray(value))
     if isinstance(value, HoldsArray):
         return value
     if isinstance(value, StandsForArray):
@@ -283,9 +287,14 @@ def adopt(value: Any) -> Any:
         return tuple(map(adopt, value))
     if type(value) is list:
         return list(map(adopt, value))
+    if isinstance(value, LinearFunction):
+        return AdoptedLinear(cast("Callable[..., Any]", value))
     if value is not None and is_tree_node(type(value)):
         return tree_map(adopt, value)
-    return Adopted(value) if is_function(value) else value
+    return Adopted(value) if is_function(value) or isinstance(value, _STAGES) else value
+
+
+_STAGES = (Traced, Lowered)
 
 
 def is_function(value: Any) -> bool:
@@ -294,6 +303,11 @@ def is_function(value: Any) -> bool:
         return False
     is_plain = isinstance(value, FunctionType | MethodType | functools.partial)
     return is_plain or type(value).__module__.startswith("funcgrad")
+
+
+def _narrow_operand(x: Any) -> Any:
+    """An argument of a function, an array or a sequence of arrays, with at most 32 bits."""
+    return type(x)(map(narrow, x)) if type(x) in (tuple, list) else narrow(x)
 
 
 class Adopted:
@@ -315,8 +329,11 @@ class Adopted:
                 args = (args[0], tuple(args[1]), *args[2:])
             elif type(kwargs.get("axis")) is list:
                 kwargs["axis"] = tuple(kwargs["axis"])
-        token = enter_dialect(JAX)
+        token = enter_dialect(rules())
         try:
+            if not is_x64():
+                args = tuple(map(_narrow_operand, args))
+                kwargs = {k: _narrow_operand(v) for k, v in kwargs.items()}
             with without_warnings() as block, block:
                 return adopt(self._original(*args, **kwargs))
         finally:
@@ -335,3 +352,12 @@ class Adopted:
 
     def __repr__(self) -> str:
         return repr(self._original)
+
+
+class AdoptedLinear(Adopted):
+    """What `vjp` and `linearize` give: also a pytree, of what the function keeps."""
+
+
+register_pytree_node(
+    AdoptedLinear, lambda f: ((f._original,), None), lambda _, kept: AdoptedLinear(kept[0])
+)

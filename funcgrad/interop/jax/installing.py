@@ -8,6 +8,7 @@ not either is no module, so that ``try: import ...`` takes the branch that it ta
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
@@ -18,6 +19,7 @@ from typing import Any
 from funcgrad.errors import ArgumentError
 from funcgrad.interop.jax import recorded, recorded_modules
 from funcgrad.interop.jax.modules import SOURCES, VERSION, Source, distribution
+from funcgrad.interop.jax.widths import SWITCH
 from funcgrad.interop.missing import stand_in
 
 _ROOTS = ("jax", "jaxlib")
@@ -126,6 +128,14 @@ def install() -> None:
                 f"install() comes too late: {name} was imported by this process before, from "
                 f"{getattr(sys.modules[name], '__file__', None)}. Call it first."
             )
+    SWITCH.is_on = os.environ.get("JAX_ENABLE_X64", "").lower() in (
+        "1",
+        "true",
+        "y",
+        "yes",
+        "on",
+        "t",
+    )
     sys.meta_path.insert(0, Finder())
 
 

@@ -15,11 +15,19 @@ import numpy as np
 
 from funcgrad import errors
 from funcgrad.api.devices import process_count, process_index
-from funcgrad.api.settings import config
 from funcgrad.base.placement import CPU, Device
 from funcgrad.base.records import dataclass
 from funcgrad.base.signatures import signature_of
-from funcgrad.interop.jax import devices, jaxprs, recorded, registering, scalars, types, words
+from funcgrad.interop.jax import (
+    devices,
+    jaxprs,
+    recorded,
+    registering,
+    scalars,
+    types,
+    widths,
+    words,
+)
 from funcgrad.interop.jax.arrays import Adopted, Array, adopt, is_function
 from funcgrad.observers.leaks import checking_leaks
 
@@ -117,10 +125,11 @@ _JAX = {
     "__version__": VERSION,
     "__version_info__": tuple(map(int, VERSION.split("."))),
     "check_tracer_leaks": checking_leaks,
-    "config": config,
+    "config": words.config,
     "effects_barrier": registering.ignored,
     "enable_checks": words.block,
     "enable_custom_prng": words.block,
+    "enable_x64": widths.enable_x64,
     "ensure_compile_time_eval": words.ensure_compile_time_eval,
     "eval_shape": words.eval_shape,
     "host_count": process_count,
@@ -157,6 +166,7 @@ _NUMPY: dict[str, Any] = {
     "isscalar": words.isscalar,
     "issubdtype": scalars.issubdtype,
     "ndarray": Array,
+    "result_type": words.result_type,
     "load": Adopted(np.load),
 }  # fmt: skip
 
@@ -170,16 +180,26 @@ SOURCES: dict[str, Source] = {
     "jax": Source(_JAX, ("funcgrad",)),
     "jax.ad_checkpoint": Source({}, ("funcgrad.ad_checkpoint", "funcgrad")),
     "jax.checkpoint_policies": Source({}, ("funcgrad.checkpoint_policies",), False),
-    "jax.config": Source({"config": config}),
+    "jax.config": Source({"config": words.config}),
     "jax.custom_batching": Source({}, ("funcgrad.custom_batching",)),
     "jax.custom_derivatives": Source({}, ("funcgrad.custom_derivatives", "funcgrad")),
     "jax.debug": Source({"breakpoint": breakpoint}, ("funcgrad.debug",), False),
-    "jax.dtypes": Source({"issubdtype": scalars.issubdtype}, ("funcgrad.dtypes",), False),
+    "jax.dtypes": Source(
+        {
+            "canonicalize_dtype": words.canonicalize_dtype,
+            "issubdtype": scalars.issubdtype,
+            "result_type": words.dtypes_result_type,
+        },
+        ("funcgrad.dtypes",),
+        False,
+    ),
     "jax.errors": Source(_ERRORS),
     "jax.example_libraries": Source({}),
     "jax.example_libraries.optimizers": Source({}, ("funcgrad.experimental.optimizers",)),
     "jax.example_libraries.stax": Source({}, ("funcgrad.experimental.stax",)),
-    "jax.experimental": Source({}, ("funcgrad",)),
+    "jax.experimental": Source(
+        {"disable_x64": widths.disable_x64, "enable_x64": widths.enable_x64}, ("funcgrad",)
+    ),
     "jax.experimental.checkify": Source({}, ("funcgrad.checkify",)),
     "jax.experimental.jet": Source({}, ("funcgrad.experimental.jet",)),
     "jax.experimental.mesh_utils": Source(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad import extend
-from funcgrad.base.dialect import JAX, enter_dialect, leave_dialect
+from funcgrad.base.dialect import enter_dialect, leave_dialect
 from funcgrad.base.pytree import register_pytree_node
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.axes import mapped_name
@@ -23,6 +23,7 @@ from funcgrad.dtypes import float0
 from funcgrad.errors import MissingRuleError
 from funcgrad.interop.jax.arrays import adopt, plain
 from funcgrad.interop.jax.types import Type, type_of, typed
+from funcgrad.interop.jax.widths import rules
 from funcgrad.lowering import Extern, Form
 from funcgrad.numpy import broadcast_to, moveaxis, zeros
 from funcgrad.observers.source import SourceLocation, current_location
@@ -224,7 +225,7 @@ class Applied(extend.Primitive):
 
     def _call(self, rule: Rule, *args: Any) -> Any:
         """Call a rule, which traces by JAX's rules."""
-        token = enter_dialect(JAX)
+        token = enter_dialect(rules())
         try:
             return rule(*args, **self.parameters)
         finally:

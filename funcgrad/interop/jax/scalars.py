@@ -16,7 +16,7 @@ class ScalarKind(type):
 
     dtype: np.dtype[Any]
 
-    def __call__(cls, x: Any) -> Any:
+    def __call__(cls, x: Any = 0) -> Any:
         return adopt(asarray(x, cls.dtype))
 
     def __eq__(cls, other: object) -> bool:

@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad import lax, numpy, ref
-from funcgrad.api import compilation, staging
+from funcgrad import dtypes, lax, numpy, ref
+from funcgrad.api import compilation, settings, staging
+from funcgrad.api.arguments import name_of
 from funcgrad.api.vectorization import vmap
 from funcgrad.base.pytree import tree_map
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, using_trace
 from funcgrad.dtypes import float0
 from funcgrad.interop.jax.arrays import Adopted, Array, adopt, weakly
+from funcgrad.interop.jax.widths import SWITCH, canonical, is_x64, narrow_weak
 from funcgrad.interop.missing import Missing
 
 
@@ -87,7 +89,70 @@ def jit(
     """
     if fun is None:
         return lambda fun: jit(fun, **options)
-    return adopt(compilation.jit(fun, **options))
+    return adopt(compilation.jit(_with_few_bits(fun), **options))
+
+
+def _with_few_bits(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose traced arguments have the bits that there are, also Python's numbers."""
+
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        if not is_x64():
+            args, kwargs = tree_map(narrow_weak, (args, kwargs))
+        return fun(*args, **kwargs)
+
+    functools.update_wrapper(traced, fun)
+    traced.__name__ = name_of(fun)
+    return traced
+
+
+class Config(settings.Config):
+    """The flags, with JAX's x64 switch; see `widths`."""
+
+    def update(self, name: str, value: Any) -> None:
+        """Give a flag a value, from now on; of ``"jax_enable_x64"``, in all threads.
+
+        Args:
+            name: Its name.
+            value: Its value.
+        """
+        if name == _X64:
+            SWITCH.is_on = bool(value)
+        else:
+            super().update(name, value)
+
+    def read(self, name: str) -> Any:
+        """The value of a flag."""
+        return is_x64() if name == _X64 else super().read(name)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """All flags and their values."""
+        return {**super().values, _X64: is_x64()}
+
+    @property
+    def x64_enabled(self) -> bool:
+        """Whether there are 64 bits."""
+        return is_x64()
+
+
+_X64 = "jax_enable_x64"
+config = Config()
+
+
+def _in_bits(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that returns a dtype, or a pair with one, in the bits that there are."""
+
+    @functools.wraps(function)
+    def compute(*args: Any, **options: Any) -> Any:
+        found = function(*args, **options)
+        return tuple(map(canonical, found)) if type(found) is tuple else canonical(found)
+
+    return compute
+
+
+canonicalize_dtype = _in_bits(dtypes.canonicalize_dtype)
+dtypes_result_type = _in_bits(dtypes.result_type)
+result_type = _in_bits(numpy.result_type)
 
 
 def isscalar(element: Any) -> bool:
