@@ -2,13 +2,17 @@
 
 They are every third number of points in space, or a row that is read backwards. All that lies
 between them is loaded, a register at a time, and those that are meant are taken out of it: far
-fewer instructions than a load for each of them.
+fewer instructions than a load for each of them. Processors that cannot permute two registers by one
+instruction (x86 before AVX-512) load each element, where others would need many registers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from funcgrad.compiler.machine import FEW
+from funcgrad.compiler.native import llvm_backend
+from funcgrad.compiler.native.control_word import is_x86
 from funcgrad.compiler.native.llvm import (
     I1,
     I32,
@@ -38,6 +42,9 @@ def loader(module: Module, type: Type, step: int) -> str:
         arguments = [POINTER, vector_of(I1, type.count), I1]
         builder = Builder(module, Function(symbol, type, arguments, "alwaysinline nounwind"))
         pointer, flags, is_whole = builder.arguments("pbb")
+        if abs(step) > FEW and not _has_permutations():
+            builder.end(f"ret {_each(pointer, flags, type, step)}")
+            return
         every, some = builder.new_block("all"), builder.new_block("some")
         builder.fork(is_whole, every, some, module.usually)
         for block in (every, some):
@@ -51,6 +58,30 @@ def loader(module: Module, type: Type, step: int) -> str:
             builder.end(f"ret {parts[0]}")
 
     return module.helper(f"apart{step}.{type.suffix}", write).symbol
+
+
+def _has_permutations() -> bool:
+    """Whether one instruction takes the elements of a register out of two others."""
+    _, features = llvm_backend.cpu()
+    return not is_x86() or "+avx512f" in features.split(",")
+
+
+def _each(pointer: Emitted, flags: Emitted, type: Type, step: int) -> Emitted:
+    """The vector, of which every element is loaded by itself: the first one is always there.
+
+    It takes the place of those that are not, so that nothing is asked lane by lane.
+    """
+    builder, element, count = pointer.builder, type.element, type.count
+    kind = vector_of(I64, count)
+    places = ", ".join([f"i64 {k * step}" for k in range(count)])
+    text = f"select {flags}, {kind} <{places}>, {kind} zeroinitializer"
+    offsets = builder.let(text, kind, "i")
+    found = builder.number(type, 0)
+    for k in range(count):
+        place = builder.moved(pointer, offsets.lane(k), element)
+        loaded = builder.let(f"load {element}, {place}, align {element.nbytes}", element, "i")
+        found = found.with_lane(k, loaded)
+    return flags.select(found, builder.number(type, 0))
 
 
 def _count(flags: Emitted) -> Emitted:
