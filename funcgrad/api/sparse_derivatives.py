@@ -16,7 +16,7 @@ import funcgrad.numpy.values as fnp
 from funcgrad.api.arguments import Function, name_of, normalize_argnums
 from funcgrad.api.compilation import jit
 from funcgrad.api.differentiation import grad, is_differentiable, refuse_input, split_aux
-from funcgrad.api.staging import StagedFunction
+from funcgrad.api.staging import ShapeDtypeStruct, StagedFunction
 from funcgrad.base.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_map, tree_unflatten
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import Tracer
@@ -30,6 +30,9 @@ from funcgrad.primitives.sparse import Pattern, SparseProduct
 
 KINDS = {"jacfwd": "columns", "jacrev": "both", "hessian": "symmetric"}
 """What is coloured for each transformation."""
+
+SPARSE = 16
+"""For solvers a matrix is sparse if it has fewer than one of so many entries."""
 
 TOLERANCE = 1e-6
 """How much a product with a given pattern may differ from the derivative, of float64 numbers."""
@@ -343,3 +346,28 @@ def hessian_sparsity(fun: Function, argnums: int | Sequence[int] = 0) -> Functio
         return _Point(grad(fun, argnums), args, kwargs, argnums, False, what).pattern(True)
 
     return pattern
+
+
+def colors_of(
+    f: Function, x: Any, *rest: Any, least: int = 256, kind: str = "columns"
+) -> Coloring | None:
+    """A colouring of the derivative of ``f``, if it is sparse: solvers of large systems ask.
+
+    Args:
+        f: The function; of a Hessian its gradient.
+        x: Its first argument, in which it is differentiated, or what has its shape and dtype.
+        rest: Its other arguments, likewise.
+        least: Unknowns from which the pattern is asked for.
+        kind: What is coloured, as in `coloring`.
+    """
+    if x.size < least or x.dtype.kind != "f":
+        return None
+    types = [ShapeDtypeStruct(a.shape, a.dtype) for a in (x, *rest)]
+    pattern = _Point(f, tuple(types), {}, 0, False, f"the Jacobian of {name_of(f)}").pattern(
+        kind == "symmetric"
+    )
+    m, n = pattern.shape
+    if pattern.bound * SPARSE > m * n:
+        return None
+    colors = coloring(pattern, kind)
+    return colors if colors.n_colors * SPARSE <= n else None

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad.api.compilation import jit as compiled
-from funcgrad.api.differentiation import jvp, value_and_grad
-from funcgrad.api.jacobians import hessian, jacrev
+from funcgrad.api.differentiation import grad, jvp, value_and_grad
+from funcgrad.api.jacobians import hessian, jacfwd, jacrev
+from funcgrad.api.sparse_derivatives import colors_of
+from funcgrad.api.staging import eval_shape
 from funcgrad.base.pytree import keystr, tree_flatten, tree_flatten_with_path
 from funcgrad.base.signatures import signature_of
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.flatten_util import ravel_pytree
+from funcgrad.patterns.arrays import SparseArray
+from funcgrad.patterns.coloring import Coloring
 from funcgrad.primitives.objects import flatten_held
 
 Vector = np.ndarray
@@ -28,7 +32,8 @@ Unravel = Callable[[Any], Any]
 
 WITHOUT_GRADIENT = ("nelder-mead", "powell", "cobyla", "cobyqa")
 WITH_HESSIAN = ("dogleg", "trust-exact")
-WITH_PRODUCT = ("newton-cg", "trust-ncg", "trust-krylov", "trust-constr")
+SPARSE = "trust-constr"
+WITH_PRODUCT = ("newton-cg", "trust-ncg", "trust-krylov", SPARSE)
 
 
 @cache
@@ -59,7 +64,8 @@ def minimize(
             is constant.
         method: A name that SciPy knows. ``None`` is SciPy's choice: BFGS, L-BFGS-B if there are
             bounds, SLSQP if there are constraints. Methods that work with the Hessian get it, or
-            its products with vectors where these are enough.
+            its products with vectors where these are enough. ``"trust-constr"`` gets sparse
+            matrices where derivatives in 256 unknowns or more are found to be sparse.
         bounds: If ``x0`` is an array, what SciPy takes. Otherwise a tree like ``x0`` that has in
             place of each leaf a pair ``(low, high)`` of what broadcasts to the leaf, with ``None``
             for no bound.
@@ -75,6 +81,8 @@ def minimize(
     Returns:
         SciPy's ``OptimizeResult``. Its ``x`` is a tree like ``x0``, with the same dtypes; what else
         it holds are vectors and matrices in the order of `funcgrad.flatten_util.ravel_pytree`.
+        Where the Hessian is sparse, ``sparsity``, a `funcgrad.sparsity.Coloring`, tells its
+        pattern.
 
     Raises:
         ArgumentError: If ``x0`` has no elements, or ``bounds`` does not fit.
@@ -93,16 +101,19 @@ def minimize(
     if not flat.size:
         raise ArgumentError("optim.minimize: x0 has no elements.")
     functions = _Functions(unravel, flat.dtype, jit)
+    derivatives = functions.derivatives(fun, args, method, flat)
     result = _scipy().minimize(
         x0=np.asarray(flat, np.float64),
         method=method,
         bounds=_flat_bounds(bounds, start),
-        constraints=[functions.constraint(c, method) for c in _listed(constraints)],
+        constraints=[functions.constraint(c, method, flat) for c in _listed(constraints)],
         tol=tol,
         options=None if options is None else dict(options),
         callback=None if callback is None else functions.callback(callback),
-        **functions.derivatives(fun, args, method),
+        **derivatives,
     )
+    if functions.sparsity is not None:
+        result.sparsity = functions.sparsity
     return functions.with_tree(result)
 
 
@@ -113,6 +124,7 @@ class _Functions:
         self._unravel = unravel
         self._dtype = dtype
         self._is_jitted = is_jitted
+        self.sparsity: Coloring | None = None
 
     def tree(self, vector: Vector) -> Any:
         return self._unravel(np.asarray(vector, self._dtype))
@@ -148,7 +160,7 @@ class _Functions:
         return of_float64
 
     def derivatives(
-        self, fun: Callable[..., Any], args: Sequence[Any], method: Any
+        self, fun: Callable[..., Any], args: Sequence[Any], method: Any, start: Any
     ) -> dict[str, Any]:
         """What the method wants: the function, its gradient, its Hessian or products with that."""
         name = method.lower() if isinstance(method, str) else ""
@@ -157,41 +169,75 @@ class _Functions:
         found: dict[str, Any] = {"fun": self.of(fun, args, _as_floats, value_and_grad), "jac": True}
         if name in WITH_HESSIAN:
             found["hess"] = self.of(fun, args, _as_array, hessian)
+        elif name == SPARSE and (colors := self.colors(fun, args, start)):
+            self.sparsity = colors
+            found["hess"] = self.of(fun, args, _as_matrix, partial(hessian, sparse=colors))
         elif name in WITH_PRODUCT or callable(method):
             found["hessp"] = self.of(fun, args, _as_array, _hessian_product)
         return found
 
-    def constraint(self, constraint: Any, method: Any) -> Any:
+    def colors(self, fun: Callable[..., Any], args: Sequence[Any], start: Any) -> Coloring | None:
+        """Colours of the Hessian of a function, if it is sparse."""
+        gradient = grad(lambda vector: fun(self._unravel(vector), *args))
+        return colors_of(gradient, start, kind="symmetric")
+
+    def constraint(self, constraint: Any, method: Any, start: Any) -> Any:
         """A constraint on a tree as one on a vector."""
-        wants_hessian = isinstance(method, str) and method.lower() == "trust-constr"
+        wants_hessian = isinstance(method, str) and method.lower() == SPARSE
         if isinstance(constraint, Mapping):
             args = tuple(constraint.get("args", ()))
-            fun, jac = self._with_jacobian(constraint["fun"], args, constraint.get("jac"))
+            fun, jac = self._with_jacobian(
+                constraint["fun"], args, constraint.get("jac"), start if wants_hessian else None
+            )
             if not wants_hessian:
                 return {"type": constraint["type"], "fun": fun, "jac": jac}
             low, high = 0.0, 0.0 if constraint["type"] == "eq" else np.inf
-            hess = self.of(constraint["fun"], args, _as_array, _weighted_hessian)
+            hess = self._weighted_hessian(constraint["fun"], args, start)
             return _scipy().NonlinearConstraint(fun, low, high, jac=jac, hess=hess)
         if not isinstance(constraint, _scipy().NonlinearConstraint):
             return constraint
-        fun, jac = self._with_jacobian(constraint.fun, (), constraint.jac)
+        asked = start if wants_hessian else None
+        fun, jac = self._with_jacobian(constraint.fun, (), constraint.jac, asked)
         more: dict[str, Any] = {}
         if wants_hessian:
             given = constraint.hess
-            exact = self.of(constraint.fun, (), _as_array, _weighted_hessian)
+            exact = self._weighted_hessian(constraint.fun, (), start)
             more["hess"] = (lambda v, w: given(self.tree(v), w)) if callable(given) else exact
             more["keep_feasible"] = constraint.keep_feasible
         low, high = constraint.lb, constraint.ub
         return _scipy().NonlinearConstraint(fun, low, high, jac=jac, **more)
 
     def _with_jacobian(
-        self, fun: Callable[..., Any], args: tuple[Any, ...], jac: Any
+        self, fun: Callable[..., Any], args: tuple[Any, ...], jac: Any, start: Any
     ) -> tuple[Callable[..., Any], Callable[..., Any]]:
-        """The function of a constraint and its Jacobian: what is given, or the exact one."""
+        """The function of a constraint and its Jacobian: what is given, or the exact one.
+
+        It is sparse if there is a start, at which it is asked whether it is.
+        """
         values = self.of(fun, args, _as_array, _raveled)
         if callable(jac):
             return values, lambda vector: jac(self.tree(vector), *args)
+        if start is not None:
+            components = _raveled(lambda vector: fun(self._unravel(vector), *args))
+            colors = colors_of(components, start)
+            if colors is not None:
+                return values, self.of(fun, args, _as_matrix, partial(_jacobian, sparse=colors))
         return values, self.of(fun, args, _as_array, _jacobian)
+
+    def _weighted_hessian(
+        self, fun: Callable[..., Any], args: tuple[Any, ...], start: Any
+    ) -> Callable[..., Any]:
+        """The Hessian of the sum of components, each multiplied by a weight."""
+        components = _raveled(lambda vector: fun(self._unravel(vector), *args))
+
+        def slope(vector: Any, weights: Any) -> Any:
+            return grad(lambda v: fnp.sum(weights * components(v)))(vector)
+
+        weights = eval_shape(components, start)
+        colors = colors_of(slope, start, weights, kind="symmetric")
+        if colors is None:
+            return self.of(fun, args, _as_array, _weighted_hessian)
+        return self.of(fun, args, _as_matrix, partial(_weighted_hessian, sparse=colors))
 
     def callback(self, callback: Callable[..., Any]) -> Callable[..., Any]:
         """SciPy looks at the names of the parameters, too."""
@@ -223,14 +269,19 @@ def _raveled(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda vector: ravel_pytree(function(vector))[0]
 
 
-def _jacobian(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return jacrev(_raveled(function))
+def _jacobian(function: Callable[[Any], Any], sparse: Any = False) -> Callable[[Any], Any]:
+    return (jacrev if sparse is False else jacfwd)(_raveled(function), sparse=sparse)
 
 
-def _weighted_hessian(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-    """The Hessian of the sum of the components, each multiplied by a weight."""
+def _weighted_hessian(
+    function: Callable[[Any], Any], sparse: Any = False
+) -> Callable[[Any, Any], Any]:
     components = _raveled(function)
-    return lambda vector, weights: hessian(lambda v: fnp.sum(weights * components(v)))(vector)
+
+    def weighted(vector: Any, weights: Any) -> Any:
+        return hessian(lambda v: fnp.sum(weights * components(v)), sparse=sparse)(vector)
+
+    return weighted
 
 
 def _as_floats(pair: tuple[Any, Any]) -> tuple[float, Vector]:
@@ -240,6 +291,11 @@ def _as_floats(pair: tuple[Any, Any]) -> tuple[float, Vector]:
 
 def _as_array(value: Any) -> Vector:
     return np.asarray(value, np.float64)
+
+
+def _as_matrix(value: Any) -> Any:
+    """SciPy's sparse matrix."""
+    return (value.to_scipy() if isinstance(value, SparseArray) else value).astype(np.float64)
 
 
 def _floating(x0: Any) -> Any:

@@ -176,6 +176,32 @@ def test_spsolve(wrap: Any) -> None:
     )
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, fg.jit], ids=["eager", "compiled"])
+def test_a_solution_and_its_derivatives_factor_once(
+    wrap: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    splu = scipy.sparse.linalg.splu
+    monkeypatch.setattr(
+        scipy.sparse.linalg, "splu", lambda *a, **k: made.append(1) or splu(*a, **k)
+    )
+
+    def total(data: Any) -> Any:
+        matrix = sparse.SparseArray.of(SQUARE).with_data(data)
+        return fg.numpy.sum(linalg.spsolve(matrix, RIGHT) ** 2)
+
+    slopes = wrap(fg.grad(total))
+    data = sparse.SparseArray.of(SQUARE).data
+    found = slopes(data)
+    assert len(made) == 1
+    x = np.linalg.solve(SQUARE.toarray(), RIGHT)
+    y = np.linalg.solve(SQUARE.toarray().T, 2 * x)
+    rows, columns = sparse.SparseArray.of(SQUARE).coords
+    np.testing.assert_allclose(found, -y[rows] * x[columns], rtol=1e-9)
+    np.testing.assert_allclose(slopes(2 * data), found / 8, rtol=1e-9)  # other entries, others
+    assert len(made) == 2
+
+
 def test_operators() -> None:
     dense = SQUARE.toarray()
     for A in (SQUARE, dense, sparse.SparseArray.of(SQUARE), linalg.aslinearoperator(SQUARE)):

@@ -11,7 +11,7 @@ import scipy.sparse
 
 import funcgrad as fg
 from funcgrad.errors import ArgumentError
-from funcgrad.scipy.optimize import least_squares, root
+from funcgrad.scipy.optimize import least_squares, minimize, root
 from funcgrad.sparsity import Coloring
 
 N = 300
@@ -114,3 +114,49 @@ def test_least_squares_are_differentiated_by_sparse_factors() -> None:
     step = 1e-4
     expected = (fitted(1.5 + step) - fitted(1.5 - step)) / (2 * step)
     np.testing.assert_allclose(fg.grad(fitted)(1.5), expected, rtol=1e-5)
+
+
+def rosenbrock(x: Any) -> Any:
+    return np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+
+def products(x: Any) -> Any:
+    return x[1:] * x[:-1]
+
+
+@pytest.mark.parametrize("is_constrained", [False, True])
+def test_trust_regions_get_sparse_matrices(is_constrained: bool) -> None:
+    constraints = [scipy.optimize.NonlinearConstraint(products, 0.0, 0.5)] if is_constrained else []
+    options = {"maxiter": 8}  # further on rounding errors grow to any size
+    start = np.full(N, 0.5)
+    found = minimize(
+        rosenbrock, start, method="trust-constr", constraints=constraints, options=options
+    )
+    assert isinstance(found.sparsity, Coloring)
+    assert found.sparsity.pattern.nnz == 3 * N - 2
+    counted = np.arange(N - 1)
+
+    def slopes(x: Any) -> Any:
+        matrix = np.zeros((N - 1, N))
+        matrix[counted, counted], matrix[counted, counted + 1] = x[1:], x[:-1]
+        return scipy.sparse.csr_array(matrix)
+
+    def curvature(x: Any, weights: Any) -> Any:
+        return scipy.sparse.diags_array([weights, weights], offsets=[1, -1], shape=(N, N)).tocsr()
+
+    by_hand = scipy.optimize.NonlinearConstraint(products, 0.0, 0.5, slopes, curvature)
+    expected = scipy.optimize.minimize(
+        scipy.optimize.rosen, start, method="trust-constr", jac=scipy.optimize.rosen_der,
+        hess=lambda x: scipy.sparse.csr_array(scipy.optimize.rosen_hess(x)),
+        constraints=[by_hand] if is_constrained else [], options=options,
+    )  # fmt: skip
+    np.testing.assert_allclose(found.x, expected.x, rtol=1e-6)
+    assert found.nit == expected.nit
+    if is_constrained:
+        assert scipy.sparse.issparse(found.jac[0])
+
+
+def test_trust_regions_of_small_problems_are_as_before() -> None:
+    found = minimize(rosenbrock, np.full(4, 0.5), method="trust-constr")
+    assert "sparsity" not in found
+    np.testing.assert_allclose(found.x, 1.0, atol=1e-4)

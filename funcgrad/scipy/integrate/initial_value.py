@@ -11,6 +11,7 @@ import scipy.sparse
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
 from funcgrad.api.jacobians import jacfwd
+from funcgrad.api.sparse_derivatives import colors_of
 from funcgrad.base.pytree import register_pytree_node, tree_structure
 from funcgrad.core.avals import aval_of
 from funcgrad.core.program import evaluate
@@ -35,7 +36,6 @@ from funcgrad.scipy.integrate.trajectory import (
     record,
     values_at,
 )
-from funcgrad.scipy.patterns import colors_of
 from funcgrad.scipy.results import Result, register_result
 
 Events = Callable[..., Any] | Sequence[Callable[..., Any]] | None

@@ -18,10 +18,10 @@ import scipy.sparse.linalg
 import funcgrad.numpy.values as fnp
 from funcgrad.api.compilation import jit
 from funcgrad.api.jacobians import jacfwd
+from funcgrad.api.sparse_derivatives import colors_of
 from funcgrad.api.staging import ShapeDtypeStruct
 from funcgrad.api.vectorization import vmap
 from funcgrad.patterns.coloring import Coloring, coloring
-from funcgrad.scipy.patterns import colors_of
 from funcgrad.scipy.results import Result
 from funcgrad.scipy.sparse.linalg import spsolve
 

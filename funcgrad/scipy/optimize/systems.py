@@ -20,6 +20,7 @@ from funcgrad import lax
 from funcgrad.api.compilation import jit
 from funcgrad.api.differentiation import grad, value_and_grad
 from funcgrad.api.jacobians import jacfwd
+from funcgrad.api.sparse_derivatives import colors_of
 from funcgrad.core.trace import EVAL, current_trace
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.closures import tracers_in
@@ -34,7 +35,6 @@ from funcgrad.scipy.optimize.sparse_steps import (
     newton_move,
     solve_linear,
 )
-from funcgrad.scipy.patterns import colors_of
 from funcgrad.scipy.results import Result
 
 Function = Callable[..., Any]

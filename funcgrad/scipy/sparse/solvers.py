@@ -339,8 +339,9 @@ def _minimal_residuals(
 def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = True) -> Any:
     """Solution of a sparse system, by factors, as `scipy.sparse.linalg.spsolve`.
 
-    The factors are SciPy's (SuperLU), also in compiled functions. Derivatives are those of the
-    solution, with respect to ``b`` and, of a `SparseArray`, to its entries.
+    The factors are SciPy's (SuperLU), also in compiled functions, where those of the last entries
+    are kept. Derivatives are those of the solution, with respect to ``b`` and, of a `SparseArray`,
+    to its entries; they take the same factors.
 
     Args:
         A: A square sparse matrix of SciPy's, or a `SparseArray`.
@@ -385,14 +386,17 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
 
 
 class _Factors:
-    """Factors of a matrix, found when they are first needed, and again for other entries."""
+    """Factors of a matrix, kept until others are needed.
+
+    Solutions of a program and of its derivatives, forwards and backwards, take the same ones.
+    """
 
     def __init__(self, A: Any, dtype: Any, permc_spec: str | None) -> None:
         self.A = A
         self.dtype = dtype
         self.options = {} if permc_spec is None else {"permc_spec": permc_spec}
         self.data = fnp.astype(A.data, dtype) if isinstance(A, SparseArray) else None
-        self.known: Any = None
+        self.known: tuple[Any, Any] | None = None
 
     def multiply(self, x: Any) -> Any:
         if self.data is None:
@@ -400,12 +404,14 @@ class _Factors:
         return self.A.with_data(self.data) @ x
 
     def _factors(self, data: Any) -> Any:
-        if data is not None:
-            return scipy.sparse.linalg.splu(self.A.pattern.matrix(data).tocsc(), **self.options)
-        if self.known is None:
-            matrix = self.A.tocsc().astype(self.dtype)
-            self.known = scipy.sparse.linalg.splu(matrix, **self.options)
-        return self.known
+        known = self.known
+        if known is not None and (data is None or np.array_equal(known[0], data)):
+            return known[1]
+        matrix = self.A if data is None else self.A.pattern.matrix(data)
+        factors = scipy.sparse.linalg.splu(matrix.tocsc().astype(self.dtype), **self.options)
+        # Entries are copied: their memory belongs to the program that asks.
+        self.known = None if data is None else np.array(data), factors
+        return factors
 
     def solve(self, right: Any, way: str) -> Any:
         """The solution of the system ("N"), or of the transposed one ("T")."""
