@@ -193,6 +193,6 @@ def test_long_chains_are_computed_along_rows_and_then_transposed(
         hessian(x), np.diag(diagonal) + side + side.T, rtol=1e-14, atol=1e-12
     )
     text = hessian.lower(x).as_text()
-    crossed = [kernel for kernel in text.split("\n# kernel")[1:] if "edge = minimum" in kernel]
+    crossed = [kernel for kernel in text.split("\n# kernel")[1:] if "t_end = minimum" in kernel]
     assert len(crossed) == 1
     assert "select" not in crossed[0]  # it copies

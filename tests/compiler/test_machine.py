@@ -12,7 +12,7 @@ from funcgrad.compiler.machine import CACHES, MEMORY_BYTES_PER_CYCLE, VECTOR_BYT
 NEST = Path(funcgrad.compiler.__path__[0]) / "nest"
 
 STRUCTURE = {
-    "codegen.py": {"_SCRATCH_SCOPE"},  # a number of a scope
+    "tiles.py": {"_SCRATCH_SCOPE"},  # a number of a scope
     "places.py": {"NOWHERE"},  # a place that there is not
     "segment.py": {"_LOOK_BACK"},
     "bounds.py": {"STEPS"},

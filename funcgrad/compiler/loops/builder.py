@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from funcgrad.compiler.abi import SCRATCH_WORDS
+from funcgrad.compiler.loops.jam import jam
 from funcgrad.compiler.loops.language import (
     SLOTS,
     WORDS,
@@ -70,6 +71,12 @@ class FunctionBuilder:
         """Leave the innermost loop."""
         self.body.append(Break())
 
+    def jam(self, count: int) -> None:
+        """Compute several iterations at once of the loop that was made last."""
+        loop = self.body.pop()
+        assert isinstance(loop, For)
+        self.body += jam(loop, count)
+
     def give_back(self, value: Expression | float) -> None:
         """Leave the kernel."""
         self.body.append(Return(of(value)))
@@ -94,6 +101,14 @@ class FunctionBuilder:
         self.body.append(For(index, of(start), of(stop), step, body, is_seldom))
         with self._inside(body):
             yield Variable(index)
+
+    @contextmanager
+    def blocks(
+        self, name: str, start: Expression | float, stop: Expression | float, length: int
+    ) -> Iterator[tuple[Expression, Expression]]:
+        """A loop over the blocks of a range: where each begins and ends (strip-mining)."""
+        with self.loop(name, start, stop, length) as first:
+            yield first, self.assign(f"{name}_end", call("minimum", first + length, of(stop)))
 
     @contextmanager
     def repeat(self, test: Expression) -> Iterator[None]:

@@ -11,24 +11,25 @@ LLVM does that as well, but after it was given all of it, and not for formulas t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from funcgrad.compiler.loops.language import (
     Apply,
     Assign,
     Body,
-    Evaluate,
     Expression,
     For,
     Function,
-    If,
     Number,
     Statement,
     Variable,
     While,
     assigned,
+    every,
     expressions,
+    of_parts,
+    parts_of,
     rebuilt,
 )
 
@@ -48,11 +49,10 @@ class _Namer:
     def __init__(self, function: Function, is_pure: Callable[[str], bool]) -> None:
         self.is_pure = is_pure
         counts = Counter(assigned(function.body, of_indices=False))
-        self.varying = {name for name, count in counts.items() if count > 1}
         # An index is one value in its loop, and what follows from it is forgotten behind it.
-        for index, is_inside_of_its_own in _indices(function.body, frozenset()):
-            if is_inside_of_its_own or index in counts:
-                self.varying.add(index)
+        loops = [loop for loop in every(function.body) if isinstance(loop, For)]
+        self.varying = {name for name, count in counts.items() if count > 1}
+        self.varying |= {x.index for x in loops if x.index in {*counts, *assigned(x.body)}}
         self.numbers: dict[Any, int] = {}
         self.known: dict[Expression, int | None] = {}
         self.uses: Counter[int] = Counter()
@@ -115,33 +115,10 @@ class _Namer:
                         made.append(Assign(name, rebuilt(value, named)))
                         if name not in self.varying:
                             known[number] = Variable(name)
-                case Evaluate(value):
-                    found = rebuilt(value, named)
-                    assert isinstance(found, Apply)
-                    made.append(Evaluate(found))
-                case For(index, start, stop, step, inner, is_seldom):
-                    span = named(start), named(stop)
-                    made.append(For(index, *span, step, self.treated(inner, known), is_seldom))
-                case While(test, inner):
-                    made.append(While(test, self.treated(inner, known)))
-                case If(test, inner, otherwise):
-                    test = named(test)
-                    arms = self.treated(inner, known), self.treated(otherwise, known)
-                    made.append(If(test, *arms))
                 case _:
-                    made.append(statement)
+                    target, operands, blocks = parts_of(statement)
+                    if not isinstance(statement, While):  # whose test is another one each time
+                        operands = [named(x) for x in operands]
+                    blocks = [self.treated(block, known) for block in blocks]
+                    made.append(of_parts(statement, target, operands, blocks))
         return made
-
-
-def _indices(body: Body, around: frozenset[str]) -> Iterator[tuple[str, bool]]:
-    """The indices of loops, and whether a loop around them has the same one."""
-    for statement in body:
-        match statement:
-            case For(index, body=inner):
-                yield index, index in around
-                yield from _indices(inner, around | {index})
-            case While(_, inner):
-                yield from _indices(inner, around)
-            case If(_, inner, otherwise):
-                yield from _indices(inner, around)
-                yield from _indices(otherwise, around)

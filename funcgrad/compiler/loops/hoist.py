@@ -17,7 +17,7 @@ A loop that does not run at all has then computed a few numbers in vain.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from funcgrad.compiler.loops.language import (
     SLOTS,
@@ -28,11 +28,12 @@ from funcgrad.compiler.loops.language import (
     Expression,
     For,
     Function,
-    If,
     Statement,
     Variable,
     While,
     assigned,
+    of_parts,
+    parts_of,
     rebuilt,
 )
 
@@ -57,19 +58,13 @@ class _Hoister:
         """Statements, with all loops among them hoisted out of, inner ones first."""
         treated: list[Statement] = []
         for statement in body:
-            match statement:
-                case If(test, inner, otherwise):
-                    treated.append(If(test, self.treated(inner), self.treated(otherwise)))
-                case For(index, start, stop, step, inner, is_seldom):
-                    loop = _Loop(self, [index], self.treated(inner))
-                    treated += loop.moved
-                    treated.append(For(index, start, stop, step, loop.body, is_seldom))
-                case While(test, inner):
-                    loop = _Loop(self, [], self.treated(inner))
-                    treated += loop.moved
-                    treated.append(While(test, loop.body))
-                case _:
-                    treated.append(statement)
+            target, operands, blocks = parts_of(statement)
+            blocks = [self.treated(block) for block in blocks]
+            if isinstance(statement, For | While):
+                loop = _Loop(self, target, *blocks)
+                treated += loop.moved
+                blocks = [loop.body]
+            treated.append(of_parts(statement, target, operands, blocks))
         return treated
 
     def new_name(self) -> str:
@@ -85,10 +80,10 @@ class _Loop:
         body: What stays.
     """
 
-    def __init__(self, hoister: _Hoister, indices: Iterable[str], body: Body) -> None:
+    def __init__(self, hoister: _Hoister, index: str, body: Body) -> None:
         self.hoister = hoister
         self.moved: list[Statement] = []
-        self.varying = {*indices, *assigned(body)}
+        self.varying = {index, *assigned(body)}
         self.known: dict[int, bool] = {}
         self.body = self._kept(body)
 
@@ -98,22 +93,18 @@ class _Loop:
     def _treated(self, statement: Statement) -> Statement | None:
         """A statement without what does not vary in it; nothing if it is moved."""
         match statement:
-            case Assign(name, value):
-                if self.hoister.assignments[name] == 1 and self._is_invariant(value):
-                    self.varying.discard(name)
-                    self.known.clear()
-                    self.moved.append(statement)
-                    return None
-                found = self._named(value)
-                return statement if found is value else Assign(name, found)
-            case Evaluate(value) if value.word != "write_word":  # which only cold paths do
-                found = self._named(value)
-                assert isinstance(found, Apply)
-                return statement if found is value else Evaluate(found)
-            case If(test, inner, otherwise):
-                test = self._named(test)
-                return If(test, self._kept(inner), self._kept(otherwise))
-        return statement
+            case Assign(name, value) if self.hoister.assignments[name] == 1 and self._is_invariant(
+                value
+            ):
+                self.varying.discard(name)
+                self.known.clear()
+                self.moved.append(statement)
+                return None
+            case Evaluate(Apply("write_word")) | For() | While():  # only cold paths write words
+                return statement
+        target, operands, blocks = parts_of(statement)
+        operands = [self._named(x) for x in operands]
+        return of_parts(statement, target, operands, [self._kept(block) for block in blocks])
 
     def _named(self, value: Expression) -> Expression:
         """A value, of which what does not vary has names of its own."""

@@ -20,6 +20,7 @@ import ast
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from typing import Any
 
 from funcgrad.base.forking import cached_property
 from funcgrad.intrinsics import OPERATORS
@@ -396,6 +397,39 @@ class NamedFunction(Function):
         return self._write()
 
 
+def parts_of(statement: Statement) -> tuple[str, list[Expression], list[Body]]:
+    """The variable that a statement assigns, or "", what it computes, and the blocks inside."""
+    match statement:
+        case Assign(name, value):
+            return name, [value], []
+        case Evaluate(value) | Return(value):
+            return "", [value], []
+        case For(index, start, stop, _, body):
+            return index, [start, stop], [body]
+        case While(test, body):
+            return "", [test], [body]
+        case If(test, body, otherwise):
+            return "", [test], [body, otherwise]
+    return "", [], []
+
+
+def of_parts(
+    statement: Statement, target: str, operands: Sequence[Any], blocks: Sequence[Body]
+) -> Statement:
+    """A statement with other parts, as `parts_of` gives them."""
+    match statement:
+        case Assign():
+            return Assign(target, *operands)
+        case Evaluate() | Return():
+            return type(statement)(*operands)
+        case For():
+            parts: Sequence[Any] = (*operands, statement.step, *blocks, statement.is_seldom)
+            return For(target, *parts)
+        case While() | If():
+            return type(statement)(*operands, *blocks)
+    return statement
+
+
 def rewritten(
     body: Body,
     change: Walker,
@@ -413,30 +447,21 @@ def rewritten(
     made: list[Statement] = []
     for statement in body:
         found = replace(statement)
-        if found is not None:
-            made += found
-            continue
-        match statement:
-            case Assign(name, value):
-                made.append(Assign(rename(name), change(value)))
-            case Evaluate(value):
-                changed = change(value)
-                assert isinstance(changed, Apply)
-                made.append(Evaluate(changed))
-            case Return(value):
-                made.append(Return(change(value)))
-            case For(index, start, stop, step, inner, is_seldom):
-                span = change(start), change(stop)
-                inner = rewritten(inner, change, rename, replace)
-                made.append(For(rename(index), *span, step, inner, is_seldom))
-            case While(test, inner):
-                made.append(While(change(test), rewritten(inner, change, rename, replace)))
-            case If(test, inner, otherwise):
-                arms = (rewritten(arm, change, rename, replace) for arm in (inner, otherwise))
-                made.append(If(change(test), *arms))
-            case _:
-                made.append(statement)
+        if found is None:
+            target, operands, blocks = parts_of(statement)
+            operands = [change(x) for x in operands]
+            blocks = [rewritten(block, change, rename, replace) for block in blocks]
+            found = (of_parts(statement, rename(target), operands, blocks),)
+        made += found
     return made
+
+
+def every(body: Body) -> Iterator[Statement]:
+    """Statements, each before those inside of it."""
+    for statement in body:
+        yield statement
+        for block in parts_of(statement)[2]:
+            yield from every(block)
 
 
 def assigned(body: Body, of_indices: bool = True) -> Iterator[str]:
@@ -446,38 +471,15 @@ def assigned(body: Body, of_indices: bool = True) -> Iterator[str]:
         body: The statements, and those inside of them.
         of_indices: Whether a loop assigns its index.
     """
-    for statement in body:
-        match statement:
-            case Assign(name, _):
-                yield name
-            case For(index, body=inner):
-                if of_indices:
-                    yield index
-                yield from assigned(inner, of_indices)
-            case While(_, inner):
-                yield from assigned(inner, of_indices)
-            case If(_, inner, otherwise):
-                yield from assigned(inner, of_indices)
-                yield from assigned(otherwise, of_indices)
+    for statement in every(body):
+        if (name := parts_of(statement)[0]) and (of_indices or not isinstance(statement, For)):
+            yield name
 
 
 def expressions(body: Body) -> Iterator[Expression]:
     """What statements compute, and those inside of them."""
-    for statement in body:
-        match statement:
-            case Assign(_, value) | Evaluate(value) | Return(value):
-                yield value
-            case For(_, start, stop, _, inner):
-                yield start
-                yield stop
-                yield from expressions(inner)
-            case While(test, inner):
-                yield test
-                yield from expressions(inner)
-            case If(test, inner, otherwise):
-                yield test
-                yield from expressions(inner)
-                yield from expressions(otherwise)
+    for statement in every(body):
+        yield from parts_of(statement)[1]
 
 
 def without_unused(body: Body, is_pure: Callable[[str], bool]) -> list[Statement]:

@@ -6,34 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.records import dataclass
 from funcgrad.compiler.loops.language import Expression, Variable, applied, call
+from funcgrad.compiler.nest.iteration import Vectors
 from funcgrad.compiler.nest.kernel import KernelBuilder, neutral
 from funcgrad.compiler.nest.nodes import Fold
 from funcgrad.intrinsics import expression
 from funcgrad.lowering import Reduction
 
 
-@dataclass(frozen=True)
-class Vectors:
-    """How a loop is written in vectors.
-
-    Attributes:
-        wide: Elements that an iteration computes at once.
-        narrow: The same for what is left then: those of one register.
-    """
-
-    wide: int
-    narrow: int
-    is_rest: bool = False
-    """Whether folds take its elements as what is left of longer vectors."""
-    register: int = 0
-    """Elements of one register, if the results of several are to be folded one by one."""
-
-    @property
-    def has_rest(self) -> bool:
-        """Whether a second loop takes what is left."""
-        return self.wide != self.narrow
+def is_accurate(fold: Fold) -> bool:
+    """Whether it is a sum of floats, whose rounding errors are to stay small."""
+    return fold.form.accurate and fold.out.dtype.kind == "f"
 
 
 def is_across(fold: Fold) -> bool:

@@ -17,7 +17,6 @@ from dataclasses import replace
 
 from funcgrad.compiler.machine import EVEN_PARTS, FEW, FUNCTION, SEVERAL, SUM_BLOCK, THREAD_WORK
 from funcgrad.compiler.nest.builder import sum_over
-from funcgrad.compiler.nest.codegen import LONG, is_function
 from funcgrad.compiler.nest.fuse import Group, Walk, fuse_nodes, kind_of
 from funcgrad.compiler.nest.layout import (
     S,
@@ -39,6 +38,7 @@ from funcgrad.compiler.nest.nodes import (
     rewrite,
     values_read,
 )
+from funcgrad.compiler.nest.plan import LONG, is_function
 from funcgrad.compiler.nest.split import even_parts
 from funcgrad.compiler.nest.split_totals import in_two
 from funcgrad.intrinsics import expression

@@ -27,11 +27,13 @@ from funcgrad.compiler.loops.language import (
     sum_of,
 )
 from funcgrad.compiler.machine import FEW, SHORT_AXIS, SUM_BLOCK, VECTOR_BYTES, VECTORS
-from funcgrad.compiler.nest.accumulate import Accumulator, Vectors
+from funcgrad.compiler.nest.accumulate import Accumulator
 from funcgrad.compiler.nest.codegen import generate_copy
+from funcgrad.compiler.nest.iteration import FIRST, Access, IterationSpace, Loop, Span, Vectors
 from funcgrad.compiler.nest.kernel import Kernel, KernelBuilder, Site, neutral
 from funcgrad.compiler.nest.layout import (
     Operand,
+    Shape,
     Uniform,
     Value,
     View,
@@ -48,19 +50,32 @@ from funcgrad.compiler.nest.nodes import (
     Search,
 )
 from funcgrad.compiler.nest.places import is_wrong, refuse, resolve, resolve_or_refuse, signed
-from funcgrad.compiler.nest.walk import FIRST, Cursor, Loop, Span, Walk
 from funcgrad.intrinsics import expression
 from funcgrad.lowering import ArgReduction, Reduction
 
-_BEGIN, _END = Variable("begin"), Variable("end")
+
+def _space(
+    source: KernelBuilder,
+    shape: Shape,
+    accesses: Sequence[Access],
+    segments: Iterable[tuple[str, Sequence[int]]],
+) -> IterationSpace:
+    """Loops over axes, of which those of length 1 are left out."""
+    long = [(prefix, [i for i in axes if shape[i] != 1], 1) for prefix, axes in segments]
+    return IterationSpace(source, shape, accesses, long)
 
 
-def _builder() -> KernelBuilder:
-    """A kernel that names the range of its outermost loop first of all."""
-    source = KernelBuilder()
-    for variable, word in zip((_BEGIN, _END), source.span(), strict=True):
-        source.assign(variable.name, word)
-    return source
+def _declared(space: IterationSpace, loops: list[Loop] | None = None) -> Loop:
+    """The outermost loop of a segment, or of all, which is divided among threads.
+
+    If there is none, it is a loop of one iteration.
+    """
+    loops = space.segments[0] if loops is None else loops
+    if not loops:
+        loops.append(Loop("i0", 1, -1, dict.fromkeys(space.accesses, 0)))
+        space.loops = [loop for segment in space.segments for loop in segment]
+    space.declare(loops[0])
+    return loops[0]
 
 
 Generator = Callable[[Any], Iterable[Kernel]]
@@ -82,25 +97,25 @@ def generates(kind: type[Node]) -> Callable[[Generator], Generator]:
 def generate_check(node: Checked) -> Iterator[Kernel]:
     """The kernel that makes indices places, and looks for the first wrong one if there is any."""
     (index,) = node.operands
-    source = _builder()
-    given, out = Cursor(source, index, "i", 1), Cursor(source, whole(node.out), "y", 2)
+    source = KernelBuilder()
+    given, out = Access(index), Access(whole(node.out))
+    space = _space(source, node.out.shape, [given, out], [("i", range(len(node.out.shape)))])
+    first = _declared(space)
     n = source.assign("n", source.word(node.length))
     assert node.equation is not None
     site = source.word(Site(node.equation, node.number))
-    moved = [(given, given.strides), (out, out.strides)]
-    walk = Walk(source, "a", node.out.shape, moved, is_outermost=True)
     low = source.assign("low", call("i64", 0))
     high = source.assign("high", call("i64", -1))
-    with walk.inside():
-        at = source.assign("at", signed(given.load(), index.dtype))
+    with space.inside(space.loops):
+        at = source.assign("at", signed(space.load(given), index.dtype))
         source.assign("low", call("minimum", low, at))
         source.assign("high", call("maximum", high, at))
-        out.store(call("select", at < 0, at + n, at))
-    with source.when((low < -n) | (high >= n)), walk.inside():
-        at = source.assign("at", signed(given.load(), index.dtype))
+        space.store(out, call("select", at < 0, at + n, at))
+    with source.when((low < -n) | (high >= n)), space.inside(space.loops):
+        at = source.assign("at", signed(space.load(given), index.dtype))
         with source.when(is_wrong(at, n)):
-            refuse(source, site, at, walk.number())
-    yield source.kernel(walk.length, work=2 * math.prod(node.out.shape))
+            refuse(source, site, at, space.number(space.loops))
+    yield source.kernel(first.size, work=2 * math.prod(node.out.shape))
 
 
 @generates(Put)
@@ -120,38 +135,36 @@ class _Put:
     def __init__(self, node: Put) -> None:
         _, updates, *indices = node.operands
         self.node = node
-        self.source = source = _builder()
-        self.target, self.given = (
-            Cursor(source, node.target, "t", 1),
-            Cursor(source, updates, "x", 2),
-        )
-        self.indices = [Cursor(source, x, f"i{k}", 3 + k) for k, x in enumerate(indices)]
+        self.source = source = KernelBuilder()
+        shape, n = updates.shape, len(updates.shape) - node.n_rest
+        self.target, self.given = Access(node.target), Access(updates)
+        rest = (0,) * node.n_rest
+        self.indices = [Access(x, (*Access(x).strides[:n], *rest)) for x in indices]
+        accesses = [self.target, self.given, *self.indices]
+        segments = ("i", range(n)), ("j", range(n, len(shape)))
+        self.space = _space(source, shape, accesses, segments)
+        self.places, self.row = self.space.segments
+        long = [axis for axis in range(n) if shape[axis] != 1]
+        has_lanes = bool(long) and long[0] in node.lanes
+        is_row = math.prod(shape[n:]) > 1
+        is_of_row = is_row and not has_lanes
+        first = _declared(self.space, self.row if is_of_row else self.places)
+        is_number = math.prod(shape[n:]) == 1 and n > 0 and bool(self.indices)
+        is_line = is_number and len(self.places) == 1 and not has_lanes
         for k, (length, step) in enumerate(zip(node.lengths, node.steps, strict=True)):
             source.assign(f"n{k}", source.word(length))
             size = node.out.dtype.itemsize
             source.assign(f"s{k}", size if step == 1 else source.word(step * size))
         self.sites = [None if site is None else source.word(site) for site in node.sites]
-        shape, n = updates.shape, len(updates.shape) - node.n_rest
-        cursors = (self.target, self.given, *self.indices)
-        long = [axis for axis in range(n) if shape[axis] != 1]
-        is_row = math.prod(shape[n:]) > 1
-        has_lanes = bool(long) and long[0] in node.lanes
-        moved = [(c, c.strides[:n]) for c in cursors]
-        self.places = Walk(source, "a", shape[:n], moved, has_lanes or not is_row)
-        moved = [(c, c.strides[n:]) for c in cursors[:2]]
-        self.row = Walk(source, "b", shape[n:], moved, is_row and not has_lanes)
-        first = self.row if is_row and not has_lanes else self.places
-        is_line = math.prod(shape[n:]) == 1 and len(self.places.loops) == 1
-        is_line = is_line and not has_lanes and n > 0 and bool(self.indices)
         if is_line:
             self.total = source.assign("total", source.word(math.prod(shape)))
             self.zero = source.literal(node.out.dtype.type(0))
-            self._write_line(self.places.loops[0])
+            self._write_line(self.places[0])
         else:
             self._write()
         is_parallel = has_lanes or is_row or is_line
         self.kernel = source.kernel(
-            first.length, is_parallel=is_parallel, work=math.prod(shape), nodes=(node,)
+            first.size, is_parallel=is_parallel, work=math.prod(shape), nodes=(node,)
         )
         if not has_lanes:
             self.kernel.per_thread = 1
@@ -159,13 +172,13 @@ class _Put:
     def _place(self, is_written: bool = False) -> tuple[Expression | None, Expression | None]:
         """How many bytes further the place of the current element is, and whether there is one."""
         source, tests = self.source, []
-        for k, cursor in enumerate(self.indices):
-            index, mode, length = cursor.load(), self.node.mode, Variable(f"n{k}")
+        for k, access in enumerate(self.indices):
+            index, mode, length = self.space.load(access), self.node.mode, Variable(f"n{k}")
             site = self.sites[k] if is_written and self.sites else None
             if site is not None:
-                resolve_or_refuse(source, f"k{k}", index, cursor.dtype, length, site)
+                resolve_or_refuse(source, f"k{k}", index, access.dtype, length, site)
                 continue
-            test = resolve(source, mode, f"k{k}", index, cursor.dtype, length)
+            test = resolve(source, mode, f"k{k}", index, access.dtype, length)
             tests += [] if test is None else [test]
         moves = [Variable(f"k{k}") * Variable(f"s{k}") for k in range(len(self.indices))]
         return sum_of(moves) if moves else None, all_of(tests) if tests else None
@@ -177,20 +190,19 @@ class _Put:
         return moves
 
     def _write(self, span: Span | None = None) -> None:
-        source, target = self.source, self.target
-        with self.places.inside(span=span):
+        source, space, target = self.source, self.space, self.target
+        with space.inside(self.places, span):
             moves, test = self._place(is_written=True)
             with nullcontext() if test is None else source.when(test):
-                if target.index is not FIRST:
-                    advanced = call("advance", target.pointer, target.index)
-                    target.pointer, target.index = source.assign("t_at", advanced), FIRST
+                place = space.address(target)
                 if moves is not None:
-                    target.pointer = source.assign("t_row", call("offset", target.pointer, moves))
-                with self.row.inside():
-                    target.store(self._taken(target.load()))
+                    place = call("offset", place, moves)
+                row = source.assign("row", place)
+                with space.counted_from(target, row), space.inside(self.row):
+                    space.store(target, self._taken(space.load(target)))
 
     def _taken(self, value: Expression) -> Expression:
-        return applied(self.node.step, [value, self.given.load()])
+        return applied(self.node.step, [value, self.space.load(self.given)])
 
     # Numbers, one after the other.
 
@@ -198,13 +210,13 @@ class _Put:
         """Where places ascend, a number stays in a register until elements go to another one."""
         source = self.source
         self._compare(loop)
-        with source.when(Variable("falls") > 0), source.when(equal(_BEGIN, 0)):
+        with source.when(Variable("falls") > 0), source.when(equal(loop.begin, 0)):
             self._write((FIRST, self.total))
         with source.otherwise():
             self._share(loop)
             here = source.assign("here", call("i64", -1))
             value = source.assign("value", self.zero)
-            with self.places.over(loop):
+            with self.space.over(loop):
                 moves, test = self._place(is_written=True)
                 assert moves is not None
                 with nullcontext() if test is None else source.when(test):
@@ -212,25 +224,26 @@ class _Put:
                     with source.when(call("not_equal", place, here)):
                         self._leave(here, value)
                         source.assign("here", place)
-                        source.assign("value", call("load", self._element(here), 0, 1))
+                        source.assign(
+                            "value", call("load", self._element(here), 0, self.target.scope)
+                        )
                     source.assign("value", self._taken(value))
             self._leave(here, value)
 
     def _element(self, place: Expression) -> Expression:
-        return call("offset", Variable("t"), place)
+        return call("offset", self.target.pointer, place)
 
     def _leave(self, here: Expression, value: Expression) -> None:
         with self.source.when(here >= 0):
-            self.source.store(self._element(here), 0, value, 1)
+            self.source.store(self._element(here), 0, value, self.target.scope)
 
     def _compare(self, loop: Loop) -> None:
         """Whether a place is before the one that comes before it: known soon if it often is."""
         source = self.source
         before = source.assign("before", call("i64", -(1 << 62)))
         falls = source.assign("falls", call("i64", 0))
-        with source.loop("q", 0, self.total, SUM_BLOCK) as q:
-            stop = source.assign("stop", call("minimum", q + SUM_BLOCK, self.total))
-            with self.places.over(loop, (q, stop)):
+        with source.blocks("block", FIRST, self.total, SUM_BLOCK) as block:
+            with self.space.over(loop, block):
                 place = source.assign("place", self._distance())
                 falls = source.assign("falls", call("maximum", falls, call("i64", place < before)))
                 source.assign("before", place)
@@ -242,19 +255,19 @@ class _Put:
         source = self.source
         with source.loop("side", 0, 2) as side:
             is_first = equal(side, 0)
-            edge = source.assign("edge", call("select", is_first, _BEGIN, _END))
+            edge = source.assign("edge", call("select", is_first, loop.begin, loop.end))
             with source.when((edge > 0) & (edge < self.total)):
-                with self.places.over(loop, (edge - 1, edge)):
+                with self.space.over(loop, (edge - 1, edge)):
                     before = source.assign("before", self._distance())
                 moved = source.assign("moved", self.total)
-                with self.places.over(loop, (edge, self.total)):
+                with self.space.over(loop, (edge, self.total)):
                     place = source.assign("place", self._distance())
                     with source.when(call("not_equal", place, before)):
                         source.assign("moved", loop.index)
                         source.leave()
                 source.assign("edge", moved)
-            source.assign("begin", call("select", is_first, edge, _BEGIN))
-            source.assign("end", call("select", is_first, _END, edge))
+            source.assign("begin", call("select", is_first, edge, loop.begin))
+            source.assign("end", call("select", is_first, loop.end, edge))
 
 
 def is_there(operand: Operand, place: View) -> bool:
@@ -299,152 +312,127 @@ def generate_argfold(node: ArgFold) -> Iterator[Kernel]:
 
 def _argfold_by_rows(node: ArgFold, x: View) -> Kernel:
     """One line after the other: its blocks first, then the block that has the extreme."""
-    source, form = _builder(), node.form
-    line, out = Cursor(source, x, "x", 1), Cursor(source, whole(node.out), "y", 2)
-    others = [i for i in range(len(x.shape)) if i != form.axis]
-    shape = tuple(x.shape[i] for i in others)
-    moved = [(line, [x.strides[i] for i in others]), (out, out.strides)]
-    walk = Walk(source, "a", shape, moved, is_outermost=True)
-    along = Walk(source, "j", (x.shape[form.axis],), [(line, (x.strides[form.axis],))])
-    if not along.loops:
-        with walk.inside():
-            out.store(0)
-        return source.kernel(walk.length)
-    is_long = x.shape[form.axis] >= SHORT_AXIS
-    is_dense = x.strides[form.axis] == 1 and x.dtype.kind in "fiu"
-    kind = _ExtremeOfVectors if is_dense and is_long else _ExtremeOfNumbers
-    search = kind(source, form, line, along)
-    with walk.inside():
-        best = source.assign("best", line.load())
+    source, form, axis = KernelBuilder(), node.form, node.form.axis
+    line, out = Access(x), Access(whole(node.out), _with_axis(whole(node.out).strides, axis))
+    others = [i for i in range(len(x.shape)) if i != axis]
+    space = _space(source, x.shape, [line, out], [("i", others), ("j", [axis])])
+    first = _declared(space)
+    outer, along = space.segments
+    if not along:
+        with space.inside(outer):
+            space.store(out, 0)
+        return source.kernel(first.size)
+    (loop,) = along
+    is_long = loop.size >= SHORT_AXIS
+    is_dense = x.strides[axis] == 1 and x.dtype.kind in "fiu"
+    vectors = None
+    if is_dense and is_long:
+        narrow = VECTOR_BYTES // x.dtype.itemsize
+        vectors = Vectors(VECTORS * narrow, narrow)
+    search = _Extreme(space, form, line, vectors)
+    with space.inside(outer):
+        best = source.assign("best", space.load(line))
         place = source.assign("place", call("i64", 0))
         if not is_long:
-            line_span = FIRST, search.loop.end
-            search.find(search.fold(best, line_span), line_span)
+            search.find(search.fold(best, (FIRST, loop.end)), (FIRST, loop.end))
         else:
-            first = source.assign("first", call("i64", 0))
-            search.begin()
-            with along.blocks(search.loop, ARG_BLOCK) as span:
-                most = search.fold(best, span)
+            at = source.assign("first", call("i64", 0))
+            with source.blocks("block", FIRST, loop.end, ARG_BLOCK) as block:
+                most = search.fold(best, block)
                 with source.when(applied(form.better, [most, best])):
                     source.assign("best", most)
-                    source.assign("first", span[0])
-            stop = source.assign("stop", call("minimum", first + ARG_BLOCK, search.loop.end))
-            search.find(best, (first, stop))
-        out.store(place)
-    return source.kernel(walk.length, is_parallel=True, work=math.prod(x.shape))
+                    source.assign("first", block[0])
+            stop = source.assign("stop", call("minimum", at + ARG_BLOCK, loop.end))
+            search.find(best, (at, stop))
+        space.store(out, place)
+    return source.kernel(first.size, is_parallel=True, work=math.prod(x.shape))
 
 
-class _ExtremeOfNumbers:
+def _with_axis(strides: Sequence[int], axis: int) -> tuple[int, ...]:
+    """Strides along all axes, of what is the same along one."""
+    return (*strides[:axis], 0, *strides[axis:])
+
+
+class _Extreme:
     """The most extreme element of a block, and the first of a block that is as extreme as one."""
 
     def __init__(
-        self, source: KernelBuilder, form: ArgReduction, line: Cursor, along: Walk
+        self, space: IterationSpace, form: ArgReduction, line: Access, vectors: Vectors | None
     ) -> None:
-        self.source = source
+        self.space = space
+        self.source = space.source
         self.form = form
         self.line = line
-        self.along = along
-        (self.loop,) = along.loops
-
-    def begin(self) -> None:
-        """What comes before the blocks of a line."""
+        self.vectors = vectors
+        if vectors is not None:
+            (combines,) = expression(form.step).uses
+            init = {"max": "{lowest}", "min": "{highest}"}[combines.across]
+            fold = Reduction((form.axis,), init, form.step)
+            self.most = Accumulator(space.source, fold, line.dtype, "a")
+            self.most.vectors = vectors
 
     def fold(self, best: Expression, span: Span) -> Expression:
-        """Set ``most`` to the most extreme one of some elements and of a number before them."""
-        most = self.source.assign("most", best)
-        with self.along.over(self.loop, span):
-            self.source.assign("most", applied(self.form.step, [most, self.line.load()]))
+        """The most extreme one of some elements and, but for vectors, of a number before them."""
+        source, space = self.source, self.space
+        if self.vectors is not None:
+            self.most.start()
+            space.elements(
+                span, self.vectors, lambda *lanes: self.most.step(space.load(self.line), *lanes)
+            )
+            return source.assign("most", self.most.result())
+        most = source.assign("most", best)
+        with space.over(space.loops[-1], span):
+            source.assign("most", applied(self.form.step, [most, space.load(self.line)]))
         return most
 
     def find(self, best: Expression, span: Span) -> None:
         """Set ``place`` to the first of some elements that is as extreme as ``best``."""
-        source = self.source
-        with self.along.over(self.loop, span):
-            here = source.assign("here", self.line.load())
-            with source.when(~applied(self.form.better, [best, here])):
-                source.assign("place", self.loop.index)
+        vectors = self.vectors
+        self.space.elements(
+            span,
+            None if vectors is None else Vectors(vectors.narrow, vectors.narrow),
+            lambda lanes=None, _=False: self._find(best, span[1], lanes),
+        )
+
+    def _find(self, best: Expression, stop: Expression, lanes: Expression | None) -> None:
+        source, space = self.source, self.space
+        here = source.assign("here", space.load(self.line))
+        is_less = applied(self.form.better, [best, here])
+        if lanes is None:
+            with source.when(~is_less):
+                source.assign("place", space.loops[-1].index)
                 source.leave()
-
-
-class _ExtremeOfVectors(_ExtremeOfNumbers):
-    """The same in vectors, where elements lie side by side."""
-
-    def __init__(
-        self, source: KernelBuilder, form: ArgReduction, line: Cursor, along: Walk
-    ) -> None:
-        super().__init__(source, form, line, along)
-        narrow = VECTOR_BYTES // line.dtype.itemsize
-        self.vectors = Vectors(VECTORS * narrow, narrow)
-        (combines,) = expression(form.step).uses
-        init = {"max": "{lowest}", "min": "{highest}"}[combines.across]
-        fold = Reduction((form.axis,), init, form.step)
-        self.most = Accumulator(source, fold, line.dtype, "m")
-        self.most.vectors = self.vectors
-
-    def begin(self) -> None:
-        self.row = self.line.pointer
-        if self.line.index is not FIRST:
-            advanced = call("advance", self.line.pointer, self.line.index)
-            self.row = self.source.assign("row", advanced)
-
-    def _load(self, lanes: Expression) -> Expression:
-        return call("load", self.row, lanes, self.line.scope)
-
-    def fold(self, best: Expression, span: Span) -> Expression:
-        source, (begin, stop), wide = self.source, span, self.vectors.wide
-        self.most.start()
-        whole = source.assign("whole", stop - ((stop - begin) & (wide - 1)))
-        with source.loop("w", begin, whole, wide) as w:
-            self.most.step(self._load(source.assign("i_w", call("lanes", w, wide))))
-        narrow = self.vectors.narrow
-        with source.loop("w", whole, stop, narrow) as w:
-            lanes = source.assign("i_r", call("first_lanes", w, stop, narrow))
-            self.most.step(self._load(lanes), lanes, True)
-        return source.assign("most", self.most.result())
-
-    def find(self, best: Expression, span: Span) -> None:
-        source, (begin, stop), narrow = self.source, span, self.vectors.narrow
-        with source.loop("w", begin, stop, narrow) as w:
-            lanes = source.assign("i_s", call("first_lanes", w, stop, narrow))
-            here = source.assign("here", self._load(lanes))
-            is_less = source.assign("is_less", applied(self.form.better, [best, here]))
-            is_other = call("present", lanes, is_less, True)
-            place = call("across_minimum", call("select", is_other, stop, lanes))
-            at = source.assign("at", place)
-            with source.when(at < stop):
-                source.assign("place", at)
-                source.leave()
+            return
+        is_other = call("present", lanes, source.assign("is_less", is_less), True)
+        place = call("across_minimum", call("select", is_other, stop, lanes))
+        at = source.assign("at", place)
+        with source.when(at < stop):
+            source.assign("place", at)
+            source.leave()
 
 
 def _argfold_by_columns(node: ArgFold, x: View) -> Kernel:
     """All lines beside each other at once: their extremes so far are kept in memory."""
-    source, form = _builder(), node.form
-    axis = form.axis
-    leading, trailing = x.shape[:axis], x.shape[axis + 1 :]
-    best = Value(trailing, x.dtype)
-    line, out = Cursor(source, x, "x", 1), Cursor(source, whole(node.out), "y", 2)
-    extreme = Cursor(source, whole(best), "z", 3)
-    moved = [(line, x.strides[:axis]), (out, out.strides[:axis])]
-    walk = Walk(source, "a", leading, moved, is_outermost=True)
-    along = Walk(source, "j", (x.shape[axis],), [(line, (x.strides[axis],))])
-    moved = [
-        (line, x.strides[axis + 1 :]),
-        (out, contiguous_strides(trailing)),
-        (extreme, best.strides),
-    ]
-    row = Walk(source, "b", trailing, moved)
-    with walk.inside():
-        with row.inside():
-            extreme.store(line.load())
-            out.store(0)
-        for loop in along.loops:
-            with along.over(loop, (of(1), loop.end)), row.inside():
-                here = source.assign("here", line.load())
-                most = source.assign("best", extreme.load())
+    source, form, axis, rank = KernelBuilder(), node.form, node.form.axis, len(x.shape)
+    memory = Value(x.shape[axis + 1 :], x.dtype)
+    line, out = Access(x), Access(whole(node.out), _with_axis(whole(node.out).strides, axis))
+    extreme = Access(memory, (0,) * (axis + 1) + contiguous_strides(memory.shape))
+    segments = ("i", range(axis)), ("j", [axis]), ("k", range(axis + 1, rank))
+    space = _space(source, x.shape, [line, out, extreme], segments)
+    first = _declared(space)
+    outer, along, row = space.segments
+    with space.inside(outer):
+        with space.inside(row):
+            space.store(extreme, space.load(line))
+            space.store(out, 0)
+        for loop in along:
+            with space.over(loop, (of(1), loop.end)), space.inside(row):
+                here = source.assign("here", space.load(line))
+                most = source.assign("best", space.load(extreme))
                 is_new = source.assign("is_new", applied(form.better, [here, most]))
-                extreme.store(call("select", is_new, here, most))
-                out.store(call("select", is_new, loop.index, out.load()))
-    return source.kernel(walk.length, scratch=[best], work=math.prod(x.shape))
+                space.store(extreme, call("select", is_new, here, most))
+                space.store(out, call("select", is_new, loop.index, space.load(out)))
+    return source.kernel(first.size, scratch=[memory], work=math.prod(x.shape))
 
 
 @generates(Search)
@@ -455,12 +443,11 @@ def generate_search(node: Search) -> Iterator[Kernel]:
     """
     ordered, values = node.operands
     assert isinstance(ordered, View)
-    source, n = _builder(), node.form.lanes
-    line = Cursor(source, ordered, "x", 1)
-    value, out = Cursor(source, values, "v", 2), Cursor(source, whole(node.out), "y", 3)
-    lanes = (*ordered.strides[:n], *(0,) * (len(values.shape) - n))
-    moved = [(line, lanes), (value, value.strides), (out, out.strides)]
-    walk = Walk(source, "a", values.shape, moved, is_outermost=True)
+    source, n, rank = KernelBuilder(), node.form.lanes, len(values.shape)
+    line = Access(ordered, (*ordered.strides[:n], *(0,) * (rank - n)))
+    value, out = Access(values), Access(whole(node.out))
+    space = _space(source, values.shape, [line, value, out], [("i", range(rank))])
+    first = _declared(space)
     length = source.assign("length", source.word(ordered.shape[-1]))
     step = None
     if ordered.strides[-1] != 1:
@@ -469,71 +456,52 @@ def generate_search(node: Search) -> Iterator[Kernel]:
 
     def advance(span: Span, by: Expression, is_last: bool) -> None:
         """Go forward in every search of the block if an element comes before its value."""
-        with walk.over(last, span):
-            low = source.assign("low", out.load())
-            row, at = line.pointer, low if is_last else low + by - 1
-            if line.index is not FIRST:
-                row = source.assign("row", call("advance", line.pointer, line.index))
+        with space.over(last, span):
+            low = source.assign("low", space.load(out))
+            row, at = space.address(line), low if is_last else low + by - 1
             place = (row, at) if step is None else (call("offset", row, at * step), FIRST)
-            here = source.assign("here", call("load", *place, 1))
-            wanted = source.assign("wanted", value.load())
+            here = source.assign("here", call("load", *place, line.scope))
+            wanted = source.assign("wanted", space.load(value))
             test = applied(node.form.before, [here, wanted])
-            out.store(call("select", test, low + by, low))
+            space.store(out, call("select", test, low + by, low))
 
-    *outer, last = walk.loops
-    with walk.inside(outer), walk.blocks(last) as span:
-        with walk.over(last, span):
-            out.store(call("i64", 0))
+    *outer, last = space.loops
+    with space.inside(outer), source.blocks("block", last.begin, last.end, SUM_BLOCK) as block:
+        with space.over(last, block):
+            space.store(out, call("i64", 0))
         left = source.assign("left", length)
         with source.repeat(left > 1):
             half = source.assign("half", call("right_shift", left, 1))
             source.assign("left", left - half)
-            advance(span, half, False)
+            advance(block, half, False)
         with source.when(left > 0):
-            advance(span, of(1), True)
+            advance(block, of(1), True)
     work = math.prod(values.shape) * max(ordered.shape[-1].bit_length(), 1)
-    yield source.kernel(walk.length, is_parallel=True, work=work)
+    yield source.kernel(first.size, is_parallel=True, work=work)
 
 
 @generates(Scan)
 def generate_scan(node: Scan) -> Iterator[Kernel]:
     """The kernel of a running fold.
 
-    Loops over the other axes, then along the axis, with the results so far in registers.
+    Loops over the other axes, then along the axis, with the results so far in registers: those of
+    several lines, if there are as many.
     """
     form, axis = node.form, node.form.axis
-    source, shape = _builder(), node.out.shape
-    given = [Cursor(source, x, f"p{k}", k + 1) for k, x in enumerate(node.operands)]
-    cursors = [*given, Cursor(source, whole(node.out), "y", len(given) + 1)]
+    source, shape = KernelBuilder(), node.out.shape
+    given, out = [*map(Access, node.operands)], Access(whole(node.out))
     others = [i for i in range(len(shape)) if i != axis]
-    moved = [(c, tuple(c.strides[i] for i in others)) for c in cursors]
-    walk = Walk(source, "i", tuple(shape[i] for i in others), moved, is_outermost=True)
-    moved = [(c, (c.strides[axis],)) for c in cursors]
-    along = Walk(source, "j", (shape[axis],), moved, is_reverse=form.reverse)
-    first = source.literal(neutral(form.init, node.out.dtype))
-
-    def run(lines: Sequence[str]) -> None:
-        for line in lines:
-            source.assign(f"h{line}", first)
-        with along.inside():
-            for line in lines:
-                elements = [
-                    source.assign(f"x{k}{line}", cursor.load(line))
-                    for k, cursor in enumerate(given)
-                ]
-                here = Variable(f"h{line}")
-                source.assign(here.name, applied(form.step, [here, *elements]))
-                cursors[-1].store(here, line)
-
-    *outer, last = walk.loops
-    with walk.inside(outer):
-        if not along.loops or last.size < FEW:
-            with walk.over(last):
-                run([""])
-        else:
-            lines = [f"_{r}" for r in range(FEW)]
-            with walk.together(last, lines):
-                run(lines)
-            with walk.over(last, (Variable("whole"), last.end)):
-                run([""])
-    yield source.kernel(walk.length, is_parallel=True, work=math.prod(shape))
+    space = _space(source, shape, [*given, out], [("i", others), ("j", [axis])])
+    first = _declared(space)
+    zero = source.literal(neutral(form.init, node.out.dtype))
+    (*outer, last), along = space.segments
+    with space.inside(outer):
+        with space.over(last):
+            here = source.assign("h", zero)
+            with space.inside(along, is_reverse=form.reverse):
+                elements = [source.assign(f"x{k}", space.load(x)) for k, x in enumerate(given)]
+                source.assign("h", applied(form.step, [here, *elements]))
+                space.store(out, here)
+        if along and last.size >= FEW:
+            source.jam(FEW)
+    yield source.kernel(first.size, is_parallel=True, work=math.prod(shape))

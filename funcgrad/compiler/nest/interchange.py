@@ -203,7 +203,6 @@ class _LaneWriter(Unroller):
         self.needs = needs_of([body], self.memory)
         for value in self._given():
             self.links.setdefault(value, Link(value, value))  # a constant
-        self._literals([body])
         self._declare()
         self._blocks()
 
@@ -220,7 +219,6 @@ class _LaneWriter(Unroller):
     def _declare(self) -> None:
         """Pointers to all memory, and what stays the same for all lanes and steps."""
         source = self.source
-        self.begin, self.end = source.span()
         for known in self.links.values():
             self._pointer(known.inner, known.outer, known.offset)
         self.buffers: dict[Value, Variable] = {}
@@ -258,8 +256,8 @@ class _LaneWriter(Unroller):
 
     def _blocks(self) -> None:
         source = self.source
-        with source.loop("q", self.begin, self.end, BLOCK) as q:
-            source.assign("n", call("minimum", q + BLOCK, self.end) - q)
+        with source.blocks("q", *source.span(), BLOCK) as (q, stop):
+            source.assign("n", stop - q)
             with self._each_lane():
                 for carry in self._carries(wide=True):
                     own = self.lanes.own[carry.now]
@@ -292,10 +290,12 @@ class _LaneWriter(Unroller):
         return (Variable("q") + _LANE) * distance + place
 
     def _fill(self, own: Value, places: Sequence[int], value: Value, step: int) -> None:
-        pointer, scope = self.pointers[value]
-        for k, place in enumerate(places):
-            x = self._new(call("load", pointer, self._place_of(step, place), scope))
+        for k, x in enumerate(self._of_lane(value, step, places).values()):
             self.source.store(self.buffers[own], k * BLOCK + _LANE, x, self._scope(own))
+
+    def _of_lane(self, value: Value, step: int, places: Sequence[int]) -> Names:
+        pointer, scope = self.pointers[value]
+        return {i: self._new(call("load", pointer, self._place_of(step, i), scope)) for i in places}
 
     def _from_buffer(self, own: Value, places: Sequence[int]) -> Names:
         buffer, scope = self.buffers[own], self._scope(own)
@@ -349,12 +349,8 @@ class _LaneWriter(Unroller):
             places = sorted(self.needs[own])
             if own in self.buffers:
                 self.names[own] = self._from_buffer(own, places)
-                continue
-            pointer, scope = self.pointers[value]
-            self.names[own] = {
-                place: self._new(call("load", pointer, self._place_of(step, place), scope))
-                for place in places
-            }
+            else:
+                self.names[own] = self._of_lane(value, step, places)
         self._graph(Graph(nodes=self.lanes.each))
         for link in self._results(wide=True):
             own = self.lanes.own[link.inner]

@@ -19,6 +19,7 @@ from funcgrad.compiler.loops.builder import FunctionBuilder, read_word
 from funcgrad.compiler.loops.language import (
     SLOTS,
     WORDS,
+    Assign,
     Expression,
     Function,
     Variable,
@@ -97,7 +98,12 @@ class KernelBuilder(FunctionBuilder):
         self.words: list[int | Place | Site] = []
         self.n_words = 2
         self.looks = False
-        self._literals: dict[Any, Variable] = {}
+        self._literals: dict[Any, Assign] = {}
+
+    @property
+    def function(self) -> Function:
+        """What was built, with scalars read first of all, where every block sees them."""
+        return Function([*self._literals.values(), *self.body])
 
     def kernel(self, length: int = 1, **more: Any) -> Kernel:
         """What was built, as a kernel; the arguments are those of `Kernel`."""
@@ -107,10 +113,9 @@ class KernelBuilder(FunctionBuilder):
     def iterations(self, counter: str, length: int) -> Iterator[Variable]:
         """A loop of so many iterations, which stops where the program has to."""
         total = self.assign(f"{counter}_n", self.word(length))
-        with self.loop(f"{counter}_0", 0, total, ITERATIONS) as first:
+        with self.blocks(f"{counter}_0", 0, total, ITERATIONS) as (first, last):
             with self.when(first > 0):
                 self._look(counter)
-            last = call("minimum", first + ITERATIONS, total)
             with self.loop(counter, first, last) as index:
                 yield index
 
@@ -162,8 +167,8 @@ class KernelBuilder(FunctionBuilder):
         """A variable that holds a scalar."""
         key = (scalar.dtype.char, scalar.tobytes())
         if key not in self._literals:
-            self._literals[key] = self.assign(f"c{len(self._literals)}", self._read(scalar))
-        return self._literals[key]
+            self._literals[key] = Assign(f"c{len(self._literals)}", self._read(scalar))
+        return Variable(self._literals[key].name)
 
     def _read(self, scalar: Any) -> Expression:
         dtype = scalar.dtype

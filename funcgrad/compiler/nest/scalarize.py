@@ -101,7 +101,6 @@ class _NestUnroller(Unroller):
         super().__init__(Memory(node), calls_libm=True)
         self.inputs = {k.inner: k for k in node.links if k.inner.maker is None}
         self.results = [k for k in node.links if k.inner.maker is not None and k.inner.nbytes]
-        self._literals(node.bodies)
         needs = needs_of(node.bodies, self.memory)
         self._outside(node, needs)
         if isinstance(node, Loop):

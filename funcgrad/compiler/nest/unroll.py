@@ -128,33 +128,6 @@ class Unroller:
         self.n_variables += 1
         return self.source.assign(f"v{self.n_variables - 1}", value)
 
-    def _literals(self, graphs: Iterable[Graph]) -> None:
-        """Scalars are read first of all, where every block sees them."""
-        for graph in graphs:
-            for node in graph.nodes:
-                for x in node.operands:
-                    if isinstance(x, Uniform):
-                        self.source.literal(x.scalar)
-                if isinstance(node, Fold | Scan):
-                    self._neutral(node)
-                elif isinstance(node, Product):
-                    self.source.literal(node.out.dtype.type(0))
-                elif isinstance(node, Checked):
-                    self._number(node.length)
-                elif isinstance(node, Pick | Put):
-                    self._place_literals(node)
-                elif isinstance(node, Nest):
-                    self._literals(node.bodies)
-
-    def _place_literals(self, node: Pick | Put) -> None:
-        for length in node.lengths:
-            self._number(length)
-        if isinstance(node, Pick):
-            for step in node.steps:
-                self._number(step)
-            if node.mode == "fill":
-                self.source.literal(node.fill)
-
     def _number(self, n: int) -> Variable:
         """A variable that holds a size or a stride."""
         return self.source.literal(np.int64(n))

@@ -1,0 +1,64 @@
+"""Unroll and jam.
+
+``jam : loop -> loops``. Several iterations of a loop are computed at once: what they compute stands
+side by side, and the loops inside run once for all of them. So a processor that waits for one
+iteration, as for the sums of a recurrence, computes the others meanwhile (Allen and Cocke, 1971).
+
+It is for loops whose iterations need nothing of each other, with inner loops of equal ranges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from funcgrad.compiler.loops.language import (
+    Assign,
+    Body,
+    Expression,
+    For,
+    Statement,
+    Variable,
+    assigned,
+    of_parts,
+    parts_of,
+    rebuilt,
+    rewritten,
+)
+
+
+def jam(loop: For, count: int) -> list[Statement]:
+    """A loop of several iterations at a time, and one of what is left.
+
+    Args:
+        loop: The loop, whose step is 1.
+        count: How many iterations are computed at once.
+    """
+    own = {*assigned(loop.body, of_indices=False)}
+
+    def line(statement: Statement, k: int) -> list[Statement]:
+        """A statement of the iteration that is ``k`` after the first one."""
+
+        def change(x: Expression) -> Expression:
+            if isinstance(x, Variable):
+                if x.name == loop.index:
+                    return x + k if k else x
+                return Variable(f"{x.name}_{k}") if x.name in own else x
+            return rebuilt(x, change)
+
+        return rewritten([statement], change, lambda name: f"{name}_{k}")
+
+    def jammed(body: Body) -> Iterator[Statement]:
+        for statement in body:
+            if isinstance(statement, For):
+                target, span, blocks = parts_of(statement)
+                yield of_parts(statement, target, span, [[*jammed(block)] for block in blocks])
+            else:
+                for k in range(count):
+                    yield from line(statement, k)
+
+    whole = Variable(f"{loop.index}_whole")
+    return [
+        Assign(whole.name, loop.stop - (loop.stop - loop.start) % count),
+        For(loop.index, loop.start, whole, count, [*jammed(loop.body)]),
+        For(loop.index, whole, loop.stop, 1, loop.body),
+    ]

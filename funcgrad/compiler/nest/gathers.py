@@ -1,0 +1,132 @@
+"""Lookups of kernels: elements at places that are computed (`nodes.Pick`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from funcgrad.compiler.loops.language import Expression, Number, Variable, all_of, call, sum_of
+from funcgrad.compiler.nest.iteration import Access
+from funcgrad.compiler.nest.layout import Operand, View
+from funcgrad.compiler.nest.nodes import Pick, Site
+from funcgrad.compiler.nest.places import refuse_worst, resolve, resolve_or_refuse, watch
+from funcgrad.compiler.nest.plan import Plan
+
+Terms = list[Expression]
+Test = Expression | None
+
+
+class Gathers:
+    """The lookups among the nodes of a kernel."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.source = plan.source
+        self.sites: dict[Site, Expression] = {}
+        self.watched: dict[Site, tuple[str, Variable]] = {}
+        self.placed: dict[tuple[Pick, int], Test] = {}
+
+    def declare(self) -> None:
+        """The lengths of axes along which places are computed, and bytes from place to place."""
+        for i, node in enumerate(self.plan.nodes):
+            if not isinstance(node, Pick):
+                continue
+            for k, (length, step) in enumerate(zip(node.lengths, node.steps, strict=True)):
+                self.source.assign(f"m{i}_{k}", self.source.word(length))
+                if step != 1:
+                    nbytes = step * node.out.dtype.itemsize
+                    self.source.assign(f"d{i}_{k}", self.source.word(nbytes))
+            for k, site in enumerate(node.sites):
+                if site is None or site in self.sites:
+                    continue
+                self.sites[site] = self.source.word(site)
+                if not self.plan.is_fixed(node, node.operands[k + 1]):
+                    self.watched[site] = f"w{len(self.watched)}", Variable(f"m{i}_{k}")
+                    watch(self.source, self.watched[site][0])
+
+    def refuse(self) -> None:
+        """End the kernel, behind its loops, if an index was wrong."""
+        for site, (worst, bound) in self.watched.items():
+            refuse_worst(self.source, worst, bound, self.sites[site])
+
+    def hoist(self, node: Pick, value_of: Callable[[Operand], Expression]) -> None:
+        """Compute places that are the same all along the row."""
+        for k, x in enumerate(node.operands[1:]):
+            if self.plan.is_fixed(node, x):
+                self.placed[node, k] = self._resolve(node, k, value_of(x), is_once=True)
+
+    def element(
+        self, node: Pick, name: str, value_of: Callable[[Operand], Expression]
+    ) -> Expression:
+        """The element at a place, or those of lanes."""
+        source, space, number = self.source, self.plan.space, self.plan.nodes.index(node)
+        table, *indices = node.operands
+        assert isinstance(table, View)
+        tests: Terms = []
+        near: Terms = []
+        far: Terms = []
+        for k, (operand, step) in enumerate(zip(indices, node.steps, strict=True)):
+            place = Variable(f"v{number}k{k}")
+            if (node, k) in self.placed:
+                test = self.placed[node, k]
+            else:
+                test = self._resolve(node, k, value_of(operand))
+            tests += [] if test is None else [test]
+            if step == 1:
+                near.append(place)
+            else:
+                far.append(place * Variable(f"d{number}_{k}"))
+        is_there = source.assign(f"v{number}t", all_of(tests)) if tests else None
+        access = self.plan.operand_access(table, node)
+        if space.suffix:
+            moves = [*(place * access.dtype.itemsize for place in near), *far]
+            value = self._load_lanes(node, access, moves, is_there)
+        else:
+            value = self._load(access, near, far, is_there)
+        if is_there is not None:
+            value = call("select", is_there, value, source.literal(node.fill))
+        return source.assign(name, value)
+
+    def _load(self, access: Access, near: Terms, far: Terms, is_there: Test) -> Expression:
+        """The element so many elements and bytes further than the current one."""
+        if is_there is not None:
+            near = [call("select", is_there, sum_of(near), 0)] if near else []
+            far = [call("select", is_there, sum_of(far), 0)] if far else []
+        pointer, index = self.plan.space.place(access)
+        if far:
+            pointer = call("offset", pointer, sum_of(far))
+        if near:
+            is_first = isinstance(index, Number) and index.value == 0
+            index = sum_of(near if is_first else [*near, index])
+        return call("load", pointer, index, access.scope)
+
+    def _load_lanes(self, node: Pick, access: Access, moves: Terms, is_there: Test) -> Expression:
+        """An element for every lane; those beyond the end of the row load the first one."""
+        space, loop, size = self.plan.space, self.plan.row[-1], access.dtype.itemsize
+        if is_there is not None:
+            moves = [call("select", is_there, sum_of(moves), 0)]
+        if self.plan.is_of_row(node):
+            row = call("offset", access.pointer, sum_of(moves)) if moves else access.pointer
+            return space.load_lanes(row, access)
+        lanes, step = space.index_of(loop), loop.steps[access]
+        if step:
+            along = Number(step * size) if loop.is_near(access) else space.step(access, loop)
+            moves = [*moves, call("i64", lanes) * along]
+        nbytes = call("present", lanes, sum_of(moves), 0)
+        return call("load_each", access.pointer, nbytes, access.scope)
+
+    def _resolve(self, node: Pick, k: int, index: Expression, is_once: bool = False) -> Test:
+        """Make one of its integers a place; whether there is one, if that is to be asked.
+
+        Once for all of a row a branch costs least; one for each element would keep LLVM from
+        computing several at once.
+        """
+        number, dtype = self.plan.nodes.index(node), node.operands[k + 1].dtype
+        site = node.sites[k] if node.sites else None
+        name, length = f"v{number}k{k}", Variable(f"m{number}_{k}")
+        if site is not None and (is_once or site not in self.watched):
+            resolve_or_refuse(self.source, name, index, dtype, length, self.sites[site])
+            return None
+        worst = "" if site is None else self.watched[site][0]
+        space = self.plan.space
+        lanes = space.index_of(self.plan.row[-1]) if space.suffix else None
+        return resolve(self.source, node.mode, name, index, dtype, length, worst, lanes)

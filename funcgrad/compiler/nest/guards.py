@@ -1,0 +1,168 @@
+"""Guards of kernels: which of two operands an index reads (`nodes.Guard`).
+
+If most indices of a space are on the same side of every guard, the innermost loop is divided: its
+middle part, the *core*, asks nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+from funcgrad.compiler.loops.language import Expression, Variable, all_of, call, equal, of, sum_of
+from funcgrad.compiler.machine import RARE
+from funcgrad.compiler.nest.iteration import Access, Loop, Vectors
+from funcgrad.compiler.nest.layout import (
+    Box,
+    Operand,
+    Shape,
+    View,
+    box_size,
+    common_box,
+    largest_beside,
+)
+from funcgrad.compiler.nest.nodes import Guard, Node
+from funcgrad.compiler.nest.plan import Plan
+
+Side = tuple[Loop, str, Expression]
+"""What is asked of the index of a loop: a comparison, and with what."""
+
+
+class Guards:
+    """The guards among the nodes of a kernel."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.source = plan.source
+        self.questions: dict[Node, str] = {}
+        self.tests: dict[str, list[Side]] = {}
+
+    def declare(self) -> None:
+        """The questions whether an index lies in a box, for every guard."""
+        known: dict[tuple[Shape, Box], str] = {}
+        for node in self.plan.nodes:
+            if isinstance(node, Guard):
+                key = node.space, node.box
+                if key not in known:
+                    known[key] = f"g{len(known)}"
+                    self.tests[known[key]] = list(self._sides(*key))
+                self.questions[node] = known[key]
+
+    def _sides(self, shape: Shape, box: Box, but: int | None = None) -> Iterator[Side]:
+        """What is asked of the indices of loops that lie in a box, one axis perhaps left out."""
+        loops = {loop.axis: loop for loop in self.plan.space.loops}
+        for axis, (a, b) in enumerate(box):
+            if a > 0 and axis != but:
+                yield loops[axis], "greater_equal", self.source.word(a)
+            if b < shape[axis] and axis != but:
+                yield loops[axis], "less", self.source.word(b)
+
+    def ask(self, nodes: Iterable[Node]) -> None:
+        """Answers to the questions of some nodes, under their names."""
+        space = self.plan.space
+        asked = (self.questions[node] for node in nodes if isinstance(node, Guard))
+        for name in dict.fromkeys(asked):
+            tests = [call(test, space.index_of(x), bound) for x, test, bound in self.tests[name]]
+            self.source.assign(f"{name}{space.suffix}", all_of(tests))
+
+    # The core.
+
+    def has_core(self, body: list[Node]) -> bool:
+        """Whether most indices lie on the same side of every guard: then those need ask nothing."""
+        guards = [node for node in body if isinstance(node, Guard)]
+        if not guards or not all(map(self.plan.is_full, guards)):
+            return False
+        self.core: Box = tuple((0, n) for n in self.plan.shape)
+        self.is_inside: dict[Node, bool] = {}
+        for guard in guards:
+            inside = common_box(guard.box, self.core)
+            outside = largest_beside(self.core, inside)
+            self.is_inside[guard] = box_size(inside) >= box_size(outside)
+            self.core = inside if self.is_inside[guard] else outside
+        return 2 * box_size(self.core) > math.prod(self.plan.shape)
+
+    def around_core(self, vectors: Vectors | None, write: Callable[..., None]) -> None:
+        """The innermost loop in three parts, of which the middle one asks nothing.
+
+        There every guard is known; in rows that lie outside it is empty. What writes statements is
+        told the part, "edge" or "core".
+        """
+        source, space, total = self.source, self.plan.space, math.prod(self.plan.shape)
+        loop = self.plan.row[-1]
+        tests = [
+            call(test, x.index, bound)
+            for x, test, bound in self._sides(self.plan.shape, self.core, but=loop.axis)
+        ]
+        a, b = self.core[loop.axis] if loop.axis in self.plan.guarded else (0, loop.size)
+        low = source.assign(
+            "low", call("minimum", call("maximum", source.word(a), loop.begin), loop.end)
+        )
+        high = source.assign(
+            "high", call("maximum", call("minimum", source.word(b), loop.end), low)
+        )
+        if tests:
+            test = all_of(tests)
+            source.assign("low", call("select", test, low, loop.begin))
+            source.assign("high", call("select", test, high, loop.begin))
+        is_cold = RARE * (total - box_size(self.core)) <= total
+        edges = None
+        if vectors is not None and not is_cold:
+            edges = Vectors(vectors.narrow, vectors.narrow, vectors.has_rest)
+        with source.loop("side", 0, 2) as side:
+            left = source.assign("left", call("select", equal(side, 0), loop.begin, high))
+            right = source.assign("right", call("select", equal(side, 0), low, loop.end))
+            space.elements(
+                (left, right), edges, lambda *lanes: write("edge", *lanes), is_cold=is_cold
+            )
+        space.elements((low, high), vectors, lambda *lanes: write("core", *lanes))
+
+    # Elements.
+
+    def element(
+        self,
+        node: Guard,
+        name: str,
+        zone: str,
+        loaded: Collection[Access],
+        value_of: Callable[[Operand], Expression],
+    ) -> Expression:
+        """One operand or the other; the first one is read only where it is there.
+
+        In the core of the index space nothing is asked. At its edge a load that is not wanted goes
+        to an element that is there, which takes no branch; without a core there is one, because
+        loads of neighbours can then be joined.
+        """
+        source, space = self.source, self.plan.space
+        inside, outside = node.operands
+        if zone == "core":
+            return value_of(inside if self.is_inside[node] else outside)
+        test, otherwise = Variable(self.questions[node] + space.suffix), value_of(outside)
+        access = None
+        if isinstance(inside, View) and inside.value not in self.plan.made:
+            access = self.plan.operand_access(inside, node)
+        if access is None or access in loaded:
+            value = call("select", test, value_of(inside), otherwise)
+        elif space.suffix and self.plan.row[-1].steps[access]:
+            value = call("load_where", *space.place(access), test, otherwise, access.scope)
+        elif zone == "edge" or space.suffix:
+            value = call("select", test, self._load_safely(access, node, test), otherwise)
+        else:
+            source.assign(name, otherwise)
+            with source.when(test):
+                return source.assign(name, space.load(access))
+        return source.assign(name, value)
+
+    def _load_safely(self, access: Access, node: Guard, test: Expression) -> Expression:
+        """An element of a full guard's operand, or the first one in its box if it is not there."""
+        space, size = self.plan.space, access.dtype.itemsize
+        root = access.neighbour or access
+        distance = (access.offset - root.offset) * size
+        terms: list[Expression] = [of(distance)]
+        for loop in (loop for loop in space.loops if loop.steps[access]):
+            is_near = loop.is_near(access)
+            step = loop.steps[access] * size if is_near else space.step(root, loop)
+            terms.append(loop.index * step)
+        box = zip(node.box, access.strides, strict=True)
+        first = distance + sum(a * stride * size for (a, _), stride in box)
+        moved = call("select", test, sum_of(terms), self.source.word(first))
+        return call("load", call("offset", Variable(root.name), moved), 0, access.scope)

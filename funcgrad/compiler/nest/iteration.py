@@ -1,0 +1,384 @@
+"""Iteration spaces: nested loops over axes, and the accesses to memory that they move along.
+
+Axes come in segments, one inside the other. Neighbouring axes of a segment along which every access
+goes on alike are one loop. A loop moves the pointers of accesses by steps in bytes, which are words
+of the kernel. The innermost loop that moves an access indexes it instead, if the space has it so:
+by a number that LLVM knows, where elements are near each other. The innermost loop of all computes
+elements one by one or in vectors; then its index is that of lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from funcgrad.base.records import dataclass
+from funcgrad.compiler.loops.language import Expression, Number, Variable, call
+from funcgrad.compiler.machine import SEVERAL, VECTOR_BYTES
+from funcgrad.compiler.nest.kernel import KernelBuilder
+from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View
+
+Span = tuple[Expression, Expression]
+"""Where indices begin and end."""
+
+FIRST = Number(0)
+"""The index of a pointer's own element."""
+
+LITERAL_LENGTH = 2 * VECTOR_BYTES // 4
+"""Greatest length of rows that kernels are specialised for, of views with literal steps."""
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """How a loop is written in vectors.
+
+    Attributes:
+        wide: Elements that an iteration computes at once.
+        narrow: The same for what is left then: those of one register.
+        is_rest: Whether folds take its elements as what is left of longer vectors.
+        register: Elements of one register, if the results of several are to be folded one by one.
+    """
+
+    wide: int
+    narrow: int
+    is_rest: bool = False
+    register: int = 0
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether a second loop takes what is left."""
+        return self.wide != self.narrow
+
+
+class Access:
+    """An operand at the indices of a space, in memory or a number that is the same for all.
+
+    Attributes:
+        strides: Elements from one index to the next, along every axis of the space.
+        pointers: That to its first element, and those that loops around have moved.
+        loop: The loop that indexes it, if one does.
+        neighbour: An access to the same elements but for a small distance: both count from one
+            pointer, so that LLVM sees that they lie beside each other.
+    """
+
+    def __init__(
+        self, operand: Operand | Value, strides: Sequence[int] | None = None, offset: int = 0
+    ) -> None:
+        self.uniform = operand if isinstance(operand, Uniform) else None
+        if strides is None:
+            strides = operand.strides if isinstance(operand, View) else (0,) * len(operand.shape)
+        if not isinstance(operand, Uniform | Value):
+            operand, offset = operand.value, operand.offset
+        self.value = operand.home if isinstance(operand, Value) else None
+        self.dtype = operand.dtype if self.value is None else self.value.dtype
+        self.strides = tuple(strides)
+        self.offset = offset
+        self.pointers: list[Variable] = []
+        self.name = ""
+        self.scope = 0
+        self.loop: Loop | None = None
+        self.neighbour: Access | None = None
+
+    @property
+    def pointer(self) -> Variable:
+        """The pointer to its element at the indices of the loops around, but for the last one."""
+        return self.pointers[-1]
+
+
+class Loop:
+    """Axes that are one loop.
+
+    Attributes:
+        axis: The last of them.
+        steps: Elements from one index to the next, for every access.
+        longest: The longest step by which it indexes accesses; 0 if it only moves pointers.
+        is_open: Whether statements are inside of it.
+    """
+
+    def __init__(self, variable: str, size: int, axis: int, steps: dict[Access, int]) -> None:
+        self.variable = variable
+        self.size = size
+        self.axis = axis
+        self.steps = steps
+        self.longest = 0
+        self.is_open = False
+        self.begin: Expression = FIRST
+        self.end: Expression = FIRST
+
+    @property
+    def index(self) -> Variable:
+        """The variable of its index."""
+        return Variable(self.variable)
+
+    def is_near(self, access: Access) -> bool:
+        """Whether the distance of its elements is a part of the text."""
+        return access.loop is self and abs(self.steps[access]) <= self.longest
+
+
+Segment = tuple[str, Sequence[int], int]
+"""Axes from the outside in: how the indices of their loops begin, the axes, and `Loop.longest` of
+the innermost one."""
+
+
+class IterationSpace:
+    """Loops over axes, of which those ``apart`` are loops of their own.
+
+    Attributes:
+        segments: The loops of every segment, from the outside in.
+        suffix: What the names of the current loop's vectors end with: each is one value.
+    """
+
+    def __init__(
+        self,
+        source: KernelBuilder,
+        shape: Shape,
+        accesses: Iterable[Access],
+        segments: Iterable[Segment],
+        apart: Collection[int] = (),
+    ) -> None:
+        self.source = source
+        self.shape = shape
+        self.accesses = [*accesses]
+        self.apart = apart
+        self.segments = [self._merged(*segment) for segment in segments]
+        self.loops = [loop for loops in self.segments for loop in loops]
+        self.suffix = ""
+        self._n_suffixes = 0
+        for access in self.accesses:
+            moving = [loop for loop in self.loops if loop.steps[access]]
+            access.loop = moving[-1] if moving and moving[-1].longest else None
+
+    def _merged(self, prefix: str, axes: Sequence[int], longest: int) -> list[Loop]:
+        loops: list[Loop] = []
+        for axis in axes:
+            size = self.shape[axis]
+            steps = {access: access.strides[axis] for access in self.accesses}
+            if loops and not {axis, loops[-1].axis} & {*self.apart}:
+                outer = loops[-1]
+                if all(outer.steps[access] == step * size for access, step in steps.items()):
+                    outer.size, outer.axis, outer.steps = outer.size * size, axis, steps
+                    continue
+            loops.append(Loop(f"{prefix}{len(loops)}", size, axis, steps))
+        if loops:
+            loops[-1].longest = longest
+        return loops
+
+    # Words.
+
+    def declare(self, first: Loop | None, only_written: Collection[Value | None] = ()) -> None:
+        """Names for sizes, pointers and steps in bytes, behind the range of the first loop."""
+        source = self.source
+        if first is not None:
+            begin, end = source.span()
+            first.begin, first.end = source.assign("begin", begin), source.assign("end", end)
+        for loop in self.loops:
+            if loop is not first:
+                size = loop.size if self._is_literal(loop) else source.word(loop.size)
+                loop.end = source.assign(f"n_{loop.variable}", size)
+        scopes: dict[Value | Access, int] = {}
+        for k, access in enumerate(self.accesses):
+            access.name = f"p{k}"
+            if access.value is None:
+                continue
+            access.neighbour = self._neighbour(access)
+            root = access.neighbour or access
+            # Parts of one array that is only written have no element in common.
+            alone = root if access.value in only_written else access.value
+            access.scope = scopes.setdefault(alone, len(scopes) + 1)
+            if access.neighbour is None:
+                access.pointers = [source.pointer(access.name, access.value, access.offset)]
+                for loop in (x for x in self.loops if x.steps[access] and not x.is_near(access)):
+                    nbytes = loop.steps[access] * access.dtype.itemsize
+                    source.assign(self.step(access, loop).name, source.word(nbytes))
+
+    def _is_literal(self, loop: Loop) -> bool:
+        """Whether the text says how long a loop is.
+
+        Every other element of rows that are shorter than a few vectors: LLVM would leave most of
+        them to what follows the loop over vectors. The only loop may be one over a batch, whose
+        length is to be any.
+        """
+        skips = any(1 < step <= loop.longest for step in loop.steps.values())
+        return skips and loop.size <= LITERAL_LENGTH and len(self.loops) > 1
+
+    def _neighbour(self, access: Access) -> Access | None:
+        """An earlier access to elements between which those of this one lie."""
+        loop = self.loops[-1] if self.loops else None
+        if loop is None or loop.longest < 2 or not 2 <= loop.steps[access] <= SEVERAL:
+            return None
+        for other in self.accesses:
+            if other is access:
+                return None
+            distance = access.offset - other.offset
+            near = other.neighbour is None and 0 < distance < loop.steps[access]
+            if near and (other.value, other.strides) == (access.value, access.strides):
+                return other
+        return None
+
+    def step(self, access: Access, loop: Loop) -> Variable:
+        """The bytes from one index of a loop to the next, where they are a word."""
+        return Variable(f"s{access.name[1:]}_{loop.variable}")
+
+    # Loops.
+
+    @contextmanager
+    def over(
+        self, loop: Loop, span: Span | None = None, is_reverse: bool = False
+    ) -> Iterator[Variable]:
+        """One loop, or a part of it, from its far end if it is to be."""
+        begin, end = span or (loop.begin, loop.end)
+        counter = f"{loop.variable}_left" if is_reverse else loop.variable
+        with self.source.loop(counter, begin, end) as left:
+            if is_reverse:
+                self.source.assign(loop.variable, end - 1 - left)
+            with self.open(loop):
+                yield loop.index
+
+    @contextmanager
+    def open(self, loop: Loop) -> Iterator[None]:
+        """Statements for the elements at the index of a loop, whose variable is set."""
+        moved = [
+            access
+            for access, step in loop.steps.items()
+            if step and access.loop is not loop and access.neighbour is None
+        ]
+        for access in moved:
+            place = call("offset", access.pointer, loop.index * self.step(access, loop))
+            name = f"{access.name}_{loop.variable}"
+            access.pointers.append(self.source.assign(name, place))
+        loop.is_open = True
+        yield
+        loop.is_open = False
+        for access in moved:
+            access.pointers.pop()
+
+    @contextmanager
+    def inside(
+        self, loops: Iterable[Loop], span: Span | None = None, is_reverse: bool = False
+    ) -> Iterator[None]:
+        """Loops from the outside in; the first one over a part of its range, if one is given."""
+        with ExitStack() as stack:
+            for loop in loops:
+                stack.enter_context(self.over(loop, span, is_reverse))
+                span = None
+            yield
+
+    def elements(
+        self,
+        span: Span,
+        vectors: Vectors | None,
+        body: Callable[..., None],
+        is_cold: bool = False,
+    ) -> None:
+        """The innermost loop: one by one, or in vectors and what is left.
+
+        The body is told the index of lanes if not all of them are there, and whether they are what
+        is left.
+        """
+        source, loop, (begin, end) = self.source, self.loops[-1], span
+        if vectors is None:
+            with source.loop(loop.variable, begin, end, is_seldom=is_cold), self.open(loop):
+                body()
+            return
+        wide, narrow = vectors.wide, vectors.narrow
+        if vectors.has_rest:
+            whole = source.assign("whole", end - ((end - begin) & (wide - 1)))
+            with source.loop("m", begin, whole, wide) as m:
+                suffix = self.lanes(call("lanes", m, wide))
+                with self.in_lanes(suffix):
+                    body()
+            begin = whole
+        with source.loop("m", begin, end, narrow) as m:
+            suffix = self.lanes(call("first_lanes", m, end, narrow))
+            with self.in_lanes(suffix) as lanes:
+                body(lanes, vectors.has_rest or vectors.is_rest)
+
+    def lanes(self, lanes: Expression) -> str:
+        """Name the index of lanes, for statements in vectors; the suffix of their names."""
+        self._n_suffixes += 1
+        suffix = f"_{self._n_suffixes}"
+        self.source.assign(f"{self.loops[-1].variable}{suffix}", lanes)
+        return suffix
+
+    @contextmanager
+    def in_lanes(self, suffix: str) -> Iterator[Variable]:
+        """Statements in vectors: the index of the innermost loop is that of lanes."""
+        self.suffix = suffix
+        with self.open(self.loops[-1]):
+            yield self.index_of(self.loops[-1])
+        self.suffix = ""
+
+    def number(self, loops: Sequence[Loop]) -> Expression:
+        """The row-major number of the current index, among those of some loops."""
+        number: Expression = loops[0].index if loops else call("i64", 0)
+        for loop in loops[1:]:
+            number = number * loop.end + loop.index
+        return number
+
+    # Elements.
+
+    def index_of(self, loop: Loop) -> Variable:
+        """The index of a loop: in the innermost one that of lanes where there are vectors."""
+        is_last = loop is self.loops[-1]
+        return Variable(f"{loop.variable}{self.suffix}") if is_last else loop.index
+
+    def place(self, access: Access) -> tuple[Expression, Expression]:
+        """Pointer and index of the current element."""
+        root, loop = access.neighbour or access, access.loop
+        distance = access.offset - root.offset
+        if loop is None or not loop.is_open:
+            return root.pointer, Number(distance)
+        step = loop.steps[access]
+        if not loop.is_near(access):
+            move = loop.index * self.step(root, loop)
+            return call("offset", root.pointer, move), Number(distance)
+        if step == 1:
+            return root.pointer, self.index_of(loop)
+        index = loop.index * step
+        return root.pointer, index + distance if distance else index
+
+    def address(self, access: Access) -> Expression:
+        """The pointer to the current element."""
+        pointer, index = self.place(access)
+        is_there = isinstance(index, Number) and index.value == 0
+        return pointer if is_there else call("advance", pointer, index)
+
+    @contextmanager
+    def counted_from(self, access: Access, pointer: Variable) -> Iterator[None]:
+        """Statements in which an access counts from a pointer to the current element."""
+        loop = access.loop
+        if loop is not None and loop.is_open:
+            access.loop = None
+        access.pointers.append(pointer)
+        yield
+        access.pointers.pop()
+        access.loop = loop
+
+    def load(self, access: Access) -> Expression:
+        """The current element, or those of lanes."""
+        if access.uniform is not None:
+            return self.source.literal(access.uniform.scalar)
+        if not (self.suffix and self.is_apart(access)):
+            return call("load", *self.place(access), access.scope)
+        root = access.neighbour
+        if root is None:
+            return self.load_lanes(access.pointer, access)
+        distance = access.offset - root.offset
+        return self.load_lanes(call("advance", root.pointer, distance), access)
+
+    def load_lanes(self, pointer: Expression, access: Access) -> Expression:
+        """Elements of lanes, one or a few steps apart, or one for all."""
+        loop = self.loops[-1]
+        step, lanes = loop.steps[access], self.index_of(loop)
+        if step in (0, 1):
+            return call("load", pointer, lanes if step else 0, access.scope)
+        return call("load_apart", pointer, lanes, step, access.scope)
+
+    def store(self, access: Access, value: Expression | float) -> None:
+        """Write the current element, or those of lanes."""
+        self.source.store(*self.place(access), value, access.scope)
+
+    def is_apart(self, access: Access) -> bool:
+        """Whether its elements lie apart along the innermost loop, but near each other."""
+        loop = self.loops[-1]
+        return loop.steps[access] not in (0, 1) and loop.is_near(access)

@@ -1,0 +1,412 @@
+"""Plans of kernels: what each pass over a row computes, from where and to where, in which loops.
+
+The axes of the space are batch, outer and row axes (`fuse`). A kernel passes over a row as often as
+its nodes need numbers of the whole row first: once for each *stage*. What a later stage needs of an
+earlier one is computed again, or kept in a row of memory. A row that is no longer than a few
+vectors is in registers all the time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad.compiler.machine import (
+    SHORT_AXIS,
+    SUM_BLOCK,
+    VECTOR_BYTES,
+    VECTORS,
+    cycles_of_moving,
+)
+from funcgrad.compiler.nest.accumulate import is_accurate, is_across
+from funcgrad.compiler.nest.cost import cycles_of_computing
+from funcgrad.compiler.nest.fuse import Walk, kind_of
+from funcgrad.compiler.nest.iteration import Access, IterationSpace, Segment, Vectors
+from funcgrad.compiler.nest.kernel import KernelBuilder
+from funcgrad.compiler.nest.layout import (
+    Operand,
+    Shape,
+    Uniform,
+    Value,
+    View,
+    contiguous_strides,
+    whole,
+)
+from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick
+from funcgrad.dtypes import BOOL
+
+LONG = SUM_BLOCK
+"""Length of rows from which threads may divide them, where columns are folded."""
+
+SHORT_REGISTERS = VECTORS // 2
+"""Vectors that an iteration computes at once of short rows, where that is much work.
+
+Rows that are no longer than these are one vector each, whose values stay in registers.
+"""
+
+
+def width(dtypes: Iterable[np.dtype[Any]]) -> int:
+    """Bytes of the elements that are to fill a register; parts of complex ones fill two."""
+    sizes = {d.itemsize // (1 + (d.kind == "c")) for d in dtypes if d != BOOL}
+    return min((n for n in sizes if n >= 4), default=max(sizes, default=1))
+
+
+def is_function(node: Node) -> bool:
+    """Whether it takes as long as an elementary function."""
+    return isinstance(node, Pick) or node.is_expensive
+
+
+class Plan:
+    """The plan of the kernel of some nodes.
+
+    Attributes:
+        first: The loop that is divided among threads, if there is one.
+        bodies: The nodes that each stage computes of all elements.
+        outs: Where results are stored.
+        sums: Where column folds accumulate.
+        row_vectors: The vector that holds a whole row, if there is one.
+        is_crossed: Whether some arrays are read along their rows and others across.
+    """
+
+    def __init__(
+        self, source: KernelBuilder, nodes: list[Node], shape: Shape, walk: Walk | None
+    ) -> None:
+        self.source = source
+        self.nodes = nodes
+        self.shape = shape
+        self.walk = walk
+        self.made = {node.out: node for node in nodes}
+        self.order = tuple(range(len(shape))) if walk is None else walk.order
+        self.n_outer = len(shape) - (0 if walk is None else walk.row)
+        self.n_batch = 0 if walk is None else walk.batch or 0
+        # Axes along which something is asked of the index, which has to have a variable.
+        self.guarded = {
+            axis
+            for node in nodes
+            if isinstance(node, Guard)
+            for axis, (a, b) in enumerate(node.box)
+            if (a, b) != (0, node.space[axis])
+        }
+        self._find_stages()
+        self.row_vectors: Vectors | None = None
+        self._settle()
+        self.row_vectors = self._vectors_of_rows()
+        if self.row_vectors is not None:
+            self._settle()
+
+    def _settle(self) -> None:
+        self.scratch: list[Value] = []
+        self.scratch_of: dict[Value, Value] = {}
+        self.accesses: dict[Any, Access] = {}
+        self._plan_stages()
+        self._collect()
+        self._arrange()
+
+    # Levels, stages, and what crosses from one stage to another.
+
+    def is_full(self, node: Node) -> bool:
+        return node.space == self.shape
+
+    def kind(self, node: Node) -> str:
+        """``"point"``, or the kind of a fold."""
+        if isinstance(node, Fold):
+            assert self.walk is not None
+            return kind_of(node, self.shape, self.walk)
+        return "point"
+
+    def _find_stages(self) -> None:
+        """The stage of every node: that of the pass over the row in which it can be computed."""
+        self.stage: dict[Node, int] = {}
+        for node in self.nodes:
+            stage = 0
+            for maker in self._makers(node):
+                stage = max(stage, self.stage[maker] + (self.kind(maker) == "inner"))
+            self.stage[node] = stage
+        self.n_stages = 1 + max(self.stage.values())
+
+    def _makers(self, node: Node) -> Iterator[Node]:
+        for x in node.operands:
+            if isinstance(x, View) and x.value in self.made:
+                yield self.made[x.value]
+
+    def _plan_stages(self) -> None:
+        """Which full nodes every stage computes; some are kept in a row for later ones."""
+        self.kept: set[Value] = {n.out for n in self.nodes if n.out.is_stored}
+        later: dict[Node, set[int]] = {}
+        for node in self.nodes:
+            for maker in self._makers(node):
+                crosses = self.is_full(maker) and self.stage[maker] < self.stage[node]
+                if crosses and self.kind(maker) == "point" and maker.out not in self.kept:
+                    later.setdefault(maker, set()).add(self.stage[node])
+        for maker in self.nodes:
+            if (
+                maker in later
+                and self.row_vectors is None
+                and self._is_kept(maker, len(later[maker]))
+            ):
+                shape = tuple(self.shape[a] for a in self.order[self.n_outer :])
+                self.scratch_of[maker.out] = Value(shape, maker.out.dtype)
+                self.scratch.append(self.scratch_of[maker.out])
+                self.kept.add(maker.out)
+        self.bodies: list[list[Node]] = []
+        for stage in range(self.n_stages):
+            wanted = [n for n in self.nodes if self._starts(n, stage)]
+            self.bodies.append(self._with_operands(wanted, stage))
+
+    def _is_kept(self, node: Node, n_stages: int) -> bool:
+        """Whether a row of memory costs less than computing a value again in some later stages."""
+        chain: dict[Node, None] = {}
+        waiting = [node]
+        while waiting:
+            at = waiting.pop()
+            if at not in chain:
+                chain[at] = None
+                waiting += [m for m in self._makers(at) if self._is_again(m)]
+        again = sum(map(cycles_of_computing, chain))
+        row = math.prod(self.shape[a] for a in self.order[self.n_outer :])
+        moving = cycles_of_moving(row * node.out.dtype.itemsize)
+        return is_function(node) or again * n_stages > moving * (1 + n_stages)
+
+    def _is_again(self, node: Node) -> bool:
+        """Whether a later stage that wants a value computes it again."""
+        return self.is_full(node) and self.kind(node) == "point" and node.out not in self.kept
+
+    def _starts(self, node: Node, stage: int) -> bool:
+        """Whether a stage has to compute a full node for its own sake."""
+        if not self.is_full(node) or self.stage[node] != stage:
+            return False
+        return isinstance(node, Fold) or node.out in self.kept
+
+    def _with_operands(self, wanted: list[Node], stage: int) -> list[Node]:
+        """Nodes after all that they need, each as late as may be: so few values wait at a time."""
+        found: dict[Node, None] = {}
+        stack = [(node, False) for node in reversed(wanted)]
+        while stack:
+            node, is_ready = stack.pop()
+            if is_ready:
+                found[node] = None
+            elif node not in found:
+                stack.append((node, True))
+                for maker in [*self._makers(node)][::-1]:
+                    if not self.is_full(maker) or self.kind(maker) != "point":
+                        continue
+                    if maker.out not in self.kept or self.stage[maker] == stage:
+                        stack.append((maker, False))
+        return [*found]
+
+    def most_waiting(self, body: list[Node]) -> int:
+        """The most values of an element that are known and not yet read for the last time."""
+        reads: list[list[Any]] = []
+        for node in body:
+            views = [x for x in node.operands if isinstance(x, View)]
+            reads.append(
+                [x.value if x.value in self.made else self.operand_access(x, node) for x in views]
+            )
+        last = {key: k for k, keys in enumerate(reads) for key in keys}
+        waiting: set[Any] = set()
+        most = 0
+        for k, (node, keys) in enumerate(zip(body, reads, strict=True)):
+            waiting.update(keys)
+            most = max(most, len(waiting))
+            waiting = {key for key in waiting if last[key] > k}
+            if node.out in last:
+                waiting.add(node.out)
+        return most
+
+    # Accesses.
+
+    def _strides(self, operand: View, is_full: bool) -> tuple[int, ...]:
+        """Strides along the axes of the space."""
+        if is_full:
+            return operand.strides
+        n = self.n_outer
+        return operand.strides[:n] + (0,) * (len(self.shape) - n)
+
+    def _out_strides(self, node: Node, strides: tuple[int, ...]) -> tuple[int, ...]:
+        """Strides of a node's result along the axes of the space; 0 where it is reduced."""
+        kind = self.kind(node)
+        if kind == "point":
+            return self._strides(View(node.out, node.out.shape, strides), self.is_full(node))
+        if kind in ("post", "total"):
+            return strides[: self.n_batch] + (0,) * (len(self.shape) - self.n_batch)
+        assert isinstance(node, Fold)
+        along = iter(strides)
+        return tuple(0 if i in node.form.axes else next(along) for i in range(len(self.shape)))
+
+    def _memory_strides(self) -> tuple[int, ...]:
+        """Strides of scratch memory that holds one row."""
+        n = self.n_outer
+        row = contiguous_strides(tuple(self.shape[a] for a in self.order[n:]))
+        found = dict(zip(self.order[n:], row, strict=True))
+        return tuple(found.get(i, 0) for i in range(len(self.shape)))
+
+    def _access(self, value: Value, strides: Sequence[int], offset: int = 0) -> Access:
+        key = (value.home, tuple(strides), offset)
+        if key not in self.accesses:
+            self.accesses[key] = Access(value.home, strides, offset)
+        return self.accesses[key]
+
+    def operand_access(self, operand: View, node: Node) -> Access:
+        return self._access(
+            operand.value, self._strides(operand, self.is_full(node)), operand.offset
+        )
+
+    def _collect(self) -> None:
+        self.outs: dict[Node, Access] = {}
+        self.sums: dict[Node, Access] = {}
+        for node in self.nodes:
+            for x in node.operands:
+                if isinstance(x, View) and x.value not in self.made:
+                    self.operand_access(x, node)
+            if node.out.is_stored:
+                place = node.out.part or whole(node.out)
+                strides = self._out_strides(node, place.strides)
+                self.outs[node] = self._access(place.value, strides, place.offset)
+            elif node.out in self.scratch_of:
+                self.outs[node] = self._access(self.scratch_of[node.out], self._memory_strides())
+            if self.kind(node) == "column":
+                self.sums[node] = self._column_access(node)
+        operands = (x for node in self.nodes for x in node.operands if isinstance(x, View))
+        read = {x.value.home for x in operands if x.value not in self.made}
+        self.only_written = {access.value for access in self.outs.values()} - read
+
+    def _column_access(self, node: Node) -> Access:
+        """Where a column fold accumulates: in the result, sums of floats in float64 beside it."""
+        assert isinstance(node, Fold)
+        if not is_accurate(node):
+            return self.outs[node]
+        shape = tuple(self.shape[a] for a in self.order[self.n_outer :])
+        memory = Value(shape, np.dtype(np.float64))
+        self.scratch.append(memory)
+        return self._access(memory, self._memory_strides())
+
+    # Loops.
+
+    def _arrange(self) -> None:
+        if self.walk is None:
+            self.order = self._order()
+            self._nest()
+            crossed = self._crossed_axis()
+            if crossed is not None and not self._is_crossed():
+                *others, inner = self.order
+                self.order = (*(axis for axis in others if axis != crossed), crossed, inner)
+                self._nest()
+        else:
+            self._nest()
+        is_divisible = self.walk is None or len(self.space.loops) > len(self.row)
+        self.first = self.space.loops[0] if self.space.loops and is_divisible else None
+        if self._has_columns_alone():
+            self.first = self.row[0]
+        self.is_crossed = self._is_crossed()
+
+    def _nest(self) -> None:
+        """The loops, in the order of axes."""
+        segments: list[Segment] = [("i", self.order, SHORT_AXIS)]
+        if self.walk is not None:
+            batch, outer = self.order[: self.n_batch], self.order[self.n_batch : self.n_outer]
+            segments = [
+                ("b", batch, 0),
+                ("i", outer, 0),
+                ("j", self.order[self.n_outer :], SHORT_AXIS),
+            ]
+        self.space = IterationSpace(
+            self.source, self.shape, self.accesses.values(), segments, self.guarded
+        )
+        if self.walk is not None:
+            self.batch, self.outer, self.row = self.space.segments
+        else:
+            self.batch, self.outer, self.row = [], self.space.loops[:-1], self.space.loops[-1:]
+
+    def _crossed_axis(self) -> int | None:
+        """An axis along which elements lie side by side that lie apart along the innermost one."""
+        if len(self.order) < 3:
+            return None
+        *others, inner = self.order
+        for access in self.accesses.values():
+            if abs(access.strides[inner]) > SHORT_AXIS and 1 in access.strides:
+                axis = access.strides.index(1)
+                if axis in others and self.shape[axis] > SHORT_AXIS:
+                    return axis
+        return None
+
+    def _has_columns_alone(self) -> bool:
+        """Whether the places of a long row have nothing to do with each other: they are divided."""
+        kinds = {self.kind(node) for node in self.nodes}
+        return (
+            not self.batch
+            and "column" in kinds <= {"point", "column"}
+            and all(map(self.is_full, self.nodes))
+            and self.row[0].size >= LONG
+        )
+
+    def _order(self) -> tuple[int, ...]:
+        """The axes, that one innermost along which the fewest elements lie apart."""
+        written = set(self.outs.values())
+
+        def n_apart(axis: int) -> int:
+            return sum(
+                1 + (access in written)
+                for access in self.accesses.values()
+                if access.strides[axis] not in (0, 1)
+            )
+
+        if not self.order:
+            return ()
+        # The last axis if there is nothing between them; other short ones are not worth a loop.
+        *others, last = self.order
+        axes = [last, *(a for a in reversed(others) if self.shape[a] > SHORT_AXIS)]
+        inner = min(axes, key=n_apart)
+        return (*(axis for axis in self.order if axis != inner), inner)
+
+    def _is_crossed(self) -> bool:
+        """Whether it walks some arrays along their rows and others across, as transpositions do."""
+        if self.walk is not None or len(self.space.loops) < 2:
+            return False
+        inner, outer = self.row[-1].axis, self.space.loops[-2].axis
+        strides = [(a.strides[outer], a.strides[inner]) for a in self.accesses.values()]
+        return any(abs(along) == 1 and abs(apart) > SHORT_AXIS for along, apart in strides)
+
+    def is_fixed(self, node: Pick, x: Operand) -> bool:
+        """Whether an index is the same all along the row."""
+        if isinstance(x, Uniform):
+            return True
+        if x.value in self.made:
+            return self.is_full(node) and not self.is_full(self.made[x.value])
+        access = self.operand_access(x, node)
+        return not any(loop.steps[access] for loop in self.row)
+
+    def is_of_row(self, node: Pick) -> bool:
+        """Whether a lookup reads a row of its table: at places that are the same all along it."""
+        return self.is_full(node) and all(self.is_fixed(node, x) for x in node.operands[1:])
+
+    def _vectors_of_rows(self) -> Vectors | None:
+        """The vector that holds a row, if all that the row takes is one for each of its values.
+
+        Then no pass over the row reads anything from memory that another one has read or computed.
+        """
+        if self.walk is None or len(self.row) != 1 or self.first in (None, *self.row):
+            return None
+        (loop,) = self.row
+        full = [node for node in self.nodes if self.is_full(node)]
+        if any(isinstance(node, Guard | Pick) for node in full) or not all(
+            self.kind(n) == "inner" and is_across(n) for n in self.nodes if isinstance(n, Fold)
+        ):
+            return None
+        written = [self.outs[n] for n in full if n in self.outs and not isinstance(n, Fold)]
+        touched = []
+        for node in full:
+            views = [x for x in node.operands if isinstance(x, View) and x.value not in self.made]
+            touched += [self.operand_access(x, node) for x in views]
+        dtypes = {x.dtype for node in full for x in (*node.operands, node.out)}
+        if any(access.strides[loop.axis] != 1 for access in written):
+            return None
+        if any(access.strides[loop.axis] not in (0, 1) for access in touched):
+            return None
+        narrow = VECTOR_BYTES // width(dtypes)
+        if loop.size > SHORT_REGISTERS * narrow:
+            return None
+        count = narrow if loop.size <= narrow else SHORT_REGISTERS * narrow
+        return Vectors(count, count, register=narrow)

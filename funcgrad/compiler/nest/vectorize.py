@@ -1,0 +1,126 @@
+"""How passes over rows are written in vectors: the vector axis is the innermost loop.
+
+A pass is written in vectors if all that it touches lies side by side along the row, or near, and
+nothing is asked of single elements. LLVM finds out what to do elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funcgrad.compiler.machine import HEAVY, LOOKUP, MOST_LIVE, VECTOR_BYTES, VECTORS, WORD_BYTES
+from funcgrad.compiler.nest.accumulate import is_accurate, is_across
+from funcgrad.compiler.nest.iteration import Access, Vectors
+from funcgrad.compiler.nest.layout import View
+from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point
+from funcgrad.compiler.nest.plan import SHORT_REGISTERS, Plan, is_function, width
+
+LEAST_ROW = VECTORS * VECTOR_BYTES
+"""Length of rows from which long vectors take what is left, too, and columns are folded in them."""
+
+
+def vectors_of(plan: Plan, body: list[Node]) -> Vectors | None:
+    """How a pass over a row that computes some nodes is written in vectors, if it is."""
+    if not plan.row or plan.row_vectors is not None:
+        return plan.row_vectors
+    row = plan.row[-1]
+    apart: set[Access] = set()
+    for node in body:
+        read, written = _touched(plan, node, body)
+        if any(row.steps[access] != 1 for access in written) or _is_single(plan, node):
+            return None
+        apart.update(access for access in read if row.steps[access] not in (0, 1))
+    lookups = [n for n in body if isinstance(n, Pick) and not plan.is_of_row(n)]
+    is_guarded = any(isinstance(node, Guard) for node in body)
+    cost = _cost(body)
+    if (apart or lookups) and (cost < max(HEAVY, LOOKUP * len(lookups)) or is_guarded):
+        return None
+    if not all(plan.is_full(node) and node.out.dtype.kind != "c" for node in lookups):
+        return None
+    if not all(_can_be_taken(plan, access) for access in apart):
+        return None
+    kinds = {plan.kind(node) for node in body}
+    narrow = VECTOR_BYTES // width(_dtypes(body))
+    is_folded = bool(kinds & {"inner", "total"})
+    # A formula is a chain of operations: waiting takes longer than a trip to memory.
+    is_chain = any(is_function(n) and not (isinstance(n, Pick) and plan.is_of_row(n)) for n in body)
+    # Of short rows, accesses to a part of long vectors would be most; they take their time.
+    is_short = len(plan.space.loops) > 1 and row.size < LEAST_ROW
+    if is_short and not is_folded:
+        if kinds != {"point"}:
+            # Sums of columns would wait for what the row before has left of its last vector.
+            return None
+        if is_guarded:
+            return Vectors(narrow, narrow)
+        if row.size < narrow or (cost >= HEAVY and not is_chain):
+            return None
+        if is_chain:
+            return Vectors(narrow, narrow)
+    wide = narrow * _registers(plan, body, bool(lookups), is_chain)
+    if cost >= HEAVY:
+        count = min(SHORT_REGISTERS * narrow, wide) if is_short else wide
+        return Vectors(count, count)
+    return Vectors(wide, narrow if is_short or is_folded else wide)
+
+
+def _dtypes(body: list[Node]) -> set[np.dtype[Any]]:
+    return {x.dtype for node in body for x in (*node.operands, node.out)}
+
+
+def _cost(body: list[Node]) -> float:
+    """Operations for each element, apart from lookups."""
+    others = [node for node in body if not isinstance(node, Pick)]
+    return sum(node.cost if isinstance(node, Point) else 1 for node in others)
+
+
+def _registers(plan: Plan, body: list[Node], has_lookups: bool, is_chain: bool) -> int:
+    """How many registers an iteration fills with elements."""
+    if has_lookups:
+        return 1  # each lane is loaded by instructions of its own
+    # A complex vector is two.
+    parts = 2 if any(dtype.kind == "c" for dtype in _dtypes(body)) else 1
+    registers, waiting = VECTORS // parts, parts * plan.most_waiting(body)
+    while registers > 1 and registers * waiting > MOST_LIVE and not is_chain:
+        registers //= 2
+    return registers
+
+
+def _touched(plan: Plan, node: Node, body: list[Node]) -> tuple[list[Access], list[Access]]:
+    """What a node reads element by element in a pass over the row, and what it writes."""
+    # Lanes of a lookup read its table wherever they have to, those of a row in their order.
+    is_row = isinstance(node, Pick) and plan.is_of_row(node)
+    read = node.operands[:1] if is_row else node.operands[isinstance(node, Pick) :]
+    views = [x for x in read if isinstance(x, View)]
+    accesses = [plan.operand_access(x, node) for x in views if x.value not in plan.made]
+    # What an earlier pass over the row has left in memory.
+    earlier = {plan.made[x.value] for x in views if x.value in plan.made} - {*body}
+    accesses += [plan.outs[maker] for maker in earlier if maker in plan.outs]
+    if plan.kind(node) in ("inner", "total"):
+        return accesses, []
+    return accesses, [a for a in (plan.outs.get(node), plan.sums.get(node)) if a is not None]
+
+
+def _is_single(plan: Plan, node: Node) -> bool:
+    """Whether a node is computed for one element at a time."""
+    if isinstance(node, Guard):
+        # Whether there is one element for all lanes is not to be asked of each.
+        axis, inside = plan.row[-1].axis, node.operands[0]
+        is_asked = axis in plan.guarded and node.box[axis] != (0, node.space[axis])
+        return is_asked and isinstance(inside, View) and not inside.strides[axis]
+    return isinstance(node, Fold) and not is_across(node)
+
+
+def _can_be_taken(plan: Plan, access: Access) -> bool:
+    """Whether vectors can be taken out of what lies between the elements.
+
+    LLVM has instructions for permuting words. Without AVX-512 it searches for minutes for those
+    that permute bytes.
+    """
+    if access.dtype.itemsize < WORD_BYTES:
+        return False
+    is_forward = plan.row[-1].steps[access] > 0
+    has_sums = any(isinstance(node, Fold) and is_accurate(node) for node in plan.nodes)
+    is_real = access.dtype.kind != "c"
+    return plan.space.is_apart(access) and is_real and (is_forward or not has_sums)
