@@ -60,6 +60,10 @@ microseconds, an estimate from kernels of a few elements."""
 THREAD_WORK = 1 << 18
 """Work of the smallest part that is worth a thread."""
 
+JOINED_WORK = 1 << 13
+"""Work of the largest iteration of a loop whose kernels are joined: from there on, what the
+executor does between them is not worth mentioning."""
+
 PARTS_PER_THREAD = 4
 """The last part of a thread without a processor is what everybody waits for: it has to be small."""
 

@@ -60,7 +60,7 @@ def _statement(tree: ast.stmt) -> language.Statement:
             span = list(map(_expression, args[:2]))
             start, stop = span if len(span) == 2 else (Number(0), *span)
             step = ast.literal_eval(args[2]) if len(args) == 3 else 1
-            return language.For(name, start, stop, step, _body(tree.body), kind == "seldom")
+            return language.For(name, start, stop, step, _body(tree.body), kind == "cold")
         case ast.While(test=test, body=body):
             return language.While(_expression(test), _body(body))
         case ast.If(test=test, body=body, orelse=otherwise):

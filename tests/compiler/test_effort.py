@@ -111,9 +111,9 @@ def test_few_passes_give_what_all_of_them_give(
     assert few.tobytes() == every.tobytes()
 
 
-@pytest.mark.parametrize(("n_edges", "is_seldom"), [(5, True), (700, False)])
+@pytest.mark.parametrize(("n_edges", "is_cold"), [(5, True), (700, False)])
 def test_loops_of_few_iterations_are_not_made_vectors(
-    n_edges: int, is_seldom: bool, kernels: list[Translation]
+    n_edges: int, is_cold: bool, kernels: list[Translation]
 ) -> None:
     def f(x: Any) -> Any:
         return np.pad(np.exp(1j * x[::-1]), (n_edges, 0)) * 2
@@ -121,8 +121,8 @@ def test_loops_of_few_iterations_are_not_made_vectors(
     x = X.ravel()
     np.testing.assert_allclose(compiled(f)(x), f(x), rtol=1e-14)
     text = "".join(kernel.assembly for kernel in kernels)
-    assert ("llvm.loop.vectorize.enable" in text) == is_seldom
-    assert text.count("distinct !{") == is_seldom
+    assert ("llvm.loop.vectorize.enable" in text) == is_cold
+    assert text.count("distinct !{") == is_cold
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i2"])

@@ -11,7 +11,7 @@ import pytest
 import funcgrad as fg
 import funcgrad.numpy as fnp
 from funcgrad import lax
-from funcgrad.compiler.nest import join
+from funcgrad.compiler.machine import JOINED_WORK
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(24, 24))
@@ -170,7 +170,7 @@ def test_loops_of_much_work_and_of_other_steps_are_left_to_the_executor(
     def products(x: Any) -> Any:
         return lax.fori_loop(0, 5, lambda i, c: np.tanh(c @ c.T) + np.cumsum(c, axis=0), x)
 
-    many = np.ones(join.MOST_WORK)
+    many = np.ones(JOINED_WORK)
     before = n_kernels(heavy, many), n_kernels(products, np.eye(50))
     monkeypatch.setenv("FUNCGRAD_SKIP_PASSES", "join")
     assert (n_kernels(heavy, many), n_kernels(products, np.eye(50))) == before

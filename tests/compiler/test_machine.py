@@ -12,7 +12,6 @@ from funcgrad.compiler.machine import CACHES, MEMORY_BYTES_PER_CYCLE, VECTOR_BYT
 NEST = Path(funcgrad.compiler.__path__[0]) / "nest"
 
 STRUCTURE = {
-    "tiles.py": {"_SCRATCH_SCOPE"},  # a number of a scope
     "places.py": {"NOWHERE"},  # a place that there is not
     "segment.py": {"_LOOK_BACK"},
     "bounds.py": {"STEPS"},
@@ -20,7 +19,7 @@ STRUCTURE = {
 }
 """Numbers that say how something is represented, or how far passes look."""
 
-PLANNERS = {"contractions.py", "slides.py", "strided.py", "join.py"}
+PLANNERS = {"contractions.py", "slides.py", "strided.py"}
 """Passes that still hold numbers of their own."""
 
 

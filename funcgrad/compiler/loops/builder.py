@@ -1,4 +1,4 @@
-"""What appends statements to functions of the loop language.
+"""Builders of functions of the loop language.
 
 `FunctionBuilder` opens and closes blocks. `ProgramBuilder` also names variables, for the programs
 of `loops.library`: there, a value that is used again is a variable (`let`), and one that changes in
@@ -45,7 +45,7 @@ class FunctionBuilder:
 
     @property
     def function(self) -> Function:
-        """What was built."""
+        """The function."""
         return Function(self.body)
 
     def assign(self, name: str, value: Expression | float) -> Variable:
@@ -94,11 +94,11 @@ class FunctionBuilder:
         start: Expression | float,
         stop: Expression | float,
         step: int = 1,
-        is_seldom: bool = False,
+        is_cold: bool = False,
     ) -> Iterator[Variable]:
         """A loop over a range."""
         body: list[Statement] = []
-        self.body.append(For(index, of(start), of(stop), step, body, is_seldom))
+        self.body.append(For(index, of(start), of(stop), step, body, is_cold))
         with self._inside(body):
             yield Variable(index)
 
@@ -171,14 +171,14 @@ class ProgramBuilder(FunctionBuilder):
 
     def transposed(self, rows: Sequence[Expression]) -> list[Expression]:
         """As many vectors as each has lanes, transposed: blocks of 1, 2, 4, ... change places."""
-        rows, stretch = list(rows), 1
-        while stretch < len(rows):
-            for i in (i for i in range(len(rows)) if not i & stretch):
-                pair = rows[i], rows[i + stretch]
-                rows[i], rows[i + stretch] = (
-                    self.let(call(word, *pair, stretch)) for word in ("trade_low", "trade_high")
+        rows, block = list(rows), 1
+        while block < len(rows):
+            for i in (i for i in range(len(rows)) if not i & block):
+                pair = rows[i], rows[i + block]
+                rows[i], rows[i + block] = (
+                    self.let(call(word, *pair, block)) for word in ("trade_low", "trade_high")
                 )
-            stretch *= 2
+            block *= 2
         return rows
 
     def given(self, names: Sequence[str]) -> dict[str, Expression]:

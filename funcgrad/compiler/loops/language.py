@@ -26,7 +26,7 @@ from funcgrad.base.forking import cached_property
 from funcgrad.intrinsics import OPERATORS
 
 SCOPES = 1 << 20
-"""How many scopes of accesses a kernel may have, and each of several that are joined."""
+"""The most scopes of accesses of a kernel, and of each of several that are joined."""
 
 
 class Expression:
@@ -90,7 +90,7 @@ class Expression:
 
 
 Walker = Callable[[Expression], Expression]
-"""What makes another expression of one."""
+"""A function that makes another expression of one."""
 
 
 class Variable(Expression):
@@ -159,7 +159,7 @@ _SYMBOLS = {
     "equal": "==",
     "not_equal": "!=",
 }
-"""How words with two operands are printed between them."""
+"""Symbols of words that are printed between their two operands."""
 
 
 def _operand_text(x: Expression) -> str:
@@ -261,11 +261,11 @@ class For(Statement):
         stop: What the indices are below; above, if they descend.
         step: From one to the next.
         body: The statements.
-        is_seldom: Whether few iterations run, so that the loop is left as it is.
+        is_cold: Whether few iterations run, so that the loop is left as it is.
     """
 
-    __match_args__ = ("index", "start", "stop", "step", "body", "is_seldom")
-    __slots__ = ("body", "index", "is_seldom", "start", "step", "stop")
+    __match_args__ = ("index", "start", "stop", "step", "body", "is_cold")
+    __slots__ = ("body", "index", "is_cold", "start", "step", "stop")
 
     def __init__(
         self,
@@ -274,18 +274,18 @@ class For(Statement):
         stop: Expression,
         step: int,
         body: Body,
-        is_seldom: bool = False,
+        is_cold: bool = False,
     ) -> None:
         self.index = index
         self.start = start
         self.stop = stop
         self.step = step
         self.body = body
-        self.is_seldom = is_seldom
+        self.is_cold = is_cold
 
     def lines(self) -> Iterator[str]:
         step = "" if self.step == 1 else f", {self.step}"
-        kind = "seldom" if self.is_seldom else "range"
+        kind = "cold" if self.is_cold else "range"
         yield f"for {self.index} in {kind}({self.start}, {self.stop}{step}):"
         yield from _indented(self.body)
 
@@ -366,7 +366,7 @@ class Function:
 
     @property
     def name(self) -> str:
-        """What it is known by: its text."""
+        """Its key in memory: its text."""
         return self.text
 
     @cached_property
@@ -423,7 +423,7 @@ def of_parts(
         case Evaluate() | Return():
             return type(statement)(*operands)
         case For():
-            parts: Sequence[Any] = (*operands, statement.step, *blocks, statement.is_seldom)
+            parts: Sequence[Any] = (*operands, statement.step, *blocks, statement.is_cold)
             return For(target, *parts)
         case While() | If():
             return type(statement)(*operands, *blocks)
@@ -477,7 +477,7 @@ def assigned(body: Body, of_indices: bool = True) -> Iterator[str]:
 
 
 def expressions(body: Body) -> Iterator[Expression]:
-    """What statements compute, and those inside of them."""
+    """Expressions of statements and of those inside of them."""
     for statement in every(body):
         yield from parts_of(statement)[1]
 

@@ -169,7 +169,7 @@ class _Lowering:
         index = Emitted(builder, f"%i{builder.n_blocks}", I64, "i", body)
         if is_phi:
             self.values[loop.index] = index
-        self.open_loop(end, loop.is_seldom)
+        self.open_loop(end, loop.is_cold)
         self.statements(loop.body)
         if builder.block.end:
             builder.open_block("next")
@@ -180,14 +180,14 @@ class _Lowering:
             body.phis.append(f"  {index.text} = phi i64 {arms(cases)}")
         else:
             self.store(loop.index, following)
-        hint = builder.module.left_in_numbers() if loop.is_seldom else ""
+        hint = builder.module.left_in_numbers() if loop.is_cold else ""
         builder.fork(following.compare(symbol, stop), body, end, hint)
         self.close_loop()
 
-    def open_loop(self, end: Block, is_seldom: bool = False) -> None:
+    def open_loop(self, end: Block, is_cold: bool = False) -> None:
         """Begin the body of a loop."""
         self.n_loops += 1
-        self.loops.append((end, (self.n_loops, -1 if is_seldom else self.n_vectors)))
+        self.loops.append((end, (self.n_loops, -1 if is_cold else self.n_vectors)))
 
     def close_loop(self) -> None:
         """Begin the block after a loop."""

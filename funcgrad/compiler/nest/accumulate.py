@@ -1,4 +1,4 @@
-"""Folds while a kernel walks over their elements: accumulators, one number or vectors of lanes."""
+"""Accumulators of folds: one number, or vectors of lanes."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class Accumulator:
         self.is_accurate = form.accurate and dtype.kind == "f"
         self.is_wide = False
         self.vectors: Vectors | None = None
-        """How many lanes share the additions, if it is written so and not left to LLVM."""
+        """The lanes that share the additions, if it is written so and not left to LLVM."""
         self.zero = source.literal(neutral(form.init, dtype))
 
     @property
     def order(self) -> str:
-        """What turns elements into integers of which the greatest one is wanted, if anything."""
+        """The word that makes elements integers of which the greatest one is wanted, if any."""
         if self.vectors is None or self.dtype.kind != "f":
             return ""
         (combines,) = expression(self.form.step).uses

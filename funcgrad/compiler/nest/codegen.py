@@ -277,7 +277,7 @@ class _Writer:
         lanes: Expression | None = None,
         is_rest: bool = False,
     ) -> None:
-        """What nodes compute at one index, or in lanes, of which not all may be there."""
+        """Statements of nodes at one index, or in lanes, of which not all may be there."""
         plan, names = self.plan, self.names
         if plan.row_vectors is not None:  # what an earlier pass has made is there
             body = [node for node in body if node.out not in names]
@@ -311,7 +311,7 @@ class _Writer:
                     self._name(node, loaded, x)
 
     def _element(self, node: Node, loaded: dict[Access, Variable], zone: str = "") -> None:
-        """What a node computes for one index, or for neighbours."""
+        """The result of a node at one index, or at neighbours."""
         name = f"v{self.nodes.index(node)}{self.space.suffix}"
 
         of = partial(self._name, node, loaded)

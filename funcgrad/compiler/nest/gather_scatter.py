@@ -1,4 +1,4 @@
-"""Kernels of what no walk of points computes: deposits, searches, places of extremes, recurrences.
+"""Kernels of scatters, searches, places of extremes and scans.
 
 As in `codegen` the function depends on structure only: dtypes, how many loops remain after
 neighbouring axes were merged, and which operands are contiguous or repeated. Indices that a
@@ -80,11 +80,11 @@ def _declared(space: IterationSpace, loops: list[Loop] | None = None) -> Loop:
 
 Generator = Callable[[Any], Iterable[Kernel]]
 GENERATORS: dict[type[Node], Generator] = {}
-"""What writes the kernels of nodes that share them with no other, by the types of these."""
+"""Functions that write the kernels of nodes that share them with no other, by their types."""
 
 
 def generates(kind: type[Node]) -> Callable[[Generator], Generator]:
-    """Register what writes the kernels of a type of nodes."""
+    """Register the function that writes the kernels of a type of nodes."""
 
     def register(generate: Generator) -> Generator:
         GENERATORS[kind] = generate
@@ -119,13 +119,13 @@ def generate_check(node: Checked) -> Iterator[Kernel]:
 
 
 @generates(Put)
-def generate_put(node: Put) -> Iterator[Kernel]:
-    """The kernels of a deposit: a copy, into which elements are then taken."""
+def generate_scatter(node: Put) -> Iterator[Kernel]:
+    """The kernels of a scatter: a copy, into which elements are then taken."""
     yield from _copied(node.operands[0], whole(node.out))
-    yield _Put(node).kernel
+    yield _Scatter(node).kernel
 
 
-class _Put:
+class _Scatter:
     """Elements are taken in one after the other, as far as they may go to the same place.
 
     So threads share lanes, or the elements of rows; or numbers whose places ascend, each thread
@@ -170,7 +170,7 @@ class _Put:
             self.kernel.per_thread = 1
 
     def _place(self, is_written: bool = False) -> tuple[Expression | None, Expression | None]:
-        """How many bytes further the place of the current element is, and whether there is one."""
+        """The bytes from the target to the place of an element, and whether there is one."""
         source, tests = self.source, []
         for k, access in enumerate(self.indices):
             index, mode, length = self.space.load(access), self.node.mode, Variable(f"n{k}")
@@ -184,7 +184,7 @@ class _Put:
         return sum_of(moves) if moves else None, all_of(tests) if tests else None
 
     def _distance(self) -> Expression:
-        """How many bytes further the place of the current element is."""
+        """The bytes from the target to the place of the current element."""
         moves, _ = self._place()
         assert moves is not None
         return moves

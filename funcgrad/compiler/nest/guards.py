@@ -25,7 +25,7 @@ from funcgrad.compiler.nest.nodes import Guard, Node
 from funcgrad.compiler.nest.plan import Plan
 
 Side = tuple[Loop, str, Expression]
-"""What is asked of the index of a loop: a comparison, and with what."""
+"""A question about the index of a loop: a comparison, and with what."""
 
 
 class Guards:
@@ -49,7 +49,7 @@ class Guards:
                 self.questions[node] = known[key]
 
     def _sides(self, shape: Shape, box: Box, but: int | None = None) -> Iterator[Side]:
-        """What is asked of the indices of loops that lie in a box, one axis perhaps left out."""
+        """Questions whether indices lie in a box, one axis perhaps left out."""
         loops = {loop.axis: loop for loop in self.plan.space.loops}
         for axis, (a, b) in enumerate(box):
             if a > 0 and axis != but:

@@ -45,7 +45,7 @@ BLOCK = VECTORS * VECTOR_BYTES // 4
 """Lanes that go through the steps together."""
 
 _LANE = Variable("l")
-"""Which of them it is."""
+"""The number of a lane among them."""
 
 
 @dataclass
@@ -209,7 +209,7 @@ class _LaneWriter(Unroller):
     # What comes from outside.
 
     def _given(self) -> Iterator[Value]:
-        """What is read of memory, apart from what is carried."""
+        """Values that are read from memory, apart from those that are carried."""
         own = {*self.lanes.own.values(), *self.lanes.inputs.values()}
         carried = {carry.now for carry in self.node.carries}
         for value in (*self.needs, *(value for value, _ in self.lanes.inputs)):
@@ -250,7 +250,7 @@ class _LaneWriter(Unroller):
 
     def _scope(self, own: Value) -> int:
         """Buffers overlap with nothing else."""
-        return 1000 + list(self.buffers).index(own)
+        return self.scopes.setdefault(own, 1 + len(self.scopes))
 
     # The loops.
 
@@ -318,7 +318,7 @@ class _LaneWriter(Unroller):
         source = self.source
         with source.iterations("t", self.node.length or 0) as t:
             kept = dict(self.pointers)
-            self._walk(self.node.links, t, self.needs)
+            self._move_on(self.node.links, t, self.needs)
             self._graph(Graph(nodes=self.lanes.shared))
             with self._each_lane():
                 self._step_of_lane()
@@ -331,7 +331,7 @@ class _LaneWriter(Unroller):
             self.pointers = kept
 
     def _results(self, wide: bool) -> list[Link]:
-        """What is stacked."""
+        """Links of values that are stacked."""
         return [
             link
             for link in self.node.links

@@ -30,7 +30,7 @@ LITERAL_LENGTH = 2 * VECTOR_BYTES // 4
 
 @dataclass(frozen=True)
 class Vectors:
-    """How a loop is written in vectors.
+    """The vectors of a loop.
 
     Attributes:
         wide: Elements that an iteration computes at once.
@@ -277,7 +277,7 @@ class IterationSpace:
         """
         source, loop, (begin, end) = self.source, self.loops[-1], span
         if vectors is None:
-            with source.loop(loop.variable, begin, end, is_seldom=is_cold), self.open(loop):
+            with source.loop(loop.variable, begin, end, is_cold=is_cold), self.open(loop):
                 body()
             return
         wide, narrow = vectors.wide, vectors.narrow

@@ -42,20 +42,18 @@ from funcgrad.compiler.loops.language import (
     rewritten,
     without_unused,
 )
+from funcgrad.compiler.machine import JOINED_WORK, LOOP_OPERATIONS
 from funcgrad.compiler.nest.allocate import Nested, Section
 from funcgrad.compiler.nest.kernel import Kernel, KernelBuilder, Place, word_of
 from funcgrad.compiler.nest.layout import Value, View
 from funcgrad.compiler.nest.nodes import Branch, Loop, Node, Site, precision
 from funcgrad.compiler.nest.registers import Registers, carries_of, is_number, is_same, word_read
 
-MOST_WORK = 1 << 13
-"""Work (see `Kernel`) of an iteration from which the executor's own is not worth mentioning."""
-
-MOST_LINES = 600
+MOST_LINES = LOOP_OPERATIONS // 2
 """Lines of a joined function: LLVM takes its time for each."""
 
 _N_SCOPES = {"load": 1, "load_apart": 1, "load_each": 1, "load_where": 1, "store": 1, "turn": 2}
-"""How many of the last operands of a word are scopes."""
+"""The number of the last operands of a word that are scopes."""
 
 
 def join(jobs: Sequence[list[Any]], is_single: Callable[[Kernel], bool]) -> None:
@@ -99,7 +97,7 @@ def _is_joinable(job: Any) -> bool:
     for section in job.sections:
         inner = [x for row in section.jobs for x in row]
         work = sum(x.work for x in inner if isinstance(x, Kernel))
-        if work > MOST_WORK or not all(map(_is_joinable, inner)):
+        if work > JOINED_WORK or not all(map(_is_joinable, inner)):
             return False
     return True
 
@@ -241,7 +239,7 @@ class _Joiner:
                 self._go_on(job)
 
     def _go_on(self, job: Nested) -> None:
-        """What happens between iterations."""
+        """Set, swap and move addresses between iterations."""
         name = self._name()
         swapped = [c for c in carries_of(job) if not c.is_in_place]
         rows = zip(swapped, job.turns(), strict=True)
@@ -258,7 +256,7 @@ class _Joiner:
             self._set(slot, self._slot(slot) + self.source.word(nbytes))
 
     def _end(self, now: Value, final: Value | None) -> None:
-        """What is carried after a loop whose length is known."""
+        """Carried values after a loop whose length is known."""
         last = self.registers.of(now)
         variable = None if final is None else self.registers.of(final)
         if final is None or last is None or variable is last:
@@ -292,7 +290,7 @@ class _Joiner:
             self._section(job.sections[-1])
 
     def _name(self) -> str:
-        """What the names of variables begin with, of this function or of a kernel in it."""
+        """A prefix for names of variables, of this function or of a kernel in it."""
         self.n_inner += 1
         return f"k{self.n_inner}_"
 
@@ -372,7 +370,7 @@ class _Joiner:
         self.source.body += body
 
     def _stored(self, value: Value, x: Expression) -> Iterator[Statement]:
-        """What stores a number."""
+        """Statements that store a number."""
         variable = self.registers.of(value)
         assert variable is not None
         cast = word_of(value.dtype)

@@ -102,11 +102,11 @@ class KernelBuilder(FunctionBuilder):
 
     @property
     def function(self) -> Function:
-        """What was built, with scalars read first of all, where every block sees them."""
+        """The function, with scalars read first of all, where every block sees them."""
         return Function([*self._literals.values(), *self.body])
 
     def kernel(self, length: int = 1, **more: Any) -> Kernel:
-        """What was built, as a kernel; the arguments are those of `Kernel`."""
+        """The kernel; the arguments are those of `Kernel`."""
         return Kernel(self.function, self.words, length, looks=self.looks, **more)
 
     @contextmanager
@@ -184,7 +184,7 @@ class KernelBuilder(FunctionBuilder):
 
 
 def word_of(dtype: np.dtype[Any]) -> str:
-    """What kernels call a dtype."""
+    """The word of a dtype in kernels."""
     return "b1" if dtype == BOOL else short_name(dtype)
 
 

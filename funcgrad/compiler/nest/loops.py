@@ -42,7 +42,7 @@ class Nester:
             inner.append(
                 self._start(operands[i], starts) if carried[i - a] else self._constant(operands[i])
             )
-        inner += [self._walked(x, form) for x in operands[b:]]
+        inner += [self._scanned(x, form) for x in operands[b:]]
         results = body.outputs
         k = form.n_carry
         # Equal stacks are one. A carried value that is stacked, too, is carried in its stack.
@@ -123,7 +123,7 @@ class Nester:
             self.links.append(Link(inner, operand.value))
         return operand.of(self.bases[operand.value])
 
-    def _walked(self, operand: Operand, form: forms.Loop) -> Operand:
+    def _scanned(self, operand: Operand, form: forms.Loop) -> Operand:
         """An element along the first axis, another one in each iteration."""
         if isinstance(operand, Uniform):
             return operand.element(0)
@@ -160,7 +160,7 @@ class Nester:
     # Results.
 
     def _outer(self, made: set[Value]) -> list[Operand]:
-        """What the inner graphs read of the outer one."""
+        """Values of the outer graph that the inner ones read."""
         read = {link.outer: None for link in self.links if link.outer not in made}
         return [whole(value) for value in read]
 
@@ -178,6 +178,6 @@ class Nester:
 
 
 def _changing(body: Program, start: int, stop: int) -> list[bool]:
-    """Which of the carried inputs may come out different."""
+    """Whether carried inputs may come out different, for each."""
     inputs = body.inputs[start:stop]
     return [body.outputs[i] is not var for i, var in enumerate(inputs)]

@@ -57,5 +57,5 @@ def inverse(order: Order) -> Order:
 
 
 def _is_repeated(x: View) -> bool:
-    """Whether it is the same along an axis: others decide how that is walked along."""
+    """Whether it is the same along an axis: others decide in which order that is read."""
     return any(n > 1 and s == 0 for n, s in zip(x.shape, x.strides, strict=True))

@@ -17,7 +17,7 @@ NOWHERE = -1
 """The position of an index of which only the value is known."""
 
 FARTHEST = int(np.iinfo(INT64).max)
-"""What stands for all unsigned indices beyond it: no axis is as long."""
+"""The number that stands for all unsigned indices beyond it: no axis is as long."""
 
 
 def resolve(

@@ -133,7 +133,7 @@ class Plan:
                 yield self.made[x.value]
 
     def _plan_stages(self) -> None:
-        """Which full nodes every stage computes; some are kept in a row for later ones."""
+        """Find the full nodes of every stage; some are kept in a row for later ones."""
         self.kept: set[Value] = {n.out for n in self.nodes if n.out.is_stored}
         later: dict[Node, set[int]] = {}
         for node in self.nodes:
@@ -362,7 +362,7 @@ class Plan:
         return (*(axis for axis in self.order if axis != inner), inner)
 
     def _is_crossed(self) -> bool:
-        """Whether it walks some arrays along their rows and others across, as transpositions do."""
+        """Whether some arrays are read along their rows and others across, as transpositions do."""
         if self.walk is not None or len(self.space.loops) < 2:
             return False
         inner, outer = self.row[-1].axis, self.space.loops[-2].axis

@@ -136,7 +136,7 @@ class Registers:
 
 
 def carries_of(job: Nested) -> tuple[Carry, ...]:
-    """What a loop carries."""
+    """Values that a loop carries."""
     return job.node.carries if isinstance(job.node, Loop) else ()
 
 

@@ -2,7 +2,7 @@
 
 Between kernels, a loop over arrays of a few elements would spend its time on everything but their
 arithmetic. Here the body is unrolled over the elements. What comes from outside is read before the
-loop, elements of walked arrays in it; so are elements of larger arrays at places that the loop
+loop, elements of scanned arrays in it; so are elements of larger arrays at places that the loop
 computes. Larger bodies are left to `interchange` and to the executor (`pipeline`).
 """
 
@@ -32,7 +32,7 @@ from funcgrad.compiler.nest.nodes import (
     Put,
     Scan,
 )
-from funcgrad.compiler.nest.unroll import Memory, Names, Unroller, is_walking, places_of, reach_of
+from funcgrad.compiler.nest.unroll import Memory, Names, Unroller, is_scanning, places_of, reach_of
 
 
 def is_small(node: Nest) -> bool:
@@ -43,7 +43,7 @@ def is_small(node: Nest) -> bool:
 
 
 def generate_small(node: Nest) -> Kernel:
-    """That kernel."""
+    """The kernel of a small loop or branch."""
     return _NestUnroller(node).source.kernel()
 
 
@@ -73,8 +73,8 @@ def node_cost(node: Node) -> float:
     if isinstance(node, Branch):
         return sum(map(_cost, node.bodies))
     if isinstance(node, Loop):
-        times = node.length if is_walking(node) else 1
-        assert times is not None  # only loops of known length walk
+        times = node.length if is_scanning(node) else 1
+        assert times is not None  # only loops of known length scan
         return times * sum(map(_cost, node.bodies))
     return math.inf
 
@@ -112,14 +112,14 @@ class _NestUnroller(Unroller):
 
     def _outside(self, node: Nest, needs: Mapping[Value, set[int]]) -> None:
         """Pointers to everything, and what stays the same read through them."""
-        walked = {k.inner for k in node.links if k.step}
+        scanned = {k.inner for k in node.links if k.step}
         carried = {c.now for c in node.carries} if isinstance(node, Loop) else set()
         for value, places in needs.items():
             if value.maker is not None or value in carried:
                 continue
             link = self.inputs.get(value, Link(value, value))
             self._pointer(value, link.outer, link.offset)
-            if value not in walked:
+            if value not in scanned:
                 self.names[value] = self._load(*self.pointers[value], places)
         for link in self.results:
             if link.inner not in self.pointers:
@@ -136,7 +136,7 @@ class _NestUnroller(Unroller):
             size = math.prod(carry.now.shape)
             starts.append(self._load(*self.pointers[carry.now], range(size)))
         with self._iterations(node, starts) as t:
-            self._walk(node.links, t, needs)
+            self._move_on(node.links, t, needs)
             self._graph(node.bodies[-1])
             for link in self.results:
                 self._store(link.inner, *self.pointers[link.inner])
@@ -157,7 +157,7 @@ class _NestUnroller(Unroller):
 
 
 def needs_of(graphs: Iterable[Graph], memory: Memory) -> dict[Value, set[int]]:
-    """Which elements of every value are variables, in these graphs and inside of them.
+    """Elements of every value that are variables, in these graphs and inside of them.
 
     An array in memory that is only read at computed places has an entry without elements.
     """

@@ -46,7 +46,7 @@ def segments(nodes: Sequence[Node]) -> Iterator[Sequence[Node]]:
 
 
 def _kind(node: Node) -> str:
-    """What a node does, apart from the lengths of its axes."""
+    """The operation of a node, apart from the lengths of its axes."""
     types = [f"{x.dtype.char}{len(x.shape)}{type(x).__name__}" for x in node.operands]
     outs = [f"{out.dtype.char}{len(out.shape)}" for out in node.outs]
     return f"{type(node).__name__} {getattr(node, 'expr', '')} {types} {outs}"

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import math
 
-from funcgrad.compiler.machine import EVEN_PARTS, LONGEST_PART, PARTS_PER_THREAD, THREAD_WORK
+from funcgrad.compiler.machine import (
+    EVEN_PARTS,
+    LONGEST_PART,
+    PARTS_PER_THREAD,
+    THREAD_WORK,
+    VECTOR_BYTES,
+)
 
 MOST_PARTS = 1024
 """Parts of a step, whatever the number of threads is."""
@@ -41,8 +47,8 @@ def part_ranges(
     if count < 2:
         return [(0, length)]
     size = -(-length // count)
-    if length >= 64 * count:
-        size = -(-size // 64) * 64  # whole vectors, and no cache line in two parts
+    if length >= VECTOR_BYTES * count:  # whole vectors, and no cache line in two parts
+        size = -(-size // VECTOR_BYTES) * VECTOR_BYTES
     return [(a, min(a + size, length)) for a in range(0, length, size)]
 
 
@@ -54,7 +60,7 @@ def part_count(
     most: int = MOST_PRODUCTS,
     per_thread: int = PARTS_PER_THREAD,
 ) -> int:
-    """How many parts a step has, of whole units.
+    """The number of parts of a step, of whole units.
 
     Args:
         units: What can be shared.
@@ -71,7 +77,7 @@ def part_count(
 
 
 def even_parts(length: int, least: int) -> int:
-    """How many parts of one length there may be, which depends on the length alone; 0 if none.
+    """The number of parts of one length, which depends on the length alone; 0 if none.
 
     Args:
         length: What is divided.

@@ -15,9 +15,6 @@ from funcgrad.compiler.nest.layout import Value
 from funcgrad.compiler.nest.nodes import Guard, Pick
 from funcgrad.compiler.nest.plan import Plan
 
-_SCRATCH_SCOPE = 1000
-"""The first scope of memory for tiles that were transposed."""
-
 
 class TransposedTiles:
     """The tiles of a kernel.
@@ -39,8 +36,12 @@ class TransposedTiles:
             self.plan.scratch.append(memory)
             self.buffers[access] = self.source.pointer(f"q{k}", memory, 0)
 
+    def _scope(self, k: int) -> int:
+        """The scope of a tile, behind those of accesses."""
+        return 1 + len(self.plan.accesses) + k
+
     def _transposed(self) -> list[Access]:
-        """What lies across, in memory where tiles of it can be transposed in registers.
+        """Accesses that lie across, in memory where tiles can be transposed in registers.
 
         Everything else lies side by side along the row.
         """
@@ -102,7 +103,7 @@ class TransposedTiles:
             # Where the other loop walks backwards, a tile begins at its last element.
             first = s if across.steps[access] == 1 else last - 1
             place = call("offset", access.pointer, first * apart + t * near)
-            scopes = access.scope, _SCRATCH_SCOPE + k
+            scopes = access.scope, self._scope(k)
             self.source.evaluate(call("turn", buffer, place, near, n, *scopes))
 
     def _row(self, n: int, s: Expression, last: Expression, suffix: str) -> dict[Access, Variable]:
@@ -112,6 +113,6 @@ class TransposedTiles:
         for k, (access, buffer) in enumerate(self.buffers.items()):
             line = across.index - s if across.steps[access] == 1 else last - 1 - across.index
             at = source.assign(f"at{k}", call("lanes", line * n, n))
-            load = call("load", buffer, at, _SCRATCH_SCOPE + k)
+            load = call("load", buffer, at, self._scope(k))
             loaded[access] = source.assign(f"x{access.name[1:]}{suffix}", load)
         return loaded

@@ -50,7 +50,7 @@ Names = Mapping[int, Variable]
 """Variables that hold the elements of a value, by their place in its storage."""
 
 
-def is_walking(node: Nest) -> bool:
+def is_scanning(node: Nest) -> bool:
     return any(link.step for link in node.links)
 
 
@@ -64,7 +64,7 @@ def places_of(view: View) -> list[int]:
 
 
 def reach_of(view: View, node: Pick | Put) -> np.ndarray:
-    """For every element of a view, where a lookup or deposit may lead from there: a row of places.
+    """For every element of a view, where a lookup or scatter may lead from there: a row of places.
 
     One for each combination of its integers, of which the last one counts fastest.
     """
@@ -76,7 +76,7 @@ def reach_of(view: View, node: Pick | Put) -> np.ndarray:
 
 
 class Memory:
-    """Which inner values are parts of arrays outside of the kernel."""
+    """Inner values that are parts of arrays outside of the kernel."""
 
     def __init__(self, node: Nest) -> None:
         self.carried: set[Value] = set()
@@ -152,7 +152,7 @@ class Unroller:
     def _load(self, pointer: Variable, scope: int, places: Iterable[int]) -> Names:
         return {i: self._new(call("load", pointer, i, scope)) for i in sorted(places)}
 
-    def _walk(self, links: Iterable[Link], t: Variable, needs: Mapping[Value, set[int]]) -> None:
+    def _move_on(self, links: Iterable[Link], t: Variable, needs: Mapping[Value, set[int]]) -> None:
         """Move on along the arrays that change from step to step, and read what is needed."""
         for link in (k for k in links if k.step and k.inner in self.pointers):
             pointer, scope = self.pointers[link.inner]
@@ -378,7 +378,7 @@ class Unroller:
     def _address(
         self, x: View, steps: Sequence[int], places: Sequence[str], test: Variable | None
     ) -> Variable:
-        """How many elements it is in memory to some places along axes; nothing is read outside."""
+        """The number of elements to some places along axes; nothing is read outside."""
         terms: list[Expression] = [Number(self._memory_of(x)[2])]
         for place, step in zip(map(Variable, places), steps, strict=True):
             inside = place if test is None else self._new(call("select", test, place, 0))
@@ -423,7 +423,7 @@ class Unroller:
     # Loops and branches inside.
 
     def _loop(self, node: Loop) -> None:
-        if is_walking(node):
+        if is_scanning(node):
             self._unrolled(node)
             return
         for link in node.links:
@@ -474,7 +474,7 @@ class Unroller:
 
     def _alias(self, link: Link, t: int) -> None:
         """An inner value by the names of the outer one."""
-        # Strides of a walked element are those of the array that it is a part of.
+        # Strides of a scanned element are those of the array that it is a part of.
         start = link.offset + t * link.step
         names = self.names.get(link.outer, {})
         root, before = self.parts.get(link.outer, (link.outer, 0))

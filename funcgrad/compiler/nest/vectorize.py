@@ -1,4 +1,4 @@
-"""How passes over rows are written in vectors: the vector axis is the innermost loop.
+"""Vectorisation of passes over rows: the vector axis is the innermost loop.
 
 A pass is written in vectors if all that it touches lies side by side along the row, or near, and
 nothing is asked of single elements. LLVM finds out what to do elsewhere.
@@ -22,7 +22,7 @@ LEAST_ROW = VECTORS * VECTOR_BYTES
 
 
 def vectors_of(plan: Plan, body: list[Node]) -> Vectors | None:
-    """How a pass over a row that computes some nodes is written in vectors, if it is."""
+    """The vectors of a pass over a row that computes some nodes, if it is written in any."""
     if not plan.row or plan.row_vectors is not None:
         return plan.row_vectors
     row = plan.row[-1]
@@ -76,7 +76,7 @@ def _cost(body: list[Node]) -> float:
 
 
 def _registers(plan: Plan, body: list[Node], has_lookups: bool, is_chain: bool) -> int:
-    """How many registers an iteration fills with elements."""
+    """Registers that an iteration fills with elements."""
     if has_lookups:
         return 1  # each lane is loaded by instructions of its own
     # A complex vector is two.
@@ -88,7 +88,7 @@ def _registers(plan: Plan, body: list[Node], has_lookups: bool, is_chain: bool) 
 
 
 def _touched(plan: Plan, node: Node, body: list[Node]) -> tuple[list[Access], list[Access]]:
-    """What a node reads element by element in a pass over the row, and what it writes."""
+    """Accesses that a node reads and writes, element by element, in a pass over the row."""
     # Lanes of a lookup read its table wherever they have to, those of a row in their order.
     is_row = isinstance(node, Pick) and plan.is_of_row(node)
     read = node.operands[:1] if is_row else node.operands[isinstance(node, Pick) :]
