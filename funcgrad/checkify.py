@@ -19,8 +19,8 @@ from funcgrad.api.checking import (
     user_checks,
 )
 from funcgrad.base.namespaces import present
-from funcgrad.core.checks import Kinds as ErrorCategory
 from funcgrad.errors import FailedCheckError as JaxRuntimeError
+from funcgrad.observers.checks import Kinds as ErrorCategory
 
 __all__ = [
     "Error",

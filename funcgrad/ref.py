@@ -2,7 +2,7 @@
 
 ``ref[i]`` reads and ``ref[i] = value`` writes, outside of transformations an ndarray of its own,
 inside of them the value of the moment; who carries it where is told in
-`funcgrad.transforms.cells`. There are no views: what is read stays as it is.
+`funcgrad.higher_order.cells`. There are no views: what is read stays as it is.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from funcgrad.base.placement import check_placement
 from funcgrad.core.avals import Shape, aval_of
 from funcgrad.core.trace import EVAL, Tracer, current_trace
 from funcgrad.errors import ArgumentError
+from funcgrad.higher_order.cells import Cell
 from funcgrad.numpy.indexing import IndexUpdateRef, assigned, assigned_dtype, indexed
 from funcgrad.numpy.promotion import as_value, strong
 from funcgrad.numpy.writable import made, settled_in
 from funcgrad.observers.source import current_location
 from funcgrad.primitives.objects import never_settle, settled
 from funcgrad.random.key_arrays import KEY, KeyArray
-from funcgrad.transforms.cells import Cell
 
 __all__ = [
     "Ref",

@@ -24,6 +24,7 @@ LADDER = (
     ("core",),
     ("transforms",),
     ("observers",),
+    ("scalar_tape",),
     ("intrinsics",),
     ("lowering",),
     ("passes",),
@@ -74,7 +75,7 @@ ROOMS = (
     "report",
     "pipeline",
 )
-ORDERED = (0, 9, 10, 11)
+ORDERED = [i for i, row in enumerate(LADDER) if {"base", "lax", "api", "nn"} & {*row}]
 # Files that import a module whose name they compute, and why no name can be written down. What they
 # load of ours are public modules, which stand above all others. Any other file names what it loads,
 # at the first use as at the top, so that the ladder sees it.

@@ -32,8 +32,8 @@ UNPICKLES = {"pickle", "_pickle", "cPickle", "marshal", "shelve", "dill", "cloud
 ALLOWED = {
     ("base/tree_code.py", "exec"): "trees and call paths: text without names and values of users",
     ("base/tree_code.py", "compile"): "the same",
-    ("core/number_code.py", "exec"): "operators of numbers, of the rules of primitives",
-    ("core/number_code.py", "compile"): "the same",
+    ("scalar_tape/rules.py", "exec"): "operators of numbers, of the rules of primitives",
+    ("scalar_tape/rules.py", "compile"): "the same",
     ("compiler/native/numba_path.py", "exec"): "kernels, whose text has words and numbers alone",
     ("compiler/native/numba_path.py", "compile"): "the same",
     ("base/stacks.py", "CDLL"): "the C library that the process has loaded",

@@ -25,10 +25,10 @@ from funcgrad.base import pytree
 from funcgrad.compiler.runtime import fourier
 from funcgrad.core import avals
 from funcgrad.lowering import FourierCall
-from funcgrad.numpy import number_operators
 from funcgrad.observers import captures, notices, source
 from funcgrad.observers.source import SourceLocation
-from funcgrad.transforms import numbers
+from funcgrad.scalar_tape import operators as number_operators
+from funcgrad.scalar_tape import trace as numbers
 from tests.sources import PACKAGE, SOURCES, nodes_of, text_of, tree_of
 
 IMPORT = "what modules register while they are imported"
@@ -82,8 +82,8 @@ TABLES = {
     "base.namespaces._presented": IMPORT,
     "numpy.dispatch._functions": IMPORT,
     "numpy.elementwise.UFUNCS": IMPORT,
-    "numpy.number_operators._PRIMITIVES": IMPORT,
-    "numpy.number_operators._pairs": IMPORT,
+    "scalar_tape.operators._PRIMITIVES": IMPORT,
+    "scalar_tape.operators._pairs": IMPORT,
     "primitives.objects._READY": DTYPES,
     "base.pytree._flat": "_INTERN_LIMIT",
     "base.pytree._holders": IMPORT,
@@ -94,8 +94,8 @@ TABLES = {
     "base.pytree._sorted_keys": "_INTERN_LIMIT",
     "base.records._UNFINISHED": USE,
     "base.stacks._waiting": USE,
-    "transforms.numbers._ended": "_MOST_ENDED",
-    "transforms.numbers._preparations": IMPORT,
+    "scalar_tape.trace._ended": "_MOST_ENDED",
+    "scalar_tape.trace._preparations": IMPORT,
 }
 """The table -> the name of its bound in the same module, or why it needs none."""
 

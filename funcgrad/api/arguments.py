@@ -21,8 +21,8 @@ from funcgrad.core.observers import OBSERVED
 from funcgrad.core.trace import EVAL, Tracer, current_trace
 from funcgrad.dtypes import check_dtype, float0
 from funcgrad.errors import ArgumentError, DtypeError
+from funcgrad.higher_order.cells import Cell
 from funcgrad.observers.nonfinite import check_results, describe, holds_nan
-from funcgrad.transforms.cells import Cell
 
 
 def name_of(function: Any) -> str:

@@ -14,13 +14,13 @@ from funcgrad.base.error_state import without_warnings
 from funcgrad.base.pytree import register_pytree_node, tree_unflatten
 from funcgrad.base.transformed import Transformed
 from funcgrad.core.avals import aval_of
-from funcgrad.core.checks import DIVISION, INDEX, NAN, USER, Kinds, Site
 from funcgrad.core.primitive import Value
 from funcgrad.core.program import evaluate
 from funcgrad.core.trace import EVAL, Tracer, current_trace
 from funcgrad.errors import ArgumentError, DtypeError, FailedCheckError
 from funcgrad.higher_order.checked_programs import check_program
 from funcgrad.higher_order.checks import FINE, Check, Failure, nothing, text_of
+from funcgrad.observers.checks import DIVISION, INDEX, NAN, USER, Kinds, Site
 from funcgrad.observers.source import current_location
 from funcgrad.primitives.objects import flatten_held
 

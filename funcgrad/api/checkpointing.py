@@ -33,6 +33,7 @@ from funcgrad.core.program import Equation, Program, Var, makers
 from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.higher_order.budget import Budgeted, MemoryPlan, plan_memory
+from funcgrad.higher_order.cells import Cell
 from funcgrad.higher_order.checkpoint import (
     Checkpoint,
     CheckpointName,
@@ -49,7 +50,6 @@ from funcgrad.higher_order.remembered import remembered
 from funcgrad.higher_order.staging import closing_over_cells
 from funcgrad.observers.limits import format_bytes
 from funcgrad.primitives.objects import flatten_held, map_values
-from funcgrad.transforms.cells import Cell
 
 
 def checkpoint(

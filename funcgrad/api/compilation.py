@@ -56,6 +56,7 @@ from funcgrad.core.printer import format_program
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
 from funcgrad.errors import ArgumentError, DtypeError
+from funcgrad.higher_order.cells import Cell, Rows, fill_cells, lending, rows_of
 from funcgrad.higher_order.jit import (
     ALONG,
     LIMITED,
@@ -77,7 +78,6 @@ from funcgrad.observers.promotion import (
     watching_promotion,
 )
 from funcgrad.primitives.objects import flatten_values
-from funcgrad.transforms.cells import Cell, Rows, fill_cells, lending, rows_of
 
 MAX_REASONS = 50
 """How many reasons for traces are remembered."""

@@ -40,9 +40,9 @@ from funcgrad.primitives.objects import (
     map_values,
     settled,
 )
+from funcgrad.scalar_tape import linearize_once
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.linearize import LinearMap, linearize_flat, record_linear
-from funcgrad.transforms.numbers import linearize_once
 
 
 def grad(

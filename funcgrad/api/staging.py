@@ -30,8 +30,8 @@ from funcgrad.core.program import Equation, Program, evaluate
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.dtypes import ExtendedDtype, check_dtype, float0
 from funcgrad.errors import DtypeError
+from funcgrad.higher_order.cells import Cell, arranged
 from funcgrad.primitives.objects import flatten_values
-from funcgrad.transforms.cells import Cell, arranged
 from funcgrad.transforms.stage import stage_with_cells, stage_without_cells
 
 

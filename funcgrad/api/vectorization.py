@@ -20,6 +20,7 @@ from funcgrad.base.pytree import broadcast_prefix, tree_leaves, tree_unflatten
 from funcgrad.base.transformed import Transformed
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
+from funcgrad.higher_order.cells import Cell, fill_cells, lending, rows_of
 from funcgrad.numpy.writable import ARGUMENT, WritableArray
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.primitives.shape import (
@@ -29,7 +30,6 @@ from funcgrad.primitives.shape import (
     shape_of,
 )
 from funcgrad.transforms.batch import batch_flat
-from funcgrad.transforms.cells import Cell, fill_cells, lending, rows_of
 
 
 def vmap(

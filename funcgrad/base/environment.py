@@ -133,6 +133,13 @@ VARIABLES: dict[str, Variable] = {
             "The number of threads that large kernels may use.",
         ),
         (
+            "FUNCGRAD_SCALAR_TAPE",
+            "0 or 1",
+            "1",
+            _IMPORT,
+            "Differentiate eager functions of Python's floats by a tape of their own.",
+        ),
+        (
             "FUNCGRAD_SKIP_PASSES",
             "names of passes, separated by commas",
             "none",
@@ -167,7 +174,7 @@ def is_on(name: str) -> bool:
     Args:
         name: One of `VARIABLES`.
     """
-    return (text(name) or "0") != "0"
+    return (text(name) or VARIABLES[name].default) != "0"
 
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -69,6 +70,8 @@ from funcgrad.compiler.runtime.threads import (
     parallel_code,
     worker_code,
 )
+from funcgrad.core.facets import Facet
+from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Program
 from funcgrad.errors import MemoryBudgetError, PythonLoopWarning
 from funcgrad.lowering import LibraryCall, Together
@@ -119,7 +122,7 @@ def _compiled(
     lowered = simplified(program)
     check_agreement(lowered)
     warn_of_length(program.name, [equation.source for equation in lowered.equations])
-    n_threads = _n_threads(program.thread_limit if threads is None else threads)
+    n_threads = _n_threads(thread_limit(program) if threads is None else threads)
     graph, jobs, memory = _plan(lowered, donated, n_threads, limit)
     if is_on("join"):
         join(jobs, _is_single)
@@ -465,6 +468,28 @@ class _Stepper:
             kernel_store.code_address(executor.branch_code()),
             [*head, *(w for row in sets for w in row), *tables],
         )
+
+
+limit_of_operation: Facet[int | None] = Facet("thread_limit", None)
+"""The most threads that evaluation may use; ``None`` for no limit of its own."""
+
+
+def thread_limit(value: Any) -> int | None:
+    """Return the least limit of a program, or of a primitive and the programs that it holds."""
+    if isinstance(value, Program):
+        program = value
+        return program.memo(
+            "thread limit", lambda: _least(thread_limit(e.primitive) for e in program.equations)
+        )
+    if isinstance(value, tuple):
+        return _least(map(thread_limit, value))
+    if isinstance(value, Primitive):
+        return _least((limit_of_operation(value), *map(thread_limit, value.params().values())))
+    return None
+
+
+def _least(limits: Iterable[int | None]) -> int | None:
+    return min((n for n in limits if n is not None), default=None)
 
 
 def _n_threads(threads: int | None) -> int:

@@ -14,14 +14,13 @@ Conventions, everywhere in funcgrad:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, Protocol
 
 from funcgrad.base.signatures import annotated_names
 from funcgrad.core.avals import ShapedArray
-from funcgrad.core.axes import mapped_axis, mapping_axis
-from funcgrad.core.number_code import NumberCode
+from funcgrad.core.axes import mapped_axis
 from funcgrad.core.observers import Location, current_location, describe_location
 from funcgrad.core.trace import current_trace
 from funcgrad.errors import MissingRuleError
@@ -148,47 +147,6 @@ class Primitive:
     """Whether evaluation consists in evaluating the operations of programs."""
     is_elementwise: ClassVar[bool] = False
     """Whether an element of the result depends on the corresponding elements of the operands."""
-    is_bilinear: ClassVar[bool] = False
-    """Whether it is linear in each of two arguments, and zero where either is zero."""
-    taylor_term: ClassVar[Callable[..., Any] | None] = None
-    """The coefficient of a power in the Taylor series of the result, by a recurrence.
-
-    ``taylor_term(k, out, args)``, where ``out(j)`` for ``j < k`` and ``arg(j)`` give coefficients,
-    ``None`` for zeros. Without one it is derived from the JVP rule: see `transforms.taylor`.
-    """
-    taylor: ClassVar[Callable[..., Any] | None] = None
-    """``taylor(args, order)``: series of the results of an operation that holds programs.
-
-    Arguments and results are lists of coefficients from order 0, ``None`` for zeros; what has no
-    series is a list of one.
-    """
-    calls_users: ClassVar[bool] = False
-    """Whether it holds functions of the user's, which run later than they are traced."""
-    may_run_forever: ClassVar[bool] = False
-    """Whether it may not end on values that it was not meant for."""
-
-    @property
-    def may_refuse(self) -> bool:
-        """Whether it raises for some integers among its arguments."""
-        return False
-
-    shows_progress: ClassVar[bool] = False
-    """Whether it is a loop that Python runs in parts, to show how far it is."""
-    agrees: ClassVar[bool | None] = None
-    """What is known of the results in the processes along its axes: that they are equal (True),
-    that they differ (False), or that they are equal where all arguments are (``None``)."""
-    message_group: int = 0
-    """The number of the group of messages that are sent as one, from 1; 0 if it is none of such."""
-    at_numbers: ClassVar[Callable[..., tuple[Any, ...] | None] | None] = None
-    """A short form of evaluation and JVP rule at Python's floats and float64 scalars.
-
-    A method of one or two numbers that returns the result and a partial derivative for each of
-    them: finite floats, a factor of the tangent each. ``None`` where it does not apply.
-    """
-    keeps_weak: bool = False
-    """Whether the result of weak arguments is weak, as that of Python's own operators."""
-    makes_no_nans: ClassVar[bool] = False
-    """Whether a nan in the results was in the arguments, or is made by an operation inside."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -201,34 +159,13 @@ class Primitive:
 
     __call__ = bind
 
-    @property
-    def callees(self) -> tuple[Any, ...]:
-        """Functions of the user's that evaluation calls, and tracing does not."""
-        return ()
-
-    def as_message(self, group: int = 0, in_background: bool = False) -> Primitive | None:
-        """The same operation, which only tells other processes of an array, told otherwise.
-
-        Args:
-            group: As of `message_group`: what arrays side by side give is side by side what each
-                gives.
-            in_background: Whether it only begins, and goes on while other things are computed.
-
-        Returns:
-            ``None`` if it does anything else, or cannot be told otherwise.
-        """
-        return None
-
-    # The rules. A subclass gives, derives or declares impossible each of them. Those that take one
-    # parameter per argument of the operation leave its number open here.
+    # The six rules. A subclass gives, derives or declares impossible each of them. Those that take
+    # one parameter per argument of the operation leave its number open here. What else a primitive
+    # can say is a `Facet`, declared where it is asked for.
 
     def impl(self, *args: Any, **_: Any) -> Any:
         """Evaluate with NumPy: the specification of the operation."""
         raise self.missing("evaluation")
-
-    def impl_inside_plan(self, *args: Any) -> Any:
-        """Evaluate as a step of Python in a compiled program."""
-        return self.impl(*args)
 
     def abstract_eval(self, *avals: Any, **_: Any) -> Any:
         """Shape and dtype of the result (a list of avals if `multiple_results`)."""
@@ -237,49 +174,6 @@ class Primitive:
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         """Result and tangent. Never called when all tangents are symbolic zeros."""
         raise self.missing("differentiation")
-
-    def linearize(
-        self, primals: Sequence[Value], tangents: Sequence[Value | None]
-    ) -> tuple[Any, Any]:
-        """As `jvp`, where the tangents are only being recorded and have no values yet.
-
-        Primitives that hold programs override it, so that primal results are computed first and
-        the tangents become an equation of their own.
-        """
-        return self.jvp(primals, tangents)
-
-    def separate(self, args: Sequence[Value], is_linear: Sequence[bool]) -> list[Value] | None:
-        """Results, where some arguments have no values yet and are passed on linearly.
-
-        Primitives that hold programs override it, so that results which do not depend on such
-        arguments get their values, and the others become an equation of their own. ``None`` where
-        there is nothing to be told apart: the operation then becomes one equation as it is.
-        """
-        return None
-
-    def checked(self, args: Sequence[Value], kinds: frozenset[str]) -> tuple[Any, Sequence[Any]]:
-        """Evaluate, and look for what can be wrong (`funcgrad.core.checks`), but nans in results.
-
-        Primitives that look for something of their own override it, and so do those that hold
-        programs in which something may be looked for.
-
-        Args:
-            args: The arguments.
-            kinds: What is looked for.
-
-        Returns:
-            The results, and what may be wrong: each a `Fault`, or a failure of a program inside.
-        """
-        return self.bind(*args), ()
-
-    def linear_parts(
-        self, is_linear: tuple[bool, ...]
-    ) -> list[tuple[Any, tuple[bool, ...]]] | None:
-        """Programs, and which of their inputs they have to be linear in for the operation to be.
-
-        ``None`` where the operation holds no programs, or is not linear whatever these are.
-        """
-        return None
 
     def transpose(self, *ct_and_args: Any, **_: Any) -> Sequence[Value | None]:
         """``transpose(ct, *args)``: cotangents of the arguments, ``None`` for residuals."""
@@ -295,40 +189,9 @@ class Primitive:
         """Result and its batch dim (lists of them if `multiple_results`) for mapped arguments."""
         raise self.missing("batching")
 
-    @property
-    def thread_limit(self) -> int | None:
-        """The most threads that evaluation may use; ``None`` for no limit of its own."""
-        return None
-
-    @property
-    def axis_names(self) -> tuple[Hashable, ...]:
-        """Names of the mapped axes along which the operation itself works."""
-        return ()
-
-    def batch_named(
-        self, args: Sequence[Value], dims: Sequence[BatchDim], size: int, axis_name: Hashable
-    ) -> tuple[Any, Any]:
-        """As `batch`, along an axis whose name the operation or one of its programs uses.
-
-        There need not be a mapped argument. Programs are mapped under the name.
-        """
-        with mapping_axis(axis_name, size):
-            return self.batch(args, dims)
-
     def lower(self, *avals: Any, **_: Any) -> Any:
         """What a kernel computes, as data: a form of `funcgrad.lowering`."""
         raise self.missing("compilation")
-
-    def refusal(self, operand: int, value: int, position: int, *avals: Any, **_: Any) -> Exception:
-        """The error of a kernel that met an index out of bounds, or a negative count.
-
-        Args:
-            operand: Which of the index arrays of the form, or of its arguments, counted from 0.
-            value: The index; a negative number for a count.
-            position: Its row-major number in the array; -1 where that is not known.
-            avals: Types of the arguments of the operation.
-        """
-        raise self.missing("refused indices")
 
     def missing(self, what: str, location: Location | None = None) -> MissingRuleError:
         """The error that says that a rule is declared not to exist.
@@ -350,11 +213,6 @@ class Primitive:
             f"Write a method of {kind.__module__}.{kind.__qualname__}:\n    def {RULES[what]}"
         )
         return MissingRuleError("\n".join(lines))
-
-    @property
-    def number_code(self) -> NumberCode | None:
-        """The rule for numbers as text, if operators are to be written of it."""
-        return None
 
     def params(self) -> dict[str, Any]:
         """The static parameters, for printing."""

@@ -8,17 +8,21 @@ traced ones became leading inputs. So the transformations of a program can be me
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from funcgrad.base.tables import keep, used
 from funcgrad.base.transformed import BelongsToProcess
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import mapped_axis
+from funcgrad.core.facets import Facet
 from funcgrad.core.observers import Location
 from funcgrad.core.primitive import Primitive
 
 T = TypeVar("T")
+
+axis_names: Facet[tuple[Hashable, ...]] = Facet("axis_names", ())
+"""Names of the mapped axes along which an operation itself works."""
 
 
 class Var:
@@ -133,13 +137,6 @@ class Program(BelongsToProcess):
             lambda: frozenset().union(*(axis_names_of(e.primitive) for e in self.equations)),
         )
 
-    @property
-    def thread_limit(self) -> int | None:
-        """The least limit of the primitives in it, at any depth, to the number of threads."""
-        return self.memo(
-            "thread limit", lambda: _least(thread_limit_of(e.primitive) for e in self.equations)
-        )
-
     def described(self) -> str:
         """Its name, and the first line of the user's that it comes from."""
         source = next(filter(None, (e.source for e in self.equations)), None)
@@ -163,21 +160,6 @@ class Program(BelongsToProcess):
         return result
 
 
-def thread_limit_of(value: Any) -> int | None:
-    """The least limit of a primitive, or of the programs that it holds."""
-    if isinstance(value, Program):
-        return value.thread_limit
-    if isinstance(value, tuple):
-        return _least(map(thread_limit_of, value))
-    if isinstance(value, Primitive):
-        return _least((value.thread_limit, *map(thread_limit_of, value.params().values())))
-    return None
-
-
-def _least(limits: Iterable[int | None]) -> int | None:
-    return min((n for n in limits if n is not None), default=None)
-
-
 def axis_names_of(value: Any) -> frozenset[Hashable]:
     """Names of the mapped axes that a primitive, or the programs that it holds, work along."""
     if isinstance(value, Program):
@@ -185,7 +167,7 @@ def axis_names_of(value: Any) -> frozenset[Hashable]:
     if isinstance(value, tuple):
         return frozenset().union(*map(axis_names_of, value))
     if isinstance(value, Primitive):
-        return frozenset(value.axis_names).union(*map(axis_names_of, value.params().values()))
+        return frozenset(axis_names(value)).union(*map(axis_names_of, value.params().values()))
     return frozenset()
 
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from funcgrad.api.vectorization import vmap
 from funcgrad.base.pytree import tree_flatten, tree_unflatten
-from funcgrad.core.axes import Ranks, axes_in_scope, named_axis
+from funcgrad.base.ranks import Ranks
+from funcgrad.core.axes import axes_in_scope, named_axis
 from funcgrad.core.trace import Tracer
 from funcgrad.data.saving import load as load_file
 from funcgrad.data.saving import save as save_file

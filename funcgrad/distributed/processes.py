@@ -17,8 +17,8 @@ import numpy as np
 
 from funcgrad.base import environment
 from funcgrad.base.forking import cached_property
+from funcgrad.base.ranks import Ranks
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.axes import Ranks
 from funcgrad.distributed.failing import end_together
 from funcgrad.errors import DistributedError, LibraryError
 from funcgrad.lowering import Background, NativeCall, Ref

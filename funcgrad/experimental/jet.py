@@ -2,7 +2,7 @@
 
 ``jet : (a -> b) -> (a, derivatives of a curve) -> (b, derivatives of its image)``. The curve is the
 polynomial with these derivatives at 0. Operations pass on the coefficients of Taylor series
-(`funcgrad.transforms.taylor`): ``n`` derivatives cost about ``n^2`` times the function.
+(`funcgrad.higher_order.taylor`): ``n`` derivatives cost about ``n^2`` times the function.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from funcgrad.base.pytree import tree_flatten, tree_unflatten
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, TreeError
-from funcgrad.transforms.taylor import taylor_flat
+from funcgrad.higher_order.taylor import taylor_flat
 
 __all__ = ["jet"]
 

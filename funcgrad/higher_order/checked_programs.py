@@ -8,13 +8,14 @@ order of the program, is the failure of the whole. See `funcgrad.higher_order.ch
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from funcgrad.base.records import dataclass
-from funcgrad.core.checks import NAN, Fault, Kinds, Site
+from funcgrad.core.facets import Facet
 from funcgrad.core.program import Equation, Program, Var, last_uses
 from funcgrad.higher_order.checks import Failure, nan_faults, nothing
+from funcgrad.observers.checks import NAN, Fault, Kinds, Site
 from funcgrad.observers.source import stands_for
 from funcgrad.transforms.programs import stage_closed
 
@@ -83,15 +84,27 @@ def evaluate_checked(
     return [read(a) for a in program.outputs], failure
 
 
+checked: Facet[Callable[..., tuple[Any, Sequence[Any]]] | None] = Facet("checked", None)
+"""``checked(args, kinds)``: results, and what may be wrong (`funcgrad.observers.checks`), but nans.
+
+Operations that look for something of their own have it, and those that hold programs in which
+something may be looked for. What may be wrong are `Fault`s, or failures of programs inside.
+"""
+
+makes_no_nans = Facet("makes_no_nans", False)
+"""Whether a nan in the results was in the arguments, or is made by an operation inside."""
+
+
 @stands_for("equation")
 def _apply(
     equation: Equation, args: Sequence[Any], kinds: Kinds
 ) -> tuple[Sequence[Any], Sequence[Any]]:
     """Results of an equation, and what may be wrong with it."""
     primitive = equation.primitive
-    out, found = primitive.checked(args, kinds)
+    rule = checked(primitive)
+    out, found = (primitive.bind(*args), ()) if rule is None else rule(args, kinds)
     results = out if primitive.multiple_results else [out]
-    if NAN in kinds and not primitive.makes_no_nans:
+    if NAN in kinds and not makes_no_nans(primitive):
         found = [*found, *nan_faults(primitive.name, results)]
     return results, found
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from funcgrad.core.avals import aval_of
-from funcgrad.core.checks import Kinds
 from funcgrad.core.program import evaluate
 from funcgrad.higher_order.checked_programs import CheckedProgram, evaluate_checked
+from funcgrad.observers.checks import Kinds
 from funcgrad.transforms.stage import stage
 
 Values = Sequence[Any]

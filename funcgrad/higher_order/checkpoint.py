@@ -17,7 +17,6 @@ from typing import Any
 
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray
-from funcgrad.core.checks import Kinds
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Atom, Equation, Program, Var, evaluate, makers
 from funcgrad.core.trace import EVAL, using_trace
@@ -28,6 +27,7 @@ from funcgrad.higher_order.policies import Policy, everything_saveable, nothing_
 from funcgrad.higher_order.series import taylor_of_call
 from funcgrad.lowering import Barrier as BarrierForm
 from funcgrad.lowering import Call, Form, Reindex
+from funcgrad.observers.checks import Kinds
 from funcgrad.passes.dce import dce
 from funcgrad.primitives.families import linear_jvp
 from funcgrad.transforms.programs import (

@@ -16,12 +16,21 @@ import numpy as np
 
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
-from funcgrad.core.checks import EXPLICIT, NAN, Fault, Kinds, Site, Slot, slots_of, structure_of
 from funcgrad.core.primitive import BatchDim, Primitive, Value, mapped_length
 from funcgrad.core.program import Program, Var
 from funcgrad.dtypes import BOOL
 from funcgrad.errors import ArgumentError, FailedCheckError
 from funcgrad.lowering import Call, Form
+from funcgrad.observers.checks import (
+    EXPLICIT,
+    NAN,
+    Fault,
+    Kinds,
+    Site,
+    Slot,
+    slots_of,
+    structure_of,
+)
 from funcgrad.observers.source import SourceLocation
 from funcgrad.primitives.elementwise import (
     add,

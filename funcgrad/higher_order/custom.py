@@ -21,7 +21,6 @@ from funcgrad.base.forking import cached_property
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import mapped_name
-from funcgrad.core.checks import EXPLICIT, NAN, Fault, Kinds
 from funcgrad.core.primitive import BatchDim, Linear, Primitive, Value, mapped_length
 from funcgrad.core.program import Program
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, using_trace
@@ -43,6 +42,7 @@ from funcgrad.higher_order.linear_call import (
 )
 from funcgrad.higher_order.linearity import is_zero, nonlinear_entry, nonlinear_equation, parted
 from funcgrad.lowering import Call, Form
+from funcgrad.observers.checks import EXPLICIT, NAN, Fault, Kinds
 from funcgrad.transforms.linearize import (
     TangentTrace,
     TangentTracer,

@@ -15,7 +15,7 @@ from typing import Any
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.axes import axis_scope
-from funcgrad.core.program import Equation, Program, Var, evaluate
+from funcgrad.core.program import Equation, Program, Var, axis_names, evaluate
 from funcgrad.lowering import Contraction, form_of
 from funcgrad.passes.cse import cse
 from funcgrad.passes.dce import dce
@@ -151,7 +151,7 @@ def _nbytes(aval: ShapedArray) -> int:
 
 def _work(equation: Equation) -> int:
     """Multiplications of a product, 0 of anything else."""
-    if equation.primitive.axis_names:
+    if axis_names(equation.primitive):
         return 0  # what computes it is not known before the axis is mapped
     form = form_of(equation)
     if not isinstance(form, Contraction):

@@ -18,7 +18,6 @@ from funcgrad.compiler.pipeline import compile_program
 from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.axes import axes_in_scope
-from funcgrad.core.checks import Kinds
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import EVAL, using_trace
@@ -26,6 +25,7 @@ from funcgrad.higher_order.checked_programs import check_program
 from funcgrad.higher_order.linearity import parted, together
 from funcgrad.higher_order.series import taylor_of_call
 from funcgrad.lowering import Call, Form
+from funcgrad.observers.checks import Kinds
 from funcgrad.observers.limits import Limits, current_limits, reset_limits, set_limits
 from funcgrad.observers.nonfinite import WATCHED_FROM_START, watching
 from funcgrad.transforms.programs import (

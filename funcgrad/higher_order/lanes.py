@@ -15,12 +15,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from funcgrad.core.avals import aval_of, shaped
-from funcgrad.core.checks import EXPLICIT
+from funcgrad.core.facets import Facet
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Equation, Program, Var, evaluate
 from funcgrad.dtypes import BOOL
 from funcgrad.higher_order.checked_programs import check_program
 from funcgrad.higher_order.checks import FINE, Check, Failure
+from funcgrad.observers.checks import EXPLICIT
 from funcgrad.primitives.elementwise import select, stop_gradient
 from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.reductions import ArgMax
@@ -108,6 +109,13 @@ def _count_if(program: Program) -> Program:
     return stage_closed(run, [shaped((), BOOL), *program.in_avals], program.name)
 
 
+may_run_forever = Facet("may_run_forever", False)
+"""Whether an operation may not end on values that it was not meant for."""
+
+may_refuse = Facet("may_refuse", False)
+"""Whether an operation raises for some integers among its arguments."""
+
+
 def needs_its_values(program: Program) -> bool:
     """Whether a program may run for ever, or raise, on values that it was not meant for."""
     return _may_run_forever(program) or _may_refuse(program)
@@ -117,7 +125,7 @@ def _may_run_forever(program: Program) -> bool:
     return program.memo(
         "may run forever",
         lambda: any(
-            e.primitive.may_run_forever or any(map(_may_run_forever, subprograms(e.primitive)))
+            may_run_forever(e.primitive) or any(map(_may_run_forever, subprograms(e.primitive)))
             for e in program.equations
         ),
     )
@@ -152,7 +160,7 @@ def _asked(equation: Equation, known: set[Var]) -> list[Var]:
     variables = [x for x in equation.inputs if isinstance(x, Var) and x not in known]
     if any(map(_may_refuse, subprograms(equation.primitive))):
         return variables
-    is_picky = equation.primitive.may_refuse
+    is_picky = may_refuse(equation.primitive)
     return [x for x in variables if is_picky and x.aval.dtype.kind in "iu"]
 
 

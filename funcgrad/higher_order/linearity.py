@@ -1,19 +1,20 @@
 """What is linear: operations that meet arguments without values together with others.
 
 A rule of the user's may call loops, branches and compiled functions that compute values and
-tangents at once. Each operation that holds programs tells its results apart (`Primitive.separate`):
+tangents at once. Each operation that holds programs tells its results apart (`separate`):
 what depends on tangents becomes a linear operation of its own. Every single operation on tangents
 then has to be linear.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.facets import Facet
 from funcgrad.core.primitive import Linear, Primitive
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import EVAL, Trace, Tracer, run_under
@@ -41,6 +42,15 @@ def is_zero(value: Any) -> bool:
     return isinstance(value, np.ndarray | np.generic | int | float | complex) and not np.any(value)
 
 
+linear_parts: Facet[Callable[..., list[tuple[Program, Mask]] | None] | None]
+linear_parts = Facet("linear_parts", None)
+"""``linear_parts(is_linear)``: programs, and the inputs they have to be linear in for the operation
+to be.
+
+``None`` where the operation holds no programs, or is not linear whatever these are.
+"""
+
+
 def nonlinear_entry(entries: Sequence[TapeEntry], may_shift: bool = False) -> TapeEntry | None:
     """The first recorded operation that is not linear in what has no value yet.
 
@@ -53,7 +63,8 @@ def nonlinear_entry(entries: Sequence[TapeEntry], may_shift: bool = False) -> Ta
 
 def _nonlinear_part(entry: TapeEntry, may_shift: bool) -> TapeEntry | None:
     """The operation itself, or one in the program that it runs."""
-    parts = entry.primitive.linear_parts(tuple(type(x) is Linear for x in entry.inputs))
+    rule = linear_parts(entry.primitive)
+    parts = rule and rule(tuple(type(x) is Linear for x in entry.inputs))
     if parts is None:
         return None if _is_linear_entry(entry, may_shift) else entry
     return next(filter(None, (nonlinear_equation(*part, may_shift) for part in parts)), None)

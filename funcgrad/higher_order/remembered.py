@@ -38,6 +38,7 @@ from funcgrad.higher_order.closures import HoldsFunctions
 from funcgrad.higher_order.jit import is_jit_disabled
 from funcgrad.higher_order.lanes import subprograms
 from funcgrad.observers.promotion import promotion_mode
+from funcgrad.passes import agreement
 from funcgrad.primitives.objects import HoldsArray
 
 T = TypeVar("T")
@@ -330,7 +331,7 @@ def calls_users(program: Program) -> bool:
     return program.memo(
         "calls users",
         lambda: any(
-            e.primitive.calls_users or any(map(calls_users, subprograms(e.primitive)))
+            agreement.calls_users(e.primitive) or any(map(calls_users, subprograms(e.primitive)))
             for e in program.equations
         ),
     )

@@ -17,7 +17,6 @@ import numpy as np
 
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.checks import Kinds
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program, Var, evaluate
 from funcgrad.core.trace import EVAL, using_trace
@@ -30,6 +29,7 @@ from funcgrad.higher_order.linearity import parted, together
 from funcgrad.higher_order.progress import backward, parts_of, progress_bar
 from funcgrad.higher_order.series import taylor_of_scan
 from funcgrad.lowering import Extern, Form, Loop
+from funcgrad.observers.checks import Kinds
 from funcgrad.observers.limits import check_time
 from funcgrad.observers.nonfinite import add_step
 from funcgrad.primitives.families import instantiate, zeros_like_aval
@@ -80,7 +80,7 @@ class Scan(Primitive):
         return self.body.is_effectful
 
     @property
-    def shows_progress(self) -> bool:  # type: ignore[override]
+    def shows_progress(self) -> bool:
         return self.progress is not None
 
     def split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.program import Program, Var
-from funcgrad.transforms.taylor import all_terms, by_result, n_terms, taylor_program
+from funcgrad.higher_order.taylor import all_terms, by_result, n_terms, taylor_program
 
 Series = Sequence[Any]
 """Coefficients from order 0, ``None`` for zeros; one for what has no series."""

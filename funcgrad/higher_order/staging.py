@@ -22,11 +22,11 @@ from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.program import Program, Var
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, DtypeError
+from funcgrad.higher_order.cells import Cell, arranged
 from funcgrad.higher_order.remembered import remembered
 from funcgrad.observers.captures import noticing_draws
 from funcgrad.observers.source import current_location
 from funcgrad.primitives.objects import settled
-from funcgrad.transforms.cells import Cell, arranged
 from funcgrad.transforms.stage import stage_with_cells, stage_without_cells
 
 

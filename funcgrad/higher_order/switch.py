@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.ranks import demand_agreement
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.axes import demand_agreement
-from funcgrad.core.checks import Kinds, Site
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program, axis_names_of, evaluate
 from funcgrad.dtypes import INT64
@@ -37,6 +36,7 @@ from funcgrad.higher_order.linearity import parted, together
 from funcgrad.higher_order.scan import cut
 from funcgrad.higher_order.series import taylor_of_switch
 from funcgrad.lowering import Branch, Form
+from funcgrad.observers.checks import Kinds, Site
 from funcgrad.primitives.elementwise import convert, equal, maximum, minimum
 from funcgrad.primitives.reductions import ReduceAny
 from funcgrad.transforms.programs import (

@@ -21,10 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.ranks import demand_agreement, ranks_in
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.axes import demand_agreement, ranks_in
-from funcgrad.core.checks import Kinds
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program, Var, axis_names_of, evaluate
 from funcgrad.core.trace import EVAL, using_trace
@@ -42,6 +41,7 @@ from funcgrad.higher_order.switch import Switch
 from funcgrad.higher_order.tape import Tape
 from funcgrad.lowering import Call, Extern, Form
 from funcgrad.lowering import While as WhileForm
+from funcgrad.observers.checks import Kinds
 from funcgrad.observers.limits import check_time
 from funcgrad.observers.nonfinite import add_step
 from funcgrad.primitives.elementwise import add, bitwise_and, convert, less
@@ -94,7 +94,7 @@ class While(Primitive):
         return self.body.is_effectful or self.condition.is_effectful
 
     @property
-    def shows_progress(self) -> bool:  # type: ignore[override]
+    def shows_progress(self) -> bool:
         return self.progress is not None
 
     def split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:

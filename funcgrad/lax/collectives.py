@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.pytree import tree_map
+from funcgrad.base.ranks import Ranks
 from funcgrad.core.avals import aval_of
-from funcgrad.core.axes import Ranks, named_axis
+from funcgrad.core.axes import named_axis
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError

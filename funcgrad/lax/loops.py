@@ -15,6 +15,7 @@ from funcgrad.base.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
+from funcgrad.higher_order.cells import Cell, fill_cells, lending, rows_of
 from funcgrad.higher_order.lanes import broadcast_lanes
 from funcgrad.higher_order.progress import checked_label
 from funcgrad.higher_order.scan import bind_scan
@@ -37,7 +38,6 @@ from funcgrad.primitives.elementwise import Convert, convert
 from funcgrad.primitives.objects import flatten_values, map_values
 from funcgrad.primitives.shape import Concatenate, Slice, reshape, shape_of
 from funcgrad.transforms.batch import batch_flat
-from funcgrad.transforms.cells import Cell, fill_cells, lending, rows_of
 
 Tree = Any
 

@@ -16,12 +16,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from funcgrad import scalar_tape
 from funcgrad.base.dialect import NARROWER, NUMPY, dialect
 from funcgrad.core.observers import describe_location
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.errors import ArgumentError, ConcretizationTypeError, DtypeError, MissingRuleError
-from funcgrad.numpy import elementwise, number_operators, shaping, ufuncs
+from funcgrad.numpy import elementwise, shaping, ufuncs
 from funcgrad.numpy.elementwise import UFUNCS, of_scipy, to_loop
 from funcgrad.numpy.indexing import at, getitem, indexed
 from funcgrad.numpy.promotion import (
@@ -732,9 +733,10 @@ def install(
         setattr(Tracer, f"__{name}__", _PAIRS[name][0])
     for name in _ARITHMETIC:
         setattr(Tracer, f"__r{name}__", _PAIRS[name][1])
-    number_operators.install(
+    scalar_tape.install(
         {ufunc: primitive for ufunc, primitive in _direct.items() if "f" in primitive.kinds},
         {name: (_ARITHMETIC[name][0], *_PAIRS[name]) for name in _ARITHMETIC},
+        p.IntegerPower(2),
     )
     same = (*_SAME_AS_FUNCTION, *_METHODS_OF_OBJECTS)
     by_name = {name: _functions[getattr(np, name)] for name in same}

@@ -25,11 +25,11 @@ from funcgrad.dtypes import (
     weak_representative,
 )
 from funcgrad.errors import AxisError, DtypeError
+from funcgrad.higher_order.cells import Cell
 from funcgrad.observers.promotion import PROMOTIONS, refuse_promotion, refuse_ranks
 from funcgrad.primitives.elementwise import Convert, convert
 from funcgrad.primitives.objects import settled
 from funcgrad.primitives.shape import Concatenate, reshape, shape_of
-from funcgrad.transforms.cells import Cell
 
 _ARRAYS = (np.ndarray, np.generic, Tracer)
 _LISTS = (list, tuple)

@@ -21,7 +21,6 @@ from funcgrad.base.signatures import signature_of
 from funcgrad.core.trace import EVAL, Tracer, current_trace
 from funcgrad.errors import KeyArrayError
 from funcgrad.numpy.elementwise import UFUNCS
-from funcgrad.numpy.number_operators import FUNCTIONS
 from funcgrad.numpy.promotion import strong
 from funcgrad.numpy.views import Watched, watch
 from funcgrad.numpy.writable import (
@@ -36,7 +35,7 @@ from funcgrad.numpy.writable import (
     settled_in,
 )
 from funcgrad.primitives.objects import settled
-from funcgrad.transforms.numbers import NumberTracer
+from funcgrad.scalar_tape import FUNCTIONS, NumberTracer
 
 Function = Callable[..., Any]
 

@@ -29,10 +29,14 @@ import numpy as np
 from funcgrad.base.pytree import held_in
 from funcgrad.base.tables import keep
 from funcgrad.core.avals import ShapedArray
+from funcgrad.core.facets import Facet
 from funcgrad.core.program import Program
 from funcgrad.errors import ImpureFunctionWarning
 from funcgrad.observers.notices import warn_at
 from funcgrad.observers.source import SourceLocation, current_location, is_users
+
+callees: Facet[tuple[Any, ...]] = Facet("callees", ())
+"""Functions of the user's that the evaluation of an operation calls, and tracing does not."""
 
 _NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 _SAMPLE = 4096
@@ -101,7 +105,7 @@ class Captures:
             code
             for each in _programs_in(program)
             for equation in each.equations
-            for callee in equation.primitive.callees
+            for callee in callees(equation.primitive)
             for function in _users_functions(callee, is_deep=False)
             for code in _codes_of(function.__code__)
         }

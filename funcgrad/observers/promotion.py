@@ -99,8 +99,8 @@ def refuse_promotion(
 
 
 _WAYS_IN = (
-    *("core", "interop", "observers", "<numbers>"),
-    *(f"numpy/{name}" for name in ("promotion", "elementwise", "dispatch", "number_operators")),
+    *("core", "interop", "observers", "scalar_tape", "<numbers>"),
+    *(f"numpy/{name}" for name in ("promotion", "elementwise", "dispatch")),
 )
 """Files of funcgrad between a user's line and an elementwise operation."""
 

@@ -3,7 +3,7 @@
 ``advance : Program -> Program``. A program that differentiates a loss and then sums its gradients
 over processes has all of its messages at the end, where everybody waits for each. Here they move up
 to the equation that computes what they send; the next equations run while they are under way
-(`Primitive.as_message`), and whoever reads a result waits for it. Small messages stay
+(`as_message`), and whoever reads a result waits for it. Small messages stay
 together: they move down again to the last of them that comes before any result is read, next to
 each other, and are lowered as one. What is too small for the background moves down to who reads it.
 
@@ -17,11 +17,29 @@ one argument go with the message that reads them.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import field
 
 from funcgrad.base.records import dataclass
+from funcgrad.core.facets import Facet
+from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Equation, Program, Var
+
+message_group = Facet("message_group", 0)
+"""The number of the group of messages that are sent as one, from 1; 0 if it is none of such."""
+
+
+def _is_no_message(group: int = 0, in_background: bool = False) -> Primitive | None:
+    return None
+
+
+as_message: Facet[Callable[..., Primitive | None]] = Facet("as_message", _is_no_message)
+"""``as_message(group=0, in_background=False)``: the same operation, told otherwise.
+
+An operation has it that only tells other processes of an array. ``group`` is as of `message_group`:
+what arrays side by side give is side by side what each gives. If it is made in the background, it
+only begins, and goes on while other things are computed. ``None`` if it cannot be told otherwise.
+"""
 
 SMALL_BYTES = 1 << 15
 """Messages of fewer bytes go together."""
@@ -49,7 +67,7 @@ def messages(equations: Sequence[Equation]) -> Iterator[Sequence[Equation]]:
         if group and primitive != group[0].primitive:
             yield group
             group = []
-        if primitive.message_group:
+        if message_group(primitive):
             group.append(equation)
         else:
             yield [equation]
@@ -58,7 +76,7 @@ def messages(equations: Sequence[Equation]) -> Iterator[Sequence[Equation]]:
 
 
 def _is_message(equation: Equation) -> bool:
-    return equation.primitive.as_message() is not None
+    return as_message(equation.primitive)() is not None
 
 
 def _is_fence(equation: Equation) -> bool:
@@ -161,7 +179,7 @@ def _together(equations: Sequence[Equation]) -> list[list[Equation]]:
             count += 1
             open_[key] = _Group(count)
         group = open_[key]
-        primitive = equation.primitive.as_message(group.number)
+        primitive = as_message(equation.primitive)(group.number)
         assert primitive is not None
         moved = Equation(primitive, equation.inputs, equation.outputs, equation.source)
         cells[-1][:] = [*group.cell, moved]
@@ -175,7 +193,7 @@ def _together(equations: Sequence[Equation]) -> list[list[Equation]]:
 def _alone(cell: list[Equation]) -> list[Equation]:
     """One equation, which is no group."""
     (equation,) = cell
-    primitive = equation.primitive.as_message() or equation.primitive
+    primitive = as_message(equation.primitive)() or equation.primitive
     return [Equation(primitive, equation.inputs, equation.outputs, equation.source)]
 
 
@@ -196,7 +214,7 @@ def _in_background(cells: Sequence[Sequence[Equation]]) -> list[Equation]:
             found.append(((i, True, i), cell))
             continue
         first = cell[0].primitive
-        later = first.as_message(first.message_group, in_background=True)
+        later = as_message(first)(message_group(first), in_background=True)
         assert later is not None
         end = min(first_reader.get(var, len(cells)) for e in cell for var in e.outputs)
         between = (_takes_time(cells[k]) for k in range(i + 1, end))

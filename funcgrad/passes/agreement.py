@@ -10,10 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from funcgrad.core.axes import Ranks, ranks_in
-from funcgrad.core.program import Atom, Equation, Program, Var, axis_names_of
+from funcgrad.base.ranks import Ranks, ranks_in
+from funcgrad.core.facets import Facet
+from funcgrad.core.program import Atom, Equation, Program, Var, axis_names, axis_names_of
 from funcgrad.errors import DistributedError
 from funcgrad.lowering import Branch, Call, Loop, While, form_of
+
+agrees: Facet[bool | None] = Facet("agrees", None)
+"""What is known of the results in the processes along the axes of an operation: that they are equal
+(True), that they differ (False), or that they are equal where all arguments are (``None``)."""
+
+calls_users = Facet("calls_users", False)
+"""Whether an operation holds functions of the user's, which run later than they are traced."""
 
 Equal = frozenset[Ranks]
 """The axes along which a value is known to be equal."""
@@ -56,13 +64,13 @@ class _Agreement:
     def _equation(self, equation: Equation, inputs: list[Equal]) -> list[Equal]:
         primitive = equation.primitive
         n = len(equation.outputs)
-        if primitive.calls_users:
+        if calls_users(primitive):
             return [frozenset()] * n
-        own = ranks_in(primitive.axis_names)
+        own = ranks_in(axis_names(primitive))
         if own:
             joint = self._all(inputs)
             for axis in own:
-                joint = joint | {axis} if primitive.agrees else joint - {axis}
+                joint = joint | {axis} if agrees(primitive) else joint - {axis}
             return [joint] * n
         form = form_of(equation) if primitive.is_composite or axis_names_of(primitive) else None
         if isinstance(form, Call):

@@ -23,6 +23,7 @@ from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var, makers
 from funcgrad.errors import MissingRuleError
+from funcgrad.passes.agreement import calls_users
 from funcgrad.patterns.index_sets import (
     MOST_ENTRIES,
     MOST_PIECES,
@@ -99,7 +100,7 @@ class Scope:
         if isinstance(form, forms.Call):
             inner = Scope(form.program, [self.asking(a) for a in equation.inputs])
             return inner.value(form.program.outputs[number])
-        if primitive.is_effectful or primitive.is_composite or primitive.calls_users:
+        if primitive.is_effectful or primitive.is_composite or calls_users(primitive):
             return None
         args = [self.value(a) for a in equation.inputs]
         if any(a is None for a in args):

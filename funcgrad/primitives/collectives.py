@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.ranks import Ranks, ranks_in
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
-from funcgrad.core.axes import Ranks, ranks_in, unbound_axis
+from funcgrad.core.axes import unbound_axis
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.errors import ShapeError
 from funcgrad.lowering import Form
@@ -65,6 +66,11 @@ Steps = Evaluation | Recipe
 
 class Collective(Primitive):
     """Base of the operations along named axes: they have values only where lanes exist."""
+
+    @property
+    def axis_names(self) -> tuple[Hashable, ...]:
+        """Names of the axes."""
+        raise NotImplementedError
 
     @property
     def is_effectful(self) -> bool:  # type: ignore[override]

@@ -22,14 +22,13 @@ import numpy as np
 from funcgrad.base.forking import cached_property
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
-from funcgrad.core.checks import DIVISION, Fault, Kinds
-from funcgrad.core.number_code import NumberCode
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
 from funcgrad.core.program import Var
 from funcgrad.dtypes import complex_dtype, is_complex, is_inexact, real_dtype, short_name
 from funcgrad.errors import DtypeError
 from funcgrad.intrinsics import MOST_FACTORS, product_of
 from funcgrad.lowering import Array, Form, Pointwise, Routine, UfuncCall
+from funcgrad.observers.checks import DIVISION, Fault, Kinds
 from funcgrad.primitives.families import (
     PYTHON_NUMBERS,
     Elementwise,
@@ -40,6 +39,7 @@ from funcgrad.primitives.families import (
     zero_jvp,
 )
 from funcgrad.primitives.shape import broadcast_to, unbroadcast
+from funcgrad.scalar_tape.rules import NumberCode
 
 Derivative = Callable[..., Value]
 

@@ -17,7 +17,6 @@ import numpy as np
 
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray, aval_of, check_size, shaped
-from funcgrad.core.number_code import rule_of
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var, evaluate
 from funcgrad.dtypes import PYTHON_SCALARS, complex_dtype, real_dtype
@@ -33,6 +32,7 @@ from funcgrad.lowering import (
     UfuncCall,
     While,
 )
+from funcgrad.scalar_tape.rules import number_code, rule_of
 
 PYTHON_NUMBERS = frozenset(PYTHON_SCALARS)
 
@@ -78,7 +78,7 @@ def linear_jvp(
 
 def at_numbers_by_code(self: Primitive, *numbers: float) -> tuple[Any, ...] | None:
     """The rule for numbers, where it is given as text."""
-    code = self.number_code
+    code = number_code(self)
     assert code is not None
     return rule_of(code)(*numbers)
 

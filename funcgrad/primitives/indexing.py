@@ -24,11 +24,11 @@ import numpy as np
 
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray, aval_of, shaped
-from funcgrad.core.checks import INDEX, Fault, Kinds
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
 from funcgrad.dtypes import INT64, UINT64
 from funcgrad.errors import DtypeError, OutOfBoundsError, ShapeError
 from funcgrad.lowering import Deposit, Extern, Form, Lookup, Replace, Window
+from funcgrad.observers.checks import INDEX, Fault, Kinds
 from funcgrad.primitives.elementwise import (
     add,
     bitwise_and,

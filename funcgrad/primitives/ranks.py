@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.ranks import Ranks
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, shaped
-from funcgrad.core.axes import Ranks
 from funcgrad.core.primitive import Primitive
 from funcgrad.lowering import Array, Constant, Extern, Form, NativeCall, Routine
 

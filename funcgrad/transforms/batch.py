@@ -9,11 +9,16 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.axes import MAPPED_NOW, axis_scope, mapped_name
+from funcgrad.core.axes import MAPPED_NOW, axis_scope, mapped_name, mapping_axis
+from funcgrad.core.facets import Facet
 from funcgrad.core.observers import report_end
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import axis_names_of
 from funcgrad.core.trace import Trace, Tracer, current_trace, enter_trace, leave_trace, run_under
+
+batch_named: Facet[Callable[..., tuple[Any, Any]] | None] = Facet("batch_named", None)
+"""``batch_named(args, dims, size, axis_name)``: as `Primitive.batch`, along an axis whose name the
+operation or one of its programs uses. There need not be a mapped argument."""
 
 
 class BatchTracer(Tracer):
@@ -69,7 +74,7 @@ class BatchTrace(Trace):
         try:
             enter_trace(self.parent)
             out, out_dim = (
-                primitive.batch_named(values, dims, self.size, name)
+                _batch_named(primitive, values, dims, self.size, name)
                 if is_named
                 else primitive.batch(values, dims)
             )
@@ -88,6 +93,21 @@ class BatchTrace(Trace):
         if type(value) is BatchTracer and value.owner is self:
             return value.value, 0
         return value, None
+
+
+def _batch_named(
+    primitive: Primitive,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    size: int,
+    name: Hashable,
+) -> tuple[Any, Any]:
+    """Apply the rule for a named axis, by default that for any axis, under its name."""
+    rule = batch_named(primitive)
+    if rule is not None:
+        return rule(args, dims, size, name)
+    with mapping_axis(name, size):
+        return primitive.batch(args, dims)
 
 
 def batch_flat(

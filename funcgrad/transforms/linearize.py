@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.facets import Facet
 from funcgrad.core.observers import (
     OBSERVED,
     Location,
@@ -32,6 +33,21 @@ from funcgrad.core.observers import (
 )
 from funcgrad.core.primitive import Linear, Primitive
 from funcgrad.core.trace import Trace, Tracer, current_trace, enter_trace, leave_trace
+
+linearize: Facet[Callable[..., tuple[Any, Any]] | None] = Facet("linearize", None)
+"""``linearize(primals, tangents)``: as `Primitive.jvp`, of tangents that have no values yet.
+
+Primitives that hold programs have it, so that primal results are computed first and the tangents
+become an equation of their own.
+"""
+
+separate: Facet[Callable[..., list[Any] | None] | None] = Facet("separate", None)
+"""``separate(args, is_linear)``: results, where some arguments are linear and have no values yet.
+
+Primitives that hold programs have it, so that results which do not depend on such arguments get
+their values, and the others become an equation of their own. ``None`` where there is nothing to be
+told apart: the operation then becomes one equation as it is.
+"""
 
 
 class TangentTracer(Tracer):
@@ -144,12 +160,15 @@ class TangentTrace(Trace):
         return [TangentTracer(self, self.new_slot(aval)) for aval in avals]
 
     def _separated(self, primitive: Primitive, args: tuple[Any, ...]) -> list[Any] | None:
+        rule = separate(primitive)
+        if rule is None:
+            return None
         is_linear = [type(x) is TangentTracer and x.owner is self for x in args]
         token = enter_trace(current_trace())
         self.separates = False  # what the rule records is linear altogether
         try:
             enter_trace(self)
-            return primitive.separate(args, is_linear)
+            return rule(args, is_linear)
         finally:
             self.separates = True
             leave_trace(token)
@@ -221,7 +240,8 @@ class LinearizeTrace(Trace):
         token = enter_trace(current_trace())
         try:
             enter_trace(self.tape)
-            out, out_dot = primitive.linearize(primals, tangents)
+            rule = linearize(primitive) or primitive.jvp
+            out, out_dot = rule(primals, tangents)
         finally:
             leave_trace(token)
         if OBSERVED.computed and not primitive.is_composite:

@@ -50,7 +50,7 @@ class StageTracer(Tracer):
 
 
 class Held:
-    """What a program knows of a cell of outside: see `funcgrad.transforms.cells`.
+    """What a program knows of a cell of outside: see `funcgrad.higher_order.cells`.
 
     Args:
         cell: The cell.
@@ -216,7 +216,7 @@ def stage_with_cells(
     """As `stage`, of a function that may read and change cells of outside.
 
     Their contents are inputs between those that were captured and the arguments; what the program
-    leaves in them is no output yet: see `funcgrad.transforms.cells.arranged`.
+    leaves in them is no output yet: see `funcgrad.higher_order.cells.arranged`.
     """
     trace = StageTrace(current_trace(), what)
     trace.cells = {}

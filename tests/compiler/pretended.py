@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.axes import Ranks, axis_scope
+from funcgrad.base.ranks import Ranks
+from funcgrad.core.axes import axis_scope
 from funcgrad.higher_order.jit import along_processes
 from funcgrad.lowering import Background, NativeCall, Ref
 

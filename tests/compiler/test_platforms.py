@@ -49,7 +49,7 @@ from funcgrad.compiler.runtime.python_calls import python_code
 from funcgrad.compiler.runtime.routines import _fortran
 from funcgrad.data import saving
 from funcgrad.errors import LibraryError
-from funcgrad.transforms import numbers
+from funcgrad.scalar_tape import trace as numbers
 from tests.compiler.kernels import assembled
 
 RANDOM = np.random.default_rng(7)

@@ -27,8 +27,20 @@ from funcgrad.compiler.nest.layout import Value, View
 from funcgrad.compiler.nest.nodes import Graph, Site
 from funcgrad.compiler.nest.places import NOWHERE
 from funcgrad.compiler.runtime import in_flight, kernel_store, warm_memory
+from funcgrad.core.facets import Facet
 from funcgrad.errors import CompilerError, ShapeError
 from funcgrad.observers.limits import NEVER, current_limits
+
+refusal: Facet[Callable[..., Exception] | None] = Facet("refusal", None)
+"""``refusal(operand, value, position, *avals)``: the error of a kernel that met an index out of
+bounds, or a negative count.
+
+Args:
+    operand: Which of the index arrays of the form, or of its arguments, counted from 0.
+    value: The index; a negative number for a count.
+    position: Its row-major number in the array; -1 where that is not known.
+    avals: Types of the arguments of the operation.
+"""
 
 _BEHAVED = 0x101
 """NumPy's flags of arrays that are contiguous and aligned."""
@@ -467,7 +479,10 @@ class Executable:
         if position == NOWHERE:
             operand, value, position = self._first_refused(site, value, frame)
         avals = (atom.aval for atom in equation.inputs)
-        error: Exception = equation.primitive.refusal(operand, value, position, *avals)
+        rule = refusal(equation.primitive)
+        if rule is None:
+            raise equation.primitive.missing("refused indices")
+        error = rule(operand, value, position, *avals)
         if equation.source is None:
             return error
         return type(error)(f"{error}\n  at            {equation.source}")

@@ -22,9 +22,17 @@ from funcgrad.compiler.nest.layout import Operand, Uniform, Value
 from funcgrad.compiler.nest.nodes import External
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.executable import Step
+from funcgrad.core.facets import Facet
 from funcgrad.observers.limits import check_time
 from funcgrad.observers.messages import add_place
 from funcgrad.observers.source import is_raised_by_us, stands_for
+
+shows_progress = Facet("shows_progress", False)
+"""Whether an operation is a loop that Python runs in parts, to show how far it is."""
+
+impl_inside_plan: Facet[Callable[..., Any] | None] = Facet("impl_inside_plan", None)
+"""``impl_inside_plan(*arrays)``: evaluation as a step of Python in a compiled program, by default
+that by NumPy."""
 
 
 @dataclass
@@ -48,7 +56,7 @@ class PythonCall:
         primitive = self.node.primitive
         if not self.node.is_run_by_python:
             return f"numpy: {primitive.name}"
-        how = "that show its progress" if primitive.shows_progress else "of native steps"
+        how = "that show its progress" if shows_progress(primitive) else "of native steps"
         return f"python: {primitive.name}, in parts {how}"
 
     def step(self) -> Step:
@@ -66,7 +74,7 @@ class _Call:
     """Evaluates a node, given the address of the slots of a call."""
 
     def __init__(self, node: External) -> None:
-        self.evaluate = node.primitive.impl_inside_plan
+        self.evaluate = impl_inside_plan(node.primitive) or node.primitive.impl
         self.has_list = node.primitive.multiple_results
         self.source = node.source
         self.text = f"{node.primitive.name}\n  at            {node.source}"

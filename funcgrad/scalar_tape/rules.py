@@ -13,6 +13,17 @@ from functools import lru_cache
 from typing import Any
 
 from funcgrad.base.records import dataclass
+from funcgrad.core.facets import Facet
+
+at_numbers: Facet[Callable[..., tuple[Any, ...] | None] | None] = Facet("at_numbers", None)
+"""``at_numbers(x)`` or ``at_numbers(x, y)``: result and a partial derivative by each argument.
+
+A short form of evaluation and JVP rule at Python's floats and float64 scalars. The derivatives are
+finite floats, a factor of the tangent each. ``None`` where the rule does not apply.
+"""
+
+keeps_weak = Facet("keeps_weak", False)
+"""Whether the result of weak arguments is weak, as that of Python's own operators."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +74,10 @@ class NumberCode:
         for line in then(known):
             add(line)
         return lines
+
+
+number_code: Facet[NumberCode | None] = Facet("number_code", None)
+"""The rule for numbers as text, if operators are to be written of it."""
 
 
 def _is_number(text: str) -> bool:

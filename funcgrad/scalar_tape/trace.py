@@ -4,9 +4,9 @@
 
 A function of numbers is many operations, each of next to no work, so that what an operation costs
 is what is remembered of it. `NumberTrace` interprets as `LinearizeTrace` does, but an operation
-that has a rule for numbers (`Primitive.at_numbers`) leaves neither tangents nor entries of a tape:
+that has a rule for numbers (`at_numbers`) leaves neither tangents nor entries of a tape:
 its result is a `NumberTracer`, which holds the value, the operands and the partial derivatives, and
-adds up its cotangent itself. `funcgrad.numpy.number_operators` writes the operators of such tracers
+adds up its cotangent itself. `operators` writes the operators of such tracers
 out, formulas and all. What has no rule, or one that does not apply to these numbers, goes the way
 of arrays, over the tape.
 
@@ -29,10 +29,12 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base import environment
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.observers import OBSERVED, report_failure
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, enter_trace, leave_trace
+from funcgrad.scalar_tape.rules import at_numbers, keeps_weak
 from funcgrad.transforms.linearize import (
     LinearizeTrace,
     LinearizeTracer,
@@ -41,6 +43,9 @@ from funcgrad.transforms.linearize import (
     linearize_flat,
     pull_entry,
 )
+
+IS_ON = environment.is_on("FUNCGRAD_SCALAR_TAPE")
+"""Whether functions of scalars are differentiated here."""
 
 MAX_KEPT = 1 << 14
 """How many tracers a trace keeps for the next function."""
@@ -205,8 +210,9 @@ class NumberTrace(LinearizeTrace):
         return known[id(tracer)]
 
     def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
-        if primitive.at_numbers is not None and len(args) < 3:
-            found = self._process_numbers(primitive, primitive.at_numbers, args)
+        rule = at_numbers(primitive)
+        if rule is not None and len(args) < 3:
+            found = self._process_numbers(primitive, rule, args)
             if found is not None:
                 return found
         links: dict[int, Link] = {}
@@ -238,7 +244,7 @@ class NumberTrace(LinearizeTrace):
     ) -> NumberTracer | None:
         numbers: list[float] = []
         active: list[Any] = []
-        is_strong = not primitive.keeps_weak
+        is_strong = not keeps_weak(primitive)
         for arg in args:
             kind = type(arg)
             if kind is NumberTracer and arg.owner is self:
@@ -479,7 +485,7 @@ def linearize_once(
     """
     # Functions of arrays are not to pay for the question.
     has_numbers = not _DOUBLES.isdisjoint(map(type, primals)) and current_trace() is EVAL
-    if not has_numbers or OBSERVED.computed or OBSERVED.ended:
+    if not has_numbers or not IS_ON or OBSERVED.computed or OBSERVED.ended:
         return linearize_flat(function, primals, is_active, what)
     trace = _begun(what)
     inputs: list[Any]

@@ -50,6 +50,29 @@ def test_rules_for_one_number_agree_with_finite_differences(primitive, x):
     assert found[1] == pytest.approx(slope_of(primitive.impl, x), rel=1e-6, abs=1e-6)
 
 
+def rosenbrock(p):
+    return sum(100 * (b - a * a) ** 2 + (1 - a) ** 2 for a, b in itertools.pairwise(p))
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+@pytest.mark.parametrize(
+    ("function", "x"),
+    [
+        (np.tanh, 0.3),
+        (lambda x: np.exp(-x) * x + x**2 / (1 + x), np.float64(0.7)),
+        (rosenbrock, [0.1, -0.4, 1.2]),
+    ],
+)
+def test_the_tape_of_scalars_can_be_switched_off(monkeypatch, function, x, is_on):
+    expected, pull = fg.vjp(function, x)
+    seen = []
+    monkeypatch.setattr("funcgrad.scalar_tape.trace.IS_ON", is_on)
+    value, slope = fg.value_and_grad(lambda x: seen.append(x) or function(x))(x)
+    assert (value, slope) == (expected, pull(np.float64(1.0))[0])
+    kinds = {type(leaf).__name__ for leaf in fg.tree_util.tree_leaves(seen)}
+    assert kinds == {"NumberTracer" if is_on else "LinearizeTracer"}
+
+
 @pytest.mark.parametrize("primitive", TWO, ids=str)
 def test_rules_for_two_numbers_agree_with_finite_differences(primitive):
     x, y = np.float64(1.7), np.float64(-0.6)

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.facets import Facet
 from funcgrad.core.observers import report_end
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Program, evaluate
@@ -35,6 +36,23 @@ from funcgrad.core.trace import Trace, Tracer, current_trace, enter_trace, leave
 from funcgrad.transforms.programs import stage_closed
 
 Term = Callable[[int], Any]
+
+taylor: Facet[Callable[..., Any] | None] = Facet("taylor", None)
+"""``taylor(args, order)``: series of the results of an operation that holds programs.
+
+Arguments and results are lists of coefficients from order 0, ``None`` for zeros; what has no
+series is a list of one.
+"""
+
+taylor_term: Facet[Callable[..., Any] | None] = Facet("taylor_term", None)
+"""``taylor_term(k, out, args)``: the coefficient of a power in the series of the result.
+
+A recurrence, where ``out(j)`` for ``j < k`` and ``arg(j)`` give coefficients, ``None`` for zeros.
+Without one it is derived from the JVP rule.
+"""
+
+is_bilinear = Facet("is_bilinear", False)
+"""Whether an operation is linear in each of two arguments, and zero where either is zero."""
 
 
 class TaylorTracer(Tracer):
@@ -123,7 +141,7 @@ class _Application:
     def extend(self, k: int) -> None:
         """Compute the next coefficients of all results; of programs all up to ``k``."""
         n = len(self.outs[0].known)
-        if self.primitive.taylor is not None:
+        if taylor(self.primitive) is not None:
             self._extend_all(k)
             return
         if n == 0:
@@ -138,12 +156,12 @@ class _Application:
                 out.known.append(term)
 
     def _extend_all(self, k: int) -> None:
-        assert self.primitive.taylor is not None
+        rule = taylor(self.primitive)
+        assert rule is not None
         args = [
             [a.term(j) for j in range(k + 1)] if self.trace.is_series(a) else [a] for a in self.args
         ]
-        taylor = self.primitive.taylor
-        found = below(self.outs[0], lambda: taylor(args, k))
+        found = below(self.outs[0], lambda: rule(args, k))
         for out, terms in zip(self.outs, found, strict=True):
             out.known[:] = [*terms, *(None for _ in range(k + 1 - len(terms)))]
 
@@ -153,12 +171,13 @@ class _Application:
 
     def _find_rule(self) -> Callable[[int], list[Any]]:
         """How coefficients beyond the first are computed."""
-        if self.primitive.taylor_term is not None:
-            return self._by_recurrence(self.primitive.taylor_term)
+        term = taylor_term(self.primitive)
+        if term is not None:
+            return self._by_recurrence(term)
         probe = _Probe(self, self.active)
         if probe.is_affine:
             return probe.affine_term
-        if self.primitive.is_bilinear and len(self.active) == 2:
+        if is_bilinear(self.primitive) and len(self.active) == 2:
             parts = [_Probe(self, [i]) for i in self.active]
             return lambda k: _bilinear_term(parts, k)
         return self._by_differential_equation()

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 import funcgrad as fg
 from funcgrad.errors import UnexpectedTracerError
-from funcgrad.numpy import number_operators
 from funcgrad.primitives import elementwise as p
-from funcgrad.transforms import numbers
-from funcgrad.transforms.numbers import NumberTracer
+from funcgrad.scalar_tape import operators as number_operators
+from funcgrad.scalar_tape import trace as numbers
+from funcgrad.scalar_tape.trace import NumberTracer
 
 fg.grad(lambda x: x * x)(1.0)  # writes the operators
 

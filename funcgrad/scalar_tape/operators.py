@@ -12,12 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.number_code import NumberCode, guarded, written
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer, current_trace
-from funcgrad.primitives import elementwise as p
-from funcgrad.primitives.families import Elementwise
-from funcgrad.transforms.numbers import NumberTracer, prepare_by
+from funcgrad.scalar_tape.rules import (
+    NumberCode,
+    at_numbers,
+    guarded,
+    keeps_weak,
+    number_code,
+    written,
+)
+from funcgrad.scalar_tape.trace import NumberTracer, prepare_by
 
 Function = Callable[..., Any]
 
@@ -116,18 +121,18 @@ class _Functions(dict[np.ufunc, Function | None]):
         found, primitive = None, _PRIMITIVES.get(ufunc)
         if primitive is None:
             return None  # nor is it remembered: users make ufuncs, too
-        if primitive.at_numbers is not None:
-            code = primitive.number_code
+        if at_numbers(primitive) is not None:
+            code = number_code(primitive)
             if code is None:
                 found = _processed(primitive)
             else:
                 general = _general(ufunc)
-                found = _unary(code, ufunc.__name__, general, primitive.keeps_weak)
+                found = _unary(code, ufunc.__name__, general, keeps_weak(primitive))
         self[ufunc] = found
         return found
 
 
-_PRIMITIVES: dict[Any, Elementwise] = {}
+_PRIMITIVES: dict[Any, Primitive] = {}
 FUNCTIONS = _Functions()
 """What `numpy`'s functions do with a traced number, where they need not ask what it is."""
 _pairs: dict[Any, tuple[Function, Function]] = {}
@@ -152,8 +157,8 @@ def _array_ufunc(general: Function) -> Function:
     return call
 
 
-def _power(general: Function) -> Function:
-    square = _unary(_code_of(p.IntegerPower(2)), "square", lambda self: general(self, 2), True)
+def _power(general: Function, of_two: Primitive) -> Function:
+    square = _unary(_code_of(of_two), "square", lambda self: general(self, 2), True)
 
     def power(self: NumberTracer, other: Any) -> Any:
         kind = type(other)
@@ -165,14 +170,15 @@ def _power(general: Function) -> Function:
 
 
 def _code_of(primitive: Primitive) -> NumberCode:
-    code = primitive.number_code
+    code = number_code(primitive)
     assert code is not None
     return code
 
 
 def install(
-    functions: Mapping[Any, Elementwise],
+    functions: Mapping[Any, Primitive],
     operators: Mapping[str, tuple[Primitive, Function, Function]],
+    of_two: Primitive,
 ) -> None:
     """Say what operators of traced numbers are to be written of.
 
@@ -180,12 +186,13 @@ def install(
         functions: Ufuncs of one argument and their primitives.
         operators: Name of an operator -> the primitive, the operator of all traced values, and its
             reflection.
+        of_two: The square.
     """
     _PRIMITIVES.update(functions)
 
     def write() -> None:
         for name, (primitive, forward, reflected) in operators.items():
-            code = primitive.number_code
+            code = number_code(primitive)
             if code is not None:
                 pair = (
                     _binary(code, name, forward, is_reflected=False),
@@ -196,7 +203,7 @@ def install(
                 _pairs[primitive.function] = pair  # type: ignore[attr-defined]
         tracer: Any = NumberTracer
         tracer.__neg__ = FUNCTIONS[np.negative]
-        tracer.__pow__ = _power(tracer.__pow__)
+        tracer.__pow__ = _power(tracer.__pow__, of_two)
         tracer.__array_ufunc__ = _array_ufunc(tracer.__array_ufunc__)
 
     prepare_by(write)

@@ -15,8 +15,8 @@ import funcgrad as fg
 from funcgrad import lax
 from funcgrad.errors import MissingRuleError
 from funcgrad.experimental.jet import jet
+from funcgrad.higher_order.taylor import taylor_flat
 from funcgrad.transforms.jvp import jvp_flat
-from funcgrad.transforms.taylor import taylor_flat
 from tests.cases import CASES, Case
 
 ROWS = [(case, dtype) for case in CASES if case.order for dtype in case.dtypes]
