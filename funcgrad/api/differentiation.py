@@ -26,7 +26,13 @@ from funcgrad.api.linear_functions import (
     check_tangents,
 )
 from funcgrad.base.error_state import without_warnings
-from funcgrad.base.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_unflatten
+from funcgrad.base.pytree import (
+    PyTreeDef,
+    tree_flatten,
+    tree_leaves,
+    tree_structure,
+    tree_unflatten,
+)
 from funcgrad.base.transformed import HoldsProgram, Transformed
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import Tracer
@@ -79,14 +85,8 @@ def grad(
         array([2., 4.])
     """
     check_callable(fun, "grad")
-    both = _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, "grad")
-
-    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        value, gradient = both(args, kwargs)
-        return (gradient, value[1]) if has_aux else gradient
-
     return Transformed(
-        run,
+        _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, "grad"),
         grad,
         fun,
         argnums=argnums,
@@ -127,10 +127,8 @@ def value_and_grad(
         (8.0, 12.0)
     """
     check_callable(fun, "value_and_grad")
-    both = _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, "value_and_grad")
-
     return Transformed(
-        both,
+        _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, "value_and_grad"),
         value_and_grad,
         fun,
         argnums=argnums,
@@ -142,6 +140,8 @@ def value_and_grad(
 
 _DOUBLES = frozenset((float, np.float64))
 _FLOAT = frozenset((float,))
+_FLOATS = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
+_LEAF = tree_structure(0.0)
 
 
 def _value_and_grad(
@@ -151,19 +151,26 @@ def _value_and_grad(
     holomorphic: bool,
     allow_int: bool,
     transformation: str,
-) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, Any]]:
+) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     what = f"{transformation}({name_of(fun)})"
+    with_value = transformation == "value_and_grad"
     last: PyTreeDef | None = None
 
-    def both(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         nonlocal last
         chosen = (0,) if argnums == 0 and args else normalize_argnums(argnums, len(args), what)
         dynamic = args[chosen[0]] if isinstance(argnums, int) else tuple(args[i] for i in chosen)
-        leaves, treedef = flatten_values(dynamic, last)
-        last = treedef
+        is_one = type(dynamic) in _DOUBLES or (
+            type(dynamic) is np.ndarray and dynamic.dtype in _FLOATS
+        )
+        if is_one:
+            leaves, treedef = [dynamic], _LEAF
+        else:
+            leaves, treedef = flatten_values(dynamic, last)
+            last = treedef
         is_active = (
             [True] * len(leaves)
-            if not holomorphic and _DOUBLES.issuperset(map(type, leaves))
+            if not holomorphic and (is_one or _DOUBLES.issuperset(map(type, leaves)))
             else [
                 is_differentiable(x, holomorphic, allow_int, True)
                 or refuse_input(args, chosen, what, i, x)
@@ -173,7 +180,7 @@ def _value_and_grad(
         aux_tree: list[PyTreeDef] = []
 
         def flat(*leaves_: Any) -> list[Any]:
-            inner = tree_unflatten(treedef, leaves_)
+            inner = leaves_[0] if is_one else tree_unflatten(treedef, leaves_)
             if isinstance(argnums, int):
                 full = (*args[: chosen[0]], inner, *args[chosen[0] + 1 :])
             else:
@@ -183,7 +190,9 @@ def _value_and_grad(
             return [settled(out)] if not has_aux else split_aux(out, aux_tree, what)
 
         with without_warnings() as block, block:
-            outs, linear = linearize_once(flat, leaves, [a is True for a in is_active], what)
+            of_numbers = not _DOUBLES.isdisjoint(map(type, leaves))
+            split = linearize_once if of_numbers else linearize_flat
+            outs, linear = split(flat, leaves, [a is True for a in is_active], what)
             value = outs[0]
             one = _check_scalar(value, holomorphic, what)
             cts = linear.pull([one] + [None] * (len(outs) - 1))
@@ -197,11 +206,13 @@ def _value_and_grad(
             ]
         value = _plain_scalar(value)
         check_for_nans(what, [value, *gradient], args, kwargs)
-        if has_aux:
-            value = (value, tree_unflatten(aux_tree[0], outs[1:]))
-        return value, tree_unflatten(treedef, gradient)
+        found = gradient[0] if is_one else tree_unflatten(treedef, gradient)
+        extra = (tree_unflatten(aux_tree[0], outs[1:]),) if has_aux else ()
+        if not with_value:
+            return (found, *extra) if has_aux else found
+        return ((value, *extra) if has_aux else value), found
 
-    return both
+    return run
 
 
 def split_aux(out: Any, aux_tree: list[PyTreeDef], what: str) -> list[Any]:

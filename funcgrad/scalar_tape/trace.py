@@ -195,18 +195,13 @@ class NumberTrace(LinearizeTrace):
         if not self.has_weak:
             return False
         known = self._is_weak
-        pending = [tracer]
-        while pending:
-            each = pending[-1]
-            operands = [x for x in (each.first, each.second) if x is not None]
-            if len(operands) < 2 and each.is_strong:
-                known[id(each)] = False
-            elif unknown := [x for x in operands if id(x) not in known]:
-                pending += unknown
-                continue
+        # Operands come before results, so one pass decides; it goes on where the last one ended.
+        for each in islice(self.tracers, len(known), self.count):
+            first, second = each.first, each.second
+            if second is not None:
+                known[id(each)] = known[id(first)] and known[id(second)]
             else:
-                known[id(each)] = all(known[id(x)] for x in operands)
-            pending.pop()
+                known[id(each)] = not each.is_strong and (first is None or known[id(first)])
         return known[id(tracer)]
 
     def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
@@ -483,9 +478,7 @@ def linearize_once(
         is_active: Which arguments have tangents.
         what: How messages call the transformation.
     """
-    # Functions of arrays are not to pay for the question.
-    has_numbers = not _DOUBLES.isdisjoint(map(type, primals)) and current_trace() is EVAL
-    if not has_numbers or not IS_ON or OBSERVED.computed or OBSERVED.ended:
+    if current_trace() is not EVAL or not IS_ON or OBSERVED.computed or OBSERVED.ended:
         return linearize_flat(function, primals, is_active, what)
     trace = _begun(what)
     inputs: list[Any]

@@ -240,7 +240,7 @@ class LinearizeTrace(Trace):
         token = enter_trace(current_trace())
         try:
             enter_trace(self.tape)
-            rule = linearize(primitive) or primitive.jvp
+            rule = getattr(primitive, linearize.name, None) or primitive.jvp
             out, out_dot = rule(primals, tangents)
         finally:
             leave_trace(token)
@@ -250,7 +250,9 @@ class LinearizeTrace(Trace):
             report(what, primals, residuals, primitive.is_elementwise)
         if primitive.multiple_results:
             return [self.pair(x, t) for x, t in zip(out, out_dot, strict=True)]
-        return self.pair(out, out_dot)
+        if type(out_dot) is TangentTracer:
+            return LinearizeTracer(self, out, out_dot.slot.index, out_dot)
+        return out
 
     def pair(self, primal: Any, tangent: Any) -> Any:
         """A tracer, or the primal alone if its tangent does not depend on any input."""
