@@ -255,7 +255,7 @@ class _Writer:
             # The edges of a core take two iterations, at least.
             is_brief = vectors is not None and row.size <= 2 * vectors.narrow
             if not is_brief and self.guards.has_core(body):
-                self.guards.around_core(vectors, write)
+                self.guards.around_core(body, vectors, write)
             else:
                 space.elements((row.begin, row.end), vectors, partial(write, ""))
             return

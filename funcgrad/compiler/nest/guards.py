@@ -21,7 +21,7 @@ from funcgrad.compiler.nest.layout import (
     common_box,
     largest_beside,
 )
-from funcgrad.compiler.nest.nodes import Guard, Node
+from funcgrad.compiler.nest.nodes import Fold, Guard, Node
 from funcgrad.compiler.nest.plan import Plan
 
 Side = tuple[Loop, str, Expression]
@@ -81,7 +81,9 @@ class Guards:
             self.core = inside if self.is_inside[guard] else outside
         return 2 * box_size(self.core) > math.prod(self.plan.shape)
 
-    def around_core(self, vectors: Vectors | None, write: Callable[..., None]) -> None:
+    def around_core(
+        self, body: list[Node], vectors: Vectors | None, write: Callable[..., None]
+    ) -> None:
         """The innermost loop in three parts, of which the middle one asks nothing.
 
         There every guard is known; in rows that lie outside it is empty. What writes statements is
@@ -104,7 +106,9 @@ class Guards:
             test = all_of(tests)
             source.assign("low", call("select", test, low, loop.begin))
             source.assign("high", call("select", test, high, loop.begin))
-        is_cold = RARE * (total - box_size(self.core)) <= total
+        # Folds in lanes take no single elements.
+        in_lanes = vectors is not None and any(isinstance(node, Fold) for node in body)
+        is_cold = RARE * (total - box_size(self.core)) <= total and not in_lanes
         edges = None
         if vectors is not None and not is_cold:
             edges = Vectors(vectors.narrow, vectors.narrow, vectors.has_rest)
