@@ -66,6 +66,25 @@ def test_the_kernel_is_in_vectors() -> None:
     assert "load_apart(" in fg.jit(backwards).lower(np.ones((50, 1))[:, [0, 0]]).as_text()
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_columns_that_lie_far_apart(dtype: Any) -> None:
+    """Lanes are loaded and stored one by one where that is little beside the arithmetic."""
+
+    def turned(x: Any) -> Any:
+        out = x[:, 3]
+        for k in range(20):
+            out = np.tanh(out * x[:, 7] + k) + out
+        return np.stack([out, np.exp(-out), *(x[:, k] for k in range(9))], -1)
+
+    compiled = fg.jit(turned)
+    text = compiled.lower(np.ones((50, 11), dtype)).as_text()
+    assert "load_each(" in text
+    assert "store_each(" in text
+    for n in LENGTHS:
+        x = RNG.normal(size=(n, 11)).astype(dtype)
+        near(compiled(x), turned(x), dtype)
+
+
 def heavy(x: Any) -> Any:
     """Enough work for vectors."""
     return np.tanh(x / 100) * 0.5 + np.cos(x)

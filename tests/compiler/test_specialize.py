@@ -64,3 +64,59 @@ def test_sums_of_few_columns_are_one_pass(function: Any) -> None:
     assert steps_of(one.lower(x).as_text()).count("[300,3] ->") == 1
     np.testing.assert_array_equal(one(x), fg.jit(fg.vmap(function))(x[None])[0])
     np.testing.assert_array_equal(one(x), fg.jit(fg.vmap(function))(np.stack([x, x]))[1])
+
+
+def columns(x: Any) -> Any:
+    return np.sum(np.sin(x[:, 0]) * x[:, 3] + x[:, 7] * x[:, 8] * x[:, 0] + x[:, 1] ** 2)
+
+
+def test_gradients_of_columns_ask_nothing_of_their_places() -> None:
+    """Every element is the sum of what its own column has given, and of no zeros beside that."""
+    x = RNG.normal(size=(400, 11))
+    gradient = fg.jit(fg.grad(columns))
+    code = gradient.lower(x).as_text().partition("\nplan\n")[2]
+    assert "if g" not in code
+    assert "select(g" not in code
+    expected = np.zeros_like(x)
+    expected[:, 0] = np.cos(x[:, 0]) * x[:, 3] + x[:, 7] * x[:, 8]
+    expected[:, 1], expected[:, 3] = 2 * x[:, 1], np.sin(x[:, 0])
+    expected[:, 7], expected[:, 8] = x[:, 8] * x[:, 0], x[:, 7] * x[:, 0]
+    np.testing.assert_allclose(gradient(x), expected, rtol=1e-14, atol=1e-14)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_thirds_of_an_array_are_computed_apart(axis: int) -> None:
+    x = RNG.normal(size=(60, 90))
+
+    def thirds(x: Any) -> Any:
+        a, b, c = np.split(x, 3, axis)
+        return np.exp(np.concatenate([a * 3, np.sin(b), c], axis)) - x
+
+    compiled = fg.jit(thirds)
+    code = compiled.lower(x).as_text().partition("\nplan\n")[2]
+    assert code.count("\ndef kernel") == 3
+    assert "select(g" not in code
+    np.testing.assert_allclose(compiled(x), thirds(x), rtol=1e-14)
+
+
+def test_zeros_beside_pieces_keep_their_sign() -> None:
+    x = np.full((400, 9), -0.0)
+
+    def padded(x: Any) -> Any:
+        parts = [np.pad(x[:, k : k + 1], ((0, 0), (k, 8 - k))) for k in range(9)]
+        return sum(parts[1:], parts[0]), np.concatenate([x[:, :4], x[:, 4:]], 1) + -0.0
+
+    for found, expected in zip(fg.jit(padded)(x), padded(x), strict=True):
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+
+
+def test_what_is_repeated_is_computed_once() -> None:
+    x, y = RNG.normal(size=300), RNG.normal(size=(200, 300))
+
+    def repeated(x: Any) -> Any:
+        wide = np.broadcast_to(x, (200, 300))
+        return y * np.exp(wide) * np.pad(wide[:, :100], ((0, 0), (50, 150)))
+
+    compiled = fg.jit(repeated)
+    assert "f64[300] -> f64[300]" in steps_of(compiled.lower(x).as_text())
+    np.testing.assert_allclose(compiled(x), repeated(x), rtol=1e-14)

@@ -381,6 +381,26 @@ def _load_each(builder: Builder, sig: Signature, values: list[Any]) -> Any:
     return given(found, t)
 
 
+def _store_each_rule(args: Any) -> Signature:
+    expect(len(args) == 5 and isinstance(args[1], Lanes), "store_each(p, i, bytes, x, S)", args)
+    expect(isinstance(args[0], Pointer) and args[0].element not in PARTS, "a pointer", args)
+    count = args[1].count
+    element = vector(args[0].element, count)
+    return signature(NONE, args[0], args[1], vector(INT64, count), element, scope_of(args))
+
+
+@define("store_each", _store_each_rule, is_pure=False, is_mapped=False)
+def _store_each(builder: Builder, sig: Signature, values: list[Any]) -> None:
+    """An element of each lane, so many bytes from the pointer; of the first for those not there."""
+    pointer, index, nbytes, value, _ = values
+    value = kept(value)
+    if index.mask is not None:
+        nbytes, value = (index.mask.select(x, x.lane(0).splat(x.lanes)) for x in (nbytes, value))
+    for k in range(value.lanes):
+        place = builder.moved(pointer, nbytes.lane(k), I8)
+        write(builder, value.lane(k), place, sig.args[-1].literal_value)
+
+
 def _turn_rule(args: Any) -> Signature:
     expect(len(args) == 6 and isinstance(args[0], Pointer), "turn(q, p, step, count, S, T)", args)
     literals = args[3], args[4], scope_of(args)

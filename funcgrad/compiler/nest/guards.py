@@ -18,8 +18,7 @@ from funcgrad.compiler.nest.layout import (
     Shape,
     View,
     box_size,
-    common_box,
-    largest_beside,
+    core_of,
 )
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node
 from funcgrad.compiler.nest.plan import Plan
@@ -72,13 +71,8 @@ class Guards:
         guards = [node for node in body if isinstance(node, Guard)]
         if not guards or not all(map(self.plan.is_full, guards)):
             return False
-        self.core: Box = tuple((0, n) for n in self.plan.shape)
-        self.is_inside: dict[Node, bool] = {}
-        for guard in guards:
-            inside = common_box(guard.box, self.core)
-            outside = largest_beside(self.core, inside)
-            self.is_inside[guard] = box_size(inside) >= box_size(outside)
-            self.core = inside if self.is_inside[guard] else outside
+        self.core, sides = core_of(self.plan.shape, (guard.box for guard in guards))
+        self.is_inside = dict(zip(guards, sides, strict=True))
         return 2 * box_size(self.core) > math.prod(self.plan.shape)
 
     def around_core(

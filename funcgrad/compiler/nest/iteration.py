@@ -175,12 +175,13 @@ class IterationSpace:
             if loop is not first:
                 size = loop.size if self._is_literal(loop) else source.word(loop.size)
                 loop.end = source.assign(f"n_{loop.variable}", size)
+        for access in sorted(self.accesses, key=lambda access: access.offset):
+            access.neighbour = self._neighbour(access)
         scopes: dict[Value | Access, int] = {}
         for k, access in enumerate(self.accesses):
             access.name = f"p{k}"
             if access.value is None:
                 continue
-            access.neighbour = self._neighbour(access)
             root = access.neighbour or access
             # Parts of one array that is only written have no element in common.
             alone = root if access.value in only_written else access.value
@@ -202,13 +203,11 @@ class IterationSpace:
         return skips and loop.size <= LITERAL_LENGTH and len(self.loops) > 1
 
     def _neighbour(self, access: Access) -> Access | None:
-        """An earlier access to elements between which those of this one lie."""
+        """The first access to elements between which those of this one lie."""
         loop = self.loops[-1] if self.loops else None
         if loop is None or loop.longest < 2 or not 2 <= loop.steps[access] <= SEVERAL:
             return None
         for other in self.accesses:
-            if other is access:
-                return None
             distance = access.offset - other.offset
             near = other.neighbour is None and 0 < distance < loop.steps[access]
             if near and (other.value, other.strides) == (access.value, access.strides):
@@ -358,6 +357,10 @@ class IterationSpace:
         """The current element, or those of lanes."""
         if access.uniform is not None:
             return self.source.literal(access.uniform.scalar)
+        if self.suffix and self.is_far(access):
+            pointer, nbytes = self._each(access)
+            nbytes = call("present", self.index_of(self.loops[-1]), nbytes, 0)
+            return call("load_each", pointer, nbytes, access.scope)
         if not (self.suffix and self.is_apart(access)):
             return call("load", *self.place(access), access.scope)
         root = access.neighbour
@@ -376,9 +379,26 @@ class IterationSpace:
 
     def store(self, access: Access, value: Expression | float) -> None:
         """Write the current element, or those of lanes."""
-        self.source.store(*self.place(access), value, access.scope)
+        if not self.suffix or self.loops[-1].steps[access] in (0, 1):
+            self.source.store(*self.place(access), value, access.scope)
+            return
+        lanes, (pointer, nbytes) = self.index_of(self.loops[-1]), self._each(access)
+        self.source.evaluate(call("store_each", pointer, lanes, nbytes, value, access.scope))
+
+    def _each(self, access: Access) -> tuple[Expression, Expression]:
+        """The pointer of the first index of the innermost loop, and bytes to all lanes."""
+        loop, root = self.loops[-1], access.neighbour or access
+        distance, nbytes = access.offset - root.offset, loop.steps[access] * access.dtype.itemsize
+        step = Number(nbytes) if loop.is_near(access) else self.step(root, loop)
+        pointer = call("advance", root.pointer, distance) if distance else root.pointer
+        return pointer, call("i64", self.index_of(loop)) * step
 
     def is_apart(self, access: Access) -> bool:
         """Whether its elements lie apart along the innermost loop, but near each other."""
         loop = self.loops[-1]
         return loop.steps[access] not in (0, 1) and loop.is_near(access)
+
+    def is_far(self, access: Access) -> bool:
+        """Whether they lie farther apart: lanes are loaded and stored one by one."""
+        loop = self.loops[-1]
+        return loop.steps[access] not in (0, 1) and not loop.is_near(access)

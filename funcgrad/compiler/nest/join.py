@@ -52,7 +52,10 @@ from funcgrad.compiler.nest.registers import Registers, carries_of, is_number, i
 MOST_LINES = LOOP_OPERATIONS // 2
 """Lines of a joined function: LLVM takes its time for each."""
 
-_N_SCOPES = {"load": 1, "load_apart": 1, "load_each": 1, "load_where": 1, "store": 1, "turn": 2}
+_N_SCOPES = {
+    **dict.fromkeys(("load", "load_apart", "load_each", "load_where", "store", "store_each"), 1),
+    "turn": 2,
+}
 """The number of the last operands of a word that are scopes."""
 
 

@@ -7,7 +7,7 @@ A `Value` is stored contiguously, in row-major order; everything that moves elem
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 from typing import Any, Self, TypeVar
 
@@ -103,6 +103,11 @@ class Strided:
     def element(self, i: int) -> Self:
         """One element along the first axis."""
         return self.walked(self.shape[1:], self.strides[1:], self.offset + i * self.strides[0])
+
+    def narrowed(self, axis: int, first: int, end: int) -> Self:
+        """A range of its elements along an axis."""
+        shape = (*self.shape[:axis], end - first, *self.shape[axis + 1 :])
+        return self.walked(shape, self.strides, self.offset + first * self.strides[axis])
 
     def as_stack(self) -> Self:
         """Itself, stacked alone."""
@@ -233,6 +238,17 @@ def moved_axes(axes: Sequence[int | None]) -> Reindex:
     return Reindex(tuple(axes), (0,) * n, (1,) * len(axes))
 
 
+def domain(operands: Sequence[Operand], shape: Shape) -> Shape:
+    """A shape with length 1 along axes along which each operand goes on and stays the same."""
+    lengths = zip(shape, *(zip(x.shape, x.strides, strict=True) for x in operands), strict=True)
+    return tuple(1 if n and all(x == (n, 0) for x in walked) else n for n, *walked in lengths)
+
+
+def first(operand: S, shape: Shape) -> S:
+    """The first elements of an operand along its axes."""
+    return operand.walked(shape, operand.strides, operand.offset)
+
+
 def reindex_of(view: View) -> Reindex | None:
     """How a view walks its value, if every axis of it walks along an axis of its own there."""
     shape, strides = view.value.shape, view.value.strides
@@ -291,8 +307,13 @@ def is_empty(box: Sequence[tuple[int, int]]) -> bool:
     return any(a >= b for a, b in box)
 
 
+def everything(shape: Shape) -> Box:
+    """The box of all indices."""
+    return tuple((0, n) for n in shape)
+
+
 def is_everything(box: Box, shape: Shape) -> bool:
-    return all(a == 0 and b == n for (a, b), n in zip(box, shape, strict=True))
+    return box == everything(shape)
 
 
 def box_size(box: Box) -> int:
@@ -309,6 +330,17 @@ def largest_beside(box: Box, hole: Box) -> Box:
         for side in ((a, begin), (end, b)):
             parts.append((*box[:axis], side, *box[axis + 1 :]))
     return max(parts, key=box_size, default=hole)
+
+
+def core_of(space: Shape, boxes: Iterable[Box]) -> tuple[Box, list[bool]]:
+    """A large box that lies inside or outside of each of some boxes, and inside of which."""
+    core, sides = everything(space), []
+    for box in boxes:
+        inside = common_box(box, core)
+        outside = largest_beside(core, inside)
+        sides.append(box_size(inside) >= box_size(outside))
+        core = inside if sides[-1] else outside
+    return core, sides
 
 
 def common_box(a: Box, b: Box) -> Box:

@@ -28,6 +28,8 @@ from funcgrad.compiler.nest.layout import (
     View,
     contiguous_strides,
     cut,
+    domain,
+    first,
     same_strides,
     whole,
     with_joined_axes,
@@ -219,6 +221,11 @@ class Lowering(Builder):
         aligned = tuple(x.broadcast(aval.shape) for x in used)
         if expression(expr).is_copy and aligned[0].dtype == aval.dtype:
             return aligned
+        walked = domain(aligned, aval.shape)
+        if walked != aval.shape:  # what is the same along an axis is computed once
+            out = Value(walked, aval.dtype)
+            once = self.result(Point(tuple(first(x, walked) for x in aligned), (out,), expr))
+            return [once.broadcast(aval.shape)]
         order = followed_order(aligned)
         if order is None:
             return [self.result(Point(aligned, (self._made(),), expr))]
@@ -273,22 +280,28 @@ class Lowering(Builder):
         return [self.result(Scan(tuple(operands), (self._made(),), form))]
 
     def _assemble(self, form: forms.Assemble, operands: Operands) -> Results:
-        out = self._made()
+        aval = self.asked.outputs[0].aval
         parts: list[Operand] = []
-        places: list[View] = []
+        forms_of_places: list[forms.Reindex] = []
         if form.fill:
-            parts.append(operands[-1].broadcast(out.shape))
-            places.append(whole(out))
+            parts.append(operands[-1].broadcast(aval.shape))
+            forms_of_places.append(cut((0,) * len(aval.shape)))
         for piece, operand in zip(form.pieces, operands, strict=False):
-            if not math.prod(piece.sizes):
-                continue
-            parts.append(operand.reindexed(cut(piece.lows), piece.sizes))
-            form_of_piece = replace(cut(piece.starts), steps=piece.steps)
-            places.append(whole(out).reindexed(form_of_piece, piece.sizes))
+            if math.prod(piece.sizes):
+                parts.append(operand.reindexed(cut(piece.lows), piece.sizes))
+                forms_of_places.append(replace(cut(piece.starts), steps=piece.steps))
+        views = any(isinstance(x, View) for x in parts)
+        out = Value(domain(parts, aval.shape) if views else aval.shape, aval.dtype)
+        parts = [first(x, tuple(map(min, x.shape, out.shape))) for x in parts]
+        places = [
+            whole(out).reindexed(form, x.shape)
+            for form, x in zip(forms_of_places, parts, strict=True)
+        ]
         view = view_of_parts(parts, places)
         if view is not None:
-            return [self.reshaped(view, out.shape)]
-        return [self.result(Copies(tuple(parts), (out,), tuple(places)))]
+            return [self.reshaped(view, out.shape).broadcast(aval.shape)]
+        copies = Copies(tuple(parts), (out,), tuple(places))
+        return [self.result(copies).broadcast(aval.shape)]
 
     def _constant(self, form: forms.Constant, operands: Operands) -> Results:
         return [self.array(np.asarray(self.asked.primitive.impl()))]

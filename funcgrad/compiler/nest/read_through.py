@@ -10,10 +10,10 @@ often that asking costs more than memory.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from funcgrad.base.records import dataclass
 from funcgrad.compiler.machine import QUESTIONS
 from funcgrad.compiler.nest.layout import (
     Box,
@@ -27,7 +27,16 @@ from funcgrad.compiler.nest.layout import (
     seen_box,
     whole,
 )
-from funcgrad.compiler.nest.nodes import Copies, Fold, Graph, Guard, Node, Point, readers_of
+from funcgrad.compiler.nest.nodes import (
+    Copies,
+    Fold,
+    Graph,
+    Guard,
+    Node,
+    Point,
+    readers_of,
+    rewrite,
+)
 from funcgrad.lowering import Reindex
 
 
@@ -37,96 +46,66 @@ def read_through(graph: Graph) -> None:
         return
     readers = readers_of(graph.nodes)
     outputs = set(graph.outputs)
-    assemblies: dict[Value, _Assembly] = {}
-    nodes: list[Node] = []
-    for node in graph.nodes:
-        if isinstance(node, Copies) and node.out not in outputs:
-            assembly = _assembly(node)
-            if assembly is not None and assembly.is_readable(readers[node.out]):
-                assemblies[node.out] = assembly
-                continue
-        if isinstance(node, Point | Fold):
-            node.operands = tuple(
-                assemblies[x.value].read(x, nodes)
-                if isinstance(x, View) and x.value in assemblies
-                else x
-                for x in node.operands
-            )
-        nodes.append(node)
-    graph.nodes = nodes
 
-
-@dataclass(frozen=True)
-class _Part:
-    """An operand, counted by the indices of the assembled array, of which it covers a box."""
-
-    operand: Operand
-    box: Box
-
-
-class _Assembly:
-    """An array that is put together of parts; later ones cover earlier ones."""
-
-    def __init__(self, node: Copies, parts: list[_Part]) -> None:
-        self.node = node
-        self.parts = parts
-        self.known: dict[tuple[Reindex, Shape], Operand] = {}
-
-    def is_readable(self, readers: list[Node]) -> bool:
-        """Whether all who read it can ask for its parts, and there are not too many questions."""
-        questions: dict[tuple[Reindex, Shape], int] = {}
-        for node in readers:
-            if not isinstance(node, Point | Fold) or node.epoch != self.node.epoch:
-                return False
-            for x in node.operands:
-                if not isinstance(x, View) or x.value is not self.node.out:
-                    continue
-                form = reindex_of(x)
-                if form is None or math.prod(x.shape) > 2 * math.prod(self.node.out.shape):
-                    return False
-                _, asked = self._seen(form, x.shape)
-                questions[form, x.shape] = len(asked)
-        return sum(questions.values()) <= QUESTIONS
-
-    def _seen(self, form: Reindex, shape: Shape) -> tuple[Operand, list[_Part]]:
-        """What a view of it shows: an operand, and parts that cover boxes of that."""
-        base: Operand = Uniform(np.zeros((), self.node.out.dtype)[()], shape)
-        asked: list[_Part] = []
-        for part in self.parts:
-            box = seen_box(part.box, form, shape)
-            if box is None:
-                continue
-            operand = part.operand.reindexed(form, shape)
-            if is_everything(box, shape):
-                base, asked = operand, []
-            else:
-                asked.append(_Part(operand, box))
-        return base, asked
-
-    def read(self, view: View, nodes: list[Node]) -> Operand:
-        """The operand that takes the place of a view of it; its guards are appended to nodes."""
-        form = reindex_of(view)
-        assert form is not None  # it is readable
-        key = form, view.shape
-        if key not in self.known:
-            found, asked = self._seen(form, view.shape)
-            for part in asked:
-                out = Value(view.shape, self.node.out.dtype)
-                nodes.append(Guard((part.operand, found), (out,), part.box).like(self.node))
-                found = whole(out)
-            self.known[key] = found
-        return self.known[key]
-
-
-def _assembly(node: Copies) -> _Assembly | None:
-    """What a node puts together, if its parts are boxes of its own dtype."""
-    parts = []
-    for operand, place in zip(node.operands, node.places, strict=True):
-        box = box_of(place)
-        if box is None or operand.dtype != node.out.dtype:
+    def rule(node: Node) -> list[Node] | None:
+        if not isinstance(node, Copies) or node.out in outputs:
             return None
-        parts.append(_Part(operand.around(box, node.out.shape), box))
-    return _Assembly(node, parts) if node.out.nbytes else None
+        boxes = _boxes(node)
+        if boxes is None or not _is_readable(node, boxes, readers[node.out]):
+            return None
+        return _guards(node, boxes)
+
+    rewrite(graph, rule)
+
+
+def _boxes(node: Copies) -> list[Box] | None:
+    """The boxes that a node puts together, if its parts are boxes of its own dtype."""
+    if not node.out.nbytes or any(x.dtype != node.out.dtype for x in node.operands):
+        return None
+    boxes = []
+    for place in node.places:
+        box = box_of(place)
+        if box is None:
+            return None
+        boxes.append(box)
+    return boxes
+
+
+def _is_readable(node: Copies, boxes: Sequence[Box], readers: Sequence[Node]) -> bool:
+    """Whether all who read it can ask for its parts, and there are not too many questions."""
+    asked: dict[tuple[Reindex, Shape], int] = {}
+    for reader in readers:
+        if not isinstance(reader, Point | Fold) or reader.epoch != node.epoch:
+            return False
+        for x in reader.operands:
+            if not isinstance(x, View) or x.value is not node.out:
+                continue
+            form = reindex_of(x)
+            if form is None or math.prod(x.shape) > 2 * math.prod(node.out.shape):
+                return False
+            seen = [seen_box(box, form, x.shape) for box in boxes]
+            asked[form, x.shape] = sum(
+                box is not None and not is_everything(box, x.shape) for box in seen
+            )
+    return sum(asked.values()) <= QUESTIONS
+
+
+def _guards(node: Copies, boxes: Sequence[Box]) -> list[Node]:
+    """One guard for each part, of which later ones cover earlier ones."""
+    shape, dtype = node.out.shape, node.out.dtype
+    found: Operand = Uniform(np.zeros((), dtype)[()], shape)
+    asked: list[tuple[Operand, Box]] = []
+    for part, box in zip(node.operands, boxes, strict=True):
+        if is_everything(box, shape):
+            found, asked = part, []
+        else:
+            asked.append((part.around(box, shape), box))
+    nodes: list[Node] = [] if asked else [Point((found,), node.outs, "{0}")]
+    for k, (part, box) in enumerate(asked, 1):
+        out = node.out if k == len(asked) else Value(shape, dtype)
+        nodes.append(Guard((part, found), (out,), box))
+        found = whole(out)
+    return nodes
 
 
 def box_of(place: View) -> Box | None:

@@ -43,8 +43,8 @@ from funcgrad.compiler.nest.layout import (
     Value,
     View,
     common_box,
+    everything,
     is_empty,
-    is_everything,
     reindex_of,
     seen_box,
     whole,
@@ -81,6 +81,14 @@ class _Way:
             return False
         steps = zip(self.shape, self.form.axes, self.form.steps, strict=True)
         return all(n == 1 or (a == k and s == 1) for k, (n, a, s) in enumerate(steps))
+
+    def seen(self, box: Box) -> Box | None:
+        """The reader's indices at which it reads in a box of the value, if there are any."""
+        found = seen_box(box, self.form, self.shape)
+        if found is None or self.box is None:
+            return found
+        found = common_box(found, self.box)
+        return None if is_empty(found) else found
 
     @property
     def is_across(self) -> bool:
@@ -194,6 +202,8 @@ class _Inlining:
 
     def _copy_for_readers(self, node: Point | Pick) -> None:
         """Let readers read copies of a point in their own space, if that is worth it."""
+        if isinstance(node, Guard):
+            self._choose_sides(node)
         readers = list(self.readers[node.out])
         ways = self._ways(node, readers)
         if ways is None or not self._is_less(node, list(dict.fromkeys(ways))):
@@ -211,6 +221,18 @@ class _Inlining:
             del self.readers[node.out][reader, i]
             self._replace(reader, i, known[way])
 
+    def _choose_sides(self, node: Guard) -> None:
+        """Let readers that see only one side of a guard's box read what is there."""
+        for reader, i in list(self.readers[node.out]):
+            way = _way(node, reader, i)
+            if way is None:
+                continue
+            inner = way.seen(node.box)
+            if inner in (None, way.box or everything(way.shape)):
+                side = node.operands[inner is None]
+                del self.readers[node.out][reader, i]
+                self._replace(reader, i, side.reindexed(way.form, way.shape))
+
     def _replace(self, node: Node, i: int, operand: Operand) -> None:
         operands = list(node.operands)
         operands[i] = operand
@@ -224,19 +246,13 @@ class _Inlining:
             return None
         ways: list[_Way] = []
         for reader, i in readers:
-            view = reader.operands[i]
-            assert isinstance(view, View)
-            box = reader.box if isinstance(reader, Guard) and i == 0 else None
-            form = reindex_of(view) if box is None else _within(view, box)
-            if form is None or not isinstance(reader, Point | Fold | Pick):
-                return None
-            if reader.looks_around(i) or reader.epoch != node.epoch:
-                return None
-            if isinstance(node, Pick) and box is not None:
+            way = _way(node, reader, i)
+            if way is None or (isinstance(node, Pick) and way.box is not None):
                 return None  # only what is read at an index of its own can be fenced off
-            if 4 * math.prod(view.shape) > 5 * math.prod(node.out.shape) and not is_copy(node):
+            is_repeated = 4 * math.prod(way.shape) > 5 * math.prod(node.out.shape)
+            if is_repeated and not is_copy(node) and not is_copy(reader):
                 return None  # it is a number of a row, which its kernel computes once for it
-            ways.append(_Way(form, view.shape, box))
+            ways.append(way)
         return None if all(way.is_plain(node) for way in ways) else ways
 
     def _is_less(self, node: Point | Pick, ways: Sequence[_Way]) -> bool:
@@ -253,7 +269,9 @@ class _Inlining:
             n_across = sum(_loading(x) == ACROSS for x in seen if way.is_across)
             if n_across > MOST_TRANSPOSED or (n_across and not chain.is_arithmetic):
                 return False
-        inlined = len(ways) * chain.cycles + sum(loads.values())
+        size = max(math.prod(node.out.shape), 1)
+        repeats = sum(max(math.prod(way.shape) / size, 1.0) for way in ways)
+        inlined = repeats * chain.cycles + sum(loads.values())
         stored = chain.cycles + sum(map(_loading, chain.leaves))
         stored += sum(ACROSS if way.is_across else UNALIGNED for way in ways)
         stored += 2 * cycles_of_moving(node.out.nbytes) + KERNEL_CYCLES / _vectors(node.out)
@@ -274,14 +292,8 @@ class _Inlining:
             out = Value(shape, node.out.dtype)
             return self._add(replace(node, operands=operands, outs=(out,)), node)
         inside, outside = node.operands
-        inner = seen_box(node.box, form, shape)
-        if inner is not None and box is not None:
-            inner = common_box(inner, box)
-        if inner is None or is_empty(inner):
-            return seen(outside)
-        found = inside.reindexed(form, shape)
-        if is_everything(inner, shape):
-            return found
+        inner, found = way.seen(node.box), inside.reindexed(form, shape)
+        assert inner is not None  # else its reader would have chosen the other side
         out = Value(shape, node.out.dtype)
         return self._add(Guard((found, seen(outside)), (out,), inner, node.is_fence), node)
 
@@ -300,6 +312,19 @@ class _Inlining:
             self.fences[view.value.maker].append(fence)
             self.fenced[key] = whole(fence.out)
         return self.fenced[key]
+
+
+def _way(node: Node, reader: Node, i: int) -> _Way | None:
+    """How a value is read as an operand, if its reader could compute it in its own space."""
+    view = reader.operands[i]
+    assert isinstance(view, View)
+    box = reader.box if isinstance(reader, Guard) and i == 0 else None
+    form = reindex_of(view) if box is None else _within(view, box)
+    if form is None or not isinstance(reader, Point | Fold | Pick):
+        return None
+    if reader.looks_around(i) or reader.epoch != node.epoch:
+        return None
+    return _Way(form, view.shape, box)
 
 
 def _through(view: Operand, operand: Operand) -> Operand:

@@ -1,27 +1,44 @@
-"""Short axes are written out: three coordinates, two states, four rows.
+"""Axes in pieces: short ones element by element, others between the borders of what is read there.
 
 ``specialize : groups -> groups``. Where a kernel would loop over a short axis in its innermost
-loop, or add up along it, it computes instead one value for every element of that axis. What is left
-is a loop over the next axis, which is long enough for vectors, and sums in registers.
+loop, or add up along it, it computes instead one value for every element of that axis: three
+coordinates, two states, four rows. What is left is a loop over the next axis, which is long enough
+for vectors, and sums in registers. Where elements along an axis come from different arrays, no more
+of them from one than from all others, each piece becomes values of its own, which ask nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from funcgrad.base.records import dataclass
-from funcgrad.compiler.machine import FEW, KERNEL_NODES, SHORT_AXIS
+from funcgrad.compiler.machine import (
+    FEW,
+    KERNEL_CYCLES,
+    KERNEL_NODES,
+    SEVERAL,
+    SHORT_AXIS,
+    VECTOR_BYTES,
+)
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.kernel import neutral
 from funcgrad.compiler.nest.layout import (
     Operand,
+    S,
     Shape,
     Uniform,
     Value,
     View,
+    box_size,
+    core_of,
     cut,
+    is_everything,
     reindex_of,
+    seen_box,
     whole,
     without,
 )
@@ -37,11 +54,15 @@ from funcgrad.compiler.nest.nodes import (
     readers_of,
     values_read,
 )
+from funcgrad.intrinsics import expression
 from funcgrad.lowering import Reindex
+
+Range = tuple[int, int]
+"""The first index of a piece, and the first one after it."""
 
 
 def specialize(graph: Graph, groups: Sequence[Group], is_inner: bool = False) -> bool:
-    """Write out short axes; changes the graph.
+    """Write out axes in pieces; changes the graph.
 
     Args:
         graph: The graph.
@@ -56,11 +77,11 @@ def specialize(graph: Graph, groups: Sequence[Group], is_inner: bool = False) ->
     replaced: dict[Node, list[Node]] = {}
     written: dict[Value, _Parts] = {}
     for group in groups:
-        axis = _short_axis(group, is_inner)
-        if axis is None:
+        found = _elements(group, is_inner) or _pieces(group)
+        if found is None:
             continue
         try:
-            writing = _Writing(group, axis, readers, set(graph.outputs))
+            writing = _Writing(group, *found, readers, set(graph.outputs))
         except _NotAligned:
             # What was written so far is nobody's: the values are made by the nodes of before.
             for node in group.nodes:
@@ -92,17 +113,14 @@ def _reading_parts(
 def _of_one_part(x: Operand, written: Mapping[Value, _Parts], reader: Node) -> Operand:
     """An operand as a view of the part that it sees, if that is one."""
     parts = written.get(x.value) if isinstance(x, View) else None
-    if parts is None or parts.values[0].maker.epoch != reader.epoch:
+    if parts is None or parts.epoch != reader.epoch:
         return x
     assert isinstance(x, View)
-    form = reindex_of(x)
-    if form is None or parts.position in form.axes:
-        return x
-    return parts.at(form.starts[parts.position]).reindexed(parts.without_axis(form), x.shape)
+    return parts.seen(x, None, 0) or x
 
 
-def _short_axis(group: Group, is_inner: bool) -> int | None:
-    """The axis of a group that is worth being written out."""
+def _elements(group: Group, is_inner: bool) -> tuple[int, list[Range]] | None:
+    """The elements of the last axis of a group, if they are worth being written out."""
     # Only the last axis: others may be batches, and a new batch size must need no new kernel. For
     # that reason nothing is asked of the lengths of the others.
     space, axis = group.space, len(group.space) - 1
@@ -112,7 +130,32 @@ def _short_axis(group: Group, is_inner: bool) -> int | None:
     if len(group.nodes) + n_repeated * (space[axis] - 1) > KERNEL_NODES:
         return None
     is_short_sum = is_inner and max(space) <= SHORT_AXIS and _is_folded(group, axis)
-    return axis if is_short_sum or (axis and _is_worth_it(group, axis)) else None
+    is_worth_it = is_short_sum or (axis and _is_worth_it(group, axis))
+    return (axis, [(e, e + 1) for e in range(space[axis])]) if is_worth_it else None
+
+
+def _pieces(group: Group) -> tuple[int, list[Range]] | None:
+    """An axis of a group, and its pieces, in which nothing need be asked about its indices.
+
+    Where most elements lie on one side of all borders, these are asked at the edges only.
+    """
+    space, guards = group.space, [node for node in group.nodes if isinstance(node, Guard)]
+    if not guards or group.walk is not None:
+        return None
+    core, _ = core_of(space, [guard.box for guard in guards])
+    if 2 * box_size(core) > math.prod(space):
+        return None
+    asked = [sum(guard.box[axis] != (0, n) for guard in guards) for axis, n in enumerate(space)]
+    axis = asked.index(max(asked))
+    borders = sorted({0, space[axis], *(end for guard in guards for end in guard.box[axis])})
+    ranges = list(itertools.pairwise(borders))
+    n_kernels = len(ranges)
+    if axis == len(space) - 1 > 0 and space[axis] <= SEVERAL:
+        ranges, n_kernels = [(e, e + 1) for e in range(space[axis])], 1
+    is_little = max(len(ranges), len(group.nodes) // FEW) <= SEVERAL
+    vectors = max(asked) * math.prod(space) * group.nodes[0].out.dtype.itemsize / VECTOR_BYTES
+    is_worth_it = n_kernels * KERNEL_CYCLES < vectors * FEW
+    return (axis, ranges) if is_little and is_worth_it else None
 
 
 def _is_folded(group: Group, axis: int) -> bool:
@@ -138,24 +181,41 @@ def _is_worth_it(group: Group, axis: int) -> bool:
 
 @dataclass(frozen=True)
 class _Parts:
-    """What a value is written as: one value for every element of one of its axes.
+    """The operands that a value is written as, one for each piece of one of its axes.
 
     Attributes:
-        values: The values, without that axis.
+        operands: The operands.
         position: The axis.
+        ranges: The pieces.
+        epoch: That of the node that made it.
     """
 
-    values: list[Value]
+    operands: list[Operand]
     position: int
+    ranges: list[Range]
+    epoch: int
 
-    def at(self, e: int) -> View:
-        """All of the part at one element of the axis."""
-        return whole(self.values[e])
+    def seen(self, x: View, axis: int | None, k: int) -> Operand | None:
+        """A view of the value by a reader that is in piece ``k`` of its axis, if it has one.
 
-    def without_axis(self, form: Reindex) -> Reindex:
-        """How a part is walked where the value is walked at one element of the axis."""
-        axes = tuple(None if a is None else a - (a > self.position) for a in form.axes)
-        return Reindex(axes, without(form.starts, self.position), form.steps)
+        Nothing where the view does not go along the value's axis as its reader does.
+        """
+        form, position = reindex_of(x), self.position
+        if form is None:
+            return None
+        starts, shape = [*form.starts], x.shape
+        if axis is not None and form.axes[axis] == position:
+            if (starts[position], form.steps[axis]) != (0, 1):
+                return None
+        elif position in form.axes or (axis is not None and form.axes[axis] is not None):
+            return None
+        else:
+            k = next(i for i, (_, end) in enumerate(self.ranges) if starts[position] < end)
+            starts[position] -= self.ranges[k][0]
+        if axis is not None:
+            first, end = self.ranges[k]
+            shape = (*shape[:axis], min(end - first, shape[axis]), *shape[axis + 1 :])
+        return self.operands[k].reindexed(Reindex(form.axes, tuple(starts), form.steps), shape)
 
 
 class _NotAligned(Exception):
@@ -163,12 +223,22 @@ class _NotAligned(Exception):
 
 
 class _Writing:
-    """The nodes of a group with one axis written out."""
+    """The nodes of a group with one axis in pieces.
+
+    Nodes of pieces that are single elements are without the axis; operands have it, of length 1.
+    """
 
     def __init__(
-        self, group: Group, axis: int, readers: Mapping[Value, Sequence[Node]], outputs: set[Value]
+        self,
+        group: Group,
+        axis: int,
+        ranges: list[Range],
+        readers: Mapping[Value, Sequence[Node]],
+        outputs: set[Value],
     ) -> None:
         self.axis = axis
+        self.ranges = ranges
+        self.is_dropped = all(end - first == 1 for first, end in ranges)
         self.parts: dict[Value, _Parts] = {}
         """For every value that had the axis."""
         self.nodes: list[Node] = []
@@ -181,111 +251,131 @@ class _Writing:
                 self._assemble(value, parts)
 
     def _write(self, node: Node) -> None:
-        if len(node.space) <= self.axis:
-            self._add(self._renamed(node))
-        elif isinstance(node, Fold):
-            self._write_fold(node)
+        if len(node.space) <= self.axis:  # it does not have the axis
+            operands = tuple(self._operand(x, None, 0) for x in node.operands)
+            self._add(replace(node, operands=operands))
+            return
+        pieces = [
+            tuple(self._operand(x, self.axis, k) for x in node.operands)
+            for k in range(len(self.ranges))
+        ]
+        if isinstance(node, Fold):
+            self._write_fold(node, [x for (x,) in pieces])
         else:
             assert isinstance(node, Point | Pick)
-            parts = self._make_parts(node.out, self.axis)
-            for e, out in enumerate(parts):
-                self._write_point(node, e, out)
+            self._has_parts(node, map(self._point, itertools.repeat(node), pieces, self.ranges))
 
-    def _renamed(self, node: Node) -> Node:
-        """A node that does not have the axis."""
-        operands = tuple(self._operand(x, None, 0) for x in node.operands)
-        return replace(node, operands=operands)
+    def _has_parts(self, node: Node, operands: Iterable[Operand], position: int = -1) -> None:
+        position = self.axis if position < 0 else position
+        self.parts[node.out] = _Parts([*operands], position, self.ranges, node.epoch)
 
-    def _write_point(self, node: Point | Pick, e: int, out: Value) -> None:
-        operands = tuple(self._operand(x, self.axis, e) for x in node.operands)
-        if not isinstance(node, Guard):
-            self._add(replace(node, operands=operands, outs=(out,)))
-            return
-        begin, end = node.box[self.axis]
-        box = without(node.box, self.axis)
-        if not begin <= e < end:
-            self._add(Point((operands[1],), (out,), "{0}"))
-        elif all(a == 0 and b == n for (a, b), n in zip(box, out.shape, strict=True)):
-            self._add(Point((operands[0],), (out,), "{0}"))
-        else:
-            self._add(Guard(operands, (out,), box, node.is_fence))
+    def _point(self, node: Point | Pick, operands: Sequence[Operand], piece: Range) -> Operand:
+        """The result of a point in one piece."""
+        shape = operands[0].shape
+        if isinstance(node, Guard):
+            starts = [piece[0] if axis == self.axis else 0 for axis in range(len(shape))]
+            box = seen_box(node.box, cut(starts), shape)
+            if box is None or is_everything(box, shape):
+                return operands[box is None]
+            box = without(box, self.axis) if self.is_dropped else box
+            return self._made(node, operands, shape, box=box)
+        if isinstance(node, Point):
+            known = _sum_with_zero(node, operands)
+            if known is not None:
+                return known
+        return self._made(node, operands, shape)
 
-    def _write_fold(self, node: Fold) -> None:
-        (operand,) = node.operands
-        extent = node.space[self.axis]
-        rows = [self._operand(operand, self.axis, e) for e in range(extent)]
+    def _write_fold(self, node: Fold, rows: list[Operand]) -> None:
         axes = tuple(a - (a > self.axis) for a in node.form.axes if a != self.axis)
         form = replace(node.form, axes=axes)
         if self.axis not in node.form.axes:
             position = self.axis - sum(a < self.axis for a in node.form.axes)
-            for row, out in zip(rows, self._make_parts(node.out, position), strict=True):
-                self._add(Fold((row,), (out,), form))
+            shape = (*node.out.shape[:position], 1, *node.out.shape[position + 1 :])
+            folds = (self._made(node, [row], shape, position, form=form) for row in rows)
+            self._has_parts(node, folds, position)
             return
-        if operand.dtype != node.out.dtype:
+        rows = [self._dropped(row) for row in rows]
+        total, dtype = rows.pop(0), rows[0].dtype
+        if dtype != node.out.dtype:
             raise _NotAligned
-        total: Operand = rows[0]
         if not axes:
-            zero = neutral(form.init, operand.dtype)
-            rows, total = [*rows], Uniform(zero, rows[0].shape)
-        else:
-            rows = rows[1:]
-        for i, row in enumerate(rows):
-            is_last = not axes and i == len(rows) - 1
-            out = node.out if is_last else Value(row.shape, operand.dtype)
+            rows.insert(0, total)
+            total = Uniform(neutral(form.init, dtype), total.shape)
+        for i, row in enumerate(rows, 1):
+            out = node.out if i == len(rows) and not axes else Value(row.shape, dtype)
             self._add(Point((total, row), (out,), form.step))
             total = whole(out)
         if axes:
             self._add(Fold((total,), (node.out,), form))
 
-    def _make_parts(self, value: Value, position: int) -> list[Value]:
-        shape = without(value.shape, position)
-        parts = [Value(shape, value.dtype) for _ in range(value.shape[position])]
-        self.parts[value] = _Parts(parts, position)
-        return parts
-
     def _add(self, node: Node) -> None:
         self.nodes.append(node.like(self.origin))
 
-    def _operand(self, operand: Operand, axis: int | None, e: int) -> Operand:
-        """An operand at one element of the axis."""
-        shape = operand.shape if axis is None else without(operand.shape, axis)
-        if isinstance(operand, View) and operand.value in self.parts:
-            return self._part(operand, axis, e, shape)
-        if axis is None:
-            return operand
-        offset = operand.offset + e * operand.strides[axis]
-        return operand.walked(shape, without(operand.strides, axis), offset)
+    def _made(
+        self,
+        node: Node,
+        operands: Sequence[Operand],
+        shape: Shape,
+        position: int = -1,
+        **changes: Any,
+    ) -> View:
+        """The result of a node in one piece, which is added."""
+        position = self.axis if position < 0 else position
+        stored = without(shape, position) if self.is_dropped else shape
+        out = Value(stored, node.out.dtype)
+        own = tuple(map(self._dropped, operands)) if self.is_dropped else tuple(operands)
+        self._add(replace(node, operands=own, outs=(out,), **changes))
+        strides = [*out.strides]
+        if self.is_dropped:
+            strides.insert(position, 0)
+        return View(out, shape, tuple(strides))
 
-    def _part(self, operand: View, axis: int | None, e: int, shape: Shape) -> Operand:
-        parts = self.parts[operand.value]
-        position = parts.position
-        form = reindex_of(operand)
-        if form is None:
-            raise _NotAligned
-        axes, steps = form.axes, form.steps
-        if axis is not None:
-            if axes[axis] not in (None, position):
+    def _dropped(self, x: S) -> S:
+        """An operand at one element of the axis, without it."""
+        return x.walked(without(x.shape, self.axis), without(x.strides, self.axis), x.offset)
+
+    def _operand(self, x: Operand, axis: int | None, k: int) -> Operand:
+        """An operand in a piece of the axis."""
+        if isinstance(x, View) and x.value in self.parts:
+            found = self.parts[x.value].seen(x, axis, k)
+            if found is None:
                 raise _NotAligned
-            walks = axes[axis] == position
-            if walks and (form.starts[position], steps[axis]) != (0, 1):
-                raise _NotAligned
-            axes, steps = without(axes, axis), without(steps, axis)
-        else:
-            walks = False
-        if position in axes:
-            raise _NotAligned
-        part = parts.at(e if walks else form.starts[position])
-        return part.reindexed(parts.without_axis(Reindex(axes, form.starts, steps)), shape)
+            return found
+        return x if axis is None else x.narrowed(axis, *self.ranges[k])
 
     def _assemble(self, value: Value, parts: _Parts) -> None:
         """Put a value together that others read."""
         position = parts.position
-        n = len(value.shape)
         operands, places = [], []
-        for e, part in enumerate(parts.values):
-            shape = (*part.shape[:position], 1, *part.shape[position:])
-            strides = (*part.strides[:position], 0, *part.strides[position:])
-            operands.append(View(part, shape, strides))
-            starts = tuple(e if a == position else 0 for a in range(n))
-            places.append(whole(value).reindexed(cut(starts), shape))
+        for piece, part in zip(parts.ranges, parts.operands, strict=True):
+            if not (isinstance(part, View) and part.is_whole and part.value.maker in self.nodes):
+                # Results of folds are always new: this is a point's, which has the axis.
+                copy = Point((part,), (Value(part.shape, part.dtype),), "{0}")
+                part = self._made(copy, [part], part.shape)
+            operands.append(part)
+            places.append(whole(value).narrowed(position, *piece))
         self._add(Copies(tuple(operands), (value,), tuple(places)))
+
+
+def _sum_with_zero(node: Point, operands: Sequence[Operand]) -> Operand | None:
+    """A sum with zero, if it is a number, or what has a zero already: that is no negative zero."""
+    if not expression(node.expr).is_sum or len(operands) != 2:
+        return None
+    for x, zero in (operands, operands[::-1]):
+        if not _is_zero(zero) or x.dtype != node.out.dtype:
+            continue
+        if isinstance(x, Uniform):
+            return Uniform(x.scalar + x.dtype.type(0), x.shape)
+        maker = x.value.maker
+        if (
+            isinstance(maker, Point)
+            and expression(maker.expr).is_sum
+            and any(map(_is_zero, maker.operands))
+        ):
+            return x
+    return None
+
+
+def _is_zero(x: Operand) -> bool:
+    """Whether it is zero everywhere, of which no part is negative."""
+    return isinstance(x, Uniform) and not any(x.scalar.tobytes())

@@ -1,7 +1,8 @@
 """Vectorisation of passes over rows: the vector axis is the innermost loop.
 
-A pass is written in vectors if all that it touches lies side by side along the row, or near, and
-nothing is asked of single elements. LLVM finds out what to do elsewhere.
+A pass is written in vectors if all that it touches lies side by side along the row, or near, or is
+little beside what is computed, and nothing is asked of single elements. LLVM finds out what to do
+elsewhere.
 """
 
 from __future__ import annotations
@@ -27,19 +28,26 @@ def vectors_of(plan: Plan, body: list[Node]) -> Vectors | None:
         return plan.row_vectors
     row = plan.row[-1]
     apart: set[Access] = set()
+    scattered: set[Access] = set()
     for node in body:
         read, written = _touched(plan, node, body)
-        if any(row.steps[access] != 1 for access in written) or _is_single(plan, node):
+        if any(row.steps[access] == 0 for access in written) or _is_single(plan, node):
             return None
         apart.update(access for access in read if row.steps[access] not in (0, 1))
+        scattered.update(access for access in written if row.steps[access] != 1)
+    far = scattered | {access for access in apart if plan.space.is_far(access)}
     lookups = [n for n in body if isinstance(n, Pick) and not plan.is_of_row(n)]
     is_guarded = any(isinstance(node, Guard) for node in body)
     cost = _cost(body)
-    if (apart or lookups) and (cost < max(HEAVY, LOOKUP * len(lookups)) or is_guarded):
+    # What is written lane by lane is put together again by whoever reads it.
+    n_single = len(lookups) + len(far) + len(scattered)
+    if (apart or n_single) and (cost < max(HEAVY, LOOKUP * n_single) or is_guarded):
+        return None
+    if any(access.dtype.kind == "c" for access in far):
         return None
     if not all(plan.is_full(node) and node.out.dtype.kind != "c" for node in lookups):
         return None
-    if not all(_can_be_taken(plan, access) for access in apart):
+    if not all(_can_be_taken(plan, access) for access in apart - far):
         return None
     kinds = {plan.kind(node) for node in body}
     narrow = VECTOR_BYTES // width(_dtypes(body))
@@ -58,7 +66,7 @@ def vectors_of(plan: Plan, body: list[Node]) -> Vectors | None:
             return None
         if is_chain:
             return Vectors(narrow, narrow)
-    wide = narrow * _registers(plan, body, bool(lookups), is_chain)
+    wide = narrow * _registers(plan, body, n_single > 0, is_chain)
     if cost >= HEAVY:
         count = min(SHORT_REGISTERS * narrow, wide) if is_short else wide
         return Vectors(count, count)
@@ -75,9 +83,9 @@ def _cost(body: list[Node]) -> float:
     return sum(node.cost if isinstance(node, Point) else 1 for node in others)
 
 
-def _registers(plan: Plan, body: list[Node], has_lookups: bool, is_chain: bool) -> int:
+def _registers(plan: Plan, body: list[Node], is_single: bool, is_chain: bool) -> int:
     """Registers that an iteration fills with elements."""
-    if has_lookups:
+    if is_single:
         return 1  # each lane is loaded by instructions of its own
     # A complex vector is two.
     parts = 2 if any(dtype.kind == "c" for dtype in _dtypes(body)) else 1
