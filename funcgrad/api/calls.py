@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base import environment
 from funcgrad.base.exact import IS_COMPARED, exact_key
 from funcgrad.base.pytree import PyTreeDef, tree_structure
 from funcgrad.base.tree_code import MISS, TreeWriter
@@ -29,6 +30,9 @@ _MANY = 8
 """From so many numbers on, a call with nothing else is left to a native function."""
 _FEW = 2
 """Up to so many numbers are quicker written and read one by one."""
+
+ARE_ON = environment.is_on("FUNCGRAD_CALL_PATHS")
+"""Whether such functions are written."""
 
 CallPath = Callable[[tuple[Any, ...]], Any]
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.api import calls
 from funcgrad.api.arguments import (
     Function,
     check_callable,
@@ -372,7 +373,7 @@ class Jitted(MadeOf):
             return tree_unflatten(entry.out_tree, _interpreted(entry.staged.program, call.leaves))
         result = tree_unflatten(entry.out_tree, executable(*call.leaves))
         paths = self._paths_along.get(call.axes, []) if call.axes else self._paths
-        if not kwargs and call.is_plain and entry.path not in paths:
+        if calls.ARE_ON and not kwargs and call.is_plain and entry.path not in paths:
             self._remember(entry, call, paths)
         return result
 

@@ -62,6 +62,13 @@ VARIABLES: dict[str, Variable] = {
             "The oldest kernels are removed when the folder exceeds this size.",
         ),
         (
+            "FUNCGRAD_CALL_PATHS",
+            "0 or 1",
+            "1",
+            _IMPORT,
+            "Call compiled functions by functions written for the types of their arguments.",
+        ),
+        (
             "FUNCGRAD_CHECK_RANKS",
             "0 or 1",
             "0",
@@ -131,6 +138,13 @@ VARIABLES: dict[str, Variable] = {
             "the number of cores that the process may use",
             _COMPILE,
             "The number of threads that large kernels may use.",
+        ),
+        (
+            "FUNCGRAD_REUSE_TRACES",
+            "0 or 1",
+            "1",
+            _IMPORT,
+            "Reuse the trace of a function for others of the same code that read the same things.",
         ),
         (
             "FUNCGRAD_SCALAR_TAPE",

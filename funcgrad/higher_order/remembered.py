@@ -24,6 +24,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from funcgrad.base import environment
 from funcgrad.base.dialect import dialect
 from funcgrad.base.digests import digest
 from funcgrad.base.exact import exact_key
@@ -42,6 +43,9 @@ from funcgrad.passes import agreement
 from funcgrad.primitives.objects import HoldsArray
 
 T = TypeVar("T")
+
+IS_ON = environment.is_on("FUNCGRAD_REUSE_TRACES")
+"""Whether traces are used again."""
 
 _MAX_REMEMBERED = 512
 _MAX_VISITED = 500
@@ -292,7 +296,7 @@ def remembered(
         traced: The part of a result that was traced.
     """
     given = list(functions)
-    before = _dependencies(given)
+    before = _dependencies(given) if IS_ON else None
     if before is None:
         return make()
     description, kept = before
