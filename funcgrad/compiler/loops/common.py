@@ -54,41 +54,32 @@ class _Namer:
         self.varying = {name for name, count in counts.items() if count > 1}
         self.varying |= {x.index for x in loops if x.index in {*counts, *assigned(x.body)}}
         self.numbers: dict[Any, int] = {}
-        self.known: dict[Expression, int | None] = {}
+        self.known: dict[Expression, int] = {}
         self.uses: Counter[int] = Counter()
         for x in expressions(function.body):
             self._count(x)
         self.n_names = 0
 
-    def _number(self, x: Expression) -> int | None:
-        """The number of a value; nothing if it may be another one each time."""
-        if x not in self.known:
-            self.known[x] = self._new_number(x)
-        return self.known[x]
-
-    def _new_number(self, x: Expression) -> int | None:
+    def _count(self, x: Expression) -> int | None:
+        """Number a value and all that it is made of; nothing if it may be another one each time."""
         key: Any
-        match x:
-            case Variable(name):
-                if name in self.varying:
-                    return None
-                key = name
-            case Number(value):
-                key = type(value), repr(value)
-            case Apply(word, operands):
-                parts = [self._number(y) for y in operands]
-                if None in parts or not self.is_pure(word):
-                    return None
-                key = (word, *parts)
-        return self.numbers.setdefault(key, len(self.numbers))
-
-    def _count(self, x: Expression) -> None:
         if isinstance(x, Apply):
-            number = self._number(x)
-            if number is not None:
-                self.uses[number] += 1
-            for y in x.operands:
-                self._count(y)
+            parts = [self._count(y) for y in x.operands]
+            if None in parts or not self.is_pure(x.word):
+                return None
+            key = (x.word, *parts)
+        elif isinstance(x, Variable):
+            if x.name in self.varying:
+                return None
+            key = x.name
+        else:
+            assert isinstance(x, Number)
+            key = type(x.value), repr(x.value)
+        number = self.numbers.setdefault(key, len(self.numbers))
+        if isinstance(x, Apply):
+            self.uses[number] += 1
+            self.known[x] = number
+        return number
 
     def treated(self, body: Body, outer: dict[int, Variable]) -> list[Statement]:
         """A block, of which is known what the blocks around it have computed before."""
@@ -96,7 +87,9 @@ class _Namer:
         known = dict(outer)
 
         def named(x: Expression) -> Expression:
-            number = self._number(x) if isinstance(x, Apply) else None
+            if not isinstance(x, Apply):
+                return x
+            number = self.known.get(x)
             if number is None or self.uses[number] < 2:
                 return rebuilt(x, named)
             if number not in known:
@@ -108,7 +101,7 @@ class _Namer:
         for statement in body:
             match statement:
                 case Assign(name, value):
-                    number = self._number(value) if isinstance(value, Apply) else None
+                    number = self.known.get(value)
                     if number is None or number in known:
                         made.append(Assign(name, named(value)))
                     else:

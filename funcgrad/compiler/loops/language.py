@@ -580,5 +580,4 @@ def rebuilt(x: Expression, change: Walker) -> Expression:
     if not isinstance(x, Apply):
         return x
     operands = tuple([change(y) for y in x.operands])
-    is_same = all(a is b for a, b in zip(operands, x.operands, strict=True))
-    return x if is_same else Apply(x.word, operands)
+    return x if operands == x.operands else Apply(x.word, operands)  # each equals itself alone
