@@ -11,9 +11,9 @@ import pytest
 import funcgrad as fg
 from funcgrad.compiler.loops.hoist import hoist
 from funcgrad.compiler.loops.language import For, Function
+from funcgrad.compiler.loops.library.tiles import Kind
 from funcgrad.compiler.native import elementary, llvm_backend
 from funcgrad.compiler.native import translate as front
-from funcgrad.compiler.native.gemm import Kind
 from funcgrad.compiler.native.translate import Translation
 from funcgrad.compiler.native.vocabulary import WORDS
 from funcgrad.compiler.runtime import kernel_store, warm_memory
@@ -138,7 +138,7 @@ def test_one_kernel_for_short_rows_of_all_lengths(dtype: str, kernels: list[Tran
 
 def test_what_decides_and_calls_is_translated_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     brief = kernel_store.executor_code(), warm_memory.code()
-    tiles = kernel_store.tiles_code(np.dtype("f4"), Kind.FEW)
+    tiles = kernel_store.tiles_code(np.dtype("f4"), Kind.FEW, (1,))
     found = []
 
     def noted(assembly: str, effort: Any, *others: Any) -> Any:
@@ -151,7 +151,7 @@ def test_what_decides_and_calls_is_translated_at_once(monkeypatch: pytest.Monkey
     monkeypatch.setattr(kernel_store._Disk, "cache", None)
     for code in (*brief, tiles):
         assert kernel_store.code_address(code)
-    assert [effort.name for effort in found] == ["BRIEF", "BRIEF", "NONE"]
+    assert [effort.name for effort in found] == ["BRIEF", "BRIEF", "TILES"]
 
 
 @pytest.mark.parametrize("n", [elementary.MOST_COPIES, elementary.MOST_COPIES + 1, 20])

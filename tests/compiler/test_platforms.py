@@ -28,10 +28,10 @@ import funcgrad as fg
 import funcgrad.numpy as fnp
 from funcgrad.base import forking
 from funcgrad.compiler import foreign, pipeline
-from funcgrad.compiler.loops.library import fourier
+from funcgrad.compiler.loops.library import fourier, tiles
 from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows
 from funcgrad.compiler.loops.library.small_matrices import NAMES, small_program
-from funcgrad.compiler.native import gemm, llvm_backend, strided
+from funcgrad.compiler.native import llvm_backend, strided
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.runtime import (
     blas,
@@ -106,9 +106,10 @@ def texts() -> Iterator[tuple[str, Code]]:
 
 def vectors(features: str) -> Iterator[tuple[str, Code]]:
     """Assembly that is as wide as a processor's registers."""
-    lanes = gemm.inner_shape(8, features).lanes
-    for kind in gemm.Kind:
-        yield kind.value, gemm.tiles_code("s", gemm.inner_shape(4, features), kind)
+    lanes = tiles.inner_shape(8, features).lanes
+    for kind in tiles.Kind:
+        program = tiles.tiles_program("s", tiles.inner_shape(4, features), kind, (1,))
+        yield kind.value, assembled(program)
     shape = strided.inner_shape(4, features)
     for is_near in (False, True):
         yield "strided", strided.strided_code("s", shape, shape.rows, is_near)

@@ -19,9 +19,17 @@ import pytest
 import funcgrad as fg
 import funcgrad.numpy as fnp
 from funcgrad.compiler.abi import FIRST_SLOT, LANES_SLOT, TILE_WORDS
+from funcgrad.compiler.loops.library.tiles import (
+    DEPTH,
+    FEW,
+    Kind,
+    inner_shape,
+    rows_at_once,
+    tiles_program,
+)
 from funcgrad.compiler.native import llvm_backend
-from funcgrad.compiler.native.gemm import DEPTH, FEW, Kind, inner_shape, tiles_code
 from funcgrad.compiler.runtime.threads import is_available
+from tests.compiler.kernels import assembled
 
 pytestmark = pytest.mark.skipif(not is_available(), reason="products are calls of BLAS here")
 
@@ -38,12 +46,11 @@ def kernel(letter: str, features: str, kind: Kind = Kind.TILES) -> tuple[Kernel,
     """The native code of tiles for a processor with these features, run on this one."""
     dtype = LETTERS[letter]
     shape = inner_shape(np.zeros((), dtype).real.itemsize, features)
-    code = tiles_code(letter, shape, kind)
-    symbol = f"{code.symbol}_{next(_NUMBERS)}"
-    text = code.text.replace(code.symbol, symbol)
-    address = llvm_backend.load(
-        llvm_backend.Emission(text, llvm_backend.Effort.NONE).result(), symbol
-    )
+    symbol = f"fg_tiles_{next(_NUMBERS)}"
+    few = shape.few if kind is Kind.FEW else ()
+    code = assembled(tiles_program(letter, shape, kind, few), symbol)
+    made = llvm_backend.Emission(code.text, llvm_backend.Effort.NONE).result()
+    address = llvm_backend.load(made, symbol)
     word = ctypes.c_int64
     return ctypes.CFUNCTYPE(word, ctypes.c_void_p, ctypes.c_void_p)(address), shape
 
@@ -127,6 +134,37 @@ def test_few_rows_are_multiplied_as_many_are(letter: str, features: str) -> None
             a = random(rng, (2, k, m) if is_trans else (2, m, k), LETTERS[letter])
             operands = shape, a, b, (is_trans, False), (m, min(n, 600))
             np.testing.assert_array_equal(multiply(few, *operands), multiply(run, *operands))
+
+
+@pytest.mark.parametrize("features", FEATURES)
+@pytest.mark.parametrize("letter", [letter for letter in LETTERS if letter in "sd"])
+def test_few_columns_are_multiplied_as_many_are(letter: str, features: str) -> None:
+    run, shape = kernel(letter, FEATURES[features])
+    rng = np.random.default_rng(0)
+    rows = shape.rows[0]
+    for vectors in range(1, shape.vectors + 1):
+        for m, n, k in ((rows, vectors * shape.lanes, 1), (3 * rows - 1, 0, 7), (70, -1, DEPTH)):
+            n = n if n > 0 else vectors * shape.lanes + n - (n == 0)
+            for trans in itertools.product((False, True), repeat=2):
+                a = random(rng, (2, k, m) if trans[0] else (2, m, k), LETTERS[letter])
+                b = random(rng, (2, n, k) if trans[1] else (2, k, n), LETTERS[letter])
+                # Tiles of fewer rows than a panel of A are computed with copies.
+                narrow, wide = (
+                    multiply(run, shape, a, b, trans, (size, n))
+                    for size in (rows if m % rows == 0 else m, rows - 1)
+                )
+                np.testing.assert_array_equal(narrow, wide)
+
+
+def test_inner_loops_that_few_rows_need() -> None:
+    shape = inner_shape(4, "+avx512f")
+    assert [rows_at_once(shape, m) for m in (1, 3, 4, 7, 8)] == [
+        (1,),
+        (2, 1),
+        (4,),
+        (4, 2, 1),
+        (4,),
+    ]
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

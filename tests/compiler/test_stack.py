@@ -21,10 +21,10 @@ import funcgrad as fg
 import funcgrad.numpy as fnp
 from funcgrad.base import stacks
 from funcgrad.compiler import abi
-from funcgrad.compiler.loops.library import fourier
+from funcgrad.compiler.loops.library import fourier, tiles
 from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows
 from funcgrad.compiler.loops.library.small_matrices import NAMES, small_program
-from funcgrad.compiler.native import gemm, llvm_backend, strided
+from funcgrad.compiler.native import llvm_backend, strided
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.native.selection import selection_code
 from funcgrad.compiler.runtime import kernel_store
@@ -48,9 +48,10 @@ def routines(features: str) -> Iterator[tuple[str, Code]]:
     yield from texts()
     for letter in "sdcz":
         size = 4 if letter in "sc" else 8
-        shape, doubles = gemm.inner_shape(size, features), gemm.inner_shape(8, features)
-        for kind in gemm.Kind if letter in "sd" else (gemm.Kind.TILES,):
-            yield f"{letter} {kind.value}", gemm.tiles_code(letter, shape, kind)
+        shape, doubles = tiles.inner_shape(size, features), tiles.inner_shape(8, features)
+        for kind in tiles.Kind if letter in "sd" else (tiles.Kind.TILES,):
+            program = tiles.tiles_program(letter, shape, kind, shape.few)
+            yield f"{letter} {kind.value}", assembled(program)
         if letter in "cz":
             kinds = [fourier.Pass(radix, False) for radix in fourier.RADICES]
             rows = fourier.Layout(False, True)

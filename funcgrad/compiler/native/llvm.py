@@ -109,6 +109,10 @@ class Function:
         arguments: The types of what it is given.
         attributes: What is said of it.
         linkage: Who may call it.
+
+    Attributes:
+        rooms: Bytes of what it has on the stack, ``%r0``, ``%r1``, ...
+        is_given_rooms: Whether these are arguments, behind the others.
     """
 
     def __init__(
@@ -126,6 +130,8 @@ class Function:
         self.linkage = linkage
         self.blocks: list[Block] = []
         self.allocas: list[str] = []
+        self.rooms: list[int] = []
+        self.is_given_rooms = False
         self.n_values = 0
 
     def text(self, attributes: str = "") -> str:
@@ -134,12 +140,17 @@ class Function:
         Args:
             attributes: What a module says of it.
         """
-        given = ", ".join([f"{t} %a{k}" for k, t in enumerate(self.arguments)])
+        arguments, allocas = [f"{t} %a{k}" for k, t in enumerate(self.arguments)], self.allocas
+        if self.is_given_rooms:
+            arguments += [f"ptr %r{k}" for k in range(len(self.rooms))]
+        else:
+            rooms = enumerate(self.rooms)
+            allocas = [f"  %r{k} = alloca [{n} x i8], align 64" for k, n in rooms] + allocas
+        given = ", ".join(arguments)
         lines = [
             f"define {self.linkage}{self.result} @{self.symbol}({given}) "
             f"{self.attributes} {attributes} {{"
         ]
-        allocas = self.allocas
         for block in self.blocks:
             lines += [f"{block.label}:", *block.phis, *allocas, *block.lines, block.end]
             allocas = []

@@ -488,6 +488,20 @@ def _look(builder: Builder, sig: Signature, values: list[Any]) -> Any:
     return builder.let(f"call i64 {function.text}({slots}){access}", I64, "i")
 
 
+def _room_rule(args: Any) -> Signature:
+    expect(len(args) == 1, "room(bytes)", args)
+    literal_of(args[0], args)
+    return signature(INT64, args[0])
+
+
+@define("room", _room_rule, is_pure=False, is_mapped=False)
+def _room(builder: Builder, sig: Signature, values: list[Any]) -> Any:
+    """The address of some bytes on the stack, which the kernel has from its beginning on."""
+    rooms = builder.function.rooms
+    rooms.append(sig.args[0].literal_value)
+    return builder.let(f"ptrtoint ptr %r{len(rooms) - 1} to i64", I64, "i")
+
+
 # Scratch memory of threads, whose lanes the bits of a slot stand for.
 @define("claim", _of_slots, is_pure=False, is_mapped=False)
 def _claim(builder: Builder, sig: Signature, values: list[Any]) -> Any:

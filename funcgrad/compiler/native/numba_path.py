@@ -345,6 +345,12 @@ def _intrinsic(
         for value, source in zip(args, sources, strict=True):
             n = len(_part_types(source))
             parts += [value] if n == 1 else [builder.extract_value(value, k) for k in range(n)]
+        # What is on the stack is there for all of the kernel.
+        for nbytes in module.functions[symbol].rooms:
+            with builder.goto_entry_block():
+                room = builder.alloca(ir.ArrayType(ir.IntType(8), nbytes))
+            room.align = 64
+            parts.append(builder.bitcast(room, ir.PointerType()))
         found = builder.call(_defined(builder.module, module, symbol, result), parts)
         return context.get_dummy_value() if t is NONE else found
 
@@ -369,6 +375,7 @@ def _written(
     text = ", ".join(map(str, results))
     result = results[0] if len(results) == 1 else Type(f"{{ {text} }}" if results else "void")
     function = llvm.Function(symbol, result, types, "alwaysinline nounwind")
+    function.is_given_rooms = True
     builder = Builder(module, function)
     remaining, values = iter(builder.arguments("".join(map(_kinds, sources)))), []
     for source in sources:
@@ -417,6 +424,7 @@ def _defined(numbas: ir.Module, module: Module, symbol: str, result: Any) -> ir.
     for name, function in module.functions.items():
         if name == symbol:
             arguments = [_numbas(type) for type in function.arguments]
+            arguments += [ir.PointerType()] * len(function.rooms)
             kind = ir.FunctionType(result, arguments)
         else:
             kind = other

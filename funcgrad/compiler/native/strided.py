@@ -16,9 +16,9 @@ import itertools
 from functools import partial
 
 from funcgrad.compiler.abi import STRIDED_WORDS
-from funcgrad.compiler.native import gemm
+from funcgrad.compiler.loops.library import tiles as gemm
+from funcgrad.compiler.loops.library.tiles import Shape
 from funcgrad.compiler.native.assembly import Code, VectorAssembly
-from funcgrad.compiler.native.gemm import Shape
 
 _FEW_ROWS = (4, 2, 1)
 _MANY_ROWS = (8, 6, *_FEW_ROWS)

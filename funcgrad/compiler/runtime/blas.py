@@ -1,8 +1,8 @@
 """Which library multiplies matrices, and the addresses of its functions.
 
-``FUNCGRAD_BLAS`` chooses: ``own``, the tiles of `native.gemm` (the default where there are threads
-for them); ``scipy``, the BLAS that SciPy exports (elsewhere); ``mkl`` or ``blis`` of the packages
-of these names; or the path of a library. It is read when a function is compiled.
+``FUNCGRAD_BLAS`` chooses: ``own``, the tiles of `loops.library.tiles` (the default where there are
+threads for them); ``scipy``, the BLAS that SciPy exports (elsewhere); ``mkl`` or ``blis`` of the
+packages of these names; or the path of a library. It is read when a function is compiled.
 """
 
 from __future__ import annotations

@@ -31,10 +31,11 @@ from funcgrad.base.records import dataclass
 from funcgrad.compiler.abi import ABI, CONTROL_WORDS
 from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.loops.language import Function, NamedFunction
+from funcgrad.compiler.loops.library import tiles
 from funcgrad.compiler.loops.library.fourier import Layout, Pass, fourier_program
 from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows
 from funcgrad.compiler.loops.library.small_matrices import SmallMatrices, small_program
-from funcgrad.compiler.native import gemm, strided
+from funcgrad.compiler.native import strided
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.runtime import executor as assembly
 from funcgrad.compiler.runtime import threads
@@ -203,19 +204,19 @@ def machine_facts() -> dict[str, str]:
 
 
 @cache
-def tile_shape(dtype: Any) -> gemm.Shape:
+def tile_shape(dtype: Any) -> tiles.Shape:
     """The inner loop of the products of matrices of ``dtype`` (f32, f64, c64 or c128)."""
-    return gemm.inner_shape(np.zeros((), dtype).real.itemsize, _environment()["features"])
+    return tiles.inner_shape(np.zeros((), dtype).real.itemsize, _environment()["features"])
 
 
 @cache
-def tiles_code(dtype: Any, kind: gemm.Kind) -> Code:
+def tiles_code(dtype: Any, kind: tiles.Kind, few: tuple[int, ...] = ()) -> NamedFunction:
     """Tiles of a product for ``dtype`` (f32, f64, c64 or c128)."""
-    return gemm.tiles_code(LETTERS[np.dtype(dtype).char], tile_shape(dtype), kind)
+    return tiles.tiles_program(LETTERS[np.dtype(dtype).char], tile_shape(dtype), kind, few)
 
 
 @cache
-def strided_shape(dtype: Any) -> gemm.Shape:
+def strided_shape(dtype: Any) -> tiles.Shape:
     """The inner loops of strided products of ``dtype`` (f32 or f64)."""
     return strided.inner_shape(np.dtype(dtype).itemsize, _environment()["features"])
 

@@ -1,7 +1,7 @@
 """Products of matrices as steps of a plan.
 
-A product is cut into tiles (`native.gemm`) that the threads of this process share. Where a library
-was chosen (`runtime.blas`), it is a call of that.
+A product is cut into tiles (`loops.library.tiles`) that the threads of this process share. Where a
+library was chosen (`runtime.blas`), it is a call of that.
 """
 
 from __future__ import annotations
@@ -13,8 +13,14 @@ from dataclasses import field
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.abi import GEMM_WORDS, MOST_LANES, TILE_WORDS, in_order
 from funcgrad.compiler.foreign import LETTERS
+from funcgrad.compiler.loops.language import NamedFunction
+from funcgrad.compiler.loops.library.tiles import (
+    DEPTH,
+    FEW,
+    Kind,
+    rows_at_once,
+)
 from funcgrad.compiler.native.assembly import Code
-from funcgrad.compiler.native.gemm import DEPTH, FEW, Kind
 from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.nodes import Product
 from funcgrad.compiler.nest.split import PARTS_PER_THREAD, part_count
@@ -125,6 +131,13 @@ class Multiplication:
         return m <= FEW and k > 0 and is_plain and self.node.out.dtype.kind == "f"
 
     @property
+    def _few(self) -> tuple[int, ...]:
+        """How many rows are taken at once, where they are few."""
+        if not self._is_few:
+            return ()
+        return rows_at_once(kernel_store.tile_shape(self.node.out.dtype), self._sizes[1])
+
+    @property
     def _is_symmetric(self) -> bool:
         """Whether a matrix is multiplied with its own transpose: half of the tiles are enough."""
         a, b = self.node.operands
@@ -154,11 +167,11 @@ class Multiplication:
         return -(-m // self.tile[0]), -(-n // self.tile[1])
 
     @property
-    def codes(self) -> list[Code]:
+    def codes(self) -> list[Code | NamedFunction]:
         """What it runs: tiles of our own, or a call of BLAS."""
         dtype, library = self.node.out.dtype, self.library
         if library is None:
-            return [kernel_store.tiles_code(dtype, self._kind)]
+            return [kernel_store.tiles_code(dtype, self._kind, self._few)]
         return [gemm_code(LETTERS[dtype.char], library.convention == BLIS)]
 
     def step(self, n_threads: int) -> Step:
