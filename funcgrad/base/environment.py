@@ -182,6 +182,16 @@ def text(name: str) -> str | None:
     return None if found is None else found.strip()
 
 
+def of_jax(name: str) -> str:
+    """The value of a variable that JAX reads, for programs that import it; empty if it is not set.
+
+    Args:
+        name: Its name, which begins with ``JAX_``.
+    """
+    assert name.startswith("JAX_")
+    return os.environ.get(name, "")
+
+
 def is_on(name: str) -> bool:
     """Whether a switch is on: set to anything but 0.
 

@@ -8,7 +8,6 @@ not either is no module, so that ``try: import ...`` takes the branch that it ta
 from __future__ import annotations
 
 import importlib.util
-import os
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
@@ -16,6 +15,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+from funcgrad.base import environment
 from funcgrad.errors import ArgumentError
 from funcgrad.interop.jax import recorded, recorded_modules
 from funcgrad.interop.jax.modules import SOURCES, VERSION, Source, distribution
@@ -128,7 +128,7 @@ def install() -> None:
                 f"install() comes too late: {name} was imported by this process before, from "
                 f"{getattr(sys.modules[name], '__file__', None)}. Call it first."
             )
-    SWITCH.is_on = os.environ.get("JAX_ENABLE_X64", "").lower() in (
+    SWITCH.is_on = environment.of_jax("JAX_ENABLE_X64").lower() in (
         "1",
         "true",
         "y",
