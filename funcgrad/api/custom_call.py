@@ -233,7 +233,7 @@ class Call(KeepsTracers):
         if user.vjp_takes_zeros:
             values_given = tree_leaves(self._dynamic(leaves))
             leaves = [
-                CustomVJPPrimal(x, active)
+                CustomVJPPrimal(x, bool(active))
                 for x, active in zip(values_given, is_active, strict=True)
             ]
 

@@ -37,10 +37,12 @@ from funcgrad.numpy.promotion import (
     promote,
     promote_inexact,
     promote_quotient,
+    result_dtype,
     strong,
     to_dtype,
 )
 from funcgrad.numpy.ufunc_texts import TEXTS
+from funcgrad.observers.promotion import PROMOTIONS
 from funcgrad.primitives import elementwise as p
 
 Function = Callable[..., Any]
@@ -182,8 +184,11 @@ def _common_integer(x: Any, y: Any) -> np.dtype[Any]:
 
     Python's integers are weak. Weak traced values are not: they may not fit.
     """
-    avals = [aval_of(v) if type(v) is int else aval_of(v).strong() for v in (x, y)]
-    return noted_dtype((x, y), avals, is_compared=True)
+    avals = [aval_of(x), aval_of(y)]
+    if PROMOTIONS.users:
+        noted_dtype((x, y), avals, is_compared=True)
+    pairs = zip((x, y), avals, strict=True)
+    return result_dtype([a if type(v) is int else a.strong() for v, a in pairs])
 
 
 def _is_beyond(x: Any, other: Any, dtype: np.dtype[Any]) -> bool:

@@ -623,3 +623,51 @@ assert jnp.ones(2).dtype == jax.jit(lambda v: v * 1.0)(1).dtype == np.float64
 def test_without_x64_no_array_of_a_program_has_more_than_32_bits():
     done = run(INSTALLED + WIDTHS, x64="0")
     assert done.returncode == 0, done.stderr
+
+
+BORROWED = """
+import numpy as np, jax, jax.numpy as jnp
+from jax._src.public_test_util import check_close
+from jax.test_util import check_grads
+
+x = jnp.arange(3.0)
+check_close({"a": [x]}, {"a": [x * (1 + 5e-7)]})
+check_close(x, x + 0.1, atol={np.dtype("f4"): 0.2}, rtol=0)
+for other in (x + 1e-3, x[:2], {"a": x}):
+    try:
+        check_close(x, other)
+    except AssertionError:
+        pass
+    else:
+        raise SystemError(other)
+check_grads(jnp.sin, (0.5,), 2)  # in the precision of the arrays that it makes
+assert jax.jit(lambda v: jnp.finfo(v).bits)(x) == 32 == jnp.iinfo(jnp.int32).bits
+
+def refuse(v):
+    raise ValueError("not this one")
+
+def watched(v):
+    jax.debug.callback(refuse, v)
+    return v
+
+def asked(v):
+    return jax.pure_callback(refuse, jax.ShapeDtypeStruct((), "f4"), v)
+
+for function in (watched, asked):
+    for way, kind in ((function, ValueError), (jax.jit(function), jax.errors.JaxRuntimeError)):
+        try:
+            way(jnp.float32(1))
+        except kind as error:
+            assert "not this one" in str(error)
+        else:
+            raise SystemError(function)
+lowered = jax.jit(lambda v: v + 1).lower(1.0)
+assert isinstance(lowered, jax.stages.Lowered) and lowered.compile()(1.0) == 2.0
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+assert jax.jit(lambda v, n: v > n)(jnp.arange(3), jnp.asarray(1)).tolist() == [False, False, True]
+"""
+
+
+def test_what_suites_borrow_from_that_of_jax():
+    done = run(INSTALLED + BORROWED, x64="0")
+    assert done.returncode == 0, done.stderr

@@ -291,10 +291,9 @@ def adopt(value: Any) -> Any:
         return AdoptedLinear(cast("Callable[..., Any]", value))
     if value is not None and is_tree_node(type(value)):
         return tree_map(adopt, value)
-    return Adopted(value) if is_function(value) or isinstance(value, _STAGES) else value
-
-
-_STAGES = (Traced, Lowered)
+    if isinstance(value, Traced | Lowered):
+        return AdoptedStage(cast("Callable[..., Any]", value))
+    return Adopted(value) if is_function(value) else value
 
 
 def is_function(value: Any) -> bool:
@@ -352,6 +351,18 @@ class Adopted:
 
     def __repr__(self) -> str:
         return repr(self._original)
+
+
+class AdoptedStage(Adopted):
+    """A stage of compilation, whose methods follow the rules of JAX; an instance of its class."""
+
+    @property
+    def __class__(self) -> type:
+        return type(self._original)
+
+    @__class__.setter
+    def __class__(self, kind: type) -> None:
+        raise TypeError("a stage of compilation keeps its class")
 
 
 class AdoptedLinear(Adopted):

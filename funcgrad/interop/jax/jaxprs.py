@@ -22,6 +22,7 @@ from funcgrad.higher_order.custom import CustomCall
 from funcgrad.higher_order.jit import Jit
 from funcgrad.interop.jax.arrays import adopt, plain
 from funcgrad.interop.jax.primitives import Applied, Primitive
+from funcgrad.interop.jax.widths import in_few_bits
 from funcgrad.interop.missing import Missing
 from funcgrad.observers.source import SourceLocation
 
@@ -402,7 +403,7 @@ def make_jaxpr(
         raise ArgumentError(
             "make_jaxpr(axis_env=...) is not there: use vmap(axis_name=...) inside of the function."
         )
-    make = staging.make_jaxpr(fun, static_argnums, return_shape=True, **options)
+    make = staging.make_jaxpr(in_few_bits(fun), static_argnums, return_shape=True, **options)
 
     def made(*args: Any, **kwargs: Any) -> Any:
         found, shapes = make(*args, **kwargs)

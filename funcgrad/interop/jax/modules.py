@@ -18,7 +18,10 @@ from funcgrad.api.devices import process_count, process_index
 from funcgrad.base.placement import CPU, Device
 from funcgrad.base.records import dataclass
 from funcgrad.base.signatures import signature_of
+from funcgrad.dtypes import complex_dtype, inexact_dtype
 from funcgrad.interop.jax import (
+    callbacks,
+    comparing,
     devices,
     jaxprs,
     recorded,
@@ -105,7 +108,10 @@ def folds_axes(function: Callable[..., Any]) -> bool:
     return names[1:2] == ["axis"]
 
 
-_ERRORS = {name: getattr(errors, name) for name in dir(errors) if name.endswith("Error")}
+_ERRORS = {
+    **{name: getattr(errors, name) for name in dir(errors) if name.endswith("Error")},
+    "JaxRuntimeError": callbacks.JaxRuntimeError,
+}
 _SHARDINGS = {
     "Mesh": devices.Mesh,
     "NamedSharding": devices.NamedSharding,
@@ -138,10 +144,23 @@ _JAX = {
     "make_jaxpr": jaxprs.make_jaxpr,
     "make_mesh": devices.make_mesh,
     "pmap": words.pmap,
+    "pure_callback": callbacks.pure_callback,
     "set_mesh": devices.set_mesh,
     "threefry_partitionable": words.block,
     "transfer_guard": words.block,
     "typeof": types.type_of,
+}
+
+_CHECKS = {
+    "check_grads": comparing.check_grads,
+    "check_jvp": comparing.check_jvp,
+    "check_vjp": comparing.check_vjp,
+}
+
+_DTYPES = {
+    "canonicalize_dtype": words.canonicalize_dtype,
+    "issubdtype": scalars.issubdtype,
+    "result_type": words.dtypes_result_type,
 }
 
 _NUMPY: dict[str, Any] = {
@@ -149,8 +168,8 @@ _NUMPY: dict[str, Any] = {
     **{
         name: getattr(np, name)
         for name in (
-            "character", "complexfloating", "dtype", "e", "euler_gamma", "finfo", "flexible",
-            "floating", "generic", "get_printoptions", "iinfo", "inexact", "inf", "integer", "nan",
+            "character", "complexfloating", "dtype", "e", "euler_gamma", "flexible",
+            "floating", "generic", "get_printoptions", "inexact", "inf", "integer", "nan",
             "newaxis", "number", "object_", "pi", "printoptions", "save", "savez",
             "set_printoptions", "signedinteger", "unsignedinteger",
         )
@@ -165,6 +184,8 @@ _NUMPY: dict[str, Any] = {
     "isrealobj": scalars.isrealobj,
     "isscalar": words.isscalar,
     "issubdtype": scalars.issubdtype,
+    "finfo": scalars.finfo,
+    "iinfo": scalars.iinfo,
     "ndarray": Array,
     "result_type": words.result_type,
     "load": Adopted(np.load),
@@ -183,22 +204,26 @@ SOURCES: dict[str, Source] = {
     "jax.config": Source({"config": words.config}),
     "jax.custom_batching": Source({}, ("funcgrad.custom_batching",)),
     "jax.custom_derivatives": Source({}, ("funcgrad.custom_derivatives", "funcgrad")),
-    "jax.debug": Source({"breakpoint": breakpoint}, ("funcgrad.debug",), False),
-    "jax.dtypes": Source(
-        {
-            "canonicalize_dtype": words.canonicalize_dtype,
-            "issubdtype": scalars.issubdtype,
-            "result_type": words.dtypes_result_type,
-        },
+    "jax.debug": Source(
+        {"breakpoint": breakpoint, "callback": callbacks.debug_callback}, ("funcgrad.debug",), False
+    ),
+    "jax._src.dtypes": Source(
+        {**_DTYPES, "to_complex_dtype": complex_dtype, "to_inexact_dtype": inexact_dtype},
         ("funcgrad.dtypes",),
         False,
     ),
+    "jax.dtypes": Source(_DTYPES, ("funcgrad.dtypes",), False),
     "jax.errors": Source(_ERRORS),
     "jax.example_libraries": Source({}),
     "jax.example_libraries.optimizers": Source({}, ("funcgrad.experimental.optimizers",)),
     "jax.example_libraries.stax": Source({}, ("funcgrad.experimental.stax",)),
     "jax.experimental": Source(
-        {"disable_x64": widths.disable_x64, "enable_x64": widths.enable_x64}, ("funcgrad",)
+        {
+            "disable_x64": widths.disable_x64,
+            "enable_x64": widths.enable_x64,
+            "io_callback": callbacks.io_callback,
+        },
+        ("funcgrad",),
     ),
     "jax.experimental.checkify": Source({}, ("funcgrad.checkify",)),
     "jax.experimental.jet": Source({}, ("funcgrad.experimental.jet",)),
@@ -232,8 +257,16 @@ SOURCES: dict[str, Source] = {
     },
     "jax.sharding": Source(_SHARDINGS),
     "jax.stages": Source({}, ("funcgrad.stages",), False),
-    "jax._src.public_test_util": Source({}, ("funcgrad.test_util",), False),
-    "jax.test_util": Source({}, ("funcgrad.test_util",), False),
+    "jax._src.public_test_util": Source(
+        {
+            **_CHECKS,
+            "check_close": comparing.check_close,
+            "tolerance": comparing.tolerance,
+        },
+        ("funcgrad.test_util",),
+        False,
+    ),
+    "jax.test_util": Source(_CHECKS, ("funcgrad.test_util",), False),
     "jax.tree": Source({}, ("funcgrad.tree",), False),
     "jax.tree_util": Source({}, ("funcgrad.tree_util",), False),
     "jax.typing": Source({}, ("funcgrad.typing",), False),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -57,6 +59,19 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     """As that of `funcgrad.dtypes`, of these functions too."""
     first, second = (q.dtype.type if isinstance(q, ScalarKind) else q for q in (arg1, arg2))
     return dtypes.issubdtype(first, second)
+
+
+def _limits(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function of a dtype, also of arrays, traced ones and numbers."""
+
+    @functools.wraps(function, updated=())
+    def compute(dtype: Any) -> Any:
+        return function(getattr(dtype, "dtype", dtype))
+
+    return compute
+
+
+finfo, iinfo = _limits(np.finfo), _limits(np.iinfo)
 
 
 def iscomplexobj(x: Any) -> bool:

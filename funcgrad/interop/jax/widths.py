@@ -8,15 +8,18 @@ block belongs to its thread and context.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
+from funcgrad.api.arguments import name_of
 from funcgrad.api.staging import ShapeDtypeStruct
 from funcgrad.base.dialect import JAX, NARROWER, Dialect
+from funcgrad.base.pytree import tree_map
 from funcgrad.core.trace import Tracer
 from funcgrad.primitives.elementwise import Convert
 
@@ -51,7 +54,8 @@ def _as(x: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
 def narrow_weak(x: Any) -> Any:
     """As `narrow`, also of traced floats that are weak: programs ask for their dtype, and its eps.
 
-    Weak values have 64 bits everywhere in the library, so these are no longer weak.
+    Weak values have 64 bits everywhere in the library, so these are no longer weak. Integers stay
+    so: they are what is added to floats, where promotion is strict.
     """
     if isinstance(x, Tracer) and x.aval.weak_type and x.aval.dtype.kind in "fc":
         return Convert(NARROWER.get(x.aval.dtype, x.aval.dtype)).bind(x)
@@ -87,6 +91,19 @@ def is_x64() -> bool:
 def rules() -> Dialect:
     """The rules that functions of the package follow."""
     return JAX if is_x64() else JAX_32
+
+
+def in_few_bits(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose traced arguments have the bits that there are, also Python's numbers."""
+
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        if not is_x64():
+            args, kwargs = tree_map(narrow_weak, (args, kwargs))
+        return fun(*args, **kwargs)
+
+    functools.update_wrapper(traced, fun)
+    traced.__name__ = name_of(fun)
+    return traced
 
 
 @contextmanager

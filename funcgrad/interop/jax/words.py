@@ -11,13 +11,12 @@ import numpy as np
 
 from funcgrad import dtypes, lax, numpy, ref
 from funcgrad.api import compilation, settings, staging
-from funcgrad.api.arguments import name_of
 from funcgrad.api.vectorization import vmap
 from funcgrad.base.pytree import tree_map
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, using_trace
 from funcgrad.dtypes import float0
 from funcgrad.interop.jax.arrays import Adopted, Array, adopt, weakly
-from funcgrad.interop.jax.widths import SWITCH, canonical, is_x64, narrow_weak
+from funcgrad.interop.jax.widths import SWITCH, canonical, in_few_bits, is_x64
 from funcgrad.interop.missing import Missing
 
 
@@ -89,20 +88,7 @@ def jit(
     """
     if fun is None:
         return lambda fun: jit(fun, **options)
-    return adopt(compilation.jit(_with_few_bits(fun), **options))
-
-
-def _with_few_bits(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose traced arguments have the bits that there are, also Python's numbers."""
-
-    def traced(*args: Any, **kwargs: Any) -> Any:
-        if not is_x64():
-            args, kwargs = tree_map(narrow_weak, (args, kwargs))
-        return fun(*args, **kwargs)
-
-    functools.update_wrapper(traced, fun)
-    traced.__name__ = name_of(fun)
-    return traced
+    return adopt(compilation.jit(in_few_bits(fun), **options))
 
 
 class Config(settings.Config):
