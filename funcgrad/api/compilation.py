@@ -57,7 +57,7 @@ from funcgrad.core.printer import format_program
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
 from funcgrad.errors import ArgumentError, DtypeError
-from funcgrad.higher_order.cells import Cell, Rows, fill_cells, lending, rows_of
+from funcgrad.higher_order.cells import Cell, Rows, fill_cells, passing_cells, rows_of
 from funcgrad.higher_order.jit import (
     ALONG,
     LIMITED,
@@ -397,7 +397,7 @@ class Jitted(MadeOf):
             found = Jitted(_OfContents(self.original, rows), **self.options)
             found._info = self._info
             keep(self._of_contents, (treedef, rows), found, MAX_PROGRAMS)
-        with lending(cells, self._what) as contents:
+        with passing_cells(cells, self._what) as contents:
             for (i, _), content in zip(rows, contents, strict=True):
                 leaves[i] = content
             args, kwargs = tree_unflatten(treedef, leaves)

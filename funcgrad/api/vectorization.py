@@ -20,7 +20,7 @@ from funcgrad.base.pytree import broadcast_prefix, tree_leaves, tree_unflatten
 from funcgrad.base.transformed import Transformed
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
-from funcgrad.higher_order.cells import Cell, fill_cells, lending, rows_of
+from funcgrad.higher_order.cells import Cell, fill_cells, passing_cells, rows_of
 from funcgrad.numpy.writable import ARGUMENT, WritableArray
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.primitives.shape import (
@@ -132,7 +132,7 @@ def vmap(
         of_contents.__name__ = name_of(fun)
         out_places = (out_axes, [axes[i] for i, _ in rows])
         mapped = vmap(of_contents, tuple(axes), out_places, axis_name, axis_size)
-        with lending(cells, what) as contents:
+        with passing_cells(cells, what) as contents:
             for (i, _), content in zip(rows, contents, strict=True):
                 leaves[i] = content
             out, left = mapped(*leaves)

@@ -1,4 +1,4 @@
-"""Whose rules traced arrays follow where the libraries' rules differ.
+"""Dialects: the library whose rules traced arrays follow where rules differ.
 
 In NumPy arrays change: ``x.copy()`` can be assigned to, ``x.sort()`` sorts ``x``. In JAX they do
 not: both give an array. The rule is that of the code that makes the transformation, so it belongs

@@ -172,7 +172,7 @@ VARIABLES: dict[str, Variable] = {
 
 
 def text(name: str) -> str | None:
-    """What a variable is set to, without blanks around it; ``None`` where it is not set.
+    """Return the value of a variable without blanks around it; ``None`` where it is not set.
 
     Args:
         name: One of `VARIABLES`.

@@ -25,7 +25,7 @@ _OWN_KEY = frozenset(
 IS_COMPARED = frozenset((*_OWN_KEY, int, bool))
 """Types of which two values are the same where they are equal."""
 _GENERATED = ("<string>", records.__file__)
-"""Where the ``==`` of data classes is written that compares their fields."""
+"""Files in which the ``==`` of data classes is written that compares their fields."""
 
 
 def exact_key(value: Any) -> Hashable:

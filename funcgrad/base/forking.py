@@ -81,7 +81,7 @@ class _Calls:
     under_way: ClassVar[dict[Any, int]] = {}
     """For each a lock that is held until it is over, and the thread that makes it."""
     held: ClassVar[dict[int, list[Any]]] = {}
-    """What a thread that forks has taken."""
+    """Locks that a forking thread has taken."""
 
     @classmethod
     def await_end(cls) -> None:
@@ -127,7 +127,7 @@ def in_children(function: Callable[[], Any]) -> None:
 
 
 class cached_property(Generic[T]):
-    """As `functools.cached_property`, which has a lock for all objects in Python 3.11.
+    """Property that is computed once, without the lock that `functools.cached_property` has.
 
     Two threads that ask at once may both compute it; both find what the last one has computed.
     """

@@ -1,4 +1,4 @@
-"""What becomes of traced indices out of bounds: NumPy's rule, or JAX's.
+"""Rule for traced indices out of bounds: NumPy's, or JAX's.
 
 JAX cannot raise from compiled code, so its programs are written for clamped reads and dropped
 writes: they have its rule, and it can be chosen for the whole process. Functions that were traced

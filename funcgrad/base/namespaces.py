@@ -1,4 +1,4 @@
-"""What public modules show in `dir`, and what they say of a name that they do not have.
+"""Names of public modules in `dir`, and advice on names that they do not have.
 
 ``dir`` is what completion shows: it lists the public names only. A name that is missing is looked
 up, when it is asked for, among what funcgrad does not have on purpose, then in the other public
@@ -43,7 +43,7 @@ INSTEAD: dict[str, str] = {
         "funcgrad.random.key(seed)."
     ),
 }
-"""What to use instead of names that funcgrad does not have on purpose."""
+"""Advice on names that funcgrad does not have on purpose."""
 
 _ELSEWHERE = {"funcgrad.numpy.special": "funcgrad.scipy.special"}
 """Modules by the names under which other libraries look for them in an array namespace."""
@@ -56,7 +56,7 @@ _COUNTERPARTS = (
     ("scipy.fft", "funcgrad.numpy.fft"),
     ("scipy", "funcgrad.scipy"),
 )
-"""Where counterparts of NumPy's and SciPy's modules are looked for."""
+"""Modules in which counterparts of NumPy's and SciPy's are looked for."""
 
 _NUMPYS = {
     "funcgrad.numpy": "numpy",
@@ -184,7 +184,7 @@ def _present(module: ModuleType) -> None:
 
 
 def _hint(module: ModuleType, name: str) -> str:
-    """What was meant, or what to use instead; empty if there is nothing to say."""
+    """Suggest a name, or something to use instead; empty if there is nothing to say."""
     known = INSTEAD.get(f"{module.__name__}.{name}")
     if known is not None:
         return known

@@ -121,7 +121,7 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
 
 
 def _plain(key: Any) -> str:
-    """What a step says without brackets, dots and quotes."""
+    """Text of a step without brackets, dots and quotes."""
     for kind, field in _PLAIN:
         if isinstance(key, kind):
             return str(getattr(key, field))
@@ -197,7 +197,7 @@ def _copied(value: Any) -> Any:
 
 
 class PyTreeDef:
-    """What remains of a pytree when the leaves are taken out: its structure.
+    """Structure of a pytree: the rest of it when the leaves are taken out.
 
     Example:
         >>> import funcgrad as fg
@@ -267,11 +267,11 @@ class PyTreeDef:
 
     @property
     def meta(self) -> Any:
-        """What the container holds besides its children; the sorted keys of a dict."""
+        """Data of the container besides its children; the sorted keys of a dict."""
         return self.fresh_meta()
 
     def fresh_meta(self) -> Any:
-        """As `meta`: a copy, where containers may change it."""
+        """Copy of `meta`, where containers may change it."""
         return self._meta.thaw() if type(self._meta) is _Frozen else self._meta
 
     @property
@@ -284,7 +284,7 @@ class PyTreeDef:
         return meta is self._meta or exact_key(meta) == self._form
 
     def is_like(self, meta: Any) -> bool:
-        """As `has_meta`, where equal data will do: 1 or True."""
+        """Tell whether data are equal, also 1 and True (see `has_meta`)."""
         if meta is self._meta:
             return True
         if is_hashable(meta) and type(self._meta) is not _Frozen and bool(meta == self._meta):
@@ -520,7 +520,7 @@ _LEAF = PyTreeDef(None, None, ())
 _interned: dict[tuple[_Node, Hashable, tuple[PyTreeDef, ...]], PyTreeDef] = {}
 """Structures by what `exact_key` gives for their data."""
 _flat: dict[tuple[_Node, Hashable, int], PyTreeDef] = {}
-"""Of these, containers of leaves alone, by their data itself."""
+"""Containers of leaves alone among them, by their data itself."""
 _INTERN_LIMIT = 65536
 
 
@@ -604,7 +604,7 @@ _BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")"), d
 _lock = Lock()
 _nodes: dict[type, _Node] = {}
 _met: dict[type, None] = {}
-"""Those of them that nobody has registered: classes of named tuples, in the order of their use."""
+"""Classes that nobody has registered: those of named tuples, in the order of their use."""
 _leaf_types: set[type] = set()
 _MAX_KINDS = 4096
 """How many classes are remembered of those that nobody has registered; functions make some, too."""
@@ -1026,7 +1026,7 @@ def tree_flatten_with_path(
 def _walk_by_path(
     tree: Any, rows: list[tuple[KeyPath, Any]], is_leaf: Callable[[KeyPath, Any], bool]
 ) -> list[bool]:
-    """As `_walk`, and what ``is_leaf`` answered."""
+    """Walk as `_walk` does, and note the answers of ``is_leaf``."""
     answers: list[bool] = []
     pending: list[tuple[KeyPath, Any]] = [((), tree)]
     above: list[Any] = []

@@ -43,7 +43,7 @@ class Ranks:
         raise NotImplementedError
 
     def passed(self, x: Any, destination: int | None, source: int | None) -> Any:
-        """What ``source`` sends here while this process sends to ``destination``."""
+        """Return the array that ``source`` sends while this process sends to ``destination``."""
         raise NotImplementedError
 
     def native(self, operation: str, *details: Any) -> Any:
@@ -63,7 +63,7 @@ class Ranks:
 
 
 def ranks_in(names: Iterable[Hashable]) -> frozenset[Ranks]:
-    """Those of the axes that are processes."""
+    """Return the axes whose lanes are processes."""
     return frozenset(name for name in names if isinstance(name, Ranks))
 
 

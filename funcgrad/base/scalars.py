@@ -16,7 +16,7 @@ import numpy as np
 
 
 class ScalarNumber:
-    """What the types below add to Python's."""
+    """Methods that the types below add to Python's."""
 
     __slots__ = ()
     plain: ClassVar[type]

@@ -1,4 +1,4 @@
-"""What functions and classes say of themselves, without evaluating their annotations.
+"""Signatures of functions and classes, without evaluating their annotations.
 
 Since Python 3.14, annotations are evaluated when somebody asks for them. They may name what only
 type checkers import, so that asking raises an error that no other use of the function would.

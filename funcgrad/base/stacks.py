@@ -75,17 +75,17 @@ def start(function: Callable[[], object]) -> None:
 
 _numbers = itertools.count(1)
 _waiting: dict[int, Callable[[], object]] = {}
-"""What threads have been started for and not yet begun with."""
+"""Functions of threads that were started and have not begun."""
 
 
 @ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 def _begin(number: int) -> None:
-    """What such a thread begins with. There is one such function, as none may end in itself."""
+    """Run the function of a new thread. There is one entry, as none may end in itself."""
     _waiting.pop(number)()
 
 
 def with_room(function: Callable[[], T]) -> T:
-    """What a function returns, which needs more stack than this thread may have.
+    """Call a function that needs more stack than this thread may have, and return its result.
 
     Where this thread has little, another one calls it, with the same context variables, while this
     one waits.
@@ -108,7 +108,7 @@ def has_room() -> bool:
 
 
 def elsewhere(function: Callable[[], T], or_here: bool = False) -> T:
-    """What a function returns, which another thread calls, with the same context variables.
+    """Call a function in another thread, with the same context variables; return its result.
 
     Args:
         function: What to call.
@@ -144,7 +144,7 @@ def elsewhere(function: Callable[[], T], or_here: bool = False) -> T:
 
 
 class _Own(threading.local):
-    """What is known of this thread: where its stack begins and how long it is, if it is known."""
+    """Start and length of this thread's stack, if they are known."""
 
     bounds: tuple[int, int] | None = None
     is_known = False

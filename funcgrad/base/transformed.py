@@ -1,4 +1,4 @@
-"""What transformations return: objects that behave as the Python function that they were made of.
+"""Results of transformations: objects that behave as the function that they were made of.
 
 Unlike closures they can be pickled and copied: as the transformation, its function and its options,
 never with what they have traced or compiled.
@@ -58,7 +58,7 @@ class Travels:
 
     @property
     def stand_in(self) -> Any:
-        """What is pickled for it, if it belongs to a script."""
+        """Function that is pickled for it, if it belongs to a script."""
         found = _stand_ins.get(self)
         if found is None:
 
@@ -75,7 +75,7 @@ _stood_for: WeakKeyDictionary[Any, ref[Travels]] = WeakKeyDictionary()
 
 
 def _restored(stand_in: Any) -> Any:
-    """What it stands for in this process, or else a new one."""
+    """Return the object that it stands for in this process, or else a new one."""
     own = _stood_for.get(stand_in)
     found = own() if own is not None else None
     if found is not None:

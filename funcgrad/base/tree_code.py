@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 MISS = object()
-"""What a function returns that was written for other arguments."""
+"""Result of a function that was written for other arguments."""
 
 
 class TreeWriter:

@@ -32,7 +32,7 @@ BatchDim = int | None
 
 
 class LinearOperation(Protocol):
-    """What a placeholder is computed by: an operation on placeholders and values."""
+    """Operation on placeholders and values that computes a placeholder."""
 
     @property
     def inputs(self) -> Sequence[Any]:
@@ -190,7 +190,7 @@ class Primitive:
         raise self.missing("batching")
 
     def lower(self, *avals: Any, **_: Any) -> Any:
-        """What a kernel computes, as data: a form of `funcgrad.lowering`."""
+        """Describe the computation of a kernel as data: a form of `funcgrad.lowering`."""
         raise self.missing("compilation")
 
     def missing(self, what: str, location: Location | None = None) -> MissingRuleError:

@@ -47,7 +47,7 @@ class Trace:
         self.parent = parent
         self.what = what
         self.is_live = True
-        # What observers remember of the trace.
+        # The observers' memory of the trace.
         self.notes: Any = None
         # Whether operations end up in a program, where they carry the user's lines.
         self.is_staged: bool = parent is not None and parent.is_staged

@@ -3,10 +3,10 @@
 A cell belongs to the trace inside of which it was made, and holds a value of that trace or of one
 around it. Traces that compute at once need nothing more: who writes replaces the value, and rules
 never meet a cell. A function that is traced to a program sees a cell of outside as one more input,
-and what it leaves there as one more result (`StageTrace.hold`). Loops, branches and compiled calls
-hand the content over and put back what comes out, under the trace in which they were called, which
-may be one that is staged itself. So programs are as pure as ever, and what is done to them, and
-the compiler, know nothing of cells.
+and what it leaves there as one more result (`StageTrace.state_of`). Loops, branches and compiled
+calls hand the content over and put back what comes out, under the trace in which they were called,
+which may be one that is staged itself. So programs are as pure as ever, and neither their
+transformations nor the compiler know of cells.
 
 ``f with cells : a -> b   becomes   (contents, a) -> (contents, b)``
 """
@@ -26,7 +26,7 @@ from funcgrad.core.observers import Location, current_location, describe_locatio
 from funcgrad.core.program import Program, Var
 from funcgrad.core.trace import Trace, Tracer, current_trace
 from funcgrad.errors import ArgumentError, UnexpectedTracerError
-from funcgrad.transforms.stage import Held, StageTrace
+from funcgrad.transforms.stage import CellState, StageTrace
 
 
 class Cell:
@@ -77,7 +77,7 @@ class Cell:
 
     def home(self) -> Trace:
         """The trace that keeps the content now: the owner, or a program that is being traced."""
-        refusal = self._refusal or _lent.get().get(id(self))
+        refusal = self._refusal or _passed.get().get(id(self))
         if refusal is not None:
             raise self.misuse(f"a reference to {self.inside} {refusal}")
         trace, owner = current_trace(), self.owner
@@ -98,7 +98,7 @@ class Cell:
         home = self.home()
         if home is not self.owner:
             assert isinstance(home, StageTrace)
-            return home.hold(self, self.inside).now
+            return home.state_of(self, self.inside).now
         self.is_shared = True
         return self._value
 
@@ -116,7 +116,7 @@ class Cell:
             value = np.asarray(value, self.inside.dtype)
         if home is not self.owner:
             assert isinstance(home, StageTrace)
-            home.hold(self, self.inside).now = value
+            home.state_of(self, self.inside).now = value
             return
         self._value, self.is_shared = value, True
 
@@ -181,14 +181,14 @@ def _text(problem: str, made_at: Location | None, *lines: str) -> str:
     return "\n".join([problem, *where, *lines])
 
 
-_lent: ContextVar[Mapping[int, str]] = ContextVar(
-    "funcgrad_lent_cells", default=MappingProxyType({})
+_passed: ContextVar[Mapping[int, str]] = ContextVar(
+    "funcgrad_passed_cells", default=MappingProxyType({})
 )
 """Cells that are arguments of calls around, by identity, and what is said if they are used."""
 
 
 @contextmanager
-def lending(cells: Sequence[Cell], what: str) -> Iterator[list[Any]]:
+def passing_cells(cells: Sequence[Cell], what: str) -> Iterator[list[Any]]:
     """The contents of cells that are arguments of a call, during which nothing else uses them.
 
     Args:
@@ -196,22 +196,22 @@ def lending(cells: Sequence[Cell], what: str) -> Iterator[list[Any]]:
         what: The call, for messages.
     """
     contents = [cell.content() for cell in cells]
-    lent: dict[int, str] = {}
+    passed: dict[int, str] = {}
     for cell in cells:
-        if id(cell) in lent:
+        if id(cell) in passed:
             raise cell.misuse(
                 f"{what} got the same reference to {cell.inside} twice.",
                 "Pass it once: changes of one argument would not be seen in the other.",
             )
-        lent[id(cell)] = (
+        passed[id(cell)] = (
             f"is an argument of {what}, and is used otherwise while that runs: the function also "
             "closes over it. Use the argument."
         )
-    token = _lent.set({**_lent.get(), **lent})
+    token = _passed.set({**_passed.get(), **passed})
     try:
         yield contents
     finally:
-        _lent.reset(token)
+        _passed.reset(token)
 
 
 Rows = Sequence[tuple[int, type[Cell]]]
@@ -235,7 +235,7 @@ def fill_cells(leaves: list[Any], rows: Rows) -> list[Cell]:
 def arranged(
     program: Program,
     n_captured: int,
-    held: Sequence[Held],
+    held: Sequence[CellState],
     given: Sequence[Cell],
     left: Sequence[Cell],
 ) -> Program:

@@ -15,7 +15,7 @@ from funcgrad.base.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
-from funcgrad.higher_order.cells import Cell, fill_cells, lending, rows_of
+from funcgrad.higher_order.cells import Cell, fill_cells, passing_cells, rows_of
 from funcgrad.higher_order.lanes import broadcast_lanes
 from funcgrad.higher_order.progress import checked_label
 from funcgrad.higher_order.scan import bind_scan
@@ -111,7 +111,7 @@ def _scan_cells(
         return new, (y, [cell.content() for cell in made])
 
     step.__name__ = name_of(f)
-    with lending(cells, loop.what) as contents:
+    with passing_cells(cells, loop.what) as contents:
         for (i, _), content in zip(rows, contents, strict=True):
             leaves[i] = content
         walked = _Walked(leaves, length, loop.what)

@@ -168,7 +168,7 @@ class Asker:
         return found if isinstance(found, ast.Call) else None
 
     def _resolved(self, node: ast.AST) -> Any:
-        """What a name stands for; nothing is run to find out."""
+        """Look up the value of a name or attribute, without running anything."""
         if isinstance(node, ast.Name):
             frame = self._frame
             return {**frame.f_builtins, **frame.f_globals, **frame.f_locals}.get(node.id)
@@ -196,10 +196,10 @@ class Asker:
                 return _public(f"{module}.{frame.f_code.co_name}")
         return "numpy"
 
-    # What to write instead, by what was asked for.
+    # Advice, by the kind of value that was asked for.
 
     def instead_of_array(self, is_differentiable: bool) -> str:
-        """Where a library needs an array."""
+        """Return advice for a library that needs an array."""
         special = self._special()
         if special:
             return special
@@ -213,7 +213,7 @@ class Asker:
         return self._instead_of_library()
 
     def instead_of_scalar(self) -> str:
-        """Where a Python number is needed."""
+        """Return advice for a place that needs a Python number."""
         special = self._special()
         if special:
             return special
@@ -229,7 +229,7 @@ class Asker:
         return _INSTEAD_OF_SCALAR if self.library == "NumPy" else self._instead_of_library()
 
     def instead_of_compiled(self) -> str:
-        """Where a function of Numba's needs arrays."""
+        """Return advice for a function of Numba's, which needs arrays."""
         return _INSTEAD_OF_COMPILED.format(name=self.compiled)
 
     @property
@@ -239,7 +239,7 @@ class Asker:
         return str(found[0].__name__ if found else self.function)
 
     def instead_of_bool(self) -> str:
-        """Where a condition must be true or false."""
+        """Return advice for a condition, which must be true or false."""
         call = self._call
         if call is not None:
             advice = _BUILTINS.get(getattr(call.func, "id", ""))
@@ -273,7 +273,7 @@ class Asker:
         return self.function if name.rpartition(".")[2] in _MAKERS else ""
 
     def instead_of_integer(self) -> str:
-        """Where an index, a shape or a length is needed."""
+        """Return advice for an index, a shape or a length."""
         node = self._nodes[0] if self._nodes else None
         if isinstance(node, ast.Subscript):
             if isinstance(self._resolved(node.value), list | tuple):
@@ -315,7 +315,7 @@ class Asker:
         return self._callee is None and ("random." in text or "default_rng(" in text)
 
     def _instead_of_library(self) -> str:
-        """Where a function of another package needs arrays or numbers."""
+        """Return advice for a function of another package that needs arrays or numbers."""
         path, name = self._shown_object() or (self._path, self.function or self._path)
         ours = counterpart(path)
         if ours is not None:

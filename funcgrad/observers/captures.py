@@ -1,4 +1,4 @@
-"""What a function reads besides its arguments: variables around it, and random numbers.
+"""Captured variables of a function, and random numbers that it draws while it is traced.
 
 Tracing bakes both in: what was read while the function was traced is a constant of its program.
 `Captures` remembers the numbers and arrays that the function, and the user's functions that it
@@ -59,7 +59,7 @@ _PASS_KEY = (
 
 
 class Captures:
-    """What a function has around it.
+    """Variables, arrays and generators that a function captures.
 
     Attributes:
         left: How many calls go by before `check` is due.
@@ -226,7 +226,7 @@ class _Variable:
         return f"was {self.value!r} when it was traced, and is {new} now"
 
     def line(self) -> SourceLocation | None:
-        """Where it is read; nothing if it is also assigned there, or only looks as if it was."""
+        """Find the line that reads it; none if it is assigned there, or only its type is read."""
         wanted = "GLOBAL" if isinstance(self.holder, dict) else "DEREF"
         is_array = isinstance(self.value, weakref.ref)
         found = None
@@ -265,7 +265,7 @@ class _Array:
 
     @property
     def key(self) -> tuple[int, str] | None:
-        """That of the variable that it was found in, if one is left."""
+        """Key of the variable that it was found in, if one is left."""
         return self._reader.key if isinstance(self._reader, _Variable) else None
 
     @property

@@ -1,4 +1,4 @@
-"""What can be found wrong while a program runs: the data of `funcgrad.checkify`.
+"""Checks of a running program: the data of `funcgrad.checkify`.
 
 A `Site` is a place in a program where something is looked for; it has a number, and a message with
 gaps that values of the run fill. A `Fault` is what a primitive knows of one such place: flags, true
@@ -22,7 +22,7 @@ EXPLICIT = "explicit"
 """Instead of kinds: what checks that are written down look for, of all kinds."""
 
 Kinds = frozenset[str]
-"""What is looked for: some of the words above."""
+"""Kinds of faults to look for: some of the words above."""
 
 Slot = tuple[ShapedArray, ...]
 """Types of the values that fill the gaps of a message: sites with equal ones share memory."""
@@ -56,7 +56,7 @@ class Site:
 
 
 def structure_of(count: int) -> PyTreeDef:
-    """Of ``count`` positional values and no named ones."""
+    """Structure of ``count`` positional values and no named ones."""
     return tree_structure(((0,) * count, {}))
 
 
@@ -67,7 +67,7 @@ def slots_of(sites: Iterable[Site]) -> list[Slot]:
 
 @dataclass(frozen=True)
 class Fault:
-    """What a primitive knows of a place where it can be found wrong.
+    """Flags and values of a primitive at a place where something can be wrong.
 
     Args:
         kind: What was looked for.

@@ -1,4 +1,4 @@
-"""Where infinities come from: which operation made the one that an operation was given.
+"""Origins of infinities: the operation that made the one that another operation was given.
 
 While a run is followed, every operation whose results hold an infinity is noted with its operands.
 An infinity is traced back from a result to an operand that has one at the same place, if the
@@ -148,7 +148,7 @@ class Origins:
 _following: ContextVar[Origins | None] = ContextVar("funcgrad_origins", default=None)
 
 followed = _following.get
-"""What follows the run of this thread and context, if anything does."""
+"""Follower of the run of this thread and context, if there is one."""
 
 
 @contextmanager

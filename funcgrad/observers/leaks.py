@@ -142,7 +142,7 @@ def _message(tracer: Tracer, count: int) -> str:
 
 
 def _holder(value: Any) -> str | None:
-    """What keeps a value alive, as far as it has a name.
+    """Name the object that keeps a value alive, as far as it has a name.
 
     To ask who refers to something is to walk over all objects of the process, which may be many. So
     it is asked for all objects of a level at once.

@@ -19,7 +19,7 @@ NEVER = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class Limits:
-    """What a block may use.
+    """Time and memory that a block may use.
 
     Attributes:
         seconds: How long it may take; infinite for no limit.

@@ -36,7 +36,7 @@ from funcgrad.observers.source import (
 
 
 class _Notes:
-    """What is known of a trace.
+    """Memory of earlier messages about a trace.
 
     Attributes:
         gave_objects: Whether NumPy got an array of objects that stand for a value of the trace.

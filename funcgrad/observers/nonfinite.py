@@ -27,7 +27,7 @@ from funcgrad.observers.infinities import followed
 from funcgrad.observers.source import current_location
 
 Kinds = frozenset[str]
-"""What is watched for: "nan", "inf"."""
+"""Kinds of values to watch for: "nan", "inf"."""
 
 _TESTS = {"nan": np.isnan, "inf": np.isinf}
 _MAX_TEXT = 60
@@ -42,7 +42,7 @@ WATCHED_FROM_START = _from_environment()
 _kinds: ContextVar[Kinds] = ContextVar("funcgrad_watched", default=WATCHED_FROM_START)
 
 watched_kinds = _kinds.get
-"""What is watched for in this thread and context."""
+"""Kinds of values that this thread and context watches for."""
 
 
 class _Watch(Observer):
@@ -198,7 +198,7 @@ def describe(value: Any) -> str:
 
 
 _DERIVED = re.compile(r"^((forward|tangent|transpose|jvp|push|vmap|ahead|before)_)+")
-"""What transformations put in front of the name of a program."""
+"""Prefixes that transformations put in front of the name of a program."""
 
 
 def add_step(error: NonFiniteError, step: int, loop: str, length: int | None = None) -> None:

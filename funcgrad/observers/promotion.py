@@ -28,7 +28,7 @@ STANDARD, DRIFT, STRICT = "standard", "drift", "strict"
 
 
 class Refused(NamedTuple):
-    """What is refused.
+    """Promotions that are refused.
 
     Args:
         dtypes: `STANDARD` for nothing, `DRIFT` or `STRICT`.
@@ -43,7 +43,7 @@ NOTHING = Refused()
 _mode: ContextVar[Refused] = ContextVar("funcgrad_promotion", default=NOTHING)
 
 promotion_mode = _mode.get
-"""What is refused in this thread and context."""
+"""Promotions that this thread and context refuses."""
 
 
 class _Watch:

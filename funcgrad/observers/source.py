@@ -1,4 +1,4 @@
-"""Where in the user's code something happened.
+"""Source locations: the user's line at which something happened.
 
 The user's line is the innermost one that is neither funcgrad's, NumPy's or SciPy's own nor Python's
 or an installed package's: a line of pandas helps nobody. Where everything that runs is installed,
@@ -29,7 +29,7 @@ _SEPARATOR = os.sep
 
 
 def _folder_of(package: str) -> str:
-    """Where a package lies, found without importing it: SciPy is loaded at its first use."""
+    """Find the folder of a package without importing it: SciPy is loaded at its first use."""
     spec = importlib.util.find_spec(package)
     assert spec is not None
     assert spec.origin is not None
@@ -48,7 +48,7 @@ _INSTALLED_FOLDERS = tuple(
     f"{_SEPARATOR}{name}{_SEPARATOR}" for name in ("site-packages", "dist-packages")
 )
 
-# Whose code it is.
+# The owner of code.
 _OWN, _INSTALLED, _USERS = range(3)
 _owners: dict[str, int] = {}
 """By file name."""

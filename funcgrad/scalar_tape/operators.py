@@ -134,7 +134,7 @@ class _Functions(dict[np.ufunc, Function | None]):
 
 _PRIMITIVES: dict[Any, Primitive] = {}
 FUNCTIONS = _Functions()
-"""What `numpy`'s functions do with a traced number, where they need not ask what it is."""
+"""Functions of a traced number that stand for `numpy`'s, which need not ask for its type."""
 _pairs: dict[Any, tuple[Function, Function]] = {}
 
 

@@ -354,7 +354,7 @@ def _pull_numbers(tracers: Sequence[NumberTracer]) -> None:
         tracer.first = tracer.second = None
 
 
-# What is done before the first function of numbers.
+# Preparations before the first function of numbers.
 
 _preparations: list[Callable[[], None]] = []
 
@@ -364,7 +364,7 @@ def prepare_by(prepare: Callable[[], None]) -> None:
     _preparations.append(prepare)
 
 
-# What has ended, for the next functions.
+# Ended traces, for the next functions.
 
 _MAY_KEEP = hasattr(sys, "getrefcount") and getattr(sys, "_is_gil_enabled", lambda: True)()
 """Whether it is known of an object that nobody else holds it."""
@@ -408,7 +408,7 @@ def _keep(trace: NumberTrace) -> None:
             tracer.owner = trace
         trace.what = ended.what
         ended._crossings.clear()
-    # Those that were not taken this time are known to nobody.
+    # Nobody knows the tracers that were not taken this time.
     if max(_references(tracers, count), default=0) > _ALONE:
         ended_trace: Any = _EndedTrace(trace.what)
         for k, n in enumerate(list(_references(tracers, count))):
@@ -470,7 +470,7 @@ def linearize_once(
     is_active: Sequence[bool],
     what: str,
 ) -> tuple[list[Any], LinearMap | NumberMap]:
-    """As `linearize_flat`, where the linear map is pulled at once, and once only.
+    """Linearize a function as `linearize_flat` does, to pull the linear map at once, and only once.
 
     Args:
         function: Returns a flat list.

@@ -49,8 +49,8 @@ class StageTracer(Tracer):
         return describe_location(self.source, "computed at")
 
 
-class Held:
-    """What a program knows of a cell of outside: see `funcgrad.higher_order.cells`.
+class CellState:
+    """State of a captured cell in a program under construction (`funcgrad.higher_order.cells`).
 
     Args:
         cell: The cell.
@@ -99,7 +99,7 @@ class StageTrace(Trace):
     def __init__(self, parent: Trace, what: str) -> None:
         super().__init__(parent, what)
         self.is_staged = True
-        self.cells: dict[int, Held] | None = None
+        self.cells: dict[int, CellState] | None = None
         self.equations: list[Equation] = []
         self.inputs: list[Var] = []
         self.captured: dict[int, tuple[Var, Any]] = {}
@@ -140,16 +140,16 @@ class StageTrace(Trace):
             known = self.captured[id(value)] = (Var(aval_of(value).strong()), value)
         return known[0]
 
-    def hold(self, cell: Any, aval: ShapedArray) -> Held:
-        """What is known of a cell of outside, whose content is an input from now on."""
+    def state_of(self, cell: Any, aval: ShapedArray) -> CellState:
+        """Return the state of a cell of outside, whose content is an input from now on."""
         assert self.cells is not None
         found = self.cells.get(id(cell))
         if found is None:
             given = StageTracer(self, Var(aval), f"a reference to {aval}")
-            found = self.cells[id(cell)] = Held(cell, given)
+            found = self.cells[id(cell)] = CellState(cell, given)
         return found
 
-    def let_go(self) -> list[Held]:
+    def end_cells(self) -> list[CellState]:
         """The cells that were met; no more of them are."""
         held, self.cells = list((self.cells or {}).values()), None
         for each in held:
@@ -157,7 +157,7 @@ class StageTrace(Trace):
         return held
 
     def program(
-        self, outputs: Sequence[Any], name: str, held: Sequence[Held] = ()
+        self, outputs: Sequence[Any], name: str, held: Sequence[CellState] = ()
     ) -> tuple[Program, list[Any]]:
         """The finished program and the values of its leading inputs, before those of cells."""
         atoms = [self.atom(x) for x in outputs]
@@ -200,8 +200,8 @@ def stage_without_cells(
     name: str,
     what: str,
     argument_names: Sequence[str] | None = None,
-) -> tuple[Program, list[Any], list[Held]]:
-    """As `stage_with_cells`, of a function that uses no cells of outside."""
+) -> tuple[Program, list[Any], list[CellState]]:
+    """Stage a function that uses no cells of outside: see `stage_with_cells`."""
     trace = StageTrace(current_trace(), what)
     return _run(trace, function, avals, name, argument_names)
 
@@ -212,8 +212,8 @@ def stage_with_cells(
     name: str,
     what: str,
     argument_names: Sequence[str] | None = None,
-) -> tuple[Program, list[Any], list[Held]]:
-    """As `stage`, of a function that may read and change cells of outside.
+) -> tuple[Program, list[Any], list[CellState]]:
+    """Stage a function that may read and change cells of outside (see `stage`).
 
     Their contents are inputs between those that were captured and the arguments; what the program
     leaves in them is no output yet: see `funcgrad.higher_order.cells.arranged`.
@@ -229,12 +229,12 @@ def _run(
     avals: Sequence[ShapedArray],
     name: str,
     argument_names: Sequence[str] | None,
-) -> tuple[Program, list[Any], list[Held]]:
+) -> tuple[Program, list[Any], list[CellState]]:
     names = argument_names or [f"argument {i} of {name}, {a}" for i, a in enumerate(avals)]
     tracers = [trace.new_input(a, n) for a, n in zip(avals, names, strict=True)]
     with enclosed(OBSERVED.tracing, trace.what):
         outputs = list(run_under(trace, function, *tracers))
-    held = trace.let_go()
+    held = trace.end_cells()
     program, captured = trace.program(outputs, name, held)
     del tracers, outputs
     report_end(trace)
