@@ -214,3 +214,76 @@ def bundle_jacobian(cameras: int, points: int, observations: int) -> Problem:
         )
 
     return Problem((view, x, seen, who, what), program, reference, tolerance=10.0)
+
+
+def by_period(period: int, n: int) -> np.ndarray:
+    """Seeds of a band of so many diagonals: columns as far apart are computed together."""
+    seeds = (np.arange(n) % period == np.arange(period)[:, None]).astype(np.float64)
+    return seeds
+
+
+def band_places(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of the entries of a tridiagonal matrix, row by row."""
+    rows = np.repeat(np.arange(n), 3)[1:-1]
+    columns = (np.arange(n)[:, None] + np.array([-1, 0, 1])).ravel()[1:-1]
+    return rows, columns
+
+
+def entries_of_band(xp: Any, push: Callable[[Any], Any], seeds: Any, n: int) -> Any:
+    """Entries of a tridiagonal matrix out of products with three seeds, colours by hand."""
+    rows, columns = band_places(n)
+    return xp.vmap(push)(seeds)[columns % 3, rows]
+
+
+@workload(small=(7,), normal=(100_000,), large=(1_000_000,))
+def sparse_hessian(n: int) -> Problem:
+    """Entries of the sparse Hessian of Rosenbrock's function of {n} variables."""
+
+    def program(xp: Any) -> Callable[..., Any]:
+        if hasattr(xp, "sparsity"):
+            hessian = xp.hessian(rosenbrock_function, sparse=True)
+            return lambda x, seeds: hessian(x).data
+        gradient = xp.grad(rosenbrock_function)
+
+        def by_hand(x: Any, seeds: Any) -> Any:
+            return entries_of_band(xp, lambda v: xp.jvp(gradient, (x,), (v,))[1], seeds, n)
+
+        return by_hand
+
+    def reference(x: Any, seeds: Any) -> Any:
+        diagonal, side = np_rosenbrock_hessian(x)
+        found = np.zeros((n, 3))
+        found[1:, 0], found[:, 1], found[:-1, 2] = side, diagonal, side
+        return found.ravel()[1:-1]
+
+    return Problem((point(n), by_period(3, n)), program, reference, tolerance=30.0)
+
+
+@workload(small=(7,), normal=(100_000,), large=(1_000_000,))
+def sparse_jacobian(n: int) -> Problem:
+    """Entries of the sparse Jacobian of Broyden's tridiagonal system of {n} equations."""
+
+    def system(xnp: Any) -> Callable[..., Any]:
+        def run(x: Any) -> Any:
+            wide = xnp.pad(x, 1)
+            return (3.0 - 2.0 * x) * x - wide[:-2] - 2.0 * wide[2:] + 1.0
+
+        return run
+
+    def program(xp: Any) -> Callable[..., Any]:
+        function = system(xp.numpy)
+        if hasattr(xp, "sparsity"):
+            jacobian = xp.jacfwd(function, sparse=True)
+            return lambda x, seeds: jacobian(x).data
+
+        def by_hand(x: Any, seeds: Any) -> Any:
+            return entries_of_band(xp, lambda v: xp.jvp(function, (x,), (v,))[1], seeds, n)
+
+        return by_hand
+
+    def reference(x: Any, seeds: Any) -> Any:
+        found = np.tile([-1.0, 0.0, -2.0], (n, 1))
+        found[:, 1] = 3.0 - 4.0 * x
+        return found.ravel()[1:-1]
+
+    return Problem((point(n), by_period(3, n)), program, reference)
