@@ -160,3 +160,18 @@ def test_trust_regions_of_small_problems_are_as_before() -> None:
     found = minimize(rosenbrock, np.full(4, 0.5), method="trust-constr")
     assert "sparsity" not in found
     np.testing.assert_allclose(found.x, 1.0, atol=1e-4)
+
+
+@pytest.mark.parametrize("function", [chain, far_apart])
+def test_traced_least_squares_are_sparse(function: Any) -> None:
+    """In a band, and by SuperLU where there is no narrow one."""
+    solve = fg.jit(lambda start: least_squares(function, start, xtol=1e-12))
+    found = solve(START)
+    assert found.success
+    assert isinstance(found.sparsity, Coloring)
+    assert found.jac.shape == (len(found.fun), N)
+    expected = least_squares(function, START, xtol=1e-12, ftol=1e-12, gtol=1e-12)
+    np.testing.assert_allclose(found.x, expected.x, atol=1e-6)
+    np.testing.assert_allclose(found.grad, 0, atol=1e-8)
+    text = str(solve.trace(START).program)
+    assert f"[{len(found.fun)},{N}]" not in text  # nothing has the size of the dense Jacobian

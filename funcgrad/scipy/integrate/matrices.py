@@ -12,22 +12,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse
-import scipy.sparse.csgraph
 
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
 from funcgrad.api.jacobians import jacfwd
 from funcgrad.patterns.arrays import SparseArray
 from funcgrad.patterns.coloring import Coloring
-from funcgrad.primitives.banded import BandedFactor, FactoredBandedSolve
 from funcgrad.primitives.elementwise import stop_gradient
 from funcgrad.primitives.sparse import Pattern
 from funcgrad.scipy import linalg
-
-NARROW = 2
-"""How many times as many unknowns there are, at least, as diagonals beside the main one: factors of
-half as many, in equal numbers above and below, take a fourth of the operations of dense ones."""
+from funcgrad.scipy.sparse.bands import Band
 
 Solver = Callable[[Any], Any]
 
@@ -89,12 +83,12 @@ class Banded(Dense):
         self.pattern = coloring.pattern.pattern
         super().__init__(self.pattern.shape[0])
         self.coloring = coloring
-        self.band = _Band(self.pattern)
+        self.band = Band(self.pattern)
 
     @property
     def is_narrow(self) -> bool:
         """Whether the band is worth it."""
-        return (self.band.below + self.band.above) * NARROW <= self.size
+        return self.band.is_narrow
 
     def jacobian(self, f: Callable[[Any], Any], y: Any) -> Any:
         found = jacfwd(f, sparse=self.coloring)(y)
@@ -118,50 +112,6 @@ class Banded(Dense):
         return coupled.solver(fnp.concatenate(entries))
 
 
-class _Band:
-    """How the sum of a multiple of the identity and of a sparse matrix is factored in a band.
-
-    Args:
-        pattern: Where the sparse matrix has entries.
-        order: The order of the unknowns in which the band is narrow; by default it is looked for.
-    """
-
-    def __init__(self, pattern: Pattern, order: Any = None) -> None:
-        n = pattern.shape[0]
-        matrix = pattern.matrix(np.ones(pattern.size, np.bool_))
-        if order is None:
-            both = scipy.sparse.csr_array(matrix + matrix.T)
-            order = scipy.sparse.csgraph.reverse_cuthill_mckee(both, symmetric_mode=True)
-        self.pattern = pattern
-        self.order = np.asarray(order, np.int64)
-        self.place = np.argsort(self.order)
-        rows, columns = self.place[pattern.rows], self.place[pattern.indices]
-        self.below = int(np.max(rows - columns, initial=0))
-        self.above = int(np.max(columns - rows, initial=0))
-        self.shape = (n, 2 * self.below + self.above + 1)
-        main = self.below + self.above
-        # Numbers of the entries, and then of the diagonal, in columns as LAPACK stores them.
-        places = columns * self.shape[1] + main + rows - columns
-        self.places = np.concatenate([places, np.arange(n) * self.shape[1] + main])
-
-    def no_factors(self, dtype: Any) -> Any:
-        return fnp.zeros(self.shape, dtype), fnp.arange(1, self.shape[0] + 1, dtype=np.int32)
-
-    def factors(self, shift: Any, entries: Any) -> Any:
-        n, rows = self.shape
-        diagonal = fnp.full(n, shift, entries.dtype)
-        zeros = fnp.at(fnp.zeros(n * rows, entries.dtype))
-        band = zeros[self.places].add(fnp.concatenate([entries, diagonal]), mode="clip")
-        found = BandedFactor(self.below, self.above).bind(fnp.reshape(band, self.shape))
-        return tuple(found)
-
-    def solve(self, factors: Any, right: Any, is_transposed: bool = False) -> Any:
-        ordered = fnp.reshape(fnp.take(right, self.order, mode="clip"), (-1, 1))
-        primitive = FactoredBandedSolve(self.below, self.above, is_transposed)
-        found = primitive.bind(*factors, fnp.astype(ordered, factors[0].dtype))
-        return fnp.take(fnp.ravel(found), self.place, mode="clip")
-
-
 class _Coupled:
     """A system of several vectors, coupled by Jacobians of one pattern.
 
@@ -171,7 +121,7 @@ class _Coupled:
         count: The number of vectors.
     """
 
-    def __init__(self, pattern: Pattern, band: _Band, count: int) -> None:
+    def __init__(self, pattern: Pattern, band: Band, count: int) -> None:
         n = pattern.shape[0]
         self.count, self.size = count, n
         # Blocks column by column: entries (i, row; j, column) for all j, i.
@@ -186,7 +136,7 @@ class _Coupled:
         self.pattern = Pattern(indptr, found[1], (count * n, count * n))
         # The vectors in turn, in the order of one.
         order = (number[None] * n + band.order[:, None]).ravel()
-        self.band = _Band(self.pattern, order)
+        self.band = Band(self.pattern, order)
 
     def solver(self, entries: Any) -> Solver:
         """Solutions of the system of the identity and these entries, with all derivatives."""

@@ -21,8 +21,11 @@ from funcgrad.api.jacobians import jacfwd
 from funcgrad.api.sparse_derivatives import colors_of
 from funcgrad.api.staging import ShapeDtypeStruct
 from funcgrad.api.vectorization import vmap
+from funcgrad.patterns.arrays import SparseArray
 from funcgrad.patterns.coloring import Coloring, coloring
+from funcgrad.primitives.sparse import Pattern
 from funcgrad.scipy.results import Result
+from funcgrad.scipy.sparse.bands import Band
 from funcgrad.scipy.sparse.linalg import spsolve
 
 Function = Callable[..., Any]
@@ -226,6 +229,44 @@ class _NormalEquations:
             band, right[self.order], lower=True, check_finite=False, overwrite_ab=True
         )
         return found[self.place]
+
+
+class TracedNormalEquations:
+    """The normal equations of entries that are traced.
+
+    Args:
+        pattern: Where ``J`` has entries.
+    """
+
+    def __init__(self, pattern: Pattern) -> None:
+        n = pattern.shape[1]
+        lengths = np.diff(pattern.indptr)
+        # Pairs of entries of one row: their products add up to the entries of J^T J.
+        counts = lengths[pattern.rows]
+        self.first = np.repeat(np.arange(pattern.size), counts)
+        number = np.arange(len(self.first)) - np.repeat(np.cumsum(counts) - counts, counts)
+        self.second = pattern.indptr[pattern.rows[self.first]] + number
+        columns = pattern.indices
+        keys = columns[self.first] * n + columns[self.second]
+        diagonal = np.arange(n) * (n + 1)
+        places = np.unique(np.concatenate([keys, diagonal]))
+        self.sums, self.diagonal = np.searchsorted(places, keys), np.searchsorted(places, diagonal)
+        indptr = np.searchsorted(places, np.arange(n + 1) * n)
+        self.pattern = Pattern(indptr, places % n, (n, n))
+        self.band = Band(self.pattern)
+
+    def solve(self, data: Any, damping: Any, right: Any) -> Any:
+        """The step from entries of ``J``."""
+        products = fnp.take(data, self.first, mode="clip") * fnp.take(
+            data, self.second, mode="clip"
+        )
+        entries = fnp.at(fnp.zeros(self.pattern.size, data.dtype))[self.sums].add(products)
+        scale = fnp.take(entries, self.diagonal, mode="clip")
+        weights = damping * fnp.where(scale > 0, scale, 1.0)
+        entries = fnp.at(entries)[self.diagonal].add(weights)
+        if self.band.is_narrow:
+            return self.band.solve(self.band.factors(0.0, entries), right)
+        return spsolve(SparseArray(entries, self.pattern), right)
 
 
 def _half_square(x: Any) -> float:

@@ -30,6 +30,7 @@ from funcgrad.patterns.coloring import Coloring
 from funcgrad.primitives.elementwise import stop_gradient
 from funcgrad.scipy.optimize.sparse_steps import (
     SparseJacobian,
+    TracedNormalEquations,
     levenberg_marquardt,
     newton,
     newton_move,
@@ -314,6 +315,7 @@ def least_squares(
             lambda x: np.asarray(f(x)), start, lambda x: np.asarray(slopes(x)), **options
         )
         return Result(**found)
+    start = stop_gradient.bind(start)
     if loss != "linear" or not _is_unbounded(bounds):
         raise ArgumentError(
             "least_squares: bounds and losses are SciPy's, which takes concrete values only, and "
@@ -329,10 +331,9 @@ def least_squares(
     def solve(_: Function, start: Any) -> Any:
         return _marquardt(f, start, xtol, limit)
 
-    x, (count, converged) = lax.custom_root(
-        grad(cost), stop_gradient.bind(start), solve, solve_linear, has_aux=True
-    )
-    value, slopes = f(x), jacfwd(f)(x)
+    x, (count, converged) = lax.custom_root(grad(cost), start, solve, solve_linear, has_aux=True)
+    colors = colors_of(f, start)
+    value, slopes = f(x), jacfwd(f, sparse=False if colors is None else colors)(x)
     return Result(
         x=x,
         cost=fnp.sum(value**2) / 2,
@@ -341,6 +342,7 @@ def least_squares(
         grad=value @ slopes,
         nfev=count,
         success=converged,
+        **({} if colors is None else {"sparsity": colors}),
     )
 
 
@@ -351,6 +353,18 @@ def _is_unbounded(bounds: Any) -> bool:
 
 def _marquardt(f: Function, start: Any, xtol: Any, limit: int) -> tuple[Any, Any]:
     n = start.shape[0]
+    colors = colors_of(f, start)
+    system = None if colors is None else TracedNormalEquations(colors.pattern.pattern)
+
+    def step_of(x: Any, value: Any, damping: Any) -> Any:
+        if system is not None:
+            sparse = jacfwd(f, sparse=colors)(x)
+            return system.solve(sparse.data, damping, -(value @ sparse))
+        slopes = jacfwd(f)(x)
+        matrix = slopes.T @ slopes
+        scale = fnp.diagonal(matrix)
+        weights = damping * fnp.where(scale > 0, scale, 1.0)
+        return fnp.linalg.solve(matrix + fnp.eye(n) * weights, -(slopes.T @ value))
 
     def goes_on(state: Any) -> Any:
         count, _, _, _, change = state
@@ -358,11 +372,7 @@ def _marquardt(f: Function, start: Any, xtol: Any, limit: int) -> tuple[Any, Any
 
     def step(state: Any) -> Any:
         count, x, value, damping, _ = state
-        slopes = jacfwd(f)(x)
-        matrix = slopes.T @ slopes
-        scale = fnp.diagonal(matrix)
-        weights = damping * fnp.where(scale > 0, scale, 1.0)
-        move = fnp.linalg.solve(matrix + fnp.eye(n) * weights, -(slopes.T @ value))
+        move = step_of(x, value, damping)
         new = f(x + move)
         is_better = fnp.sum(new**2) <= fnp.sum(value**2)
         change = fnp.linalg.norm(move) / (fnp.linalg.norm(x) + 1e-300)
