@@ -122,7 +122,7 @@ if TYPE_CHECKING:  # they are loaded on first use
         testing,
         typing,
     )
-    from funcgrad.interop.c import cfunc
+    from funcgrad.interop.c import cfunc, export
     from funcgrad.ref import Ref, empty_ref, free_ref, freeze, new_ref
 
 check_tracer_leaks = checking_leaks
@@ -178,6 +178,7 @@ __all__ = [
     "errors",
     "eval_shape",
     "experimental",
+    "export",
     "extend",
     "flatten_util",
     "float0",

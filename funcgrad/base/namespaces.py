@@ -26,10 +26,6 @@ _NO_DEVICES = _ONE_MACHINE + "there are no devices to choose or to list, and not
 _FORMATS = "funcgrad computes in float32, float64, complex64 and complex128; x.astype converts."
 
 INSTEAD: dict[str, str] = {
-    "funcgrad.export": (
-        "compiled kernels are kept on disk by themselves, and the next process loads them; "
-        "jit(f).lower(x).as_text() shows them."
-    ),
     "funcgrad.live_arrays": "arrays are NumPy arrays, which Python frees; look with gc.",
     "funcgrad.make_mesh": _SHARDS,
     "funcgrad.pmap": _SHARDS,
@@ -68,7 +64,7 @@ _NUMPYS = {
 _OF_MODULES = {
     f"funcgrad.{name}": "funcgrad.ref"
     for name in ("Ref", "empty_ref", "free_ref", "freeze", "new_ref")
-} | {"funcgrad.cfunc": "funcgrad.interop.c"}
+} | {f"funcgrad.{name}": "funcgrad.interop.c" for name in ("cfunc", "export")}
 """Names of packages that are loaded when they are first asked for, and the modules they are of."""
 
 _ASIDE = ("funcgrad.experimental", "funcgrad.interop")

@@ -95,7 +95,6 @@ def test_names_that_replacements_mention_exist():
         ("funcgrad.random.nromal", "did you mean normal?"),
         ("funcgrad.vamp", "did you mean vmap?"),
         ("funcgrad.pmap", "map over examples with vmap"),
-        ("funcgrad.export", "kept on disk by themselves"),
         ("funcgrad.scan", "it is funcgrad.lax.scan."),
         ("funcgrad.lax.vmap", "it is funcgrad.vmap."),
         ("funcgrad.numpy.softmax", "funcgrad.nn.softmax"),

@@ -148,16 +148,21 @@ class Nested:
 
         Made before the first iteration.
         """
-        rows = [(k.inner.slot, k.outer.slot, _bytes_from(k)) for k in self.node.links]
+        return [(slot, x.slot, x.offset + nbytes) for slot, x, nbytes in self.aims()]
+
+    def aims(self) -> Iterator[tuple[int, Value, int]]:
+        """Slots of the inner graphs, each with the outer value that it is aimed at, and where."""
+        for k in self.node.links:
+            yield k.inner.slot, k.outer, _bytes_from(k)
         for slot, arena in zip(self.arena_slots, self.arenas, strict=True):
-            rows.append((slot, arena.slot, arena.offset))
+            yield slot, arena, 0
         for carry, spares, spare_slot in self._carries():
             initial, final = carry.initial, carry.final
             if carry.is_in_place:
                 assert final is not None
-                rows += [(v.slot, final.slot, final.offset) for v in (carry.now, carry.next)]
+                yield from ((v.slot, final, 0) for v in (carry.now, carry.next))
                 continue
-            rows.append((carry.now.slot, initial.outer.slot, _bytes_from(initial)))
+            yield carry.now.slot, initial.outer, _bytes_from(initial)
             if final is None:
                 continue
             length = self._length
@@ -165,8 +170,7 @@ class Nested:
             if length is not None and length % 2:
                 pair = pair[::-1]  # the last iteration writes the final value
             for slot, value in zip((carry.next.slot, spare_slot), pair, strict=True):
-                rows.append((slot, value.slot, value.offset))
-        return rows
+                yield slot, value, 0
 
     def turns(self) -> list[tuple[int, int, int]]:
         """Slots of carried values, of the next ones and of the memory that is not in use."""
@@ -197,8 +201,8 @@ class Nested:
 
 
 def _bytes_from(link: Link) -> int:
-    """Bytes from the slot of the outer value to the first element of the inner one."""
-    return link.outer.offset + link.offset * link.inner.dtype.itemsize
+    """Bytes from the first element of the outer value to that of the inner one."""
+    return link.offset * link.inner.dtype.itemsize
 
 
 def _place_nested(nested: Nested, memory: Memory) -> None:

@@ -27,7 +27,7 @@ from funcgrad.compiler.runtime.kernel_store import control_words, executor_addre
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.jit import executable_of
 from funcgrad.interop.c.entry import FIRST_MESSAGE, PLAN_WORDS, Entry
-from funcgrad.interop.c.signature import ArrayType, parse
+from funcgrad.interop.c.signature import ArrayType, Signature, parse
 
 _SPACE = 64
 """Bytes by which scratch memory may be moved to an aligned address."""
@@ -72,7 +72,7 @@ class CompiledFunction:
         self._what = what
         self._fun = fun
         self._check_value()
-        names = _parameters(fun, len(self.signature.arguments))
+        names = parameters(fun, len(self.signature.arguments))
         self.prototype = self.signature.prototype(self.name, names)
         self.declaration = (
             f"{self.prototype};"
@@ -309,7 +309,8 @@ class CompiledFunction:
         """Make the plan for some sizes, unless it is there."""
         if sizes in self._plans:
             return
-        executable = self._compiled(dict(zip(self.signature.names, sizes, strict=True)))
+        known = dict(zip(self.signature.names, sizes, strict=True))
+        executable = compiled(self._fun, self.signature, known, self._what)
         frame = executable.take_frame()
         memory = executable.memory
         slots = frame.slots.copy()
@@ -321,7 +322,7 @@ class CompiledFunction:
             "arena_bytes": memory.arena_bytes,
             "table": executable.table_address,
             "run": executor_address(),
-            "first_message": self._number_of([_described(site) for site in executable._sites]),
+            "first_message": self._number_of([described_site(site) for site in executable._sites]),
         }
         words = np.array([*(head[name] for name in PLAN_WORDS), *sizes, *slots], np.int64)
         with self._lock:
@@ -329,35 +330,6 @@ class CompiledFunction:
                 self._plans[sizes] = _Plan(words, executable, frame)
                 words[0] = self._home[0]
                 self._home[0] = words.ctypes.data
-
-    def _compiled(self, sizes: Mapping[str, int]) -> Executable:
-        """The program for some sizes."""
-        signature, what = self.signature, self._what
-        types = tree_map(lambda t: ShapeDtypeStruct(t.shape(sizes), t.dtype), signature.arguments)
-        staged = StagedFunction(self._fun, types, {}, what)
-        got = [aval.strong() for aval in staged.program.out_avals]
-        expected = [(t.shape(sizes), t.dtype) for t in signature.outs]
-        if [(a.shape, a.dtype) for a in got] != expected:
-            where = ", ".join(f"{name} = {n}" for name, n in sizes.items())
-            raise ArgumentError(
-                f"{what}: the function returns {', '.join(map(str, got)) or 'nothing'}"
-                f"{' for ' * bool(where)}{where}, and the signature says "
-                f"{', '.join(map(str, signature.outs))}."
-            )
-        if staged.belongs_to_call:
-            raise ArgumentError(f"{what}: the function uses traced values from outside of it.")
-        executable = executable_of(staged.program, 1)
-        if not executable.is_native:
-            raise ArgumentError(
-                f"{what}: the function has an operation that NumPy evaluates, which code without "
-                "Python cannot call. jit(f).lower(*args).as_text() shows which."
-            )
-        if executable.memory.states:
-            raise ArgumentError(
-                f"{what}: the function has collectives that go on in the background, whose end "
-                "code without Python cannot wait for when it is stopped."
-            )
-        return executable
 
     def _sizes_of(self, arrays: Sequence[np.ndarray]) -> dict[str, int]:
         """The sizes of arguments, by name."""
@@ -375,7 +347,48 @@ class CompiledFunction:
         return {name: found[name] for name in self.signature.names}
 
 
-def _described(site: Site) -> str:
+def compiled(
+    fun: Callable[..., Any], signature: Signature, sizes: Mapping[str, int], what: str
+) -> Executable:
+    """A function as a program for some sizes, which runs on one thread and without Python.
+
+    Args:
+        fun: The function.
+        signature: Its types.
+        sizes: All sizes, by name.
+        what: How messages call it.
+
+    Raises:
+        ArgumentError: The results are not those of the signature, or the program needs Python.
+    """
+    types = tree_map(lambda t: ShapeDtypeStruct(t.shape(sizes), t.dtype), signature.arguments)
+    staged = StagedFunction(fun, types, {}, what)
+    got = [aval.strong() for aval in staged.program.out_avals]
+    expected = [(t.shape(sizes), t.dtype) for t in signature.outs]
+    if [(a.shape, a.dtype) for a in got] != expected:
+        where = ", ".join(f"{name} = {n}" for name, n in sizes.items())
+        raise ArgumentError(
+            f"{what}: the function returns {', '.join(map(str, got)) or 'nothing'}"
+            f"{' for ' * bool(where)}{where}, and the signature says "
+            f"{', '.join(map(str, signature.outs))}."
+        )
+    if staged.belongs_to_call:
+        raise ArgumentError(f"{what}: the function uses traced values from outside of it.")
+    executable = executable_of(staged.program, 1)
+    if not executable.is_native:
+        raise ArgumentError(
+            f"{what}: the function has an operation that NumPy evaluates, which code without "
+            "Python cannot call. jit(f).lower(*args).as_text() shows which."
+        )
+    if executable.memory.states:
+        raise ArgumentError(
+            f"{what}: the function has collectives that go on in the background, whose end "
+            "code without Python cannot wait for when it is stopped."
+        )
+    return executable
+
+
+def described_site(site: Site) -> str:
     """What a kernel refuses at a site, without the value that it was given."""
     equation = site.equation
     types = ", ".join(str(atom.aval) for atom in equation.inputs)
@@ -438,7 +451,7 @@ def _pointer(tree: Any) -> Any:
     return ctypes.POINTER(_C_TYPES[tree.dtype.name])
 
 
-def _parameters(fun: Callable[..., Any], count: int) -> list[str]:
+def parameters(fun: Callable[..., Any], count: int) -> list[str]:
     """Names for arguments: those of the function, where it has as many."""
     try:
         names = [

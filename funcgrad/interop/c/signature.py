@@ -41,7 +41,7 @@ typedef struct { double re, im; } fg_complex128;
 """
 """Complex numbers for C and C++: laid out as those of both languages."""
 
-_RESERVED = frozenset((
+RESERVED = frozenset((
     "alignas", "alignof", "and", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch",
     "char", "class", "compl", "const", "constexpr", "continue", "decltype", "default", "delete",
     "do", "double", "else", "enum", "explicit", "export", "extern", "false", "float", "for",
@@ -207,7 +207,7 @@ def identifiers(names: Sequence[str]) -> list[str]:
     found: list[str] = []
     for name in names:
         name = name if name.isascii() and name.isidentifier() else "x"
-        while name in _RESERVED or name in found:
+        while name in RESERVED or name in found:
             name += "_"
         found.append(name)
     return found

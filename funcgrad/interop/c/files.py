@@ -1,0 +1,245 @@
+"""Compiled programs as files of C: a consumer of kernels and plans, as the executor is.
+
+`export : function, signature -> Exported`. A file depends on C99 and its mathematics library. A
+kernel is a function of it (`printer`), and a plan is its steps one after the other (`plan`). The
+function has the prototype that `cfunc` gives the same signature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from funcgrad.api.arguments import check_callable, name_of
+from funcgrad.base.pytree import tree_leaves
+from funcgrad.compiler.abi import FIRST_SLOT, REFUSED
+from funcgrad.errors import ArgumentError
+from funcgrad.interop.c.calling import compiled, described_site, parameters
+from funcgrad.interop.c.entry import FAILED, FIRST_MESSAGE, NO_MEMORY
+from funcgrad.interop.c.plan import Kernels, Mark, PlanWriter
+from funcgrad.interop.c.signature import COMPLEX_TYPES, ArrayType, Signature, identifiers, parse
+
+_ALIGNMENT = 64
+
+_HEAD = """\
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include "{name}.h"
+
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#define FG_INDEPENDENT
+#elif defined(__GNUC__)
+#define FG_INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define FG_INDEPENDENT
+#endif
+#if defined(__GNUC__)
+#define FG_MAY_ALIAS __attribute__((may_alias))
+#else
+#define FG_MAY_ALIAS
+#endif
+#ifdef FP_FAST_FMA
+#define FG_MULADD(a, b, c) fma(a, b, c)
+#else
+#define FG_MULADD(a, b, c) ((a) * (b) + (c))
+#endif
+#ifdef FP_FAST_FMAF
+#define FG_MULADDF(a, b, c) fmaf(a, b, c)
+#else
+#define FG_MULADDF(a, b, c) ((a) * (b) + (c))
+#endif
+#define FG_STEP(call) do {{ int64_t code = call; if (code) return code; }} while (0)
+"""
+
+
+class Exported:
+    """A program as files of C. Made by `export`.
+
+    Attributes:
+        name: Of the function, and of the files.
+        signature: The types of arguments and results.
+        source: The file of C.
+        header: Its header.
+        scratch_bytes: Scratch memory that a call needs.
+    """
+
+    def __init__(self, name: str, signature: Signature, source: str, header: str, nbytes: int):
+        self.name = name
+        self.signature = signature
+        self.source = source
+        self.header = header
+        self.scratch_bytes = nbytes
+
+    def __repr__(self) -> str:
+        return f"<exported {self.name}: {self.signature}>"
+
+    def write(self, folder: str | Path) -> tuple[Path, Path]:
+        """Write the file and its header into a folder; returns their paths."""
+        paths = Path(folder) / f"{self.name}.c", Path(folder) / f"{self.name}.h"
+        for path, text in zip(paths, (self.source, self.header), strict=True):
+            path.write_text(text)
+        return paths
+
+
+def export(fun: Callable[..., Any], signature: str, name: str = "") -> Exported:
+    """Write a function as a file of C99 that depends on the mathematics library alone.
+
+    Args:
+        fun: Any function that `jit` compiles to kernels, derivatives included.
+        signature: Types of its arguments and results, as of `cfunc`.
+        name: Of the function in C; by default that of ``fun``.
+
+    Returns:
+        An `Exported`, with `source`, `header` and `write`.
+
+    Raises:
+        ArgumentError: If the signature is of another form or does not fit, or NumPy or SciPy
+            evaluate a step of the function.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> total = fg.grad(lambda x: np.sum(np.tanh(x)))
+        >>> slope = fg.export(total, "float64[3] -> float64[3]", "slope")
+        >>> "int32_t slope(const double *x, double *out, void *scratch);" in slope.header
+        True
+    """
+    check_callable(fun, "export")
+    own = name or name_of(fun)
+    (own,) = identifiers([own if own.isidentifier() else "function"])
+    what = f"export({own}, {signature!r})"
+    parsed = parse(signature, what)
+    if parsed.returns:
+        raise ArgumentError(
+            f"{what}: exported functions have a status: write 'arguments -> results'."
+        )
+    if parsed.names:
+        raise ArgumentError(f"{what}: the sizes of exported functions are numbers.")
+    return _Writer(fun, parsed, own, what).exported()
+
+
+class _Writer:
+    """Writes the files of one function."""
+
+    def __init__(self, fun: Callable[..., Any], signature: Signature, name: str, what: str) -> None:
+        self.signature = signature
+        self.name = name
+        self.parameters = parameters(fun, len(signature.arguments))
+        self.kernels = Kernels()
+        self.executable = compiled(fun, signature, {}, what)
+        self.plan = PlanWriter(self.executable, self.kernels, what)
+        self.nbytes = self.executable.memory.arena_bytes + _ALIGNMENT
+
+    def exported(self) -> Exported:
+        return Exported(self.name, self.signature, self.source(), self.header(), self.nbytes)
+
+    def header(self) -> str:
+        guard = f"{self.name.upper()}_H"
+        lines = [
+            f"/* {self.signature} */",
+            f"#ifndef {guard}",
+            f"#define {guard}",
+            "#include <stdbool.h>",
+            "#include <stdint.h>",
+        ]
+        if any(t.dtype.kind == "c" for t in (*self.signature.leaves, *self.signature.outs)):
+            lines.append(COMPLEX_TYPES)
+        lines += [
+            "#ifdef __cplusplus",
+            'extern "C" {',
+            "#endif",
+            "/* Bytes of scratch memory; a null pointer stands for memory of malloc. */",
+            f"#define {self.name.upper()}_SCRATCH {self.nbytes}",
+            self.signature.declaration(self.name, self.parameters),
+            "/* The meaning of a result that is not 0. */",
+            f"const char *{self.name}_message(int32_t status);",
+            "#ifdef __cplusplus",
+            "}",
+            "#endif",
+            "#endif",
+            "",
+        ]
+        return "\n".join(lines)
+
+    def source(self) -> str:
+        body = self._filled()
+        messages = ["no scratch memory", "a step of the program has failed"]
+        messages += [described_site(site) for site in self.plan.sites]
+        texts = ",\n        ".join(_quoted(text) for text in ["", *messages])
+        head = _HEAD.format(name=self.name)
+        parts = [
+            f"/* {self.signature} */",
+            head,
+            self.kernels.prelude.text(),
+            *self.plan.constants,
+            *self.kernels.texts,
+            f"static int64_t run(int64_t *slots) {{\n{body}\n    return 0;\n}}",
+            self._entry(),
+            f"const char *{self.name}_message(int32_t status) {{\n"
+            f"    static const char *const messages[] = {{\n        {texts}\n    }};\n"
+            f'    return status < 0 || status > {len(messages)} ? "" : messages[status];\n}}',
+            "",
+        ]
+        return "\n\n".join(part for part in parts if part or part == "")
+
+    def _filled(self) -> str:
+        text = "\n".join(self.plan.lines)
+        return text.format(*(_number(mark) for mark in self.plan.marks)) or "    (void)slots;"
+
+    def _entry(self) -> str:
+        memory = self.executable.memory
+        lines = [f"    int64_t slots[{max(memory.n_slots, 1)}] = {{0}};"]
+        places = []
+        for tree, own in zip(self.signature.arguments, identifiers(self.parameters), strict=True):
+            places += _places(tree, own, is_result=False)
+        outs = self.signature.results
+        for k, tree in enumerate(outs):
+            places += _places(tree, f"out{k if len(outs) > 1 else ''}", is_result=True)
+        lines += [
+            f"    slots[{FIRST_SLOT + k}] = (int64_t)(intptr_t){place};"
+            for k, place in enumerate(places)
+        ]
+        if memory.arena_bytes:
+            lines += [
+                "    void *own = NULL;",
+                "    if (!scratch) {",
+                f"        own = scratch = malloc({self.nbytes});",
+                f"        if (!scratch) return {NO_MEMORY};",
+                "    }",
+                f"    slots[{memory.arena_slot}] = ((int64_t)(intptr_t)scratch + 63) / 64 * 64;",
+            ]
+        else:
+            lines.append("    (void)scratch;")
+        lines.append("    int64_t code = run(slots);")
+        if memory.arena_bytes:
+            lines.append("    free(own);")
+        lines += [
+            "    if (code == 0) return 0;",
+            f"    return code == {REFUSED} ? (int32_t)slots[1] + {FIRST_MESSAGE} : {FAILED};",
+        ]
+        prototype = self.signature.declaration(self.name, self.parameters).splitlines()[-1]
+        return "\n".join([f"{prototype.removesuffix(';')} {{", *lines, "}"])
+
+
+def _number(mark: Mark) -> str:
+    """A number as text."""
+    value = (mark.value + mark.arena + (1 << 63)) % (1 << 64) - (1 << 63)
+    if value == -(1 << 63):
+        return "INT64_MIN"
+    return str(value) if abs(value) < 1 << 31 else f"INT64_C({value})"
+
+
+def _places(tree: Any, name: str, is_result: bool) -> list[str]:
+    """The addresses of the arrays of a parameter, as expressions."""
+    if isinstance(tree, ArrayType):
+        return [f"&{name}" if tree.is_value and not is_result else name]
+    return [f"((void *const *){name})[{k}]" for k in range(len(tree_leaves(tree)))]
+
+
+def _quoted(text: str) -> str:
+    safe = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return '"' + safe.replace("??", "?") + '"'

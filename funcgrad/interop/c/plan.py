@@ -1,0 +1,297 @@
+"""Plans in C: the steps of a compiled program, written out one after the other.
+
+`write_plan : executable -> text`. The text is what a call does with its slots: kernels are called
+with their words, loops and branches of steps are those of C. Numbers in the text that may depend on
+sizes stand between marks, so that plans for several sizes can be compared (`sizes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad.base.records import dataclass
+from funcgrad.compiler.loops.language import Function, NamedFunction
+from funcgrad.compiler.native.types import SCALARS
+from funcgrad.compiler.nest.allocate import Nested
+from funcgrad.compiler.nest.kernel import Kernel, Place
+from funcgrad.compiler.nest.layout import Value, View, whole
+from funcgrad.compiler.nest.nodes import Loop, Site
+from funcgrad.compiler.report import Job, nodes_of
+from funcgrad.compiler.runtime.executable import Executable
+from funcgrad.compiler.runtime.matmul import Multiplication
+from funcgrad.compiler.runtime.python_calls import PythonCall
+from funcgrad.compiler.runtime.routines import ForeignCall
+from funcgrad.compiler.runtime.strided import StridedMultiplication
+from funcgrad.dtypes import short_name
+from funcgrad.errors import ArgumentError
+from funcgrad.interop.c.printer import print_function
+from funcgrad.interop.c.words import Prelude, literal
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A number of a plan.
+
+    Attributes:
+        value: The number, without the offset in scratch memory that is part of it.
+        arena: That offset.
+    """
+
+    value: int
+    arena: int = 0
+
+
+class Kernels:
+    """Functions of an exported file, each once, whatever plans call them.
+
+    Attributes:
+        prelude: What they use.
+        texts: Their definitions.
+    """
+
+    def __init__(self) -> None:
+        self.prelude = Prelude()
+        self.texts: list[str] = []
+        self.names: dict[str, str] = {}
+
+    def name(self, function: Function, lines: Iterable[str] = ()) -> str:
+        """The name in C of a kernel, which is printed when it is first asked for.
+
+        Args:
+            function: The kernel.
+            lines: The user's lines that it computes.
+        """
+        key = function.name
+        if key not in self.names:
+            name = self.names[key] = f"kernel_{len(self.names)}"
+            comment = "".join(f"/* {line} */\n" for line in lines)
+            self.texts.append(comment + print_function(function, name, self.prelude))
+        return self.names[key]
+
+
+class PlanWriter:
+    """Writes one plan.
+
+    Attributes:
+        lines: Statements of C; ``{}`` stands for a number of `marks`.
+        marks: The numbers, in order.
+        constants: Definitions of arrays that do not change.
+        sites: What kernels may refuse, by the numbers that they know.
+    """
+
+    def __init__(self, executable: Executable, kernels: Kernels, what: str) -> None:
+        self.kernels = kernels
+        self.what = what
+        self.lines: list[str] = []
+        self.marks: list[Mark] = []
+        self.constants: list[str] = []
+        self.sites: list[Site] = []
+        self.held: dict[int, str] = {}
+        report = executable.report
+        self.memory = executable.memory
+        self.arenas = {self.memory.arena_slot}
+        self.graph = report.graph
+        for value in report.graph.constants:
+            assert value.array is not None
+            if value.array.size:
+                name = self.array(value.array)
+                self.line(1, f"slots[{value.slot}] = (int64_t)(intptr_t){name};")
+        for row in report.jobs:
+            for job in row:
+                self.job(job, 1)
+
+    def line(self, depth: int, text: str, *marks: Mark | int) -> None:
+        """A statement, with numbers for which ``{}`` stands."""
+        self.lines.append("    " * depth + text)
+        self.marks += [x if isinstance(x, Mark) else Mark(x) for x in marks]
+
+    def array(self, array: np.ndarray) -> str:
+        """The name of a constant array."""
+        name = self.held.get(id(array))
+        if name is None:
+            name = self.held[id(array)] = f"constant_{len(self.held)}"
+            self.constants.append(definition(array, name))
+            self._kept = (*getattr(self, "_kept", ()), array)
+        return name
+
+    def place(self, value: Value, nbytes: int = 0) -> Mark:
+        """The offset of a value, and so many bytes."""
+        if value.slot in self.arenas:
+            return Mark(nbytes, value.offset)
+        return Mark(value.offset + nbytes)
+
+    # Jobs.
+
+    def job(self, job: Job, depth: int) -> None:
+        if isinstance(job, Nested):
+            self.nested(job, depth)
+        elif isinstance(job, Kernel):
+            name = self.kernels.name(job.function, _lines(job))
+            for part in range(len(job.parts)):
+                self.step(depth, name, self.words(job, part))
+        elif isinstance(job, Multiplication):
+            self.product(job, depth)
+        elif isinstance(job, StridedMultiplication):
+            self.own(job.step(1), "fg_strided_" + short_name(job.node.out.dtype), depth)
+        elif isinstance(job, ForeignCall) and job.is_own:
+            (code,) = job.codes
+            assert isinstance(code, NamedFunction)
+            self.sites.append(job.site)
+            step = job.step(len(self.sites) - 1)
+            self.own(step, self.kernels.name(code, _lines(job)), depth)
+        else:
+            assert isinstance(job, ForeignCall | PythonCall)
+            lines = "".join(f"\n  at            {line}" for line in _lines(job))
+            raise ArgumentError(
+                f"{self.what}: a library of NumPy or SciPy evaluates a step, which C without them "
+                f"cannot call: {job.text().strip()}.{lines}"
+            )
+
+    def words(self, job: Kernel, part: int) -> list[Mark]:
+        """The words of one part of a kernel."""
+        found = [Mark(x) for x in job.parts[part]]
+        for word in job.words:
+            if isinstance(word, Place):
+                value = word.value
+                share = part * value.nbytes // len(job.parts) if value in job.scratch else 0
+                found += [Mark(value.slot), self.place(value, word.offset + share)]
+            elif isinstance(word, Site):
+                self.sites.append(word)
+                found.append(Mark(len(self.sites) - 1))
+            else:
+                found.append(Mark(word))
+        return found
+
+    def step(self, depth: int, name: str, words: Sequence[Mark | str]) -> None:
+        """Call a kernel."""
+        texts = [x if isinstance(x, str) else "{}" for x in words]
+        marks = [x for x in words if isinstance(x, Mark)]
+        self.line(depth, "{{")
+        rows = [", ".join(texts[k : k + 8]) for k in range(0, len(texts), 8)]
+        separator = ",\n" + "    " * (depth + 2)
+        self.line(depth + 1, f"const int64_t args[] = {{{{{separator.join(rows)}}}}};", *marks)
+        self.line(depth + 1, f"FG_STEP({name}(slots, args));")
+        self.line(depth, "}}")
+
+    def own(self, step: Any, name: str, depth: int) -> None:
+        """Call a program that is written down, with constants of its own."""
+        self.kernels.prelude.use(name)
+        addresses = {x.ctypes.data: x for x in step.held if isinstance(x, np.ndarray)}
+        words = [
+            f"(int64_t)(intptr_t){self.array(addresses[word])}" if word in addresses else Mark(word)
+            for word in step.words
+        ]
+        self.step(depth, name, words)
+
+    def product(self, job: Multiplication, depth: int) -> None:
+        """A product of matrices."""
+        node = job.node
+        batch, m, n, k = node.sizes
+        a, b = node.operands
+        assert isinstance(a, View)
+        assert isinstance(b, View)
+        words: list[Mark] = [Mark(x) for x in (batch, m, n, k)]
+        layouts = node.layouts
+        for x, layout in ((a, layouts[0]), (b, layouts[1])):
+            size = x.dtype.itemsize
+            words += [Mark(x.value.slot), self.place(x.value, x.first_byte - x.value.offset)]
+            steps = (1, layout.row_stride) if layout.is_transposed else (layout.row_stride, 1)
+            words += [Mark(size * step) for step in (layout.batch_stride, *steps)]
+        out = whole(node.out)
+        words += [Mark(out.value.slot), self.place(out.value, out.first_byte - out.value.offset)]
+        name = f"fg_product_{short_name(node.out.dtype)}"
+        self.kernels.prelude.use(name)
+        self.step(depth, name, words)
+
+    def nested(self, job: Nested, depth: int) -> None:
+        """A loop or a branch."""
+        node = job.node
+        self.arenas.update(job.arena_slots)
+        for slot, value, nbytes in job.aims():
+            self.line(
+                depth, f"slots[{slot}] = slots[{value.slot}] + {{}};", self.place(value, nbytes)
+            )
+        if not isinstance(node, Loop):
+            self.branch(job, depth)
+            return
+        index = f"i{depth}"
+        if node.length is None:
+            self.line(depth, "for (;;) {{")
+            self.section(job.sections[0], depth + 1)
+            test = node.bodies[0].outputs[0]
+            self.line(
+                depth + 1,
+                f"if (!*(const uint8_t *)(intptr_t)(slots[{test.slot}] + {{}})) break;",
+                self.place(test),
+            )
+        else:
+            self.line(
+                depth, f"for (int64_t {index} = 0; {index} < {{}}; {index}++) {{{{", node.length
+            )
+        self.section(job.sections[-1], depth + 1)
+        for now, following, spare in job.turns():
+            self.line(
+                depth + 1,
+                f"{{{{ int64_t next = slots[{following}]; slots[{following}] = slots[{spare}]; "
+                f"slots[{spare}] = next; slots[{now}] = next; }}}}",
+            )
+        for slot, nbytes in job.moves():
+            self.line(depth + 1, f"slots[{slot}] += {{}};", nbytes)
+        self.line(depth, "}}")
+
+    def branch(self, job: Nested, depth: int) -> None:
+        """A choice among sections, by an index that is clipped to them."""
+        index = job.node.operands[0]
+        assert isinstance(index, View)
+        last = len(job.sections) - 1
+        self.line(depth, "{{")
+        place = self.place(index.value, index.first_byte - index.value.offset)
+        self.line(
+            depth + 1,
+            f"int64_t which = *(const fg_i64 *)(intptr_t)(slots[{index.value.slot}] + {{}});",
+            place,
+        )
+        self.kernels.prelude.use("fg_i64")
+        self.line(depth + 1, f"switch (which < 0 ? 0 : which > {last} ? {last} : which) {{{{")
+        for k, section in enumerate(job.sections):
+            self.line(depth + 1, f"case {k}:" if k < last else "default:")
+            self.section(section, depth + 2)
+            self.line(depth + 2, "break;")
+        self.line(depth + 1, "}}")
+        self.line(depth, "}}")
+
+    def section(self, section: Any, depth: int) -> None:
+        for row in section.jobs:
+            for job in row:
+                self.job(job, depth)
+
+
+def _lines(job: Job) -> Iterator[str]:
+    """The user's lines of a job, without the folders of their files."""
+    found: dict[str, None] = {}
+    for node in nodes_of(job):
+        source = node.equation.source if node.equation is not None else None
+        if source is not None:
+            found[source.short().replace("*/", "")] = None
+    return iter(found)
+
+
+def definition(array: np.ndarray, name: str) -> str:
+    """A constant array in C."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    if flat.dtype.kind == "c":
+        flat = flat.view(f"f{flat.dtype.itemsize // 2}")
+    kind = "b1" if flat.dtype.kind == "b" else short_name(flat.dtype)
+    texts = [literal(x, SCALARS[kind]) for x in flat.tolist()]
+    rows = [", ".join(texts[k : k + 8]) for k in range(0, len(texts), 8)]
+    body = ",\n    ".join(rows)
+    return f"static const {_HELD[kind]} {name}[] = {{\n    {body}\n}};"
+
+
+_HELD = {
+    "b1": "uint8_t", "f32": "float", "f64": "double",
+    **{f"{k}{bits}": f"{'u' * (k == 'u')}int{bits}_t" for k in "iu" for bits in (8, 16, 32, 64)},
+}  # fmt: skip

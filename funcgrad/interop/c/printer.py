@@ -1,0 +1,286 @@
+"""Kernels as functions of C.
+
+``print_function : function, name -> text``. Statements of the loop language have counterparts in C;
+expressions are printed with the types that `native.signatures` gives, by `words`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from funcgrad.compiler.loops import language
+from funcgrad.compiler.loops.language import Apply, Body, Expression, Function, Number, Variable
+from funcgrad.compiler.native.signatures import give_types, type_of_number
+from funcgrad.compiler.native.translate import simplified
+from funcgrad.compiler.native.types import BOOL, INT64, NONE, Lanes, Vector, Words, is_weak, vector
+from funcgrad.compiler.native.vocabulary import WORDS
+from funcgrad.interop.c.signature import RESERVED
+from funcgrad.interop.c.words import Prelude, c_type, convert, lane_numbers, literal, splat
+
+_TAKEN = RESERVED | frozenset(("y0", "y1", "yn", "j0", "j1", "jn", "gamma", "I"))
+"""Names that variables do not have in C: keywords, and functions and macros of its headers."""
+
+
+def print_function(function: Function, name: str, prelude: Prelude) -> str:
+    """The definition of ``int64_t name(int64_t *slots, const int64_t *args)``.
+
+    Args:
+        function: The kernel.
+        name: Of the function.
+        prelude: Gets what the function uses.
+    """
+    printer = _Printer(simplified(function), prelude)
+    head = f"static int64_t {name}(int64_t *slots, const int64_t *args) {{"
+    return "\n".join([head, *printer.lines, "    return 0;", "}"])
+
+
+class _Printer:
+    """Prints the statements of a kernel, with the types that its blocks have."""
+
+    def __init__(self, function: Function, prelude: Prelude) -> None:
+        types = give_types(function.body)
+        self.types, self.signatures = types.variables, types.words
+        self.prelude = prelude
+        self.numbers: dict[str, Any] = {}
+        self.lines: list[str] = []
+        self.n_loops = 0
+        self.declared = {"slots", "args"}
+        self.used = {
+            x.name for body_x in language.expressions(function.body) for x in _variables(body_x)
+        }
+        for name in sorted(types.in_memory - self.declared):
+            self.declare(name)
+        for argument in ("slots", "args"):
+            if argument not in self.used:
+                self.write(1, f"(void){argument};")
+        self.statements(function.body, 1)
+
+    def declare(self, name: str) -> None:
+        """Declare a variable that is assigned more than once."""
+        t = self.types[name]
+        kind = self.prelude.use(c_type(t))
+        zero = "{0}" if isinstance(t, Vector | Lanes) or kind.startswith("fg_complex") else "0"
+        self.write(1, f"{kind}{'' if kind.endswith('*') else ' '}{_named(name)} = {zero};")
+        if name not in self.used:
+            self.write(1, f"(void){_named(name)};")
+        self.declared.add(name)
+
+    def write(self, depth: int, text: str) -> None:
+        self.lines.append("    " * depth + text)
+
+    def statements(self, body: Body, depth: int) -> None:
+        for statement in body:
+            self.statement(statement, depth)
+
+    def statement(self, statement: language.Statement, depth: int) -> None:
+        match statement:
+            case language.Assign(name, value):
+                self.assign(name, value, depth)
+            case language.Evaluate(value):
+                text = self.expression(value, self.type_of(value))
+                if text:
+                    self.write(depth, f"{text};")
+            case language.Break():
+                self.write(depth, "break;")
+            case language.Return(value):
+                self.write(depth, f"return {self.expression(value, INT64)};")
+            case language.If(test, body, otherwise):
+                self.write(depth, f"if ({self.test(test)}) {{")
+                self.statements(body, depth + 1)
+                if otherwise:
+                    self.write(depth, "} else {")
+                    self.statements(otherwise, depth + 1)
+                self.write(depth, "}")
+            case language.While(test, body):
+                self.write(depth, f"while ({self.test(test)}) {{")
+                self.statements(body, depth + 1)
+                self.write(depth, "}")
+            case language.For():
+                self.count(statement, depth)
+
+    def assign(self, name: str, value: Expression, depth: int) -> None:
+        t = self.types[name]
+        if is_weak(t) and isinstance(value, Number):
+            self.numbers[name] = value.value
+            return
+        text = self.expression(value, t)
+        if name in self.declared:
+            self.write(depth, f"{_named(name)} = {_bare(text)};")
+            return
+        kind = self.prelude.use(c_type(t))
+        if name not in self.used:
+            self.write(depth, f"(void){text};")
+            return
+        space = "" if kind.endswith("*") else " "
+        self.write(depth, f"{kind}{space}{_named(name)} = {_bare(text)};")
+
+    def count(self, loop: language.For, depth: int) -> None:
+        start, stop = (self.expression(x, INT64) for x in (loop.start, loop.stop))
+        name = _named(loop.index)
+        step = f"{name}++" if loop.step == 1 else f"{name} += {loop.step}"
+        relation = "<" if loop.step > 0 else ">"
+        kind = "" if loop.index in self.declared else "int64_t "
+        end = f"end{self.n_loops}"
+        self.n_loops += 1
+        self.write(depth, f"const int64_t {end} = {_bare(stop)};")
+        if _is_independent(loop):
+            self.write(depth, "FG_INDEPENDENT")
+        self.write(
+            depth, f"for ({kind}{name} = {_bare(start)}; {name} {relation} {end}; {step}) {{"
+        )
+        self.statements(loop.body, depth + 1)
+        self.write(depth, "}")
+
+    def test(self, test: Expression) -> str:
+        return _bare(self.expression(test, BOOL))
+
+    # Expressions.
+
+    def type_of(self, x: Expression) -> Any:
+        if isinstance(x, Apply):
+            return self.signatures[x].return_type
+        if isinstance(x, Variable):
+            return self.types[x.name]
+        assert isinstance(x, Number)
+        return type_of_number(x.value)
+
+    def known(self, x: Expression) -> Any:
+        """The number that an expression is, or `None`."""
+        if isinstance(x, Number):
+            return x.value
+        return self.numbers.get(x.name) if isinstance(x, Variable) else None
+
+    def expression(self, x: Expression, t: Any) -> str:
+        """The text of an expression whose value is to be of type ``t``."""
+        number = self.known(x)
+        if number is not None:
+            if isinstance(t, Vector):
+                return splat(self.prelude, t, literal(number, t.element))
+            return self.prelude.use(literal(number, t))
+        text = self.call(x) if isinstance(x, Apply) else _named(str(x))
+        return self.converted(text, self.type_of(x), t)
+
+    def call(self, x: Apply) -> str:
+        signature = self.signatures[x]
+        given = [
+            self.expression(operand, t)
+            for operand, t in zip(x.operands, signature.args, strict=True)
+        ]
+        return self.prelude.call(x.word, signature, given)
+
+    def converted(self, text: str, source: Any, t: Any) -> str:
+        if source == t or t is NONE or isinstance(t, Words | Lanes):
+            return text
+        if isinstance(source, Lanes):
+            numbers = vector(INT64, source.count)
+            return self.converted(lane_numbers(self.prelude, numbers, text), numbers, t)
+        if isinstance(t, Vector):
+            if isinstance(source, Vector):
+                if source.element == t.element:
+                    return text
+                cast = WORDS[_cast_word(t.element)]
+                return self.prelude.mapped(cast.name, cast.sign((source,)), [text])
+            return splat(self.prelude, t, self.converted(text, source, t.element))
+        return self.prelude.use(convert(text, source, t))
+
+
+def _cast_word(t: Any) -> str:
+    return next(name for name, word in WORDS.items() if name in _CASTS and _CASTS[name] == t)
+
+
+_CASTS = {
+    name: WORDS[name].sign((INT64,)).return_type
+    for name in (
+        "b1",
+        "i8",
+        "i16",
+        "i32",
+        "i64",
+        "u8",
+        "u16",
+        "u32",
+        "u64",
+        "f32",
+        "f64",
+        "c64",
+        "c128",
+    )
+}
+
+
+def _named(name: str) -> str:
+    """A variable in C."""
+    return f"{name}_" if name in _TAKEN else name
+
+
+def _variables(x: Expression) -> Iterator[Variable]:
+    if isinstance(x, Variable):
+        yield x
+    elif isinstance(x, Apply):
+        for operand in x.operands:
+            yield from _variables(operand)
+
+
+def _bare(text: str) -> str:
+    """A text without the parentheses around all of it."""
+    if not (text.startswith("(") and text.endswith(")")):
+        return text
+    depth = 0
+    for k, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0 and k < len(text) - 1:
+            return text
+    return text[1:-1]
+
+
+def _is_independent(loop: language.For) -> bool:
+    """Whether iterations of a loop without others in it read nothing that others write.
+
+    Areas of memory with different numbers do not overlap (`docs/compiler.md`). Of one that is
+    written, every iteration may touch one place, which is its own: that of the index.
+    """
+    body = loop.body
+    if any(isinstance(x, language.For | language.While | language.If) for x in body):
+        return False
+    accesses = [x for each in language.expressions(body) for x in _accesses(each)]
+    stores = [x for x in accesses if x.word == "store"]
+    if not stores or any(x.word not in ("load", "store") for x in accesses):
+        return False
+    written = {_area(x): x.operands[:2] for x in stores}
+    inner = set(language.assigned(body))
+    return all(
+        _is_same(x.operands[:2], place)
+        and isinstance(place[0], Variable)
+        and place[0].name not in inner
+        and isinstance(place[1], Variable)
+        and place[1].name == loop.index
+        for x in accesses
+        if (place := written.get(_area(x))) is not None
+    )
+
+
+def _area(x: Apply) -> str:
+    """The number of the area of memory that a word touches."""
+    return str(x.operands[-1])
+
+
+def _is_same(a: Sequence[Expression], b: Sequence[Expression]) -> bool:
+    return list(map(str, a)) == list(map(str, b))
+
+
+_MEMORY = frozenset(
+    (
+        "load", "store", "load_where", "load_apart", "load_each", "turn", "scope", "look", "claim",
+        "write_word", "release",
+    )
+)  # fmt: skip
+"""Words that touch memory."""
+
+
+def _accesses(x: Expression) -> Iterator[Apply]:
+    if isinstance(x, Apply):
+        if x.word in _MEMORY:
+            yield x
+        for operand in x.operands:
+            yield from _accesses(operand)

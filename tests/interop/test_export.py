@@ -1,0 +1,279 @@
+"""Exported programs: compiled by C's compilers, run without Python, compared with the process."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+from funcgrad.errors import ArgumentError
+from funcgrad.interop.c import Exported
+from tests.processors import COMPILER, EMULATOR, EXPECTED, PROGRAMS
+from tests.test_compositions import LETTERS, POINT, SAMPLES, WORDS
+
+NATIVE = ("gcc",)
+STRICT = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Werror"]
+R = np.random.default_rng(8)
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+
+
+def signature_of(arrays: Sequence[Any]) -> str:
+    return ", ".join(
+        x.dtype.name + (str(list(x.shape)) if x.shape else "") for x in map(np.asarray, arrays)
+    )
+
+
+def exported(f: Any, args: Sequence[Any], name: str) -> tuple[Exported, list[np.ndarray]]:
+    """A function whose results are listed, and what it returns in the process."""
+    known = [np.asarray(x) for x in fg.tree.leaves(fg.jit(f, threads=1)(*args))]
+
+    def flat(*args: Any) -> Any:
+        found = fg.tree.leaves(f(*args))
+        return tuple(found) if len(found) > 1 else found[0]
+
+    return fg.export(flat, f"{signature_of(args)} -> {signature_of(known)}", name), known
+
+
+def main_of(made: Exported) -> str:
+    """A program that reads the arguments and writes the status and the results."""
+    lines = ["#include <stdio.h>", f'#include "{made.name}.h"', "int main(void) {"]
+    names = []
+    for k, t in enumerate((*made.signature.leaves, *made.signature.outs)):
+        kind = t.c_type
+        is_result = k >= len(made.signature.leaves)
+        size = int(np.prod(t.shape({}), dtype=int))
+        lines.append(f"    static {kind} a{k}[{max(size, 1)}];")
+        names.append(f"a{k}[0]" if t.is_value and not is_result else f"a{k}")
+        if not is_result:
+            lines.append(f"    if (fread(a{k}, sizeof *a{k}, {size}, stdin) != {size}) return 9;")
+    lines.append(f"    int32_t status = {made.name}({', '.join([*names, 'NULL'])});")
+    lines.append("    fwrite(&status, 4, 1, stdout);")
+    for k in range(len(made.signature.leaves), len(names)):
+        size = int(
+            np.prod(made.signature.outs[k - len(made.signature.leaves)].shape({}), dtype=int)
+        )
+        lines.append(f"    fwrite(a{k}, sizeof *a{k}, {size}, stdout);")
+    return "\n".join([*lines, "    return 0;", "}", ""])
+
+
+def run(
+    made: Exported, args: Sequence[Any], folder: Path, compiler: str = "gcc", runner: str = "",
+    flags: Sequence[str] = ("-march=native",),
+) -> tuple[int, list[np.ndarray]]:  # fmt: skip
+    """Compile a file with a program around it, and run that without Python."""
+    source, _ = made.write(folder)
+    (folder / "main.c").write_text(main_of(made))
+    program = str(folder / made.name)
+    command = [compiler, *STRICT, *flags, str(source), str(folder / "main.c"), "-o", program]
+    subprocess.run([*command, "-lm"], check=True)
+    given = b"".join(
+        np.ascontiguousarray(x, t.dtype).tobytes()
+        for x, t in zip(args, made.signature.leaves, strict=True)
+    )
+    command = [runner, program] if runner else [program]
+    out = subprocess.run(command, input=given, capture_output=True, check=True, env={}).stdout
+    found, place = [], 4
+    for t in made.signature.outs:
+        shape = t.shape({})
+        found.append(np.frombuffer(out, t.dtype, int(np.prod(shape)), place).reshape(shape))
+        place += found[-1].nbytes
+    return int.from_bytes(out[:4], "little", signed=True), found
+
+
+def check(name: str, found: Sequence[np.ndarray], expected: Sequence[Any]) -> None:
+    for x, y in zip(found, map(np.asarray, expected), strict=True):
+        rtol = 3e-5 if y.dtype.char in "fF" else 1e-10
+        scale = float(np.abs(y).max(initial=0))
+        np.testing.assert_allclose(x, y, rtol=rtol, atol=rtol * scale, err_msg=name)
+
+
+SAME_BITS = frozenset(
+    (
+        "integers", "conversions", "lookups", "lanes", "branches", "solve", "cholesky",
+        "inverse in single", "determinant", "transforms", "while",
+    )
+)  # fmt: skip
+"""Programs of arithmetic in one order."""
+
+DAILY = frozenset(("functions", "integers", "complex", "scan", "gradient", "solve", "lookups"))
+
+
+def programs() -> list[Any]:
+    return [
+        pytest.param(name, marks=[] if name in DAILY else [pytest.mark.nightly])
+        for name in PROGRAMS
+        if name != "subnormal"
+    ]
+
+
+@pytest.mark.parametrize("name", programs())
+def test_programs(name, tmp_path):
+    f, args = PROGRAMS[name]
+    made, known = exported(f, args, name.replace(" ", "_"))
+    status, found = run(made, args, tmp_path)
+    assert status == 0
+    check(name, found, known)
+    if name in SAME_BITS:
+        for x, y in zip(found, known, strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(
+    any(shutil.which(x) is None for x in (COMPILER, EMULATOR)), reason="needs an emulator for ARM"
+)
+@pytest.mark.parametrize("name", [x for x in PROGRAMS if x != "subnormal"])
+def test_programs_on_another_processor(name, tmp_path):
+    f, args = PROGRAMS[name]
+    made, _ = exported(f, args, name.replace(" ", "_"))
+    status, found = run(made, args, tmp_path, COMPILER, EMULATOR, ["-static"])
+    assert status == 0
+    check(name, found, fg.tree.leaves(EXPECTED.get(name, f)(*args)))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", SAMPLES)
+def test_compositions(name, tmp_path):
+    """Words of transformations on the programs of their laws, a file each."""
+    for number, word in enumerate(WORDS[::7]):
+        f: Any = SAMPLES[name].program
+        for letter in reversed(word):
+            f = LETTERS[letter](f)
+        try:
+            made, known = exported(f, (POINT,), f"f{number}")
+        except ArgumentError as error:
+            assert "a library of NumPy or SciPy evaluates a step" in str(error)  # noqa: PT017
+            continue
+        status, found = run(made, (POINT,), tmp_path)
+        assert status == 0
+        np.testing.assert_allclose(found[0], known[0], rtol=1e-12, atol=1e-12, err_msg=str(word))
+
+
+FUNCTIONS = (
+    "exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan arcsin arccos arctan sinh cosh tanh "
+    "arcsinh arctanh sqrt floor ceil trunc rint"
+)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_functions_of_libm_are_right_to_two_units(dtype, tmp_path):
+    x = R.uniform(0.01, 0.99, 200).astype(dtype)
+    names = FUNCTIONS.split()
+    made, _ = exported(lambda x: [getattr(np, name)(x) for name in names], (x,), "functions")
+    status, found = run(made, (x,), tmp_path)
+    assert status == 0
+    for name, got in zip(names, found, strict=True):
+        exact = getattr(np, name)(x.astype(np.longdouble))
+        units = np.abs(got - exact) / np.spacing(np.abs(got))
+        assert units.max() <= 2.5, f"{name}: libm's two units, and half a unit of rounding"
+
+
+def test_a_refused_index_is_a_status_with_a_line(tmp_path):
+    x, i = np.arange(5.0), np.array([1, 4])
+    made, _ = exported(lambda x, i: x[i], (x, i), "take")
+    assert run(made, (x, i), tmp_path)[0] == 0
+    status, _ = run(made, (x, np.array([1, 5])), tmp_path)
+    assert status == 3
+    assert "an index is out of bounds for an axis of length 5: " in made.source
+    assert "test_export.py" in made.source
+    assert str(Path(__file__).parent) not in made.source, "folders are nobody's business"
+
+
+def test_structures_and_scratch_memory_in_cpp(tmp_path):
+    if shutil.which("g++") is None:
+        pytest.skip("needs g++")
+    made = fg.export(
+        lambda p, x: {"y": np.tanh(p["w"] @ x) + p["b"], "n": (x @ p["w"].T @ p["w"]).sum()},
+        "{w: float64[3, 2], b: float64[3]}, float64[2] -> {y: float64[3], n: float64}",
+        "layer",
+    )
+    source, _ = made.write(tmp_path)
+    (tmp_path / "main.cpp").write_text(
+        """\
+#include <cstdio>
+#include "layer.h"
+int main() {
+    double w[6] = {1, 2, 3, 4, 5, 6}, b[3] = {1, 1, 1}, x[2] = {0.5, -0.25}, y[3], n;
+    static char scratch[LAYER_SCRATCH];
+    layer_p p = {b, w};
+    layer_out out = {&n, y};
+    if (layer(&p, x, &out, scratch)) return 1;
+    std::printf("%.15g %.15g", y[2], n);
+}
+"""
+    )
+    library = str(tmp_path / "layer.o")
+    subprocess.run(["gcc", *STRICT, "-c", str(source), "-o", library], check=True)
+    program = str(tmp_path / "main")
+    flags = ["-Wall", "-Wextra", "-Werror", "-std=c++11"]
+    command = ["g++", *flags, str(tmp_path / "main.cpp"), library, "-o", program]
+    subprocess.run(command, check=True)
+    y, n = map(float, subprocess.run([program], capture_output=True, check=True).stdout.split())
+    w, x = np.arange(1.0, 7.0).reshape(3, 2), np.array([0.5, -0.25])
+    np.testing.assert_allclose(y, np.tanh(w @ x)[2] + 1, rtol=1e-14)
+    np.testing.assert_allclose(n, (x @ w.T @ w).sum(), rtol=1e-14)
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "call_from_c.md"
+
+
+def block(language: str) -> str:
+    """The first block of the page in a language."""
+    return PAGE.read_text().partition(f"```{language}\n")[2].partition("```")[0]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("language", "compiler"), [("c", "gcc"), ("cpp", "g++"), ("rust", "rustc")]
+)
+def test_programs_of_the_page(language, compiler, tmp_path):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"needs {compiler}")
+
+    def loss(w, x, y):
+        return np.mean((np.tanh(x @ w) - y) ** 2)
+
+    made = fg.export(
+        fg.value_and_grad(loss),
+        "float64[3], float64[20, 3], float64[20] -> float64, float64[3]",
+        name="loss_and_slope",
+    )
+    source, _ = made.write(tmp_path)
+    main, library = tmp_path / f"main.{language}", tmp_path / "libloss_and_slope.a"
+    main.write_text(block(language))
+
+    def command(*words: Any) -> bytes:
+        return subprocess.run(map(str, words), check=True, capture_output=True).stdout
+
+    command("gcc", *STRICT, "-c", source, "-o", tmp_path / "it.o")
+    command("ar", "rcs", library, tmp_path / "it.o")
+    if language == "rust":
+        command(compiler, "-L", tmp_path, main, "-o", tmp_path / "main")
+    else:
+        command(compiler, "-Wall", main, library, "-o", tmp_path / "main", "-lm")
+    w, x = np.array([0.5, -0.5, 0.25]), (np.arange(60) % 7 / 7).reshape(20, 3)
+    value, slope = fg.value_and_grad(loss)(w, x, np.arange(20) % 2 * 1.0)
+    assert command(tmp_path / "main").split() == [b"%.6f" % value, b"%.6f" % slope[0]]
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: fg.export(np.sin, "float64(float64)"), "exported functions have a status"),
+        (lambda: fg.export(np.sin, "float64[n] -> float64[n]"), "sizes of exported functions"),
+        (
+            lambda: fg.export(lambda x: np.linalg.eigvalsh(x), "float64[9, 9] -> float64[9]"),
+            r"a library of NumPy or SciPy evaluates a step(?s:.*)test_export\.py",
+        ),
+    ],
+)
+def test_errors_say_what_to_do(make, text):
+    with pytest.raises(ArgumentError, match=text):
+        make()
