@@ -94,6 +94,7 @@ from funcgrad.base.namespaces import present
 from funcgrad.base.placement import Device
 from funcgrad.dtypes import float0
 from funcgrad.higher_order.jit import disable_jit
+from funcgrad.higher_order.reroll import reroll_loops
 
 if TYPE_CHECKING:  # they are loaded on first use
     from funcgrad import (
@@ -221,6 +222,7 @@ __all__ = [
     "random",
     "ref",
     "remat",
+    "reroll_loops",
     "saved_residuals",
     "scipy",
     "show_config",

@@ -38,6 +38,7 @@ from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.higher_order.linearity import nonlinear_entry
+from funcgrad.higher_order.reroll import rerolled
 from funcgrad.primitives.elementwise import stop_gradient as stop_gradient_p
 from funcgrad.primitives.objects import (
     HoldsArray,
@@ -192,7 +193,8 @@ def _value_and_grad(
         with without_warnings() as block, block:
             of_numbers = not _DOUBLES.isdisjoint(map(type, leaves))
             split = linearize_once if of_numbers else linearize_flat
-            outs, linear = split(flat, leaves, [a is True for a in is_active], what)
+            fun_flat = rerolled(flat, leaves, what)
+            outs, linear = split(fun_flat, leaves, [a is True for a in is_active], what)
             value = outs[0]
             one = _check_scalar(value, holomorphic, what)
             cts = linear.pull([one] + [None] * (len(outs) - 1))
@@ -367,7 +369,8 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     avals = _avals(leaves, primals, what)
     flat = FlatFunction(fun, treedef, has_aux, what)
     with without_warnings() as block, block:
-        results, linear = linearize_flat(flat, leaves, [a.dtype.kind in "fc" for a in avals], what)
+        is_active = [a.dtype.kind in "fc" for a in avals]
+        results, linear = linearize_flat(rerolled(flat, leaves, what), leaves, is_active, what)
     outs, aux = flat.split(results)
     pull = VjpFunction(*_signed(flat, outs, avals, linear, what), leaves)
     check_for_nans(what, outs, primals)
@@ -505,7 +508,8 @@ def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any,
     avals = _avals(leaves, primals, what)
     flat = FlatFunction(fun, treedef, has_aux, what)
     with without_warnings() as block, block:
-        results, linear = linearize_flat(flat, leaves, [a.dtype.kind in "fc" for a in avals], what)
+        is_active = [a.dtype.kind in "fc" for a in avals]
+        results, linear = linearize_flat(rerolled(flat, leaves, what), leaves, is_active, what)
     outs, aux = flat.split(results)
     push = JvpFunction(*_signed(flat, outs, avals, linear, what), leaves)
     check_for_nans(what, outs, primals)

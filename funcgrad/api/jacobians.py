@@ -23,6 +23,7 @@ from funcgrad.base.transformed import Transformed
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.dtypes import float0
 from funcgrad.errors import ArgumentError, DtypeError
+from funcgrad.higher_order.reroll import rerolled
 from funcgrad.higher_order.staging import type_texts
 from funcgrad.primitives.families import zeros_like_aval
 from funcgrad.primitives.objects import flatten_values
@@ -219,7 +220,10 @@ class _JacobianPoint:
         self.flat = FlatFunction(of_chosen, _wrap_tree(self.in_tree), has_aux, what)
         with without_warnings() as block, block:
             results, self.linear = linearize_flat(
-                self.flat, self.leaves, [a is True for a in active], what
+                rerolled(self.flat, self.leaves, what),
+                self.leaves,
+                [a is True for a in active],
+                what,
             )
         self.outs, self.aux = self.flat.split(results)
 

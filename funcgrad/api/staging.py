@@ -31,6 +31,7 @@ from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.dtypes import ExtendedDtype, check_dtype, float0
 from funcgrad.errors import DtypeError
 from funcgrad.higher_order.cells import Cell, arranged
+from funcgrad.higher_order.reroll import reroll
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.transforms.stage import stage_with_cells, stage_without_cells
 
@@ -248,7 +249,8 @@ class StagedFunction:
         program, self.captured, held = staging(flat, self.avals, name_of(fun), what, names)
         self.cells: list[Cell] = [h.cell for h in held]
         self.changed: list[Cell] = [h.cell for h in held if h.final is not None]
-        self.program = arranged(program, len(self.captured), held, self.cells, self.changed)
+        arranged_program = arranged(program, len(self.captured), held, self.cells, self.changed)
+        self.program = reroll(arranged_program)
 
     @property
     def belongs_to_call(self) -> bool:

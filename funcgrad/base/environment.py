@@ -80,7 +80,8 @@ VARIABLES: dict[str, Variable] = {
             "0, 1 or 2",
             "0",
             _COMPILE,
-            "Print every kernel that is compiled (1), and programs, plans and sources (2).",
+            "Print every kernel that is compiled, and why loops of Python stay unrolled (1), and "
+            "programs, plans and sources (2).",
         ),
         (
             "FUNCGRAD_DEBUG_INFS",
@@ -138,6 +139,14 @@ VARIABLES: dict[str, Variable] = {
             "the number of cores that the process may use",
             _COMPILE,
             "The number of threads that large kernels may use.",
+        ),
+        (
+            "FUNCGRAD_REROLL",
+            "0 or 1",
+            "1",
+            _IMPORT,
+            "Whether loops that Python unrolls while it traces become loops again; see "
+            "`reroll_loops`.",
         ),
         (
             "FUNCGRAD_REUSE_TRACES",

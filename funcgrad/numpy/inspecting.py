@@ -14,8 +14,10 @@ from funcgrad import dtypes
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import is_complex, weak_representative
+from funcgrad.errors import ArgumentError
 from funcgrad.numpy import elementwise, shaping
 from funcgrad.numpy.promotion import as_value, normalize_axes, promote_inexact, strong
+from funcgrad.numpy.writable import FUNCTIONS
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.objects import StandsForArray, settled
 from funcgrad.primitives.reductions import ReduceAll
@@ -378,13 +380,26 @@ class _ArrayType(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, np.ndarray | Tracer | StandsForArray)
 
+    def __call__(cls, shape: Any, dtype: Any = float, **options: Any) -> Any:
+        others = [name for name, value in options.items() if value is not None]
+        if others:
+            raise ArgumentError(
+                f"ndarray(shape, dtype): {', '.join(others)} is not supported. Use numpy.ndarray "
+                "for an array over the memory of another object."
+            )
+        return FUNCTIONS["empty"](shape, dtype)
+
 
 class ndarray(metaclass=_ArrayType):
-    """What an array is to `isinstance`: `numpy.ndarray`, or a traced value.
+    """Stand for arrays in `isinstance`: `numpy.ndarray`, and traced values.
+
+    Called with a shape and a dtype it makes an array as `empty` does.
 
     Example:
         >>> import numpy as np
         >>> import funcgrad as fg
         >>> isinstance(np.ones(3), fg.numpy.ndarray)
         True
+        >>> fg.numpy.ndarray((2, 3), dtype=np.float32).shape
+        (2, 3)
     """

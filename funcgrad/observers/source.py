@@ -53,7 +53,8 @@ _OWN, _INSTALLED, _USERS = range(3)
 _owners: dict[str, int] = {}
 """By file name."""
 _MAX_FILES = 4096
-_stand_ins: dict[CodeType, str] = {}
+_stand_ins: dict[int, str] = {}
+"""By the identity of code, whose hash is not kept; functions of modules stay."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -150,6 +151,20 @@ _locations: dict[tuple[int, int, Scope], SourceLocation] = {}
 _MAX_LOCATIONS = 1 << 16
 
 
+_places: dict[tuple[int, int, Scope], SourceLocation] = {}
+"""Locations by the instruction that was executed; they keep their code."""
+
+
+def _place(frame: FrameType, key: tuple[int, int, Scope]) -> SourceLocation:
+    """The location of a frame of the user's, which is kept."""
+    # Code that a library has generated may have no lines but its first.
+    line = frame.f_lineno or frame.f_code.co_firstlineno
+    if len(_places) >= _MAX_LOCATIONS:
+        _places.clear()
+    found = _places[key] = SourceLocation(frame.f_code, line, key[2])
+    return found
+
+
 def _owner(code: CodeType) -> int:
     name = code.co_filename
     known = _owners.get(name)
@@ -187,7 +202,7 @@ def stands_for(variable: str) -> Callable[[F], F]:
     """
 
     def mark(function: F) -> F:
-        _stand_ins[function.__code__] = variable
+        _stand_ins[id(function.__code__)] = variable
         return function
 
     return mark
@@ -201,7 +216,7 @@ stands_for("entry")(pull_entry)
 
 def _location_for(frame: FrameType) -> SourceLocation | None:
     """The line that a marked function stands for."""
-    carrier = frame.f_locals.get(_stand_ins[frame.f_code])
+    carrier = frame.f_locals.get(_stand_ins[id(frame.f_code)])
     return None if carrier is None else carrier.source
 
 
@@ -212,15 +227,20 @@ def current_location() -> SourceLocation | None:
     """
     frame: FrameType | None = sys._getframe(1)
     installed: FrameType | None = None
+    owners = _owners
     while frame is not None:
-        owner = _owner(frame.f_code)
+        code = frame.f_code
+        owner = owners.get(code.co_filename)
+        if owner is None:
+            owner = _owner(code)
         if owner == _USERS:
-            # Code that a library has generated may have no lines but its first.
-            line = frame.f_lineno or frame.f_code.co_firstlineno
-            return SourceLocation(frame.f_code, line, _scope.get())
+            # By the place in the code, whose line need not be looked up each time.
+            key = (id(code), frame.f_lasti, _scope.get())
+            found = _places.get(key)
+            return _place(frame, key) if found is None else found
         if owner == _INSTALLED:
             installed = installed or frame
-        elif frame.f_code in _stand_ins:
+        elif id(code) in _stand_ins:
             earlier = _location_for(frame)
             if earlier is not None:
                 return earlier

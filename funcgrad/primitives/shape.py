@@ -222,6 +222,10 @@ class Slice(Primitive):
             )
         return x.update(shape=self._shape())
 
+    @property
+    def read_window(self) -> tuple[Shape, Shape, Shape]:
+        return self.starts, self._shape(), self.strides
+
     def _shape(self) -> Shape:
         rows = zip(self.starts, self.limits, self.strides, strict=True)
         return tuple(-(-(b - a) // s) for a, b, s in rows)
@@ -389,6 +393,12 @@ class Concatenate(Primitive):
         length = sum(a.shape[self.axis] for a in avals)
         shape = (*first.shape[: self.axis], length, *first.shape[self.axis + 1 :])
         return first.update(shape=shape).strong()
+
+    def of_rows(self, rows: Value) -> Value:
+        shape = list(shape_of(rows))
+        length = shape.pop(0)
+        shape[self.axis] *= length
+        return reshape(moveaxis_from_front(rows, self.axis), tuple(shape))
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         return linear_jvp(self, primals, tangents)

@@ -111,15 +111,20 @@ class StageTrace(Trace):
         return StageTracer(self, var, name)
 
     def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
-        inputs = [self.atom(a) for a in args]
-        result = primitive.abstract_eval(*[a.aval for a in inputs])
+        inputs = [
+            a.variable if type(a) is StageTracer and a.owner is self else self.atom(a) for a in args
+        ]
+        avals = [a.aval for a in inputs]
+        result = primitive.abstract_eval(*avals)
         source = OBSERVED.locate()
-        for aval in result if primitive.multiple_results else (result,):
-            check_size(primitive.name, aval.shape, aval.dtype)
         if primitive.multiple_results:
+            for aval in result:
+                check_size(primitive.name, aval.shape, aval.dtype)
             outputs = [Var(aval) for aval in result]
             self.equations.append(Equation(primitive, inputs, outputs, source))
             return [StageTracer(self, var, source) for var in outputs]
+        if not avals or result is not avals[0]:
+            check_size(primitive.name, result.shape, result.dtype)
         output = Var(result)
         self.equations.append(Equation(primitive, inputs, (output,), source))
         return StageTracer(self, output, source)

@@ -155,14 +155,16 @@ def unrolled(x):
 
 def test_unrolled_loops_are_reported_once_with_the_line():
     f = fg.jit(unrolled)
-    with pytest.warns(LongProgramWarning) as caught:
-        f(1.0)
-    f(np.float32(1.0))
+    with fg.reroll_loops(False):
+        with pytest.warns(LongProgramWarning) as caught:
+            f(1.0)
+        f(np.float32(1.0))
     assert len(caught) == 1
     text = str(caught[0].message)
     assert re.match(r"unrolled has 7\d\d\d operations, \d\d\d\d of them from one line\.", text)
     assert "# the loop" in text
     assert "lax.scan" in text
+    assert "FUNCGRAD_DEBUG=1" in text
     assert issubclass(LongProgramWarning, FuncgradWarning)
 
 
@@ -172,8 +174,14 @@ def test_gradients_are_counted_too():
             x = np.sin(x) * 0.9 + 0.1  # in the gradient
         return x
 
-    with pytest.warns(LongProgramWarning, match="# in the gradient"):
+    with fg.reroll_loops(False), pytest.warns(LongProgramWarning, match="# in the gradient"):
         fg.jit(fg.grad(f))(1.0)
+
+
+def test_loops_that_are_found_are_silent():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fg.jit(lambda x: unrolled(x))(1.0)
 
 
 def test_ordinary_programs_are_silent():

@@ -1,0 +1,626 @@
+"""Re-rolling: loops that Python has unrolled become scans again.
+
+``reroll : Program -> Program``
+
+A loop that runs while a function is traced leaves the equations of its body once per iteration.
+Here such runs (`funcgrad.higher_order.runs`) become one `Scan` each. An operand of the body is
+
+- made in the same iteration: a value of the body;
+- made a fixed number of iterations before: a carried value;
+- the same in all iterations: a constant of the scan;
+- a scalar that is written into the program, or the place of a window: a function of the counter if
+  it grows by equal steps, else an element of a table;
+- something else of every iteration: an element of an array that is walked along.
+
+Results that are read behind the loop are the last carried values, or outputs that are stacked. The
+body is re-rolled in turn, so nested loops are found from the outside inwards. Operations stay what
+they were, in the same order, so that results keep their bits. All of this happens before a program
+is differentiated, batched or compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from funcgrad.base import environment
+from funcgrad.base.records import dataclass
+from funcgrad.core.avals import ShapedArray, aval_of, shaped
+from funcgrad.core.facets import Facet
+from funcgrad.core.program import Atom, Equation, Program, Var, evaluate
+from funcgrad.core.trace import Tracer, current_trace
+from funcgrad.dtypes import INT64
+from funcgrad.higher_order.cells import arranged
+from funcgrad.higher_order.runs import (
+    LEAST_SAVED,
+    LEAST_STEPS,
+    Chain,
+    Run,
+    Search,
+    family_of,
+    read_window,
+)
+from funcgrad.higher_order.scan import Scan
+from funcgrad.observers.source import stands_for
+from funcgrad.primitives.elementwise import add, mul
+from funcgrad.primitives.families import zeros_like_aval
+from funcgrad.primitives.indexing import DynamicSlice
+from funcgrad.primitives.shape import Concatenate, Reverse, Slice, moveaxis_to_front, reshape
+from funcgrad.transforms.programs import stage_closed
+from funcgrad.transforms.stage import stage_with_cells
+
+_ROUNDS = 4
+"""How often a program is searched: loops around loops that were found become visible."""
+
+of_rows: Facet[Callable[[Any], Any] | None] = Facet("of_rows", None)
+"""``of_rows(rows)``: the result for all rows of an array as the arguments."""
+
+_TRACED = object()
+"""Stands for a result that a program computes."""
+
+_reroll: ContextVar[bool] = ContextVar(
+    "funcgrad_reroll", default=(environment.text("FUNCGRAD_REROLL") or "1") != "0"
+)
+
+
+@contextmanager
+def reroll_loops(enable: bool = True) -> Iterator[None]:
+    """Find, within a block, the loops of functions that are traced, or leave them unrolled.
+
+    A Python loop leaves the operations of every iteration in the program. From some hundred
+    operations on they become one `lax.scan` again, wherever iterations differ by indices, scalars
+    and by the values that they hand on. Results keep their bits.
+
+    The environment variable ``FUNCGRAD_REROLL=0`` leaves them unrolled in a whole process.
+
+    Args:
+        enable: Whether to find them; the default outside of blocks.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> def f(x):
+        ...     for _ in range(1000):
+        ...         x = np.sin(x)
+        ...     return x
+        >>> len(fg.make_jaxpr(f)(1.0).eqns) < 5
+        True
+        >>> with fg.reroll_loops(False):
+        ...     len(fg.make_jaxpr(f)(1.0).eqns)
+        1000
+    """
+    token = _reroll.set(enable)
+    try:
+        yield
+    finally:
+        _reroll.reset(token)
+
+
+def reroll(program: Program, least: int = LEAST_SAVED) -> Program:
+    """The program with its repeats as scans; the same object if there are none.
+
+    Args:
+        program: As traced.
+        least: How many equations a loop must save.
+    """
+    if len(program.equations) < least or not _reroll.get():
+        return program
+    bodies: dict[Any, Program] = {}
+    for _ in range(_ROUNDS):
+        search = Search(program, least)
+        runs = search.runs()
+        if not runs:
+            break
+        shorter = _Rewriting(search, runs, bodies).program()
+        if len(shorter.equations) >= len(program.equations):
+            break
+        program = shorter
+    return program
+
+
+def rerolled(
+    function: Callable[..., Sequence[Any]], args: Sequence[Any], what: str
+) -> Callable[..., Sequence[Any]]:
+    """The function that is to be differentiated, as its program where that is staged anyway.
+
+    So its loops are differentiated as scans. Elsewhere it is the same object.
+
+    Args:
+        function: Returns a flat list.
+        args: Its arguments.
+        what: How messages call the transformation.
+    """
+    if not current_trace().is_staged or not _reroll.get():
+        return function
+
+    def run(*values: Any) -> Sequence[Any]:
+        others: list[Any] = []
+
+        def traced(*inner: Any) -> list[Any]:
+            results = function(*inner)
+            others.extend(_TRACED if isinstance(x, Tracer) else x for x in results)
+            return [x for x in results if isinstance(x, Tracer)]
+
+        program, captured, held = stage_with_cells(traced, list(map(aval_of, args)), what, what)
+        cells = [h.cell for h in held]
+        changed = [h.cell for h in held if h.final is not None]
+        rolled = reroll(arranged(program, len(captured), held, cells, changed))
+        contents = [cell.content() for cell in cells]
+        found = evaluate(rolled, [*captured, *contents, *values])
+        for cell, value in zip(changed, found, strict=False):
+            cell.put(value, what)
+        rest = iter(found[len(changed) :])
+        return [next(rest) if x is _TRACED else x for x in others]
+
+    return run
+
+
+@dataclass(frozen=True)
+class _Element:
+    """One element of what a scan has stacked."""
+
+    stack: Var
+    index: int
+
+
+Resolved = Atom | _Element
+
+
+class _Rewriting:
+    """The equations of a program, with scans in the place of runs.
+
+    Args:
+        search: The program.
+        runs: In their order.
+        bodies: Bodies of scans by what they depend on: equal loops share them, so that the next
+            search finds repeats of loops.
+    """
+
+    def __init__(self, search: Search, runs: Sequence[Run], bodies: dict[Any, Program]) -> None:
+        self.search = search
+        self.runs = runs
+        self.bodies = bodies
+        self.equations: list[Equation] = []
+        self.constants = list(search.program.constants)
+        self.names: dict[Atom, Resolved] = {}
+
+    def program(self) -> Program:
+        old = self.search.program
+        place = 0
+        for run in self.runs:
+            self._copy(place, run.start)
+            _Rolling(self, run).emit()
+            place = run.stop
+        self._copy(place, len(old.equations))
+        outputs = [self.atom(x) for x in old.outputs]
+        used = {x for e in self.equations for x in e.inputs} | set(outputs)
+        constants = [(var, array) for var, array in self.constants if var in used]
+        return Program(old.inputs, self.equations, outputs, old.name, constants)
+
+    def _copy(self, start: int, stop: int) -> None:
+        """Append equations as they are, or all elements of a stack side by side as one."""
+        for equation in self.search.equations[start:stop]:
+            if self.names.keys().isdisjoint(equation.inputs):
+                self.equations.append(equation)
+            elif not self._joins(equation):
+                inputs = [self.atom(x) for x in equation.inputs]
+                self.equations.append(
+                    Equation(equation.primitive, inputs, equation.outputs, equation.source)
+                )
+
+    def _joins(self, equation: Equation) -> bool:
+        """Append an equation of all elements of a stack, in their order, as one of the stack."""
+        first = self.resolved(equation.inputs[0])
+        if len(equation.inputs) < LEAST_STEPS or type(first) is not _Element:
+            return False
+        elements = [_Element(first.stack, i) for i in range(first.stack.aval.shape[0])]
+        if [self.resolved(x) for x in equation.inputs] != elements:
+            return False
+        results = self.record(lambda rows: _of_rows(equation, rows), [first.stack])
+        self.names.update(zip(equation.outputs, results, strict=False))
+        return bool(results)
+
+    def resolved(self, atom: Atom) -> Resolved:
+        """What a name of the old program is now."""
+        return self.names.get(atom, atom)
+
+    def atom(self, atom: Atom) -> Atom:
+        """The same as a name: an element is read where the first equation needs it."""
+        found = self.resolved(atom)
+        if type(found) is not _Element:
+            return found  # type: ignore[return-value]
+        (made,) = self.record(lambda x: [_element(x, found.index)], [found.stack])
+        self.names[atom] = made
+        return made
+
+    def record(self, function: Callable[..., Sequence[Any]], inputs: Sequence[Atom]) -> list[Atom]:
+        """Append the equations of a function of the values of some names; its results."""
+        part = stage_closed(function, [x.aval.strong() for x in inputs], "loop")
+        names: dict[Atom, Atom] = dict(zip(part.inputs, inputs, strict=True))
+        for equation in part.equations:
+            operands = [names.get(x, x) for x in equation.inputs]
+            self.equations.append(
+                Equation(equation.primitive, operands, equation.outputs, equation.source)
+            )
+        self.constants += part.constants
+        return [names.get(x, x) for x in part.outputs]
+
+
+@stands_for("equation")
+def _of_rows(equation: Equation, rows: Any) -> list[Any]:
+    join = of_rows(equation.primitive)
+    return [] if join is None else [join(rows)]
+
+
+def _element(stack: Any, index: int) -> Any:
+    shape = stack.shape
+    starts = (index, *(0 for _ in shape[1:]))
+    window = Slice(starts, (index + 1, *shape[1:]), (1,) * len(shape))
+    return reshape(window.bind(stack), shape[1:])
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """Windows of all iterations, if they follow each other along one axis.
+
+    Attributes:
+        starts: Where the window of the first iteration begins.
+        sizes: How long windows are along each axis.
+        strides: The distances of their elements.
+        axis: The axis along which iterations differ; windows have one element along it.
+        step: By how much.
+    """
+
+    starts: tuple[int, ...]
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    axis: int
+    step: int
+
+    def rows(self, x: Any, steps: int) -> Any:
+        """All windows, one behind the other, without the axis along which they differ."""
+        axis = self.axis
+        starts, strides = list(self.starts), list(self.strides)
+        limits = [
+            a + (m and (m - 1) * s + 1) for a, m, s in zip(starts, self.sizes, strides, strict=True)
+        ]
+        last = starts[axis] + (steps - 1) * self.step
+        starts[axis], limits[axis] = min(starts[axis], last), max(starts[axis], last) + 1
+        strides[axis] = abs(self.step)
+        part = Slice(tuple(starts), tuple(limits), tuple(strides)).bind(x)
+        return moveaxis_to_front(Reverse((axis,)).bind(part) if self.step < 0 else part, axis)
+
+
+@dataclass(frozen=True)
+class _Window:
+    """How the body reads a window.
+
+    Attributes:
+        sizes: Its lengths along each axis.
+        strides: The distances of its elements.
+        starts: By axis: a number, or the argument of the body that is it; ``None`` if windows are
+            walked along.
+        walked: Which argument of the body it is in that case.
+    """
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    starts: tuple[Any, ...]
+    walked: Any = None
+
+    def read(self, operands: Sequence[Any], find: Callable[[Any], Any]) -> Any:
+        """The window of this iteration: of an array, if it is not walked along."""
+        if self.walked is not None:
+            return reshape(find(self.walked), self.sizes)
+        (x,) = operands
+        spans = tuple(m and (m - 1) * s + 1 for m, s in zip(self.sizes, self.strides, strict=True))
+        window = DynamicSlice(spans).bind(x, *map(find, self.starts))
+        if spans == self.sizes:
+            return window
+        return Slice((0,) * len(spans), spans, self.strides).bind(window)
+
+
+@dataclass(frozen=True)
+class _Argument:
+    """An argument of the body: its kind (const, carry, walked), and its number among these."""
+
+    kind: str
+    number: int
+
+
+@dataclass(frozen=True)
+class _Growing:
+    """A number that grows by equal steps.
+
+    Attributes:
+        counter: The argument of the body that counts iterations from 0.
+        first: The number in the first iteration.
+        step: By how much it grows.
+    """
+
+    counter: _Argument
+    first: int
+    step: int
+
+    def after(self, steps: Any) -> Any:
+        """The number after some steps, which are traced."""
+        grown = steps if self.step == 1 else mul.bind(steps, np.int64(self.step))
+        return add.bind(grown, np.int64(self.first)) if self.first else grown
+
+
+@dataclass(frozen=True)
+class _Local:
+    """A result of an equation of the body."""
+
+    equation: int
+    result: int
+
+
+@dataclass(frozen=True)
+class _Constant:
+    """A scalar, told from others by its type and bits."""
+
+    kind: type
+    bits: bytes
+    literal: Any = field(compare=False)
+
+
+Operand = _Argument | _Growing | _Local | _Constant
+
+
+class _Rolling:
+    """One run as a scan.
+
+    Args:
+        rewriting: The program that it becomes a part of.
+        run: The run.
+    """
+
+    def __init__(self, rewriting: _Rewriting, run: Run) -> None:
+        self.rewriting = rewriting
+        self.run = run
+        equations = rewriting.search.equations
+        self.body = equations[run.start : run.start + run.period]
+        self.iterations = [
+            equations[i : i + run.period] for i in range(run.start, run.stop, run.period)
+        ]
+        self.consts: dict[Atom, _Argument] = {}
+        self.carry: dict[Any, _Argument] = {}
+        self.walked: dict[Any, _Argument] = {}
+        self.avals: dict[_Argument, ShapedArray] = {}
+        self.operands: list[list[Operand]] = []
+        self.windows: list[_Window | None] = []
+        self.arrays: list[Callable[[Callable[[Atom], Any]], Any]] = []
+        self.sources: dict[Atom, None] = {}
+        """Names that the arrays which are walked along are made of."""
+
+    # Arguments of the body.
+
+    def _argument(
+        self, kind: str, table: dict[Any, _Argument], key: Any, aval: ShapedArray
+    ) -> _Argument:
+        found = table.get(key)
+        if found is None:
+            found = table[key] = _Argument(kind, len(table))
+            self.avals[found] = aval.strong()
+        return found
+
+    def _const(self, var: Atom) -> _Argument:
+        atom = self.rewriting.atom(var)
+        return self._argument("const", self.consts, atom, atom.aval)
+
+    def _carried(self, chain: Chain, given: tuple[Var, ...] | None) -> _Argument:
+        """The value of some iterations ago, and those between it and now."""
+        aval = self.body[chain.equation].outputs[chain.result].aval
+        for lag in range(1, chain.lag + 1):
+            first = None if given is None else given[chain.lag - lag :]
+            key = (chain.equation, chain.result, lag, first)
+            found = self._argument("carry", self.carry, key, aval)
+        return found
+
+    def _walked(
+        self, key: Any, aval: ShapedArray, make: Callable[[Callable[[Atom], Any]], Any]
+    ) -> _Argument:
+        if key not in self.walked:
+            self.arrays.append(make)
+        return self._argument("walked", self.walked, key, aval)
+
+    def _counter(self) -> _Argument:
+        steps = np.arange(self.run.steps)
+        return self._walked("counter", shaped((), INT64), lambda read: steps)
+
+    def _table(self, values: np.ndarray) -> _Argument:
+        key = ("table", values.dtype, values.tobytes())
+        return self._walked(key, shaped(values.shape[1:], values.dtype), lambda read: values)
+
+    def _walk(self, source: Atom, walk: _Walk) -> _Argument:
+        self.sources[source] = None
+        sizes = [m for i, m in enumerate(walk.sizes) if i != walk.axis]
+        return self._walked(
+            (source, walk),
+            shaped(tuple(sizes), source.aval.dtype),
+            lambda read: walk.rows(read(source), self.run.steps),
+        )
+
+    # Operands of the body.
+
+    def _read(self) -> None:
+        """Find the operands of every equation of the body, and the windows that move."""
+        column = 0
+        for j, equation in enumerate(self.body):
+            window = self._window(j, equation, column)
+            operands: list[Operand] = []
+            for k, atom in enumerate(equation.inputs):
+                if window is None or window.walked is None:
+                    operands.append(self._operand(column, atom, j, k))
+                column += 1
+            self.operands.append(operands)
+            self.windows.append(window)
+
+    def _operand(self, column: int, atom: Atom, j: int, k: int) -> Operand:
+        run = self.run
+        if column in run.local:
+            return _Local(*run.local[column])
+        if column in run.chains:
+            return self._carried(*run.chains[column])
+        if column in run.fixed:
+            return self._const(run.fixed[column])
+        if column in run.varied:
+            return self._element(run.varied[column])
+        return self._scalar(atom, [i[j].inputs[k] for i in self.iterations])
+
+    def _scalar(self, atom: Atom, literals: Sequence[Any]) -> Operand:
+        """A scalar that is written into the program."""
+        values = np.array([literal.value for literal in literals], atom.aval.dtype)
+        bits = values.view(np.uint8).reshape(len(values), -1)
+        if (bits == bits[0]).all():
+            return _Constant(type(literals[0].value), bits[0].tobytes(), literals[0].value)
+        number = self._number(values.tolist()) if values.dtype == INT64 else None
+        return self._table(values) if number is None else number
+
+    def _number(self, values: Sequence[int]) -> _Growing | None:
+        step = values[1] - values[0]
+        if all(b - a == step for a, b in pairwise(values)):
+            return _Growing(self._counter(), values[0], step)
+        return None
+
+    def _element(self, names: Sequence[Var]) -> Operand:
+        """What is something else in every iteration, made before the loop."""
+        aval = names[0].aval
+        found = [self.rewriting.resolved(name) for name in names]
+        first, second = found[:2]
+        if type(first) is _Element and type(second) is _Element:
+            step = second.index - first.index
+            steps = range(len(found))
+            if step and found == [_Element(first.stack, first.index + i * step) for i in steps]:
+                starts = (first.index, *(0 for _ in aval.shape))
+                strides = (1,) * (aval.ndim + 1)
+                walk = _Walk(starts, (1, *aval.shape), strides, 0, step)
+                return self._walk(first.stack, walk)
+        constants = self.rewriting.search.constants
+        if all(name in constants for name in names):
+            return self._table(np.stack([constants[name] for name in names]))
+        atoms = [self.rewriting.atom(name) for name in names]
+        self.sources.update(dict.fromkeys(atoms))
+        return self._walked(
+            ("names", *atoms),
+            aval,
+            lambda read: Concatenate(0).bind(*(reshape(read(x), (1, *aval.shape)) for x in atoms)),
+        )
+
+    def _window(self, j: int, equation: Equation, column: int) -> _Window | None:
+        """How a window is read whose places differ."""
+        window = read_window(equation.primitive)
+        if window is None:
+            return None
+        first, sizes, strides = window
+        places = self.rewriting.search.places(j + self.run.start, self.run)
+        moving = np.flatnonzero((places != places[0]).any(0)).tolist()
+        if not moving:
+            return None
+        axis, steps = moving[0], np.diff(places, axis=0)
+        is_walk = len(moving) == 1 and sizes[axis] == 1 and bool((steps == steps[0]).all())
+        if is_walk and column in self.run.fixed:
+            walk = _Walk(first, sizes, strides, axis, int(steps[0, axis]))
+            source = self.rewriting.atom(self.run.fixed[column])
+            return _Window(sizes, strides, (), self._walk(source, walk))
+        starts = [
+            (self._number(numbers.tolist()) or self._table(numbers)) if i in moving else first[i]
+            for i, numbers in enumerate(places.T)
+        ]
+        return _Window(sizes, strides, tuple(starts))
+
+    # The scan.
+
+    def emit(self) -> None:
+        """Append the scan, and tell what its results are called."""
+        run, rewriting = self.run, self.rewriting
+        self._read()
+        finals = [(self._final(chain), var) for chain, var in run.finals.items()]
+        body = self._body()
+        inits = [None if key[3] is None else rewriting.atom(key[3][0]) for key in self.carry]
+        consts = list(self.consts)
+        given = [init for init in inits if init is not None]
+        inputs = list(dict.fromkeys((*consts, *given, *self.sources)))
+        avals = [self.avals[x] for x in self.carry.values()]
+        scan = Scan(body, len(consts), len(inits), run.steps, False)
+
+        @stands_for("equation")
+        def rolled(*values: Any, equation: Equation = self.body[0]) -> list[Any]:
+            read = dict(zip(inputs, values, strict=True)).__getitem__
+            carry = [
+                zeros_like_aval(aval) if init is None else read(init)
+                for init, aval in zip(inits, avals, strict=True)
+            ]
+            arrays = [make(read) for make in self.arrays]
+            found: list[Any] = scan.bind(*map(read, consts), *carry, *arrays)
+            return found
+
+        results = rewriting.record(rolled, inputs)
+        for argument, var in finals:
+            rewriting.names[var] = results[argument.number]
+        for (j, i), stack in zip(run.stacked, results[len(inits) :], strict=True):
+            assert isinstance(stack, Var)
+            for step in run.stacked[j, i]:
+                rewriting.names[self.iterations[step][j].outputs[i]] = _Element(stack, step)
+
+    def _final(self, chain: Chain) -> _Argument:
+        """The carried value that a result is when the loop has ended."""
+        wanted = (chain.equation, chain.result, chain.lag)
+        found = next((x for key, x in self.carry.items() if key[:3] == wanted), None)
+        return self._carried(chain, None) if found is None else found
+
+    def _body(self) -> Program:
+        """The body, or that of an equal loop."""
+        tables = (self.consts, self.carry, self.walked)
+        arguments = [x for table in tables for x in table.values()]
+        outputs = [
+            _Local(*key[:2])
+            if key[2] == 1
+            else self.carry[(*key[:2], key[2] - 1, key[3] and key[3][1:])]
+            for key in self.carry
+        ]
+        outputs += [_Local(*key) for key in self.run.stacked]
+        avals = [self.avals[x] for x in arguments]
+        operations = [
+            (family_of(e.primitive) if w else e.primitive, w, tuple(x), e.source)
+            for e, w, x in zip(self.body, self.windows, self.operands, strict=True)
+        ]
+        key = (tuple(operations), tuple(arguments), tuple(avals), tuple(outputs))
+        found = self.rewriting.bodies.get(key)
+        if found is None:
+            body = stage_closed(lambda *xs: self._evaluate(arguments, outputs, xs), avals, "loop")
+            found = self.rewriting.bodies[key] = reroll(body, self.rewriting.search.least)
+        return found
+
+    @stands_for("equation")
+    def _evaluate(
+        self, arguments: Sequence[_Argument], outputs: Sequence[Operand], values: Sequence[Any]
+    ) -> list[Any]:
+        """One iteration."""
+        given = dict(zip(arguments, values, strict=True))
+        made: list[Any] = []
+
+        def find(operand: Any) -> Any:
+            match operand:
+                case _Argument():
+                    return given[operand]
+                case _Local():
+                    return made[operand.equation][operand.result]
+                case _Constant():
+                    return operand.literal
+                case _Growing():
+                    return operand.after(given[operand.counter])
+            return np.int64(operand)
+
+        for equation, window, operands in zip(self.body, self.windows, self.operands, strict=True):
+            args = list(map(find, operands))
+            primitive = equation.primitive
+            result = primitive.bind(*args) if window is None else window.read(args, find)
+            made.append(result if primitive.multiple_results else [result])
+        return list(map(find, outputs))

@@ -1,0 +1,432 @@
+"""Loops in a program: what repeated stretches of equations are from one iteration to the next.
+
+``find_runs : Program -> [Run]``
+
+Equations are alike if they apply the same operation, up to the place of a window, to operands of
+the same types, on the same line. Of a stretch of them that repeats (`funcgrad.passes.repeats`), an
+operand of an iteration may be
+
+- *local*: made in the same iteration;
+- *chained*: made a fixed number of iterations before, or given to the first ones;
+- *fixed*: the same in all iterations;
+- *varied*: something else of every iteration, made before the loop.
+
+Iterations at either end that do not fit stay outside.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from funcgrad.base import environment
+from funcgrad.base.records import dataclass
+from funcgrad.core.facets import Facet
+from funcgrad.core.primitive import Primitive
+from funcgrad.core.program import Atom, Literal, Program, Var
+from funcgrad.passes.repeats import Integers, Repeats
+
+Lengths = tuple[int, ...]
+
+read_window: Facet[tuple[Lengths, Lengths, Lengths] | None] = Facet("read_window", None)
+"""The window of its only argument that an operation returns, if that is all it does.
+
+Where it begins along each axis, how many elements it has, and how far apart they are.
+"""
+
+LEAST_SAVED = 256
+"""How many equations a loop must save: shorter programs compile well as they are."""
+
+LEAST_OF_ROWS = 16
+"""The same for what only reads what an earlier loop has made, element by element."""
+
+LEAST_STEPS = 4
+"""How many iterations a loop must have."""
+
+MAX_STACKED = 1 << 20
+"""Bytes that may be copied so that values which have nothing in common can be walked along."""
+
+_MAX_LAG = 4
+"""Over how many iterations values are handed on without a copy: that many become one step."""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A value that iterations hand on.
+
+    Attributes:
+        equation: Which equation of the body makes it.
+        result: Which of its results it is.
+        lag: How many iterations ago.
+    """
+
+    equation: int
+    result: int
+    lag: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """Iterations of a loop.
+
+    Attributes:
+        start: The first equation.
+        period: Equations of an iteration.
+        steps: How many iterations.
+        local: By operand of the body: the equation and result of the same iteration that it is.
+        chains: By operand: the value of an earlier iteration that it is, and its initial values,
+            as many as it is iterations old.
+        fixed: By operand: its name.
+        varied: By operand: its names in all iterations.
+        finals: Results that are read behind the loop, by the chain that they end.
+        stacked: Results of which many iterations' are: by equation and result, the iterations.
+    """
+
+    start: int
+    period: int
+    steps: int
+    local: dict[int, tuple[int, int]]
+    chains: dict[int, tuple[Chain, tuple[Var, ...]]]
+    fixed: dict[int, Var]
+    varied: dict[int, list[Var]]
+    finals: dict[Chain, Var]
+    stacked: dict[tuple[int, int], list[int]]
+
+    @property
+    def stop(self) -> int:
+        return self.start + self.period * self.steps
+
+
+class Search:
+    """The repeats of one program.
+
+    Args:
+        program: The program.
+        least: How many equations a loop must save.
+    """
+
+    def __init__(self, program: Program, least: int) -> None:
+        self.program = program
+        self.least = least
+        self.equations = program.equations
+        self._read()
+
+    def _read(self) -> None:
+        """Number the names in the order in which they are made, and read the operands."""
+        program = self.program
+        self.vars: list[Var] = [*program.inputs, *(var for var, _ in program.constants)]
+        self.constants = dict(program.constants)
+        numbers: dict[Atom, int] = {var: i for i, var in enumerate(self.vars)}
+        n_given = len(self.vars)
+        types: dict[Any, int] = {}
+        type_of = [types.setdefault(v.aval, len(types)) for v in self.vars]
+        families: dict[int, int] = {}
+        keys: dict[Any, int] = {}
+        lines: dict[int, int] = {}
+        kinds: dict[Any, int] = {}
+        tokens: list[int] = []
+        operands: list[int] = []
+        first_operand: list[int] = [0]
+        first_var: list[int] = []
+        made_as: list[int] = [0] * n_given
+        for equation in self.equations:
+            primitive, source = equation.primitive, equation.source
+            family = families.get(id(primitive))
+            if family is None:
+                key = family_of(primitive)
+                family = families[id(primitive)] = keys.setdefault(key, len(keys))
+            line = lines.get(id(source))
+            if line is None:
+                line = lines[id(source)] = id(source.unscoped) if source is not None else 0
+            kind = [family, line]
+            for atom in equation.inputs:
+                if type(atom) is Var:
+                    number = numbers[atom]
+                    operands.append(number)
+                    kind.append(type_of[number])
+                else:
+                    operands.append(-1)
+                    kind.append(-1 - types.setdefault(atom.aval, len(types)))
+            first_operand.append(len(operands))
+            tokens.append(kinds.setdefault(tuple(kind), len(kinds)))
+            first_var.append(len(self.vars))
+            for i, var in enumerate(equation.outputs):
+                numbers[var] = len(self.vars)
+                self.vars.append(var)
+                made_as.append(i)
+                type_of.append(types.setdefault(var.aval, len(types)))
+        n = len(self.equations)
+        self.tokens = np.array(tokens, np.int64)
+        self.operands = np.array(operands, np.int64)
+        self.first_operand = np.array(first_operand, np.int64)
+        self.first_var = np.array([*first_var, len(self.vars)], np.int64)
+        self.made_as = np.array(made_as, np.int64)
+        counts = np.diff(self.first_var)
+        self.made_at = np.concatenate([np.full(n_given, -1), np.repeat(np.arange(n), counts)])
+        self.last_use = np.full(len(self.vars), -1)
+        users = np.repeat(np.arange(n), np.diff(self.first_operand))
+        is_name = self.operands >= 0
+        np.maximum.at(self.last_use, self.operands[is_name], users[is_name])
+        for atom in program.outputs:
+            if type(atom) is Var:
+                self.last_use[numbers[atom]] = n
+
+    def runs(self) -> list[Run]:
+        repeats = Repeats(self.tokens, min(LEAST_OF_ROWS, self.least))
+        self.taken: list[Run] = []
+        self.is_taken = np.zeros(len(self.equations), bool)
+        for start, period, length in repeats.runs():
+            pending = [(start, length)]
+            while pending:
+                start, length = pending.pop()
+                if self.is_taken[start : start + length].any():
+                    continue
+                run = self._run(start, period, length)
+                if isinstance(run, str):
+                    self._tell(start, period, length, run)
+                    continue
+                repeats.take(run.start, run.stop)
+                self.is_taken[run.start : run.stop] = True
+                self.taken.append(run)
+                rest = start + length - run.stop
+                if rest > period + LEAST_OF_ROWS:
+                    pending.append((run.stop, rest))
+        return sorted(self.taken, key=lambda run: run.start)
+
+    def _tell(self, start: int, period: int, length: int, reason: str) -> None:
+        if length - period >= self.least and (environment.text("FUNCGRAD_DEBUG") or "0") != "0":
+            where = self.equations[start].source
+            print(
+                f"funcgrad: {length // period} times {period} equations of {self.program.name} at "
+                f"{where} stay unrolled: {reason}",
+                file=sys.stderr,
+            )
+
+    # From a stretch of equal tokens to a loop.
+
+    def _run(self, start: int, period: int, length: int) -> Run | str:
+        """The loop that a stretch of repeated tokens is, or why it is none."""
+        cut = self._narrowest(start, period, length)
+        steps = (start + length - cut) // period
+        if steps < LEAST_STEPS:
+            return f"there are fewer than {LEAST_STEPS} iterations"
+        found = self._fitted(cut, period, steps)
+        if isinstance(found, str):
+            return found
+        lag = max((chain.lag for chain, _ in found.chains.values()), default=1)
+        rows = self._rows(found)
+        wider: Run | str = found
+        if rows is not None:
+            first, length = rows
+            begin = found.start + first * period
+            wider = self._fitted(begin, period * length, (found.steps - first) // length)
+        elif 1 < lag <= _MAX_LAG and steps >= LEAST_STEPS * lag:
+            # Several iterations at a time: what they hand on need not change places.
+            wider = self._fitted(cut, period * lag, steps // lag)
+        return found if isinstance(wider, str) else wider
+
+    def _rows(self, run: Run) -> tuple[int, int] | None:
+        """Where the first row begins, and how long rows are, if iterations are those of two loops.
+
+        A loop whose body is another loop and nothing else is one run, whose indices jump back.
+        """
+        jumps: Integers | None = None
+        for column in self._indices(run):
+            steps = np.diff(column, axis=0).reshape(run.steps - 1, -1)
+            values, counts = np.unique(steps, axis=0, return_counts=True)
+            if len(values) == 1:
+                continue
+            places = np.flatnonzero((steps != values[counts.argmax()]).any(1))
+            if jumps is not None and not np.array_equal(places, jumps):
+                return None
+            jumps = places
+        if jumps is None or len(jumps) < LEAST_STEPS - 1:
+            return None
+        lengths = np.diff(jumps)
+        if (lengths != lengths[0]).any() or lengths[0] < 2:
+            return None
+        return int(jumps[0] + 1) % int(lengths[0]), int(lengths[0])
+
+    def places(self, j: int, run: Run) -> Integers:
+        """Where the window of an equation begins along every axis, in all iterations."""
+        windows = [read_window(e.primitive) for e in self.equations[j : run.stop : run.period]]
+        return np.array([window[0] for window in windows if window is not None], np.int64)
+
+    def _indices(self, run: Run) -> Iterator[Integers]:
+        """The places of every window of the body, and the integers in it, in all iterations."""
+        for j in range(run.start, run.start + run.period):
+            alike = self.equations[j : run.stop : run.period]
+            if read_window(alike[0].primitive) is not None:
+                yield self.places(j, run)
+            for k, atom in enumerate(alike[0].inputs):
+                if type(atom) is Literal and atom.aval.dtype.kind == "i":
+                    yield np.array([e.inputs[k].value for e in alike], np.int64)  # type: ignore[union-attr]
+
+    def _narrowest(self, start: int, period: int, length: int) -> int:
+        """The first equation of an iteration: where the fewest names are alive."""
+        middle = start + (length // period - 1) // 2 * period
+        last: dict[int, int] = {}
+        a, b = self.first_operand[middle], self.first_operand[middle + period]
+        users = np.repeat(
+            np.arange(middle, middle + period),
+            np.diff(self.first_operand[middle : middle + period + 1]),
+        )
+        for user, number in zip(users.tolist(), self.operands[a:b].tolist(), strict=True):
+            if number >= 0 and self.made_at[number] >= start:
+                last[number] = user
+        # By place within the period; what reaches beyond its end goes on at its beginning.
+        changes = np.zeros(2 * period, np.int64)
+        for number, user in last.items():
+            made = int(self.made_at[number])
+            first = (made + 1 - start) % period
+            changes[first] += 1
+            changes[first + (user - made) % period] -= 1
+        alive = np.cumsum(changes).reshape(2, period).sum(0)
+        return start + int(np.argmin(alive))
+
+    def _fitted(self, start: int, period: int, steps: int) -> Run | str:
+        """The loop of iterations from ``start`` on, or of most of them."""
+        a, b = int(self.first_operand[start]), int(self.first_operand[start + period])
+        names = self.operands[a : a + steps * (b - a)].reshape(steps, b - a)
+        made = np.where(names < 0, -1, self.made_at[names])
+        made_as = np.where(names < 0, 0, self.made_as[names])
+        offsets = np.repeat(
+            np.arange(period), np.diff(self.first_operand[start : start + period + 1])
+        )
+        firsts = start + period * np.arange(steps)[:, None]
+        ages = firsts + offsets - made
+        middle = steps // 2
+        is_same = names[1:] == names[:-1]
+        is_shift = (ages[1:] == ages[:-1]) & (made_as[1:] == made_as[:-1])
+        is_name = names[0] >= 0
+        is_fixed = is_name & is_same[middle - 1]
+        is_chain = is_name & ~is_fixed & is_shift[middle - 1] & (made[middle] >= start)
+        is_varied = is_name & ~is_fixed & ~is_chain
+        places = offsets - ages[middle]
+        lags = np.where(is_chain, -(places // period), 0)
+        if lags.max(initial=0) > steps // 2:
+            return "values are handed on over too many iterations"
+        low_same, high_same = _around(is_same, middle)
+        low_shift, high_shift = _around(is_shift, middle)
+        made_in = np.where(made[middle] >= start, (made[middle] - start) // period + 1, 0)
+        lows = np.where(is_fixed, np.maximum(low_same, made_in), 0)
+        lows = np.where(is_chain, np.maximum(low_shift - lags, 0), lows)
+        highs = np.where(is_fixed, high_same, np.where(is_chain, high_shift, steps))
+        low, high = int(lows.max(initial=0)), int(highs.min(initial=steps))
+        while low < high and not self._begins(made, lags, start + low * period, low):
+            low += 1
+        if high - low < LEAST_STEPS:
+            return "operands do not change regularly from one iteration to the next"
+        begin = start + low * period
+        if made[low:high, is_varied].max(initial=-1) >= begin:
+            return "iterations read what earlier ones have made, in no regular order"
+        chained = {
+            int(c): (
+                Chain(int(places[c] % period), int(made_as[middle, c]), int(lags[c])),
+                tuple(self.vars[i] for i in names[low : low + lags[c], c]),
+            )
+            for c in np.flatnonzero(lags > 0)
+        }
+        read = self._read_behind(begin, period, high - low, chained)
+        if isinstance(read, str):
+            return read
+        steps_kept, finals, stacked = read
+        high = low + steps_kept
+        varied = {
+            int(c): [self.vars[i] for i in names[low:high, c]] for c in np.flatnonzero(is_varied)
+        }
+        reason = self._refused(varied, made[low:high], period, steps_kept)
+        if reason:
+            return reason
+        return Run(
+            begin,
+            period,
+            steps_kept,
+            {
+                int(c): (int(places[c]), int(made_as[middle, c]))
+                for c in np.flatnonzero(is_chain & (lags == 0))
+            },
+            chained,
+            {int(c): self.vars[names[low, c]] for c in np.flatnonzero(is_fixed)},
+            varied,
+            finals,
+            stacked,
+        )
+
+    def _begins(self, made: Integers, lags: Integers, begin: int, low: int) -> bool:
+        """Whether all that the first iterations take from earlier ones was made before."""
+        return all(
+            made[low : low + lag, lags == lag].max(initial=-1) < begin
+            for lag in np.unique(lags).tolist()
+            if lag
+        )
+
+    def _read_behind(
+        self, begin: int, period: int, steps: int, chained: dict[int, tuple[Chain, Any]]
+    ) -> tuple[int, dict[Chain, Var], dict[tuple[int, int], list[int]]] | str:
+        """How many of the iterations fit, and what is read behind them."""
+        longest: dict[tuple[int, int], int] = {}
+        for chain, _ in chained.values():
+            key = (chain.equation, chain.result)
+            longest[key] = max(longest.get(key, 1), chain.lag)
+        while steps >= LEAST_STEPS:
+            end = begin + steps * period
+            first, stop = self.first_var[begin], self.first_var[end]
+            later = first + np.flatnonzero(self.last_use[first:stop] >= end)
+            groups: dict[tuple[int, int], list[tuple[int, Var]]] = {}
+            for number in later.tolist():
+                step, equation = divmod(int(self.made_at[number]) - begin, period)
+                key = (equation, int(self.made_as[number]))
+                groups.setdefault(key, []).append((step, self.vars[number]))
+            finals: dict[Chain, Var] = {}
+            stacked: dict[tuple[int, int], list[int]] = {}
+            shortest = steps
+            for key, uses in groups.items():
+                if any(var.aval.weak_type for _, var in uses):
+                    return "a number whose dtype is not settled is read behind them"
+                reach = longest.get(key, 1)
+                if all(steps - step <= reach for step, _ in uses):
+                    finals.update((Chain(*key, steps - step), var) for step, var in uses)
+                elif 4 * len(uses) >= steps or steps * uses[0][1].aval.nbytes <= MAX_STACKED:
+                    stacked[key] = [step for step, _ in uses]
+                else:
+                    shortest = min(shortest, *(s + 1 for s, _ in uses if steps - s > reach))
+            if shortest == steps:
+                return steps, finals, stacked
+            steps = shortest
+        return "results of a few iterations are read behind them"
+
+    def _refused(
+        self, varied: dict[int, list[Var]], made: Integers, period: int, steps: int
+    ) -> str:
+        """Why the loop is not worth it, or an empty string."""
+        least, copied = self.least, 0
+        for column, names in varied.items():
+            places = made[:, column]
+            if places[0] >= 0 and self.is_taken[places].all():
+                least = min(least, LEAST_OF_ROWS)
+            elif not self.constants.keys() >= set(names):
+                copied += names[0].aval.nbytes * steps
+        if copied > MAX_STACKED:
+            return f"{copied} bytes of arrays that are different ones in every iteration"
+        if (steps - 1) * period < least:
+            return f"they would save fewer than {least} equations"
+        return ""
+
+
+def _around(is_equal: Any, middle: int) -> tuple[Integers, Integers]:
+    """The rows around ``middle`` that are like it, by column: the first, and the end."""
+    n = len(is_equal)
+    below, above = ~is_equal[:middle][::-1], ~is_equal[middle:]
+    low = middle - np.where(below.any(0), below.argmax(0), middle)
+    high = middle + 1 + np.where(above.any(0), above.argmax(0) if n > middle else 0, n - middle)
+    return low, high
+
+
+def family_of(primitive: Primitive) -> Any:
+    """What primitives have in common that differ by the place of a window alone."""
+    window = read_window(primitive)
+    return primitive if window is None else (type(primitive), *window[1:])

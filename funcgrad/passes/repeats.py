@@ -1,0 +1,98 @@
+"""Repeats of a sequence: runs in which the same few tokens come again and again.
+
+``repeats : [token] -> [(start, period, count)]``, longest periods first, in time ``n log n``.
+
+Two places are alike at level ``q`` if the ``2**q`` tokens from there on are equal; the levels
+follow from each other by doubling (Karp, Miller, Rosenberg: "Rapid identification of repeated
+patterns in strings, trees and arrays", STOC 1972). Within a run the next place that is alike is one
+period away, at every level that no shorter repeat within the period deceives. So a loop that holds
+loops is found before these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+Integers = np.ndarray[Any, np.dtype[np.int64]]
+
+_MAX_PERIODS = 6
+"""How many periods are tried at a level."""
+
+
+class Repeats:
+    """The repeats of a sequence, from which those that were taken are removed.
+
+    Args:
+        tokens: The sequence.
+        least: How many tokens a run must have beyond its first period.
+    """
+
+    def __init__(self, tokens: Integers, least: int) -> None:
+        self._tokens = np.array(tokens, np.int64)
+        self._least = least
+        self._next_unique = -1
+
+    def take(self, start: int, stop: int) -> None:
+        """Remove a part, so that no further run reaches into it."""
+        n = stop - start
+        self._tokens[start:stop] = np.arange(self._next_unique, self._next_unique - n, -1)
+        self._next_unique -= n
+
+    def runs(self) -> Iterator[tuple[int, int, int]]:
+        """Start, period and length (all in tokens) of every run, longest periods first."""
+        tried: set[tuple[int, int, int]] = set()
+        for distances in reversed(self._distances()):
+            for period in self._periods(distances):
+                for start, length in self.stretches(period, 0, len(self._tokens)):
+                    run = (start, period, length)
+                    if run not in tried:
+                        tried.add(run)
+                        yield run
+
+    def stretches(self, period: int, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Starts and lengths of the runs of one period in a part of the sequence."""
+        part = self._tokens[start:stop]
+        is_equal = np.zeros(max(0, len(part) - period) + 2, bool)
+        is_equal[1:-1] = part[period:] == part[:-period]
+        edges = np.flatnonzero(is_equal[1:] != is_equal[:-1])
+        for first, end in edges.reshape(-1, 2).tolist():
+            begin = start + first
+            if end - first >= max(self._least, period) and not self._is_multiple(begin, period):
+                yield begin, end - first + period
+
+    def _is_multiple(self, start: int, period: int) -> bool:
+        """Whether a run of that period has a shorter one that divides it."""
+        part = self._tokens[start : start + period]
+        return any(
+            period % n == 0 and np.array_equal(part[n:], part[:-n])
+            for n in range(1, period // 2 + 1)
+        )
+
+    def _distances(self) -> list[Integers]:
+        """For every level, how far from every place the next one is that is alike."""
+        _, ranks = np.unique(self._tokens, return_inverse=True)
+        levels = []
+        length = 1
+        while len(ranks) > self._least:
+            order = np.argsort(ranks, kind="stable")
+            is_alike = ranks[order[1:]] == ranks[order[:-1]]
+            distances = np.diff(order)[is_alike]
+            if not len(distances):
+                break
+            levels.append(distances)
+            if len(ranks) <= length:
+                break
+            pairs = ranks[:-length] * (ranks.max() + 1) + ranks[length:]
+            _, ranks = np.unique(pairs, return_inverse=True)
+            length *= 2
+        return levels
+
+    def _periods(self, distances: Integers) -> list[int]:
+        """The most frequent distances, longest first."""
+        values, counts = np.unique(distances, return_counts=True)
+        frequent = np.argsort(counts, kind="stable")[-_MAX_PERIODS:]
+        enough = [int(values[i]) for i in frequent if counts[i] * 2 >= self._least]
+        return sorted(enough, reverse=True)

@@ -1,0 +1,225 @@
+"""Random programs with loops, as text: what people write around and into arrays.
+
+``python -m tests.higher_order.random_loops COUNT SEED`` compares results with and without
+re-rolling, bit for bit, and says which programs differ.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import funcgrad as fg
+import funcgrad.numpy as fnp
+from funcgrad.core.program import evaluate
+from funcgrad.higher_order.reroll import reroll, reroll_loops
+
+N = 7
+"""Length of the arrays; matrices are square."""
+
+_UNARY = ("np.sin({})", "np.tanh({})", "-{}", "0.5 * {}", "abs({})", "{} ** 2", "np.sqrt(abs({}))")
+_BINARY = ("{} + {}", "{} - {}", "{} * {}", "np.maximum({}, {})", "0.3 * {} + 0.7 * {}")
+
+
+class Writer:
+    """One random program.
+
+    Args:
+        seed: Of the choices.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.lines: list[str] = []
+        self.counters: list[tuple[str, int, int]] = []
+        self.has_list = False
+
+    def write(self) -> str:
+        """The text of a function ``program(u, v, A, s)``."""
+        self.add(0, "def program(u, v, A, s):")
+        self.add(1, "u = u.copy(); v = v.copy(); A = A.copy(); w = np.zeros(7)")
+        self.add(1, "L = [u.copy()]")
+        for _ in range(self.random.randint(1, 2)):
+            for _ in range(self.random.randint(0, 2)):
+                self.statement(1)
+            self.loop(1)
+        self.add(1, "return u, v, A, s, w" + (", np.stack(L)" if self.has_list else ""))
+        return "\n".join(self.lines)
+
+    def add(self, depth: int, text: str) -> None:
+        self.lines.append("    " * depth + text)
+
+    def loop(self, depth: int) -> None:
+        """A loop around statements and, sometimes, another one."""
+        pick = self.random.choice
+        name = "ijk"[len(self.counters)]
+        deep = len(self.counters)
+        kinds = ("range", "reversed", "array", "zip", "steps", "triangle" if deep else "range")
+        kind = pick(kinds)
+        low, high = pick(((0, N), (1, N - 1), (1, N), (2, N)))
+        if deep == 0:
+            turns = self.random.randint(1, 3)
+            if turns > 1:
+                self.add(depth, f"for t in range({turns * 3}):")
+                self.add(depth + 1, f"c = {pick(('0.25', 'C[t]', '0.1 * t', 't % 3 + 1.5'))}")
+                self.counters.append(("t", 0, 1))
+                self.body(depth + 1, deep + 1)
+                self.counters.pop()
+                return
+        if kind == "reversed":
+            self.add(depth, f"for {name} in range({high - 1}, {low - 1}, -1):")
+        elif kind == "array":
+            self.add(depth, f"for {name}, e in enumerate(u[{low}:{high}], {low}):")
+        elif kind == "zip":
+            self.add(depth, f"for {name}, (p, q) in enumerate(zip(u[{low}:{high}], v), {low}):")
+        elif kind == "steps":
+            self.add(depth, f"for {name} in range({low}, {high}, 2):")
+        elif kind == "triangle":
+            first = f"max({low}, min({self.counters[-1][0]}, {high - 2}))"
+            self.add(depth, f"for {name} in range({first}, {high}):")
+        else:
+            self.add(depth, f"for {name} in range({low}, {high}):")
+        self.counters.append((name, low, high))
+        self.body(depth + 1, deep + 1)
+        self.counters.pop()
+
+    def body(self, depth: int, deep: int) -> None:
+        for _ in range(self.random.randint(1, 4)):
+            choice = self.random.random()
+            if choice < 0.2 and deep < 3:
+                self.loop(depth)
+            elif choice < 0.3:
+                self.add(depth, f"if {self.counters[-1][0]} % 2 == 0:")
+                self.statement(depth + 1)
+                if self.random.random() < 0.5:
+                    self.add(depth, "else:")
+                    self.statement(depth + 1)
+            else:
+                self.statement(depth)
+
+    def index(self) -> str:
+        """An index that lies inside, from a counter or a number."""
+        inner = [c for c in self.counters if c[0] != "t"]
+        if not inner or self.random.random() < 0.2:
+            return str(self.random.randint(0, N - 1))
+        name, low, high = self.random.choice(inner)
+        choices = [name]
+        if low > 0:
+            choices.append(f"{name} - 1")
+        if high < N:
+            choices.append(f"{name} + 1")
+        choices += [f"{N - 1} - {name}", f"P[{name}]"]
+        return self.random.choice(choices)
+
+    def scalar(self) -> str:
+        array = self.random.choice("uvw")
+        choices = ["s", f"{array}[{self.index()}]", f"A[{self.index()}, {self.index()}]"]
+        choices += [c[0] + " + 0.5" for c in self.counters]
+        choices += ["0.7", f"C[{self.index()}]"]
+        return self.random.choice(choices)
+
+    def vector(self) -> str:
+        choices = ["u", "v", "w", f"A[{self.index()}]", f"A[:, {self.index()}]", "np.roll(u, 1)"]
+        return self.random.choice(choices)
+
+    def expression(self, operand: Callable[[], str]) -> str:
+        a, b = operand(), operand()
+        if self.random.random() < 0.4:
+            return self.random.choice(_UNARY).format(a)
+        return self.random.choice(_BINARY).format(a, b)
+
+    def statement(self, depth: int) -> None:
+        pick = self.random.choice
+        i, j = self.index(), self.index()
+        array = pick("uvw")
+        kind = self.random.randint(0, 11)
+        scalar, vector = self.expression(self.scalar), self.expression(self.vector)
+        texts = (
+            f"s = {scalar}",
+            f"{array}[{i}] = {scalar}",
+            f"{array}[{i}] {pick('+-*')}= {scalar}",
+            f"A[{i}, {j}] = {scalar}",
+            f"A[{i}, {j}] {pick('+-')}= {scalar}",
+            f"A[{i}] = {vector}",
+            f"A[:, {i}] += {vector}",
+            f"{array} = {vector}",
+            f"{array}[1:-1] = {pick('uvw')}[2:] - 0.5 * {pick('uvw')}[:-2]",
+            "u, v = v, u",
+            f"{array}[{i}], {array}[{j}] = {array}[{j}], {array}[{i}]",
+            f"s = s + 0.1 * np.sum({vector})",
+        )
+        text = texts[kind]
+        if self.random.random() < 0.08:
+            self.has_list = True
+            text = f"L.append({vector})"
+        self.add(depth, text)
+
+
+def program_of(text: str, name: str) -> Callable[..., Any]:
+    """The function of a text, whose lines count as the user's."""
+    constants = np.random.default_rng(1)
+    names = {
+        "np": fnp,
+        "C": constants.uniform(0.1, 0.9, 16),
+        "P": constants.permutation(N).tolist(),
+    }
+    exec(compile(text, name, "exec"), names)
+    found: Callable[..., Any] = names["program"]
+    return found
+
+
+def arguments(seed: int) -> Sequence[Any]:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=N), rng.normal(size=N), rng.normal(size=(N, N)), rng.normal()
+
+
+def bits(results: Sequence[Any]) -> list[tuple[Any, Any, bytes]]:
+    arrays = map(np.asarray, results)
+    return [(x.shape, x.dtype, np.where(np.isnan(x), np.nan, x).tobytes()) for x in arrays]
+
+
+def traced(seed: int) -> tuple[str, Any, Any]:
+    """A random program: its text, and what tracing makes of it without and with re-rolling."""
+    text = Writer(seed).write()
+    program = program_of(text, f"<loops {seed}>")
+    with reroll_loops(False):
+        plain = fg.make_jaxpr(program)(*arguments(seed)).program
+    return text, plain, reroll(plain, 6)
+
+
+class Comparison(NamedTuple):
+    """What became of some programs.
+
+    Attributes:
+        rolled: How many have loops that were found.
+        saved: How many equations that saved.
+        wrong: The texts of those whose results differ.
+    """
+
+    rolled: int
+    saved: int
+    wrong: list[str]
+
+
+def compared(count: int, first: int) -> Comparison:
+    """Compare the results of ``count`` programs, evaluated by NumPy, bit for bit."""
+    rolled_ones, saved, wrong = 0, 0, []
+    with np.errstate(all="ignore"), fg.disable_jit():
+        for seed in range(first, first + count):
+            text, plain, rolled = traced(seed)
+            args = arguments(seed)
+            rolled_ones += rolled is not plain
+            saved += len(plain.equations) - len(rolled.equations)
+            if bits(evaluate(plain, args)) != bits(evaluate(rolled, args)):
+                wrong.append(f"seed {seed}\n{text}")
+    return Comparison(rolled_ones, saved, wrong)
+
+
+if __name__ == "__main__":
+    found = compared(int(sys.argv[1]), int(sys.argv[2]))
+    print(*found.wrong[:5], sep="\n")
+    print(f"{found.rolled} with loops, {found.saved} equations saved, {len(found.wrong)} wrong")
