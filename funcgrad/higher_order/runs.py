@@ -360,7 +360,7 @@ class Search:
         """Whether all that the first iterations take from earlier ones was made before."""
         return all(
             made[low : low + lag, lags == lag].max(initial=-1) < begin
-            for lag in np.unique(lags).tolist()
+            for lag in sorted(set(lags.tolist()))
             if lag
         )
 
