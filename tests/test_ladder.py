@@ -86,7 +86,7 @@ MAY_COMPUTE_NAMES = {
     "funcgrad.interop.jax.installing": "what stands for a module of JAX",
     "funcgrad.interop.jax.modules": "what stands for a module of JAX",
     "funcgrad.base.namespaces": "public modules, when they are first asked for",
-    "funcgrad.numpy.borrowing": "the module of NumPy whose function is borrowed",
+    "funcgrad.numpy.host_functions": "the module of NumPy or SciPy whose function is called",
     "funcgrad.primitives.families": "the module of NumPy or SciPy that has a ufunc",
 }
 MAY_LOAD_LLVM = PACKAGE + ".compiler."

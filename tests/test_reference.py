@@ -51,7 +51,7 @@ def is_described(name: Name) -> bool:
     return (
         name.is_ours
         and not name.module.startswith("funcgrad.interop.")
-        and not name.is_borrowed
+        and not name.is_host_function
         and name.kind in ("function", "class")
         and described_as(name).path == name.path
     )

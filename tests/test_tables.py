@@ -78,7 +78,7 @@ TABLES = {
     "interop.numba.installing._installed": "one patch",
     "interop.numba.installing._originals": "one patch",
     "interop.numba.tracing._made": WEAK,
-    "base.namespaces._lenders": IMPORT,
+    "base.namespaces._fallbacks": IMPORT,
     "base.namespaces._presented": IMPORT,
     "numpy.dispatch._functions": IMPORT,
     "numpy.elementwise.UFUNCS": IMPORT,

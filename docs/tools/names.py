@@ -54,7 +54,7 @@ class Name:
         return getattr(value, "__module__", None) or type(value).__module__
 
     @property
-    def is_borrowed(self) -> bool:
+    def is_host_function(self) -> bool:
         """Whether it passes known values on to the function of the other library."""
         return " itself, for known values only." in self.summary
 

@@ -71,10 +71,10 @@ _ASIDE = ("funcgrad.experimental", "funcgrad.interop")
 """Packages with names of others, to which nobody is sent."""
 
 _presented: dict[str, ModuleType] = {}
-_lenders: dict[str, str] = {}
+_fallbacks: dict[str, str] = {}
 
 
-def present(package: str, lender: str = "") -> None:
+def present(package: str, fallback: str = "") -> None:
     """Let a package and its public modules show the names in their ``__all__``, and no others.
 
     A name in the ``__all__`` of a package that the package did not import is a module that is
@@ -82,11 +82,11 @@ def present(package: str, lender: str = "") -> None:
 
     Args:
         package: Its name; it is imported already.
-        lender: A module of another library, loaded when a name is first asked for that the package
+        fallback: Module of another library, loaded when a name is first asked for that the package
             shows and that it has not itself.
     """
-    if lender:
-        _lenders[package] = lender
+    if fallback:
+        _fallbacks[package] = fallback
     for module in public_modules(sys.modules[package]):
         _present(module)
         _presented[module.__name__] = module
@@ -101,17 +101,17 @@ def counterpart(path: str) -> str | None:
         path: Such as ``scipy.special.logsumexp``.
     """
     found = _same_name(path)
-    return None if found is None or _is_borrowed(*found) else f"{found[0].__name__}.{found[1]}"
+    return None if found is None or _is_host_function(*found) else f"{found[0].__name__}.{found[1]}"
 
 
-def is_borrowed(path: str) -> bool:
+def is_host_function(path: str) -> bool:
     """Whether a function of NumPy or SciPy has our name and takes known values only.
 
     Args:
         path: Such as ``scipy.stats.kstest``.
     """
     found = _same_name(path)
-    return found is not None and _is_borrowed(*found)
+    return found is not None and _is_host_function(*found)
 
 
 def _same_name(path: str) -> tuple[ModuleType, str] | None:
@@ -125,8 +125,8 @@ def _same_name(path: str) -> tuple[ModuleType, str] | None:
     return None
 
 
-def _is_borrowed(module: ModuleType, name: str) -> bool:
-    return bool(getattr(getattr(module, name), "is_borrowed", False))
+def _is_host_function(module: ModuleType, name: str) -> bool:
+    return bool(getattr(getattr(module, name), "is_host_function", False))
 
 
 def _module_of(path: str) -> ModuleType | None:
@@ -160,7 +160,7 @@ def _present(module: ModuleType) -> None:
     def __getattr__(name: str) -> Any:
         if name in module.__all__:
             path = f"{module.__name__}.{name}"
-            home = _OF_MODULES.get(path) or _lenders.get(module.__name__)
+            home = _OF_MODULES.get(path) or _fallbacks.get(module.__name__)
             if home is None:
                 return importlib.import_module(path)
             found = vars(module)[name] = getattr(importlib.import_module(home), name)

@@ -197,7 +197,7 @@ def _copied(value: Any) -> Any:
 
 
 class PyTreeDef:
-    """Structure of a pytree: the rest of it when the leaves are taken out.
+    """The result of taking the leaves out of a pytree: its structure.
 
     Example:
         >>> import funcgrad as fg

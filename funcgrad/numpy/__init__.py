@@ -66,12 +66,12 @@ from funcgrad.numpy.polynomials import *
 from funcgrad.numpy.binary import *
 from funcgrad.numpy.sets import *
 from funcgrad.numpy.placing import *
-from funcgrad.numpy.lent import *
+from funcgrad.numpy.reexported import *
 from funcgrad.numpy.ufuncs import *
 from funcgrad.numpy.standard import *
 from funcgrad.numpy.standard import __array_namespace_info__
 from funcgrad.numpy.assigning import install as _install_writable
-from funcgrad.numpy.published import public as _public, publish as _publish
+from funcgrad.numpy.public_functions import public as _public, publish as _publish
 from funcgrad.numpy import fft, linalg, shaping as _shaping
 
 

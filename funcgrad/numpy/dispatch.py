@@ -33,7 +33,7 @@ from funcgrad.numpy.promotion import (
     promote_inexact,
     strong,
 )
-from funcgrad.numpy.published import public
+from funcgrad.numpy.public_functions import public
 from funcgrad.numpy.reducing import refuse_out, summand
 from funcgrad.numpy.writable import WritableArray, copied
 from funcgrad.observers.promotion import PROMOTIONS

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.namespaces import counterpart, is_borrowed
+from funcgrad.base.namespaces import counterpart, is_host_function
 from funcgrad.errors import FuncgradError
 from funcgrad.observers.source import frames_to_user, is_own
 
@@ -320,7 +320,7 @@ class Asker:
         ours = counterpart(path)
         if ours is not None:
             return f"Write {ours} instead of {name}."
-        if is_borrowed(path):
+        if is_host_function(path):
             return f"{name} {_INSTEAD_OF_KNOWN}"
         if path.startswith("scipy."):
             return _INSTEAD_OF_SCIPY

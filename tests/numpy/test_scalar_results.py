@@ -14,7 +14,7 @@ import pytest
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
-from funcgrad.numpy import lent
+from funcgrad.numpy import reexported
 
 NUMBERS: dict[str, Any] = {
     "float": 0.5, "int": 2, "bool": True, "complex": 0.5 + 1j, "float64": np.float64(0.5),
@@ -40,7 +40,7 @@ NAMES = sorted(
     for name in fnp.__all__
     if callable(getattr(np, name, None))
     and not isinstance(getattr(fnp, name), type)
-    and not hasattr(lent, name)
+    and not hasattr(reexported, name)
 )
 
 

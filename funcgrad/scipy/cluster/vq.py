@@ -12,7 +12,7 @@ from funcgrad import lax, ops
 from funcgrad.base.namespaces import present
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ShapeError
-from funcgrad.numpy.borrowing import borrow
+from funcgrad.numpy.host_functions import host_function
 from funcgrad.numpy.reducing import safe_sqrt
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import floating
@@ -20,7 +20,7 @@ from funcgrad.scipy.lines import floating
 __all__ = ["ClusterError", "kmeans", "kmeans2", "py_vq", "vq", "whiten"]
 
 ClusterError = scipy.cluster.vq.ClusterError
-kmeans = borrow("scipy.cluster.vq", "kmeans")
+kmeans = host_function("scipy.cluster.vq", "kmeans")
 
 
 def whiten(obs: Any, check_finite: bool | None = None) -> Any:
@@ -142,6 +142,6 @@ def kmeans2(
     return (means[:, 0] if is_line else means), code
 
 
-_of_scipy = borrow("scipy.cluster.vq", "kmeans2")
+_of_scipy = host_function("scipy.cluster.vq", "kmeans2")
 
 present(__name__)

@@ -19,7 +19,7 @@ from scipy.integrate import (
 )
 
 from funcgrad.base.namespaces import present
-from funcgrad.numpy.borrowing import borrow
+from funcgrad.numpy.host_functions import host_function
 from funcgrad.scipy.integrate.initial_value import OdeResult, OdeSolution, odeint, solve_ivp
 from funcgrad.scipy.integrate.quadrature import (
     dblquad,
@@ -37,13 +37,13 @@ from funcgrad.scipy.integrate.samples import (
     trapezoid,
 )
 
-cubature = borrow("scipy.integrate", "cubature")
-lebedev_rule = borrow("scipy.integrate", "lebedev_rule")
-newton_cotes = borrow("scipy.integrate", "newton_cotes")
-nsum = borrow("scipy.integrate", "nsum")
-qmc_quad = borrow("scipy.integrate", "qmc_quad")
-solve_bvp = borrow("scipy.integrate", "solve_bvp")
-tanhsinh = borrow("scipy.integrate", "tanhsinh")
+cubature = host_function("scipy.integrate", "cubature")
+lebedev_rule = host_function("scipy.integrate", "lebedev_rule")
+newton_cotes = host_function("scipy.integrate", "newton_cotes")
+nsum = host_function("scipy.integrate", "nsum")
+qmc_quad = host_function("scipy.integrate", "qmc_quad")
+solve_bvp = host_function("scipy.integrate", "solve_bvp")
+tanhsinh = host_function("scipy.integrate", "tanhsinh")
 
 __all__ = [
     "BDF",

@@ -23,7 +23,7 @@ from scipy.interpolate import (
 )
 
 from funcgrad.base.namespaces import present
-from funcgrad.numpy.borrowing import borrow
+from funcgrad.numpy.host_functions import host_function
 from funcgrad.scipy.interpolate.grids import (
     RegularGridInterpolator,
     interp1d,
@@ -51,28 +51,28 @@ from funcgrad.scipy.interpolate.splines import (
 )
 
 pchip = PchipInterpolator
-AAA = borrow("scipy.interpolate", "AAA")
-FloaterHormannInterpolator = borrow("scipy.interpolate", "FloaterHormannInterpolator")
-NdBSpline = borrow("scipy.interpolate", "NdBSpline")
-approximate_taylor_polynomial = borrow("scipy.interpolate", "approximate_taylor_polynomial")
-bisplev = borrow("scipy.interpolate", "bisplev")
-bisplrep = borrow("scipy.interpolate", "bisplrep")
-generate_knots = borrow("scipy.interpolate", "generate_knots")
-griddata = borrow("scipy.interpolate", "griddata")
-insert = borrow("scipy.interpolate", "insert")
-lagrange = borrow("scipy.interpolate", "lagrange")
-make_lsq_spline = borrow("scipy.interpolate", "make_lsq_spline")
-make_smoothing_spline = borrow("scipy.interpolate", "make_smoothing_spline")
-make_splprep = borrow("scipy.interpolate", "make_splprep")
-make_splrep = borrow("scipy.interpolate", "make_splrep")
-pade = borrow("scipy.interpolate", "pade")
-spalde = borrow("scipy.interpolate", "spalde")
-splantider = borrow("scipy.interpolate", "splantider")
-splder = borrow("scipy.interpolate", "splder")
-splint = borrow("scipy.interpolate", "splint")
-splprep = borrow("scipy.interpolate", "splprep")
-splrep = borrow("scipy.interpolate", "splrep")
-sproot = borrow("scipy.interpolate", "sproot")
+AAA = host_function("scipy.interpolate", "AAA")
+FloaterHormannInterpolator = host_function("scipy.interpolate", "FloaterHormannInterpolator")
+NdBSpline = host_function("scipy.interpolate", "NdBSpline")
+approximate_taylor_polynomial = host_function("scipy.interpolate", "approximate_taylor_polynomial")
+bisplev = host_function("scipy.interpolate", "bisplev")
+bisplrep = host_function("scipy.interpolate", "bisplrep")
+generate_knots = host_function("scipy.interpolate", "generate_knots")
+griddata = host_function("scipy.interpolate", "griddata")
+insert = host_function("scipy.interpolate", "insert")
+lagrange = host_function("scipy.interpolate", "lagrange")
+make_lsq_spline = host_function("scipy.interpolate", "make_lsq_spline")
+make_smoothing_spline = host_function("scipy.interpolate", "make_smoothing_spline")
+make_splprep = host_function("scipy.interpolate", "make_splprep")
+make_splrep = host_function("scipy.interpolate", "make_splrep")
+pade = host_function("scipy.interpolate", "pade")
+spalde = host_function("scipy.interpolate", "spalde")
+splantider = host_function("scipy.interpolate", "splantider")
+splder = host_function("scipy.interpolate", "splder")
+splint = host_function("scipy.interpolate", "splint")
+splprep = host_function("scipy.interpolate", "splprep")
+splrep = host_function("scipy.interpolate", "splrep")
+sproot = host_function("scipy.interpolate", "sproot")
 
 __all__ = [
     "AAA",

@@ -4,7 +4,30 @@ This package is a page of names; the work is in the modules that it names.
 """
 
 from funcgrad.base.namespaces import present
-from funcgrad.scipy.ndimage.borrowed import (
+from funcgrad.scipy.ndimage.filters import (
+    convolve,
+    convolve1d,
+    correlate,
+    correlate1d,
+    gaussian_filter,
+    gaussian_filter1d,
+    gaussian_gradient_magnitude,
+    gaussian_laplace,
+    generic_gradient_magnitude,
+    generic_laplace,
+    laplace,
+    prewitt,
+    sobel,
+    uniform_filter,
+    uniform_filter1d,
+)
+from funcgrad.scipy.ndimage.fourier import (
+    fourier_ellipsoid,
+    fourier_gaussian,
+    fourier_shift,
+    fourier_uniform,
+)
+from funcgrad.scipy.ndimage.host_functions import (
     binary_closing,
     binary_dilation,
     binary_erosion,
@@ -31,29 +54,6 @@ from funcgrad.scipy.ndimage.borrowed import (
     value_indices,
     vectorized_filter,
     watershed_ift,
-)
-from funcgrad.scipy.ndimage.filters import (
-    convolve,
-    convolve1d,
-    correlate,
-    correlate1d,
-    gaussian_filter,
-    gaussian_filter1d,
-    gaussian_gradient_magnitude,
-    gaussian_laplace,
-    generic_gradient_magnitude,
-    generic_laplace,
-    laplace,
-    prewitt,
-    sobel,
-    uniform_filter,
-    uniform_filter1d,
-)
-from funcgrad.scipy.ndimage.fourier import (
-    fourier_ellipsoid,
-    fourier_gaussian,
-    fourier_shift,
-    fourier_uniform,
 )
 from funcgrad.scipy.ndimage.interpolation import (
     affine_transform,

@@ -6,7 +6,7 @@ This package is a page of names; the work is in the modules that it names.
 from typing import TYPE_CHECKING
 
 from funcgrad.base.namespaces import present
-from funcgrad.scipy.signal.borrowed import (
+from funcgrad.scipy.signal.host_functions import (
     CZT,
     BadCoefficients,
     ShortTimeFFT,

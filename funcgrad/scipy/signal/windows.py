@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from funcgrad.base.namespaces import present
-from funcgrad.numpy.borrowing import borrow
+from funcgrad.numpy.host_functions import host_function
 
 __all__ = [
     "barthann", "bartlett", "blackman", "blackmanharris", "bohman", "boxcar", "chebwin", "cosine",
@@ -12,31 +12,31 @@ __all__ = [
     "lanczos", "nuttall", "parzen", "taylor", "triang", "tukey",
 ]  # fmt: skip
 
-barthann = borrow("scipy.signal.windows", "barthann")
-bartlett = borrow("scipy.signal.windows", "bartlett")
-blackman = borrow("scipy.signal.windows", "blackman")
-blackmanharris = borrow("scipy.signal.windows", "blackmanharris")
-bohman = borrow("scipy.signal.windows", "bohman")
-boxcar = borrow("scipy.signal.windows", "boxcar")
-chebwin = borrow("scipy.signal.windows", "chebwin")
-cosine = borrow("scipy.signal.windows", "cosine")
-dpss = borrow("scipy.signal.windows", "dpss")
-exponential = borrow("scipy.signal.windows", "exponential")
-flattop = borrow("scipy.signal.windows", "flattop")
-gaussian = borrow("scipy.signal.windows", "gaussian")
-general_cosine = borrow("scipy.signal.windows", "general_cosine")
-general_gaussian = borrow("scipy.signal.windows", "general_gaussian")
-general_hamming = borrow("scipy.signal.windows", "general_hamming")
-get_window = borrow("scipy.signal.windows", "get_window")
-hamming = borrow("scipy.signal.windows", "hamming")
-hann = borrow("scipy.signal.windows", "hann")
-kaiser = borrow("scipy.signal.windows", "kaiser")
-kaiser_bessel_derived = borrow("scipy.signal.windows", "kaiser_bessel_derived")
-lanczos = borrow("scipy.signal.windows", "lanczos")
-nuttall = borrow("scipy.signal.windows", "nuttall")
-parzen = borrow("scipy.signal.windows", "parzen")
-taylor = borrow("scipy.signal.windows", "taylor")
-triang = borrow("scipy.signal.windows", "triang")
-tukey = borrow("scipy.signal.windows", "tukey")
+barthann = host_function("scipy.signal.windows", "barthann")
+bartlett = host_function("scipy.signal.windows", "bartlett")
+blackman = host_function("scipy.signal.windows", "blackman")
+blackmanharris = host_function("scipy.signal.windows", "blackmanharris")
+bohman = host_function("scipy.signal.windows", "bohman")
+boxcar = host_function("scipy.signal.windows", "boxcar")
+chebwin = host_function("scipy.signal.windows", "chebwin")
+cosine = host_function("scipy.signal.windows", "cosine")
+dpss = host_function("scipy.signal.windows", "dpss")
+exponential = host_function("scipy.signal.windows", "exponential")
+flattop = host_function("scipy.signal.windows", "flattop")
+gaussian = host_function("scipy.signal.windows", "gaussian")
+general_cosine = host_function("scipy.signal.windows", "general_cosine")
+general_gaussian = host_function("scipy.signal.windows", "general_gaussian")
+general_hamming = host_function("scipy.signal.windows", "general_hamming")
+get_window = host_function("scipy.signal.windows", "get_window")
+hamming = host_function("scipy.signal.windows", "hamming")
+hann = host_function("scipy.signal.windows", "hann")
+kaiser = host_function("scipy.signal.windows", "kaiser")
+kaiser_bessel_derived = host_function("scipy.signal.windows", "kaiser_bessel_derived")
+lanczos = host_function("scipy.signal.windows", "lanczos")
+nuttall = host_function("scipy.signal.windows", "nuttall")
+parzen = host_function("scipy.signal.windows", "parzen")
+taylor = host_function("scipy.signal.windows", "taylor")
+triang = host_function("scipy.signal.windows", "triang")
+tukey = host_function("scipy.signal.windows", "tukey")
 
 present(__name__)

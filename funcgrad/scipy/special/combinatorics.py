@@ -10,8 +10,8 @@ from typing import Any
 
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
-from funcgrad.numpy.borrowing import borrow
 from funcgrad.numpy.elementwise import of_scipy
+from funcgrad.numpy.host_functions import host_function
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import special as primitive
 from funcgrad.primitives.special_tables import primitive_of
@@ -220,4 +220,4 @@ def _is_extended(name: str, extend: str) -> bool:
 
 
 def _exact(name: str, *args: Any, **kwargs: Any) -> Any:
-    return borrow("scipy.special", name)(*args, **kwargs)
+    return host_function("scipy.special", name)(*args, **kwargs)

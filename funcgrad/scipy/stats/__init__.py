@@ -1,7 +1,6 @@
 """Distributions and statistics: SciPy's names and arguments on arrays and traced values."""
 
 from funcgrad.base.namespaces import present
-from funcgrad.scipy.stats.borrowed import BORROWED, CLASSES, Borrowed
 from funcgrad.scipy.stats.bounded import (
     beta,
     loguniform,
@@ -21,6 +20,7 @@ from funcgrad.scipy.stats.discrete import (
     poisson,
     randint,
 )
+from funcgrad.scipy.stats.host_functions import CLASSES, HOST_NAMES, HostName
 from funcgrad.scipy.stats.means import circmean, circstd, circvar, gmean, hmean, pmean
 from funcgrad.scipy.stats.positive import (
     chi2,
@@ -94,7 +94,7 @@ from funcgrad.scipy.stats.trimming import (
 )
 from funcgrad.scipy.stats.vectors import dirichlet, multinomial, multivariate_normal
 
-vars().update({name: Borrowed(name) for name in BORROWED})
+vars().update({name: HostName(name) for name in HOST_NAMES})
 
 __all__ = [
     "bernoulli",
@@ -188,7 +188,7 @@ __all__ = [
     "zmap",
     "zscore",
 ]
-__all__ += BORROWED
+__all__ += HOST_NAMES
 __all__ += CLASSES
 
-present(__name__, lender="scipy.stats")
+present(__name__, fallback="scipy.stats")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from funcgrad.numpy.borrowing import borrow
+from funcgrad.numpy.host_functions import host_function
 
 _DISTRIBUTIONS = """
     alpha anglit arcsine argus betanbinom betaprime boltzmann bradford burr burr12 chi cosine
@@ -40,7 +40,7 @@ _FUNCTIONS = """
     theilslopes tiecorrect truncate ttest_ind_from_stats tukey_hsd wasserstein_distance_nd
     weightedtau wilcoxon yeojohnson_normmax yeojohnson_normplot
 """
-BORROWED = tuple(sorted((_DISTRIBUTIONS + _FUNCTIONS).split()))
+HOST_NAMES = tuple(sorted((_DISTRIBUTIONS + _FUNCTIONS).split()))
 """Names that are SciPy's own."""
 
 CLASSES = (
@@ -52,14 +52,14 @@ CLASSES = (
 """Classes of SciPy: distributions of known values, bases of others, options, warnings."""
 
 
-class Borrowed:
+class HostName:
     """A function or a distribution of `scipy.stats`, for known values only.
 
     Args:
         name: Its name there.
     """
 
-    is_borrowed = True
+    is_host_function = True
 
     def __init__(self, name: str) -> None:
         self.__name__ = self.__qualname__ = name
@@ -74,7 +74,7 @@ class Borrowed:
         Raises:
             ConcretizationTypeError: If an argument is a traced value.
         """
-        return borrow("scipy.stats", self.__name__)(*args, **kwargs)
+        return host_function("scipy.stats", self.__name__)(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -83,4 +83,4 @@ class Borrowed:
         member = getattr(own, name)
         if not callable(member):
             return member
-        return borrow("scipy.stats", f"{self.__name__}.{name}")
+        return host_function("scipy.stats", f"{self.__name__}.{name}")

@@ -11,7 +11,7 @@ import pytest
 import funcgrad as fg
 import funcgrad.numpy as fnp
 from funcgrad.errors import ConcretizationTypeError
-from funcgrad.numpy import lent
+from funcgrad.numpy import reexported
 
 
 def test_files_and_text(tmp_path: Path) -> None:
@@ -27,7 +27,9 @@ def test_files_and_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize("code", "bBhHiIlLqQP")
 def test_types_of_c_are_those_with_sizes(code: str) -> None:
     name = np.dtype(code).type.__name__
-    found = {getattr(fnp, name).dtype for name in lent.__all__ if hasattr(getattr(fnp, name), "of")}
+    found = {
+        getattr(fnp, name).dtype for name in reexported.__all__ if hasattr(getattr(fnp, name), "of")
+    }
     assert np.dtype(code) in found, name
     assert fnp.byte is fnp.int8
     assert fg.jit(lambda x: fnp.short(x))(2.5).dtype == np.int16

@@ -16,10 +16,10 @@ from funcgrad.core.trace import Tracer
 from funcgrad.errors import ConcretizationTypeError
 from funcgrad.observers.source import current_location
 
-__all__ = ["borrow"]
+__all__ = ["host_function"]
 
 
-def borrow(module: str, name: str) -> Callable[..., Any]:
+def host_function(module: str, name: str) -> Callable[..., Any]:
     """A function of NumPy or SciPy that takes known values only.
 
     Args:
@@ -32,7 +32,7 @@ def borrow(module: str, name: str) -> Callable[..., Any]:
     """
     path = f"{module}.{name}"
 
-    def borrowed(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         for leaf in tree_leaves((args, kwargs)):
             if isinstance(leaf, Tracer):
                 _refuse(path, leaf)
@@ -43,14 +43,14 @@ def borrow(module: str, name: str) -> Callable[..., Any]:
             raise NotImplementedError(f"{path}: the {_library(path)} that is installed lacks it.")
         return original(*args, **kwargs)
 
-    borrowed.is_borrowed = True  # type: ignore[attr-defined]  # as messages have to know
-    borrowed.__name__ = borrowed.__qualname__ = name
-    borrowed.__module__ = f"funcgrad.{module}"
-    borrowed.__doc__ = (
+    call.is_host_function = True  # type: ignore[attr-defined]  # as messages have to know
+    call.__name__ = call.__qualname__ = name
+    call.__module__ = f"funcgrad.{module}"
+    call.__doc__ = (
         f"`{path}` itself, for known values only.\n\n"
         f"``help({path})`` describes its arguments and results."
     )
-    return borrowed
+    return call
 
 
 def _library(path: str) -> str:
