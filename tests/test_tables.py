@@ -60,6 +60,7 @@ TABLES = {
     "observers.notices._warned_of": "_MAX_WARNED",
     "observers.source._locations": "_MAX_LOCATIONS",
     "observers.source._owners": "_MAX_FILES",
+    "observers.source._places": "_MAX_LOCATIONS",
     "observers.source._stand_ins": IMPORT,
     "observers.captures._reported_draws": "_MAX_REPORTED",
     "base.transformed._stand_ins": WEAK,
