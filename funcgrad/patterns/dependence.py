@@ -51,6 +51,9 @@ from funcgrad.primitives.sparse import scipy_sparse
 Found = Relation | None
 """What a value depends on; ``None`` for nothing."""
 
+MOST_LAGS = 16
+"""Steps after which a loop must have forgotten what it carried, to be followed step by step."""
+
 
 @dataclass(frozen=True)
 class _Moved:
@@ -170,7 +173,7 @@ class _Equation:
             return self._branches()
         if isinstance(form, forms.Loop):
             n, m = form.n_consts, form.n_carry
-            return _Loop(self, self._body, 0, n, m, form.length).outputs()
+            return _Loop(self, self._body, 0, n, m, form.length, form.reverse).outputs()
         if isinstance(form, forms.While):
             n, m = form.n_cond_consts, form.n_body_consts
             return _Loop(self, self._body, n, m, len(self.out_avals), None).outputs()
@@ -439,8 +442,10 @@ class _Loop:
 
     With the step ``c' = C c + D k + E x[t]``, ``y[t] = F c + G k + H x[t]`` and the closure ``K``
     of ``C``: a carry depends on its first value by ``K``, on constants by ``K D``, and on what is
-    walked along, at any step, by ``K E``. Results depend by ``F`` on all that carries depend on, by
-    ``G`` on constants, and by ``H`` on what belongs to their own step.
+    walked along, at any step, by ``K E``. Results depend by ``G`` on constants, by ``H`` on what
+    belongs to their own step, and by ``F K`` on first values, by ``F K D`` on constants, and by
+    ``F K E`` on earlier steps. Where powers of ``C`` vanish, as those of delays, each of them is
+    followed in place of ``K``: then results depend on the last few steps only.
 
     Args:
         equation: The equation.
@@ -449,6 +454,7 @@ class _Loop:
         n_consts: Number of constants.
         n_carry: Number of carried values.
         length: Number of steps; ``None`` if it is not known.
+        is_reversed: Whether the last element that is walked along comes first.
     """
 
     def __init__(
@@ -459,7 +465,9 @@ class _Loop:
         n_consts: int,
         n_carry: int,
         length: int | None,
+        is_reversed: bool = False,
     ) -> None:
+        self.is_reversed = is_reversed
         self.given = equation.given[n_before:]
         self.width = equation.width
         self.out_avals = equation.out_avals
@@ -536,11 +544,13 @@ class _Loop:
         found: list[Found] = [None] * len(outs)
         for j, a, b in zip(carried, ends, ends[1:], strict=False):
             found[j] = Relation(self.out_avals[j].shape, self.width, [], state[int(a) : int(b)])
+        powers = _powers(step[:, start:stop])
+        from_constants = product_of(closure, product_of(step[:, :start], constants))
+        forgets = bool(powers)
+        carried_on = _Carried(step, powers or [closure], forgets, init, constants, from_constants)
         for j in range(len(self.carry), len(outs)):
             if outs[j] is not None:
-                y = blocks[j]
-                always = product_of(y[:, :start], constants) + product_of(y[:, start:stop], state)
-                found[j] = self._stacked(j, y, always, walked)
+                found[j] = self._stacked(j, blocks[j], carried_on, walked)
         return found
 
     def _at_any_step(self, i: int) -> Any:
@@ -550,19 +560,84 @@ class _Loop:
         entries = (each.data, (each.row % max(n, 1), each.col))
         return _csr(scipy_sparse().coo_array(entries, (n, self.width)))
 
-    def _stacked(self, j: int, y: Any, always: Any, walked: Sequence[int]) -> Relation:
-        """What a result of all steps depends on."""
+    def _stacked(self, j: int, y: Any, carried: _Carried, walked: Sequence[int]) -> Relation:
+        """What a result of all steps depends on: at each step on that one and on earlier ones."""
         steps = self.length
         assert steps is not None, "loops that stack results have a length"
-        if always.nnz * steps > MOST_ENTRIES:
-            raise TooLargeError
-        total = _csr(scipy_sparse().kron(np.ones((steps, 1), np.bool_), always))
+        first, last = self.ends[self.carry.start], self.ends[self.carry.stop]
+        by_carry = y[:, first:last]
+        always = product_of(y[:, :first], carried.constants)
+        always = always + product_of(by_carry, carried.from_constants)
+        total = self._kron(np.ones((steps, 1), np.bool_), always)
+        begin = steps - 1 if self.is_reversed else 0
+        for lag, power in enumerate(carried.powers):
+            block = product_of(product_of(by_carry, power), carried.init)
+            total = total + self._kron(self._steps_after(lag, carried)[:, [begin]], block)
         for i in walked:
-            block = y[:, self.ends[i] : self.ends[i + 1]]
-            if block.nnz:
-                eye = scipy_sparse().eye_array(steps, dtype=np.bool_)
-                total = total + product_of(_csr(scipy_sparse().kron(eye, block)), self._matrix(i))
+            own = y[:, self.ends[i] : self.ends[i + 1]]
+            total = total + self._through_steps(_diagonal(steps, 0), own, i)
+            entering = carried.step[:, self.ends[i] : self.ends[i + 1]]
+            for lag, power in enumerate(carried.powers):
+                block = product_of(product_of(by_carry, power), entering)
+                total = total + self._through_steps(self._steps_after(lag + 1, carried), block, i)
         return Relation(self.out_avals[j].shape, self.width, [], total)
+
+    def _steps_after(self, lag: int, carried: _Carried) -> Any:
+        """Which steps, as rows, a step has an effect on: after so many, or any more."""
+        steps = self.length
+        assert steps is not None
+        if carried.forgets:
+            found = _diagonal(steps, -lag)
+        elif steps**2 > MOST_ENTRIES:
+            raise TooLargeError
+        else:
+            found = scipy_sparse().csr_array(np.tri(steps, k=-lag, dtype=np.bool_))
+        return found[::-1, ::-1] if self.is_reversed else found
+
+    def _through_steps(self, which: Any, block: Any, i: int) -> Any:
+        """What results depend on through the elements that are walked along."""
+        return product_of(self._kron(which, block), self._matrix(i))
+
+    def _kron(self, which: Any, block: Any) -> Any:
+        matrix = scipy_sparse().csr_array(which)
+        if matrix.nnz * block.nnz > MOST_ENTRIES:
+            raise TooLargeError
+        return _csr(scipy_sparse().kron(matrix, block))
+
+
+@dataclass(frozen=True)
+class _Carried:
+    """How what is carried depends on what comes before.
+
+    Args:
+        step: The effect of one step.
+        powers: The effects of the carry on itself after 0, 1, ... steps; or that of all of them.
+        forgets: Whether these are all that there are: after more steps nothing is left.
+        init: What first values depend on.
+        constants: What constants depend on.
+        from_constants: What the carry depends on by constants.
+    """
+
+    step: Any
+    powers: Sequence[Any]
+    forgets: bool
+    init: Any
+    constants: Any
+    from_constants: Any
+
+
+def _powers(carry: Any) -> list[Any]:
+    """Powers of a matrix until they vanish; none if they do not soon."""
+    found = [scipy_sparse().eye_array(carry.shape[0], dtype=np.bool_, format="csr")]
+    while found[-1].nnz:
+        if len(found) > MOST_LAGS:
+            return []
+        found.append(product_of(found[-1], carry))
+    return found[:-1]
+
+
+def _diagonal(n: int, offset: int) -> Any:
+    return scipy_sparse().eye_array(n, k=offset, dtype=np.bool_, format="csr")
 
 
 def _csr(matrix: Any) -> Any:

@@ -153,6 +153,26 @@ def step_by_step(x: Any) -> Any:
     return fg.lax.scan(lambda c, t: (c, c * np.sin(t)), 2.0, x)[1]
 
 
+def delayed(x: Any) -> Any:
+    """A filter: what is carried is forgotten after two steps."""
+    step = lambda c, t: ((c[1], t * t), c[0] * t + c[1])  # noqa: E731
+    return fg.lax.scan(step, (x[0], 2.0 * x[5]), x)[1]
+
+
+def delayed_backwards(x: Any) -> Any:
+    step = lambda c, t: ((c[1], t * t), c[0] * t + c[1])  # noqa: E731
+    return fg.lax.scan(step, (x[0], 2.0 * x[5]), x[::2], reverse=True)[1]
+
+
+def running(x: Any) -> Any:
+    """Each step depends on all earlier ones, and on none that follow."""
+    return fg.lax.scan(lambda c, t: (0.5 * c + t**2, c * t), x[3], x[2:])[1]
+
+
+def running_backwards(x: Any) -> Any:
+    return fg.lax.scan(lambda c, t: (0.5 * c + t**2, c * t), x[3], x[2:], reverse=True)[1]
+
+
 def shifted_four_times(x: Any) -> Any:
     shift = lambda i, v: v + np.concatenate([v[1:], v[-1:]])  # noqa: E731
     return fg.lax.fori_loop(0, 4, shift, x)
@@ -178,6 +198,7 @@ EXACT = {
     f.__name__: f
     for f in (
         second_difference, five_points, mapped_over_rows, step_by_step, shifted_four_times,
+        delayed, delayed_backwards, running, running_backwards,
         doubled_and_cut, chosen, smoothed, assigned,
     )
 }  # fmt: skip
