@@ -1,4 +1,4 @@
-"""Contractions as products of matrices whose layouts BLAS understands."""
+"""Contractions: the one place that decides how sums of products are computed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator
 from string import ascii_letters
 
 from funcgrad.base.records import dataclass
+from funcgrad.compiler.machine import EVEN_PARTS, FEW, SEVERAL, SUM_BLOCK, THREAD_WORK
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.layout import (
     Operand,
     Shape,
+    Uniform,
     Value,
     View,
     is_overlapping,
@@ -19,26 +21,72 @@ from funcgrad.compiler.nest.layout import (
 )
 from funcgrad.compiler.nest.nodes import Matrices, Point, Product
 from funcgrad.compiler.nest.split import even_parts
+from funcgrad.compiler.nest.strided import Letters, Strider
+from funcgrad.compiler.nest.windows import copied_windows
 from funcgrad.lowering import Contraction
 
-MAX_UNROLLED = 16
-"""Elements of the longest result whose product a kernel of a loop may unroll."""
+
+def contracted(
+    builder: Builder, form: Contraction, x: Operand, y: Operand, sliding: Iterable[str] = ()
+) -> Operand:
+    """A contraction, in the form that takes the fewest cycles.
+
+    It is a walk over products of elements, a stack of products of matrices, or a strided product,
+    which reads windows where they are.
+
+    Args:
+        builder: What appends nodes.
+        form: The contraction.
+        x: Its first operand.
+        y: The second one.
+        sliding: Letters of positions of windows.
+    """
+    contractor = Contractor(builder, form, x, y)
+    if sliding:
+        strider = None if contractor.has_matrices else Strider(builder, form, x, y, sliding)
+        if strider is not None and strider.is_possible:
+            return strider.result()
+    elif not contractor.is_by_elements:
+        product = _unfolded(builder, form, x, y)
+        if product is not None:
+            return product
+    return contractor.result()
 
 
-MOST_KEPT = 1 << 12
-"""Elements of a result whose sums are divided."""
+def strided_cycles(
+    builder: Builder, form: Contraction, x: Operand, y: Operand, sliding: Iterable[str]
+) -> float:
+    """About how many cycles a strided product takes; 0 for what is none."""
+    if isinstance(y, Uniform) or Contractor(builder, form, x, y).has_matrices:
+        return 0.0
+    strider = Strider(builder, form, x, y, sliding)
+    return strider.choice.cost if strider.is_possible and strider.choice is not None else 0.0
 
-LEAST_DIVIDED = 1 << 21
-"""Multiplications from which that is worth it."""
 
-LEAST_PART = 256
-"""Terms of the shortest part."""
-
-LEAST_WINDOW = 64
-"""Elements of rows of windows that are worth a loop."""
-
-LEAST_PRODUCT = 1 << 14
-"""Multiplications of a matrix product that is worth to be one of many."""
+def _unfolded(builder: Builder, form: Contraction, x: Operand, y: Operand) -> Operand | None:
+    """A contraction of copied windows as one of the windows where they are, if there are any."""
+    for own, other, one, two in ((form.lhs, form.rhs, x, y), (form.rhs, form.lhs, y, x)):
+        found = copied_windows(one)
+        if found is None or not isinstance(two, View):
+            continue
+        windows, runs = found
+        fresh = iter(c for c in ascii_letters if c not in form.lhs + form.rhs)
+        shapes = [tuple(windows.shape[a] for a in run) for run in runs]
+        letters = {
+            c: c if len(shape) == 1 else "".join(next(fresh) for _ in shape)
+            for c, shape in zip(own, shapes, strict=True)
+        }
+        # Axes of length 1 are nobody's.
+        strides = tuple(windows.strides[a] for run in runs for a in run)
+        moved = View(windows.value, sum(shapes, ()), strides, windows.offset)
+        by_letter = dict(zip(own, shapes, strict=True))
+        split = two.divided([by_letter.get(c, (n,)) for c, n in zip(other, two.shape, strict=True)])
+        lhs, rhs, out = ("".join(letters.get(c, c) for c in x) for x in (own, other, form.out))
+        strider = Strider(builder, Contraction(lhs, rhs, out), moved, split, ())
+        if strider.is_possible:
+            lengths = dict(zip(own + other, one.shape + two.shape, strict=True))
+            return builder.reshaped(strider.result(), tuple(lengths[c] for c in form.out))
+    return None
 
 
 @dataclass(frozen=True)
@@ -60,19 +108,8 @@ class _Roles:
     added: list[str]
 
 
-class Contractor:
+class Contractor(Letters):
     """A contraction as a stack of matrix products, or as a sum of elementwise products."""
-
-    def __init__(self, builder: Builder, form: Contraction, x: Operand, y: Operand) -> None:
-        self.builder = builder
-        self.form = form
-        self.operands = (x, y)
-        self.lengths = dict(zip(form.lhs, x.shape, strict=True))
-        self.lengths |= dict(zip(form.rhs, y.shape, strict=True))
-        self.batch = [c for c in form.out if c in form.lhs and c in form.rhs]
-        self.rows = [c for c in form.out if c in form.lhs and c not in form.rhs]
-        self.columns = [c for c in form.out if c in form.rhs and c not in form.lhs]
-        self.summed = [c for c in form.lhs if c not in form.out]
 
     @property
     def is_by_elements(self) -> bool:
@@ -118,8 +155,8 @@ class Contractor:
         and share their kernel with what comes before and after. Few numbers are left to kernels
         that unroll a product.
         """
-        kept = self._size(self.rows + self.columns)
-        if min(self._size(self.rows), self._size(self.columns)) > 1 or kept <= MAX_UNROLLED:
+        kept = self.size(self.rows + self.columns)
+        if min(self.size(self.rows), self.size(self.columns)) > 1 or kept <= SEVERAL:
             return False
         matrix, own = self._matrix
         return isinstance(matrix, View) and self._stride(matrix, own, self.summed) == 1
@@ -127,19 +164,19 @@ class Contractor:
     @property
     def _matrix(self) -> tuple[Operand, str]:
         """What is multiplied with a vector, and the letters of its axes."""
-        is_rhs = self._size(self.columns) != 1
+        is_rhs = self.size(self.columns) != 1
         return self.operands[is_rhs], (self.form.lhs, self.form.rhs)[is_rhs]
 
     @property
     def _is_walk_of_windows(self) -> bool:
         """Whether it would copy overlapping windows, of which each is summed up with a vector."""
-        if min(self._size(self.rows), self._size(self.columns)) > 1:
+        if min(self.size(self.rows), self.size(self.columns)) > 1:
             return False
         windows, own = self._matrix
         if not isinstance(windows, View) or not is_overlapping(windows):
             return False
         last = own.index(self.summed[-1])
-        return windows.strides[last] == 1 and windows.shape[last] >= LEAST_WINDOW
+        return windows.strides[last] == 1 and windows.shape[last] >= FEW * SEVERAL
 
     def _by_rows_of_windows(self) -> Operand:
         """Row by row of all windows, so that rows that windows share are in the nearest cache."""
@@ -152,9 +189,6 @@ class Contractor:
 
     def _shape(self, labels: Iterable[str]) -> Shape:
         return tuple(self.lengths[c] for c in labels)
-
-    def _size(self, labels: Iterable[str]) -> int:
-        return math.prod(self._shape(labels))
 
     def _by_elements(self) -> Operand:
         labels = [*self.form.out, *self.summed]
@@ -224,11 +258,11 @@ class Contractor:
 
         A product of few rows and columns has few tiles; threads share parts of its sums.
         """
-        k, kept = self._size(self.summed), self._size(self.rows + self.columns)
-        if self._size(self.batch) > 1 or kept > MOST_KEPT or k * kept < LEAST_DIVIDED:
+        k, kept = self.size(self.summed), self.size(self.rows + self.columns)
+        if self.size(self.batch) > 1 or kept > THREAD_WORK // 64 or k * kept < 8 * THREAD_WORK:
             return None
         (letter,) = [c for c in self.summed if self.lengths[c] > 1][:1]
-        n_parts = even_parts(self.lengths[letter], LEAST_PART)
+        n_parts = even_parts(self.lengths[letter], SUM_BLOCK // 2)
         if not n_parts or self.lengths[letter] != k:
             return None
         if not isinstance(x, View) or not isinstance(y, View):
@@ -258,9 +292,9 @@ class Contractor:
         for roles in self._other_roles(given):
             cost = 2 * self._copied(roles, lhs, x, rhs, y)
             if roles.added:
-                cost += 4 * self._size([*roles.batch, *roles.rows, *roles.columns])
-            work = self._size([*roles.rows, *roles.columns, *roles.summed])
-            if cost < least and work >= LEAST_PRODUCT:
+                cost += 4 * self.size([*roles.batch, *roles.rows, *roles.columns])
+            work = self.size([*roles.rows, *roles.columns, *roles.summed])
+            if cost < least and work >= THREAD_WORK // EVEN_PARTS:
                 best, least = roles, cost
         return best
 
@@ -304,7 +338,7 @@ class Contractor:
     ) -> View | None:
         """A view as a stack of matrices that BLAS takes, if it is one."""
         parts = batch, rows, columns
-        shape = tuple(map(self._size, parts))
+        shape = tuple(map(self.size, parts))
         if 0 in x.shape:
             return View(x.value, shape, (0, 0, 0))
         strides = tuple(self._stride(x, own, labels) for labels in parts)

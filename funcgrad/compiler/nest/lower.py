@@ -18,7 +18,7 @@ import numpy as np
 from funcgrad import lowering as forms
 from funcgrad.compiler.foreign import resolve
 from funcgrad.compiler.nest.builder import Builder
-from funcgrad.compiler.nest.contractions import Contractor
+from funcgrad.compiler.nest.contractions import contracted
 from funcgrad.compiler.nest.kernel import word_of
 from funcgrad.compiler.nest.layout import (
     Operand,
@@ -60,7 +60,7 @@ from funcgrad.compiler.nest.nodes import (
 from funcgrad.compiler.nest.orders import followed_order, inverse, permuted_shape
 from funcgrad.compiler.nest.slides import sliding_contraction, window_fold
 from funcgrad.compiler.nest.sort_places import is_sortable, sorted_places
-from funcgrad.compiler.nest.windows import unfolded_product, view_of_parts
+from funcgrad.compiler.nest.windows import view_of_parts
 from funcgrad.core.program import Atom, Equation, Program, Var
 from funcgrad.intrinsics import expression, with_constants
 from funcgrad.passes.advance import advance, messages
@@ -469,10 +469,8 @@ class Lowering(Builder):
     def _contraction(self, form: forms.Contraction, operands: Operands) -> Results:
         if form.slides:
             return [sliding_contraction(self, form, *operands)]
-        product = unfolded_product(self, form, *operands)
-        if product is not None:
-            return [product]
-        return [Contractor(self, form, *operands).result()]
+        x, y = operands
+        return [contracted(self, form, x, y)]
 
     def _windowfold(self, form: forms.WindowFold, operands: Operands) -> Results:
         return [window_fold(self, form, operands, self._made())]

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from string import ascii_letters
 from typing import Any
 
 import numpy as np
 
 from funcgrad.base.records import dataclass
+from funcgrad.compiler.machine import ACROSS, SEVERAL
 from funcgrad.compiler.nest.builder import Builder
-from funcgrad.compiler.nest.contractions import Contractor
+from funcgrad.compiler.nest.contractions import contracted, strided_cycles
 from funcgrad.compiler.nest.kernel import neutral
 from funcgrad.compiler.nest.layout import (
     Operand,
@@ -37,16 +39,7 @@ from funcgrad.compiler.nest.orders import (
     inverse,
     permuted_shape,
 )
-from funcgrad.compiler.nest.strided import Strider
 from funcgrad.lowering import Contraction, Reduction, Reindex, Slide, WindowFold
-
-COPY_ACROSS = 2.0
-"""About how many cycles more an element takes where a copy has its axes in another order."""
-
-MOST_TAPS = 32
-"""Taps up to which a fold of windows is one expression of as many operands."""
-
-_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @dataclass(frozen=True)
@@ -204,7 +197,7 @@ def sliding_contraction(builder: Builder, form: Contraction, x: Operand, y: Oper
     if not math.prod(shape) or not math.prod(x.shape) or not math.prod(y.shape):
         return Uniform(x.dtype.type(0), shape)
     used = form.lhs + form.rhs + form.out
-    fresh = dict(zip(slides, (c for c in _LETTERS if c not in used), strict=False))
+    fresh = dict(zip(slides, (c for c in ascii_letters if c not in used), strict=False))
     lhs = form.lhs + "".join(fresh[c] for c in form.lhs if c in slides)
     rhs = "".join(fresh.get(c, c) for c in form.rhs)
     own = Contraction(lhs, rhs, form.out)
@@ -237,7 +230,9 @@ def sliding_contraction(builder: Builder, form: Contraction, x: Operand, y: Oper
             stored = Value(permuted_shape(shape, order), x.dtype)
             copied = whole(stored).permuted(inverse(order))
         found = (operands(copied, lows, chosen) for chosen in itertools.product(*out_rows))
-        return sum(_cost(builder, own, *pair, slides) for pair in found if pair is not None)
+        return sum(
+            strided_cycles(builder, own, *pair, slides) for pair in found if pair is not None
+        )
 
     order = _copied_order(form, x, _bounds(x.shape, lhs_rows)[0], cost)
     padded, lows = _padded(builder, x, lhs_rows, x.dtype.type(0), order)
@@ -246,7 +241,7 @@ def sliding_contraction(builder: Builder, form: Contraction, x: Operand, y: Oper
         pair = operands(padded, lows, chosen)
         if pair is None:
             return Uniform(x.dtype.type(0), tuple(p.windows for p in chosen))
-        return _product(builder, own, *pair, slides)
+        return contracted(builder, own, *pair, slides)
 
     return _assembled(builder, shape, x.dtype, out_rows, result)
 
@@ -268,30 +263,8 @@ def _copied_order(
         return None
     is_padded = shape != x.shape
     before = cost(as_it_is if is_padded else None)
-    after = cost(moved) + COPY_ACROSS * math.prod(shape)
+    after = cost(moved) + ACROSS / 2 * math.prod(shape)
     return moved if after < before else None
-
-
-def _cost(
-    builder: Builder, form: Contraction, x: Operand, y: Operand, sliding: Iterable[str]
-) -> float:
-    """About how many cycles a strided product takes; 0 for what is none."""
-    if Contractor(builder, form, x, y).has_matrices or isinstance(y, Uniform):
-        return 0.0
-    strider = Strider(builder, form, x, y, sliding)
-    return strider.choice.cost if strider.is_possible and strider.choice is not None else 0.0
-
-
-def _product(
-    builder: Builder, form: Contraction, x: Operand, y: Operand, sliding: Iterable[str]
-) -> Operand:
-    """A contraction without copies of windows, unless it is a small one."""
-    contractor = Contractor(builder, form, x, y)
-    if not contractor.has_matrices:
-        strider = Strider(builder, form, x, y, sliding)
-        if strider.is_possible:
-            return strider.result()
-    return contractor.result()
 
 
 def window_fold(
@@ -347,7 +320,7 @@ class _WindowFolding:
         if not n_taps:
             return Uniform(neutral(self.form.init, out.dtype), shape)
         made = out if shape == out.shape else Value(shape, out.dtype)
-        if n_taps <= MOST_TAPS:
+        if n_taps <= 2 * SEVERAL:
             return self._expression(chosen, made)
         return self._reduction(chosen, made)
 

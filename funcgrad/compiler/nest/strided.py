@@ -12,26 +12,19 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from funcgrad.base.records import dataclass
+from funcgrad.compiler.machine import ACROSS, SEVERAL, SUM_BLOCK, UNALIGNED, VECTOR_BYTES
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.layout import Operand, Value, View, whole
 from funcgrad.compiler.nest.nodes import StridedProduct
 from funcgrad.lowering import Contraction
 
-LEAST_WORK = 4096
-"""Multiplications below which a contraction is a matrix product, which small loops can unroll."""
-
-_MOST_ROWS = 512
+_MOST_ROWS = SUM_BLOCK
 _MOST_TERMS = 576
 _MOST_COLUMNS = 1024
 
-# What the choice of columns is weighed by: cycles, roughly, of a processor with wide vectors.
-_VECTOR_BYTES = 64
+# The tile that an inner loop keeps in registers.
 _MOST_VECTORS = 3
 _INNER_ROWS = 8
-_COPY = 1.0
-_SCATTERED = 1.0  # at the end, if somebody wants the other order
-_SHORT = 4.0  # of what follows, where its rows do not fill a vector
-_LEAST_GAIN = 8.0
 
 
 _Walk = tuple[str, int, int]
@@ -55,36 +48,59 @@ class _Choice:
     cost: float
 
 
-class Strider:
+class Letters:
+    """The letters of a contraction, and what they stand for.
+
+    Attributes:
+        lengths: The length of the axis of each letter.
+        batch: Those of the result and of both operands.
+        rows: Those of the result and of the first operand alone.
+        columns: Those of the result and of the second operand alone.
+        summed: Those of which the result is a sum.
+    """
+
+    def __init__(self, builder: Builder, form: Contraction, x: Operand, y: Operand) -> None:
+        self.builder = builder
+        self.form = form
+        self.operands = (x, y)
+        self.lengths = dict(zip(form.lhs, x.shape, strict=True))
+        self.lengths |= dict(zip(form.rhs, y.shape, strict=True))
+        self.batch = [c for c in form.out if c in form.lhs and c in form.rhs]
+        self.rows = [c for c in form.out if c in form.lhs and c not in form.rhs]
+        self.columns = [c for c in form.out if c in form.rhs and c not in form.lhs]
+        self.summed = [c for c in form.lhs if c not in form.out]
+
+    def size(self, letters: Iterable[str]) -> int:
+        """Elements along the axes of some letters."""
+        return math.prod(self.lengths[c] for c in letters)
+
+
+class Strider(Letters):
     """A contraction of two views as a strided product."""
 
     def __init__(
         self, builder: Builder, form: Contraction, x: Operand, y: Operand, sliding: Iterable[str]
     ) -> None:
-        self.builder = builder
-        self.form = form
+        super().__init__(builder, form, x, y)
         self.x = builder.stored(x)
         self.y = builder.stored(y)
-        self.lengths = dict(zip(form.lhs, x.shape, strict=True))
-        self.lengths |= dict(zip(form.rhs, y.shape, strict=True))
         self.itemsize: int = x.dtype.itemsize
         self.sliding = frozenset(sliding)
-        self.summed = [c for c in form.lhs if c not in form.out]
         self.choice = min(self._choices(), key=lambda choice: choice.cost, default=None)
 
     @property
     def is_possible(self) -> bool:
-        """Whether there are columns, and enough work."""
-        work = math.prod(self.lengths.values())
-        return self.choice is not None and work >= LEAST_WORK and self.x.dtype.kind == "f"
+        """Whether there are columns, and more work than small loops unroll."""
+        is_large = self.size(self.lengths) >= SEVERAL**3
+        return self.choice is not None and is_large and self.x.dtype.kind == "f"
 
     def _choices(self) -> Iterator[_Choice]:
         form = self.form
         for is_rhs in (False, True):
             own, other = (form.rhs, form.lhs) if is_rhs else (form.lhs, form.rhs)
             b = self.y if is_rhs else self.x
-            n_rows = self._size(c for c in form.out if c in other and c not in own)
-            free = self._size(c for c in form.out if c in own and c not in other)
+            n_rows = self.size(c for c in form.out if c in other and c not in own)
+            free = self.size(c for c in form.out if c in own and c not in other)
             for c in own:
                 if c not in form.out or c in other:
                     continue
@@ -93,7 +109,7 @@ class Strider:
                     yield _Choice(c, is_rhs, copies, self._cost(c, n_rows, free, copies, b))
 
     def _cost(self, letter: str, n_rows: int, free: int, copies: bool, b: View) -> float:
-        vectors = -(-self.lengths[letter] * self.itemsize // _VECTOR_BYTES)
+        vectors = -(-self.lengths[letter] * self.itemsize // VECTOR_BYTES)
         strips = vectors * free // max(self.lengths[letter], 1)
         width, rows = min(strips, _MOST_VECTORS), min(n_rows, _INNER_ROWS)
         # Two loads and two products a cycle, a product every fourth in the same register.
@@ -101,21 +117,18 @@ class Strider:
         others = math.prod(self.lengths.values()) / self.lengths[letter]
         cost = others * vectors / rate
         if copies:
-            cost += _COPY * math.prod(b.shape)
-        size = self._size(self.form.out)
+            cost += UNALIGNED * math.prod(b.shape)
+        size = self.size(self.form.out)
         if letter != self._last():
-            cost += _SCATTERED * size
-        if self._row(letter) * self.itemsize < _VECTOR_BYTES:
-            cost += _SHORT * size
+            cost += UNALIGNED * size  # if somebody wants the other order at the end
+        if self._row(letter) * self.itemsize < VECTOR_BYTES:
+            cost += ACROSS * size  # of what follows
         return cost
 
     def _row(self, letter: str) -> int:
         """How many elements that have a channel in common, or a place, would lie side by side."""
         of_places = [c for c in self.form.out if c in self.sliding]
-        return self._size(of_places if letter in self.sliding else letter)
-
-    def _size(self, letters: Iterable[str]) -> int:
-        return math.prod(self.lengths[c] for c in letters)
+        return self.size(of_places if letter in self.sliding else letter)
 
     def _last(self) -> str:
         """The letter of the result along which elements lie side by side."""
@@ -146,7 +159,7 @@ class Strider:
         in_out = dict(zip(out_order, value.strides, strict=True))
         lines = self._lines([c for c in out_order if c in b_labels and c not in a_labels], letter)
         outer = [c for c in out_order if c not in (letter, *rows, *lines)]
-        blocks, terms = self._terms(in_a, in_b, self._size(rows))
+        blocks, terms = self._terms(in_a, in_b, self.size(rows))
         tables = [
             self._table(self._every(outer), (in_a, in_b, in_out)),
             self._table(self._every(rows), (in_a, in_out)),
@@ -171,7 +184,7 @@ class Strider:
         else:
             return a, labels, True
         assert self.choice is not None
-        if not _is_copied_cheaply(a) or _LEAST_GAIN * math.prod(a.shape) > self.choice.cost:
+        if not _is_copied_cheaply(a) or 2 * ACROSS * math.prod(a.shape) > self.choice.cost:
             return a, labels, False
         order = "".join([*(c for c in labels if c not in rows), *rows])
         return self._moved(a, labels, order), order, True
@@ -184,7 +197,7 @@ class Strider:
         """The last of some letters, up to a reasonable number of rows."""
         rows: list[str] = []
         for c in reversed(letters):
-            if rows and self._size([*rows, c]) > _MOST_ROWS:
+            if rows and self.size([*rows, c]) > _MOST_ROWS:
                 break
             rows.insert(0, c)
         return rows
@@ -214,7 +227,7 @@ class Strider:
         """The last free letters of B but the columns, up to a reasonable number of lines."""
         lines: list[str] = []
         for c in reversed([c for c in free if c != letter]):
-            if lines and self._size([*lines, c, letter]) > _MOST_COLUMNS:
+            if lines and self.size([*lines, c, letter]) > _MOST_COLUMNS:
                 break
             lines.insert(0, c)
         return lines

@@ -10,10 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from string import ascii_letters
 
-from funcgrad.compiler.nest.builder import Builder
-from funcgrad.compiler.nest.contractions import Contractor
 from funcgrad.compiler.nest.layout import (
     Operand,
     View,
@@ -22,8 +19,6 @@ from funcgrad.compiler.nest.layout import (
     reshaped,
 )
 from funcgrad.compiler.nest.nodes import Point
-from funcgrad.compiler.nest.strided import Strider
-from funcgrad.lowering import Contraction
 
 _Axis = tuple[int, int]
 """Length and stride."""
@@ -79,35 +74,7 @@ def _even(offsets: Sequence[int]) -> list[_Axis] | None:
     return [(len(rows), apart), (length, distance)] if [*offsets] == expected else None
 
 
-def unfolded_product(builder: Builder, form: Contraction, x: Operand, y: Operand) -> Operand | None:
-    """A contraction of copied windows as one of the windows where they are, if there are any."""
-    if Contractor(builder, form, x, y).is_by_elements:
-        return None
-    for own, other, one, two in ((form.lhs, form.rhs, x, y), (form.rhs, form.lhs, y, x)):
-        found = _windows(one)
-        if found is None or not isinstance(two, View):
-            continue
-        windows, runs = found
-        fresh = iter(c for c in ascii_letters if c not in form.lhs + form.rhs)
-        shapes = [tuple(windows.shape[a] for a in run) for run in runs]
-        letters = {
-            c: c if len(shape) == 1 else "".join(next(fresh) for _ in shape)
-            for c, shape in zip(own, shapes, strict=True)
-        }
-        # Axes of length 1 are nobody's.
-        strides = tuple(windows.strides[a] for run in runs for a in run)
-        moved = View(windows.value, sum(shapes, ()), strides, windows.offset)
-        by_letter = dict(zip(own, shapes, strict=True))
-        split = two.divided([by_letter.get(c, (n,)) for c, n in zip(other, two.shape, strict=True)])
-        lhs, rhs, out = ("".join(letters.get(c, c) for c in x) for x in (own, other, form.out))
-        strider = Strider(builder, Contraction(lhs, rhs, out), moved, split, ())
-        if strider.is_possible:
-            lengths = dict(zip(own + other, one.shape + two.shape, strict=True))
-            return builder.reshaped(strider.result(), tuple(lengths[c] for c in form.out))
-    return None
-
-
-def _windows(x: Operand) -> tuple[View, list[list[int]]] | None:
+def copied_windows(x: Operand) -> tuple[View, list[list[int]]] | None:
     """The windows that an operand is a copy of, and which axes of them each of its axes joins."""
     maker = x.value.maker if isinstance(x, View) and not x.offset else None
     if not isinstance(x, View) or not isinstance(maker, Point) or maker.expr != "{0}":
