@@ -7,7 +7,7 @@ to the context of a call: programs for either library run side by side in one pr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -19,21 +19,28 @@ class Dialect:
 
     Args:
         name: Of the library.
-        narrow: From a value that a program hands over, or gets, to the same value with at most
-            32 bits, parts of complex numbers counted one by one; ``None`` if 64 bits are kept.
+        dtypes: In which dtype a program computes where it names another one.
+        narrow: From a value that a program hands over, or gets, to the same value in such dtypes;
+            ``None`` if there are none.
     """
 
-    __slots__ = ("name", "narrow")
+    __slots__ = ("dtypes", "name", "narrow")
 
-    def __init__(self, name: str, narrow: Callable[[Any], Any] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        dtypes: Mapping[np.dtype[Any], np.dtype[Any]],
+        narrow: Callable[[Any], Any] | None = None,
+    ) -> None:
         self.name = name
+        self.dtypes = dtypes
         self.narrow = narrow
 
     def __repr__(self) -> str:
-        return self.name if self.narrow is None else f"{self.name}, 32 bits"
+        return self.name
 
 
-NUMPY, JAX = Dialect("numpy"), Dialect("jax")
+NUMPY = Dialect("numpy", {})
 _dialect: ContextVar[Dialect] = ContextVar("funcgrad_dialect", default=NUMPY)
 
 dialect = _dialect.get
@@ -54,5 +61,5 @@ NARROWER: dict[np.dtype[Any], np.dtype[Any]] = {
 
 
 def default_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """A dtype that nobody asked for, in the bits of the dialect."""
-    return dtype if dialect().narrow is None else NARROWER.get(dtype, dtype)
+    """The dtype in which the dialect computes what is of another one, or the same."""
+    return dialect().dtypes.get(dtype, dtype)

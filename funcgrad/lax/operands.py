@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.dialect import default_dtype
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer
@@ -145,7 +146,10 @@ def canonical_dtype(dtype: Any) -> np.dtype[Any]:
     """The NumPy dtype that a dtype, its name, a scalar type or a Python type stands for."""
     if isinstance(dtype, type) and dtype in PYTHON_SCALARS:
         return PYTHON_SCALARS[dtype]
-    return check_dtype(np.dtype(dtype), "the requested array")
+    wanted = np.dtype(dtype)
+    if wanted.itemsize == 2:  # floats of 16 bits, where the dialect has them
+        wanted = default_dtype(wanted)
+    return check_dtype(wanted, "the requested array")
 
 
 def canonical_axis(name: str, axis: int, ndim: int) -> int:

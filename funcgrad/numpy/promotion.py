@@ -28,7 +28,7 @@ from funcgrad.errors import AxisError, DtypeError
 from funcgrad.higher_order.cells import Cell
 from funcgrad.observers.promotion import PROMOTIONS, refuse_promotion, refuse_ranks
 from funcgrad.primitives.elementwise import Convert, convert
-from funcgrad.primitives.objects import settled
+from funcgrad.primitives.objects import UNSETTLED, settled
 from funcgrad.primitives.shape import Concatenate, reshape, shape_of
 
 _ARRAYS = (np.ndarray, np.generic, Tracer)
@@ -52,7 +52,7 @@ def as_value(x: Any, function: str = "this function") -> Any:
             return stack_nested(x)
         return _checked(np.asarray(x), function)
     if isinstance(x, np.ndarray):
-        return x if x.dtype.char != "O" else _checked(settled(x), function)
+        return x if x.dtype.char not in UNSETTLED else _checked(settled(x), function)
     value = settled(x)
     if isinstance(value, _ARRAYS) or type(value) in PYTHON_SCALARS:
         return _checked(value, function)
@@ -248,4 +248,4 @@ def normalize_axes(axis: Any, ndim: int, function: str) -> tuple[int, ...]:
 
 def checked_dtype(dtype: Any, function: str) -> np.dtype[Any]:
     """A requested dtype, checked to be supported, in the bits of the dialect."""
-    return default_dtype(check_dtype(np.dtype(dtype), f"the dtype requested from {function}"))
+    return check_dtype(default_dtype(np.dtype(dtype)), f"the dtype requested from {function}")

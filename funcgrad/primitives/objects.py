@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.dialect import dialect
+from funcgrad.base.dialect import default_dtype, dialect
 from funcgrad.base.pytree import PyTreeDef, opened, tree_flatten
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Value
@@ -41,6 +41,9 @@ MAX_TAKEN = 2**10
 """How often single numbers of a traced array may be computed with: each is an operation."""
 
 _NUMBERS = (*PYTHON_SCALARS, np.generic)
+UNSETTLED = "OeE"
+"""Arrays that `settled` looks at: of objects, and of floats of 16 bits (NumPy's and bfloat16)."""
+
 _READY: set[type] = {*PYTHON_SCALARS, type(None), str, bytes}
 """Types whose values are settled, or stand for no array; NumPy's scalars and tracers join."""
 
@@ -205,7 +208,7 @@ def settled(x: Any) -> Any:
     if kind in _READY:
         return x
     if isinstance(x, np.ndarray):
-        return _joined(x) if x.dtype.char == "O" and _holds_numbers(x) else x
+        return x if x.dtype.char not in UNSETTLED else _settled_array(x)
     if isinstance(x, Tracer | np.generic):
         _READY.add(kind)
         return x
@@ -216,6 +219,14 @@ def settled(x: Any) -> Any:
     if hasattr(x, "__jax_array__"):
         return settled(x.__jax_array__())
     return settled(np.asarray(x)) if hasattr(x, "__array__") else x
+
+
+def _settled_array(x: np.ndarray) -> Any:
+    """An array of objects that stand for one; floats of 16 bits, as the dialect computes them."""
+    if x.dtype.char == "O":
+        return _joined(x) if _holds_numbers(x) else x
+    dtype = default_dtype(x.dtype)
+    return x if dtype == x.dtype else np.ndarray.astype(x, dtype)
 
 
 def flatten_values(tree: Any, like: PyTreeDef | None = None) -> tuple[list[Any], PyTreeDef]:

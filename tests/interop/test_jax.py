@@ -671,3 +671,50 @@ assert jax.jit(lambda v, n: v > n)(jnp.arange(3), jnp.asarray(1)).tolist() == [F
 def test_what_suites_borrow_from_that_of_jax():
     done = run(INSTALLED + BORROWED, x64="0")
     assert done.returncode == 0, done.stderr
+
+
+HALVES = """
+import numpy as np, jax, jax.numpy as jnp
+
+kinds = [jnp.float16]
+try:
+    import ml_dtypes
+    kinds.append(jnp.bfloat16)
+except ImportError:
+    pass
+for is_on in (False, True):
+    jax.config.update("jax_enable_x64", is_on)
+    for kind in kinds:
+        x, single = jnp.arange(4, dtype=kind), jnp.ones(4, jnp.float32)
+        key = jax.random.key(0)
+        stored = [x + 1, x * x, jnp.sin(x), x.sum(), jnp.zeros(3, kind), jnp.ones_like(x), kind(2),
+                  single.astype(kind), jnp.asarray([1.0, 2.0], kind), jnp.stack([x, x]),
+                  jnp.maximum(x, 0), jnp.where(x > 1, x, 0.0), jax.nn.relu(x),
+                  jax.random.normal(key, (2,), kind), jax.lax.convert_element_type(single, kind)]
+        assert {a.dtype for a in stored} == {np.dtype(kind)}, [a.dtype for a in stored]
+        assert all(isinstance(a, jax.Array) for a in stored)
+        single_ones = [x.astype(jnp.float32), x * single, jnp.add(x, single), single * x,
+                       jnp.sum(x, dtype=jnp.float32), jax.jit(lambda v: 2 * v)(x),
+                       jax.jit(lambda v: v * x)(single), jax.grad(lambda v: (v**2).sum())(x),
+                       jax.vmap(lambda v: v.astype(kind))(x), jax.jit(lambda t: t)({"a": x})["a"]]
+        assert {a.dtype for a in single_ones} == {np.dtype("f4")}, [a.dtype for a in single_ones]
+        half = np.sin(np.asarray(x, "f4")).astype(kind.dtype)
+        assert (np.asarray(jnp.sin(x)) == half).all()
+        assert jax.grad(lambda v: (v**2).sum())(x).tolist() == [0.0, 2.0, 4.0, 6.0]
+        carry, rows = jax.lax.scan(lambda c, v: (c + v, c * v), x[0], x)
+        assert carry == 6.0 and rows.tolist() == [0.0, 0.0, 2.0, 9.0]
+        assert jnp.finfo(kind).bits == jnp.finfo(x).bits == 16
+        assert (x > 1).dtype == bool and x.argmax() == 3
+import funcgrad as fg
+try:
+    fg.jit(lambda v: v)(np.ones(2, np.float16))
+except TypeError as error:
+    assert "float16 has no arithmetic on CPUs" in str(error)
+else:
+    raise SystemError
+"""
+
+
+def test_floats_of_16_bits_are_stored_and_computed_with_in_32():
+    done = run(INSTALLED + HALVES, x64="0")
+    assert done.returncode == 0, done.stderr

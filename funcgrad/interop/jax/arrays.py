@@ -26,7 +26,15 @@ from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import check_dtype
 from funcgrad.interop.jax.devices import SingleDeviceSharding
-from funcgrad.interop.jax.widths import is_x64, narrow, rules
+from funcgrad.interop.jax.widths import (
+    computed,
+    computed_dtype,
+    is_x64,
+    narrow,
+    rules,
+    stored,
+    stored_as,
+)
 from funcgrad.numpy import at
 from funcgrad.primitives.objects import HoldsArray, StandsForArray, settled
 
@@ -304,9 +312,9 @@ def is_function(value: Any) -> bool:
     return is_plain or type(value).__module__.startswith("funcgrad")
 
 
-def _narrow_operand(x: Any) -> Any:
-    """An argument of a function, an array or a sequence of arrays, with at most 32 bits."""
-    return type(x)(map(narrow, x)) if type(x) in (tuple, list) else narrow(x)
+def _computed(x: Any) -> Any:
+    """An argument of a function, an array or a sequence of arrays, in a dtype that it takes."""
+    return type(x)(map(computed, x)) if type(x) in (tuple, list) else computed(x)
 
 
 class Adopted:
@@ -315,12 +323,16 @@ class Adopted:
     Args:
         original: The function.
         folds_axes: Whether its second argument are axes, of which JAX takes a list, too.
+        stores: Whether it gives floats of 16 bits for such.
     """
 
-    def __init__(self, original: Callable[..., Any], folds_axes: bool = False) -> None:
+    def __init__(
+        self, original: Callable[..., Any], folds_axes: bool = False, stores: bool = False
+    ) -> None:
         functools.update_wrapper(self, original, updated=())
         self._original = original
         self._folds_axes = folds_axes
+        self._stores = stores
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._folds_axes:
@@ -330,11 +342,15 @@ class Adopted:
                 kwargs["axis"] = tuple(kwargs["axis"])
         token = enter_dialect(rules())
         try:
-            if not is_x64():
-                args = tuple(map(_narrow_operand, args))
-                kwargs = {k: _narrow_operand(v) for k, v in kwargs.items()}
+            half = stored((*args, *kwargs.values())) if self._stores else None
+            if half is not None:
+                args = tuple(map(computed_dtype, args))
+                kwargs = {k: computed_dtype(v) for k, v in kwargs.items()}
+            args = tuple(map(_computed, args))
+            kwargs = {k: _computed(v) for k, v in kwargs.items()}
             with without_warnings() as block, block:
-                return adopt(self._original(*args, **kwargs))
+                made = adopt(self._original(*args, **kwargs))
+            return made if half is None else stored_as(made, half)
         finally:
             leave_dialect(token)
 

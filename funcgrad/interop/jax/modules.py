@@ -96,7 +96,7 @@ def wrapped(value: Any) -> Any:
     """A function whose results are adopted; everything else as it is."""
     if isinstance(value, type) or not callable(value):
         return adopt(value) if isinstance(value, np.ndarray) else value
-    return Adopted(value, folds_axes(value)) if is_function(value) else value
+    return Adopted(value, folds_axes(value), True) if is_function(value) else value
 
 
 def folds_axes(function: Callable[..., Any]) -> bool:
@@ -158,6 +158,7 @@ _CHECKS = {
 }
 
 _DTYPES = {
+    **{name: kind for name, kind in scalars.SCALAR_KINDS.items() if name == "bfloat16"},
     "canonicalize_dtype": words.canonicalize_dtype,
     "issubdtype": scalars.issubdtype,
     "result_type": words.dtypes_result_type,

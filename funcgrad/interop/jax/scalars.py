@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from funcgrad import dtypes, numpy
-from funcgrad.interop.jax.arrays import adopt
+from funcgrad.interop.jax.arrays import Adopted
+from funcgrad.interop.jax.widths import HALVES, ml_dtypes
 from funcgrad.numpy import asarray
+
+_array = Adopted(asarray, stores=True)
 
 
 class ScalarKind(type):
@@ -19,7 +22,7 @@ class ScalarKind(type):
     dtype: np.dtype[Any]
 
     def __call__(cls, x: Any = 0) -> Any:
-        return adopt(asarray(x, cls.dtype))
+        return _array(x, cls.dtype)
 
     def __eq__(cls, other: object) -> bool:
         return cls is other or other in (cls.dtype, cls.dtype.type)
@@ -43,6 +46,7 @@ SCALAR_KINDS: dict[str, ScalarKind] = {
     )
 }  # fmt: skip
 SCALAR_KINDS |= {
+    **{dtype.name: _kind(dtype.name) for dtype in HALVES},
     "bool": SCALAR_KINDS["bool_"],
     "int_": SCALAR_KINDS["int64"],
     "uint": SCALAR_KINDS["uint64"],
@@ -71,7 +75,7 @@ def _limits(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return compute
 
 
-finfo, iinfo = _limits(np.finfo), _limits(np.iinfo)
+finfo, iinfo = _limits(np.finfo if ml_dtypes is None else ml_dtypes.finfo), _limits(np.iinfo)
 
 
 def iscomplexobj(x: Any) -> bool:

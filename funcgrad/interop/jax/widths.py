@@ -1,15 +1,18 @@
-"""JAX's x64 switch: off, as it is at first, no array of a program has more than 32 bits.
+"""JAX's x64 switch, and floats of 16 bits.
 
-What a program hands over, and what it gets, is narrowed: arrays by `adopt`, traced values by a
-conversion, and dtypes that nobody asked for, by the dialect. Within the library numbers may have
-64 bits, as indices and the words of random keys have. The switch belongs to the process, and a
-block belongs to its thread and context.
+The switch is off at first: no array of a program has more than 32 bits. What a program hands over,
+and what it gets, is narrowed: arrays by `adopt`, traced values by a conversion, and dtypes that
+nobody asked for, by the dialect. Within the library numbers may have 64 bits, as indices and the
+words of random keys have. The switch belongs to the process, and a block to its thread and context.
+
+Floats of 16 bits are stored: functions compute in float32, and what they give is stored as their
+arguments are. Traced values have float32.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -18,10 +21,24 @@ import numpy as np
 
 from funcgrad.api.arguments import name_of
 from funcgrad.api.staging import ShapeDtypeStruct
-from funcgrad.base.dialect import JAX, NARROWER, Dialect
+from funcgrad.base.dialect import NARROWER, Dialect
 from funcgrad.base.pytree import tree_map
 from funcgrad.core.trace import Tracer
 from funcgrad.primitives.elementwise import Convert
+
+try:
+    import ml_dtypes
+except ImportError:
+    ml_dtypes = None  # type: ignore[assignment]
+
+
+FLOAT32 = np.dtype(np.float32)
+HALVES = {
+    np.dtype(kind): FLOAT32
+    for kind in (np.float16, getattr(ml_dtypes, "bfloat16", None))
+    if kind is not None
+}
+"""Dtypes that are stored, and the one that is computed in."""
 
 
 def narrow(x: Any) -> Any:
@@ -29,10 +46,27 @@ def narrow(x: Any) -> Any:
 
     Numbers of Python's are weak, and stay what they are.
     """
+    return _converted(x, NARROWER)
+
+
+def computed(x: Any) -> Any:
+    """A value in a dtype that is computed in."""
+    return _converted(x, rules().dtypes)
+
+
+def computed_dtype(x: Any) -> Any:
+    """The dtype that is computed in, of one that is named; anything else as it is."""
+    if not isinstance(x, np.dtype | type | str):
+        return x
+    dtype = getattr(x, "dtype", None)
+    return FLOAT32 if (dtype if isinstance(dtype, np.dtype) else x) in _DTYPES else x
+
+
+def _converted(x: Any, dtypes: Mapping[Any, np.dtype[Any]]) -> Any:
     if type(x) is tuple:
-        return tuple(map(narrow, x))
-    dtype = NARROWER.get(getattr(x, "dtype", None))  # type: ignore[arg-type]
-    if dtype is None:
+        return tuple(_converted(part, dtypes) for part in x)
+    dtype = getattr(x, "dtype", None)
+    if not isinstance(dtype, np.dtype) or (dtype := dtypes.get(dtype)) is None:
         return x
     if isinstance(x, Tracer):
         return x if x.aval.weak_type else Convert(dtype).bind(x)
@@ -62,7 +96,42 @@ def narrow_weak(x: Any) -> Any:
     return narrow(x)
 
 
-JAX_32 = Dialect("jax", narrow)
+def stored(values: Iterable[Any]) -> np.dtype[Any] | None:
+    """The dtype of 16 bits in which a function stores what it computes of its arguments.
+
+    It is the dtype that they name; or else that of all floating arrays among them.
+
+    Args:
+        values: The arguments.
+    """
+    held: set[Any] = set()
+    for x in (part for v in values for part in (v if isinstance(v, tuple | list) else (v,))):
+        dtype = getattr(x, "dtype", None)
+        if isinstance(x, np.dtype | type | str):
+            asked = _DTYPES.get(dtype if isinstance(dtype, np.dtype) else x)
+            if asked is not None or isinstance(x, np.dtype | type):
+                return asked
+        elif isinstance(x, np.ndarray | Tracer):
+            held.add(None if dtype is None or dtype.kind in "biu" else dtype)
+    held.discard(None)
+    return held.pop() if len(held) == 1 and held <= HALVES.keys() else None
+
+
+_DTYPES: dict[Any, np.dtype[Any]] = {
+    name: dtype for dtype in HALVES for name in (dtype, dtype.type, dtype.name)
+}
+
+
+def stored_as(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Results with floats of 16 bits for those of float32."""
+    if isinstance(value, tuple | list):
+        return type(value)(stored_as(x, dtype) for x in value)
+    is_array = isinstance(value, np.ndarray) and value.dtype == FLOAT32
+    return np.ndarray.astype(value, dtype) if is_array else value
+
+
+JAX_64 = Dialect("jax", HALVES, computed)
+JAX_32 = Dialect("jax", HALVES | NARROWER, computed)
 
 
 class _Switch:
@@ -90,7 +159,7 @@ def is_x64() -> bool:
 
 def rules() -> Dialect:
     """The rules that functions of the package follow."""
-    return JAX if is_x64() else JAX_32
+    return JAX_64 if is_x64() else JAX_32
 
 
 def in_few_bits(fun: Callable[..., Any]) -> Callable[..., Any]:

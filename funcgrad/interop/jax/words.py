@@ -149,7 +149,7 @@ def isscalar(element: Any) -> bool:
 
 def _making(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that makes arrays: weak ones of Python numbers, and such as a type says."""
-    make = Adopted(function)
+    make = Adopted(function, stores=True)
 
     @functools.wraps(function)
     def compute(x: Any, *args: Any, **options: Any) -> Any:
