@@ -127,7 +127,11 @@ class CompiledFunction:
     @property
     def address(self) -> int:
         """Where the code of the prototype is. It lives as long as this object."""
-        return self._address("value", False) if self.signature.returns else self._address("status")
+        return (
+            self.entry_address("value", False)
+            if self.signature.returns
+            else self.entry_address("status")
+        )
 
     @cached_property
     def ctypes(self) -> Any:
@@ -208,7 +212,7 @@ class CompiledFunction:
             kinds = [_C_TYPES["float64"], *([ctypes.c_void_p] if has_data else [])]
         elif form == "quad" and has_data:
             kinds = [*kinds, ctypes.c_void_p]
-        function = self._function(self._address(entry, has_data), result, kinds)
+        function = self._function(self.entry_address(entry, has_data), result, kinds)
         function.data = data
         return LowLevelCallable(function, user_data)
 
@@ -266,8 +270,13 @@ class CompiledFunction:
         function.funcgrad = self
         return function
 
-    def _address(self, entry: str, *facts: Any) -> int:
-        """Where the code of an entry is, made when it is first asked for."""
+    def entry_address(self, entry: str, *facts: Any) -> int:
+        """Where the code of an entry is, made when it is first asked for.
+
+        Args:
+            entry: A method of `entry.Entry`.
+            facts: Its arguments.
+        """
         key = entry, *facts
         with self._lock:
             if key not in self._entries:
@@ -283,7 +292,7 @@ class CompiledFunction:
     def _by_addresses(self) -> Any:
         """The function of an array of sizes and one of addresses."""
         kinds = [ctypes.c_void_p, ctypes.c_void_p]
-        return self._function(self._address("by_addresses"), ctypes.c_int32, kinds)
+        return self._function(self.entry_address("by_addresses"), ctypes.c_int32, kinds)
 
     # Plans.
 

@@ -135,6 +135,16 @@ class Entry(Assembly):
             self._leave_if(self._served(["%x", *data, "%out"], places))
         return self.finished()
 
+    def density(self) -> Code:
+        """``int (size_t n, double *x, double *gradient, double *value, void *data)``."""
+        arguments = ["i64 %n", "ptr %x", "ptr %gradient", "ptr %value", "ptr %data"]
+        with self._entry(arguments, "i32"):
+            (size,) = self.signature.leaves[0].sizes
+            with self.when(self.test("ne", "%n", size)):
+                self.leave(str(FAILED))
+            self.leave(self._served(["%x", "%value", "%gradient"]))
+        return self.finished()
+
     # Parts of entries.
 
     @contextmanager
