@@ -35,7 +35,7 @@ from funcgrad.base.pytree import (
 )
 from funcgrad.base.transformed import HoldsProgram, Transformed
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.trace import Tracer
+from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.higher_order.linearity import nonlinear_entry
 from funcgrad.higher_order.reroll import rerolled
@@ -193,7 +193,7 @@ def _value_and_grad(
         with without_warnings() as block, block:
             of_numbers = not _DOUBLES.isdisjoint(map(type, leaves))
             split = linearize_once if of_numbers else linearize_flat
-            fun_flat = rerolled(flat, leaves, what)
+            fun_flat = rerolled(flat, leaves, what) if current_trace().is_staged else flat
             outs, linear = split(fun_flat, leaves, [a is True for a in is_active], what)
             value = outs[0]
             one = _check_scalar(value, holomorphic, what)
