@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,7 @@ def run(
     flags: Sequence[str] = ("-march=native",),
 ) -> tuple[int, list[np.ndarray]]:  # fmt: skip
     """Compile a file with a program around it, and run that without Python."""
-    source, _ = made.write(folder)
+    source, *_ = made.write(folder)
     (folder / "main.c").write_text(main_of(made))
     program = str(folder / made.name)
     command = [compiler, *STRICT, *flags, str(source), str(folder / "main.c"), "-o", program]
@@ -194,7 +195,7 @@ def test_structures_and_scratch_memory_in_cpp(tmp_path):
         "{w: float64[3, 2], b: float64[3]}, float64[2] -> {y: float64[3], n: float64}",
         "layer",
     )
-    source, _ = made.write(tmp_path)
+    source, *_ = made.write(tmp_path)
     (tmp_path / "main.cpp").write_text(
         """\
 #include <cstdio>
@@ -221,6 +222,27 @@ int main() {
     np.testing.assert_allclose(n, (x @ w.T @ w).sum(), rtol=1e-14)
 
 
+def test_a_loader_needs_numpy_alone(tmp_path):
+    made = fg.export(
+        lambda p, i: (p["w"][i] * p["scale"], np.sum(p["w"])),
+        "{w: float32[4], scale: float32}, int64[2] -> float32[2], float32",
+        "taken",
+    )
+    source, _, loader = made.write(tmp_path)
+    library = str(tmp_path / "libtaken.so")
+    subprocess.run(["gcc", *STRICT, "-shared", "-fPIC", str(source), "-o", library], check=True)
+    assert "funcgrad" not in loader.read_text()
+    program = (
+        "import sys, numpy as np, taken\n"
+        "print(*taken.taken(np.float32(2), np.arange(4), [3, 1]), 'funcgrad' in sys.modules)\n"
+        "taken.taken(np.float32(2), np.arange(4), [3, 4])\n"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == "[6. 2.] 6.0 False\n"
+    assert "ValueError: an index is out of bounds for an axis of length 4" in done.stderr
+
+
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "call_from_c.md"
 
 
@@ -245,7 +267,7 @@ def test_programs_of_the_page(language, compiler, tmp_path):
         "float64[3], float64[20, 3], float64[20] -> float64, float64[3]",
         name="loss_and_slope",
     )
-    source, _ = made.write(tmp_path)
+    source, *_ = made.write(tmp_path)
     main, library = tmp_path / f"main.{language}", tmp_path / "libloss_and_slope.a"
     main.write_text(block(language))
 

@@ -57,6 +57,34 @@ _HEAD = """\
 """
 
 
+_LOADER = '''\
+"""{name}: {signature}"""
+
+import ctypes
+import pathlib
+
+import numpy as np
+
+ARGUMENTS = [{arguments}]
+RESULTS = [{results}]
+library = ctypes.CDLL(str(pathlib.Path(__file__).resolve().with_name("lib{name}.so")))
+library.{name}_message.restype = ctypes.c_char_p
+
+
+def {name}(*args):
+    arrays = [np.asarray(x, t, order="C") for x, (t, _) in zip(args, ARGUMENTS, strict=True)]
+    if [x.shape for x in arrays] != [shape for _, shape in ARGUMENTS]:
+        raise ValueError(f"expected the shapes {{[shape for _, shape in ARGUMENTS]}}")
+    arrays += [np.empty(shape, t) for t, shape in RESULTS]
+    addresses = (ctypes.c_void_p * len(arrays))(*(x.ctypes.data for x in arrays))
+    status = library.{name}_by_addresses(addresses, None)
+    if status:
+        raise ValueError(library.{name}_message(status).decode())
+    results = tuple(arrays[len(ARGUMENTS) :])
+    return results if len(results) != 1 else results[0]
+'''
+
+
 class Exported:
     """A program as files of C. Made by `export`.
 
@@ -65,25 +93,38 @@ class Exported:
         signature: The types of arguments and results.
         source: The file of C.
         header: Its header.
+        loader: A module for Python with NumPy alone, which loads the file as a shared library. It
+            takes all arrays of the arguments, and gives all arrays of the results.
         scratch_bytes: Scratch memory that a call needs.
     """
 
-    def __init__(self, name: str, signature: Signature, source: str, header: str, nbytes: int):
+    def __init__(
+        self, name: str, signature: Signature, source: str, header: str, loader: str, nbytes: int
+    ) -> None:
         self.name = name
         self.signature = signature
         self.source = source
         self.header = header
+        self.loader = loader
         self.scratch_bytes = nbytes
 
     def __repr__(self) -> str:
         return f"<exported {self.name}: {self.signature}>"
 
-    def write(self, folder: str | Path) -> tuple[Path, Path]:
-        """Write the file and its header into a folder; returns their paths."""
-        paths = Path(folder) / f"{self.name}.c", Path(folder) / f"{self.name}.h"
-        for path, text in zip(paths, (self.source, self.header), strict=True):
-            path.write_text(text)
-        return paths
+    def write(self, folder: str | Path) -> tuple[Path, Path, Path]:
+        """Write the file, its header and its loader into a folder.
+
+        Args:
+            folder: The folder.
+
+        Returns:
+            The paths of the three.
+        """
+        texts = {".c": self.source, ".h": self.header, ".py": self.loader}
+        paths = {ending: Path(folder) / (self.name + ending) for ending in texts}
+        for ending, text in texts.items():
+            paths[ending].write_text(text)
+        return paths[".c"], paths[".h"], paths[".py"]
 
 
 def export(fun: Callable[..., Any], signature: str, name: str = "") -> Exported:
@@ -135,7 +176,9 @@ class _Writer:
         self.nbytes = self.executable.memory.arena_bytes + _ALIGNMENT
 
     def exported(self) -> Exported:
-        return Exported(self.name, self.signature, self.source(), self.header(), self.nbytes)
+        return Exported(
+            self.name, self.signature, self.source(), self.header(), self.loader(), self.nbytes
+        )
 
     def header(self) -> str:
         guard = f"{self.name.upper()}_H"
@@ -155,6 +198,8 @@ class _Writer:
             "/* Bytes of scratch memory; a null pointer stands for memory of malloc. */",
             f"#define {self.name.upper()}_SCRATCH {self.nbytes}",
             self.signature.declaration(self.name, self.parameters),
+            "/* The same, of the addresses of all arrays and numbers, arguments first. */",
+            f"{self._by_addresses};",
             "/* The meaning of a result that is not 0. */",
             f"const char *{self.name}_message(int32_t status);",
             "#ifdef __cplusplus",
@@ -178,7 +223,7 @@ class _Writer:
             *self.plan.constants,
             *self.kernels.texts,
             f"static int64_t run(int64_t *slots) {{\n{body}\n    return 0;\n}}",
-            self._entry(),
+            *self._entries(),
             f"const char *{self.name}_message(int32_t status) {{\n"
             f"    static const char *const messages[] = {{\n        {texts}\n    }};\n"
             f'    return status < 0 || status > {len(messages)} ? "" : messages[status];\n}}',
@@ -190,18 +235,14 @@ class _Writer:
         text = "\n".join(self.plan.lines)
         return text.format(*(_number(mark) for mark in self.plan.marks)) or "    (void)slots;"
 
-    def _entry(self) -> str:
+    def _entries(self) -> list[str]:
+        """The function of addresses, and the one that calls it with its arguments."""
         memory = self.executable.memory
+        arrays = [*self.signature.leaves, *self.signature.outs]
         lines = [f"    int64_t slots[{max(memory.n_slots, 1)}] = {{0}};"]
-        places = []
-        for tree, own in zip(self.signature.arguments, identifiers(self.parameters), strict=True):
-            places += _places(tree, own, is_result=False)
-        outs = self.signature.results
-        for k, tree in enumerate(outs):
-            places += _places(tree, f"out{k if len(outs) > 1 else ''}", is_result=True)
         lines += [
-            f"    slots[{FIRST_SLOT + k}] = (int64_t)(intptr_t){place};"
-            for k, place in enumerate(places)
+            f"    for (int k = 0; k < {len(arrays)}; k++) "
+            f"slots[{FIRST_SLOT} + k] = (int64_t)(intptr_t)arrays[k];"
         ]
         if memory.arena_bytes:
             lines += [
@@ -221,8 +262,33 @@ class _Writer:
             "    if (code == 0) return 0;",
             f"    return code == {REFUSED} ? (int32_t)slots[1] + {FIRST_MESSAGE} : {FAILED};",
         ]
+        places = []
+        for tree, own in zip(self.signature.arguments, identifiers(self.parameters), strict=True):
+            places += _places(tree, own, is_result=False)
+        outs = self.signature.results
+        for k, tree in enumerate(outs):
+            places += _places(tree, f"out{k if len(outs) > 1 else ''}", is_result=True)
         prototype = self.signature.declaration(self.name, self.parameters).splitlines()[-1]
-        return "\n".join([f"{prototype.removesuffix(';')} {{", *lines, "}"])
+        return [
+            "\n".join([f"{self._by_addresses} {{", *lines, "}"]),
+            f"{prototype.removesuffix(';')} {{\n"
+            f"    void *const arrays[] = {{{', '.join(f'(void *){place}' for place in places)}}};\n"
+            f"    return {self.name}_by_addresses(arrays, scratch);\n}}",
+        ]
+
+    @property
+    def _by_addresses(self) -> str:
+        return f"int32_t {self.name}_by_addresses(void *const *arrays, void *scratch)"
+
+    def loader(self) -> str:
+        """A module of Python that loads the file as a shared library."""
+        arguments, results = (
+            ", ".join(f'("{t.dtype.name}", {t.shape({})})' for t in types)
+            for types in (self.signature.leaves, self.signature.outs)
+        )
+        return _LOADER.format(
+            name=self.name, signature=self.signature, arguments=arguments, results=results
+        )
 
 
 def _number(mark: Mark) -> str:
