@@ -28,10 +28,10 @@ import funcgrad as fg
 import funcgrad.numpy as fnp
 from funcgrad.base import forking
 from funcgrad.compiler import foreign, pipeline
-from funcgrad.compiler.loops.library import fourier, tiles
+from funcgrad.compiler.loops.library import fourier, strided, tiles
 from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows
 from funcgrad.compiler.loops.library.small_matrices import NAMES, small_program
-from funcgrad.compiler.native import llvm_backend, strided
+from funcgrad.compiler.native import llvm_backend
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.runtime import (
     blas,
@@ -112,7 +112,7 @@ def vectors(features: str) -> Iterator[tuple[str, Code]]:
         yield kind.value, assembled(program)
     shape = strided.inner_shape(4, features)
     for is_near in (False, True):
-        yield "strided", strided.strided_code("s", shape, shape.rows, is_near)
+        yield "strided", assembled(strided.strided_program("s", shape, shape.rows, is_near))
     for layout in (fourier.Layout(True, False), fourier.Layout(False, True)):
         kinds = [fourier.Pass(8, False), fourier.Pass(3, True)]
         program = fourier.fourier_program("z", lanes, kinds, layout, layout, layout.is_beside)

@@ -21,10 +21,10 @@ import funcgrad as fg
 import funcgrad.numpy as fnp
 from funcgrad.base import stacks
 from funcgrad.compiler import abi
-from funcgrad.compiler.loops.library import fourier, tiles
+from funcgrad.compiler.loops.library import fourier, strided, tiles
 from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows
 from funcgrad.compiler.loops.library.small_matrices import NAMES, small_program
-from funcgrad.compiler.native import llvm_backend, strided
+from funcgrad.compiler.native import llvm_backend
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.native.selection import selection_code
 from funcgrad.compiler.runtime import kernel_store
@@ -60,8 +60,8 @@ def routines(features: str) -> Iterator[tuple[str, Code]]:
         else:
             own = strided.inner_shape(size, features)
             for is_near in (False, True):
-                text = strided.strided_code(letter, own, own.rows, is_near)
-                yield f"{letter} strided {is_near}", text
+                program = strided.strided_program(letter, own, own.rows, is_near)
+                yield f"{letter} strided {is_near}", assembled(program)
         for layout in (InLanes, InRows):
             for name in NAMES:
                 code = assembled(small_program(name, letter, layout, doubles.lanes))

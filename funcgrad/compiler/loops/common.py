@@ -52,7 +52,11 @@ class _Namer:
         # An index is one value in its loop, and what follows from it is forgotten behind it.
         loops = [loop for loop in every(function.body) if isinstance(loop, For)]
         self.varying = {name for name, count in counts.items() if count > 1}
-        self.varying |= {x.index for x in loops if x.index in {*counts, *assigned(x.body)}}
+        n_loops = Counter(loop.index for loop in loops)
+        for loop in loops:
+            index = loop.index
+            if index in counts or (n_loops[index] > 1 and index in assigned(loop.body)):
+                self.varying.add(index)
         self.numbers: dict[Any, int] = {}
         self.known: dict[Expression, int] = {}
         self.uses: Counter[int] = Counter()

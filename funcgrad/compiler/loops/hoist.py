@@ -45,7 +45,7 @@ def hoist(function: Function, is_pure: Callable[[str], bool]) -> Function:
         function: The kernel.
         is_pure: Whether the word of a name neither reads nor writes memory.
     """
-    return Function(_Hoister(function, is_pure).treated(function.body))
+    return Function(_Hoister(function, is_pure).treated(function.body)[0])
 
 
 class _Hoister:
@@ -54,18 +54,27 @@ class _Hoister:
         self.assignments = Counter(assigned(function.body))
         self.n_moved = 0
 
-    def treated(self, body: Body) -> list[Statement]:
-        """Statements, with all loops among them hoisted out of, inner ones first."""
+    def treated(self, body: Body) -> tuple[list[Statement], set[str]]:
+        """Statements with their loops hoisted out of, inner ones first; the names they assign."""
         treated: list[Statement] = []
+        names: set[str] = set()
         for statement in body:
             target, operands, blocks = parts_of(statement)
-            blocks = [self.treated(block) for block in blocks]
-            if isinstance(statement, For | While):
-                loop = _Loop(self, target, *blocks)
-                treated += loop.moved
-                blocks = [loop.body]
-            treated.append(of_parts(statement, target, operands, blocks))
-        return treated
+            if target:
+                names.add(target)
+            if blocks:
+                found = [self.treated(block) for block in blocks]
+                blocks = [block for block, _ in found]
+                inside = {target}.union(*(inner for _, inner in found))
+                names |= inside
+                if isinstance(statement, For | While):
+                    loop = _Loop(self, inside, *blocks)
+                    treated += loop.moved
+                    names.update([moved.name for moved in loop.moved])
+                    blocks = [loop.body]
+                statement = of_parts(statement, target, operands, blocks)
+            treated.append(statement)
+        return treated, names
 
     def new_name(self) -> str:
         self.n_moved += 1
@@ -80,10 +89,10 @@ class _Loop:
         body: What stays.
     """
 
-    def __init__(self, hoister: _Hoister, index: str, body: Body) -> None:
+    def __init__(self, hoister: _Hoister, varying: set[str], body: Body) -> None:
         self.hoister = hoister
-        self.moved: list[Statement] = []
-        self.varying = {index, *assigned(body)}
+        self.moved: list[Assign] = []
+        self.varying = varying
         self.known: dict[int, bool] = {}
         self.body = self._kept(body)
 
@@ -92,14 +101,16 @@ class _Loop:
 
     def _treated(self, statement: Statement) -> Statement | None:
         """A statement without what does not vary in it; nothing if it is moved."""
-        match statement:
-            case Assign(name, value) if self.hoister.assignments[name] == 1 and self._is_invariant(
-                value
-            ):
+        if isinstance(statement, Assign):
+            name, value = statement.name, statement.value
+            if self.hoister.assignments[name] == 1 and self._is_invariant(value):
                 self.varying.discard(name)
                 self.known.clear()
                 self.moved.append(statement)
                 return None
+            found = self._named(value)
+            return statement if found is value else Assign(name, found)
+        match statement:
             case Evaluate(Apply("write_word")) | For() | While():  # only cold paths write words
                 return statement
         target, operands, blocks = parts_of(statement)

@@ -458,10 +458,12 @@ def rewritten(
 
 def every(body: Body) -> Iterator[Statement]:
     """Statements, each before those inside of it."""
-    for statement in body:
+    waiting = [*reversed(body)]
+    while waiting:
+        statement = waiting.pop()
         yield statement
-        for block in parts_of(statement)[2]:
-            yield from every(block)
+        for block in reversed(parts_of(statement)[2]):
+            waiting += reversed(block)
 
 
 def assigned(body: Body, of_indices: bool = True) -> Iterator[str]:

@@ -8,11 +8,10 @@ called.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from funcgrad.base.records import dataclass
-from funcgrad.compiler.abi import LANES_SLOT
 
 Value = str | int
 """A name, or a number."""
@@ -118,19 +117,6 @@ class Assembly:
         self.start(f"then{n}")
         yield
         if self.block:
-            self.go(f"end{n}")
-        self.start(f"end{n}")
-
-    def use_by_number(
-        self, code: str, functions: Mapping[int, tuple[str, Callable[[], None]]], arguments: str
-    ) -> None:
-        """Call the function that belongs to a number, if there is one."""
-        n = next(self._numbers)
-        cases = " ".join(f"i64 {key}, label %case{n}.{key}" for key in functions)
-        self.do(f"switch i64 {code}, label %end{n} [ {cases} ]")
-        for key, (name, write) in functions.items():
-            self.start(f"case{n}.{key}")
-            self.use(name, arguments, write)
             self.go(f"end{n}")
         self.start(f"end{n}")
 
@@ -242,9 +228,6 @@ class Assembly:
     def mul(self, a: Value, b: Value) -> str:
         return self.let(f"mul nsw i64 {a}, {b}")
 
-    def least(self, a: Value, b: Value) -> str:
-        return self.invoke("i64", "llvm.smin.i64", ("i64", a), ("i64", b))
-
     def test(self, relation: str, a: Value, b: Value, kind: str = "i64") -> str:
         return self.let(f"icmp {relation} {kind} {a}, {b}")
 
@@ -276,32 +259,6 @@ class Assembly:
         self._rooms.append(f"  {name} = alloca {kind}, align {align}")
         return name
 
-    def claim(self) -> tuple[str, str]:
-        """Take a lane of the step's scratch memory, whose words (`SCRATCH_WORDS`) have names.
-
-        Returns:
-            The address of the lane, and what `release` is given.
-        """
-        n = next(self._numbers)
-        lanes = self.entry("%slots", LANES_SLOT)
-        self.go(f"look{n}")
-        self.start(f"look{n}")
-        taken = self.let(f"load atomic i64, ptr {lanes} monotonic, align 8")
-        free = self.let(f"xor i64 {taken}, -1")
-        lane = self.invoke("i64", "llvm.cttz.i64", ("i64", free), ("i1", "false"))
-        bit = self.let(f"shl i64 1, {lane}")
-        claimed = self.let(f"or i64 {taken}, {bit}")
-        pair = self.let(f"cmpxchg ptr {lanes}, i64 {taken}, i64 {claimed} acquire monotonic")
-        won = self.let(f"extractvalue {{ i64, i1 }} {pair}, 1")
-        self.fork(won, f"claimed{n}", f"look{n}")
-        self.start(f"claimed{n}")
-        return self.at(self.array("%scratch", "%scratch_offset"), (lane, "%lane")), bit
-
-    def release(self, bit: str) -> None:
-        """Give a lane back."""
-        others = self.let(f"xor i64 {bit}, -1")
-        self.let(f"atomicrmw and ptr {self.entry('%slots', LANES_SLOT)}, i64 {others} release")
-
     def at(self, base: str, *steps: tuple[str, Value]) -> str:
         """The address some products of bytes after another one."""
         for count, nbytes in steps:
@@ -331,151 +288,3 @@ class Assembly:
     def array(self, slot: str, offset: str) -> str:
         """Where an array begins: some bytes behind what a slot points to."""
         return self.after(self.word("%slots", slot, "ptr"), offset)
-
-
-class VectorAssembly(Assembly):
-    """The same with numbers in vectors.
-
-    Attributes:
-        size: Bytes of a real number.
-        scalar: Its type.
-        lanes: Numbers in a vector.
-        vector: The type of vectors.
-        line: Bytes of a vector.
-    """
-
-    def __init__(self, size: int, lanes: int) -> None:
-        super().__init__()
-        self.size = size
-        self.lanes = lanes
-        self.scalar = "float" if size == 4 else "double"
-        self.vector = f"<{lanes} x {self.scalar}>"
-        self.line = lanes * size
-
-    @property
-    def suffix(self) -> str:
-        """What the names of intrinsics on vectors end with."""
-        return f"v{self.lanes}f{8 * self.size}"
-
-    def fused(self, x: str, y: str, z: str) -> str:
-        """``x y + z``."""
-        kind = self.vector
-        return self.invoke(kind, f"llvm.fmuladd.{self.suffix}", (kind, x), (kind, y), (kind, z))
-
-    def filled(self, kind: str, number: str) -> str:
-        """A constant number in all lanes."""
-        return "<" + ", ".join([f"{kind} {number}"] * self.lanes) + ">"
-
-    def copy(self, kind: str, to: str, source: str) -> None:
-        self.store(self.load(source, kind=kind), to, kind=kind)
-
-    def load(self, place: str, mask: str = "", kind: str = "", size: int = 0) -> str:
-        """A vector, or what else; zeros where there is a mask that does not hold."""
-        kind, size = kind or self.vector, size or self.size
-        if not mask:
-            return self.let(f"load {kind}, ptr {place}, align {size}")
-        flags = f"<{self.lanes} x i1>"
-        arguments = ("ptr", place), ("i32", str(size)), (flags, mask), (kind, "zeroinitializer")
-        return self.invoke(kind, f"llvm.masked.load.v{self.lanes}f{8 * size}.p0", *arguments)
-
-    def store(self, value: str, place: str, mask: str = "", kind: str = "", size: int = 0) -> None:
-        """The reverse, where a mask holds if there is one."""
-        kind, size = kind or self.vector, size or self.size
-        if not mask:
-            self.do(f"store {kind} {value}, ptr {place}, align {size}")
-            return
-        arguments = (
-            (kind, value),
-            ("ptr", place),
-            ("i32", str(size)),
-            (f"<{self.lanes} x i1>", mask),
-        )
-        self.invoke("void", f"llvm.masked.store.v{self.lanes}f{8 * size}.p0", *arguments)
-
-    def mask(self, count: str) -> str:
-        """The first lanes of a vector."""
-        numbers = ", ".join(f"i64 {i}" for i in range(self.lanes))
-        ends = self.spread(count, "i64")
-        return self.let(f"icmp slt <{self.lanes} x i64> <{numbers}>, {ends}")
-
-    def spread(self, number: str, kind: str = "") -> str:
-        """A number in all lanes."""
-        kind = kind or self.scalar
-        vector = f"<{self.lanes} x {kind}>"
-        one = self.let(f"insertelement {vector} poison, {kind} {number}, i64 0")
-        return self.let(
-            f"shufflevector {vector} {one}, {vector} poison, <{self.lanes} x i32> zeroinitializer"
-        )
-
-    # Numbers that change their lanes.
-
-    def shuffled(self, pair: Sequence[str], places: Sequence[int]) -> str:
-        """Numbers of a pair of vectors."""
-        vectors = ", ".join(f"{self.vector} {x}" for x in pair)
-        mask = ", ".join(f"i32 {t}" for t in places)
-        return self.let(f"shufflevector {vectors}, <{self.lanes} x i32> <{mask}>")
-
-    def transposed(self, rows: Sequence[str]) -> list[str]:
-        """As many vectors as there are lanes: blocks of 1, 2, 4, ... numbers change places."""
-        rows, step = list(rows), 1
-        while step < self.lanes:
-            new = list(rows)
-            for i in (i for i in range(self.lanes) if not i & step):
-                pair = rows[i], rows[i + step]
-                numbers = range(self.lanes)
-                new[i] = self.shuffled(
-                    pair, [self.lanes + t - step if t & step else t for t in numbers]
-                )
-                new[i + step] = self.shuffled(
-                    pair, [self.lanes + t if t & step else t + step for t in numbers]
-                )
-            rows = new
-            step *= 2
-        return rows
-
-    def apart(self, parts: Sequence[str]) -> tuple[str, ...]:
-        """Elements that are neighbours in vectors, part by part: real numbers have one."""
-        if len(parts) == 1:
-            return tuple(parts)
-        return tuple(self.shuffled(parts, range(q, 2 * self.lanes, 2)) for q in range(2))
-
-    def together(self, x: Sequence[str]) -> list[str]:
-        """The reverse."""
-        n = self.lanes
-        if len(x) == 1:
-            return list(x)
-        places = [t // 2 + t % 2 * n for t in range(2 * n)]
-        return [self.shuffled(x, places[q * n : (q + 1) * n]) for q in range(2)]
-
-    # Products of matrices, whose sums are in registers.
-
-    def multiplied(
-        self, places: Iterable[str], panel: Sequence[str], sums: Sequence[str]
-    ) -> list[str]:
-        """Sums, row by row, with products of a number of each row and the vectors of a panel."""
-        found = []
-        for r, place in enumerate(places):
-            number = self.spread(self.load(place, kind=self.scalar))
-            row = sums[r * len(panel) : (r + 1) * len(panel)]
-            found += [self.fused(number, x, total) for x, total in zip(panel, row, strict=True)]
-        return found
-
-    def put_sums(
-        self, sums: Sequence[str], places: Sequence[tuple[str, Value]], masks: Sequence[str]
-    ) -> None:
-        """Add vectors to those in memory if ``%adds``, else write them; ends the function.
-
-        Args:
-            sums: The vectors.
-            places: For each an address and how many bytes it is after that.
-            masks: Which of its numbers there are.
-        """
-        self.fork("%adds", "add", "set")
-        for is_sum, label in enumerate(("set", "add")):
-            self.start(label)
-            for total, (base, distance), mask in zip(sums, places, masks, strict=True):
-                place = self.after(base, distance)
-                if is_sum:
-                    total = self.let(f"fadd {self.vector} {self.load(place, mask)}, {total}")
-                self.store(total, place, mask)
-            self.leave()

@@ -31,11 +31,10 @@ from funcgrad.base.records import dataclass
 from funcgrad.compiler.abi import ABI, CONTROL_WORDS
 from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.loops.language import Function, NamedFunction
-from funcgrad.compiler.loops.library import tiles
+from funcgrad.compiler.loops.library import strided, tiles
 from funcgrad.compiler.loops.library.fourier import Layout, Pass, fourier_program
 from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows
 from funcgrad.compiler.loops.library.small_matrices import SmallMatrices, small_program
-from funcgrad.compiler.native import strided
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.runtime import executor as assembly
 from funcgrad.compiler.runtime import threads
@@ -222,7 +221,7 @@ def strided_shape(dtype: Any) -> tiles.Shape:
 
 
 @cache
-def strided_code(dtype: Any, rows: tuple[int, ...], is_near: bool) -> Code:
+def strided_code(dtype: Any, rows: tuple[int, ...], is_near: bool) -> NamedFunction:
     """Strided products of ``dtype`` (f32 or f64).
 
     Args:
@@ -231,7 +230,7 @@ def strided_code(dtype: Any, rows: tuple[int, ...], is_near: bool) -> Code:
         is_near: Whether the rows of its first operand are neighbours.
     """
     letter = LETTERS[np.dtype(dtype).char]
-    return strided.strided_code(letter, strided_shape(dtype), rows, is_near)
+    return strided.strided_program(letter, strided_shape(dtype), rows, is_near)
 
 
 @cache

@@ -10,8 +10,8 @@ from dataclasses import field
 
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.abi import STRIDED_WORDS, in_order
-from funcgrad.compiler.native.assembly import Code
-from funcgrad.compiler.native.strided import rows_at_once
+from funcgrad.compiler.loops.language import NamedFunction
+from funcgrad.compiler.loops.library.strided import rows_at_once
 from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.nodes import StridedProduct
 from funcgrad.compiler.nest.split import MOST_RANGES, part_count
@@ -85,7 +85,7 @@ class StridedMultiplication:
         self.parts = [(a, b) for a, b in itertools.pairwise(bounds) if a < b]
 
     @property
-    def codes(self) -> list[Code]:
+    def codes(self) -> list[NamedFunction]:
         """What runs it."""
         node = self.node
         rows = rows_at_once(node.counts[1], kernel_store.strided_shape(node.out.dtype))
