@@ -14,15 +14,13 @@ from collections.abc import Iterator
 from funcgrad.compiler.loops.language import (
     Assign,
     Body,
-    Expression,
     For,
     Statement,
     Variable,
     assigned,
     of_parts,
     parts_of,
-    rebuilt,
-    rewritten,
+    renamed,
 )
 
 
@@ -35,18 +33,6 @@ def jam(loop: For, count: int) -> list[Statement]:
     """
     own = {*assigned(loop.body, of_indices=False)}
 
-    def line(statement: Statement, k: int) -> list[Statement]:
-        """A statement of the iteration that is ``k`` after the first one."""
-
-        def change(x: Expression) -> Expression:
-            if isinstance(x, Variable):
-                if x.name == loop.index:
-                    return x + k if k else x
-                return Variable(f"{x.name}_{k}") if x.name in own else x
-            return rebuilt(x, change)
-
-        return rewritten([statement], change, lambda name: f"{name}_{k}")
-
     def jammed(body: Body) -> Iterator[Statement]:
         for statement in body:
             if isinstance(statement, For):
@@ -54,7 +40,9 @@ def jam(loop: For, count: int) -> list[Statement]:
                 yield of_parts(statement, target, span, [[*jammed(block)] for block in blocks])
             else:
                 for k in range(count):
-                    yield from line(statement, k)
+                    names = {name: f"{name}_{k}" for name in own}
+                    values = {loop.index: Variable(loop.index) + k} if k else None
+                    yield from renamed([statement], names, values)
 
     whole = Variable(f"{loop.index}_whole")
     return [

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -454,6 +454,21 @@ def rewritten(
             found = (of_parts(statement, rename(target), operands, blocks),)
         made += found
     return made
+
+
+def renamed(
+    body: Body, names: Mapping[str, str], values: Mapping[str, Expression] | None = None
+) -> list[Statement]:
+    """Statements with other names of variables, and with expressions in the place of some."""
+
+    def change(x: Expression) -> Expression:
+        if not isinstance(x, Variable):
+            return rebuilt(x, change)
+        if values and x.name in values:
+            return values[x.name]
+        return Variable(names[x.name]) if x.name in names else x
+
+    return rewritten(body, change, lambda name: names.get(name, name))
 
 
 def every(body: Body) -> Iterator[Statement]:

@@ -86,23 +86,14 @@ class Accumulator:
         if self.vectors.has_rest:
             self.source.assign(f"{self.name}r", call("splat", zero, self.vectors.narrow))
 
-    def step(
-        self, value: Expression, lanes: Expression | None = None, is_rest: bool = False
-    ) -> None:
-        """Fold a value into the accumulator of the block.
-
-        Args:
-            value: The value.
-            lanes: The index of its lanes, if not all of them are there.
-            is_rest: Whether it comes after the whole vectors.
-        """
-        name = f"{self.name}r" if is_rest else self.name
+    def step(self, value: Expression, lanes: Expression | None = None) -> None:
+        """Fold a value, or those that are there of lanes, into the accumulator of the block."""
         zero: Expression = self.zero
         if self.order:
             value, zero = call(self.order, value), call(self.order, zero)
         if lanes is not None:
             value = call("present", lanes, value, zero)
-        self.source.assign(name, applied(self.lane_step, [Variable(name), value]))
+        self.source.assign(self.name, applied(self.lane_step, [Variable(self.name), value]))
 
     def _over_lanes(self) -> Expression:
         """The accumulator of the block, as one number."""

@@ -98,6 +98,9 @@ class _Writer:
                 if plan.kind(node) in ("inner", "total"):
                     self.folds[node].vectors = vectors
                     self.folds[node].is_accurate &= plan.row_vectors is None
+        # What loops in vectors leave, with names in the loop over what is left of whole vectors.
+        self.carried = {fold.name: f"{fold.name}r" for fold in self.folds.values()}
+        self.carried |= {worst: worst for worst, _ in self.gathers.watched.values()}
         # Folds that carry something from one outer iteration to the next.
         self.crossing = [n for n in self.folds if plan.kind(n) != "inner"]
         # Columns of float64: blocks of rows are summed beside the result and then added to it.
@@ -156,8 +159,9 @@ class _Writer:
         if steps == {1}:
             count = VECTORS * VECTOR_BYTES // width([node.out.dtype])
             vectors = Vectors(count, count)
-        with self.space.inside(self.plan.row[:-1]):
-            self.space.elements((loop.begin, loop.end), vectors, lambda *_: body(node))
+        span, outer = (loop.begin, loop.end), self.plan.row[:-1]
+        with self.space.inside(outer), self.space.elements(span, vectors):
+            body(node)
 
     def _rows(self) -> None:
         """The outer loops, and what is in them."""
@@ -247,17 +251,19 @@ class _Writer:
             self._statements(body, loaded)
             return
         if plan.row_vectors is not None:
-            with space.in_lanes(self.row_suffix) as lanes:
-                self._statements(body, loaded, "", lanes)
+            with space.in_lanes(self.row_suffix):
+                self._statements(body, loaded)
             return
-        row, write = plan.row[-1], partial(self._statements, body, loaded)
+        row = plan.row[-1]
         if not blocked:
             # The edges of a core take two iterations, at least.
             is_brief = vectors is not None and row.size <= 2 * vectors.narrow
             if not is_brief and self.guards.has_core(body):
-                self.guards.around_core(body, vectors, write)
-            else:
-                space.elements((row.begin, row.end), vectors, partial(write, ""))
+                write = partial(self._statements, body, loaded)
+                self.guards.around_core(body, vectors, self.carried, write)
+                return
+            with space.elements((row.begin, row.end), vectors, self.carried):
+                self._statements(body, loaded)
             return
         # Where elements do not lie beside each other, fewer lanes share the additions.
         is_dense = vectors is not None or max(row.steps.values()) <= 1
@@ -265,7 +271,8 @@ class _Writer:
         with self.source.blocks("block", row.begin, row.end, length) as block:
             for node in blocked:
                 self.folds[node].start_block()
-            space.elements(block, vectors, partial(write, ""))
+            with space.elements(block, vectors, self.carried):
+                self._statements(body, loaded)
             for node in blocked:
                 self.folds[node].end_block()
 
@@ -274,8 +281,6 @@ class _Writer:
         body: list[Node],
         loaded: dict[Access, Variable],
         zone: str = "",
-        lanes: Expression | None = None,
-        is_rest: bool = False,
     ) -> None:
         """Statements of nodes at one index, or in lanes, of which not all may be there."""
         plan, names = self.plan, self.names
@@ -297,7 +302,8 @@ class _Writer:
                 step = applied(node.form.step, [self.space.load(access), value])
                 self.space.store(access, step)
             else:
-                self.folds[node].step(value, lanes, is_rest)
+                lanes = self.space.index_of(plan.row[-1]) if self.space.in_vectors else None
+                self.folds[node].step(value, lanes)
         self.names = names
 
     def _load_overwritten(self, body: list[Node], loaded: dict[Access, Variable]) -> None:

@@ -49,7 +49,7 @@ from funcgrad.compiler.nest.nodes import (
     Scan,
     Search,
 )
-from funcgrad.compiler.nest.places import is_wrong, refuse, resolve, resolve_or_refuse, signed
+from funcgrad.compiler.nest.places import is_wrong, refuse, resolve, signed
 from funcgrad.intrinsics import expression
 from funcgrad.lowering import ArgReduction, Reduction
 
@@ -175,10 +175,7 @@ class _Scatter:
         for k, access in enumerate(self.indices):
             index, mode, length = self.space.load(access), self.node.mode, Variable(f"n{k}")
             site = self.sites[k] if is_written and self.sites else None
-            if site is not None:
-                resolve_or_refuse(source, f"k{k}", index, access.dtype, length, site)
-                continue
-            test = resolve(source, mode, f"k{k}", index, access.dtype, length)
+            test = resolve(source, mode, f"k{k}", index, access.dtype, length, site)
             tests += [] if test is None else [test]
         moves = [Variable(f"k{k}") * Variable(f"s{k}") for k in range(len(self.indices))]
         return sum_of(moves) if moves else None, all_of(tests) if tests else None
@@ -376,9 +373,8 @@ class _Extreme:
         source, space = self.source, self.space
         if self.vectors is not None:
             self.most.start()
-            space.elements(
-                span, self.vectors, lambda *lanes: self.most.step(space.load(self.line), *lanes)
-            )
+            with space.elements(span, self.vectors, {"a": "ar"}):
+                self.most.step(space.load(self.line), space.index_of(space.loops[-1]))
             return source.assign("most", self.most.result())
         most = source.assign("most", best)
         with space.over(space.loops[-1], span):
@@ -387,28 +383,24 @@ class _Extreme:
 
     def find(self, best: Expression, span: Span) -> None:
         """Set ``place`` to the first of some elements that is as extreme as ``best``."""
-        vectors = self.vectors
-        self.space.elements(
-            span,
-            None if vectors is None else Vectors(vectors.narrow, vectors.narrow),
-            lambda lanes=None, _=False: self._find(best, span[1], lanes),
-        )
-
-    def _find(self, best: Expression, stop: Expression, lanes: Expression | None) -> None:
-        source, space = self.source, self.space
-        here = source.assign("here", space.load(self.line))
-        is_less = applied(self.form.better, [best, here])
-        if lanes is None:
-            with source.when(~is_less):
-                source.assign("place", space.loops[-1].index)
-                source.leave()
-            return
-        is_other = call("present", lanes, source.assign("is_less", is_less), True)
-        place = call("across_minimum", call("select", is_other, stop, lanes))
-        at = source.assign("at", place)
-        with source.when(at < stop):
-            source.assign("place", at)
-            source.leave()
+        source, space, vectors = self.source, self.space, self.vectors
+        if vectors is not None:
+            vectors = Vectors(vectors.narrow, vectors.narrow)
+        index = space.loops[-1].index
+        with space.elements(span, vectors, {"place": "place"}):
+            here = source.assign("here", space.load(self.line))
+            is_less = applied(self.form.better, [best, here])
+            if vectors is None:
+                with source.when(~is_less):
+                    source.assign("place", index)
+                    source.leave()
+            else:
+                is_other = call("present", index, source.assign("is_less", is_less), True)
+                first = call("across_minimum", call("select", is_other, span[1], index))
+                at = source.assign("at", first)
+                with source.when(at < span[1]):
+                    source.assign("place", at)
+                    source.leave()
 
 
 def _argfold_by_columns(node: ArgFold, x: View) -> Kernel:

@@ -8,7 +8,7 @@ from funcgrad.compiler.loops.language import Expression, Number, Variable, all_o
 from funcgrad.compiler.nest.iteration import Access
 from funcgrad.compiler.nest.layout import Operand, View
 from funcgrad.compiler.nest.nodes import Pick, Site
-from funcgrad.compiler.nest.places import refuse_worst, resolve, resolve_or_refuse, watch
+from funcgrad.compiler.nest.places import refuse_worst, resolve, watch
 from funcgrad.compiler.nest.plan import Plan
 
 Terms = list[Expression]
@@ -77,7 +77,7 @@ class Gathers:
                 far.append(place * Variable(f"d{number}_{k}"))
         is_there = source.assign(f"v{number}t", all_of(tests)) if tests else None
         access = self.plan.operand_access(table, node)
-        if space.suffix:
+        if space.in_vectors:
             moves = [*(place * access.dtype.itemsize for place in near), *far]
             value = self._load_lanes(node, access, moves, is_there)
         else:
@@ -123,10 +123,10 @@ class Gathers:
         number, dtype = self.plan.nodes.index(node), node.operands[k + 1].dtype
         site = node.sites[k] if node.sites else None
         name, length = f"v{number}k{k}", Variable(f"m{number}_{k}")
-        if site is not None and (is_once or site not in self.watched):
-            resolve_or_refuse(self.source, name, index, dtype, length, self.sites[site])
-            return None
-        worst = "" if site is None else self.watched[site][0]
-        space = self.plan.space
-        lanes = space.index_of(self.plan.row[-1]) if space.suffix else None
-        return resolve(self.source, node.mode, name, index, dtype, length, worst, lanes)
+        space, fatal, worst = self.plan.space, None, ""
+        if site is not None and not is_once and site in self.watched:
+            worst = self.watched[site][0]
+        elif site is not None:
+            fatal = self.sites[site]
+        lanes = space.index_of(self.plan.row[-1]) if space.in_vectors else None
+        return resolve(self.source, node.mode, name, index, dtype, length, fatal, worst, lanes)

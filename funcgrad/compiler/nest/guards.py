@@ -7,7 +7,7 @@ middle part, the *core*, asks nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from funcgrad.compiler.loops.language import Expression, Variable, all_of, call, equal, of, sum_of
 from funcgrad.compiler.machine import RARE
@@ -76,7 +76,11 @@ class Guards:
         return 2 * box_size(self.core) > math.prod(self.plan.shape)
 
     def around_core(
-        self, body: list[Node], vectors: Vectors | None, write: Callable[..., None]
+        self,
+        body: list[Node],
+        vectors: Vectors | None,
+        carried: Mapping[str, str],
+        write: Callable[[str], None],
     ) -> None:
         """The innermost loop in three parts, of which the middle one asks nothing.
 
@@ -109,10 +113,10 @@ class Guards:
         with source.loop("side", 0, 2) as side:
             left = source.assign("left", call("select", equal(side, 0), loop.begin, high))
             right = source.assign("right", call("select", equal(side, 0), low, loop.end))
-            space.elements(
-                (left, right), edges, lambda *lanes: write("edge", *lanes), is_cold=is_cold
-            )
-        space.elements((low, high), vectors, lambda *lanes: write("core", *lanes))
+            with space.elements((left, right), edges, carried, is_cold):
+                write("edge")
+        with space.elements((low, high), vectors, carried):
+            write("core")
 
     # Elements.
 
@@ -140,9 +144,9 @@ class Guards:
             access = self.plan.operand_access(inside, node)
         if access is None or access in loaded:
             value = call("select", test, value_of(inside), otherwise)
-        elif space.suffix and self.plan.row[-1].steps[access]:
+        elif space.in_vectors and self.plan.row[-1].steps[access]:
             value = call("load_where", *space.place(access), test, otherwise, access.scope)
-        elif zone == "edge" or space.suffix:
+        elif zone == "edge" or space.in_vectors:
             value = call("select", test, self._load_safely(access, node, test), otherwise)
         else:
             source.assign(name, otherwise)

@@ -9,11 +9,12 @@ elements one by one or in vectors; then its index is that of lanes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+import itertools
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
-from funcgrad.base.records import dataclass
-from funcgrad.compiler.loops.language import Expression, Number, Variable, call
+from funcgrad.compiler.loops.language import Expression, For, Number, Variable, call
+from funcgrad.compiler.loops.strip_mine import Vectors, strip_mine
 from funcgrad.compiler.machine import SEVERAL, VECTOR_BYTES
 from funcgrad.compiler.nest.kernel import KernelBuilder
 from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View
@@ -26,28 +27,6 @@ FIRST = Number(0)
 
 LITERAL_LENGTH = 2 * VECTOR_BYTES // 4
 """Greatest length of rows that kernels are specialised for, of views with literal steps."""
-
-
-@dataclass(frozen=True)
-class Vectors:
-    """The vectors of a loop.
-
-    Attributes:
-        wide: Elements that an iteration computes at once.
-        narrow: The same for what is left then: those of one register.
-        is_rest: Whether folds take its elements as what is left of longer vectors.
-        register: Elements of one register, if the results of several are to be folded one by one.
-    """
-
-    wide: int
-    narrow: int
-    is_rest: bool = False
-    register: int = 0
-
-    @property
-    def has_rest(self) -> bool:
-        """Whether a second loop takes what is left."""
-        return self.wide != self.narrow
 
 
 class Access:
@@ -125,7 +104,8 @@ class IterationSpace:
 
     Attributes:
         segments: The loops of every segment, from the outside in.
-        suffix: What the names of the current loop's vectors end with: each is one value.
+        in_vectors: Whether the index of the innermost loop is that of lanes.
+        suffix: Ends of names of vectors outside of loops: each is one value.
     """
 
     def __init__(
@@ -143,7 +123,8 @@ class IterationSpace:
         self.segments = [self._merged(*segment) for segment in segments]
         self.loops = [loop for loops in self.segments for loop in loops]
         self.suffix = ""
-        self._n_suffixes = 0
+        self.in_vectors = False
+        self._suffixes = (f"_{k}" for k in itertools.count(1))
         for access in self.accesses:
             moving = [loop for loop in self.loops if loop.steps[access]]
             access.loop = moving[-1] if moving and moving[-1].longest else None
@@ -262,50 +243,37 @@ class IterationSpace:
                 span = None
             yield
 
+    @contextmanager
     def elements(
         self,
         span: Span,
         vectors: Vectors | None,
-        body: Callable[..., None],
+        carried: Mapping[str, str] | None = None,
         is_cold: bool = False,
-    ) -> None:
-        """The innermost loop: one by one, or in vectors and what is left.
-
-        The body is told the index of lanes if not all of them are there, and whether they are what
-        is left.
-        """
-        source, loop, (begin, end) = self.source, self.loops[-1], span
-        if vectors is None:
-            with source.loop(loop.variable, begin, end, is_cold=is_cold), self.open(loop):
-                body()
-            return
-        wide, narrow = vectors.wide, vectors.narrow
-        if vectors.has_rest:
-            whole = source.assign("whole", end - ((end - begin) & (wide - 1)))
-            with source.loop("m", begin, whole, wide) as m:
-                suffix = self.lanes(call("lanes", m, wide))
-                with self.in_lanes(suffix):
-                    body()
-            begin = whole
-        with source.loop("m", begin, end, narrow) as m:
-            suffix = self.lanes(call("first_lanes", m, end, narrow))
-            with self.in_lanes(suffix) as lanes:
-                body(lanes, vectors.has_rest or vectors.is_rest)
+    ) -> Iterator[None]:
+        """The innermost loop: one by one, or in vectors and what is left (`strip_mine`)."""
+        source, loop, self.in_vectors = self.source, self.loops[-1], vectors is not None
+        with source.loop(loop.variable, *span, is_cold=is_cold), self.open(loop):
+            yield
+        self.in_vectors = False
+        if vectors is not None:
+            made = source.body.pop()
+            assert isinstance(made, For)
+            source.body += strip_mine(made, vectors, self._suffixes, carried or {})
 
     def lanes(self, lanes: Expression) -> str:
         """Name the index of lanes, for statements in vectors; the suffix of their names."""
-        self._n_suffixes += 1
-        suffix = f"_{self._n_suffixes}"
+        suffix = next(self._suffixes)
         self.source.assign(f"{self.loops[-1].variable}{suffix}", lanes)
         return suffix
 
     @contextmanager
     def in_lanes(self, suffix: str) -> Iterator[Variable]:
         """Statements in vectors: the index of the innermost loop is that of lanes."""
-        self.suffix = suffix
+        self.suffix, self.in_vectors = suffix, True
         with self.open(self.loops[-1]):
             yield self.index_of(self.loops[-1])
-        self.suffix = ""
+        self.suffix, self.in_vectors = "", False
 
     def number(self, loops: Sequence[Loop]) -> Expression:
         """The row-major number of the current index, among those of some loops."""
@@ -357,11 +325,11 @@ class IterationSpace:
         """The current element, or those of lanes."""
         if access.uniform is not None:
             return self.source.literal(access.uniform.scalar)
-        if self.suffix and self.is_far(access):
+        if self.in_vectors and self.is_far(access):
             pointer, nbytes = self._each(access)
             nbytes = call("present", self.index_of(self.loops[-1]), nbytes, 0)
             return call("load_each", pointer, nbytes, access.scope)
-        if not (self.suffix and self.is_apart(access)):
+        if not (self.in_vectors and self.is_apart(access)):
             return call("load", *self.place(access), access.scope)
         root = access.neighbour
         if root is None:
@@ -379,7 +347,7 @@ class IterationSpace:
 
     def store(self, access: Access, value: Expression | float) -> None:
         """Write the current element, or those of lanes."""
-        if not self.suffix or self.loops[-1].steps[access] in (0, 1):
+        if not self.in_vectors or self.loops[-1].steps[access] in (0, 1):
             self.source.store(*self.place(access), value, access.scope)
             return
         lanes, (pointer, nbytes) = self.index_of(self.loops[-1]), self._each(access)

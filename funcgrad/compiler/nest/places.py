@@ -27,6 +27,7 @@ def resolve(
     index: Expression,
     dtype: np.dtype[np.generic],
     length: Expression,
+    site: Expression | None = None,
     worst: str = "",
     lanes: Expression | None = None,
 ) -> Expression | None:
@@ -39,12 +40,16 @@ def resolve(
         index: The index.
         dtype: Its dtype.
         length: The length of the axis, or how many starts a window has.
+        site: The site of which the kernel ends at once if the place does not exist, if it is to.
         worst: In mode "raise", the variable that becomes the worst index so far (`watch`), if any.
         lanes: The index of the lanes that a vector of indices belongs to.
 
     Returns:
         The test of whether the place exists, or nothing where it always does.
     """
+    if site is not None:
+        resolve_or_refuse(source, name, index, dtype, length, site)
+        return None
     if mode == "place":
         source.assign(name, call("i64", index))
         return None

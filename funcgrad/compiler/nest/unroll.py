@@ -43,7 +43,7 @@ from funcgrad.compiler.nest.nodes import (
     Put,
     Scan,
 )
-from funcgrad.compiler.nest.places import is_wrong, refuse, resolve, resolve_or_refuse, signed
+from funcgrad.compiler.nest.places import is_wrong, refuse, resolve, signed
 from funcgrad.intrinsics import expression
 
 Names = Mapping[int, Variable]
@@ -325,11 +325,8 @@ class Unroller:
         place, length = f"v{self.n_variables}", self._number(node.lengths[k])
         self.n_variables += 1
         site = node.sites[k] if node.sites else None
-        if site is not None:
-            number = self.source.word(site)
-            resolve_or_refuse(self.source, place, x, index.dtype, length, number)
-            return place, None
-        return place, resolve(self.source, node.mode, place, x, index.dtype, length)
+        number = None if site is None else self.source.word(site)
+        return place, resolve(self.source, node.mode, place, x, index.dtype, length, number)
 
     def _chosen(self, number: Variable, choices: Sequence[Variable]) -> Variable:
         """The variable of a number; the first one where there is none."""

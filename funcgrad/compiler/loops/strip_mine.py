@@ -1,0 +1,89 @@
+"""Loops in vectors.
+
+``strip_mine : loop -> loops``. A loop whose index stands for that of lanes becomes one over whole
+vectors, without masks (``present``), and one over what is left. Accumulators have a vector in each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from funcgrad.base.records import dataclass
+from funcgrad.compiler.loops.language import (
+    Apply,
+    Assign,
+    Body,
+    Expression,
+    For,
+    Statement,
+    Variable,
+    assigned,
+    call,
+    rebuilt,
+    renamed,
+    rewritten,
+)
+
+Names = Mapping[str, str]
+"""Other names of variables."""
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """The vectors of a loop.
+
+    Attributes:
+        wide: Elements that an iteration computes at once.
+        narrow: The same for what is left then: those of one register.
+        is_rest: Whether folds take its elements as what is left of longer vectors.
+        register: Elements of one register, if the results of several are to be folded one by one.
+    """
+
+    wide: int
+    narrow: int
+    is_rest: bool = False
+    register: int = 0
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether a second loop takes what is left."""
+        return self.wide != self.narrow
+
+
+def strip_mine(
+    loop: For, vectors: Vectors, suffixes: Iterator[str], carried: Names
+) -> list[Statement]:
+    """A loop in vectors.
+
+    Args:
+        loop: The loop, whose step is 1.
+        vectors: The vectors.
+        suffixes: Ends of names, so that each variable of a body is one value.
+        carried: Variables that stay the same from one iteration to the next, or are read behind the
+            loop, with their names in what is left.
+    """
+    made: list[Statement] = []
+    m = Variable("m")
+    start, own = loop.start, {*assigned(loop.body), loop.index} - {*carried}
+
+    def present(x: Expression) -> Expression:
+        match x:
+            case Apply("present", (Variable(name), value, _)) if name == loop.index:
+                return present(value)
+        return rebuilt(x, present)
+
+    def strips(stop: Expression, lanes: Expression, step: int, body: Body, names: Names) -> For:
+        suffix = next(suffixes)
+        names = {**names, **{name: name + suffix for name in own}}
+        first = Assign(names[loop.index], lanes)
+        return For(m.name, start, stop, step, [first, *renamed(body, names)])
+
+    if vectors.has_rest:
+        length, whole = loop.stop - loop.start, Variable("whole")
+        made.append(Assign(whole.name, loop.stop - (length & (vectors.wide - 1))))
+        lanes, body = call("lanes", m, vectors.wide), rewritten(loop.body, present)
+        made.append(strips(whole, lanes, vectors.wide, body, {}))
+        start = whole
+    lanes = call("first_lanes", m, loop.stop, vectors.narrow)
+    names = carried if vectors.has_rest or vectors.is_rest else {}
+    return [*made, strips(loop.stop, lanes, vectors.narrow, loop.body, names)]
