@@ -47,6 +47,7 @@ from funcgrad.higher_order.policies import (
     nothing_saveable,
 )
 from funcgrad.higher_order.remembered import remembered
+from funcgrad.higher_order.reroll import is_rerolling
 from funcgrad.higher_order.staging import closing_over_cells
 from funcgrad.observers.limits import format_bytes
 from funcgrad.primitives.objects import flatten_held, map_values
@@ -146,7 +147,7 @@ def checkpoint(
                 paths = argument_paths(args, kwargs, static)
                 staged = StagedFunction(of_dynamic, dynamic, kwargs, what, paths, carries=True)
             return staged, staged.leaves
-        key = ("checkpoint", in_tree, *(_signature_of(x) for x in leaves))
+        key = ("checkpoint", in_tree, is_rerolling(), *(_signature_of(x) for x in leaves))
         fixed = [(i, args[i]) for i in sorted(static)]
         return remembered([fun, fixed, sorted(options.items())], key, stage, lambda s: s), leaves
 

@@ -69,6 +69,7 @@ from funcgrad.higher_order.jit import (
     is_jit_disabled,
 )
 from funcgrad.higher_order.remembered import remembered
+from funcgrad.higher_order.reroll import is_rerolling
 from funcgrad.observers.captures import Captures
 from funcgrad.observers.promotion import (
     DRIFT,
@@ -471,6 +472,7 @@ class Jitted(MadeOf):
             self._refuses_drift,
             self._donated.key,
             self._static.key,
+            is_rerolling(),
         )
         key = ("jit", self._what, call.key, call.donated(), options)
         return remembered([self.original], key, make, lambda entry: entry.staged)

@@ -69,6 +69,10 @@ _reroll: ContextVar[bool] = ContextVar(
 )
 
 
+is_rerolling = _reroll.get
+"""Whether loops of functions that are traced now are found."""
+
+
 @contextmanager
 def reroll_loops(enable: bool = True) -> Iterator[None]:
     """Find, within a block, the loops of functions that are traced, or leave them unrolled.
@@ -76,6 +80,8 @@ def reroll_loops(enable: bool = True) -> Iterator[None]:
     A Python loop leaves the operations of every iteration in the program. From some hundred
     operations on they become one `lax.scan` again, wherever iterations differ by indices, scalars
     and by the values that they hand on. Results keep their bits.
+
+    A compiled function keeps the program that it has for the types of its arguments.
 
     The environment variable ``FUNCGRAD_REROLL=0`` leaves them unrolled in a whole process.
 
@@ -108,7 +114,7 @@ def reroll(program: Program, least: int = LEAST_SAVED) -> Program:
         program: As traced.
         least: How many equations a loop must save.
     """
-    if len(program.equations) < least or not _reroll.get():
+    if len(program.equations) < least or not is_rerolling():
         return program
     bodies: dict[Any, Program] = {}
     for _ in range(_ROUNDS):
@@ -135,7 +141,7 @@ def rerolled(
         args: Its arguments.
         what: How messages call the transformation.
     """
-    if not current_trace().is_staged or not _reroll.get():
+    if not current_trace().is_staged or not is_rerolling():
         return function
 
     def run(*values: Any) -> Sequence[Any]:
@@ -237,6 +243,12 @@ class _Rewriting:
         (made,) = self.record(lambda x: [_element(x, found.index)], [found.stack])
         self.names[atom] = made
         return made
+
+    def constant(self, values: np.ndarray) -> Var:
+        """The name of a new array of constants."""
+        var = Var(shaped(values.shape, values.dtype))
+        self.constants.append((var, values))
+        return var
 
     def record(self, function: Callable[..., Sequence[Any]], inputs: Sequence[Atom]) -> list[Atom]:
         """Append the equations of a function of the values of some names; its results."""
@@ -354,6 +366,19 @@ class _Growing:
 
 
 @dataclass(frozen=True)
+class _Entry:
+    """An entry of a table of scalars.
+
+    Attributes:
+        table: The argument of the body that is the table.
+        counter: That which counts iterations from 0.
+    """
+
+    table: _Argument
+    counter: _Argument
+
+
+@dataclass(frozen=True)
 class _Local:
     """A result of an equation of the body."""
 
@@ -370,7 +395,7 @@ class _Constant:
     literal: Any = field(compare=False)
 
 
-Operand = _Argument | _Growing | _Local | _Constant
+Operand = _Argument | _Growing | _Entry | _Local | _Constant
 
 
 class _Rolling:
@@ -434,9 +459,10 @@ class _Rolling:
         steps = np.arange(self.run.steps)
         return self._walked("counter", shaped((), INT64), lambda read: steps)
 
-    def _table(self, values: np.ndarray) -> _Argument:
-        key = ("table", values.dtype, values.tobytes())
-        return self._walked(key, shaped(values.shape[1:], values.dtype), lambda read: values)
+    def _table(self, values: np.ndarray) -> _Entry:
+        """A scalar of every iteration, which is looked up."""
+        table = self.rewriting.constant(values)
+        return _Entry(self._argument("const", self.consts, table, table.aval), self._counter())
 
     def _walk(self, source: Atom, walk: _Walk) -> _Argument:
         self.sources[source] = None
@@ -504,7 +530,8 @@ class _Rolling:
                 return self._walk(first.stack, walk)
         constants = self.rewriting.search.constants
         if all(name in constants for name in names):
-            return self._table(np.stack([constants[name] for name in names]))
+            rows = np.stack([constants[name] for name in names])
+            return self._walked(("constants", *names), aval, lambda read: rows)
         atoms = [self.rewriting.atom(name) for name in names]
         self.sources.update(dict.fromkeys(atoms))
         return self._walked(
@@ -616,6 +643,9 @@ class _Rolling:
                     return operand.literal
                 case _Growing():
                     return operand.after(given[operand.counter])
+                case _Entry():
+                    entry = DynamicSlice((1,)).bind(given[operand.table], given[operand.counter])
+                    return reshape(entry, ())
             return np.int64(operand)
 
         for equation, window, operands in zip(self.body, self.windows, self.operands, strict=True):

@@ -231,9 +231,11 @@ class Search:
     def _rows(self, run: Run) -> tuple[int, int] | None:
         """Where the first row begins, and how long rows are, if iterations are those of two loops.
 
-        A loop whose body is another loop and nothing else is one run, whose indices jump back.
+        A loop whose body is another loop and nothing else is one run, whose indices jump back, but
+        not to where the first row began.
         """
         jumps: Integers | None = None
+        moves = False
         for column in self._indices(run):
             steps = np.diff(column, axis=0).reshape(run.steps - 1, -1)
             values, counts = np.unique(steps, axis=0, return_counts=True)
@@ -243,10 +245,11 @@ class Search:
             if jumps is not None and not np.array_equal(places, jumps):
                 return None
             jumps = places
+            moves |= bool((column[jumps[0] + 1] != column[jumps[-1] + 1]).any())
         if jumps is None or len(jumps) < LEAST_STEPS - 1:
             return None
         lengths = np.diff(jumps)
-        if (lengths != lengths[0]).any() or lengths[0] < 2:
+        if not moves or (lengths != lengths[0]).any() or lengths[0] < 2:
             return None
         return int(jumps[0] + 1) % int(lengths[0]), int(lengths[0])
 

@@ -357,3 +357,19 @@ def test_it_can_be_switched_off() -> None:
         with fg.reroll_loops():
             assert len(fg.make_jaxpr(f)(np.ones(2)).eqns) == 1
     assert lengths(f, np.ones(2)) == [300]
+
+
+@pytest.mark.parametrize("transformed", [fg.jit, fg.checkpoint])
+def test_programs_that_others_made_are_of_the_same_choice(transformed: Any) -> None:
+    def f(x: Any) -> Any:
+        for _ in range(300):
+            x = np.sin(x)
+        return x
+
+    counts = []
+    for choice in (True, False):
+        with fg.reroll_loops(choice):
+            program = fg.make_jaxpr(transformed(f))(np.ones(2)).program
+        (inner,) = (e.primitive.params()["program"] for e in program.equations)
+        counts.append(len(inner.equations))
+    assert counts == [1, 300]
