@@ -99,7 +99,7 @@ def find_ours(path: str) -> Any:
         if name not in module.__all__:
             return None
         module = getattr(module, name)
-    return module
+    return module if isinstance(module, types.ModuleType) else None
 
 
 def named(member: object) -> tuple[list[str], bool] | None:

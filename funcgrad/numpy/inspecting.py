@@ -395,6 +395,17 @@ class ndarray(metaclass=_ArrayType):
 
     Called with a shape and a dtype it makes an array as `empty` does.
 
+    Args:
+        shape: Length of every axis, a whole number or several.
+        dtype: Type of the elements.
+        options: What else `numpy.ndarray` takes: only ``None``.
+
+    Returns:
+        An array of arbitrary elements.
+
+    Raises:
+        ArgumentError: For an array over the memory of another object.
+
     Example:
         >>> import numpy as np
         >>> import funcgrad as fg
