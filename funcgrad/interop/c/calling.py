@@ -8,7 +8,6 @@ by Python, from kernels that mostly are the same ones. Every other call needs no
 from __future__ import annotations
 
 import ctypes
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ from funcgrad.api.arguments import check_callable, name_of
 from funcgrad.api.staging import ShapeDtypeStruct, StagedFunction
 from funcgrad.base.forking import Lock, cached_property
 from funcgrad.base.pytree import tree_flatten, tree_map, tree_structure, tree_unflatten
+from funcgrad.base.signatures import signature_of
 from funcgrad.compiler.abi import CONTROL_SLOT, CONTROL_WORDS
 from funcgrad.compiler.nest.nodes import Site
 from funcgrad.compiler.runtime.executable import Executable
@@ -465,7 +465,7 @@ def parameters(fun: Callable[..., Any], count: int) -> list[str]:
     try:
         names = [
             p.name
-            for p in inspect.signature(fun).parameters.values()
+            for p in signature_of(fun).parameters.values()
             if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
         ]
     except (TypeError, ValueError):  # a ufunc has none
