@@ -187,6 +187,25 @@ def test_a_refused_index_is_a_status_with_a_line(tmp_path):
     assert str(Path(__file__).parent) not in made.source, "folders are nobody's business"
 
 
+def test_convolutions(tmp_path):
+    x, w = R.standard_normal((2, 3, 9, 9)), R.standard_normal((4, 3, 3, 3))
+    made, known = exported(
+        lambda x, w: fg.lax.conv_general_dilated(x, w, (1, 1), "SAME"), (x, w), "conv"
+    )
+    status, found = run(made, (x, w), tmp_path)
+    assert status == 0
+    check("convolution", found, known)
+
+
+def test_memory_is_that_of_the_caller_alone(tmp_path):
+    x = R.standard_normal((20, 20))
+    made, _ = exported(lambda x: np.sum((x @ x) @ (x + 1)), (x,), "total")
+    assert f"#define TOTAL_SCRATCH {made.scratch_bytes}" in made.header
+    assert run(made, (x,), tmp_path)[0] == 0
+    status, _ = run(made, (x,), tmp_path, flags=["-DFG_NO_MALLOC"])
+    assert status == 1, "the program passes a null pointer"
+
+
 def test_structures_and_scratch_memory_in_cpp(tmp_path):
     if shutil.which("g++") is None:
         pytest.skip("needs g++")

@@ -53,6 +53,13 @@ _HEAD = """\
 #else
 #define FG_MULADDF(a, b, c) ((a) * (b) + (c))
 #endif
+#ifdef FG_NO_MALLOC
+#define FG_MALLOC(size) NULL
+#define FG_FREE(memory) (void)(memory)
+#else
+#define FG_MALLOC(size) malloc(size)
+#define FG_FREE(memory) free(memory)
+#endif
 #define FG_STEP(call) do {{ int64_t code = call; if (code) return code; }} while (0)
 """
 
@@ -248,7 +255,7 @@ class _Writer:
             lines += [
                 "    void *own = NULL;",
                 "    if (!scratch) {",
-                f"        own = scratch = malloc({self.nbytes});",
+                f"        own = scratch = FG_MALLOC({self.nbytes});",
                 f"        if (!scratch) return {NO_MEMORY};",
                 "    }",
                 f"    slots[{memory.arena_slot}] = ((int64_t)(intptr_t)scratch + 63) / 64 * 64;",
@@ -257,7 +264,7 @@ class _Writer:
             lines.append("    (void)scratch;")
         lines.append("    int64_t code = run(slots);")
         if memory.arena_bytes:
-            lines.append("    free(own);")
+            lines.append("    FG_FREE(own);")
         lines += [
             "    if (code == 0) return 0;",
             f"    return code == {REFUSED} ? (int32_t)slots[1] + {FIRST_MESSAGE} : {FAILED};",

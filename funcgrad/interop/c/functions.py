@@ -69,38 +69,6 @@ static int64_t fg_product_NAME(int64_t *slots, const int64_t *w) {
         }
     return 0;
 }""",
-    "strided": """\
-/* Sums of products in a regular order, strip by strip. */
-static int64_t fg_strided_NAME(int64_t *slots, const int64_t *w) {
-    const char *const a = (const char *)(intptr_t)(slots[w[11]] + w[12]);
-    const char *const b = (const char *)(intptr_t)(slots[w[13]] + w[14]);
-    char *const c = (char *)(intptr_t)(slots[w[15]] + w[16]);
-    const fg_i64 *outer = (const fg_i64 *)(intptr_t)(slots[w[17]] + w[18]);
-    const fg_i64 *rows = (const fg_i64 *)(intptr_t)(slots[w[19]] + w[20]);
-    const fg_i64 *blocks = (const fg_i64 *)(intptr_t)(slots[w[21]] + w[22]);
-    const fg_i64 *terms = (const fg_i64 *)(intptr_t)(slots[w[23]] + w[24]);
-    for (int64_t group = w[0]; group < w[1]; group++) {
-        const int64_t o = group / (w[2] * w[5]), r = group / w[5] % w[2], t = group % w[5];
-        const int64_t last = (r + 1) * w[3] < w[4] ? (r + 1) * w[3] : w[4];
-        const int64_t end = (t + 1) * w[6] < w[7] ? (t + 1) * w[6] : w[7];
-        for (int64_t i = r * w[3]; i < last; i++)
-            for (int64_t s = t * w[6]; s < end; s++) {
-                const int64_t *strip = w + 25 + 3 * s;
-                fg_NAME *y = (fg_NAME *)(c + outer[3 * o + 2] + rows[2 * i + 1] + strip[1]);
-                for (int64_t j = 0; j < strip[2]; j++) y[j] = 0;
-                for (int64_t p = 0; p < w[9]; p++)
-                    for (int64_t q = 0; q < w[10]; q++) {
-                        const fg_NAME x = *(const fg_NAME *)(a + outer[3 * o] + rows[2 * i]
-                            + blocks[2 * p] + terms[2 * q]);
-                        const fg_NAME *z = (const fg_NAME *)(b + outer[3 * o + 1] + strip[0]
-                            + blocks[2 * p + 1] + terms[2 * q + 1]);
-                        FG_INDEPENDENT
-                        for (int64_t j = 0; j < strip[2]; j++) y[j] += x * z[j];
-                    }
-            }
-    }
-    return 0;
-}""",
 }
 """Steps of a plan that are not kernels, by what they compute."""
 

@@ -135,13 +135,10 @@ class PlanWriter:
         elif isinstance(job, Multiplication):
             self.product(job, depth)
         elif isinstance(job, StridedMultiplication):
-            self.own(job.step(1), "fg_strided_" + short_name(job.node.out.dtype), depth)
+            self.own(job.step(1), job.codes, job, depth)
         elif isinstance(job, ForeignCall) and job.is_own:
-            (code,) = job.codes
-            assert isinstance(code, NamedFunction)
             self.sites.append(job.site)
-            step = job.step(len(self.sites) - 1)
-            self.own(step, self.kernels.name(code, _lines(job)), depth)
+            self.own(job.step(len(self.sites) - 1), job.codes, job, depth)
         else:
             assert isinstance(job, ForeignCall | PythonCall)
             lines = "".join(f"\n  at            {line}" for line in _lines(job))
@@ -176,9 +173,11 @@ class PlanWriter:
         self.line(depth + 1, f"FG_STEP({name}(slots, args));")
         self.line(depth, "}}")
 
-    def own(self, step: Any, name: str, depth: int) -> None:
+    def own(self, step: Any, codes: Sequence[Any], job: Job, depth: int) -> None:
         """Call a program that is written down, with constants of its own."""
-        self.kernels.prelude.use(name)
+        (code,) = codes
+        assert isinstance(code, NamedFunction)
+        name = self.kernels.name(code, _lines(job))
         addresses = {x.ctypes.data: x for x in step.held if isinstance(x, np.ndarray)}
         words = [
             f"(int64_t)(intptr_t){self.array(addresses[word])}" if word in addresses else Mark(word)
