@@ -40,6 +40,9 @@ LEAST_STARS = 3
 FEW_STARS = 1 << 16
 """Of diagonals: colours from which it may be worth to look for stars, and entries up to which."""
 
+FEW_VERTICES = 64
+"""Columns up to which stars are looked for in dense matrices, too."""
+
 MOST_EDGES = 1 << 27
 """Edges of a graph that is formed."""
 
@@ -360,10 +363,15 @@ def _symmetric(pattern: SparsityPattern, order: str | None) -> Coloring:
         raise ArgumentError(
             f"coloring: {pattern} is not symmetric. Use kind='columns', or pattern | pattern.T."
         )
+    n = matrix.shape[0]
+    if n > FEW_VERTICES and matrix.nnz * MOST_COLORS > n * n:  # hardly two of them go together
+        is_there = np.diff(matrix.indptr) > 0
+        each = np.where(is_there, np.cumsum(is_there) - 1, -1)
+        return Coloring(pattern, each, None, is_symmetric=True)
     found = []
     period = _period(pattern) if order is None else None
     if period is not None:
-        found.append(np.arange(matrix.shape[0]) % period)
+        found.append(np.arange(n) % period)
     if period is None or (period > LEAST_STARS and matrix.nnz <= FEW_STARS):
         names = (order,) if order is not None else ("natural", "largest_first")
         found += [_star(matrix, _ordered(matrix, name)) for name in names]

@@ -134,3 +134,11 @@ def test_pictures() -> None:
     for drawn in (pattern, coloring(pattern, "symmetric"), coloring(pattern, "rows")):
         (axes,) = spy(drawn).axes
         assert len(axes.collections[0].get_offsets()) == pattern.nnz
+
+
+def test_dense_symmetric_matrices_take_a_colour_for_each_column() -> None:
+    matrix = np.ones((200, 200), bool)
+    matrix[:, [3, 70]] = matrix[[3, 70]] = False
+    colors = coloring(matrix, "symmetric")
+    assert colors.n_colors == 198
+    assert len(colors.sources) == 198**2  # which verifies it
