@@ -662,7 +662,9 @@ for function in (watched, asked):
         else:
             raise SystemError(function)
 lowered = jax.jit(lambda v: v + 1).lower(1.0)
-assert isinstance(lowered, jax.stages.Lowered) and lowered.compile()(1.0) == 2.0
+compiled = lowered.compile()
+assert isinstance(lowered, jax.stages.Lowered) and isinstance(compiled, jax.stages.Compiled)
+assert compiled(1.0) == 2.0 and compiled(1.0).dtype == np.float32
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 assert jax.jit(lambda v, n: v > n)(jnp.arange(3), jnp.asarray(1)).tolist() == [False, False, True]
 """

@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from funcgrad import numpy
-from funcgrad.api.compilation import Lowered, Traced
+from funcgrad.api.compilation import Compiled, Lowered, Traced
 from funcgrad.api.linear_functions import LinearFunction
 from funcgrad.base.dialect import enter_dialect, leave_dialect
 from funcgrad.base.error_state import without_warnings
@@ -299,7 +299,7 @@ def adopt(value: Any) -> Any:
         return AdoptedLinear(cast("Callable[..., Any]", value))
     if value is not None and is_tree_node(type(value)):
         return tree_map(adopt, value)
-    if isinstance(value, Traced | Lowered):
+    if isinstance(value, Traced | Lowered | Compiled):
         return AdoptedStage(cast("Callable[..., Any]", value))
     return Adopted(value) if is_function(value) else value
 
