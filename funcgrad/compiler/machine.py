@@ -87,14 +87,16 @@ worth it: others are left to LLVM, one element at a time."""
 # Lengths and sizes of code.
 
 FEW = 4
-"""Indices of axes, rows and results that are written out without a second thought."""
+"""Indices of axes, rows and results that are written out without a second thought; fewer elements
+than these are computed one by one."""
 
 SHORT_AXIS = 8
 """Length of the longest axis that is written out: steps up to this one are known to LLVM."""
 
 SEVERAL = 16
 """Elements of the largest array of variables, parts of an array that one kernel writes in turn; an
-array of so many times another one's size makes that one count as nothing."""
+array of so many times another one's size makes that one count as nothing; LLVM looks for no vectors
+in loops over fewer elements."""
 
 SUM_BLOCK = 512
 """Elements of the blocks in which sums are formed: their rounding errors are those of blocks."""

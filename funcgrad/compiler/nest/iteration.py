@@ -10,6 +10,7 @@ elements one by one or in vectors; then its index is that of lanes.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
@@ -253,6 +254,8 @@ class IterationSpace:
     ) -> Iterator[None]:
         """The innermost loop: one by one, or in vectors and what is left (`strip_mine`)."""
         source, loop, self.in_vectors = self.source, self.loops[-1], vectors is not None
+        # Of few elements in all, LLVM's vectors would take longer to make than they save.
+        is_cold |= math.prod(self.shape) < SEVERAL
         with source.loop(loop.variable, *span, is_cold=is_cold), self.open(loop):
             yield
         self.in_vectors = False

@@ -7,11 +7,20 @@ elsewhere.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from funcgrad.compiler.machine import HEAVY, LOOKUP, MOST_LIVE, VECTOR_BYTES, VECTORS, WORD_BYTES
+from funcgrad.compiler.machine import (
+    FEW,
+    HEAVY,
+    LOOKUP,
+    MOST_LIVE,
+    VECTOR_BYTES,
+    VECTORS,
+    WORD_BYTES,
+)
 from funcgrad.compiler.nest.accumulate import is_accurate, is_across
 from funcgrad.compiler.nest.iteration import Access, Vectors
 from funcgrad.compiler.nest.layout import View
@@ -26,6 +35,8 @@ def vectors_of(plan: Plan, body: list[Node]) -> Vectors | None:
     """The vectors of a pass over a row that computes some nodes, if it is written in any."""
     if not plan.row or plan.row_vectors is not None:
         return plan.row_vectors
+    if math.prod(plan.space.shape) < FEW:
+        return None  # the compiler would take longer for vectors of them
     row = plan.row[-1]
     apart: set[Access] = set()
     scattered: set[Access] = set()
