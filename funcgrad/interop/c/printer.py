@@ -163,6 +163,11 @@ class _Printer:
 
     def call(self, x: Apply) -> str:
         signature = self.signatures[x]
+        if x.word == "room":
+            words = -(-signature.args[0].literal_value // 8)
+            name = f"room{len(self.lines)}"
+            self.lines.insert(0, f"    int64_t {name}[{words}];")
+            return f"((int64_t)(intptr_t){name})"
         given = [
             self.expression(operand, t)
             for operand, t in zip(x.operands, signature.args, strict=True)
@@ -272,7 +277,7 @@ def _is_same(a: Sequence[Expression], b: Sequence[Expression]) -> bool:
 _MEMORY = frozenset(
     (
         "load", "store", "load_where", "load_apart", "load_each", "turn", "scope", "look", "claim",
-        "write_word", "release",
+        "write_word", "release", "store_each",
     )
 )  # fmt: skip
 """Words that touch memory."""

@@ -376,6 +376,19 @@ def _load_each(prelude: Prelude, word: str, signature: Signature, given: Sequenc
     return f"{function}({given[0]}, {given[1]})"
 
 
+def _store_each(prelude: Prelude, word: str, signature: Signature, given: Sequence[str]) -> str:
+    t = signature.args[3]
+    function, held = f"fg_store_each_{short(t)}", _held(t.element)
+    prelude.use(f"fg_lanes fg_i64x{t.count} fg_{short(t)} {held}")
+    prelude.need(
+        function,
+        f"static inline void {function}({held} *p, fg_lanes i, fg_i64x{t.count} at, "
+        f"fg_{short(t)} v) {{\n    for (int k = 0; k < {t.count}; k++)\n"
+        f"        if (k < i.count) *({held} *)((char *)p + at.x[k]) = v.x[k];\n}}",
+    )
+    return f"{function}({', '.join(given[:4])})"
+
+
 def _lanes(prelude: Prelude, word: str, signature: Signature, given: Sequence[str]) -> str:
     t = signature.return_type
     if word == "lanes":
@@ -499,6 +512,7 @@ _SPECIAL: dict[str, Special] = {
     **dict.fromkeys(VALUES, _cast),
     "offset": _offset, "advance": _advance, "load": _load, "store": _store,
     "load_where": _load_where, "load_apart": _load_apart, "load_each": _load_each,
+    "store_each": _store_each,
     "lanes": _lanes, "first_lanes": _lanes, "some_lanes": _lanes, "present": _present,
     "splat": _splat, "low": _half, "high": _half, "trade_low": _trade, "trade_high": _trade,
     "turn": _turn, "scope": _nothing, "prefetch": _nothing, "release": _nothing,
