@@ -105,14 +105,16 @@ class Gathers:
         if is_there is not None:
             moves = [call("select", is_there, sum_of(moves), 0)]
         if self.plan.is_of_row(node):
-            row = call("offset", access.pointer, sum_of(moves)) if moves else access.pointer
+            first = space.start(access)
+            row = call("offset", first, sum_of(moves)) if moves else first
             return space.load_lanes(row, access)
         lanes, step = space.index_of(loop), loop.steps[access]
         if step:
-            along = Number(step * size) if loop.is_near(access) else space.step(access, loop)
+            root = access.neighbour or access
+            along = Number(step * size) if loop.is_near(access) else space.step(root, loop)
             moves = [*moves, call("i64", lanes) * along]
         nbytes = call("present", lanes, sum_of(moves), 0)
-        return call("load_each", access.pointer, nbytes, access.scope)
+        return call("load_each", space.start(access), nbytes, access.scope)
 
     def _resolve(self, node: Pick, k: int, index: Expression, is_once: bool = False) -> Test:
         """Make one of its integers a place; whether there is one, if that is to be asked.

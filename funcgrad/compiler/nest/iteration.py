@@ -334,11 +334,13 @@ class IterationSpace:
             return call("load_each", pointer, nbytes, access.scope)
         if not (self.in_vectors and self.is_apart(access)):
             return call("load", *self.place(access), access.scope)
-        root = access.neighbour
-        if root is None:
-            return self.load_lanes(access.pointer, access)
+        return self.load_lanes(self.start(access), access)
+
+    def start(self, access: Access) -> Expression:
+        """The pointer to its element at the first index of the innermost loop."""
+        root = access.neighbour or access
         distance = access.offset - root.offset
-        return self.load_lanes(call("advance", root.pointer, distance), access)
+        return call("advance", root.pointer, distance) if distance else root.pointer
 
     def load_lanes(self, pointer: Expression, access: Access) -> Expression:
         """Elements of lanes, one or a few steps apart, or one for all."""
@@ -359,10 +361,9 @@ class IterationSpace:
     def _each(self, access: Access) -> tuple[Expression, Expression]:
         """The pointer of the first index of the innermost loop, and bytes to all lanes."""
         loop, root = self.loops[-1], access.neighbour or access
-        distance, nbytes = access.offset - root.offset, loop.steps[access] * access.dtype.itemsize
+        nbytes = loop.steps[access] * access.dtype.itemsize
         step = Number(nbytes) if loop.is_near(access) else self.step(root, loop)
-        pointer = call("advance", root.pointer, distance) if distance else root.pointer
-        return pointer, call("i64", self.index_of(loop)) * step
+        return self.start(access), call("i64", self.index_of(loop)) * step
 
     def is_apart(self, access: Access) -> bool:
         """Whether its elements lie apart along the innermost loop, but near each other."""
