@@ -142,7 +142,7 @@ betainc = scipy_row(
 entr = scipy_row(
     "entr",
     lambda x, y: -log.bind(x) - 1,
-    code="select({0} < 0, -1 / 0.0, select({0} == 0, 0.0, -{0} * log({0})))",
+    code="select({0} < 0, -1e999, select({0} == 0, 0.0, -{0} * log({0})))",
 )
 
 
@@ -155,7 +155,7 @@ def _of_positive(code: str, at_zero: str) -> str:
     """
     is_zero = "bitwise_and({0} == 0, {1} >= 0)"
     is_nan = "bitwise_or(isnan({0}), isnan({1}))"
-    edge = f"select({is_zero}, {at_zero}, select({is_nan}, {{0}} + {{1}}, 1 / 0.0))"
+    edge = f"select({is_zero}, {at_zero}, select({is_nan}, {{0}} + {{1}}, 1e999))"
     return f"select(bitwise_and({{0}} > 0, {{1}} > 0), {code}, {edge})"
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
@@ -235,3 +236,22 @@ def test_entropies_of_what_is_subnormal_are_no_nan() -> None:
     found = fg.jit(lambda y, x: fg.scipy.special.entr(np.arctan2(y, x)))(y, x)
     assert set(found.tolist()) <= {0.0, -INF}
     assert fg.jit(fg.scipy.special.entr)(np.float32(-1.0)) == -INF
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", ["entr", "xlogy", "xlog1py"])
+def test_infinities_of_formulas_have_the_precision_of_their_arguments(name, dtype):
+    """An infinity written as a quotient of numbers was double, and sums of it did not compile."""
+    x = np.array([[-1, 0, 1, 2, np.nan, np.inf, 0.5]] * 3, dtype)
+    args = (x,) if name == "entr" else (x, x[:, ::-1])
+
+    @fg.jit
+    def both(*args):
+        y = getattr(fg.scipy.special, name)(*args)
+        return y, np.sum(y, -1, keepdims=True)
+
+    values, sums = both(*args)
+    with np.errstate(all="ignore"):
+        expected = getattr(scipy.special, name)(*args)
+    np.testing.assert_allclose(values, expected, rtol=1e-6)
+    assert values.dtype == sums.dtype == x.dtype

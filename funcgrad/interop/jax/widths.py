@@ -26,10 +26,11 @@ from funcgrad.base.pytree import tree_map
 from funcgrad.core.trace import Tracer
 from funcgrad.primitives.elementwise import Convert
 
+ml_dtypes: Any
 try:
     import ml_dtypes
 except ImportError:
-    ml_dtypes = None  # type: ignore[assignment]
+    ml_dtypes = None
 
 
 FLOAT32 = np.dtype(np.float32)
