@@ -15,6 +15,8 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -26,12 +28,7 @@ from funcgrad.base.pytree import tree_map
 from funcgrad.core.trace import Tracer
 from funcgrad.primitives.elementwise import Convert
 
-ml_dtypes: Any
-try:
-    import ml_dtypes
-except ImportError:
-    ml_dtypes = None
-
+ml_dtypes: Any = import_module("ml_dtypes") if find_spec("ml_dtypes") else None
 
 FLOAT32 = np.dtype(np.float32)
 HALVES = {
