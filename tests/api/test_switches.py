@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 import numpy as np
 import pytest
 
@@ -26,6 +28,7 @@ def test_call_paths(monkeypatch, is_on):
 @pytest.mark.parametrize("is_on", [True, False])
 def test_traces_that_are_used_again(monkeypatch, is_on):
     monkeypatch.setattr(remembered, "IS_ON", is_on)
+    monkeypatch.setattr(remembered, "_remembered", OrderedDict())  # one that is not full
     n_traces = 0
 
     def once():

@@ -27,6 +27,7 @@ from funcgrad.compiler.runtime.threads import is_available
 from funcgrad.errors import CompilerError
 from funcgrad.lowering import Reindex
 from tests.fuzz.language import Program
+from tests.fuzz.properties import quiet
 from tests.fuzz.writing import programs
 
 EXAMPLES = int(os.environ.get("FUNCGRAD_TEST_EXAMPLES", "20"))
@@ -228,7 +229,7 @@ def test_results_in_single_precision(
 @settings(max_examples=EXAMPLES)
 @given(programs("f8"))
 def test_random_programs_without_a_pass(program: Program) -> None:
-    with np.errstate(all="ignore"):
+    with quiet():
         expected = program.function(*program.values)
     for skipped in ("nothing", *OPTIONAL):
         with pytest.MonkeyPatch.context() as patch:
