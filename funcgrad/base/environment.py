@@ -179,6 +179,8 @@ VARIABLES: dict[str, Variable] = {
     )
 }
 
+_WHEN_COMPILED = [name for name, variable in VARIABLES.items() if variable.read == _COMPILE]
+
 
 def text(name: str) -> str | None:
     """Return the value of a variable without blanks around it; ``None`` where it is not set.
@@ -189,6 +191,11 @@ def text(name: str) -> str | None:
     assert name in VARIABLES
     found = os.environ.get(name)
     return None if found is None else found.strip()
+
+
+def when_compiled() -> tuple[str | None, ...]:
+    """Return the values of what is read when a function is compiled, set or not."""
+    return tuple([os.environ.get(name) for name in _WHEN_COMPILED])
 
 
 def of_jax(name: str) -> str:

@@ -301,7 +301,7 @@ def remembered(
         return make()
     description, kept = before
     settings = (promotion_mode(), dialect(), INDEX_RULE.clamps, is_jit_disabled())
-    key = (what, description, axes_in_scope(), settings)
+    key = (what, description, axes_in_scope(), settings, environment.when_compiled())
     with _lock:
         found = _remembered.get(key)
         if found is not None and (not found[2] or _are_same(found[1], kept)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from functools import cache
@@ -238,6 +239,22 @@ def test_random_programs_without_a_pass(program: Program) -> None:
             found = fg.jit(lambda *args: program.function(*args))(*program.values)
         for x, y in zip(found, expected, strict=True):
             np.testing.assert_allclose(x, y, 1e-11, 1e-11 * program.scale, err_msg=skipped)
+
+
+@pytest.mark.parametrize("skipped", ["nothing", *OPTIONAL])
+@pytest.mark.parametrize("shape", [(1, 1, 2), (1, 3), (2, 1, 3)])
+def test_short_rows_less_their_mean(
+    shape: tuple[int, ...], skipped: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Axes of length 1 that results of sums keep are not the rows' that are written out."""
+    monkeypatch.setenv(SKIP_VARIABLE, skipped)
+    monkeypatch.setenv(VERIFY_VARIABLE, "1")
+    x = np.arange(1.0, math.prod(shape) + 1).reshape(shape)
+
+    def centred(x: Any) -> Any:
+        return np.sin(x) - np.mean(np.sin(x), axis=-1, keepdims=True)
+
+    np.testing.assert_allclose(fg.jit(lambda x: centred(x))(x), centred(x), 1e-15, 1e-15)
 
 
 def test_stencils_take_no_memory_between() -> None:

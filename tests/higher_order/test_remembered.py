@@ -378,6 +378,17 @@ def test_clear_cache_traces_again(traces: list[str]) -> None:
     assert f.cache_info().traces == 1
 
 
+def test_variables_that_the_compiler_reads_tell_functions_apart(
+    traces: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for skipped in ("refine", "schedule"):
+        monkeypatch.setenv("FUNCGRAD_SKIP_PASSES", skipped)
+        del traces[:]
+        for _ in range(2):
+            fg.jit(lambda x: x * 2 + 1)(X)
+        assert len(traces) == 1
+
+
 def test_options_and_names_tell_functions_apart(traces: list[str]) -> None:
     def f(x: Any, n: Any) -> Any:
         return x * n

@@ -165,7 +165,7 @@ FUNCTIONS = (
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_functions_of_libm_are_right_to_two_units(dtype, tmp_path):
-    x = R.uniform(0.01, 0.99, 200).astype(dtype)
+    x = np.random.default_rng(0).uniform(0.01, 0.99, 20_000).astype(dtype)
     names = FUNCTIONS.split()
     made, _ = exported(lambda x: [getattr(np, name)(x) for name in names], (x,), "functions")
     status, found = run(made, (x,), tmp_path)
@@ -174,6 +174,23 @@ def test_functions_of_libm_are_right_to_two_units(dtype, tmp_path):
         exact = getattr(np, name)(x.astype(np.longdouble))
         units = np.abs(got - exact) / np.spacing(np.abs(got))
         assert units.max() <= 2.5, f"{name}: libm's two units, and half a unit of rounding"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_cube_roots_are_right_to_a_unit_everywhere(dtype, tmp_path):
+    info = np.finfo(dtype)
+    x = 2.0 ** np.random.default_rng(1).uniform(info.minexp, info.maxexp, 20_000)
+    edges = [0.0, np.inf, info.max, info.tiny, info.smallest_subnormal, 3 * info.tiny / 8]
+    x = np.concatenate([edges, x]).astype(dtype)
+    x = np.concatenate([x, -x, [np.nan]]).astype(dtype)
+    made, _ = exported(np.cbrt, (x,), "roots")
+    status, (found,) = run(made, (x,), tmp_path)
+    assert status == 0
+    exact = np.cbrt(x.astype(np.longdouble))
+    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(x))
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(x))
+    found, exact = found[np.isfinite(x)], exact[np.isfinite(x)]
+    assert np.max(np.abs(found - exact) / np.spacing(np.abs(found))) <= 1
 
 
 def test_a_refused_index_is_a_status_with_a_line(tmp_path):

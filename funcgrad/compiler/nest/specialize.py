@@ -237,6 +237,7 @@ class _Writing:
         outputs: set[Value],
     ) -> None:
         self.axis = axis
+        self.length = group.space[axis]
         self.ranges = ranges
         self.is_dropped = all(end - first == 1 for first, end in ranges)
         self.parts: dict[Value, _Parts] = {}
@@ -251,7 +252,8 @@ class _Writing:
                 self._assemble(value, parts)
 
     def _write(self, node: Node) -> None:
-        if len(node.space) <= self.axis:  # it does not have the axis
+        if node.space[self.axis : self.axis + 1] != (self.length,):
+            # It does not have the axis, or keeps one of length 1, as results of sums do.
             operands = tuple(self._operand(x, None, 0) for x in node.operands)
             self._add(replace(node, operands=operands))
             return

@@ -100,6 +100,8 @@ _SCALAR = {
     ("maximum", "b"): "return a | b;",
     ("minimum", "b"): "return a & b;",
     ("muladd", "f"): "return FG_MULADD_F(a, b, c);",
+    # A step of Newton's method: cube roots of libm may be wrong by four units.
+    ("cbrt", "f"): "T r = cbrtF(a); return a == 0 || isinf(a) ? r : r - (r - a / (r * r)) / 3;",
     ("expit", "f"): ("T e = expF(-fabsF(a)); return a < 0 ? e / (1 + e) : 1 / (1 + e);"),
     ("sign", "f"): "return a != a ? a : (T)((a > 0) - (a < 0));",
     ("sign", "iu"): "return (T)((a > 0) - (a < 0));",
@@ -232,7 +234,7 @@ def scalar_function(word: str, name: str) -> str:
         "M": f"INT{bits}_MAX" , "Q": f"{(1 << (23 if bits == 32 else 52)) - 1}",
     }  # fmt: skip
     body = re.sub(
-        r"\b(expF|fabsF|fmodF|floorF|copysignF|hypotF)\b", lambda m: m[0][:-1] + suffix, body
+        r"\b(cbrtF|expF|fabsF|fmodF|floorF|copysignF|hypotF)\b", lambda m: m[0][:-1] + suffix, body
     )
     body = body.replace("FG_MULADD_F", f"FG_MULADD{suffix.upper()}")
     body = body.replace("fg_bits_N_O", f"fg_bits_{name}_{order}")

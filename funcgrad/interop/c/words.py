@@ -114,6 +114,7 @@ _WRAPPING = frozenset(("add", "radd", "subtract", "multiply", "rmul"))
 _OF_FLAGS = {"add": "|", "radd": "|", "multiply": "&", "rmul": "&"}
 _LIBM = {
     "abs": "fabs", "maximum": "", "minimum": "", "expit": "", "remainder": "", "floor_divide": "",
+    "cbrt": "",
 }  # fmt: skip
 """Names in C of what is called otherwise; none where a function of ours says it."""
 
