@@ -11,12 +11,8 @@ from funcgrad.api.checkpointing import (
 from funcgrad.base.namespaces import present
 
 __all__ = [
-    "checkpoint",
-    "checkpoint_name",
-    "checkpoint_policies",
-    "print_saved_residuals",
-    "remat",
+    "checkpoint", "checkpoint_name", "checkpoint_policies", "print_saved_residuals", "remat",
     "saved_residuals",
-]
+]  # fmt: skip
 
 present(__name__)

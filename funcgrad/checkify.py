@@ -23,21 +23,9 @@ from funcgrad.errors import FailedCheckError as JaxRuntimeError
 from funcgrad.observers.checks import Kinds as ErrorCategory
 
 __all__ = [
-    "Error",
-    "ErrorCategory",
-    "JaxRuntimeError",
-    "all_checks",
-    "automatic_checks",
-    "check",
-    "check_error",
-    "checkify",
-    "debug_check",
-    "div_checks",
-    "float_checks",
-    "index_checks",
-    "init_error",
-    "nan_checks",
-    "user_checks",
-]
+    "Error", "ErrorCategory", "JaxRuntimeError", "all_checks", "automatic_checks", "check",
+    "check_error", "checkify", "debug_check", "div_checks", "float_checks", "index_checks",
+    "init_error", "nan_checks", "user_checks",
+]  # fmt: skip
 
 present(__name__)

@@ -7,15 +7,8 @@ from funcgrad.api.rule_results import SymbolicZero, zero_from_primal
 from funcgrad.base.namespaces import present
 
 __all__ = [
-    "CustomVJPPrimal",
-    "SymbolicZero",
-    "closure_convert",
-    "custom_gradient",
-    "custom_jvp",
-    "custom_vjp",
-    "custom_vjp_primal_tree_values",
-    "linear_call",
-    "zero_from_primal",
-]
+    "CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp",
+    "custom_vjp", "custom_vjp_primal_tree_values", "linear_call", "zero_from_primal",
+]  # fmt: skip
 
 present(__name__)

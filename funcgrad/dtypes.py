@@ -16,18 +16,9 @@ from funcgrad.errors import DtypeError
 from funcgrad.errors import DtypePromotionError as TypePromotionError
 
 __all__ = [
-    "TypePromotionError",
-    "canonicalize_dtype",
-    "extended",
-    "finfo",
-    "float0",
-    "iinfo",
-    "issubdtype",
-    "itemsize_bits",
-    "prng_key",
-    "result_type",
-    "scalar_type_of",
-]
+    "TypePromotionError", "canonicalize_dtype", "extended", "finfo", "float0", "iinfo",
+    "issubdtype", "itemsize_bits", "prng_key", "result_type", "scalar_type_of",
+]  # fmt: skip
 
 SUPPORTED: dict[np.dtype[Any], str] = {
     np.dtype(np.bool_): "bool",

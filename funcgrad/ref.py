@@ -26,16 +26,8 @@ from funcgrad.primitives.objects import never_settle, settled
 from funcgrad.random.key_arrays import KEY, KeyArray
 
 __all__ = [
-    "Ref",
-    "addupdate",
-    "empty_ref",
-    "free_ref",
-    "freeze",
-    "get",
-    "new_ref",
-    "set",
-    "swap",
-]
+    "Ref", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "set", "swap",
+]  # fmt: skip
 
 
 class Ref(Cell):

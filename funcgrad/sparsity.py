@@ -85,14 +85,8 @@ def decompress(products: Any, colors: Coloring) -> Any:
 
 
 __all__ = [
-    "Coloring",
-    "SparsityPattern",
-    "coloring",
-    "compress",
-    "decompress",
-    "hessian_sparsity",
-    "jacobian_sparsity",
-    "spy",
-]
+    "Coloring", "SparsityPattern", "coloring", "compress", "decompress", "hessian_sparsity",
+    "jacobian_sparsity", "spy",
+]  # fmt: skip
 
 present(__name__)

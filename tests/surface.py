@@ -59,8 +59,8 @@ OF_JAX = {
     },
     "": "jax",
     "checkpoint_policies": "jax.checkpoint_policies",
-    "experimental.optimizers": "jax.example_libraries.optimizers",
-    "experimental.stax": "jax.example_libraries.stax",
+    "interop.jax.example_libraries.optimizers": "jax.example_libraries.optimizers",
+    "interop.jax.example_libraries.stax": "jax.example_libraries.stax",
     **{
         f"scipy.{name}": f"jax.scipy.{name}"
         for name in (

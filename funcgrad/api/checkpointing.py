@@ -461,12 +461,6 @@ def _without_effect(program: Program, active: set[Var]) -> list[str]:
 
 
 __all__ = [
-    "Residual",
-    "Residuals",
-    "checkpoint",
-    "checkpoint_name",
-    "checkpoint_sequential",
-    "print_saved_residuals",
-    "remat",
-    "saved_residuals",
-]
+    "Residual", "Residuals", "checkpoint", "checkpoint_name", "checkpoint_sequential",
+    "print_saved_residuals", "remat", "saved_residuals",
+]  # fmt: skip

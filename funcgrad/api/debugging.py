@@ -358,12 +358,6 @@ def debug_infs(enable: bool = True) -> Iterator[None]:
 
 
 __all__ = [
-    "checking_leaks",
-    "debug_callback",
-    "debug_infs",
-    "debug_nans",
-    "debug_print",
-    "debug_python_loops",
-    "io_callback",
-    "pure_callback",
-]
+    "checking_leaks", "debug_callback", "debug_infs", "debug_nans", "debug_print",
+    "debug_python_loops", "io_callback", "pure_callback",
+]  # fmt: skip

@@ -10,14 +10,7 @@ from funcgrad.data.saving import load, save
 from funcgrad.data.text import CharTokenizer
 
 __all__ = [
-    "CharTokenizer",
-    "batches",
-    "load",
-    "mnist",
-    "prefetch",
-    "read_idx",
-    "save",
-    "train_test_split",
-]
+    "CharTokenizer", "batches", "load", "mnist", "prefetch", "read_idx", "save", "train_test_split",
+]  # fmt: skip
 
 present(__name__)

@@ -27,33 +27,11 @@ from funcgrad.diagnostics.pictures import (
 from funcgrad.diagnostics.spectrum import Spectrum, hessian_spectrum
 
 __all__ = [
-    "Activation",
-    "ActivationReport",
-    "Comparison",
-    "Comparisons",
-    "FirstNonFinite",
-    "GradientCheck",
-    "GradientChecks",
-    "GradientReport",
-    "Graph",
-    "History",
-    "LeafReport",
-    "MonitorState",
-    "Spectrum",
-    "Statistics",
-    "activation_report",
-    "check_gradients",
-    "compare",
-    "draw",
-    "find_nan",
-    "gradient_report",
-    "hessian_spectrum",
-    "monitor",
-    "plot_activations",
-    "plot_distributions",
-    "plot_gradient_flow",
-    "plot_histograms",
-    "plot_norms",
-]
+    "Activation", "ActivationReport", "Comparison", "Comparisons", "FirstNonFinite",
+    "GradientCheck", "GradientChecks", "GradientReport", "Graph", "History", "LeafReport",
+    "MonitorState", "Spectrum", "Statistics", "activation_report", "check_gradients", "compare",
+    "draw", "find_nan", "gradient_report", "hessian_spectrum", "monitor", "plot_activations",
+    "plot_distributions", "plot_gradient_flow", "plot_histograms", "plot_norms",
+]  # fmt: skip
 
 present(__name__)

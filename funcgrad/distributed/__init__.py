@@ -24,20 +24,8 @@ from funcgrad.distributed.exchange import (
 )
 
 __all__ = [
-    "broadcast",
-    "echo",
-    "gather",
-    "is_main",
-    "load",
-    "local_keys",
-    "local_range",
-    "mesh",
-    "rank",
-    "save",
-    "scatter",
-    "shard",
-    "size",
-    "spmd",
-]
+    "broadcast", "echo", "gather", "is_main", "load", "local_keys", "local_range", "mesh", "rank",
+    "save", "scatter", "shard", "size", "spmd",
+]  # fmt: skip
 
 present(__name__)

@@ -1,40 +1,8 @@
 """Checks in traced and compiled functions, where JAX keeps them: see `funcgrad.checkify`."""
 
-from funcgrad.api.checking import (
-    Error,
-    all_checks,
-    automatic_checks,
-    check,
-    check_error,
-    checkify,
-    debug_check,
-    div_checks,
-    float_checks,
-    index_checks,
-    init_error,
-    nan_checks,
-    user_checks,
-)
+# ruff: noqa: F403
 from funcgrad.base.namespaces import present
-from funcgrad.errors import FailedCheckError as JaxRuntimeError
-from funcgrad.observers.checks import Kinds as ErrorCategory
-
-__all__ = [
-    "Error",
-    "ErrorCategory",
-    "JaxRuntimeError",
-    "all_checks",
-    "automatic_checks",
-    "check",
-    "check_error",
-    "checkify",
-    "debug_check",
-    "div_checks",
-    "float_checks",
-    "index_checks",
-    "init_error",
-    "nan_checks",
-    "user_checks",
-]
+from funcgrad.checkify import *
+from funcgrad.checkify import __all__ as __all__
 
 present(__name__)

@@ -21,22 +21,9 @@ from funcgrad.primitives.families import (
 from funcgrad.primitives.families import extern_lower as by_callback
 
 __all__ = [
-    "Composite",
-    "Elementwise",
-    "LawError",
-    "Linear",
-    "Pointwise",
-    "Primitive",
-    "ShapedArray",
-    "Unary",
-    "by_callback",
-    "by_function",
-    "check",
-    "is_linear",
-    "linear_jvp",
-    "primitive",
-    "stacked_batch",
-    "zero_jvp",
-]
+    "Composite", "Elementwise", "LawError", "Linear", "Pointwise", "Primitive", "ShapedArray",
+    "Unary", "by_callback", "by_function", "check", "is_linear", "linear_jvp", "primitive",
+    "stacked_batch", "zero_jvp",
+]  # fmt: skip
 
 present(__name__)

@@ -507,18 +507,8 @@ def _summed(name: str, terms: Array, axis: Axis, where: ArrayLike | None) -> Arr
 
 
 __all__ = [
-    "absolute_error",
-    "cosine_distance",
-    "cosine_similarity",
-    "hinge_loss",
-    "huber_loss",
-    "kl_divergence",
-    "kl_divergence_with_log_targets",
-    "l2_loss",
-    "log_cosh",
-    "sigmoid_binary_cross_entropy",
-    "smooth_labels",
-    "softmax_cross_entropy",
-    "softmax_cross_entropy_with_integer_labels",
-    "squared_error",
-]
+    "absolute_error", "cosine_distance", "cosine_similarity", "hinge_loss", "huber_loss",
+    "kl_divergence", "kl_divergence_with_log_targets", "l2_loss", "log_cosh",
+    "sigmoid_binary_cross_entropy", "smooth_labels", "softmax_cross_entropy",
+    "softmax_cross_entropy_with_integer_labels", "squared_error",
+]  # fmt: skip

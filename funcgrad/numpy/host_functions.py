@@ -16,7 +16,7 @@ from funcgrad.core.trace import Tracer
 from funcgrad.errors import ConcretizationTypeError
 from funcgrad.observers.source import current_location
 
-__all__ = ["host_function"]
+__all__ = ["host_function", "host_functions"]
 
 
 def host_function(module: str, name: str) -> Callable[..., Any]:
@@ -51,6 +51,16 @@ def host_function(module: str, name: str) -> Callable[..., Any]:
         f"``help({path})`` describes its arguments and results."
     )
     return call
+
+
+def host_functions(module: str, *names: str) -> list[Callable[..., Any]]:
+    """Functions of one module of NumPy or SciPy that take known values only, in this order.
+
+    Args:
+        module: One of theirs, such as ``"scipy.signal"``.
+        *names: Names of functions there.
+    """
+    return [host_function(module, name) for name in names]
 
 
 def _library(path: str) -> str:

@@ -62,7 +62,7 @@ from numpy import (
 
 from funcgrad.core.trace import Tracer
 from funcgrad.numpy import scalars
-from funcgrad.numpy.host_functions import host_function
+from funcgrad.numpy.host_functions import host_functions
 from funcgrad.primitives.objects import settled
 
 
@@ -81,38 +81,21 @@ uintp = _sized("P")
 # Only where C's long double has so many bits.
 vars().update({n: getattr(np, n) for n in ("float128", "complex256") if hasattr(np, n)})
 
-array2string = host_function("numpy", "array2string")
-array_repr = host_function("numpy", "array_repr")
-array_str = host_function("numpy", "array_str")
-asmatrix = host_function("numpy", "asmatrix")
-base_repr = host_function("numpy", "base_repr")
-binary_repr = host_function("numpy", "binary_repr")
-bmat = host_function("numpy", "bmat")
-busday_count = host_function("numpy", "busday_count")
-busday_offset = host_function("numpy", "busday_offset")
-datetime_as_string = host_function("numpy", "datetime_as_string")
-datetime_data = host_function("numpy", "datetime_data")
-format_float_positional = host_function("numpy", "format_float_positional")
-format_float_scientific = host_function("numpy", "format_float_scientific")
-frombuffer = host_function("numpy", "frombuffer")
-fromfile = host_function("numpy", "fromfile")
-fromregex = host_function("numpy", "fromregex")
-fromstring = host_function("numpy", "fromstring")
-genfromtxt = host_function("numpy", "genfromtxt")
-info = host_function("numpy", "info")
-is_busday = host_function("numpy", "is_busday")
-isfortran = host_function("numpy", "isfortran")
-isnat = host_function("numpy", "isnat")
-load = host_function("numpy", "load")
-loadtxt = host_function("numpy", "loadtxt")
-may_share_memory = host_function("numpy", "may_share_memory")
-mintypecode = host_function("numpy", "mintypecode")
-save = host_function("numpy", "save")
-savetxt = host_function("numpy", "savetxt")
-savez = host_function("numpy", "savez")
-savez_compressed = host_function("numpy", "savez_compressed")
-shares_memory = host_function("numpy", "shares_memory")
-typename = host_function("numpy", "typename")
+(
+    array2string, array_repr, array_str, asmatrix, base_repr, binary_repr, bmat, busday_count,
+    busday_offset, datetime_as_string, datetime_data, format_float_positional,
+    format_float_scientific, frombuffer, fromfile, fromregex, fromstring, genfromtxt, info,
+    is_busday, isfortran, isnat, load, loadtxt, may_share_memory, mintypecode, save, savetxt, savez,
+    savez_compressed, shares_memory, typename,
+) = host_functions(
+    "numpy",
+    "array2string", "array_repr", "array_str", "asmatrix", "base_repr", "binary_repr", "bmat",
+    "busday_count", "busday_offset", "datetime_as_string", "datetime_data",
+    "format_float_positional", "format_float_scientific", "frombuffer", "fromfile", "fromregex",
+    "fromstring", "genfromtxt", "info", "is_busday", "isfortran", "isnat", "load", "loadtxt",
+    "may_share_memory", "mintypecode", "save", "savetxt", "savez", "savez_compressed",
+    "shares_memory", "typename",
+)  # fmt: skip
 
 
 def asfortranarray(a: Any, dtype: Any = None) -> Any:
@@ -161,5 +144,5 @@ def require(a: Any, dtype: Any = None, requirements: Any = None) -> Any:
 __all__ = [
     name for name in vars().copy()
     if not name.startswith("_")
-    and name not in ("annotations", "Any", "np", "Tracer", "scalars", "host_function", "settled")
+    and name not in ("annotations", "Any", "np", "Tracer", "scalars", "host_functions", "settled")
 ]  # fmt: skip

@@ -73,15 +73,13 @@ from funcgrad.primitives.shape import shape_of
 from funcgrad.primitives.special import i0 as bessel_i0
 
 __all__ = [
-    "around", "bartlett", "blackman", "block", "choose", "clip", "compress", "convolve",
-    "corrcoef", "correlate", "cov", "delete", "diag_indices", "diff", "ediff1d",
-    "extract", "fix", "geomspace", "gradient", "hamming", "hanning",
-    "i0", "indices", "insert",
-    "interp", "isin", "isneginf", "isposinf", "ix_", "kaiser", "ldexp", "logspace", "mgrid",
-    "nan_to_num", "ogrid", "piecewise", "polyval",
-    "ravel_multi_index", "repeat", "resize", "round", "select", "sinc", "take", "take_along_axis",
-    "trapezoid", "tril_indices", "tril_indices_from", "triu_indices", "triu_indices_from",
-    "unravel_index", "unwrap", "vander", "where",
+    "around", "bartlett", "blackman", "block", "choose", "clip", "compress", "convolve", "corrcoef",
+    "correlate", "cov", "delete", "diag_indices", "diff", "ediff1d", "extract", "fix", "geomspace",
+    "gradient", "hamming", "hanning", "i0", "indices", "insert", "interp", "isin", "isneginf",
+    "isposinf", "ix_", "kaiser", "ldexp", "logspace", "mgrid", "nan_to_num", "ogrid", "piecewise",
+    "polyval", "ravel_multi_index", "repeat", "resize", "round", "select", "sinc", "take",
+    "take_along_axis", "trapezoid", "tril_indices", "tril_indices_from", "triu_indices",
+    "triu_indices_from", "unravel_index", "unwrap", "vander", "where",
 ]  # fmt: skip
 
 # What depends on numbers known before tracing is NumPy's own.

@@ -146,9 +146,5 @@ def _peak_inside(equation: Equation) -> int:
 
 
 __all__ = [
-    "bytes_of_outputs",
-    "density_of",
-    "peak_of_program",
-    "work_of",
-    "work_of_program",
-]
+    "bytes_of_outputs", "density_of", "peak_of_program", "work_of", "work_of_program",
+]  # fmt: skip

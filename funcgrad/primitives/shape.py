@@ -436,22 +436,7 @@ class Concatenate(Primitive):
 
 
 __all__ = [
-    "BroadcastTo",
-    "Concatenate",
-    "Pad",
-    "ReduceSum",
-    "Reshape",
-    "Reverse",
-    "Slice",
-    "Transpose",
-    "broadcast_to",
-    "drop_axes",
-    "instantiate",
-    "moveaxis_from_front",
-    "moveaxis_to_front",
-    "reshape",
-    "restore_axes",
-    "shape_of",
-    "unbroadcast",
-    "zeros_like_aval",
-]
+    "BroadcastTo", "Concatenate", "Pad", "ReduceSum", "Reshape", "Reverse", "Slice", "Transpose",
+    "broadcast_to", "drop_axes", "instantiate", "moveaxis_from_front", "moveaxis_to_front",
+    "reshape", "restore_axes", "shape_of", "unbroadcast", "zeros_like_aval",
+]  # fmt: skip

@@ -24,18 +24,8 @@ if TYPE_CHECKING:  # they are loaded on first use
     )
 
 __all__ = [
-    "cluster",
-    "fft",
-    "integrate",
-    "interpolate",
-    "linalg",
-    "ndimage",
-    "optimize",
-    "signal",
-    "sparse",
-    "spatial",
-    "special",
-    "stats",
-]
+    "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal",
+    "sparse", "spatial", "special", "stats",
+]  # fmt: skip
 
 present(__name__)

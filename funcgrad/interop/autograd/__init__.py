@@ -71,35 +71,12 @@ from funcgrad.interop.autograd.installing import complete as _complete
 from funcgrad.interop.autograd.installing import install, uninstall
 
 __all__ = [
-    "checkpoint",
-    "deriv",
-    "dict",
-    "elementwise_grad",
-    "grad",
-    "grad_and_aux",
-    "grad_named",
-    "hessian",
-    "hessian_tensor_product",
-    "hessian_vector_product",
-    "holomorphic_grad",
-    "install",
-    "isinstance",
-    "jacobian",
-    "list",
-    "make_ggnvp",
-    "make_hvp",
-    "make_jvp",
-    "make_jvp_reversemode",
-    "make_vjp",
-    "multigrad_dict",
-    "primitive",
-    "tensor_jacobian_product",
-    "tuple",
-    "type",
-    "uninstall",
-    "value_and_grad",
-    "vector_jacobian_product",
-]
+    "checkpoint", "deriv", "dict", "elementwise_grad", "grad", "grad_and_aux", "grad_named",
+    "hessian", "hessian_tensor_product", "hessian_vector_product", "holomorphic_grad", "install",
+    "isinstance", "jacobian", "list", "make_ggnvp", "make_hvp", "make_jvp", "make_jvp_reversemode",
+    "make_vjp", "multigrad_dict", "primitive", "tensor_jacobian_product", "tuple", "type",
+    "uninstall", "value_and_grad", "vector_jacobian_product",
+]  # fmt: skip
 
 present(__name__)
 _complete()

@@ -14,23 +14,10 @@ from funcgrad.core.trace import Tracer
 from funcgrad.interop.autograd.boxes import DictBox, SequenceBox
 
 __all__ = [
-    "DictBox",
-    "SequenceBox",
-    "container_take",
-    "dict",
-    "dict_",
-    "isinstance",
-    "isinstance_",
-    "list",
-    "list_",
-    "make_sequence",
-    "sequence_extend_left",
-    "sequence_extend_right",
-    "tuple",
-    "tuple_",
-    "type",
-    "type_",
-]
+    "DictBox", "SequenceBox", "container_take", "dict", "dict_", "isinstance", "isinstance_",
+    "list", "list_", "make_sequence", "sequence_extend_left", "sequence_extend_right", "tuple",
+    "tuple_", "type", "type_",
+]  # fmt: skip
 
 tuple = tuple_ = builtins.tuple
 list = list_ = builtins.list

@@ -23,23 +23,10 @@ from funcgrad.interop.autograd.extend import (
 )
 
 __all__ = [
-    "VSpace",
-    "def_linear",
-    "defjvp",
-    "defjvp_argnum",
-    "defjvp_argnums",
-    "defvjp",
-    "defvjp_argnum",
-    "defvjp_argnums",
-    "getval",
-    "isbox",
-    "make_jvp",
-    "make_vjp",
-    "primitive",
-    "primitive_jvps",
-    "primitive_vjps",
-    "vspace",
-]
+    "VSpace", "def_linear", "defjvp", "defjvp_argnum", "defjvp_argnums", "defvjp", "defvjp_argnum",
+    "defvjp_argnums", "getval", "isbox", "make_jvp", "make_vjp", "primitive", "primitive_jvps",
+    "primitive_vjps", "vspace",
+]  # fmt: skip
 
 
 def make_vjp(fun: Callable[..., Any], x: Any) -> Any:

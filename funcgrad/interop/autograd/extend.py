@@ -32,20 +32,10 @@ from funcgrad.transforms.batch import BatchTracer
 
 Function = Callable[..., Any]
 __all__ = [
-    "Box",
-    "VSpace",
-    "def_linear",
-    "defjvp",
-    "defjvp_argnum",
-    "defjvp_argnums",
-    "defvjp",
-    "defvjp_argnum",
-    "defvjp_argnums",
-    "notrace_primitive",
-    "primitive",
-    "register_notrace",
+    "Box", "VSpace", "def_linear", "defjvp", "defjvp_argnum", "defjvp_argnums", "defvjp",
+    "defvjp_argnum", "defvjp_argnums", "notrace_primitive", "primitive", "register_notrace",
     "vspace",
-]
+]  # fmt: skip
 
 
 def _is_traced(argument: Any) -> bool:

@@ -18,17 +18,9 @@ from funcgrad.testing import GradientError
 
 Function = Callable[..., Any]
 __all__ = [
-    "EPS",
-    "RTOL",
-    "TOL",
-    "check_equivalent",
-    "check_grads",
-    "check_jvp",
-    "check_vjp",
-    "combo_check",
-    "make_numerical_jvp",
-    "scalar_close",
-]
+    "EPS", "RTOL", "TOL", "check_equivalent", "check_grads", "check_jvp", "check_vjp",
+    "combo_check", "make_numerical_jvp", "scalar_close",
+]  # fmt: skip
 
 EPS = 1e-6
 """Step of the differences."""

@@ -198,6 +198,8 @@ _PRIMITIVES = {
     if name.endswith("_p")
 }
 
+_HERE = "funcgrad.interop.jax"
+
 SOURCES: dict[str, Source] = {
     "jax": Source(_JAX, ("funcgrad",)),
     "jax.ad_checkpoint": Source({}, ("funcgrad.ad_checkpoint", "funcgrad")),
@@ -216,8 +218,10 @@ SOURCES: dict[str, Source] = {
     "jax.dtypes": Source(_DTYPES, ("funcgrad.dtypes",), False),
     "jax.errors": Source(_ERRORS),
     "jax.example_libraries": Source({}),
-    "jax.example_libraries.optimizers": Source({}, ("funcgrad.experimental.optimizers",)),
-    "jax.example_libraries.stax": Source({}, ("funcgrad.experimental.stax",)),
+    **{
+        f"jax.example_libraries.{name}": Source({}, (f"{_HERE}.example_libraries.{name}",))
+        for name in ("optimizers", "stax")
+    },
     "jax.experimental": Source(
         {
             "disable_x64": widths.disable_x64,

@@ -15,7 +15,7 @@ from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
 from funcgrad.numpy import elementwise
 from funcgrad.numpy import fft as transforms
-from funcgrad.numpy.host_functions import host_function
+from funcgrad.numpy.host_functions import host_functions
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import floating
@@ -30,11 +30,12 @@ __all__ = [
 Function = Callable[..., Any]
 
 fftshift, ifftshift = transforms.fftshift, transforms.ifftshift
-next_fast_len = host_function("scipy.fft", "next_fast_len")
-prev_fast_len = host_function("scipy.fft", "prev_fast_len")
-fhtoffset = host_function("scipy.fft", "fhtoffset")
-get_workers = host_function("scipy.fft", "get_workers")
-set_workers = host_function("scipy.fft", "set_workers")
+(
+    next_fast_len, prev_fast_len, fhtoffset, get_workers, set_workers,
+) = host_functions(
+    "scipy.fft",
+    "next_fast_len", "prev_fast_len", "fhtoffset", "get_workers", "set_workers",
+)  # fmt: skip
 
 
 def fftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> np.ndarray:

@@ -19,7 +19,7 @@ from scipy.integrate import (
 )
 
 from funcgrad.base.namespaces import present
-from funcgrad.numpy.host_functions import host_function
+from funcgrad.numpy.host_functions import host_functions
 from funcgrad.scipy.integrate.initial_value import OdeResult, OdeSolution, odeint, solve_ivp
 from funcgrad.scipy.integrate.quadrature import (
     dblquad,
@@ -37,49 +37,19 @@ from funcgrad.scipy.integrate.samples import (
     trapezoid,
 )
 
-cubature = host_function("scipy.integrate", "cubature")
-lebedev_rule = host_function("scipy.integrate", "lebedev_rule")
-newton_cotes = host_function("scipy.integrate", "newton_cotes")
-nsum = host_function("scipy.integrate", "nsum")
-qmc_quad = host_function("scipy.integrate", "qmc_quad")
-solve_bvp = host_function("scipy.integrate", "solve_bvp")
-tanhsinh = host_function("scipy.integrate", "tanhsinh")
+(
+    cubature, lebedev_rule, newton_cotes, nsum, qmc_quad, solve_bvp, tanhsinh,
+) = host_functions(
+    "scipy.integrate",
+    "cubature", "lebedev_rule", "newton_cotes", "nsum", "qmc_quad", "solve_bvp", "tanhsinh",
+)  # fmt: skip
 
 __all__ = [
-    "BDF",
-    "DOP853",
-    "LSODA",
-    "RK23",
-    "RK45",
-    "DenseOutput",
-    "IntegrationWarning",
-    "ODEintWarning",
-    "OdeResult",
-    "OdeSolution",
-    "OdeSolver",
-    "Radau",
-    "complex_ode",
-    "cubature",
-    "cumulative_simpson",
-    "cumulative_trapezoid",
-    "dblquad",
-    "fixed_quad",
-    "lebedev_rule",
-    "newton_cotes",
-    "nquad",
-    "nsum",
-    "ode",
-    "odeint",
-    "qmc_quad",
-    "quad",
-    "quad_vec",
-    "romb",
-    "simpson",
-    "solve_bvp",
-    "solve_ivp",
-    "tanhsinh",
-    "tplquad",
-    "trapezoid",
-]
+    "BDF", "DOP853", "LSODA", "RK23", "RK45", "DenseOutput", "IntegrationWarning", "ODEintWarning",
+    "OdeResult", "OdeSolution", "OdeSolver", "Radau", "complex_ode", "cubature",
+    "cumulative_simpson", "cumulative_trapezoid", "dblquad", "fixed_quad", "lebedev_rule",
+    "newton_cotes", "nquad", "nsum", "ode", "odeint", "qmc_quad", "quad", "quad_vec", "romb",
+    "simpson", "solve_bvp", "solve_ivp", "tanhsinh", "tplquad", "trapezoid",
+]  # fmt: skip
 
 present(__name__)

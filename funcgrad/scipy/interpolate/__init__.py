@@ -23,7 +23,7 @@ from scipy.interpolate import (
 )
 
 from funcgrad.base.namespaces import present
-from funcgrad.numpy.host_functions import host_function
+from funcgrad.numpy.host_functions import host_functions
 from funcgrad.scipy.interpolate.grids import (
     RegularGridInterpolator,
     interp1d,
@@ -51,86 +51,31 @@ from funcgrad.scipy.interpolate.splines import (
 )
 
 pchip = PchipInterpolator
-AAA = host_function("scipy.interpolate", "AAA")
-FloaterHormannInterpolator = host_function("scipy.interpolate", "FloaterHormannInterpolator")
-NdBSpline = host_function("scipy.interpolate", "NdBSpline")
-approximate_taylor_polynomial = host_function("scipy.interpolate", "approximate_taylor_polynomial")
-bisplev = host_function("scipy.interpolate", "bisplev")
-bisplrep = host_function("scipy.interpolate", "bisplrep")
-generate_knots = host_function("scipy.interpolate", "generate_knots")
-griddata = host_function("scipy.interpolate", "griddata")
-insert = host_function("scipy.interpolate", "insert")
-lagrange = host_function("scipy.interpolate", "lagrange")
-make_lsq_spline = host_function("scipy.interpolate", "make_lsq_spline")
-make_smoothing_spline = host_function("scipy.interpolate", "make_smoothing_spline")
-make_splprep = host_function("scipy.interpolate", "make_splprep")
-make_splrep = host_function("scipy.interpolate", "make_splrep")
-pade = host_function("scipy.interpolate", "pade")
-spalde = host_function("scipy.interpolate", "spalde")
-splantider = host_function("scipy.interpolate", "splantider")
-splder = host_function("scipy.interpolate", "splder")
-splint = host_function("scipy.interpolate", "splint")
-splprep = host_function("scipy.interpolate", "splprep")
-splrep = host_function("scipy.interpolate", "splrep")
-sproot = host_function("scipy.interpolate", "sproot")
+(
+    AAA, FloaterHormannInterpolator, NdBSpline, approximate_taylor_polynomial, bisplev, bisplrep,
+    generate_knots, griddata, insert, lagrange, make_lsq_spline, make_smoothing_spline,
+    make_splprep, make_splrep, pade, spalde, splantider, splder, splint, splprep, splrep, sproot,
+) = host_functions(
+    "scipy.interpolate",
+    "AAA", "FloaterHormannInterpolator", "NdBSpline", "approximate_taylor_polynomial", "bisplev",
+    "bisplrep", "generate_knots", "griddata", "insert", "lagrange", "make_lsq_spline",
+    "make_smoothing_spline", "make_splprep", "make_splrep", "pade", "spalde", "splantider",
+    "splder", "splint", "splprep", "splrep", "sproot",
+)  # fmt: skip
 
 __all__ = [
-    "AAA",
-    "Akima1DInterpolator",
-    "BPoly",
-    "BSpline",
-    "BarycentricInterpolator",
-    "BivariateSpline",
-    "CloughTocher2DInterpolator",
-    "CubicHermiteSpline",
-    "CubicSpline",
-    "FloaterHormannInterpolator",
-    "InterpolatedUnivariateSpline",
-    "KroghInterpolator",
-    "LSQBivariateSpline",
-    "LSQSphereBivariateSpline",
-    "LSQUnivariateSpline",
-    "LinearNDInterpolator",
-    "NdBSpline",
-    "NdPPoly",
-    "NearestNDInterpolator",
-    "PPoly",
-    "PchipInterpolator",
-    "RBFInterpolator",
-    "Rbf",
-    "RectBivariateSpline",
-    "RectSphereBivariateSpline",
-    "RegularGridInterpolator",
-    "SmoothBivariateSpline",
-    "SmoothSphereBivariateSpline",
-    "UnivariateSpline",
-    "approximate_taylor_polynomial",
-    "barycentric_interpolate",
-    "bisplev",
-    "bisplrep",
-    "generate_knots",
-    "griddata",
-    "insert",
-    "interp1d",
-    "interpn",
-    "krogh_interpolate",
-    "lagrange",
-    "make_interp_spline",
-    "make_lsq_spline",
-    "make_smoothing_spline",
-    "make_splprep",
-    "make_splrep",
-    "pade",
-    "pchip",
-    "pchip_interpolate",
-    "spalde",
-    "splantider",
-    "splder",
-    "splev",
-    "splint",
-    "splprep",
-    "splrep",
-    "sproot",
-]
+    "AAA", "Akima1DInterpolator", "BPoly", "BSpline", "BarycentricInterpolator", "BivariateSpline",
+    "CloughTocher2DInterpolator", "CubicHermiteSpline", "CubicSpline", "FloaterHormannInterpolator",
+    "InterpolatedUnivariateSpline", "KroghInterpolator", "LSQBivariateSpline",
+    "LSQSphereBivariateSpline", "LSQUnivariateSpline", "LinearNDInterpolator", "NdBSpline",
+    "NdPPoly", "NearestNDInterpolator", "PPoly", "PchipInterpolator", "RBFInterpolator", "Rbf",
+    "RectBivariateSpline", "RectSphereBivariateSpline", "RegularGridInterpolator",
+    "SmoothBivariateSpline", "SmoothSphereBivariateSpline", "UnivariateSpline",
+    "approximate_taylor_polynomial", "barycentric_interpolate", "bisplev", "bisplrep",
+    "generate_knots", "griddata", "insert", "interp1d", "interpn", "krogh_interpolate", "lagrange",
+    "make_interp_spline", "make_lsq_spline", "make_smoothing_spline", "make_splprep", "make_splrep",
+    "pade", "pchip", "pchip_interpolate", "spalde", "splantider", "splder", "splev", "splint",
+    "splprep", "splrep", "sproot",
+]  # fmt: skip
 
 present(__name__)

@@ -11,7 +11,7 @@ from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ShapeError
 from funcgrad.numpy import elementwise, linalg, selecting, shaping
-from funcgrad.numpy.host_functions import host_function
+from funcgrad.numpy.host_functions import host_functions
 from funcgrad.numpy.promotion import as_value, promote, strong
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.linalg.operands import choice, refuse_traced, stacked
@@ -348,20 +348,16 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     return found if dtype is None else found.astype(np.result_type(dtype, np.complex64))
 
 
-hadamard = host_function("scipy.linalg", "hadamard")
-helmert = host_function("scipy.linalg", "helmert")
-hilbert = host_function("scipy.linalg", "hilbert")
-invhilbert = host_function("scipy.linalg", "invhilbert")
-invpascal = host_function("scipy.linalg", "invpascal")
-pascal = host_function("scipy.linalg", "pascal")
-bandwidth = host_function("scipy.linalg", "bandwidth")
-clarkson_woodruff_transform = host_function("scipy.linalg", "clarkson_woodruff_transform")
-qr_delete = host_function("scipy.linalg", "qr_delete")
-qr_insert = host_function("scipy.linalg", "qr_insert")
-qr_update = host_function("scipy.linalg", "qr_update")
-find_best_blas_type = host_function("scipy.linalg", "find_best_blas_type")
-get_blas_funcs = host_function("scipy.linalg", "get_blas_funcs")
-get_lapack_funcs = host_function("scipy.linalg", "get_lapack_funcs")
+(
+    hadamard, helmert, hilbert, invhilbert, invpascal, pascal, bandwidth,
+    clarkson_woodruff_transform, qr_delete, qr_insert, qr_update, find_best_blas_type,
+    get_blas_funcs, get_lapack_funcs,
+) = host_functions(
+    "scipy.linalg",
+    "hadamard", "helmert", "hilbert", "invhilbert", "invpascal", "pascal", "bandwidth",
+    "clarkson_woodruff_transform", "qr_delete", "qr_insert", "qr_update", "find_best_blas_type",
+    "get_blas_funcs", "get_lapack_funcs",
+)  # fmt: skip
 
 
 def issymmetric(a: Any, atol: float | None = None, rtol: float | None = None) -> Any:

@@ -18,7 +18,7 @@ from funcgrad.base.namespaces import present
 from funcgrad.base.signatures import call_of, docstring
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
-from funcgrad.numpy.host_functions import host_function
+from funcgrad.numpy.host_functions import host_functions
 from funcgrad.numpy.promotion import as_value, strong
 from funcgrad.numpy.reducing import safe_sqrt
 from funcgrad.primitives.shape import shape_of
@@ -35,11 +35,12 @@ __all__ = [
 
 Metric = Callable[..., Any]
 
-directed_hausdorff = host_function("scipy.spatial.distance", "directed_hausdorff")
-is_valid_dm = host_function("scipy.spatial.distance", "is_valid_dm")
-is_valid_y = host_function("scipy.spatial.distance", "is_valid_y")
-num_obs_dm = host_function("scipy.spatial.distance", "num_obs_dm")
-num_obs_y = host_function("scipy.spatial.distance", "num_obs_y")
+(
+    directed_hausdorff, is_valid_dm, is_valid_y, num_obs_dm, num_obs_y,
+) = host_functions(
+    "scipy.spatial.distance",
+    "directed_hausdorff", "is_valid_dm", "is_valid_y", "num_obs_dm", "num_obs_y",
+)  # fmt: skip
 
 
 def _total(x: Any, w: Any) -> Any:

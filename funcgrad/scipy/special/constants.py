@@ -6,103 +6,36 @@ SciPy treats its errors. They refuse traced values.
 
 from __future__ import annotations
 
-from funcgrad.numpy.host_functions import host_function
+from funcgrad.numpy.host_functions import host_functions
 
-# Nodes and weights of quadratures.
-c_roots = host_function("scipy.special", "c_roots")
-cg_roots = host_function("scipy.special", "cg_roots")
-h_roots = host_function("scipy.special", "h_roots")
-he_roots = host_function("scipy.special", "he_roots")
-j_roots = host_function("scipy.special", "j_roots")
-js_roots = host_function("scipy.special", "js_roots")
-l_roots = host_function("scipy.special", "l_roots")
-la_roots = host_function("scipy.special", "la_roots")
-p_roots = host_function("scipy.special", "p_roots")
-ps_roots = host_function("scipy.special", "ps_roots")
-s_roots = host_function("scipy.special", "s_roots")
-t_roots = host_function("scipy.special", "t_roots")
-ts_roots = host_function("scipy.special", "ts_roots")
-u_roots = host_function("scipy.special", "u_roots")
-us_roots = host_function("scipy.special", "us_roots")
-roots_chebyc = host_function("scipy.special", "roots_chebyc")
-roots_chebys = host_function("scipy.special", "roots_chebys")
-roots_chebyt = host_function("scipy.special", "roots_chebyt")
-roots_chebyu = host_function("scipy.special", "roots_chebyu")
-roots_gegenbauer = host_function("scipy.special", "roots_gegenbauer")
-roots_genlaguerre = host_function("scipy.special", "roots_genlaguerre")
-roots_hermite = host_function("scipy.special", "roots_hermite")
-roots_hermitenorm = host_function("scipy.special", "roots_hermitenorm")
-roots_jacobi = host_function("scipy.special", "roots_jacobi")
-roots_laguerre = host_function("scipy.special", "roots_laguerre")
-roots_legendre = host_function("scipy.special", "roots_legendre")
-roots_sh_chebyt = host_function("scipy.special", "roots_sh_chebyt")
-roots_sh_chebyu = host_function("scipy.special", "roots_sh_chebyu")
-roots_sh_jacobi = host_function("scipy.special", "roots_sh_jacobi")
-roots_sh_legendre = host_function("scipy.special", "roots_sh_legendre")
+__all__ = [
+    "ai_zeros", "bei_zeros", "beip_zeros", "ber_zeros", "bernoulli", "berp_zeros", "bi_zeros",
+    "c_roots", "cg_roots", "chebyc", "chebys", "chebyt", "chebyu", "ellip_harm", "ellip_harm_2",
+    "ellip_normal", "erf_zeros", "errstate", "euler", "fresnel_zeros", "fresnelc_zeros",
+    "fresnels_zeros", "gegenbauer", "genlaguerre", "geterr", "h_roots", "he_roots", "hermite",
+    "hermitenorm", "j_roots", "jacobi", "jn_zeros", "jnjnp_zeros", "jnp_zeros", "jnyn_zeros",
+    "js_roots", "kei_zeros", "keip_zeros", "kelvin_zeros", "ker_zeros", "kerp_zeros", "l_roots",
+    "la_roots", "laguerre", "legendre", "lmbda", "lqmn", "lqn", "mathieu_even_coef",
+    "mathieu_odd_coef", "obl_cv_seq", "p_roots", "pbdn_seq", "pbdv_seq", "pbvv_seq", "pro_cv_seq",
+    "ps_roots", "riccati_jn", "riccati_yn", "roots_chebyc", "roots_chebys", "roots_chebyt",
+    "roots_chebyu", "roots_gegenbauer", "roots_genlaguerre", "roots_hermite", "roots_hermitenorm",
+    "roots_jacobi", "roots_laguerre", "roots_legendre", "roots_sh_chebyt", "roots_sh_chebyu",
+    "roots_sh_jacobi", "roots_sh_legendre", "s_roots", "seterr", "sh_chebyt", "sh_chebyu",
+    "sh_jacobi", "sh_legendre", "t_roots", "ts_roots", "u_roots", "us_roots", "y0_zeros",
+    "y1_zeros", "y1p_zeros", "yn_zeros", "ynp_zeros",
+]  # fmt: skip
 
-# Polynomials as objects.
-chebyc = host_function("scipy.special", "chebyc")
-chebys = host_function("scipy.special", "chebys")
-chebyt = host_function("scipy.special", "chebyt")
-chebyu = host_function("scipy.special", "chebyu")
-gegenbauer = host_function("scipy.special", "gegenbauer")
-genlaguerre = host_function("scipy.special", "genlaguerre")
-hermite = host_function("scipy.special", "hermite")
-hermitenorm = host_function("scipy.special", "hermitenorm")
-jacobi = host_function("scipy.special", "jacobi")
-laguerre = host_function("scipy.special", "laguerre")
-legendre = host_function("scipy.special", "legendre")
-sh_chebyt = host_function("scipy.special", "sh_chebyt")
-sh_chebyu = host_function("scipy.special", "sh_chebyu")
-sh_jacobi = host_function("scipy.special", "sh_jacobi")
-sh_legendre = host_function("scipy.special", "sh_legendre")
-
-# Zeros of functions.
-ai_zeros = host_function("scipy.special", "ai_zeros")
-bei_zeros = host_function("scipy.special", "bei_zeros")
-beip_zeros = host_function("scipy.special", "beip_zeros")
-ber_zeros = host_function("scipy.special", "ber_zeros")
-berp_zeros = host_function("scipy.special", "berp_zeros")
-bi_zeros = host_function("scipy.special", "bi_zeros")
-erf_zeros = host_function("scipy.special", "erf_zeros")
-fresnel_zeros = host_function("scipy.special", "fresnel_zeros")
-fresnelc_zeros = host_function("scipy.special", "fresnelc_zeros")
-fresnels_zeros = host_function("scipy.special", "fresnels_zeros")
-jn_zeros = host_function("scipy.special", "jn_zeros")
-jnjnp_zeros = host_function("scipy.special", "jnjnp_zeros")
-jnp_zeros = host_function("scipy.special", "jnp_zeros")
-jnyn_zeros = host_function("scipy.special", "jnyn_zeros")
-kei_zeros = host_function("scipy.special", "kei_zeros")
-keip_zeros = host_function("scipy.special", "keip_zeros")
-kelvin_zeros = host_function("scipy.special", "kelvin_zeros")
-ker_zeros = host_function("scipy.special", "ker_zeros")
-kerp_zeros = host_function("scipy.special", "kerp_zeros")
-y0_zeros = host_function("scipy.special", "y0_zeros")
-y1_zeros = host_function("scipy.special", "y1_zeros")
-y1p_zeros = host_function("scipy.special", "y1p_zeros")
-yn_zeros = host_function("scipy.special", "yn_zeros")
-ynp_zeros = host_function("scipy.special", "ynp_zeros")
-
-# Sequences and tables of one number.
-bernoulli = host_function("scipy.special", "bernoulli")
-euler = host_function("scipy.special", "euler")
-ellip_harm = host_function("scipy.special", "ellip_harm")
-ellip_harm_2 = host_function("scipy.special", "ellip_harm_2")
-ellip_normal = host_function("scipy.special", "ellip_normal")
-lmbda = host_function("scipy.special", "lmbda")
-lqmn = host_function("scipy.special", "lqmn")
-lqn = host_function("scipy.special", "lqn")
-mathieu_even_coef = host_function("scipy.special", "mathieu_even_coef")
-mathieu_odd_coef = host_function("scipy.special", "mathieu_odd_coef")
-obl_cv_seq = host_function("scipy.special", "obl_cv_seq")
-pbdn_seq = host_function("scipy.special", "pbdn_seq")
-pbdv_seq = host_function("scipy.special", "pbdv_seq")
-pbvv_seq = host_function("scipy.special", "pbvv_seq")
-pro_cv_seq = host_function("scipy.special", "pro_cv_seq")
-riccati_jn = host_function("scipy.special", "riccati_jn")
-riccati_yn = host_function("scipy.special", "riccati_yn")
-
-# How SciPy treats its errors.
-errstate = host_function("scipy.special", "errstate")
-geterr = host_function("scipy.special", "geterr")
-seterr = host_function("scipy.special", "seterr")
+(
+    ai_zeros, bei_zeros, beip_zeros, ber_zeros, bernoulli, berp_zeros, bi_zeros, c_roots, cg_roots,
+    chebyc, chebys, chebyt, chebyu, ellip_harm, ellip_harm_2, ellip_normal, erf_zeros, errstate,
+    euler, fresnel_zeros, fresnelc_zeros, fresnels_zeros, gegenbauer, genlaguerre, geterr, h_roots,
+    he_roots, hermite, hermitenorm, j_roots, jacobi, jn_zeros, jnjnp_zeros, jnp_zeros, jnyn_zeros,
+    js_roots, kei_zeros, keip_zeros, kelvin_zeros, ker_zeros, kerp_zeros, l_roots, la_roots,
+    laguerre, legendre, lmbda, lqmn, lqn, mathieu_even_coef, mathieu_odd_coef, obl_cv_seq, p_roots,
+    pbdn_seq, pbdv_seq, pbvv_seq, pro_cv_seq, ps_roots, riccati_jn, riccati_yn, roots_chebyc,
+    roots_chebys, roots_chebyt, roots_chebyu, roots_gegenbauer, roots_genlaguerre, roots_hermite,
+    roots_hermitenorm, roots_jacobi, roots_laguerre, roots_legendre, roots_sh_chebyt,
+    roots_sh_chebyu, roots_sh_jacobi, roots_sh_legendre, s_roots, seterr, sh_chebyt, sh_chebyu,
+    sh_jacobi, sh_legendre, t_roots, ts_roots, u_roots, us_roots, y0_zeros, y1_zeros, y1p_zeros,
+    yn_zeros, ynp_zeros,
+) = host_functions("scipy.special", *__all__)  # fmt: skip

@@ -16,65 +16,24 @@ import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad import lax, nn, random
-from funcgrad.base.namespaces import present
 from funcgrad.errors import ArgumentError
 from funcgrad.nn.initializers import glorot_normal, normal, ones, zeros
 from funcgrad.numpy import shaping
 
 __all__ = [
-    "AvgPool",
-    "BatchNorm",
-    "Conv",
-    "Conv1DTranspose",
-    "ConvTranspose",
-    "Dense",
-    "Dropout",
-    "Elu",
-    "Exp",
-    "FanInConcat",
-    "FanInSum",
-    "FanOut",
-    "Flatten",
-    "Gelu",
-    "GeneralConv",
-    "GeneralConvTranspose",
-    "Identity",
-    "LeakyRelu",
-    "LogSoftmax",
-    "MaxPool",
-    "Relu",
-    "Selu",
-    "Sigmoid",
-    "Softmax",
-    "Softplus",
-    "SumPool",
-    "Tanh",
-    "elementwise",
-    "parallel",
-    "serial",
+    "AvgPool", "BatchNorm", "Conv", "Conv1DTranspose", "ConvTranspose", "Dense", "Dropout", "Elu",
+    "Exp", "FanInConcat", "FanInSum", "FanOut", "Flatten", "Gelu", "GeneralConv",
+    "GeneralConvTranspose", "Identity", "LeakyRelu", "LogSoftmax", "MaxPool", "Relu", "Selu",
+    "Sigmoid", "Softmax", "Softplus", "SumPool", "Tanh", "elementwise", "parallel", "serial",
     "shape_dependent",
-]
+]  # fmt: skip
 
 Layer = tuple[Callable[..., Any], Callable[..., Any]]
 Initializer = Callable[..., Any]
 
 
 def Dense(out_dim: int, W_init: Any = None, b_init: Any = None) -> Layer:
-    """``x @ W + b`` along the last axis.
-
-    Args:
-        out_dim: Length of the last axis of the output.
-        W_init: Initializer of ``W``.
-        b_init: Initializer of ``b``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> from funcgrad.experimental import stax
-        >>> init, apply = stax.serial(stax.Dense(8), stax.Tanh, stax.Dense(2))
-        >>> shape, params = init(fg.random.key(0), (-1, 3))
-        >>> shape, apply(params, fg.numpy.ones((5, 3))).shape
-        ((-1, 2), (5, 2))
-    """
+    """``x @ W + b`` along the last axis."""
     make_w, make_b = W_init or glorot_normal(), b_init or normal(1e-2)
 
     def init(rng: Any, input_shape: Sequence[int]) -> Any:
@@ -98,24 +57,7 @@ def GeneralConv(
     W_init: Any = None,
     b_init: Any = None,
 ) -> Layer:
-    """A convolution and a bias; see `lax.conv_general_dilated`.
-
-    Args:
-        dimension_numbers: Three strings.
-        out_chan: Channels of the output.
-        filter_shape: Lengths of windows.
-        strides: Distances of windows, 1 by default.
-        padding: As of `lax.conv_general_dilated`.
-        W_init: Initializer of the kernel.
-        b_init: Initializer of the bias.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.experimental.stax.GeneralConv(("NHWC", "HWIO", "NHWC"), 8, (3, 3))[0](
-        ...     fg.random.key(0), (1, 4, 4, 1)
-        ... )[0]
-        (1, 2, 2, 8)
-    """
+    """A convolution and a bias; see `lax.conv_general_dilated`."""
 
     def convolve(x: Any, w: Any, steps: Any) -> Any:
         return lax.conv_general_dilated(x, w, steps, padding, dimension_numbers=dimension_numbers)
@@ -134,24 +76,7 @@ def GeneralConvTranspose(
     W_init: Any = None,
     b_init: Any = None,
 ) -> Layer:
-    """A transposed convolution and a bias, with arguments as `GeneralConv`.
-
-    Args:
-        dimension_numbers: Which axes of images, kernels and results are batch, channel and space.
-        out_chan: Number of channels of the result.
-        filter_shape: Lengths of the kernel in space.
-        strides: Steps of the window.
-        padding: ``"SAME"``, ``"VALID"``, or pairs of lengths.
-        W_init: Initialiser of the kernel.
-        b_init: Initialiser of the bias.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.experimental.stax.GeneralConvTranspose(("NHWC", "HWIO", "NHWC"), 8, (3, 3))[0](
-        ...     fg.random.key(0), (1, 4, 4, 1)
-        ... )[0]
-        (1, 6, 6, 8)
-    """
+    """A transposed convolution and a bias, with arguments as `GeneralConv`."""
 
     def convolve(x: Any, w: Any, steps: Any) -> Any:
         return lax.conv_transpose(x, w, steps, padding, dimension_numbers=dimension_numbers)
@@ -194,47 +119,17 @@ def _convolution(
 
 
 def Conv(*args: Any, **kwargs: Any) -> Layer:
-    """`GeneralConv` of images ``NHWC``.
-
-    Args:
-        *args: As those of ``GeneralConv`` without the dimension numbers.
-        **kwargs: As those of ``GeneralConv``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.experimental.stax.Conv(8, (3, 3))[0](fg.random.key(0), (1, 4, 4, 1))[0]
-        (1, 2, 2, 8)
-    """
+    """`GeneralConv` of images ``NHWC``."""
     return GeneralConv(("NHWC", "HWIO", "NHWC"), *args, **kwargs)
 
 
 def ConvTranspose(*args: Any, **kwargs: Any) -> Layer:
-    """`GeneralConvTranspose` of images ``NHWC``.
-
-    Args:
-        *args: As those of ``GeneralConv`` without the dimension numbers.
-        **kwargs: As those of ``GeneralConv``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.experimental.stax.ConvTranspose(8, (3, 3))[0](fg.random.key(0), (1, 4, 4, 1))[0]
-        (1, 6, 6, 8)
-    """
+    """`GeneralConvTranspose` of images ``NHWC``."""
     return GeneralConvTranspose(("NHWC", "HWIO", "NHWC"), *args, **kwargs)
 
 
 def Conv1DTranspose(*args: Any, **kwargs: Any) -> Layer:
-    """`GeneralConvTranspose` of lines ``NHC``.
-
-    Args:
-        *args: As those of ``GeneralConv`` without the dimension numbers.
-        **kwargs: As those of ``GeneralConv``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.experimental.stax.Conv1DTranspose(8, (3,))[0](fg.random.key(0), (1, 4, 1))[0]
-        (1, 6, 8)
-    """
+    """`GeneralConvTranspose` of lines ``NHC``."""
     return GeneralConvTranspose(("NHC", "HIO", "NHC"), *args, **kwargs)
 
 
@@ -246,21 +141,7 @@ def BatchNorm(
     beta_init: Initializer = zeros,
     gamma_init: Initializer = ones,
 ) -> Layer:
-    """Inputs with mean 0 and variance 1 along ``axis``, then scaled and shifted.
-
-    Args:
-        axis: The axes that are averaged over.
-        epsilon: Added to the variance.
-        center: Whether to shift.
-        scale: Whether to scale.
-        beta_init: Initializer of the shift.
-        gamma_init: Initializer of the factor.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.experimental.stax.BatchNorm()[0](fg.random.key(0), (1, 4, 4, 3))[0]
-        (1, 4, 4, 3)
-    """
+    """Inputs with mean 0 and variance 1 along ``axis``, then scaled and shifted."""
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
 
     def init(rng: Any, input_shape: Sequence[int]) -> Any:
@@ -284,17 +165,7 @@ def _same_shape(rng: Any, input_shape: Sequence[int]) -> Any:
 
 
 def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
-    """A function as a layer without parameters.
-
-    Args:
-        fun: The function of an input.
-        **fun_kwargs: Further arguments of it.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.experimental.stax.elementwise(np.tanh)[0](fg.random.key(0), (1, 4))[0]
-        (1, 4)
-    """
+    """A function as a layer without parameters."""
     return _same_shape, lambda params, inputs, **kwargs: fun(inputs, **fun_kwargs)
 
 
@@ -349,20 +220,7 @@ def _pooling(name: str, combine: Any, start: float, is_mean: bool = False) -> Ca
         return init, apply
 
     pool.__name__ = pool.__qualname__ = name
-    pool.__doc__ = f"""Windows of images, folded: {name}.
-
-Args:
-    window_shape: Lengths of windows.
-    strides: Distances of windows, 1 by default.
-    padding: ``"SAME"`` or ``"VALID"``.
-    spec: Letters of the axes, ``"NHWC"`` by default.
-
-Example:
-    >>> import funcgrad as fg
-    >>> init, apply = fg.experimental.stax.{name}((2, 2))
-    >>> init(fg.random.key(0), (1, 4, 4, 1))[0]
-    (1, 3, 3, 1)
-"""
+    pool.__doc__ = f"{name}: windows of images, folded."
     return pool
 
 
@@ -372,16 +230,7 @@ AvgPool = _pooling("AvgPool", lax.add, 0.0, True)
 
 
 def FanOut(num: int) -> Layer:
-    """The input ``num`` times.
-
-    Args:
-        num: How many copies there are.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.experimental.stax.FanOut(2)[0](fg.random.key(0), (1, 4))[0]
-        [(1, 4), (1, 4)]
-    """
+    """The input ``num`` times."""
     return (
         lambda rng, input_shape: ([input_shape] * num, ()),
         lambda params, inputs, **kwargs: [inputs] * num,
@@ -395,16 +244,7 @@ FanInSum: Layer = (
 
 
 def FanInConcat(axis: int = -1) -> Layer:
-    """Inputs one after the other along ``axis``.
-
-    Args:
-        axis: The axis along which inputs are joined.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.experimental.stax.FanInConcat()[0](fg.random.key(0), [(1, 4), (1, 3)])[0]
-        (1, 7)
-    """
+    """Inputs one after the other along ``axis``."""
 
     def init(rng: Any, input_shape: Sequence[Sequence[int]]) -> Any:
         place = axis % len(input_shape[0])
@@ -415,20 +255,7 @@ def FanInConcat(axis: int = -1) -> Layer:
 
 
 def Dropout(rate: float, mode: str = "train") -> Layer:
-    """Elements kept with probability ``rate`` and scaled, while training.
-
-    Args:
-        rate: How many are kept.
-        mode: ``"train"``, or anything else to keep all.
-
-    Raises:
-        ArgumentError: When it is applied for training without ``rng=``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.experimental.stax.Dropout(0.5)[0](fg.random.key(0), (1, 4))[0]
-        (1, 4)
-    """
+    """Elements kept with probability ``rate`` and scaled, while training."""
 
     def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
         rng = kwargs.get("rng")
@@ -443,20 +270,7 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
 
 
 def serial(*layers: Layer) -> Layer:
-    """Layers one after the other.
-
-    Args:
-        *layers: The layers.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.experimental.stax.serial(
-        ...     fg.experimental.stax.Dense(3),
-        ...     fg.experimental.stax.Relu,
-        ...     fg.experimental.stax.Dense(2),
-        ... )[0](fg.random.key(0), (1, 4))[0]
-        (1, 2)
-    """
+    """Layers one after the other."""
 
     def init(rng: Any, input_shape: Any) -> Any:
         params = []
@@ -476,22 +290,7 @@ def serial(*layers: Layer) -> Layer:
 
 
 def parallel(*layers: Layer) -> Layer:
-    """Layers beside each other: a list of inputs to a list of outputs.
-
-    Args:
-        *layers: The layers.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.experimental.stax.serial(
-        ...     fg.experimental.stax.FanOut(2),
-        ...     fg.experimental.stax.parallel(
-        ...         fg.experimental.stax.Dense(3), fg.experimental.stax.Dense(2)
-        ...     ),
-        ...     fg.experimental.stax.FanInConcat(),
-        ... )[0](fg.random.key(0), (1, 4))[0]
-        (1, 5)
-    """
+    """Layers beside each other: a list of inputs to a list of outputs."""
 
     def init(rng: Any, input_shape: Any) -> Any:
         keys = random.split(rng, len(layers))
@@ -512,18 +311,7 @@ def _keys(rng: Any, count: int) -> Sequence[Any]:
 
 
 def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
-    """A layer that is made when the shape of its input is known.
-
-    Args:
-        make_layer: From the shape to the layer.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.experimental.stax.shape_dependent(
-        ...     lambda shape: fg.experimental.stax.Dense(shape[-1])
-        ... )[0](fg.random.key(0), (1, 4))[0]
-        (1, 4)
-    """
+    """A layer that is made when the shape of its input is known."""
 
     def init(rng: Any, input_shape: Any) -> Any:
         return make_layer(input_shape)[0](rng, input_shape)
@@ -532,6 +320,3 @@ def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
         return make_layer(np.shape(inputs))[1](params, inputs, **kwargs)
 
     return init, apply
-
-
-present(__name__)
