@@ -135,11 +135,11 @@ def inexact_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32 if dtype.itemsize <= 2 and dtype != BOOL else np.float64)
 
 
-# What programs for JAX ask of dtypes, under the names of ``jax.dtypes``.
+# Queries that programs for JAX make, under the names of ``jax.dtypes``.
 
 
 class extended:
-    """Of what kind dtypes are that NumPy does not have: those of random keys.
+    """Kind of the dtypes that NumPy does not have: those of random keys.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -149,7 +149,7 @@ class extended:
 
 
 class prng_key(extended):
-    """Of what kind dtypes of random keys are.
+    """Kind of the dtypes of random keys.
 
     Example:
         >>> import funcgrad as fg

@@ -286,7 +286,7 @@ _POWERS = {
     2.0: "{0} * {0}",
     3.0: "{0} * {0} * {0}",
 }
-"""Where a partial product overflows, vanishes or is subnormal, the power is infinite or zero."""
+"""Formulas of powers, infinite or zero where a partial product overflows or vanishes."""
 
 
 _BY_BITS = {

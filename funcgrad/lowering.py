@@ -193,7 +193,7 @@ class WindowFold:
 
 @dataclass(frozen=True)
 class Piece:
-    """Where one input of an `Assemble` goes.
+    """Place of one input of an `Assemble` in its output.
 
     Args:
         starts: Index of its first element along every output axis.
@@ -506,7 +506,7 @@ class SelectCall:
 
 @dataclass(frozen=True)
 class Background:
-    """What goes on after a `NativeCall` has begun it.
+    """Background part of a `NativeCall`, after it has returned.
 
     Attributes:
         ask: The call by which it goes on; it does nothing at the end.
@@ -690,7 +690,7 @@ Form = (
 
 
 def form_of(equation: Equation) -> Form:
-    """What an equation computes, as data.
+    """Form of an equation: its computation, as data.
 
     Raises:
         MissingRuleError: If its primitive has no rule for that.

@@ -69,7 +69,7 @@ def _reduced(
 
 
 def _extreme(data: Any, is_max: bool) -> Any:
-    """What a maximum (or minimum) starts from."""
+    """Neutral element of a maximum (or minimum)."""
     dtype = aval_of(as_value(data, "segment_max")).dtype
     if dtype.kind == "b":
         return dtype.type(not is_max)

@@ -128,7 +128,7 @@ class Ref(Cell):
         """The content, or a part of it, as users know it."""
         return content
 
-    # What asks for an array.
+    # Conversions to arrays.
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
         self.refuse_as_array()
@@ -150,7 +150,7 @@ class KeyRef(Ref):
 
     @property
     def dtype(self) -> Any:
-        """That of keys."""
+        """Dtype of keys."""
         return KEY
 
     def __repr__(self) -> str:

@@ -20,7 +20,7 @@ __all__ = ["check_grads", "check_jvp", "check_vjp"]
 Function = Callable[..., Any]
 
 _RELATIVE = {4: 3e-2, 8: 1e-5}
-"""Of differences, by the bytes of the least precise real number."""
+"""Relative tolerances of differences, by the bytes of the least precise real number."""
 
 
 def check_jvp(

@@ -517,21 +517,21 @@ class _Registry:
     """The registry of classes of nodes, of which there is one."""
 
     def flatten(self, tree: Any, leaf_predicate: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
-        """As `tree_flatten`."""
+        """Flatten a pytree: see `tree_flatten`."""
         return tree_flatten(tree, leaf_predicate)
 
     def flatten_with_path(
         self, tree: Any, leaf_predicate: IsLeaf = None
     ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
-        """As `tree_flatten_with_path`."""
+        """Flatten a pytree with paths: see `tree_flatten_with_path`."""
         return tree_flatten_with_path(tree, leaf_predicate)
 
     def flatten_one_level(self, tree: Any) -> tuple[Iterable[Any], Hashable] | None:
-        """As the function of that name; ``None`` of a leaf."""
+        """Flatten one level; ``None`` of a leaf: see the function of that name."""
         return flatten_one_level(tree) if self.is_node(tree) else None
 
     def flatten_one_level_with_keys(self, tree: Any) -> tuple[Iterable[Any], Hashable] | None:
-        """As the function of that name; ``None`` of a leaf."""
+        """Flatten one level with keys; ``None`` of a leaf: see the function of that name."""
         return flatten_one_level_with_keys(tree) if self.is_node(tree) else None
 
     def is_node(self, tree: Any) -> bool:
@@ -545,7 +545,7 @@ class _Registry:
         from_iterable: Callable[[Any, Any], Any],
         to_iterable_with_keys: Callable[[Any], Any] | None = None,
     ) -> None:
-        """As `register_pytree_node`, or `register_pytree_with_keys`."""
+        """Register a type: see `register_pytree_node` and `register_pytree_with_keys`."""
         if to_iterable_with_keys is None:
             register_pytree_node(type, to_iterable, from_iterable)
         else:

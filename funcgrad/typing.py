@@ -17,7 +17,7 @@ __all__ = ["Array", "ArrayLike", "DTypeLike", "Shape", "SupportsDType"]
 
 
 class SupportsDType(Protocol):
-    """What has a dtype."""
+    """Objects with a dtype."""
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -1,6 +1,6 @@
 """Words: a docstring begins with a verb or a noun phrase, also of what is private.
 
-Read in the rooms that keep to it, from the sources: of modules, classes and functions, and the
+Read from the sources: of modules, classes and functions, and the
 strings and comments that describe names.
 """
 
@@ -12,7 +12,9 @@ from collections.abc import Iterator
 
 from tests.sources import SOURCES, nodes_of, text_of, tree_of
 
-ROOMS = ("base", "core", "observers", "scalar_tape", "transforms")
+UNREAD = ("compiler",)
+"""Packages whose words are not the field's yet."""
+
 QUESTION = re.compile(r"(What|That|Those|These|Which|Whose|Where|Of|As|If|It)\b")
 COMMENT = re.compile(r"^\s*# ((?:What|That|Those|These|Which|Whose)\b.*)", re.M)
 
@@ -30,8 +32,8 @@ def descriptions(module: str) -> Iterator[tuple[int, str]]:
 
 
 def test_summaries_begin_with_a_verb_or_a_noun():
-    modules = [m for m in SOURCES if m.split(".")[1:2] and m.split(".")[1] in ROOMS]
-    assert len(modules) > 40
+    modules = [m for m in SOURCES if m.split(".")[1:2] and m.split(".")[1] not in UNREAD]
+    assert len(modules) > 400
     wrong = {
         f"{module}:{line}: {text.splitlines()[0]}"
         for module in modules

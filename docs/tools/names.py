@@ -67,7 +67,7 @@ class Name:
             issubclass(self.value, tuple | enum.Enum)
             or isinstance(self.value, type(Protocol))
             or dataclasses.is_dataclass(self.value)
-            or bool(re.match(r"The result of|The solution|What ", self.summary))
+            or bool(re.search(r"\bresult of|The solution|Common type", self.summary))
         )
 
     @property

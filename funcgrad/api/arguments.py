@@ -1,4 +1,4 @@
-"""What the public transformations share: naming, checking and owning arguments and results.
+"""Arguments and results of the public transformations: naming, checking, ownership.
 
 Nothing here transforms anything. Names of arguments in messages are paths such as
 ``args[1]['w']``.
@@ -26,7 +26,7 @@ from funcgrad.observers.nonfinite import check_results, describe, holds_nan
 
 
 def name_of(function: Any) -> str:
-    """What messages and programs call a function."""
+    """Name of a function in messages and programs."""
     name = getattr(function, "__name__", None)
     if name is None and hasattr(function, "func"):
         return name_of(function.func)
@@ -79,7 +79,7 @@ def _bad_argument(leaf: Any, dtype: np.dtype[Any], path: str, function: str) -> 
 
 
 def _way_out(leaf: Any, path: str, function: str) -> str:
-    """What to do with an argument that is no array."""
+    """Advice for an argument that is no array."""
     register = (
         "register its class with funcgrad.tree_util.register_dataclass or "
         "register_pytree_node_class, so that the arrays in it are traced"

@@ -27,7 +27,7 @@ class _ArrayType(type):
 
 
 class Array(metaclass=_ArrayType):
-    """What arrays and traced values have in common, for annotations and ``isinstance``.
+    """Common type of arrays and traced values, for annotations and ``isinstance``.
 
     Raises:
         TypeError: If it is called: arrays are made by NumPy or `funcgrad.numpy`.
@@ -120,7 +120,7 @@ def effects_barrier() -> None:
 
 
 def typeof(x: Any) -> ShapedArray:
-    """What transformations know of a value: its shape, its dtype, and whether it is weak.
+    """Abstract value of a value: its shape, its dtype, and whether it is weak.
 
     Args:
         x: An array, a number or a traced value.

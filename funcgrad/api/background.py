@@ -26,7 +26,7 @@ _TURN = Lock()
 
 @dataclass
 class _Outcome(Generic[T]):
-    """What a computation has come to."""
+    """Outcome of a computation."""
 
     what: str
     result: T | None = None
@@ -65,7 +65,7 @@ class Background(Generic[T]):
         self._thread.start()
 
     def result(self) -> T | None:
-        """What was computed; ``None`` while it is not there yet.
+        """Result of the computation; ``None`` while it is not there yet.
 
         Raises:
             BaseException: What the computation raised, at every call.

@@ -25,7 +25,7 @@ from funcgrad.observers.source import current_location
 from funcgrad.primitives.objects import flatten_held
 
 user_checks: Kinds = frozenset({USER})
-"""What `check` and `debug_check` look for."""
+"""Kinds of errors that `check` and `debug_check` look for."""
 nan_checks: Kinds = frozenset({NAN})
 """Operations that give a nan."""
 div_checks: Kinds = frozenset({DIVISION})
@@ -33,7 +33,7 @@ div_checks: Kinds = frozenset({DIVISION})
 index_checks: Kinds = frozenset({INDEX})
 """Indices out of bounds, which then do not raise; also starts of slices, which are clamped."""
 float_checks: Kinds = nan_checks | div_checks
-"""Those of numbers."""
+"""Checks of numbers: NaN, and division by zero."""
 automatic_checks: Kinds = float_checks | index_checks
 """All that need no `check`."""
 all_checks: Kinds = automatic_checks | user_checks
@@ -41,7 +41,7 @@ all_checks: Kinds = automatic_checks | user_checks
 
 
 class Error:
-    """What was found wrong first in a function made by `checkify`, if anything; a pytree.
+    """The result of the checks of `checkify`: the first error, if any; a pytree.
 
     With an axis in front for every `vmap`, or for the steps of a loop, it holds one for each.
 
@@ -79,7 +79,7 @@ class Error:
         return "\n".join(lines) or None
 
     def get_exception(self) -> FailedCheckError | None:
-        """What `throw` raises; ``None`` if nothing is wrong."""
+        """Message that `throw` raises; ``None`` if nothing is wrong."""
         text = self.get()
         return None if text is None else FailedCheckError(text)
 
@@ -101,7 +101,7 @@ class Error:
             raise error
 
     def _check(self) -> None:
-        """As one operation, of the first error that there is."""
+        """Bind the check of the first error that there is, as one operation."""
         sites = tuple(replace(site, is_debugging=False) for site in self._sites)
         failure = Failure.of_array(sites, [self._code, *self._values])
         Check(sites).bind(*failure.flat)

@@ -204,7 +204,7 @@ def _holds_objects(leaf: Any) -> bool:
 
 
 def _signature_of(leaf: Any) -> Any:
-    """What decides the type of an argument."""
+    """Key by which arguments have equal types."""
     if isinstance(leaf, ShapeDtypeStruct):
         return leaf
     try:
@@ -368,7 +368,7 @@ class Residuals(list[Residual]):
 
 
 def saved_residuals(f: Function, *args: Any, **kwargs: Any) -> Residuals:
-    """What the forward pass of a function keeps for its backward pass.
+    """Residuals: the values that the forward pass of a function keeps for its backward pass.
 
     Args:
         f: Function of arrays or pytrees.

@@ -89,7 +89,7 @@ _REASON_LENGTH = 300
 
 @dataclass(repr=False)
 class CacheInfo:
-    """What a jitted function has traced and compiled so far.
+    """Counts of the traces and compilations of a jitted function so far.
 
     Attributes:
         hits: Calls that found an executable for their types.
@@ -133,7 +133,7 @@ class CacheInfo:
 
 
 class _Entry:
-    """What one combination of argument types and static values needs to run."""
+    """Executable for one combination of argument types and static values, with its key."""
 
     __slots__ = ("around", "compilation", "executable", "out_tree", "path", "staged", "types")
 
@@ -271,7 +271,7 @@ def clear_caches() -> None:
 
 
 class Jitted(MadeOf):
-    """What `jit` returns: a function that compiles itself.
+    """A function that compiles itself: the result of `jit`.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -463,7 +463,7 @@ class Jitted(MadeOf):
         return entry
 
     def _made_before(self, call: _Call, make: Callable[[], _Entry]) -> _Entry:
-        """What another `jit` of the same function has made for such a call, or a new entry."""
+        """Entry that another `jit` of the same function has made for such a call, or a new one."""
         if not self._is_shared:
             return make()
         options = (
@@ -482,7 +482,7 @@ class Jitted(MadeOf):
             return call.staged(carries)
 
     def _watching(self) -> AbstractContextManager[None]:
-        """What tracing runs under."""
+        """Contexts under which tracing runs."""
         refuses = self._refuses_drift and promotion_mode().dtypes == STANDARD
         return watching_promotion(DRIFT) if refuses else nullcontext()
 
@@ -532,7 +532,7 @@ class Jitted(MadeOf):
             return self._stage(call).out_info()
 
     def cache_info(self) -> CacheInfo:
-        """What was traced and compiled so far, and why."""
+        """Count the traces and compilations so far, with their reasons."""
         return replace(self._info, reasons=list(self._info.reasons))
 
     def clear_cache(self) -> None:
@@ -551,7 +551,7 @@ _STARTING = Lock()
 def _maker(
     program: Program, donated: tuple[bool, ...], threads: int | None, memory: int | None
 ) -> Callable[[], Executable]:
-    """What compiles a program."""
+    """Compiler of programs under these options."""
     if any(donated):
         return partial(compile_program, program, donated, threads, memory)
     return partial(executable_of, program, threads, memory)
@@ -620,7 +620,7 @@ class _Selection:
 
     @property
     def key(self) -> Any:
-        """What tells selections apart."""
+        """Hashable key of the selection."""
         return frozenset(self.nums), frozenset(self.names)
 
     def __bool__(self) -> bool:
@@ -861,7 +861,7 @@ def _type_text(leaf: Any) -> str:
 
 
 def _difference(before: list[str], now: list[str]) -> str:
-    """Which arguments differ from the last trace."""
+    """Describe the arguments that differ from the last trace."""
     if len(before) != len(now):
         return f"{len(now)} array arguments instead of {len(before)}"
     rows = [f"{b} -> {n.split(': ', 1)[-1]}" for b, n in zip(before, now, strict=True) if b != n]
@@ -874,7 +874,7 @@ _PICKLE_THE_FUNCTION = (
 
 
 class Traced(BelongsToProcess):
-    """What ``jit(f).trace`` returns: a function traced for given types, the first stage.
+    """A function traced for given types, the first stage: the result of ``jit(f).trace``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -982,7 +982,7 @@ class _Kernels(BelongsToProcess):
 
 
 class Lowered(_Kernels):
-    """What ``lower`` returns: a traced function as kernels, the second stage of compilation.
+    """A traced function as kernels, the second stage of compilation: the result of ``lower``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1002,7 +1002,7 @@ class Lowered(_Kernels):
 
 
 class Compiled(_Kernels):
-    """What ``compile`` returns: a function for given types; a call neither traces nor compiles.
+    """A function compiled for given types: the result of ``compile``.
 
     Example:
         >>> import numpy as np, funcgrad as fg

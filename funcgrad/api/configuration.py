@@ -1,4 +1,4 @@
-"""What funcgrad runs on: versions, processor, threads, BLAS, cache, environment."""
+"""Configuration that funcgrad runs on: versions, processor, threads, BLAS, cache, environment."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
-    """What `show_config` prints, under JAX's name for it.
+    """Print the text of `show_config`, under JAX's name for it.
 
     Args:
         return_string: Whether to return the text instead.
@@ -125,7 +125,7 @@ def _products() -> dict[str, Any]:
 
 
 def _memory() -> dict[str, Any]:
-    """What is kept in memory when nothing is computed; `clear_caches` gives the first back."""
+    """Memory kept while nothing is computed; `clear_caches` gives the first part back."""
     number, size = kernel_store.loaded()
     most = warm_memory.most_bytes()
     return {

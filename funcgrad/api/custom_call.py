@@ -299,7 +299,7 @@ class Call(KeepsTracers):
 
 
 class _Residuals(KeepsTracers):
-    """What ``fwd`` hands to ``bwd``: values, and functions that close over values.
+    """Residuals that ``fwd`` hands to ``bwd``: values, and functions that close over values.
 
     Args:
         tree: Any pytree.
@@ -376,7 +376,7 @@ class _BackwardPass:
 
 
 def lift_optional(captured: Sequence[Tracer], values: Values, function: Any) -> list[Any]:
-    """As `run_lifted`, for a function whose results may be ``None``."""
+    """Run a function as `run_lifted` does; its results may be ``None``."""
     is_zero: list[bool] = []
 
     def run() -> list[Any]:

@@ -180,7 +180,7 @@ def _sparse(
             f"{name} with `sparse` is of real numbers: compute real and imaginary parts, or leave "
             "out sparse."
         )
-    # What it needs of SciPy is loaded by who asks for sparse matrices.
+    # Whoever asks for sparse matrices loads the parts of SciPy that they need.
     module = importlib.import_module("funcgrad.api.sparse_derivatives")
     run = module.sparse_derivative(name, fun, options["argnums"], options["has_aux"], sparse)
     return Transformed(run, transformation, fun, **options, sparse=sparse)
@@ -237,7 +237,7 @@ class _JacobianPoint:
 
     @cached_property
     def patterns(self) -> Any:
-        """What results depend on, if it is worth to ask."""
+        """Sparsity patterns of the results, if they are worth to be looked for."""
         avals = [[aval_of(x).strong() for x in xs] for xs in (self.leaves, self.outs)]
         sizes = [sum(a.size for a in each) for each in avals]
         if sizes[0] * sizes[1] < LEAST:

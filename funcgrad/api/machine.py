@@ -1,4 +1,4 @@
-"""What this machine is able to do, measured when somebody asks what a program costs."""
+"""Rates of this machine, measured when the cost of a program is first asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users' rules return: their structure and types are checked here, by path.
+"""Structures and types of the results of users' rules, checked by path.
 
 Messages name the rule with the file and line of its definition.
 """

@@ -196,7 +196,7 @@ class Config:
 
     @property
     def x64_enabled(self) -> bool:
-        """That 64 bits are there, as they always are."""
+        """Whether 64-bit types are enabled, which is always the case."""
         return True
 
     def __getattr__(self, name: str) -> Any:

@@ -29,7 +29,7 @@ from funcgrad.primitives.objects import flatten_values
 from funcgrad.primitives.sparse import Pattern, SparseProduct
 
 KINDS = {"jacfwd": "columns", "jacrev": "both", "hessian": "symmetric"}
-"""What is coloured for each transformation."""
+"""Dimension that each transformation colours."""
 
 SPARSE = 16
 """For solvers a matrix is sparse if it has fewer than one of so many entries."""
@@ -102,7 +102,7 @@ class _Point:
         return self.derivative.shape
 
     def pattern(self, is_symmetric: bool = False) -> SparsityPattern:
-        """Where the derivative may have entries."""
+        """Sparsity pattern of the derivative."""
         sizes = [a.size for a in self.out_avals]
         rows = zip(self.derivative.relations, sizes, strict=True)
         return SparsityPattern(self.shape, tuple(rows), None, is_symmetric)
@@ -186,7 +186,7 @@ def _block(
 def sparse_derivative(
     transformation: str, fun: Function, argnums: int | Sequence[int], has_aux: bool, sparse: Any
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
-    """What `jacfwd`, `jacrev` or `hessian` with ``sparse`` does.
+    """Compute `jacfwd`, `jacrev` or `hessian` with ``sparse``.
 
     Args:
         transformation: Its name.

@@ -258,7 +258,7 @@ class StagedFunction:
         return bool(self.captured) or any(cell.owner is not EVAL for cell in self.cells)
 
     def captured_values(self) -> list[Any]:
-        """What the program takes in front of the arguments."""
+        """Captured values, which the program takes in front of the arguments."""
         if not self.cells:
             return self.captured
         return [*self.captured, *(cell.content() for cell in self.cells)]

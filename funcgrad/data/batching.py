@@ -30,7 +30,7 @@ Seed = Any
 
 
 class Batches:
-    """What `batches` returns: every loop over it gives the same batches; `len` counts them."""
+    """Batches of a data set: every loop gives the same ones; `len` counts them."""
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ def _stratified(order: np.ndarray, labels: np.ndarray, tests: int, key: np.ndarr
     _, kinds, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     shares = sizes * tests / len(labels)
     quotas = np.floor(shares).astype(int)
-    # What the rounding left over goes to the largest remainders, equal ones in random order.
+    # Largest remainders get the elements that rounding left over, equal ones in random order.
     remainders = shares - quotas
     ranked = np.lexsort((random.permutation(key, len(sizes)), -remainders))
     quotas[ranked[: tests - quotas.sum()]] += 1
@@ -229,7 +229,7 @@ def _key(function: str, seed: Seed) -> Any:
 
 
 class Prefetch(Generic[T]):
-    """What `prefetch` returns: an iterator that can be closed, also by a ``with`` block."""
+    """Iterator that reads ahead, the result of `prefetch`; a ``with`` block closes it."""
 
     def __init__(self, iterable: Iterable[T], n: int) -> None:
         self._shared = _Shared(n)
@@ -263,7 +263,7 @@ class Prefetch(Generic[T]):
 
 
 class _Shared:
-    """What a thread has made ready and is not taken yet; at most ``limit`` elements."""
+    """Queue of elements that a thread has made ready; at most ``limit`` of them."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

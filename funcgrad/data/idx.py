@@ -105,7 +105,7 @@ class _Reader:
         return np.frombuffer(content, dtype).reshape(shape).astype(dtype.newbyteorder("="))
 
     def _check_shape(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        # What NumPy can represent, also where an axis of length 0 hides the others.
+        # NumPy must be able to represent the size, also where an axis of length 0 hides the others.
         total = math.prod(n for n in shape if n) * dtype.itemsize
         if len(shape) > 32 or total >= 1 << 63:
             self._refuse(3, f"no array has the {len(shape)} axes {list(shape)}")

@@ -49,7 +49,7 @@ CHUNK = 1 << 20
 Node = list[Any]
 """Kind of a container, and its keys, fields or number of children; or ``["leaf"]``."""
 
-# What reading an archive raises when bytes of it are wrong.
+# Exceptions that reading an archive raises when bytes of it are wrong.
 _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -114,7 +114,7 @@ def save(path: str | os.PathLike[str], tree: Any) -> None:
 
 
 def _described(leaf: Any, place: str) -> list[Any]:
-    """What the text says of a leaf: all of it, if it is no array."""
+    """Description of a leaf in the text: all of it, if it is no array."""
     kind = type(leaf)
     if kind is bool or kind is str:
         return [kind.__name__, leaf]
@@ -441,7 +441,7 @@ def _places(nodes: Sequence[Node]) -> Iterator[tuple[str, Node]]:
 
 
 def _difference(nodes: Sequence[Node], wanted: Sequence[Node]) -> tuple[str, int]:
-    """Where two structures first differ: a path, and the number of the node."""
+    """First difference of two structures: a path, and the number of the node."""
     rows = enumerate(zip(_places(nodes), wanted, strict=False))
     return next((place, i) for i, ((place, node), other) in rows if node != other)
 

@@ -1,4 +1,4 @@
-"""What activation functions do to the values that they get: dead units and saturated values.
+"""Dead and saturated units: the values that activation functions get.
 
 They are found in the recorded operations of a function: rectifiers (``relu``, ``maximum(x, 0)``)
 and sigmoids (``sigmoid``, ``tanh``, ``erf``), also where others are made of them (``silu``).
@@ -166,7 +166,7 @@ def _activation(recorded: Record, equation: Equation) -> Activation:
 
 
 def _off_units(slopes: np.ndarray) -> np.ndarray:
-    """Which units have the slope 0 for all examples, along the axis where more have."""
+    """Units with slope 0 for all examples, along the axis where more have it."""
     is_zero = slopes == 0
     axes = [-1, 1] if slopes.ndim >= 4 else [-1]
     found = [

@@ -31,7 +31,7 @@ _HALVINGS = 6
 
 @dataclass(frozen=True)
 class GradientCheck:
-    """What was found of one leaf.
+    """Comparison of the gradient of one leaf with differences.
 
     Attributes:
         path: The leaf, such as ``args[0]['w']``.

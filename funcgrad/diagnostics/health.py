@@ -59,7 +59,7 @@ VERDICTS = (
 
 @dataclass(frozen=True)
 class LeafReport:
-    """What was found of one parameter.
+    """Measurements of one parameter, with verdicts.
 
     Attributes:
         path: The parameter, such as ``params['w']``.
@@ -150,7 +150,7 @@ class GradientReport:
         return "\n".join([head, table([*header, "verdict"], rows), *self._reasons()])
 
     def _reasons(self) -> Iterator[str]:
-        """What the verdicts say, each with its first few parameters."""
+        """Explain the verdicts, each with its first few parameters."""
         for verdict in VERDICTS:
             leaves = [leaf for leaf in self.leaves if leaf.verdict == verdict and leaf.reason]
             yield from (f"{verdict}: {leaf.path}: {leaf.reason}" for leaf in leaves[:_SHOWN])

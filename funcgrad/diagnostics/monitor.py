@@ -55,7 +55,7 @@ register_dataclass(
 
 @dataclass(frozen=True)
 class MonitorState:
-    """What a monitor saw last; a pytree.
+    """Statistics of the updates that a monitor saw last; a pytree.
 
     Attributes:
         count: How many updates it saw.
@@ -186,7 +186,7 @@ def _statistics(x: Any, bins: int) -> Statistics:
 
 
 class History:
-    """What happened in a training loop, step by step, as lists of numbers.
+    """Record of a training loop, step by step, as lists of numbers.
 
     Attributes:
         norms: For every monitor the norm of all updates together.

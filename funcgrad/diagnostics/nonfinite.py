@@ -1,4 +1,4 @@
-"""Where the first NaN comes from: in the function itself, or in its derivative."""
+"""Search for the origin of the first NaN: in the function itself, or in its derivative."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class FirstNonFinite:
 
     @property
     def index(self) -> tuple[int, ...] | None:
-        """Where in the result the first one is; ``None`` if there is no result."""
+        """Index of the first one in the result; ``None`` if there is no result."""
         if self.result is None:
             return None
         test = np.isnan if self.kind == "nan" else np.isinf
@@ -162,7 +162,7 @@ class _Search:
         return list(pull([np.ones_like(x) for x in values]))
 
     def first(self, kind: str, phase: str, run: Run) -> FirstNonFinite | None:
-        """What a run meets first, if anything."""
+        """First operation of a run that makes one, if any."""
         watch: Callable[[], AbstractContextManager[None]]
         watch = debug_nans if kind == "nan" else debug_infs
         self.origins = Origins(self.leaves)
@@ -184,7 +184,7 @@ class _Search:
         return FirstNonFinite(kind, phase, None, None, (), None, arguments=holders)
 
     def cause(self, phases: Phases, run: Run, nan: FirstNonFinite) -> FirstNonFinite | None:
-        """Where the infinity comes from that the NaN was made of, if it was made of one."""
+        """Origin of the infinity that the NaN was made of, if it was made of one."""
         cause = self.origins.cause
         if cause is None:
             return None

@@ -154,7 +154,7 @@ def _panels(rows: Sequence[tuple[str, Any, Any, str]], title: str, ylabel: str) 
 
 
 def plot_norms(history: History, title: str = "norms over time") -> Any:
-    """What a `History` recorded, step by step: norms, ratios of update to data, other values.
+    """Plot a `History` step by step: norms, ratios of update to data, other values.
 
     Args:
         history: With at least one step.

@@ -29,11 +29,11 @@ from funcgrad.primitives.elementwise import add
 from funcgrad.primitives.objects import flatten_values
 
 Group = tuple[tuple[str, int], ...]
-"""What an operation is in, from the outside inwards: scopes, numbered 0, and numbered calls."""
+"""Groups around an operation, from the outside inwards: scopes, numbered 0, and numbered calls."""
 
 
 class Record:
-    """What a function did at given arguments.
+    """Record of all operations of a function at given arguments.
 
     Attributes:
         name: Name of the function.

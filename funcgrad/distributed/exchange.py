@@ -1,4 +1,4 @@
-"""What processes do between computations: share out data, keys and files, and speak once.
+"""Exchange between computations: share out data, keys and files, and speak once.
 
 These functions work on concrete values, outside of transformations; within, use the collectives
 of `funcgrad.lax`. All processes of the axis call them.
@@ -95,7 +95,7 @@ def echo(*values: Any, **options: Any) -> None:
 
 
 def broadcast(tree: Tree, root: int = 0, axis_name: Hashable = None) -> Tree:
-    """What one process has, for all.
+    """Broadcast the values of one process to all.
 
     Args:
         tree: A pytree; that of the root counts.
@@ -290,7 +290,7 @@ def load(path: str | os.PathLike[str], like: Tree = None) -> Tree:
 
 
 def _on_main(function: Any) -> Any:
-    """What rank 0 computes, for all; what it raises, for all."""
+    """Compute on rank 0 for all; errors are raised in all."""
     axis = _all()
     result, failure, error = None, None, None
     if axis.index == 0:

@@ -1,4 +1,4 @@
-"""What fails in one process ends all: the others would wait for it forever.
+"""Failure of one process ends all: the others would wait for it forever.
 
 An exception that nobody catches is shown once, with the number of its rank, and then MPI ends all
 processes. Where all fail alike, the lowest rank is the first to speak.

@@ -38,7 +38,7 @@ MOST = 2**31 - 1
 """The most elements of one message."""
 
 BEHIND = " in background"
-"""What the names of operations end with that only begin."""
+"""Suffix of the names of operations that only begin an exchange."""
 
 RECORD = 480
 """Bytes that processes tell each other when they compare what they do."""
@@ -305,7 +305,7 @@ def _status() -> Any:
 
 @cache
 def _address(name: str) -> int:
-    """Where a function of the MPI library that mpi4py is linked to is; 0 if it is not found."""
+    """Address of a function of the MPI library that mpi4py is linked to; 0 if it is not found."""
     function = getattr(ctypes.CDLL(mpi().__file__), name, None)
     return 0 if function is None else ctypes.cast(function, ctypes.c_void_p).value or 0
 

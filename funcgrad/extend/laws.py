@@ -53,7 +53,7 @@ class Subject(Protocol):
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Name of the case in messages."""
 
     @property
     def linear(self) -> tuple[Group, ...]:
@@ -65,7 +65,7 @@ class Subject(Protocol):
 
     @property
     def observe(self) -> Callable[..., list[Any]] | None:
-        """What is compared instead of the results: what does not depend on choices among them."""
+        """Function whose value is compared instead of the results, which are not unique."""
 
     @property
     def rtol(self) -> float:

@@ -66,7 +66,7 @@ class WorthSaving:
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """What a budgeted checkpoint keeps and what it computes again.
+    """Plan of a budgeted checkpoint: the values that it keeps and computes again.
 
     Attributes:
         program: The function, with checkpoints.
@@ -147,7 +147,7 @@ def plan_memory(program: Program, is_active: Mask, limit: int, prevent_cse: bool
 
 @dataclass(frozen=True)
 class _Choice:
-    """Where a program is cut, and what the last segments keep."""
+    """Cuts of a program, and the values that the last segments keep."""
 
     cuts: tuple[int, ...]
     n_saving: int
@@ -226,7 +226,7 @@ class _Planner:
     def _most_saving(
         self, cuts: tuple[int, ...], policy: Policy, limit: int, best: _Choice
     ) -> _Choice:
-        """As many saving segments as the limit allows, unless that cannot be better."""
+        """Choose as many saving segments as the limit allows, unless that cannot be better."""
         choices = [_Choice(cuts, n, policy) for n in range(1, len(cuts))]
         if self._measure(choices[-1]).work >= self._measure(best).work:
             return best
@@ -272,14 +272,14 @@ class _Planner:
         return self.parts[key]
 
     def _reads(self, start: int, stop: int) -> list[Var]:
-        """What a segment needs of the inputs, the constants and earlier segments."""
+        """Variables that a segment reads: inputs, constants and results of earlier segments."""
         part = self.flat.equations[start:stop]
         made = {v for e in part for v in e.outputs}
         read = [a for e in part for a in e.inputs if type(a) is Var and a not in made]
         return list(dict.fromkeys(read))
 
     def _results(self, start: int, stop: int) -> list[Var]:
-        """What later segments or the caller need of a segment."""
+        """Variables of a segment that later segments or the caller read."""
         part = self.flat.equations[start:stop]
         return [v for e in part for v in e.outputs if self.last_read.get(v, -1) >= stop]
 

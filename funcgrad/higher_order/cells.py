@@ -30,7 +30,7 @@ from funcgrad.transforms.stage import CellState, StageTrace
 
 
 class Cell:
-    """What holds an array, and can be given another one of the same type.
+    """Mutable holder of an array, which may be replaced by another one of the same type.
 
     Args:
         value: Array or tracer of the current trace.
@@ -53,7 +53,7 @@ class Cell:
 
     @property
     def aval(self) -> ShapedArray:
-        """What is asked for by who takes arrays."""
+        """Attribute that functions of arrays ask for."""
         self.refuse_as_array()
 
     def refuse_as_array(self, what: str = "") -> NoReturn:
@@ -215,7 +215,7 @@ def passing_cells(cells: Sequence[Cell], what: str) -> Iterator[list[Any]]:
 
 
 Rows = Sequence[tuple[int, type[Cell]]]
-"""Which of flat arguments are cells, and of which class."""
+"""Positions of the cells among flat arguments, and their classes."""
 
 
 def rows_of(leaves: Sequence[Any]) -> Rows:

@@ -35,7 +35,7 @@ class CheckedProgram:
     n_outputs: int
 
     def failure(self, results: Sequence[Any]) -> Failure:
-        """What the results of the program tell."""
+        """First failure, from the results of the program."""
         return Failure.of_flat(self.sites, results[self.n_outputs :])
 
     def found(self, results: Sequence[Any]) -> list[Failure]:

@@ -45,7 +45,7 @@ class CheckedRules:
         return evaluate(self.inner.program, inputs)
 
     def found(self, inputs: Values) -> list[Any]:
-        """What is wrong with it, flat."""
+        """Failure that was found, flat."""
         return self.fun(*inputs)[self.inner.n_outputs :]
 
     def jvp(self, primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:

@@ -272,7 +272,7 @@ class _Backward:
             position[e] = own if e in pulled else min(readers.get(v, own) for v in e.outputs)
             for v in operands:
                 readers[v] = min(readers.get(v, position[e]), position[e])
-        # What the first step of the backward pass asks for does not wait at all.
+        # Do not delay equations that the first step of the backward pass reads.
         first = min((position[e] for e in position if e not in pulled), default=-1)
         early += [e for e in position if e not in pulled and position[e] == first]
         late = [e for e in position if e in pulled or position[e] != first]

@@ -48,12 +48,12 @@ from funcgrad.primitives.reductions import ArgMax, ReduceAny
 from funcgrad.primitives.shape import broadcast_to, reshape
 
 CODE = np.dtype(np.int32)
-"""Of the numbers of sites."""
+"""Dtype of the numbers of sites."""
 FINE = np.int32(0)
 
 
 class Failure:
-    """What was found wrong first, under the current trace.
+    """The first failure under the current trace.
 
     Args:
         sites: Where something was looked for.
@@ -128,7 +128,7 @@ class Failure:
         return Failure(tuple(sites), self.code, self.values)
 
     def only(self, kinds: Kinds) -> Failure | None:
-        """What is of some kinds; sites of others are passed over."""
+        """Keep failures of some kinds; sites of others are passed over."""
         if EXPLICIT in kinds or all(site.kind in kinds for site in self.sites):
             return self
         if not any(site.kind in kinds for site in self.sites):
@@ -147,7 +147,7 @@ class Failure:
         return self._or(shifted, self.sites + later.sites, later.values)
 
     def then_of(self, later: Failure, offset: int = 0) -> Failure:
-        """As `then`, where the sites of the later one are among these, behind some others."""
+        """Combine as `then` does, where the later sites are among these, behind some others."""
         return self._or(numbered(later.code, offset), self.sites, later.values)
 
     def among(self, sites: tuple[Site, ...], offset: int) -> Failure:
@@ -183,7 +183,7 @@ def nothing(sites: tuple[Site, ...]) -> Failure:
 
 
 def nan_faults(name: str, results: Sequence[Value]) -> list[Fault]:
-    """That results hold a nan."""
+    """Whether results hold a nan, as failures."""
     found = [isnan.bind(x) for x in results if aval_of(x).dtype.kind in "fc"]
     return [Fault(NAN, f"{name} gave a nan.", flags) for flags in found]
 
@@ -271,7 +271,7 @@ def raise_failed(sites: Sequence[Site], code: Any, values: Sequence[Any]) -> Non
 
 
 def text_of(sites: Sequence[Site], code: Any, values: Sequence[Any]) -> str | None:
-    """What is wrong; ``None`` if nothing is."""
+    """Text of the failure; ``None`` if there is none."""
     number = int(code)
     if not number:
         return None

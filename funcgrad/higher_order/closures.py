@@ -124,7 +124,7 @@ def _parts_of(item: Any) -> Iterable[Any]:
     if isinstance(item, HoldsFunctions):
         return item.functions()
     if callable(item) and hasattr(item, "__wrapped__"):
-        # What else such an object holds is its own: caches with the arguments of other calls.
+        # Ignore the rest of such an object: caches with the arguments of other calls.
         return (item.__wrapped__,)
     return _attributes_of(item)
 

@@ -58,7 +58,7 @@ Pull = Callable[[Values, Values], list[Any]]
 
 @dataclass(frozen=True)
 class Rules:
-    """What is known of a function, as functions of flat values.
+    """Derivative rules of a function, as functions of flat values.
 
     Inputs are values that were closed over, then the explicit ones. ``None`` stands for a zero
     tangent or cotangent.
@@ -316,7 +316,7 @@ class CustomCall(Primitive):
         return [(self.program, is_linear)]
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
-        """Of a call within a linear function: that of the function itself."""
+        """Transpose a call within a linear function, by the rule of the function itself."""
         mask = [type(a) is Linear for a in args]
         _, linear = record_linear(
             self.rules.fun, args, mask, self.in_avals, self.rules.name, separates=True

@@ -1,4 +1,4 @@
-"""What the body of a loop need not compute step by step.
+"""Loop-invariant code motion for the bodies of loops.
 
 Equations that depend on constants alone run once, before the loop. Matrix products that depend on
 constants and walked arrays alone run before the loop for all steps at once: one large product is

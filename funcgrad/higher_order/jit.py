@@ -79,7 +79,7 @@ def disable_jit(disable: bool = True) -> Iterator[None]:
 
 
 how_jit_runs = _disabled.get
-"""What `is_jit_disabled` tells, `LIMITED` or `ALONG`; `False` where calls take the shortest way."""
+"""Answer of `is_jit_disabled`: `LIMITED` or `ALONG`; `False` where calls take the shortest way."""
 
 
 def is_jit_disabled() -> bool | str:

@@ -44,7 +44,7 @@ def gate(flag: Any, x: Any) -> Any:
 
 
 def guard(flag: Any, values: Sequence[Any]) -> list[Any]:
-    """As `gate`; lanes where ``flag`` does not hold get the values of the first where it does."""
+    """Replace lanes where ``flag`` does not hold by the first one where it does, as `gate` does."""
     if not shape_of(flag)[0]:
         return list(values)
     lane, first = ArgMax(0).bind(flag), Gather((0,), "clip")

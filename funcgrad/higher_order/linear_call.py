@@ -250,7 +250,7 @@ def map_to_front(
     size: int,
     axis_name: Hashable = MAPPED_NOW,
 ) -> list[Any]:
-    """As `map_groups`, with every result mapped that is not zero."""
+    """Map every result that is not zero to the front, as `map_groups` does."""
     values, out_dims = map_groups(function, groups, dims, size, axis_name)
     return [
         None if v is None else to_front(v, d, size) for v, d in zip(values, out_dims, strict=True)

@@ -1,4 +1,4 @@
-"""What is linear: operations that meet arguments without values together with others.
+"""Linear operations: those that take arguments without values together with others.
 
 A rule of the user's may call loops, branches and compiled functions that compute values and
 tangents at once. Each operation that holds programs tells its results apart (`separate`):

@@ -1,4 +1,4 @@
-"""What was made of a function is made once, as long as the function depends on the same things.
+"""Memoised traces: a program is reused as long as its function depends on the same things.
 
 Loops, branches, checkpoints and `jit` trace a function that they may be given again: the same one,
 or, for a ``lambda`` in a function that is called again, one of the same code. Its trace may be used
@@ -61,7 +61,7 @@ _STATEFUL_NAMES = frozenset(
      "tofile",
      "attrgetter", "methodcaller"}  # what they read is named by strings
 )  # fmt: skip
-# What these give, or do, is not in the code.
+# Effects and results of these builtins do not follow from the code.
 _IMPURE_BUILTINS = frozenset(
     {"breakpoint", "compile", "delattr", "dir", "eval", "exec", "getattr", "globals", "hasattr",
      "id", "input", "locals", "memoryview", "next", "open", "print", "setattr", "super", "vars",
@@ -161,7 +161,7 @@ class _Walk:
         return id(array), array.shape, array.dtype, digest(array.tobytes())
 
     def _held(self, array: Any) -> Hashable:
-        """What cannot be changed, and counts by its value."""
+        """Key of a value that cannot be changed."""
         if type(array) is not np.ndarray or array.nbytes > _MAX_BYTES:
             raise _Unknown
         return array.shape, array.dtype, array.tobytes()
@@ -280,14 +280,14 @@ class Traced(Protocol):
 
 
 _remembered: OrderedDict[Hashable, tuple[Any, list[Any], bool]] = OrderedDict()
-"""What was made, what its key describes, and whether only the very same functions may use it."""
+"""Memoised results with the objects that keys describe; True: for the very same functions only."""
 _lock = Lock()
 
 
 def remembered(
     functions: Iterable[Any], what: Hashable, make: Callable[[], T], traced: Callable[[T], Traced]
 ) -> T:
-    """What ``make`` gives, or gave when the functions depended on the same things.
+    """Result of ``make``, now or from when the functions depended on the same things.
 
     Args:
         functions: Those that ``make`` calls.

@@ -232,7 +232,7 @@ class _Rewriting:
         return bool(results)
 
     def resolved(self, atom: Atom) -> Resolved:
-        """What a name of the old program is now."""
+        """New name of a variable of the old program."""
         return self.names.get(atom, atom)
 
     def atom(self, atom: Atom) -> Atom:
@@ -516,7 +516,7 @@ class _Rolling:
         return None
 
     def _element(self, names: Sequence[Var]) -> Operand:
-        """What is something else in every iteration, made before the loop."""
+        """Stack the values that differ from iteration to iteration, before the loop."""
         aval = names[0].aval
         found = [self.rewriting.resolved(name) for name in names]
         first, second = found[:2]

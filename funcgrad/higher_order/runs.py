@@ -229,7 +229,7 @@ class Search:
         return found if isinstance(wider, str) else wider
 
     def _rows(self, run: Run) -> tuple[int, int] | None:
-        """Where the first row begins, and how long rows are, if iterations are those of two loops.
+        """Begin of the first row, and length of the rows, if iterations are those of two loops.
 
         A loop whose body is another loop and nothing else is one run, whose indices jump back, but
         not to where the first row began.
@@ -254,7 +254,7 @@ class Search:
         return int(jumps[0] + 1) % int(lengths[0]), int(lengths[0])
 
     def places(self, j: int, run: Run) -> Integers:
-        """Where the window of an equation begins along every axis, in all iterations."""
+        """Begin of the window of an equation along every axis, in all iterations."""
         windows = [read_window(e.primitive) for e in self.equations[j : run.stop : run.period]]
         return np.array([window[0] for window in windows if window is not None], np.int64)
 
@@ -430,6 +430,6 @@ def _around(is_equal: Any, middle: int) -> tuple[Integers, Integers]:
 
 
 def family_of(primitive: Primitive) -> Any:
-    """What primitives have in common that differ by the place of a window alone."""
+    """Key that primitives share which differ by the place of a window alone."""
     window = read_window(primitive)
     return primitive if window is None else (type(primitive), *window[1:])

@@ -215,7 +215,7 @@ class Scan(Primitive):
     def _active_inputs(
         self, tangents: Sequence[Any], results: Callable[[Mask], Sequence[bool]]
     ) -> Mask:
-        """Which inputs of the body have tangents, once carried ones have come around."""
+        """Inputs of the body that have tangents: the fixed point over the carry."""
         active = [t is not None for t in tangents]
         a, b = self.n_consts, self.n_consts + self.n_carry
         while True:

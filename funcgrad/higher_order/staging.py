@@ -187,7 +187,7 @@ def checked_integer(value: Any, name: str, what: str, least: int | None = None) 
 
 
 def described(value: Any) -> str:
-    """What a value is, for messages."""
+    """Description of a value, for messages."""
     if isinstance(value, tuple | list):
         return f"a {type(value).__name__} of {len(value)}"
     if isinstance(value, Tracer | np.ndarray | np.generic):

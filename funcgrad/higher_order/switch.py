@@ -353,7 +353,7 @@ def _slots(split: LinearizedProgram) -> dict[int, Slot]:
 
 
 def _any(masks: Any) -> Mask:
-    """Where any of the masks holds."""
+    """Disjunction of the masks."""
     return reduce(lambda a, b: tuple(x or y for x, y in zip(a, b, strict=True)), masks)
 
 

@@ -38,7 +38,7 @@ bytes of the states of one chunk."""
 
 
 class RecordedLoop(Protocol):
-    """What a tape needs of a `while_loop`."""
+    """A `while_loop` as its tape records it."""
 
     @property
     def condition(self) -> Program: ...
@@ -161,7 +161,7 @@ class Tape:
         return chunks[::-1]
 
     def _record_sparsely(self, limit: int) -> Any:
-        """As `_record`, one chunk after the other, from at most ``limit`` states."""
+        """Record one chunk after the other, from at most ``limit`` states; see `_record`."""
         nbytes = sum(np.asarray(x).nbytes for x in self.state)
         length = self._chunk_length(min(max(CHUNK_BYTES // nbytes, 1), LAST_CHUNK))
         chunk = self._chunk(length)

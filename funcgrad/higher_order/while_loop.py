@@ -226,7 +226,7 @@ class While(Primitive):
     # Differentiation.
 
     def active(self, given: Sequence[bool]) -> Mask:
-        """Which arguments have tangents, once those of the carry have come around."""
+        """Arguments that have tangents: the fixed point over the carry."""
         return (*(False,) * self.n_cond, *self._reached(given, linearize_program)[self.n_cond :])
 
     def _reached(
@@ -387,7 +387,7 @@ class While(Primitive):
 
     def _batched(self, mask: Mask, size: int) -> tuple[While, Mask]:
         cond_mask, const_mask, carry_mask = self.split(mask)
-        # What every step hands on unchanged is the same whenever a lane ends.
+        # Values that every step hands on unchanged are the same whenever a lane ends.
         is_kept = [
             out is var
             for out, var in zip(self.body.outputs, self.body.inputs[self.n_body :], strict=True)
@@ -571,7 +571,7 @@ class _Widened:
         return scatter(values, self.of_outputs)
 
     def narrowed(self, values: Sequence[Any], mask: Sequence[bool]) -> list[Any]:
-        """Those of the values that were active before."""
+        """Select the values that were active before."""
         return [x for x, on in zip(values, mask, strict=True) if on]
 
 
@@ -581,7 +581,7 @@ class WhilePush(_Derivative):
 
     @property
     def program(self) -> Program:
-        """As a program that runs the loop with tangents."""
+        """Program that runs the loop with tangents."""
         return self.loop.body.memo(("push", self), self._program)
 
     def _program(self) -> Program:
@@ -707,7 +707,7 @@ class WhilePullTangent(_Derivative):
         return inner, tuple(loop.interleaved(active, [True] * sum(active), active))
 
     def _values_of(self, interleaved: Sequence[Any]) -> list[Any]:
-        """Of cotangents of the active arguments of the inner loop, those of the values."""
+        """Select cotangents of values among those of the active arguments of the inner loop."""
         n_consts = sum(self.loop.split(self.active)[1])
         n_carry = sum(self.carry_active)
         consts, _, carry, _ = cut(interleaved, n_consts, n_consts, n_carry)

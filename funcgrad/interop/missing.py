@@ -64,7 +64,7 @@ class Missing(type):
 
 
 def stand_in(path: str) -> Any:
-    """What stands for a name that is not here: of an error, a class that nothing raises.
+    """Stand-in for a missing name: for an error, a class that nothing raises.
 
     Args:
         path: Such as ``jax.errors.JaxRuntimeError``.

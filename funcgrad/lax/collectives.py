@@ -69,7 +69,7 @@ def psum(x: Tree, axis_name: AxisName) -> Tree:
             leaf = convert(leaf, np.dtype(np.int64)) if _is_array(leaf) else int(leaf)
         if isinstance(leaf, Tracer):
             return PSum(axes).bind(leaf) if axes else leaf
-        # What Python computes is equal in all lanes of an array, but not in all processes.
+        # Values that Python computes are equal in all lanes of an array, but not in all processes.
         total = leaf * size
         return PSum(ranks).bind(total) if ranks else total
 

@@ -39,7 +39,7 @@ _DEFAULTS = {
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """Which axis of the arrays of a convolution is what.
+    """Roles of the axes of the arrays of a convolution.
 
     Attributes:
         lhs_spec: Axes of ``lhs``: batch, channels, then those along which windows slide.
@@ -53,7 +53,7 @@ class ConvDimensionNumbers(NamedTuple):
 
 
 ConvGeneralDilatedDimensionNumbers = None | ConvDimensionNumbers | tuple[str, str, str]
-"""What `conv_dimension_numbers` makes a `ConvDimensionNumbers` of."""
+"""Dimension numbers that `conv_dimension_numbers` turns into a `ConvDimensionNumbers`."""
 
 
 def conv_dimension_numbers(
@@ -61,7 +61,7 @@ def conv_dimension_numbers(
     rhs_shape: Sequence[int],
     dimension_numbers: ConvGeneralDilatedDimensionNumbers,
 ) -> ConvDimensionNumbers:
-    """Which axis is what, as numbers.
+    """Convert dimension numbers to positions of axes.
 
     Args:
         lhs_shape: Shape of ``lhs``.

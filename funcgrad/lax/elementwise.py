@@ -51,7 +51,7 @@ def _unary(
 def _elementary(
     name: str, operation: Elementwise, summary: str, shows: str
 ) -> Callable[..., Array]:
-    """As `_unary`, of those for which JAX takes an accuracy."""
+    """Make a `_unary` function for which JAX takes an accuracy."""
     accepted = operation.kinds
 
     def function(x: ArrayLike, *, accuracy: AccuracyLike = None) -> Array:
@@ -578,7 +578,7 @@ def reciprocal(x: ArrayLike) -> Array:
 
 
 class RoundingMethod(enum.IntEnum):
-    """What `round` does with a number in the middle between two integers."""
+    """Rounding of numbers in the middle between two integers, for `round`."""
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1

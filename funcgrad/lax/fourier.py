@@ -15,7 +15,7 @@ from funcgrad.primitives.fft import Fft, Irfft, Rfft
 
 
 class FftType(enum.IntEnum):
-    """Which transform: of complex numbers, or of real ones, forwards or backwards."""
+    """Kind of transform: of complex numbers, or of real ones, forwards or backwards."""
 
     FFT = 0
     IFFT = 1

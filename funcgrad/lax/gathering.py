@@ -29,7 +29,7 @@ from funcgrad.transforms.batch import batch_flat
 
 
 class GatherScatterMode(enum.Enum):
-    """What becomes of a window that is not inside of the array.
+    """Treatment of a window that is not inside of the array.
 
     ``CLIP`` moves it inside. ``FILL_OR_DROP`` fills what is read, and drops what would be written.
     ``PROMISE_IN_BOUNDS`` says that there is none: reading moves it and writing drops it.
@@ -66,7 +66,7 @@ _MODES = {
 
 
 class GatherDimensionNumbers(NamedTuple):
-    """Which axes belong together in `gather`.
+    """Correspondence of the axes of `gather`.
 
     Args:
         offset_dims: Axes of the result that run through a window, in the order of the array's.
@@ -85,7 +85,7 @@ class GatherDimensionNumbers(NamedTuple):
 
 
 class ScatterDimensionNumbers(NamedTuple):
-    """Which axes belong together in `scatter` and its kin.
+    """Correspondence of the axes of `scatter` and its kin.
 
     Args:
         update_window_dims: Axes of the updates that run through a window.

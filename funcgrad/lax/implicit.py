@@ -203,7 +203,7 @@ class _Unknown:
         return [*solution, *extra]
 
     def evaluate(self, solve: Solver, apply: FlatFunction) -> Any:
-        """What a solver returns, outside of all transformations."""
+        """Run the solver outside of all transformations."""
         return self.result(self.solved(solve, apply, self.leaves, "solve"))
 
     def transpose_of(self, apply: FlatFunction) -> FlatFunction:
@@ -224,7 +224,7 @@ class _Unknown:
         return [zeros(a) if x is None else x for x, a in zip(values, self.avals, strict=True)]
 
     def result(self, outs: Values) -> Any:
-        """What the solver returned, with other leaves."""
+        """Result of the solver, with other leaves."""
         n = len(self.avals)
         solution = tree_unflatten(self.tree, outs[:n])
         return (solution, tree_unflatten(self.aux_tree, outs[n:])) if self.has_aux else solution

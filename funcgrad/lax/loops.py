@@ -122,7 +122,7 @@ def _scan_cells(
 
 
 def _checked_pair(out: Any, what: str) -> tuple[Any, Any]:
-    """What a step returned, if it is a carry and an output."""
+    """Check that a step returned a carry and an output."""
     if not isinstance(out, tuple | list) or len(out) != 2:
         raise TreeError(
             located(
@@ -404,7 +404,7 @@ def _map(f: Callable[[Any], Any], walked: _Walked) -> Tree:
 
 
 def _checked(result: Tree, what: str) -> Tree:
-    """What a function returned, if it consists of arrays."""
+    """Check that the result of a function consists of arrays."""
     leaves, paths, _ = leaves_with_paths(result, "result")
     for leaf, path in zip(leaves, paths, strict=True):
         check_leaf(leaf, path, what)

@@ -1,4 +1,4 @@
-"""What the functions of `lax` accept: arrays of one dtype, next to Python scalars.
+"""Operands of the functions of `lax`: arrays of one dtype, next to Python scalars.
 
 Nothing is promoted here. A Python scalar takes the dtype of the arrays that it meets, as far as
 its kind allows: an integer may become a float, a float never an integer.

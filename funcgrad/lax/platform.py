@@ -1,4 +1,4 @@
-"""What programs for accelerators say, and what it means on a CPU: exact results, one platform."""
+"""Platform-dependent code, as programs for accelerators have it: on a CPU, results are exact."""
 
 from __future__ import annotations
 

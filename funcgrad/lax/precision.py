@@ -100,7 +100,7 @@ PrecisionLike = (
     | tuple[str, str]
     | tuple[Precision, Precision]
 )
-"""What ``precision=`` takes; it changes nothing."""
+"""Values that ``precision=`` takes; it changes nothing."""
 
 AccuracyLike = None | AccuracyMode | Tolerance
-"""What ``accuracy=`` takes; it changes nothing."""
+"""Values that ``accuracy=`` takes; it changes nothing."""

@@ -20,7 +20,7 @@ from funcgrad.primitives.shape import Transpose, reshape
 
 
 class RaggedDotDimensionNumbers(NamedTuple):
-    """Which axes of `ragged_dot_general` are what.
+    """Roles of the axes of `ragged_dot_general`.
 
     Args:
         dot_dimension_numbers: ``((contracted of lhs, of rhs), (batch of lhs, of rhs))``.

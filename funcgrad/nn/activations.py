@@ -229,7 +229,7 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 
 
 def _split(x: Array) -> tuple[Array, Array]:
-    """Where ``x`` is positive, and ``x`` with 0 there."""
+    """Mask of positive entries of ``x``, and ``x`` with 0 elsewhere."""
     zero = p.zero_of(x)
     is_positive = p.greater.bind(x, zero)
     return is_positive, p.select.bind(is_positive, zero, x)

@@ -166,7 +166,7 @@ def _seen(
     lengths: tuple[ArrayLike | None, ArrayLike | None],
     window: int | tuple[int, int] | None,
 ) -> Array | None:
-    """Which keys a query may see, or `None` for all."""
+    """Mask of the keys that a query attends to, or `None` for all."""
     t, s = scores[2:]
     rows, columns = np.arange(t)[:, None], np.arange(s)[None, :]
     parts: list[Array] = []

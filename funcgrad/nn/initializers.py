@@ -278,7 +278,7 @@ def _truncated(key: Array, shape: Sequence[int], dtype: Any) -> Array:
     return random.truncated_normal(key, -2.0, 2.0, shape, dtype)
 
 
-# What is drawn, and the reciprocal of its variance.
+# Samplers by name, each with the reciprocal of its variance.
 _DISTRIBUTIONS: dict[str, tuple[Callable[..., Array], float]] = {
     "truncated_normal": (_truncated, _TRUNCATED_STD**-2),
     "normal": (random.normal, 1.0),

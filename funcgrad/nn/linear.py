@@ -29,7 +29,7 @@ from funcgrad.scipy.exponentials import floating
 Array = Any
 ArrayLike = Any
 PaddingMode = Literal["zeros", "circular", "reflect", "replicate"]
-"""What is beyond the ends of an array."""
+"""Padding modes."""
 
 _MODES = {"zeros": "constant", "circular": "wrap", "reflect": "reflect", "replicate": "edge"}
 _MODES_OF_PADDING = {"CIRCULAR": "wrap", "REFLECT": "reflect"}

@@ -24,7 +24,7 @@ from funcgrad.scipy.exponentials import Axis, floating, fold_sum
 Array = Any
 ArrayLike = Any
 Bessel = Literal["never", "running", "always"]
-"""Which variances of a batch are divided by ``n - 1`` instead of ``n``."""
+"""Variances of a batch that are divided by ``n - 1`` instead of ``n``."""
 
 
 def layer_norm(

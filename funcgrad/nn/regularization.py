@@ -1,4 +1,4 @@
-"""What keeps networks from relying on single units: dropout."""
+"""Dropout, by which networks do not rely on single units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes writable arrays behave as NumPy's: operators, methods, NumPy's two protocols.
+"""NumPy's protocols, operators and methods of writable arrays.
 
 As `funcgrad.numpy.dispatch` for traced arrays; `install` is called once, by `funcgrad.numpy`.
 """
@@ -93,7 +93,7 @@ def converted(name: str) -> Function:
 def array_ufunc(
     self: WritableArray, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any
 ) -> Any:
-    """What NumPy calls for ufuncs and their methods."""
+    """Implement ``__array_ufunc__``: ufuncs and their methods."""
     values = [settled_in(x) for x in inputs]
     name = f"np.{ufunc.__name__}"
     if method == "at":
@@ -160,7 +160,7 @@ def _at_of(ufunc: np.ufunc) -> Function:
 
 
 def copyto(dst: WritableArray, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
-    """As `numpy.copyto`."""
+    """Copy values into an array, as `numpy.copyto`."""
     source, mask = as_value(settled_in(src)), settled_in(where)
     if not np.can_cast(aval_of(source).dtype, dst.dtype, casting) and aval_of(source).shape:
         raise DtypeError(
@@ -176,7 +176,7 @@ def copyto(dst: WritableArray, src: Any, casting: Any = "same_kind", where: Any 
 
 
 def putmask(a: WritableArray, mask: Any, values: Any) -> None:
-    """As `numpy.putmask`."""
+    """Change elements of an array where a mask holds, as `numpy.putmask`."""
     values = settled(FUNCTIONS["resize"](settled_in(values), a.shape))
     copyto(a, values, "unsafe", mask)
 
@@ -185,7 +185,7 @@ IN_PLACE: dict[Any, Function] = {np.copyto: copyto, np.putmask: putmask}
 
 
 def array_function(publics: Mapping[Any, Function]) -> Function:
-    """What NumPy calls for its other functions.
+    """Implement ``__array_function__``: NumPy's other functions.
 
     Args:
         publics: NumPy's function -> ours, as users call it.

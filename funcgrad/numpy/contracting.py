@@ -643,7 +643,7 @@ def _without_repeats(x: Any, labels: str, lengths: dict[str, int]) -> tuple[Any,
 
 
 def _path(terms: Sequence[str], out: str, lengths: dict[str, int], optimize: Any) -> list[Any]:
-    """Which operands to multiply in which order."""
+    """Order of pairwise contractions."""
     count = len(terms)
     if count <= 2 or optimize is False:
         return [tuple(range(2))] * (count - 1)

@@ -1,4 +1,4 @@
-"""What makes traced arrays behave as NumPy arrays: operators, methods, and NumPy's two protocols.
+"""NumPy's protocols, operators and methods of traced arrays.
 
 `install` is called once, by `funcgrad.numpy`, with the table of all functions there. Afterwards
 ``np.tanh(x)``, ``np.sum(x)``, ``x + 1`` and ``x.sum()`` all run the functions of that table.
@@ -66,7 +66,7 @@ _direct: dict[Any, Elementwise] = {
 _takes_weak = frozenset(
     (p.exp, p.exp2, p.expm1, p.sqrt, p.sin, p.cos, p.tan, p.sinh, p.cosh, p.tanh, p.arctan)
 )
-"""Those that also take Python's floats unconverted: their derivatives never divide by them."""
+"""Functions that also take Python's floats unconverted: their derivatives never divide by them."""
 
 
 # Operators.
@@ -167,7 +167,7 @@ _operators[np.power] = (_pow, _PAIRS["pow"][1])
 
 
 def _pow_operator(self: Tracer, other: Any) -> Any:
-    """As NumPy's operator, which takes roots for an exponent of 1/2, unlike `numpy.power`."""
+    """Raise to a power as NumPy's operator, which takes roots for 1/2, unlike `numpy.power`."""
     if type(other) is float and other == 0.5 and self.aval.dtype.kind in "fc":
         return current_trace().process(p.sqrt, (self,))
     return _pow(self, other)
@@ -290,7 +290,7 @@ _SPECIAL: dict[str, Any] = {
 
 
 def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    """What NumPy calls for ``ufunc(...)`` and ``ufunc.method(...)`` on traced arguments."""
+    """Implement ``__array_ufunc__``: ufuncs and their methods, of traced arguments."""
     if method != "__call__":
         return _ufunc_method(ufunc, method, inputs, _checked_kwargs(ufunc, kwargs))
     if kwargs:
@@ -348,9 +348,9 @@ def _is_given(out: Any) -> bool:
 
 
 _LAYOUT = ("order", "subok")
-"""What says how NumPy stores a result, not what it is: there are no orders and subclasses here."""
+"""Keywords for how NumPy stores a result: there are no orders and subclasses here."""
 _LOOP = ("dtype", "casting", "signature")
-"""What says in which dtypes a ufunc is evaluated, and how much operands may lose on the way."""
+"""Keywords for the dtypes in which a ufunc is evaluated, and for the loss of conversions."""
 
 
 def _checked_kwargs(ufunc: np.ufunc, kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -468,7 +468,7 @@ def _method_of(ufunc: np.ufunc, method: str) -> Function:
 def _array_function(
     self: Tracer, func: Any, types: Sequence[type], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
-    """What NumPy calls for its other functions on traced arguments."""
+    """Implement ``__array_function__``: NumPy's other functions of traced arguments."""
     if not all(issubclass(t, _DISPATCHING) for t in types):
         return NotImplemented
     function = _functions.get(func)
@@ -746,7 +746,7 @@ def install(
     _install_elements(
         [*(f"__{name}__" for name in binary), *(n for n in _SPECIAL if n not in _SEQUENCES)]
     )
-    # What pandas, whose operators defer to a number above their own, and programs for autograd ask.
+    # Attributes that programs for autograd ask for, and pandas, which defers to higher priorities.
     Tracer.__pandas_priority__ = 5000  # type: ignore[attr-defined]
     Tracer._value = property(_innermost)  # type: ignore[attr-defined]
     Tracer.__array_namespace__ = lambda self, api_version=None: namespace  # type: ignore[attr-defined]

@@ -54,7 +54,7 @@ from funcgrad.primitives.shape import (
 
 @dataclass
 class _Plan:
-    """What an index does to an array of shape ``shape``.
+    """Plan of the effect of an index on an array of shape ``shape``.
 
     Args:
         aval: Type of the indexed array, with an axis of length 1 for every single bool.

@@ -529,7 +529,7 @@ def _distinct(rows: Any, size: int, fill_value: Any, equal_nan: bool) -> Sequenc
 
 
 def starts(ordered: Any, equal_nan: bool) -> Any:
-    """Which rows of a sorted array differ from the one before."""
+    """Mask of the rows of a sorted array that differ from the one before."""
     before, here = getitem(ordered, slice(None, -1)), getitem(ordered, slice(1, None))
     differs = p.not_equal.bind(before, here)
     if equal_nan and is_inexact(aval_of(ordered).dtype):

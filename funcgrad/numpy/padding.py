@@ -43,7 +43,7 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
     "symmetric": _OF_REFLECTIONS,
     "wrap": (),
 }
-"""What may be given with each mode."""
+"""Keywords of each mode."""
 STATISTICS: dict[str, Callable[..., Any]] = {
     "maximum": reducing.max,
     "minimum": reducing.min,
@@ -189,7 +189,7 @@ MOST_RUNS = 8
 
 
 def _runs(index: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Where the parts of an index begin and end that go up or down by one, or stay."""
+    """Bounds of the runs of an index that go up or down by one, or stay."""
     start = 0
     while start < index.size:
         steps = np.diff(index[start:])
@@ -222,7 +222,7 @@ def _picked(x: Any, axis: int, index: np.ndarray) -> Any:
 
 
 def _pair(values: Any, axis: int, ndim: int) -> tuple[Any, Any]:
-    """What belongs to the two borders of an axis, of a number, a pair, or pairs for all axes."""
+    """Values for the two borders of an axis, from a number, a pair, or pairs for all axes."""
     values = as_value(values, "pad")
     pairs = broadcast_to(values, (ndim, 2))
     return getitem(pairs, (axis, 0)), getitem(pairs, (axis, 1))

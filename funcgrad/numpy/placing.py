@@ -40,7 +40,7 @@ __all__ = [
     "mask_indices", "place", "put", "put_along_axis", "r_", "real_if_close", "s_", "trim_zeros",
 ]  # fmt: skip
 
-# What depends on numbers known before tracing is NumPy's own.
+# Functions of numbers that are known before tracing are NumPy's own.
 fromfunction, index_exp, s_ = np.fromfunction, np.index_exp, np.s_
 
 
@@ -411,7 +411,7 @@ class _Joining:
 
 
 r_ = _Joining("r_", 0, 1, -1)
-"""As `numpy.r_`: ``r_[x, 0, 1:4, 0:1:5j]`` joins arrays, numbers and ranges, one after another."""
+"""Joined pieces, as `numpy.r_`: ``r_[x, 0, 1:4, 0:1:5j]`` of arrays, numbers and ranges."""
 
 c_ = _Joining("c_", -1, 2, 0)
-"""As `numpy.c_`: ``c_[x, y]`` takes lines as columns and joins them."""
+"""Joined columns, as `numpy.c_`: ``c_[x, y]`` takes lines as columns and joins them."""

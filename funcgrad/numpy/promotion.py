@@ -156,7 +156,7 @@ def to_dtype(x: Any, dtype: np.dtype[Any]) -> Any:
 def noted_dtype(
     args: Sequence[Any], avals: Sequence[ShapedArray], is_compared: bool = False
 ) -> np.dtype[Any]:
-    """As `result_dtype`, refused if promotions are watched for.
+    """Promoted dtype, by `result_dtype`; an error in contexts that refuse the promotion.
 
     Raises:
         DtypePromotionError: If the context does not allow this promotion.

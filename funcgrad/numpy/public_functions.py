@@ -96,7 +96,7 @@ def _as_public(call: Function, function: Function) -> Function:
 
 
 def creating(function: Function) -> Function:
-    """As `public`, of a function that makes a new array in row-major order, also of no axes."""
+    """Publish a function that makes a new array in row-major order, also of no axes."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -114,7 +114,7 @@ def creating(function: Function) -> Function:
 
 
 def alike(function: Function) -> Function:
-    """As `creating`, of a function whose result lies in memory as its first argument does."""
+    """Publish a function whose result lies in memory as its first argument does."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -140,7 +140,7 @@ def alike(function: Function) -> Function:
 
 
 def viewing(function: Function) -> Function:
-    """As `public`, of a function that moves no elements: of writable arrays it gives views.
+    """Publish a function that moves no elements: of writable arrays it returns views.
 
     Of other arrays it gives what can be indexed by traced integers, but not assigned to.
     """
@@ -167,7 +167,7 @@ def viewing(function: Function) -> Function:
 
 
 def raveling(function: Function) -> Function:
-    """As `viewing`, of a function that copies unless the elements lie in order."""
+    """Publish a function that returns a view, or a copy where elements do not lie in order."""
     view = viewing(function)
 
     def call(a: Any, *args: Any, **kwargs: Any) -> Any:
@@ -180,7 +180,7 @@ def raveling(function: Function) -> Function:
 
 
 def viewing_each(function: Function) -> Function:
-    """As `viewing`, of a function of several arrays, each of which it gives back."""
+    """Publish a function that returns views of several arrays."""
     one = viewing(function)
 
     def call(*arrays: Any) -> Any:
@@ -201,11 +201,11 @@ def _views(base: WritableArray, found: Any) -> Any:
 
 
 _NEW = (list, tuple, np.generic, int, float, complex)
-"""What shares no elements with the array that NumPy makes of it."""
+"""Types of which NumPy makes arrays that share no elements with them."""
 
 
 def sharing(function: Function) -> Function:
-    """As `public`, of a function that gives its argument itself if there is nothing to do."""
+    """Publish a function that returns its argument itself if there is nothing to do."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -235,7 +235,7 @@ def put_into(function: Function, array: WritableArray, *args: Any, **kwargs: Any
 
 
 def contiguous(function: Function) -> Function:
-    """As `sharing`, of a function that copies unless the elements lie in order."""
+    """Publish a function that copies its argument unless the elements lie in order."""
     share = sharing(function)
 
     def call(a: Any, *args: Any, **kwargs: Any) -> Any:
@@ -248,7 +248,7 @@ def contiguous(function: Function) -> Function:
 
 
 def changing(function: Function) -> Function:
-    """As `public`, of a function that changes its first argument unless it is told not to."""
+    """Publish a function that changes its first argument unless it is told not to."""
 
     def call(a: Any, *args: Any, **kwargs: Any) -> Any:
         if current_trace() is EVAL:
@@ -262,7 +262,7 @@ def changing(function: Function) -> Function:
 
 
 def updating(function: Function) -> Function:
-    """As `public`, of ``at``."""
+    """Publish ``at``."""
 
     def call(x: Any) -> Any:
         if current_trace() is EVAL:
@@ -273,7 +273,7 @@ def updating(function: Function) -> Function:
 
 
 def reading(function: Function) -> Function:
-    """As `public`, of a function whose results NumPy does not let be written to."""
+    """Publish a function whose results NumPy makes read-only."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:

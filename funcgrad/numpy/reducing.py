@@ -684,7 +684,7 @@ _CONTINUOUS: dict[str, tuple[float, float]] = {
 
 
 def _position(q: Any, n: Any, method: str) -> tuple[Any, Any, Any]:
-    """Where the ``q`` quantile of ``n`` sorted elements lies.
+    """Position of the ``q`` quantile among ``n`` sorted elements.
 
     Returns:
         Index below, index above (both as floats, not yet cut to the array), and the weight of the
@@ -709,7 +709,7 @@ def _cut(place: Any, n: Any) -> Any:
 
 
 def _stepped_position(q: Any, n: Any, scaled: Any, method: str) -> tuple[Any, Any, Any]:
-    """As `_position`, for the methods whose quantiles are elements or means of two."""
+    """Position for the methods whose quantiles are elements or means of two; see `_position`."""
     one, zero = p.ones_like(q), p.zero_of(q)
     half = one / (one + one)
     spread = p.mul.bind(q, p.sub.bind(n, one))

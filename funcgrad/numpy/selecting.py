@@ -82,7 +82,7 @@ __all__ = [
     "triu_indices_from", "unravel_index", "unwrap", "vander", "where",
 ]  # fmt: skip
 
-# What depends on numbers known before tracing is NumPy's own.
+# Functions of numbers that are known before tracing are NumPy's own.
 diag_indices, indices, ix_ = np.diag_indices, np.indices, np.ix_
 mgrid, ogrid = np.mgrid, np.ogrid
 
@@ -826,7 +826,7 @@ def take_along_axis(
         raise ValueError("`indices` and `arr` must have the same number of dimensions")
     axis = normalize_axis(axis, len(shape_of(x)), "take_along_axis")
     if not wrap_negative_indices:
-        # What counts from the end is sent behind it.
+        # Indices that count from the end are replaced by one that is out of bounds.
         index = where(e.less(index, 0), shape_of(x)[axis], as_index(index))
     mode = mode or ("raise" if fill_value is None else "fill")
     if mode in ("raise", "clip", "wrap"):
@@ -1117,7 +1117,7 @@ def repeat(
 
 
 def _repeated_places(repeats: Any, n: int, total: int) -> Any:
-    """Which of ``n`` elements stands at each of ``total`` places."""
+    """Index of the element, of ``n``, that stands at each of ``total`` places."""
     ends = cumsum(broadcast_to(as_value(repeats, "repeat"), (n,)))
     return e.minimum(searchsorted(ends, np.arange(total), "right"), n - 1)
 

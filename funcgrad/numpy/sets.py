@@ -26,7 +26,7 @@ __all__ = [
 
 
 class UniqueAllResult(NamedTuple):
-    """What `unique_all` returns."""
+    """The result of `unique_all`."""
 
     values: Any
     indices: Any
@@ -35,14 +35,14 @@ class UniqueAllResult(NamedTuple):
 
 
 class UniqueCountsResult(NamedTuple):
-    """What `unique_counts` returns."""
+    """The result of `unique_counts`."""
 
     values: Any
     counts: Any
 
 
 class UniqueInverseResult(NamedTuple):
-    """What `unique_inverse` returns."""
+    """The result of `unique_inverse`."""
 
     values: Any
     inverse_indices: Any
@@ -59,7 +59,7 @@ def _known(*arrays: Any, size: int | None) -> bool:
 
 
 def _firsts(x: Any, assume_unique: bool) -> Any:
-    """Which elements of a sorted line are the first of their value."""
+    """Mask of the elements of a sorted line that are the first of their value."""
     if assume_unique or not shape_of(x)[0]:
         return np.ones(shape_of(x), bool)
     return starts(x, True)

@@ -523,7 +523,7 @@ def _masked(x: Any, mask: Any) -> Any:
 
 
 def _triangle(rows: int, columns: int, k: Any, function: str) -> Any:
-    """Where a matrix is on or below its diagonal ``k``."""
+    """Mask of the entries on or below the diagonal ``k``."""
     diagonal = traced_integer(k, function)
     if diagonal is None:
         return np.tri(rows, columns, int(k.__index__()), dtype=np.bool_)
@@ -1285,7 +1285,7 @@ def _rolled(a: Any, shift: Tracer, axes: np.ndarray) -> Any:
 def sliding_window_view(
     x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
 ) -> Any:
-    """As `numpy.lib.stride_tricks.sliding_window_view`; a copy where ``x`` is traced."""
+    """Windows as `numpy.lib.stride_tricks.sliding_window_view`; a copy where ``x`` is traced."""
     x = as_value(x, "sliding_window_view")
     if writeable:
         raise ArgumentError(
@@ -1314,7 +1314,7 @@ def sliding_window_view(
 
 
 def view(x: Any, dtype: Any = None, type: Any = None) -> Any:
-    """As `numpy.ndarray.view`: the bytes of the last axis read as another dtype, in a copy.
+    """Read the bytes of the last axis as another dtype, in a copy, as `numpy.ndarray.view`.
 
     Complex numbers and their parts keep derivatives; other bits have none.
     """

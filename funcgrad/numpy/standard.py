@@ -50,7 +50,7 @@ _DTYPES = tuple(
 
 
 class NamespaceInfo:
-    """What the namespace offers, in the words of the array API standard."""
+    """Capabilities of the namespace, in the words of the array API standard."""
 
     def capabilities(self) -> dict[str, Any]:
         """Indexing by masks and sizes that depend on data are there outside of vmap and jit."""
@@ -82,7 +82,7 @@ class NamespaceInfo:
 
 
 def __array_namespace_info__() -> NamespaceInfo:
-    """What the namespace offers, in the words of the array API standard.
+    """Return the capabilities of the namespace, in the words of the array API standard.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -332,7 +332,7 @@ class _UfuncType(type):
 
 
 class ufunc(metaclass=_UfuncType):
-    """What a function of two arguments with ``reduce`` and ``outer`` is to `isinstance`.
+    """Type of functions of two arguments with ``reduce`` and ``outer``, for `isinstance`.
 
     Example:
         >>> import funcgrad.numpy as fnp

@@ -257,7 +257,7 @@ def outer(function: Function, x: Any, y: Any, **kwargs: Any) -> Any:
 
 
 class ElementwiseFunction:
-    """What `frompyfunc` returns: a function of scalars, of arrays, with the methods of a ufunc.
+    """A function of scalars, of arrays, with the methods of a ufunc: the result of `frompyfunc`.
 
     Args:
         function: Of ``nin`` scalars. It must be associative for `reduce` over several axes only.

@@ -51,7 +51,7 @@ class Indexed:
 
     @property
     def index(self) -> tuple[Any, ...]:
-        """What Python would write between the brackets."""
+        """Source of the index, as Python writes it between the brackets."""
         return tuple(_slice_of(e) if type(e) is range else e for e in self.key)
 
     def read(self, x: Any) -> Any:
@@ -258,7 +258,7 @@ def keeps_any_order(step: Step, shape: Shape) -> bool:
 
 
 class Watched(Tracer):
-    """What a function of shapes is given to find out which operations it consists of."""
+    """Argument for a function of shapes that records the operations it consists of."""
 
     __slots__ = ("steps", "value")
 
@@ -286,6 +286,6 @@ class _WatchingTrace(Trace):
 
 
 def watch(function: Any, value: Any, parent: Trace, *args: Any, **kwargs: Any) -> Any:
-    """What a function of shapes gives, with `Watched` values that know the steps to them."""
+    """Run a function of shapes; its results are `Watched` values that know the steps to them."""
     trace = _WatchingTrace(parent, parent.what)
     return run_under(trace, lambda: function(Watched(trace, value, ()), *args, **kwargs))

@@ -107,7 +107,7 @@ class WritableArray(StandsForArray):
             self._owner = base._owner
             self._seen = root._version
 
-    # What it stands for.
+    # Value of the array.
 
     def __jax_array__(self) -> Any:
         if self._base is None or self._seen == self._root._version:
@@ -266,7 +266,7 @@ class WritableArray(StandsForArray):
             raise TypeError("iteration over a 0-d array")
         return (self[i] for i in range(self.shape[0]))
 
-    # What NumPy's arrays have that is changed in place.
+    # In-place methods and attributes of NumPy's arrays.
 
     @property
     def at(self) -> WritableAt:

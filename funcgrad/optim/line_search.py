@@ -322,7 +322,7 @@ def scale_by_zoom_linesearch(
             *(infinite, infinite, no, no),
         )
         end = while_loop(go_on, turn, begin)
-        # What fails keeps the best step with sufficient decrease, or the last one if it is finite.
+        # Failures keep the best step with sufficient decrease, or the last one if it is finite.
         is_back = end.is_failed & ((end.safe.step > 0) | fnp.isinf(end.decrease_error))
         point, gradient = _choice(is_back, (end.safe, end.safe_grad), (end.last, end.grad))
         info = ZoomLinesearchInfo(end.trials, end.decrease_error, end.curvature_error)
@@ -371,7 +371,7 @@ def _interpolated(low: Point, high: Point, third: Point) -> Array:
 
 
 def _parabola_minimum(a: Point, b: Point) -> Array:
-    """Where the parabola through both points, with the slope of the first, is least.
+    """Minimum of the parabola through both points, with the slope of the first.
 
     ``v + s d + B d**2`` with ``B = (v_b - v - s h) / h**2``, at ``d = -s / (2 B)``. Where that
     divides by zero the result is not a number, and is not taken.
@@ -382,7 +382,7 @@ def _parabola_minimum(a: Point, b: Point) -> Array:
 
 
 def _cubic_minimum(a: Point, b: Point, c: Point) -> Array:
-    """Where the cubic through three points, with the slope of the first, is least.
+    """Minimum of the cubic through three points, with the slope of the first.
 
     ``A d**3 + B d**2 + s d + v``: the values at ``h`` and ``k`` are two linear equations for ``A``
     and ``B``; its derivative vanishes at ``(-B + sqrt(B**2 - 3 A s)) / (3 A)``.

@@ -162,7 +162,7 @@ class _Functions:
     def derivatives(
         self, fun: Callable[..., Any], args: Sequence[Any], method: Any, start: Any
     ) -> dict[str, Any]:
-        """What the method wants: the function, its gradient, its Hessian or products with that."""
+        """Derivatives that the method asks for: gradient, Hessian or products with it."""
         name = method.lower() if isinstance(method, str) else ""
         if name in WITHOUT_GRADIENT:
             return {"fun": self.of(fun, args, float)}

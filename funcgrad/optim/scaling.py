@@ -324,7 +324,7 @@ def scale_by_yogi(
     eps_root: Scalar = 0.0,
     initial_accumulator_value: Scalar = 1e-6,
 ) -> GradientTransformation:
-    """As Adam, with ``v <- v - (1 - b2) sign(v - g**2) g**2`` (Zaheer et al., 2018).
+    """Scale by Yogi: Adam with ``v <- v - (1 - b2) sign(v - g**2) g**2`` (Zaheer et al., 2018).
 
     Args:
         b1: Decay of the mean of the gradient.
@@ -378,7 +378,7 @@ def scale_by_radam(
     *,
     nesterov: bool = False,
 ) -> GradientTransformation:
-    """As Adam, times a factor that is small while few gradients were seen (Liu et al., 2020).
+    """Scale by RAdam: Adam times a factor, small while few gradients were seen (Liu et al., 2020).
 
     Args:
         b1: Decay of the mean of the gradient.

@@ -255,7 +255,7 @@ def incremental_update(new_tensors: Any, old_tensors: Any, step_size: Scalar) ->
     )
 
 
-# What the neighbouring files share about leaves.
+# Functions of leaves that the neighbouring files share.
 
 
 def dtype_of(x: Any) -> np.dtype[Any]:

@@ -191,7 +191,7 @@ def apply_if_finite(
     return GradientTransformationExtraArgs(init, update)
 
 
-# What belongs to the parameters.
+# Parts of a state that belong to the parameters.
 
 
 class ParamsEmaState(NamedTuple):

@@ -17,7 +17,7 @@ from funcgrad.errors import DistributedError
 from funcgrad.lowering import Branch, Call, Loop, While, form_of
 
 agrees: Facet[bool | None] = Facet("agrees", None)
-"""What is known of the results in the processes along the axes of an operation: that they are equal
+"""Agreement of the results among the processes along the axes of an operation: they are equal
 (True), that they differ (False), or that they are equal where all arguments are (``None``)."""
 
 calls_users = Facet("calls_users", False)
@@ -49,7 +49,7 @@ class _Agreement:
         self.axes = axes
 
     def run(self, program: Program, given: Sequence[Equal]) -> list[Equal]:
-        """What is known of the results, if the inputs are equal along ``given``."""
+        """Agreement of the results, if the inputs are equal along ``given``."""
         known: dict[Var, Equal] = dict(zip(program.inputs, given, strict=True))
         known.update((var, frozenset()) for var, _ in program.constants)
 

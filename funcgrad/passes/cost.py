@@ -1,4 +1,4 @@
-"""What programs cost: work and memory, estimated from forms and types.
+"""Cost of programs: work and memory, estimated from forms and types.
 
 Memory is that of `core.program.evaluate`, which drops every value after its last reader: views take
 none, and programs held by an equation take theirs on top of what is live around it.
@@ -110,7 +110,7 @@ class _Storage:
                 self.live += own.aval.nbytes
 
     def _owners(self, equation: Equation) -> Sequence[Var]:
-        """What owns the memory of the results."""
+        """Owners of the memory of the results."""
         form, outputs = form_of(equation), equation.outputs
         if isinstance(form, Reindex | Reshape | Barrier):
             operands = zip(equation.inputs, outputs, strict=False)

@@ -38,7 +38,7 @@ FEW = 1 << 20
 
 LEAST_STARS = 3
 FEW_STARS = 1 << 16
-"""Of diagonals: colours from which it may be worth to look for stars, and entries up to which."""
+"""Limits for diagonals: colours from which stars are looked for, and entries up to which."""
 
 FEW_VERTICES = 64
 """Columns up to which stars are looked for in dense matrices, too."""
@@ -54,7 +54,7 @@ MOST_SHIFTS = 4
 
 
 class Coloring:
-    """Which columns and rows of a matrix are computed together.
+    """Colouring: the columns and rows of a matrix that are computed together.
 
     Args:
         pattern: Where the matrix has entries.
@@ -251,7 +251,7 @@ def _period(pattern: SparsityPattern) -> int | None:
 
 
 def _column_graph(matrix: Any) -> Any:
-    """Which columns share a row; ``None`` if these are too many."""
+    """Graph of the columns that share a row; ``None`` if these are too many."""
     lengths = np.diff(matrix.indptr).astype(np.int64)
     is_full = len(lengths) and lengths.max() * MOST_COLORS > matrix.shape[1] > 1024
     if is_full or int((lengths**2).sum()) > MOST_EDGES:

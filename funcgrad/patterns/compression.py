@@ -34,7 +34,7 @@ FEW = 8
 
 
 class TapePattern:
-    """What the outputs of a linear map depend on.
+    """Dependence of the outputs of a linear map on its inputs.
 
     Args:
         linear: The map.
@@ -75,7 +75,7 @@ class TapePattern:
         return self._relations(self.in_sizes)
 
     def _relations(self, sizes: Sequence[int]) -> list[Found]:
-        """What each output depends on: elements of the inputs, of which some have none."""
+        """Relation of each output to elements of the inputs, some of which have none."""
         program, residuals = self._program
         known = [_asking(x) for x in residuals]
         given: list[Found] = [None] * len(known)

@@ -49,7 +49,7 @@ from funcgrad.patterns.index_sets import (
 from funcgrad.primitives.sparse import scipy_sparse
 
 Found = Relation | None
-"""What a value depends on; ``None`` for nothing."""
+"""Dependence of a value; ``None`` for none."""
 
 MOST_LAGS = 16
 """Steps after which a loop must have forgotten what it carried, to be followed step by step."""
@@ -128,7 +128,7 @@ def form_of(equation: Equation) -> Any:
 
 
 def dependence(scope: Scope, relations: Sequence[Found], width: int) -> list[Found]:
-    """What the results of a program depend on.
+    """Dependence of the results of a program on columns.
 
     Args:
         scope: The program, linear in the inputs that depend on anything.
@@ -204,7 +204,7 @@ class _Equation:
         return together(found)
 
     def _through(self, form: Any, k: int, shape: Shape, number: int) -> Relation:
-        """What a result depends on by one input."""
+        """Dependence of a result by one input."""
         relation, own = self.given[k], self.in_shapes[k]
         assert relation is not None
         if isinstance(form, forms.Reshape):
@@ -217,7 +217,7 @@ class _Equation:
         return collapsed(relation, shape) if rule is None else transformed(relation, rule, shape)
 
     def _rule(self, form: Any, k: int, own: Shape, shape: Shape, number: int) -> _Moved | None:
-        """What becomes of the axes of an input; ``None`` if everything depends on it."""
+        """Effect on the axes of an input; ``None`` if everything depends on it."""
         if self.equation.primitive.is_elementwise or isinstance(form, forms.Pointwise):
             return _broadcast(own, shape)
         if isinstance(form, forms.Reindex):
@@ -360,7 +360,7 @@ def _contracted(form: forms.Contraction, k: int, own: Shape, shape: Shape) -> _M
 
 
 def _sliding(slide: forms.Slide, axis: int) -> Walk:
-    """What becomes of the elements that windows slide along."""
+    """Relation for elements that windows slide along."""
     taps = tuple(slide.dilation * t for t in range(slide.taps))
     return Walk(axis, slide.windows, slide.base, slide.low, slide.stride, taps)
 
@@ -420,7 +420,7 @@ def _stacked(form: forms.Routine, k: int, own: Shape, shape: Shape, number: int)
 
 
 def _closure(step: Any, length: int | None) -> Any:
-    """What depends on what after at most so many steps, any number for ``None``."""
+    """Transitive closure after at most so many steps, any number for ``None``."""
     found = step + scipy_sparse().eye_array(step.shape[0], dtype=np.bool_, format="csr")
     reached = 1
     while length is None or reached < length:
@@ -493,7 +493,7 @@ class _Loop:
             ]
 
     def _settled(self) -> list[Found]:
-        """What results of the body depend on; finds which carried values depend on anything."""
+        """Dependence of the results of the body: a fixed point over the carried values."""
         while True:
             sizes = [
                 a.size if on else 0 for a, on in zip(self.body.in_avals, self.active, strict=True)
@@ -513,7 +513,7 @@ class _Loop:
                 self.active[i] = True
 
     def _matrix(self, i: int) -> Any:
-        """What an input of the loop depends on."""
+        """Dependence of an input of the loop, as a matrix."""
         relation = self.given[i]
         if relation is not None:
             return relation.matrix
@@ -554,14 +554,14 @@ class _Loop:
         return found
 
     def _at_any_step(self, i: int) -> Any:
-        """What the elements that are walked along depend on, at some step."""
+        """Dependence of the scanned elements, at some step."""
         each = self._matrix(i).tocoo()
         n = self.body.in_avals[i].size
         entries = (each.data, (each.row % max(n, 1), each.col))
         return _csr(scipy_sparse().coo_array(entries, (n, self.width)))
 
     def _stacked(self, j: int, y: Any, carried: _Carried, walked: Sequence[int]) -> Relation:
-        """What a result of all steps depends on: at each step on that one and on earlier ones."""
+        """Dependence of a stacked result: each step on that one and on earlier ones."""
         steps = self.length
         assert steps is not None, "loops that stack results have a length"
         first, last = self.ends[self.carry.start], self.ends[self.carry.stop]
@@ -583,7 +583,7 @@ class _Loop:
         return Relation(self.out_avals[j].shape, self.width, [], total)
 
     def _steps_after(self, lag: int, carried: _Carried) -> Any:
-        """Which steps, as rows, a step has an effect on: after so many, or any more."""
+        """Steps, as rows, that a step has an effect on: after so many, or any more."""
         steps = self.length
         assert steps is not None
         if carried.forgets:
@@ -595,7 +595,7 @@ class _Loop:
         return found[::-1, ::-1] if self.is_reversed else found
 
     def _through_steps(self, which: Any, block: Any, i: int) -> Any:
-        """What results depend on through the elements that are walked along."""
+        """Dependence of results through the scanned elements."""
         return product_of(self._kron(which, block), self._matrix(i))
 
     def _kron(self, which: Any, block: Any) -> Any:

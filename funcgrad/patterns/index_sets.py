@@ -227,7 +227,7 @@ def moved(piece: Piece, moves: Sequence[Move], shape: Shape, filled: Sequence[in
 
 
 def _images(start: int, dims: Sequence[Dimension], move: Move) -> list[_Image]:
-    """What one axis of a piece becomes."""
+    """Images of one axis of a piece."""
     if isinstance(move, Fold):
         return [({}, [Dimension(FREE, 0, d.size, d.stride) for d in dims], 0)]
     if isinstance(move, Pick):
@@ -436,7 +436,7 @@ def _flat(dim: Dimension, lengths: Sequence[int]) -> Dimension:
 
 
 class Relation:
-    """Which elements of an array depend on which columns.
+    """Relation between the elements of an array and the columns that they depend on.
 
     Args:
         shape: Of the array.
@@ -642,7 +642,7 @@ def _without_covered(pieces: Iterable[Piece]) -> list[Piece]:
 
 
 def _line(piece: Piece) -> Any:
-    """What pieces of the same affine map have in common."""
+    """Key that pieces of the same affine map share."""
     column = piece.column
     key: list[Any] = []
     for axis, start in enumerate(piece.starts):

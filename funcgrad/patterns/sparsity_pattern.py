@@ -1,4 +1,4 @@
-"""Where a Jacobian or a Hessian may have entries."""
+"""Sparsity patterns of Jacobians and Hessians."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from funcgrad.primitives.sparse import Pattern, scipy_sparse
 
 
 class SparsityPattern:
-    """Where a matrix may have entries: others are zero, whatever the values.
+    """Places where a matrix may have entries: others are zero, whatever the values.
 
     Made by `funcgrad.sparsity.jacobian_sparsity` and `hessian_sparsity`, or `of` a matrix. Patterns
     of programs are kept as affine index sets, and listed when their entries are asked for.

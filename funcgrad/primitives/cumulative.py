@@ -41,7 +41,7 @@ from funcgrad.primitives.shape import Pad
 
 
 class _Cumulative(Primitive):
-    """What the running folds share: shape, batching, lowering."""
+    """Base of the running folds: shape, batching, lowering."""
 
     axis: int
     reverse: bool

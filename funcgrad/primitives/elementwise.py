@@ -314,7 +314,7 @@ class Quotient(Elementwise):
 
 
 def _taylor_term_of_quotient(operation: Elementwise, k: int, out: Any, args: Any) -> Any:
-    """Of ``y = x / c``: ``x = y c`` is solved for the last coefficient of ``y``."""
+    """Coefficient of ``y = x / c``: ``x = y c`` is solved for the last coefficient of ``y``."""
     x, c = args
     rest = x(k)
     for j in range(1, k + 1):
@@ -337,7 +337,7 @@ class _WholeQuotient(Constantlike):
 
 
 class _Rest(Smooth):
-    """What a quotient leaves."""
+    """Remainder of a quotient."""
 
     checked = checked_division
 
@@ -491,7 +491,7 @@ class Select(Elementwise):
 
 
 def _chosen(condition: Any, x: Any, y: Any) -> Any:
-    """As `numpy.where`, but of numbers a number, as from all other functions."""
+    """Select as `numpy.where`; for numbers a number, as all other functions do."""
     out = np.where(condition, x, y)
     return out if out.ndim else out[()]
 
@@ -534,7 +534,7 @@ fmod = _Rest(
 )
 
 
-# What derivatives do with tangents.
+# Operations of derivatives on tangents.
 _TANGENTS: dict[str, Any] = {"kinds": "fc", "code_kinds": "fc", "keeps_weak": True}
 scale = Scale(
     "scale",

@@ -155,7 +155,7 @@ def evaluate(formula: Formula, *args: Any) -> Any:
 
 
 def recorded(recipe: Recipe, formula: Formula, *args: Any) -> Any:
-    """What a recipe calls the result of a formula, which is computed in double precision."""
+    """Record the result of a formula, computed in double precision, in a recipe."""
     avals = [x.aval for x in args]
     shape, dtype = np.broadcast_shapes(*(a.shape for a in avals)), avals[-1].dtype
     double = _double(*avals)
@@ -197,7 +197,7 @@ def unless_any(
 def repeated(
     condition: Formula, step: Callable[..., Sequence[Expression]], *state: Expression
 ) -> list[Expression]:
-    """What a step makes of a state of equal shapes, again and again.
+    """Repeat a step on a state of equal shapes.
 
     Elements go on as long as their condition holds.
     """

@@ -1,4 +1,4 @@
-"""What families of primitives derive, so that no rule is written twice.
+"""Families of primitives and the rules that they derive, so that no rule is written twice.
 
 * linear operations: the tangent goes through the operation itself;
 * elementwise operations: shape, batching and the forward derivative;
@@ -212,7 +212,7 @@ class _Repeated(Primitive):
 
 
 def repetition(condition: Program, body: Program) -> Primitive:
-    """What a `Recipe` calls to apply one program to its results while another one says so.
+    """Loop in a `Recipe`: apply one program to its results while another one says so.
 
     It is a part of one operation, so that it has no derivative of its own.
     """
@@ -220,7 +220,7 @@ def repetition(condition: Program, body: Program) -> Primitive:
 
 
 def either(first: Program, second: Program) -> Primitive:
-    """What a `Recipe` calls to decide, when it runs, which of two programs its arguments go to.
+    """Branch in a `Recipe`: decide, when it runs, which of two programs the arguments go to.
 
     The first argument is 0 or 1, the others are those of the programs. It is a part of one
     operation, so that it has no derivative of its own.

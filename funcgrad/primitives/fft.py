@@ -223,7 +223,7 @@ class PairedFft(Primitive):
         return _lanes_form(x, out, x.ndim - 1, n, self.inverse, 1 / n if self.inverse else 1.0)
 
     def _by_parts(self, x: ShapedArray) -> Form:
-        """As a transform of complex numbers that are put together, or taken apart."""
+        """Transform real numbers by complex ones that are put together, or taken apart."""
         recipe, axis, shape = Recipe(x), x.ndim - 1, x.shape
         given = recipe.inputs[0]
         if self.inverse:

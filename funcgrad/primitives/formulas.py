@@ -429,7 +429,7 @@ def gamma(x: Expression) -> Expression:
     z = minimum(where(is_low, size + float(_SHIFT), size), _ALL_OVERFLOW)
     inverse = 1.0 / z
     series = exp(inverse * _polynomial(_LGAMMA_FAR, inverse * inverse)) * _ROOT_2PI
-    # What the sum above lost, times the digamma function between 8 and 16.
+    # Rest of the sum above, times the digamma function between 8 and 16.
     lost = where(is_low, low - (z - float(_SHIFT)), 0.0)
     series = series + series * (lost * (1.33 + 0.09 * z))
     # By halves where the power alone would overflow.

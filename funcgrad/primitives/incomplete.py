@@ -66,7 +66,7 @@ def beta_density(a: Value, b: Value, x: Value) -> Value:
 
 _NODES, _WEIGHTS = unit_legendre(48)
 _DROP = 40.0
-"""What is below ``exp(-40)`` times the largest is left out."""
+"""Terms below ``exp(-40)`` times the largest are left out."""
 
 
 def _log_ratio(x: Expression, a: Expression) -> Expression:

@@ -67,7 +67,7 @@ MODES = ("raise", "fill", "clip", "wrap")
 
 
 def default_fill(dtype: np.dtype[Any]) -> Any:
-    """What reading out of bounds gives with mode "fill": nan, or an extreme integer, or True."""
+    """Value of reads out of bounds with mode "fill": nan, or an extreme integer, or True."""
     if dtype.kind in "fc":
         return dtype.type(np.nan)
     if dtype.kind == "b":
@@ -102,7 +102,7 @@ def _front(x: Any, axes: Sequence[int]) -> Any:
 
 
 _FARTHEST = np.uint64(np.iinfo(INT64).max)
-"""What stands for all unsigned indices beyond it: no axis is as long."""
+"""Replacement for all unsigned indices beyond it: no axis is as long."""
 
 
 def as_index(x: Value) -> Value:
@@ -210,7 +210,7 @@ def _checked_places(
 
 
 def _outside(x: ShapedArray, axis: int, index: Value, is_counted_back: bool) -> Fault:
-    """That integers are no indices along an axis."""
+    """Error for integers that are no indices along an axis."""
     n = x.shape[axis]
     number = as_index(index)
     low = np.int64(-n if is_counted_back else 0)
@@ -604,7 +604,7 @@ class ScatterSet(_Scatter):
         return self.unique_indices or all(math.prod(shape_of(i)) == 1 for i in indices)
 
     def _winners(self, like: Value, indices: Sequence[Value]) -> Value:
-        """Which updates stay: write their numbers, read back, and compare."""
+        """Mask of the updates that stay: write their numbers, read back, and compare."""
         lengths = tuple(shape_of(like)[a] for a in self.axes)
         shape = np.broadcast_shapes(*(shape_of(i) for i in indices))
         numbers = np.arange(math.prod(shape)).reshape(shape)

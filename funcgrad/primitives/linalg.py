@@ -219,7 +219,7 @@ class TriangularSolve(System):
 
 
 def _substitution_arrays(b: ShapedArray, source: int) -> tuple[Array, ...]:
-    """What `_substitution` works on, of which the first one is the result.
+    """Arrays that `_substitution` works on, of which the first one is the result.
 
     Args:
         b: Type of the right sides.
@@ -832,7 +832,7 @@ class Cofactors(Factorization):
 
 
 def _cofactors(a: Any) -> Any:
-    """Those of one matrix with elements."""
+    """Cofactors of one matrix, given by its elements."""
     lu, pivots = _getrf(a)
     (getri,) = scipy_linalg().get_lapack_funcs(("getri",), (lu,))
     inverse, info = getri(lu, pivots)
@@ -1071,10 +1071,10 @@ def _factored(recipe: Recipe, a: Var) -> Any:
 
 
 def _once_or_twice(a: ShapedArray) -> tuple[Program, Program]:
-    """What becomes of factors of large matrices that were found in single precision.
+    """Factor large matrices in single precision, and again in double where that is not enough.
 
-    It takes half the time of double precision, which `numpy.linalg` computes in. Matrices that are
-    nearly singular are factored once more: it fails for them, or loses what a small pivot is. The
+    Single precision takes half the time of double, which `numpy.linalg` computes in. Matrices that
+    are nearly singular are factored once more: it fails for them, or loses the small pivots. The
     arguments of both programs are ``(a, packed, is_bad)``.
 
     Args:
@@ -1277,7 +1277,7 @@ class Eig(Factorization):
         return [shaped(a.shape[:-1], dtype), shaped(a.shape, dtype)]
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
-        """As for `Eigh` with ``M = V^-1 dA V``, then length and phase are brought back."""
+        """Derive as for `Eigh` with ``M = V^-1 dA V``, then restore length and phase."""
         (a,), (ta,) = primals, tangents
         w, v = self.bind(a)
         inner = Solve().bind(v, matmul(convert(ta, aval_of(v).dtype), v))
@@ -1390,7 +1390,7 @@ class Qr(Factorization):
 
 @dataclass(frozen=True)
 class _Reflections(Factorization):
-    """What LAPACK factors A into: R with the reflections below, and their factors.
+    """LAPACK's factors of A: R with the reflections below, and their factors.
 
     Args:
         dtype: That which they are computed in.
@@ -1581,7 +1581,7 @@ def _inverse_of(s: Value) -> Value:
 
 
 def _from_outside(u: Value, moved: Value, s: Value) -> Value:
-    """What comes from outside of the space of ``u``: ``(1 - u u^H) moved / s``."""
+    """Part from outside of the space of ``u``: ``(1 - u u^H) moved / s``."""
     outside = sub.bind(moved, matmul(u, matmul(adjoint(u), moved)))
     return scale.bind(outside, as_row(_inverse_of(convert(s, aval_of(u).dtype))))
 

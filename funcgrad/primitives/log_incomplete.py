@@ -90,7 +90,7 @@ def _row(name: str, is_below: bool) -> Written:
     )
 
     def density(a: Expression, x: Expression) -> Expression:
-        """That of the distribution, over the value."""
+        """Density of the distribution over its value."""
         value = apply(own, a, x)
         plain = exp(apply(xlogy, a - 1.0, x) - x - apply(lgamma, a))
         kernel = exp(_log_kernel(a, x)) / x
@@ -153,7 +153,7 @@ def _beta_row(name: str, is_below: bool) -> Written:
         return where(is_inside, tail, out)
 
     def density(a: Expression, b: Expression, x: Expression) -> Expression:
-        """That of the distribution, over the value."""
+        """Density of the distribution over its value."""
         value = apply(own, a, b, x)
         plain = apply(xlogy, a - 1.0, x) + apply(xlog1py, b - 1.0, -x) - apply(betaln, a, b)
         product = x * (1.0 - x)

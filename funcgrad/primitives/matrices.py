@@ -236,10 +236,10 @@ def by_columns(x: ShapedArray) -> tuple[int, ...]:
 
 
 class Factorization(Primitive):
-    """What works on one argument and maps over leading axes anyway."""
+    """Function of one argument that maps over leading axes."""
 
     failure: ClassVar[str] = ""
-    """What the matrix is for which it fails."""
+    """Property of the matrix for which it fails."""
 
     def refusal(self, operand: int, value: int, position: int, *avals: Any, **_: Any) -> Exception:
         return np.linalg.LinAlgError(self.failure)

@@ -1,4 +1,4 @@
-"""What stands for an array without being one: arrays of objects, and objects that convert.
+"""Stand-ins for arrays: arrays of objects, and objects that convert.
 
 ``np.array([x, y])`` cannot be redirected: NumPy asks every traced value for an ndarray. All that a
 traced value can give is an ndarray of objects, one for every number (`objects_of`): of a number
@@ -131,7 +131,7 @@ class Element(StandsForArray):
 
 
 class Refused(StandsForArray):
-    """What follows from computing with too many single numbers: an error, once it is met.
+    """Result of computing with too many single numbers: an error, raised once it is met.
 
     NumPy's loops over objects do not expect errors, so that operators must not raise.
     """
@@ -154,7 +154,7 @@ class Refused(StandsForArray):
 
 
 def array_for_numpy(self: Tracer, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-    """What NumPy gets when it asks a traced value for an ndarray: one of objects.
+    """Array of objects for NumPy, which asks a traced value for an ndarray.
 
     Raises:
         TracerArrayConversionError: If numbers are needed: for a dtype, an index, SciPy.
@@ -247,18 +247,18 @@ def flatten_values(tree: Any, like: PyTreeDef | None = None) -> tuple[list[Any],
 
 
 def flatten_held(tree: Any) -> tuple[list[Any], PyTreeDef]:
-    """As `flatten_values`, but leaves that stand for arrays stay as they are."""
+    """Flatten as `flatten_values`; leaves that stand for arrays stay as they are."""
     return opened(*tree_flatten(tree))
 
 
 def flatten_numbers(tree: Any) -> tuple[list[Any], PyTreeDef]:
-    """As `flatten_values`, where arrays must hold numbers: others refuse, as keys do."""
+    """Flatten as `flatten_values`, where arrays must hold numbers: others refuse, as keys do."""
     leaves, treedef = tree_flatten(tree)
     return list(map(settled, leaves)), treedef
 
 
 def map_numbers(function: Callable[[Any], Any], tree: Any) -> Any:
-    """As `map_values`, where arrays must hold numbers."""
+    """Map as `map_values`, where arrays must hold numbers."""
     leaves, treedef = flatten_numbers(tree)
     return treedef.unflatten([function(x) for x in leaves])
 
@@ -270,7 +270,7 @@ def map_values(function: Callable[[Any], Any], tree: Any) -> Any:
 
 
 def flatten_extra(tree: Any) -> tuple[list[Any], PyTreeDef]:
-    """As `flatten_values` for a pytree of anything: only what holds traced values is settled."""
+    """Flatten a pytree of anything, as `flatten_values`: only traced values are settled."""
     leaves, treedef = flatten_held(tree)
     return [settled(x) if _holds_traced(x) else x for x in leaves], treedef
 
@@ -314,7 +314,7 @@ class _Pool:
         self.length = 0
 
     def place_of(self, x: Any) -> int:
-        """Where a number will be."""
+        """Index of a number."""
         if type(x) is Element:
             return self.start_of(x.source.array) + x.place
         x = settled(x)
@@ -334,7 +334,7 @@ class _Pool:
         return self.length - 1
 
     def start_of(self, x: Tracer) -> int:
-        """Where a traced array will begin."""
+        """Index of the first element of a traced array."""
         start = self.starts.get(id(x))
         if start is None:
             self.parts.append(x)

@@ -82,7 +82,7 @@ _searchsorted: Any = np.searchsorted
 
 @dataclass(frozen=True)
 class SearchSorted(Primitive):
-    """Where ``values`` would have to be inserted into an ascending array, int64.
+    """Positions at which ``values`` are inserted into an ascending array, int64.
 
     ``bind(ordered, values)``: ``ordered`` has one axis, ``values`` any.
 

@@ -139,7 +139,7 @@ class RankExchange(RankStep):
 
 @dataclass(frozen=True)
 class RankPass(RankStep):
-    """What another process sends; nothing in particular if there is none.
+    """Receive the values of another process; undefined if there is none.
 
     Attributes:
         pairs: Numbers of senders and receivers.

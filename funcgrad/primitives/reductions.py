@@ -30,7 +30,7 @@ from funcgrad.primitives.shape import (
 
 
 class _Reduce(Primitive):
-    """What the folds share: shape, batching, lowering."""
+    """Base of the folds: shape, batching, lowering."""
 
     axes: tuple[int, ...]
     function: ClassVar[Any]

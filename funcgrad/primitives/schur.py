@@ -119,7 +119,7 @@ class Schur(ByMatrix):
 
 
 def _in_blocks(t: Value) -> Value:
-    """Where a quasi-triangular matrix is not zero below the diagonal."""
+    """Mask of the nonzero entries below the diagonal of a quasi-triangular matrix."""
     below = strictly_lower(stop_gradient.bind(t))
     return equal.bind(equal.bind(below, aval_of(t).dtype.type(0)), np.bool_(False))
 

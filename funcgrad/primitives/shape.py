@@ -314,7 +314,7 @@ class Pad(Primitive):
         return tuple(low + high + n + max(n - 1, 0) * gap for low, high, gap, n in rows)
 
     def _piece(self, shape: Shape) -> Piece:
-        """Which elements of the input survive, and where they go."""
+        """Range of input elements that survive, and their place."""
         starts, lows, sizes = [], [], []
         out_shape = self._shape(shape)
         for low, gap, n, m in zip(self.lows, self.interiors, shape, out_shape, strict=True):

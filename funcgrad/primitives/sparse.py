@@ -52,7 +52,7 @@ def scipy_sparse() -> Any:
 
 
 class Pattern:
-    """Where a matrix has entries, in the order of rows.
+    """Sparsity pattern of a matrix, in the order of rows.
 
     Args:
         indptr: For each row its first entry, and the number of all.

@@ -233,7 +233,7 @@ def _of_order(function: str, order: int, name: str, slope: Derivative) -> Smooth
 
 
 _LAST_ORDER = 2
-"""Of those that have formulas: what the derivatives of the others need."""
+"""Highest order of derivatives with formulas: those of others are made of them."""
 
 
 def _mean(

@@ -106,7 +106,7 @@ def _rc_first(x: Value, y: Value, v: Value) -> Value:
 
 
 def _is_branch(y: Value) -> Value:
-    """Where R_C is a principal value."""
+    """Mask of arguments where R_C is a principal value."""
     return less.bind(y, zero_of(y))
 
 

@@ -1,4 +1,4 @@
-"""What rows of tables of special functions have in common: parameters, and several results.
+"""Rows of tables of special functions: parameters, and several results.
 
 A row is a ufunc of `scipy.special`, the names of its arguments, and a partial derivative for each
 of them, or ``None`` for an argument in which none is known. Native code calls the loops of the
@@ -41,7 +41,7 @@ from funcgrad.primitives.families import (
 from funcgrad.primitives.shape import broadcast_to
 
 MODULE = "scipy.special._ufuncs"
-"""Where SciPy has its ufuncs, also those that only its own functions call."""
+"""SciPy's module of ufuncs, also of those that only its own functions call."""
 
 
 class Special(Smooth):

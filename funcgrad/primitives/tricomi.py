@@ -40,7 +40,7 @@ from funcgrad.primitives.gamma_functions import lgamma
 
 _NODES = np.arange(160.0)
 _DROP = 38.0
-"""What is below ``exp(-38)`` times the maximum is left out."""
+"""Terms below ``exp(-38)`` times the maximum are left out."""
 _HALVINGS = 7
 _STEPS = 24
 _QUICK = (0.0, 1.0, 1.0)

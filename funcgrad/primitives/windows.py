@@ -65,7 +65,7 @@ def still(shape: Shape) -> Slides:
 
 
 class _Windows(Primitive):
-    """What operations on windows of their arguments share."""
+    """Base of operations on windows of their arguments."""
 
     slides: Slides
 
@@ -172,7 +172,7 @@ class WindowMin(_WindowExtreme):
 
 
 def neutral(init: str, dtype: np.dtype[Any]) -> Any:
-    """What stands where a window has no element: 0, or the lowest or highest value of a dtype."""
+    """Neutral element, beyond the ends of a window: 0, or the extreme value of a dtype."""
     if init == "0":
         return dtype.type(0)
     if dtype.kind == "b":

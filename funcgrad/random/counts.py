@@ -76,7 +76,7 @@ def _accepted(
         key, first, second = parts_of(key, 3)
         u, v = uniform(first, shape, dtype), uniform(second, shape, dtype)
         proposed, is_good = propose(u - dtype.type(0.5), v)
-        # What is accepted may be replaced until all are: it is as good, and what JAX draws.
+        # Accepted draws may be replaced until all are: they are as good, and JAX draws them.
         return p.select.bind(is_good, proposed, out), p.bitwise_or.bind(done, is_good), key
 
     start = (np.full(shape, -1, dtype), np.zeros(shape, bool), key)

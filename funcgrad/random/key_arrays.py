@@ -278,7 +278,7 @@ class KeyArray(HoldsArray):
             raise self.mixed("a comparison")
         return NotImplemented
 
-    # What needs numbers.
+    # Conversions to numbers.
 
     def refusal(self, what: str) -> KeyArrayError:
         """The error for what is not defined of keys."""
@@ -308,7 +308,7 @@ class KeyArray(HoldsArray):
         raise self.refusal("bool()")
 
     def answer(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What a function gives for arguments among which there are keys.
+        """Result of a function for arguments among which there are keys.
 
         Args:
             function: It was called, and asked for numbers; one of NumPy's stands for ours.
@@ -345,7 +345,7 @@ class KeyArray(HoldsArray):
 
 
 def _other(given: Any) -> Any:
-    """What a function gets for a parameter that is no keys."""
+    """Argument for a parameter that is no keys."""
     return UINT64 if given is KEY else settled_in(given)
 
 

@@ -1,4 +1,4 @@
-"""What distributions accept: dtypes of samples, and parameters that broadcast."""
+"""Parameters of distributions: dtypes of samples, and broadcasting."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ def _bound(name: str, value: ArrayLike) -> Array:
 
 
 def _exceeds(bound: Array, limit: int) -> Array | None:
-    """Where a bound is above ``limit``, or ``None`` if its dtype cannot be."""
+    """Mask of the bounds above ``limit``, or ``None`` if their dtype has none there."""
     dtype = aval_of(bound).dtype
     if np.iinfo(dtype).max <= limit:
         return None

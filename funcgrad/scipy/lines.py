@@ -1,4 +1,4 @@
-"""What functions of lines of samples share: their dtype, the axis of the lines, and both ends."""
+"""Lines of samples: their dtype, the axis of the lines, and both ends."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def extreme(
 
 
 def _end(dtype: np.dtype[Any], is_max: bool) -> Any:
-    """What no element is beyond."""
+    """Bound that no element is beyond."""
     if dtype.kind == "b":
         return dtype.type(not is_max)
     if dtype.kind in "iu":

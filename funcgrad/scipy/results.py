@@ -1,4 +1,4 @@
-"""What solvers return: named values, by attribute or by key, as SciPy's results."""
+"""Results of solvers: named values, by attribute or by key, as SciPy's."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ class _BoxMeta(type):
 
 
 class Box(metaclass=_BoxMeta):
-    """What traced values are instances of. Classes of the user's are registered as pytrees."""
+    """Base class of traced values. Classes of the user's are registered as pytrees."""
 
     def __init__(self, *args: Any) -> None:
         raise ArgumentError("traced values are made by transformations, not by Box(...).")

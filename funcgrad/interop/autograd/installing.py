@@ -110,7 +110,7 @@ def install() -> None:
     stands = _Package("autograd", package.__doc__)
     names = [n for n in vars(package) if not n.startswith("_") and n not in _NOT_THEIRS]
     vars(stands).update({name: getattr(package, name) for name in names})
-    # What is not among `sys.modules` by now is no module of autograd's.
+    # Modules that are not in `sys.modules` by now are none of autograd's.
     vars(stands).update(__getattr__=package.__getattr__, __path__=[], __all__=package.__all__)
     sys.modules["autograd"] = stands
 

@@ -34,7 +34,7 @@ _SPACE = 64
 
 
 class _Plan(NamedTuple):
-    """What an entry reads for some sizes.
+    """Tables that an entry reads for some sizes.
 
     Attributes:
         words: `entry.PLAN_WORDS`, and what follows.
@@ -126,7 +126,7 @@ class CompiledFunction:
 
     @property
     def address(self) -> int:
-        """Where the code of the prototype is. It lives as long as this object."""
+        """Address of the code of the prototype, which lives as long as this object."""
         return (
             self.entry_address("value", False)
             if self.signature.returns
@@ -271,7 +271,7 @@ class CompiledFunction:
         return function
 
     def entry_address(self, entry: str, *facts: Any) -> int:
-        """Where the code of an entry is, made when it is first asked for.
+        """Address of the code of an entry, made when it is first asked for.
 
         Args:
             entry: A method of `entry.Entry`.
@@ -398,7 +398,7 @@ def compiled(
 
 
 def described_site(site: Site) -> str:
-    """What a kernel refuses at a site, without the value that it was given."""
+    """Describe the check of a site, without the value that a kernel refused there."""
     equation = site.equation
     types = ", ".join(str(atom.aval) for atom in equation.inputs)
     at = "" if equation.source is None else f"\n  at            {equation.source}"

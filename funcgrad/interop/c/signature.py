@@ -252,7 +252,7 @@ def _trees(text: str, what: str) -> tuple[Tree, ...]:
 
 
 def _elements(text: str) -> list[ast.expr]:
-    """What is between the commas of a text."""
+    """Split a text at its commas."""
     body = ast.parse(f"[{text.strip()}]", mode="eval").body
     assert isinstance(body, ast.List)
     return body.elts

@@ -1,4 +1,4 @@
-"""What programs for JAX know arrays by: a kind of ndarray with the attributes of ``jax.Array``.
+"""Arrays for JAX programs: a kind of ndarray with the attributes of ``jax.Array``.
 
 Everything that a function of the package ``jax`` returns is of this kind. It is an ndarray in all
 respects, with ``.at``, with indices that may be traced, and with ``x += y`` that makes a new array.
@@ -97,7 +97,7 @@ class Array(np.ndarray, metaclass=_Kind):
 
     @property
     def sharding(self) -> SingleDeviceSharding:
-        """That it lies on the processor."""
+        """Sharding of the array: on the processor."""
         return SingleDeviceSharding(CPU)
 
     @property
@@ -108,12 +108,12 @@ class Array(np.ndarray, metaclass=_Kind):
 
     @property
     def is_fully_addressable(self) -> bool:
-        """That this process has all of it."""
+        """Whether this process has all of it, which is always the case."""
         return True
 
     @property
     def is_fully_replicated(self) -> bool:
-        """That every device has all of it."""
+        """Whether every device has all of it, which is always the case."""
         return True
 
     def is_deleted(self) -> bool:
@@ -289,7 +289,7 @@ def adopt(value: Any) -> Any:
     if isinstance(value, HoldsArray):
         return value
     if isinstance(value, StandsForArray):
-        # What assignments may change elsewhere; arrays of JAX do not change: `y = x; y += 1`.
+        # Arrays of JAX do not change by assignments elsewhere: `y = x; y += 1`.
         return adopt(settled(value))
     if type(value) is tuple:
         return tuple(map(adopt, value))
@@ -382,7 +382,7 @@ class AdoptedStage(Adopted):
 
 
 class AdoptedLinear(Adopted):
-    """What `vjp` and `linearize` give: also a pytree, of what the function keeps."""
+    """Linear function from `vjp` or `linearize`, and a pytree of the values that it keeps."""
 
 
 register_pytree_node(

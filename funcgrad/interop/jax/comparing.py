@@ -1,4 +1,4 @@
-"""What tests of libraries borrow from JAX's own: comparisons with tolerances by dtype."""
+"""Comparisons of JAX's own tests, which tests of libraries import: tolerances by dtype."""
 
 from __future__ import annotations
 

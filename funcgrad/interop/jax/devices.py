@@ -15,7 +15,7 @@ from funcgrad.errors import ArgumentError
 
 
 class PartitionSpec(tuple[Any, ...]):
-    """Which axis of an array goes along which axis of a mesh; of one device it means nothing."""
+    """Axes of a mesh for the axes of an array; without meaning for one device."""
 
     platform = "cpu"
 
@@ -77,7 +77,7 @@ def set_mesh(mesh: Mesh) -> Iterator[Mesh]:
 
 
 class Sharding:
-    """Where an array lies."""
+    """Placement of an array."""
 
     platform = "cpu"
     memory_kind = None
@@ -89,12 +89,12 @@ class Sharding:
 
     @property
     def is_fully_replicated(self) -> bool:
-        """That every device has all of it."""
+        """Whether every device has all of it, which is always the case."""
         return True
 
     @property
     def is_fully_addressable(self) -> bool:
-        """That this process has all of it."""
+        """Whether this process has all of it, which is always the case."""
         return True
 
 

@@ -327,7 +327,7 @@ class ClosedJaxpr(staging.ClosedJaxpr):
 
     @property
     def effects(self) -> frozenset[Any]:
-        """What it does besides."""
+        """Side effects of the program."""
         return self.jaxpr.effects
 
     def closed_program(self) -> Program:

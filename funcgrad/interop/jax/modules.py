@@ -35,12 +35,12 @@ from funcgrad.interop.jax.arrays import Adopted, Array, adopt, is_function
 from funcgrad.observers.leaks import checking_leaks
 
 VERSION = "0.10.0"
-"""Which JAX is answered for."""
+"""Version of JAX that the stand-in answers for."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where the names of a module come from.
+    """Source of the names of a module.
 
     Args:
         own: Names with their values.
@@ -281,7 +281,7 @@ SOURCES: dict[str, Source] = {
 }  # fmt: skip
 
 DISTRIBUTIONS = "jax.scipy.stats."
-"""Where each distribution is a module, as ``jax.scipy.stats.norm`` is."""
+"""Package of distributions, each a module such as ``jax.scipy.stats.norm``."""
 
 
 def distribution(path: str) -> Callable[[str], Any] | None:

@@ -48,13 +48,13 @@ class Zero:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of the array it stands for."""
+        """Shape of the array that it stands for."""
         shape: tuple[int, ...] = self.aval.shape
         return shape
 
     @property
     def dtype(self) -> Any:
-        """That of the array it stands for."""
+        """Dtype of the array that it stands for."""
         return self.aval.dtype
 
     def __repr__(self) -> str:
@@ -306,7 +306,7 @@ _LOWER = extend.by_function(_run_lowered)
 
 
 class AxisData:
-    """What batching rules are told of the mapped axis.
+    """The mapped axis, for batching rules.
 
     Args:
         name: Its name, if it has one.
@@ -322,7 +322,7 @@ class AxisData:
 
 
 class LoweredFunction:
-    """What `mlir.lower_fun` gives: a lowering by a function of other operations."""
+    """Lowering by a function of other operations: the result of `mlir.lower_fun`."""
 
     def __init__(self, fun: Rule) -> None:
         self.fun = fun
@@ -394,7 +394,7 @@ def _is_same(a: Any, b: Any) -> bool:
     return a is b or (type(a) is type(b) and _is_hashable(a) and (a == b) is True)
 
 
-# What fills the tables.
+# Registration of rules in the tables.
 
 
 def deflinear(prim: Primitive, transpose_rule: Rule) -> None:

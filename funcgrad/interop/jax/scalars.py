@@ -60,7 +60,7 @@ SCALAR_KINDS |= {
 
 
 def issubdtype(arg1: Any, arg2: Any) -> bool:
-    """As that of `funcgrad.dtypes`, of these functions too."""
+    """Compare dtypes as `funcgrad.dtypes` does, also these functions."""
     first, second = (q.dtype.type if isinstance(q, ScalarKind) else q for q in (arg1, arg2))
     return dtypes.issubdtype(first, second)
 

@@ -56,7 +56,7 @@ class Type(ShapedArray, metaclass=_Kind):
         return Type(self.shape, self.dtype if self.dtype.kind in "fc" else float0, self.weak_type)
 
     def str_short(self, short_dtypes: bool = False, **_: Any) -> str:
-        """As JAX prints it."""
+        """Text in JAX's notation."""
         return repr(self) if short_dtypes else f"{self.dtype.name}{list(self.shape)}"
 
 

@@ -84,7 +84,7 @@ def _as(x: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
 
 
 def narrow_weak(x: Any) -> Any:
-    """As `narrow`, also of traced floats that are weak: programs ask for their dtype, and its eps.
+    """Narrow as `narrow` does, also traced floats that are weak: programs ask for their eps.
 
     Weak values have 64 bits everywhere in the library, so these are no longer weak. Integers stay
     so: they are what is added to floats, where promotion is strict.

@@ -236,7 +236,7 @@ def trace_state_clean() -> bool:
 
 
 def trace_state(convention: str = "") -> Any:
-    """What is equal as long as the same transformation is at work."""
+    """Identity of the transformation at work, to be compared."""
     return current_trace()
 
 

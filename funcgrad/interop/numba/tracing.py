@@ -197,7 +197,7 @@ def _global_names(code: CodeType) -> Iterator[str]:
 
 
 def _replaced(value: Any) -> Any:
-    """What stands for a global of a compiled function."""
+    """Replacement for a global of a compiled function."""
     if isinstance(value, ModuleType):
         if value.__name__ == "numba":
             return _Seen(value, {"prange": range, "literal_unroll": _same})

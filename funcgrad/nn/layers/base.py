@@ -1,4 +1,4 @@
-"""What a layer is: two functions.
+"""Layers as pairs of functions.
 
     init  : (key, *inputs) -> (params, state)
     apply : (params, state, *inputs, key, train) -> (outputs, state)
@@ -124,7 +124,7 @@ def output_types(layer: Layer, params: Tree, state: Tree, *inputs: Any) -> Any:
 
 
 def as_inputs(outputs: Any) -> tuple[Any, ...]:
-    """What the next layer is given: a tuple is several inputs."""
+    """Inputs of the next layer: a tuple is several inputs."""
     return outputs if type(outputs) is tuple else (outputs,)
 
 

@@ -163,7 +163,7 @@ def _own(key: Array, index: int) -> Array:
 
 
 def residual(layer: Part, shortcut: Part | None = None) -> Layer:
-    """What a layer returns, added to its first input.
+    """Residual connection: the output of a layer plus its first input.
 
     Args:
         layer: A layer or a function.

@@ -344,7 +344,7 @@ def _power_law(n: int, dln: float, bias: float, offset: float) -> np.ndarray:
 
 
 def _kernel(n: int, dln: float, mu: float, offset: float, bias: float) -> np.ndarray:
-    """What frequencies of the logarithm are multiplied by."""
+    """Factors of the frequencies of the logarithm."""
     upper, lower = (mu + 1 + bias) / 2, (mu + 1 - bias) / 2
     y = np.linspace(0, np.pi * (n // 2) / (n * dln), n // 2 + 1)
     above, below = (scipy.special.loggamma(v + 1j * y) for v in (upper, lower))

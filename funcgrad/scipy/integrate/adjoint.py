@@ -23,7 +23,7 @@ Values = Sequence[Any]
 
 
 class AdjointSolution:
-    """As `Solution`, with derivatives in reverse mode."""
+    """A `Solution` with derivatives in reverse mode."""
 
     def __init__(self, equation: Equation) -> None:
         self.equation = equation
@@ -54,7 +54,7 @@ class AdjointSolution:
         f = self.equation.at(consts).slope
 
         def slope(*inputs: Any) -> list[Any]:
-            """Of the value, its cotangent and the sums, with time running backwards."""
+            """Slope of the value, its cotangent and the sums, with time running backwards."""
             *consts, s, z = inputs
             y, a = z[:n], z[n : 2 * n]
 

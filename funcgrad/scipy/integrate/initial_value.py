@@ -51,7 +51,7 @@ MESSAGES = {
 
 
 class OdeResult(Result):
-    """What `solve_ivp` returns, by SciPy's names.
+    """The result of `solve_ivp`, by SciPy's names.
 
     They are ``t``, ``y``, ``sol``, ``t_events``, ``y_events``, ``nfev``, ``njev``, ``nlu``,
     ``status``, ``message`` and ``success``; and ``sparsity``, a `funcgrad.sparsity.Coloring`, where
@@ -65,7 +65,7 @@ class OdeResult(Result):
 
     @property
     def message(self) -> str:
-        """What the status means."""
+        """Meaning of the status."""
         status = self["status"]
         return "" if isinstance(status, Tracer) else MESSAGES[int(status)]
 

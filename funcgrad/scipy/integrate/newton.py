@@ -22,7 +22,7 @@ RUNNING, CONVERGED, GAVE_UP = 0, 1, -1
 
 @dataclass(frozen=True)
 class Iterated:
-    """Where an iteration ended.
+    """End of an iteration.
 
     Args:
         x: The last point.

@@ -329,7 +329,7 @@ def nquad(
 
 
 class _Nested(NamedTuple):
-    """What is known of an integrand that is an integral itself.
+    """An integrand that is an integral itself.
 
     Args:
         search: The integrand without derivatives.
@@ -345,7 +345,7 @@ class _Nested(NamedTuple):
 def _integral(
     f: Callable[[Any], Any], a: Any, b: Any, options: dict[str, Any], nested: _Nested | None = None
 ) -> tuple[Any, Any, Any, Any]:
-    """As `_adaptive`, with options of `quad`."""
+    """Integrate as `_adaptive`, with options of `quad`."""
     given = signature_of(quad).bind(f, a, b, **options)
     given.apply_defaults()
     if given.arguments["weight"] is not None:
@@ -463,7 +463,7 @@ def _adaptive(
 
         value = lax.fori_loop(0, count, add, np.zeros((), nested.dtype))
     elif isinstance(count, Tracer):
-        # What is not used repeats the first interval, and is left out of the sum.
+        # Unused places repeat the first interval, and are left out of the sum.
         is_used = np.arange(limit) < count
         low, high = fnp.where(is_used, low, low[0]), fnp.where(is_used, high, high[0])
         parts, _ = of_intervals(integrand, low, high)

@@ -55,7 +55,7 @@ _POLYNOMIAL = np.array(
 
 
 def _eigen() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of the inverse of the matrix: eigenvalues, rows and columns; the real one comes first."""
+    """Eigenvalues, rows and columns of the inverse of the matrix; the real one comes first."""
     values, columns = np.linalg.eig(np.linalg.inv(_MATRIX))
     places = np.argsort(values.imag)[[1, 0, 2]]
     columns = columns[:, places] / columns[2, places]
@@ -227,7 +227,7 @@ class _Part:
         return matrices.factors(self.shift / h, -1.0, fnp.astype(jacobian, self.dtype))
 
     def stages(self, w: Any) -> Any:
-        """What its solution adds to the stages."""
+        """Corrections of the stages by the solution of the linear system."""
         found = self.column[:, None] * w[None]
         return 2 * fnp.real(found) if self.has_conjugate else found
 
@@ -267,7 +267,7 @@ def _slopes(system: System, t: Any, h: Any, y: Any, z: Any) -> Any:
 
 
 def _weights(x: Any, like: Any) -> Any:
-    """What the stages count for at parts ``x`` of a step; one row for each."""
+    """Weights of the stages at parts ``x`` of a step; one row for each."""
     powers = fnp.stack([x, x * x, x * x * x], axis=-1)
     return powers @ _as(_POLYNOMIAL.T, like)
 

@@ -1,4 +1,4 @@
-"""What the control of a solution and the methods agree on: one attempt at a step.
+"""Attempts at a step: the protocol between the control of a solution and the methods.
 
 A method has a *state*, whose derivatives are followed from step to step: the value itself, or rows
 of which the first is the value. What else it remembers (Jacobians, factors, numbers of iterations)
@@ -35,7 +35,7 @@ def row_of(x: Any, i: Any) -> Any:
 
 @dataclass(frozen=True)
 class Controls:
-    """What the lengths of steps depend on.
+    """Controls of the lengths of steps.
 
     Args:
         rtol: Relative tolerance.
@@ -88,7 +88,7 @@ class System:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What an attempt at a step came to.
+    """Outcome of an attempt at a step.
 
     Args:
         is_good: Whether it is accepted.
@@ -127,7 +127,7 @@ class Piece:
 
 
 class Method:
-    """What the control of steps asks of a method.
+    """Method, as the control of steps calls it.
 
     Attributes:
         exponent: The first length is a power of the error.

@@ -215,7 +215,7 @@ class Walk:
 
 
 def crossed(old: Any, new: Any, signs: Any) -> Any:
-    """Which functions changed their sign, in a direction that counts."""
+    """Mask of the functions that changed their sign, in a direction that counts."""
     up = (old <= 0) & (new >= 0) & (signs >= 0)
     down = (old >= 0) & (new <= 0) & (signs <= 0)
     return up | down
@@ -407,7 +407,7 @@ class _Attached:
         linear = inputs[n:]
         times, lengths, _, *consts = linear
         given = list(tangents[n:])
-        # Those of times and lengths cost next to nothing.
+        # Derivatives in times and lengths cost next to nothing.
         is_active = [i < 3 or t is not None for i, t in enumerate(given)]
         residuals = [outs[0], *inputs[1:n], times, lengths, *consts]
         dots = [

@@ -364,7 +364,7 @@ def _spline_slopes(x: Any, y: Any, bc_type: Any) -> Any:
 
 
 def _end_row(condition: Any, h: Any, m: Any, y: Any, is_last: bool = False) -> tuple[Any, Any, Any]:
-    """Of the equation at an end: the factors of its slope and the next one, and the right side."""
+    """Equation at an end: the factors of its slope and the next one, and the right side."""
     if isinstance(condition, str):
         if condition == "not-a-knot":
             both = h[0] + h[1]
@@ -393,7 +393,7 @@ def _parabola_slopes(h: Any, m: Any) -> Any:
 
 
 def _periodic_slopes(h: Any, m: Any, y: Any) -> Any:
-    """Of a ring of values: two systems without its closing (Sherman and Morrison)."""
+    """Slopes of periodic values: two systems without the closing (Sherman and Morrison)."""
     if not isinstance(y, Tracer) and not np.allclose(y[0], y[-1], rtol=1e-15, atol=1e-15):
         raise ArgumentError("CubicSpline: the first and last values of periodic ones are equal.")
     n = h.shape[0]

@@ -30,7 +30,7 @@ def _given(name: str, x: Any, y: Any, axis: int) -> tuple[Any, Any, int]:
 
 
 class _Polynomial:
-    """What both forms share: evaluation at places of any shape, and derivatives."""
+    """Base of both forms: evaluation at places of any shape, and derivatives."""
 
     axis: int
 

@@ -1,4 +1,4 @@
-"""What functions of matrices accept: anything array-like, promoted to floating or complex dtypes.
+"""Operands of matrix functions: anything array-like, promoted to floating or complex dtypes.
 
 Leading axes count matrices; those of several arguments broadcast.
 """

@@ -50,7 +50,7 @@ def _prepared(
 
 
 class _Place:
-    """Where places lie along an axis: neighbouring elements, their weights, what is outside."""
+    """Places along an axis: neighbouring elements, their weights, and a mask of those outside."""
 
     def __init__(self, c: Any, n: int, order: int, mode: str, extension: str) -> None:
         self.outside: Any = None
@@ -176,7 +176,7 @@ def map_coordinates(
 
 
 def _rounded(x: Any, dtype: np.dtype[Any]) -> Any:
-    """What becomes an integer goes to the nearest one."""
+    """Round values that become integers."""
     return fnp.floor(x + 0.5) if dtype.kind in "iu" else x
 
 

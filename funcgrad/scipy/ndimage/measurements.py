@@ -19,7 +19,7 @@ __all__ = [
 
 
 class _Regions:
-    """Which region every element belongs to, and how many there are."""
+    """Region of every element, and the number of regions."""
 
     def __init__(self, x: Any, labels: Any, index: Any) -> None:
         self.shape: tuple[int, ...] = ()

@@ -30,7 +30,7 @@ __all__ = [
 
 
 def _footprint(name: str, x: Any, size: Any, footprint: Any, axes: list[int]) -> np.ndarray:
-    """Which neighbours count, as a mask with an axis for every one of ``x``."""
+    """Footprint: mask of the neighbours that count, with an axis for every one of ``x``."""
     if footprint is None:
         if size is None:
             raise ArgumentError(f"{name} needs a size or a footprint.")

@@ -114,7 +114,7 @@ def minimize_scalar(
 
     def solve(_: Function, start: Any) -> Any:
         x, count, calls, tolerance = search(start)
-        # What the values of the function cannot show, its slope does.
+        # Slopes show differences that values of the function lose to rounding.
         slope, bend = grad(cost)(x), grad(grad(cost))(x)
         step = slope / fnp.where(bend > 0, bend, 1.0)
         is_near = (bend > 0) & (abs(step) <= 4 * tolerance)

@@ -28,7 +28,7 @@ RTOL = 8.881784197001252e-16
 
 
 class RootResults(Result):
-    """What `root_scalar` returns, by SciPy's names.
+    """The result of `root_scalar`, by SciPy's names.
 
     They are ``root``, ``iterations``, ``function_calls``, ``converged``, ``flag`` and ``method``.
 
@@ -40,7 +40,7 @@ class RootResults(Result):
 
     @property
     def flag(self) -> str:
-        """What became of it."""
+        """Outcome of the search."""
         converged = self["converged"]
         if isinstance(converged, Tracer):
             return ""

@@ -1,4 +1,4 @@
-"""What only makes constants: SciPy's own functions, so that a program needs one import.
+"""Makers of constants: SciPy's own functions, so that a program needs one import.
 
 Nodes and weights of quadratures, zeros, polynomials as objects, sequences of numbers, and how
 SciPy treats its errors. They refuse traced values.

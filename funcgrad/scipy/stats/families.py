@@ -1,4 +1,4 @@
-"""What every distribution does with its arguments: one maker of SciPy's methods.
+"""SciPy's methods of distributions, made from their formulas.
 
 A distribution is a class with formulas of standardised numbers, for its own parameters only:
 ``log_density``, ``below`` (the distribution function), ``above`` (its complement), their
@@ -96,7 +96,7 @@ class Distribution:
         raise NotImplementedError
 
     def is_valid(self, *parameters: Any) -> Any:
-        """Where the parameters are those of a distribution: by default where all are positive."""
+        """Whether the parameters are those of a distribution: by default where all are positive."""
         found = None
         for value in parameters:
             found = both(found, value > 0)

@@ -1,4 +1,4 @@
-"""What densities are written with: elementary functions, and logarithms that lose no digits."""
+"""Elementary functions of densities, and logarithms that lose no digits."""
 
 from __future__ import annotations
 

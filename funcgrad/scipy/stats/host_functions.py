@@ -69,7 +69,7 @@ class HostName:
         return f"<scipy.stats.{self.__name__}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What SciPy's own returns.
+        """Return the value of SciPy's own function.
 
         Raises:
             ConcretizationTypeError: If an argument is a traced value.

@@ -91,7 +91,7 @@ class Sample:
 
 
 def check_policy(name: str, nan_policy: str, x: Any) -> None:
-    """What is to be done with nan, checked.
+    """Check the policy for nan.
 
     Raises:
         ArgumentError: If there is no such policy, or there is nan and it must not be.

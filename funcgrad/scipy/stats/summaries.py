@@ -24,7 +24,7 @@ from funcgrad.scipy.stats.samples import Axis, Sample, extreme
 
 
 class DescribeResult(NamedTuple):
-    """What `describe` returns."""
+    """The result of `describe`."""
 
     nobs: Any
     minmax: tuple[Any, Any]
@@ -73,7 +73,7 @@ def moment(
 
 
 def _is_level(sample: Sample, var: Any) -> Any:
-    """Where a sample does not vary beyond rounding errors."""
+    """Mask of the samples that do not vary beyond rounding errors."""
     eps = float(np.finfo(aval_of(var).dtype).eps)
     size = eps * sample.mean(sample.x)
     return var <= size * size

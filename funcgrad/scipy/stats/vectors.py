@@ -20,7 +20,7 @@ from funcgrad.scipy.stats.families import both, either, quiet
 
 
 class Vectors:
-    """What families of vectors have in common: parameters can be fixed, samples are not drawn."""
+    """Base of families of vectors: parameters can be fixed, samples are not drawn."""
 
     name = ""
     parameters: tuple[str, ...] = ()

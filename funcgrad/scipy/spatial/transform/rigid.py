@@ -137,7 +137,7 @@ class RigidTransform:
             fnp.roll(v, -1, axis=-1) if scalar_first else v for v in (x[..., :4], x[..., 4:])
         )
         size = fnp.sum(real * real, axis=-1, keepdims=True)
-        # What is along the real part would be no part of a unit dual quaternion.
+        # A unit dual quaternion has no part along the real part.
         dual = dual - real * (fnp.sum(real * dual, axis=-1, keepdims=True) / size)
         moved = 2 * formulas.product(dual, formulas.conjugate(real))[..., :3] / size
         return _made((moved, formulas.normalized(real)))
@@ -195,7 +195,7 @@ class RigidTransform:
         """The translations, ``(..., 3)``."""
         return self._translation
 
-    # What is done with them.
+    # Operations.
 
     def apply(self, vector: Any, inverse: bool = False) -> Any:
         """Transformed vectors ``(..., 3)``; transforms and vectors broadcast."""
@@ -251,7 +251,7 @@ class RigidTransform:
         return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:
-        """As it is made."""
+        """Source that makes an equal one."""
         return f"RigidTransform.from_components({self._translation!r}, {self.rotation!r})"
 
     @property

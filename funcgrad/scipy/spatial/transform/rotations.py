@@ -65,7 +65,7 @@ class Rotation:
     """Unit quaternions ``(..., 4)``, the scalar last."""
 
     def __init__(self, quat: Any, normalize: bool = True, copy: bool = True) -> None:
-        """As `from_quat`; ``copy`` is accepted for SciPy's signature."""
+        """Make rotations as `from_quat`; ``copy`` is accepted for SciPy's signature."""
         q = _vectors("Rotation", quat, 4)
         if normalize and not isinstance(q, Tracer) and not np.all(np.any(q != 0, axis=-1)):
             raise ValueError("Rotation: a quaternion of length 0 is no rotation.")
@@ -225,7 +225,7 @@ class Rotation:
         angles = formulas.to_euler(self.quat, seq)
         return angles / _DEGREE if degrees else angles
 
-    # What is done with them.
+    # Operations.
 
     def apply(self, vectors: Any, inverse: bool = False) -> Any:
         """Rotated vectors ``(..., 3)``; rotations and vectors broadcast."""
@@ -285,7 +285,7 @@ class Rotation:
         return shape_of(self.quat)[0]
 
     def __repr__(self) -> str:
-        """As it is made."""
+        """Source that makes an equal one."""
         return f"Rotation.from_quat({self.quat!r})"
 
     @property
@@ -350,7 +350,7 @@ class Slerp:
 
     @classmethod
     def init(cls, times: Any, rotations: Rotation) -> Slerp:
-        """As the class itself: JAX's name."""
+        """Make rotations as the class itself does: JAX's name."""
         return cls(times, rotations)
 
     def __call__(self, times: Any) -> Rotation:
