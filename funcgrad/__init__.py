@@ -26,6 +26,7 @@ from funcgrad.api.arrays import (
     named_scope,
     typeof,
 )
+from funcgrad.api.autograph import autograph
 from funcgrad.api.checkpointing import (
     checkpoint,
     checkpoint_name,
@@ -132,8 +133,8 @@ __version__ = "0.2.0"
 
 __all__ = [
     "Array", "ClosedJaxpr", "Device", "Ref", "ShapeDtypeStruct", "SymbolicZero", "ad_checkpoint",
-    "block_until_ready", "cfunc", "check_tracer_leaks", "checkify", "checking_leaks", "checkpoint",
-    "checkpoint_name", "checkpoint_policies", "checkpoint_sequential", "clear_caches",
+    "autograph", "block_until_ready", "cfunc", "check_tracer_leaks", "checkify", "checking_leaks",
+    "checkpoint", "checkpoint_name", "checkpoint_policies", "checkpoint_sequential", "clear_caches",
     "closure_convert", "config", "custom_batching", "custom_derivatives", "custom_gradient",
     "custom_jvp", "custom_vjp", "custom_vmap", "data", "debug", "debug_infs", "debug_nans",
     "debug_python_loops", "default_backend", "default_device", "default_matmul_precision",

@@ -37,6 +37,7 @@ ALLOWED = {
     ("compiler/native/numba_path.py", "exec"): "kernels, whose text has words and numbers alone",
     ("compiler/native/numba_path.py", "compile"): "the same",
     ("base/stacks.py", "CDLL"): "the C library that the process has loaded",
+    ("api/rewriting.py", "compile"): "the tree of a function that runs already, read from its file",
     ("base/records.py", "exec"): "constructors of our own classes, of the names of their fields",
     ("compiler/runtime/blas.py", "CDLL"): "the library that FUNCGRAD_BLAS names",
     (

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, NoReturn
 
 import numpy as np
@@ -104,17 +105,26 @@ class WritableArray(StandsForArray):
         else:
             self._root = root = base._root
             self._refusal = refusal or base._refusal
-            self._owner = base._owner
             self._seen = root._version
 
     # Value of the array.
+
+    @property
+    def root(self) -> WritableArray:
+        """The array that it is a view of, or itself."""
+        return self._root
+
+    @property
+    def is_written(self) -> bool:
+        """Whether elements have been assigned."""
+        return self._root._version > 0
 
     def __jax_array__(self) -> Any:
         if self._base is None or self._seen == self._root._version:
             return self._value
         assert self._step is not None
         value = self._step.read(self._base.__jax_array__())
-        if current_trace() is self._owner:
+        if current_trace() is self._root._owner:
             self._value, self._seen = value, self._root._version
         return value
 
@@ -182,9 +192,9 @@ class WritableArray(StandsForArray):
         if both is not None:
             base._assign(both.index, value)
             return
-        self._replace(assigned(self.__jax_array__(), index, value))
+        self.replace(assigned(self.__jax_array__(), index, value))
 
-    def _replace(self, value: Any) -> None:
+    def replace(self, value: Any) -> None:
         """Give all elements other values, of the same shape and dtype."""
         base, step = self._base, self._step
         if base is None:
@@ -193,14 +203,14 @@ class WritableArray(StandsForArray):
             base._assign(step.index, value)
         else:
             assert step is not None
-            base._replace(step.write(None, value))
+            base.replace(step.write(None, value))
         self._value, self._seen = value, self._root._version
 
     def check_writable(self, what: str) -> None:
         """Raise the error for a change that would be seen where it must not be."""
-        trace = current_trace()
-        if self._owner is not trace:
-            made_in = self._owner.what
+        trace, owner = current_trace(), self._root._owner
+        if owner is not trace:
+            made_in = owner.what
             raise ArgumentError(
                 f"`{what}` would change {self.aval} inside {trace.what}, but the array was made "
                 f"outside of it, inside {made_in}: the change would leak.{where()}\n"
@@ -233,7 +243,7 @@ class WritableArray(StandsForArray):
                 f"`{what}` gives {found.strong()}, which does not broadcast to {self.aval}."
                 f"{where()}"
             )
-        self._replace(broadcast_to(convert(value, dtype), shape))
+        self.replace(broadcast_to(convert(value, dtype), shape))
         return self
 
     # Reading.
@@ -382,6 +392,37 @@ def _made_by(method: Function) -> Function:
 for _name, _method in vars(IndexUpdateRef).items():
     if not _name.startswith("_") and inspect.isfunction(_method):
         setattr(_WritableRef, _name, _made_by(_method))
+
+
+@contextmanager
+def lent(
+    roots: Sequence[WritableArray], contents: Sequence[Any]
+) -> Iterator[Callable[[], list[WritableArray]]]:
+    """Arrays belong to the current trace within a block, and are what they were behind it.
+
+    Args:
+        roots: Arrays that are no views.
+        contents: Their values in the block, as many as there are; the others keep theirs.
+
+    Returns:
+        What gives those that have been changed in the block.
+    """
+    trace = current_trace()
+    before = [(root._value, root._owner) for root in roots]
+    for root in roots:
+        root._owner = trace
+        root._version += 1
+    for root, content in zip(roots, contents, strict=False):
+        root._value = content
+    versions = [root._version for root in roots]
+    try:
+        yield lambda: [
+            root for root, version in zip(roots, versions, strict=True) if root._version != version
+        ]
+    finally:
+        for root, (value, owner) in zip(roots, before, strict=True):
+            root._value, root._owner = value, owner
+            root._version += 1
 
 
 def where() -> str:

@@ -113,8 +113,9 @@ _INSTEAD_OF_SLICE = (
 
 _CONDITIONS: dict[type[ast.AST], str] = {
     ast.While: (
-        "Use lax.while_loop(condition, body, state), where `state` holds what the loop changes, or "
-        "make what the condition depends on static: jit(f, static_argnums=...)."
+        "Use lax.while_loop(condition, body, state), where `state` holds what the loop changes; "
+        "decorate the function with funcgrad.autograph, which writes it; or make what the "
+        "condition depends on static: jit(f, static_argnums=...)."
     ),
     ast.If: _INSTEAD_OF_BOOL,
     ast.IfExp: "Instead of `a if condition else b` write np.where(condition, a, b), or lax.cond.",
