@@ -86,7 +86,7 @@ class SparseArray:
         return SparseArray(fnp.take(self.data, order), pattern)
 
     def __repr__(self) -> str:
-        return f"<SparseArray of {self.dtype}, {self.pattern}>"
+        return f"<{type(self).__name__} of {self.dtype}, {self.pattern}>"
 
     def with_data(self, data: Any) -> SparseArray:
         """Other entries at the same places."""

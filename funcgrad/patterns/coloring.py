@@ -331,10 +331,11 @@ def _peeled(graph: Any, keys: list[int], change: int) -> list[int]:
 
 def _both(pattern: SparsityPattern, order: str | None) -> Coloring:
     """Columns, rows, or columns without the rows that have the most entries, which are rows."""
-    columns = Coloring(pattern, color_columns(pattern, order))
-    rows = Coloring(pattern, None, color_columns(pattern.T, order))
-    found = [columns, rows]
+    found = [Coloring(pattern, color_columns(pattern, order))]
     matrix = pattern.matrix
+    # A row colouring needs as many colours as the longest column has entries.
+    if np.bincount(matrix.indices, minlength=1).max() < found[0].n_colors:
+        found.append(Coloring(pattern, None, color_columns(pattern.T, order)))
     lengths = np.diff(matrix.indptr)
     # A column colouring needs as many colours as the longest row that is left has entries.
     steps = np.unique(lengths)[::-1]
@@ -379,28 +380,35 @@ def _symmetric(pattern: SparsityPattern, order: str | None) -> Coloring:
 
 
 def _star(matrix: Any, order: Any) -> Any:
-    """Neighbours differ in colour, and paths of four vertices have three colours or more."""
+    """Neighbours differ in colour, and paths of four vertices have three colours or more.
+
+    Sets of colours are the bits of numbers: for each vertex those of its neighbours, those that
+    several of these have, and those that ``v`` must not get in a path ``v - w - x - y`` from the
+    vertex ``w`` on, whose end has the colour of ``w``.
+    """
     starts, neighbours = matrix.indptr.tolist(), matrix.indices.tolist()
-    colors = [-1] * len(order)
-    # For each vertex how many neighbours of each colour it has.
-    often: list[dict[int, int]] = [{} for _ in range(len(order))]
+    n = len(order)
+    colors = [-1] * n
+    near, twice, behind = [0] * n, [0] * n, [0] * n
+    first: list[dict[int, int]] = [{} for _ in range(n)]  # of each colour one neighbour
     for v in order.tolist():
         own = [w for w in neighbours[starts[v] : starts[v + 1]] if w != v]
-        seen = often[v]
-        taken = set(seen)
+        taken = near[v]
         for w in own:
-            if colors[w] < 0:
-                continue
-            if seen[colors[w]] > 1:  # u - v - w - x, with u of the colour of w
-                taken.update(often[w])
-                continue
-            for x in neighbours[starts[w] : starts[w + 1]]:
-                if x not in (v, w) and colors[x] >= 0 and often[x][colors[w]] > 1:
-                    taken.add(colors[x])  # v - w - x - y, with y of the colour of w
-        color = 0
-        while color in taken:
-            color += 1
-        colors[v] = color
+            if colors[w] >= 0:
+                # With u of the colour of w, u - v - w - x is a path as well.
+                taken |= near[w] if twice[v] >> colors[w] & 1 else behind[w]
+        bit = ~taken & (taken + 1)
+        color = colors[v] = bit.bit_length() - 1
         for w in own:
-            often[w][color] = often[w].get(color, 0) + 1
+            if not near[w] & bit:
+                near[w] |= bit
+                first[w][color] = v
+            else:
+                twice[w] |= bit
+                if colors[w] >= 0:
+                    behind[v] |= 1 << colors[w]
+                    behind[first[w][color]] |= 1 << colors[w]
+            if colors[w] >= 0 and twice[v] >> colors[w] & 1:
+                behind[w] |= bit
     return np.array(colors, np.int64)

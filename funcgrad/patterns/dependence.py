@@ -569,18 +569,29 @@ class _Loop:
         always = product_of(y[:, :first], carried.constants)
         always = always + product_of(by_carry, carried.from_constants)
         total = self._kron(np.ones((steps, 1), np.bool_), always)
-        begin = steps - 1 if self.is_reversed else 0
         for lag, power in enumerate(carried.powers):
             block = product_of(product_of(by_carry, power), carried.init)
-            total = total + self._kron(self._steps_after(lag, carried)[:, [begin]], block)
+            if block.nnz:
+                total = total + self._kron(self._steps_with_begin(lag, carried), block)
         for i in walked:
             own = y[:, self.ends[i] : self.ends[i + 1]]
             total = total + self._through_steps(_diagonal(steps, 0), own, i)
             entering = carried.step[:, self.ends[i] : self.ends[i + 1]]
             for lag, power in enumerate(carried.powers):
                 block = product_of(product_of(by_carry, power), entering)
-                total = total + self._through_steps(self._steps_after(lag + 1, carried), block, i)
+                if block.nnz:
+                    which = self._steps_after(lag + 1, carried)
+                    total = total + self._through_steps(which, block, i)
         return Relation(self.out_avals[j].shape, self.width, [], total)
+
+    def _steps_with_begin(self, lag: int, carried: _Carried) -> Any:
+        """Steps, as rows, that first values have an effect on: after so many, or any more."""
+        steps = self.length
+        assert steps is not None
+        number = np.arange(steps)
+        if self.is_reversed:
+            number = number[::-1]
+        return (number == lag if carried.forgets else number >= lag)[:, None]
 
     def _steps_after(self, lag: int, carried: _Carried) -> Any:
         """Steps, as rows, that a step has an effect on: after so many, or any more."""

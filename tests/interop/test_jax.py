@@ -720,3 +720,32 @@ else:
 def test_floats_of_16_bits_are_stored_and_computed_with_in_32():
     done = run(INSTALLED + HALVES, x64="0")
     assert done.returncode == 0, done.stderr
+
+
+SPARSE = """
+import numpy as np, jax, jax.numpy as jnp
+from jax.experimental import sparse
+
+places = jnp.array([[0, 1], [1, 0], [0, 1]])
+A = sparse.BCOO((jnp.array([1.0, 2.0, 3.0]), places), shape=(2, 2))
+x = jnp.array([1.0, 2.0])
+assert (A @ x).tolist() == [8.0, 2.0] and isinstance(A @ x, jax.Array)
+assert (x @ A).tolist() == [4.0, 4.0] and (A.T @ x).tolist() == [4.0, 4.0]
+assert A.todense().tolist() == [[0.0, 4.0], [2.0, 0.0]] and A.nse == 2
+assert A.indices.tolist() == [[0, 1], [1, 0]] and A.transpose().nse == 2
+slopes = jax.jit(jax.grad(lambda A, x: jnp.sum((A @ x) ** 2)))(A, x)
+assert isinstance(slopes, sparse.BCOO) and slopes.data.tolist() == [32.0, 4.0]
+assert jax.tree.leaves(2 * A)[0].tolist() == [8.0, 4.0]
+assert sparse.BCOO.fromdense(jnp.eye(2)).todense().tolist() == [[1.0, 0.0], [0.0, 1.0]]
+try:
+    sparse.BCOO((jnp.ones((2, 2)), places), shape=(2, 2, 2))
+except Exception as error:
+    assert "matrices are sparse here, not batches of them" in str(error)
+else:
+    raise SystemError
+"""
+
+
+def test_sparse_matrices():
+    done = run(INSTALLED + SPARSE)
+    assert done.returncode == 0, done.stderr

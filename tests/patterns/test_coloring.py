@@ -142,3 +142,11 @@ def test_dense_symmetric_matrices_take_a_colour_for_each_column() -> None:
     colors = coloring(matrix, "symmetric")
     assert colors.n_colors == 198
     assert len(colors.sources) == 198**2  # which verifies it
+
+
+def test_large_arrows_are_coloured_in_linear_time() -> None:
+    """Paths through the hub are not walked one by one: there are a billion of them."""
+    n = 30_000
+    hub = scipy.sparse.csr_array((np.ones(n, bool), (np.zeros(n, int), np.arange(n))), (n, n))
+    arrow = hub + hub.T + scipy.sparse.eye_array(n, dtype=bool)
+    assert coloring(arrow, "symmetric").n_colors == 2

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import funcgrad as fg
 from funcgrad.core.avals import ShapedArray, aval_of
@@ -295,3 +296,11 @@ def test_a_primitive_without_a_form_depends_on_everything() -> None:
     found = jacobian_sparsity(lambda x: Mixed().bind(x[:3]) + x[3:])(np.ones(6)).toarray()
     expected = np.concatenate([np.ones((3, 3)), np.eye(3)], 1) != 0
     np.testing.assert_array_equal(found, expected)
+
+
+def test_long_loops_whose_results_do_not_read_what_is_carried() -> None:
+    def f(x: Any) -> Any:
+        return fg.lax.scan(lambda c, t: (c + t, t**2), 0.0, x)[1]
+
+    pattern = jacobian_sparsity(f)(np.ones(7000))
+    assert (pattern.matrix != scipy.sparse.eye_array(7000, dtype=bool)).nnz == 0

@@ -12,6 +12,7 @@ import funcgrad as fg
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.scipy import integrate
 from funcgrad.scipy.integrate.matrices import Banded, Dense
+from funcgrad.scipy.sparse import SparseArray, bands
 from funcgrad.sparsity import Coloring, coloring
 
 N = 40
@@ -125,9 +126,14 @@ def test_what_fits_into_no_band_is_dense() -> None:
     np.testing.assert_allclose(found.y[:, -1], np.exp(-1), rtol=1e-2)
 
 
+@pytest.mark.parametrize("by_lapack", [False, True])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128])
-def test_bands_solve_what_dense_factors_solve(dtype: Any) -> None:
+def test_bands_solve_what_dense_factors_solve(
+    dtype: Any, by_lapack: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also with exchanges of rows, transposed, and of coupled vectors."""
+    if by_lapack:
+        monkeypatch.setattr(bands, "FEW_DIAGONALS", -1)
     rng = np.random.default_rng(0)
     size = 24
     order = rng.permutation(size)
@@ -154,3 +160,23 @@ def test_bands_solve_what_dense_factors_solve(dtype: Any) -> None:
     found = banded.solver(table, -0.3, [entries, 2 * entries])(rights)
     other = dense.solver(table, -0.3, [matrix, 2 * matrix])(rights)
     np.testing.assert_allclose(found, other, accuracy, accuracy)
+
+
+@pytest.mark.parametrize(("below", "above"), [(0, 0), (1, 0), (0, 2), (1, 1), (2, 3), (4, 4)])
+def test_bands_of_few_diagonals(below: int, above: int) -> None:
+    """Compiled, with every row exchanged that can be."""
+    rng = np.random.default_rng(below)
+    size = 12
+    matrix = np.triu(np.tril(rng.normal(size=(size, size)), above), -below)
+    matrix += (0.01 if below else 3.0) * np.eye(size)
+    band = bands.Band(SparseArray.of(matrix != 0).pattern, np.arange(size))
+    entries = matrix[band.pattern.rows, band.pattern.indices]
+    right = rng.normal(size=size)
+    for is_transposed in (False, True):
+        solve = fg.jit(lambda e, b: band.solve(band.factors(0.0, e), b, is_transposed))  # noqa: B023
+        expected = np.linalg.solve(matrix.T if is_transposed else matrix, right)
+        np.testing.assert_allclose(solve(entries, right), expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(
+        [np.shape(x) for x in band.no_factors(float)],
+        [np.shape(x) for x in band.factors(1.0, entries)],
+    )

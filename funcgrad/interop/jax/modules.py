@@ -27,6 +27,7 @@ from funcgrad.interop.jax import (
     recorded,
     registering,
     scalars,
+    sparse_arrays,
     types,
     widths,
     words,
@@ -236,6 +237,7 @@ SOURCES: dict[str, Source] = {
         {"create_device_mesh": lambda shape, *args, **options: np.full(tuple(shape), CPU)}
     ),
     "jax.experimental.ode": Source({}, ("funcgrad.experimental.ode",)),
+    "jax.experimental.sparse": Source({"BCOO": sparse_arrays.BCOO}),
     "jax.flatten_util": Source({}, ("funcgrad.flatten_util",)),
     "jax.image": Source({}, ("funcgrad.image",)),
     "jax.interpreters": Source({}),

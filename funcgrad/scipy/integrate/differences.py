@@ -51,6 +51,7 @@ _ERROR = _KAPPA * _GAMMA + 1 / np.arange(1, ROWS + 1)
 _INSIDE = (_PLACES[:, None] >= _PLACES).astype(np.float64)
 # ... what the equation takes from them, ...
 _FROM = _INSIDE * _GAMMA / np.where(_ALPHA == 0, 1, _ALPHA)[:, None]
+_BOTH = np.stack([_INSIDE, _FROM], 1)
 # ... which elements of a change of grid are not those of the identity, ...
 _CHANGED = (_INSIDE[:, :, None] * _INSIDE[:, None, :]).astype(bool)
 # ... and how the next differences come from the last ones and from the new one.
@@ -123,8 +124,7 @@ class Differences(Method):
             lambda: state,
             lambda: _rescaled(state, order, h / memory["grid"]),
         )
-        predicted = _sum(_INSIDE, order, known)
-        pull = _sum(_FROM, order, known)
+        predicted, pull = _sum(_BOTH, order, known)
         c = h / row_of(_as(_ALPHA, h), order)
         end = t + h
         evaluates = memory["needs_jacobian"]
@@ -195,8 +195,9 @@ class Differences(Method):
 
         def follow(system: System, t: Any, h: Any, state: Any) -> Any:
             known = _rescaled(state, order, h / fnp.astype(grid, h.dtype))
-            d = y - _sum(_INSIDE, order, known)
-            wrong = d - h / alpha * system.slope(t + h, y) + _sum(_FROM, order, known)
+            predicted, pull = _sum(_BOTH, order, known)
+            d = y - predicted
+            wrong = d - h / alpha * system.slope(t + h, y) + pull
             return _next(known, order, d - solve(wrong))
 
         return follow
@@ -217,7 +218,7 @@ def _as(table: np.ndarray, like: Any) -> np.ndarray:
 
 
 def _sum(table: np.ndarray, order: Any, known: Any) -> Any:
-    """A combination of differences that depends on the order."""
+    """Combinations of differences that depend on the order."""
     return row_of(_as(table, known), order) @ known
 
 

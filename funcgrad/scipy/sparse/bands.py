@@ -1,4 +1,9 @@
-"""Sparse matrices whose entries lie in a band, after Cuthill and McKee's reordering."""
+"""Sparse matrices whose entries lie in a band, after Cuthill and McKee's reordering.
+
+Bands of a few diagonals are factored and solved by loops over rows that carry what they share in
+registers; LAPACK, which walks their columns one by one, takes several times as long, and has the
+wider bands. Both exchange rows.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +14,16 @@ import scipy.sparse
 import scipy.sparse.csgraph
 
 import funcgrad.numpy.values as fnp
+from funcgrad import lax
 from funcgrad.primitives.banded import BandedFactor, FactoredBandedSolve
 from funcgrad.primitives.sparse import Pattern
 
 NARROW = 2
 """How many times as many unknowns there are, at least, as diagonals beside the main one: factors of
 half as many, in equal numbers above and below, take a fourth of the operations of dense ones."""
+
+FEW_DIAGONALS = 8
+"""Diagonals beside the main one that loops over rows carry in registers."""
 
 
 class Band:
@@ -35,35 +44,193 @@ class Band:
         self.order = np.asarray(order, np.int64)
         self.place = np.argsort(self.order)
         rows, columns = self.place[pattern.rows], self.place[pattern.indices]
+        self.size = n
         self.below = int(np.max(rows - columns, initial=0))
         self.above = int(np.max(columns - rows, initial=0))
-        self.shape = (n, 2 * self.below + self.above + 1)
-        main = self.below + self.above
-        # Numbers of the entries, and then of the diagonal, in columns as LAPACK stores them.
-        places = columns * self.shape[1] + main + rows - columns
-        self.places = np.concatenate([places, np.arange(n) * self.shape[1] + main])
+        is_small = self.below + self.above <= FEW_DIAGONALS
+        self.factoring = (_ByRows if is_small else _ByColumns)(n, self.below, self.above)
+        # For each place in storage the number of its entry, and one more where there is none.
+        self.entries = np.full(self.factoring.shape, pattern.size)
+        self.entries[self.factoring.places(rows, columns)] = np.arange(pattern.size)
+        self.diagonal = np.zeros(self.factoring.shape, np.bool_)
+        self.diagonal[self.factoring.places(np.arange(n), np.arange(n))] = True
 
     @property
     def is_narrow(self) -> bool:
         """Whether factors in the band are cheaper than dense ones."""
-        return (self.below + self.above) * NARROW <= self.shape[0]
+        return (self.below + self.above) * NARROW <= self.size
 
     def no_factors(self, dtype: Any) -> Any:
         """Factors before the first ones are known."""
-        return fnp.zeros(self.shape, dtype), fnp.arange(1, self.shape[0] + 1, dtype=np.int32)
+        return self.factoring.no_factors(dtype)
 
     def factors(self, shift: Any, entries: Any) -> Any:
         """Factors of ``shift`` times the identity, and the matrix of these entries."""
-        n, rows = self.shape
-        diagonal = fnp.full(n, shift, entries.dtype)
-        zeros = fnp.at(fnp.zeros(n * rows, entries.dtype))
-        band = zeros[self.places].add(fnp.concatenate([entries, diagonal]), mode="clip")
-        found = BandedFactor(self.below, self.above).bind(fnp.reshape(band, self.shape))
-        return tuple(found)
+        zero = fnp.zeros(1, entries.dtype)
+        band = fnp.take(fnp.concatenate([entries, zero]), self.entries, mode="clip")
+        return self.factoring.factors(band + fnp.where(self.diagonal, shift, zero))
 
     def solve(self, factors: Any, right: Any, is_transposed: bool = False) -> Any:
         """The solution of the system, or of the transposed one; it is not differentiated."""
-        ordered = fnp.reshape(fnp.take(right, self.order, mode="clip"), (-1, 1))
+        ordered = fnp.take(right, self.order, mode="clip")
+        found = self.factoring.solve(factors, ordered, is_transposed)
+        return fnp.take(found, self.place, mode="clip")
+
+
+class _ByColumns:
+    """Factors by LAPACK.
+
+    Args:
+        size: Number of unknowns.
+        below: Number of diagonals below the main one.
+        above: Number of those above.
+    """
+
+    def __init__(self, size: int, below: int, above: int) -> None:
+        self.size, self.below, self.above = size, below, above
+        self.shape = (size, 2 * below + above + 1)
+
+    def places(self, rows: Any, columns: Any) -> Any:
+        """Return the places of elements of the matrix in the storage."""
+        return columns, self.below + self.above + rows - columns
+
+    def no_factors(self, dtype: Any) -> Any:
+        return fnp.zeros(self.shape, dtype), fnp.arange(1, self.size + 1, dtype=np.int32)
+
+    def factors(self, band: Any) -> Any:
+        return tuple(BandedFactor(self.below, self.above).bind(band))
+
+    def solve(self, factors: Any, right: Any, is_transposed: bool) -> Any:
         primitive = FactoredBandedSolve(self.below, self.above, is_transposed)
-        found = primitive.bind(*factors, fnp.astype(ordered, factors[0].dtype))
-        return fnp.take(fnp.ravel(found), self.place, mode="clip")
+        column = fnp.reshape(fnp.astype(right, factors[0].dtype), (self.size, 1))
+        return fnp.reshape(primitive.bind(*factors, column), (self.size,))
+
+
+class _ByRows:
+    """Factors by loops over rows.
+
+    Before row ``i`` is eliminated, as many rows as there are diagonals below stand beside it, each
+    with the elements of the columns from ``i`` on that it has. One of them is the pivot. Factors
+    are vectors: of each row the number of its pivot among these, the multiples of it that the
+    others lost, the reciprocal of its element on the diagonal, and its elements beyond. In the
+    beginning and at the end rows of the identity stand beside those of the matrix.
+
+    Args:
+        size: Number of unknowns.
+        below: Number of diagonals below the main one.
+        above: Number of those above.
+    """
+
+    def __init__(self, size: int, below: int, above: int) -> None:
+        self.size, self.below, self.beyond = size, below, below + above
+        self.shape = (size, below + above + 1)
+
+    def places(self, rows: Any, columns: Any) -> Any:
+        """Return the places of elements of the matrix in the storage."""
+        return rows, self.below + columns - rows
+
+    def no_factors(self, dtype: Any) -> Any:
+        zeros = fnp.zeros(self.size, dtype)
+        return fnp.zeros(self.size, np.int64), *[zeros] * (1 + self.below + self.beyond)
+
+    def factors(self, band: Any) -> Any:
+        below, beyond = self.below, self.beyond
+        zero, one = fnp.zeros((), band.dtype), fnp.ones((), band.dtype)
+        identity = np.eye(below, beyond + 1, dtype=np.dtype(band.dtype))
+        after = np.eye(1, beyond + 1, below, dtype=np.dtype(band.dtype)).repeat(below, 0)
+
+        def eliminate(carried: Any, row: Any) -> Any:
+            rows = [*carried, [row[k] for k in range(beyond + 1)]]
+            sizes = [_size(r[0]) for r in rows]
+            pivot, largest = fnp.zeros((), np.int64), sizes[0]
+            for k in range(1, below + 1):
+                is_larger = sizes[k] > largest
+                pivot = fnp.where(is_larger, k, pivot)
+                largest = fnp.where(is_larger, sizes[k], largest)
+            chosen, others = _exchanged(rows, pivot)
+            inverse = one / chosen[0]
+            multiples = [r[0] * inverse for r in others]
+            left = [
+                [x - m * c for x, c in zip(r[1:], chosen[1:], strict=True)] + [zero]
+                for r, m in zip(others, multiples, strict=True)
+            ]
+            return left, (pivot, *multiples, inverse, *chosen[1:])
+
+        start = [[identity[r, c] for c in range(beyond + 1)] for r in range(below)]
+        rows = fnp.concatenate([band, after])
+        found = lax.scan(eliminate, start, rows)[1]
+        return tuple(x[below:] for x in found)
+
+    def solve(self, factors: Any, right: Any, is_transposed: bool) -> Any:
+        below = self.below
+        pivots, multiples, inverse = factors[0], factors[1 : below + 1], factors[below + 1]
+        upper = factors[below + 2 :]
+        right = fnp.astype(right, inverse.dtype)
+        if is_transposed:
+            return self._lower_transposed(
+                pivots, multiples, self._upper_transposed(inverse, upper, right)
+            )
+        return self._upper(inverse, upper, self._lower(pivots, multiples, right))
+
+    def _lower(self, pivots: Any, multiples: Any, right: Any) -> Any:
+        def step(carried: Any, row: Any) -> Any:
+            pivot, factors, new = row
+            (chosen,), others = _exchanged([[x] for x in (*carried, new)], pivot)
+            return [x - m * chosen for (x,), m in zip(others, factors, strict=True)], chosen
+
+        start = [right[k] for k in range(self.below)]
+        ahead = fnp.concatenate([right[self.below :], fnp.zeros(self.below, right.dtype)])
+        return lax.scan(step, start, (pivots, multiples, ahead))[1]
+
+    def _upper(self, inverse: Any, upper: Any, right: Any) -> Any:
+        def step(carried: Any, row: Any) -> Any:
+            divisor, elements, rest = row
+            for x, u in zip(reversed(carried), reversed(elements), strict=True):
+                rest = rest - u * x
+            x = rest * divisor
+            return [x, *carried[:-1]] if carried else [], x
+
+        start = [fnp.zeros((), right.dtype)] * self.beyond
+        return lax.scan(step, start, (inverse, upper, right), reverse=True)[1]
+
+    def _upper_transposed(self, inverse: Any, upper: Any, right: Any) -> Any:
+        def step(carried: Any, row: Any) -> Any:
+            divisor, elements, rest = row
+            sums = [*carried, fnp.zeros((), right.dtype)]
+            x = (rest - sums[0]) * divisor
+            return [s + u * x for s, u in zip(sums[1:], elements, strict=True)], x
+
+        start = [fnp.zeros((), right.dtype)] * self.beyond
+        return lax.scan(step, start, (inverse, upper, right))[1]
+
+    def _lower_transposed(self, pivots: Any, multiples: Any, right: Any) -> Any:
+        def step(carried: Any, row: Any) -> Any:
+            pivot, factors, rest = row
+            for x, m in zip(reversed(carried), reversed(factors), strict=True):
+                rest = rest - m * x
+            (first,), others = _exchanged([[x] for x in (rest, *carried)], pivot)
+            values = [first, *(x for (x,) in others)]
+            return values[:-1], values[-1]
+
+        start = [fnp.zeros((), right.dtype)] * self.below
+        last, found = lax.scan(step, start, (pivots, multiples, right), reverse=True)
+        first = [fnp.reshape(x, (1,)) for x in last]
+        return fnp.concatenate([*first, found[: self.size - self.below]])
+
+
+def _size(x: Any) -> Any:
+    """How large a pivot is, as LAPACK says it."""
+    return abs(x) if x.dtype.kind == "f" else abs(x.real) + abs(x.imag)
+
+
+def _exchanged(rows: Any, pivot: Any) -> tuple[Any, Any]:
+    """One of several rows, and the others, with the first in its place."""
+    is_chosen = [pivot == k for k in range(1, len(rows))]
+    chosen = rows[0]
+    for is_it, row in zip(is_chosen, rows[1:], strict=True):
+        chosen = [fnp.where(is_it, x, c) for x, c in zip(row, chosen, strict=True)]
+    others = [
+        [fnp.where(is_it, x, y) for x, y in zip(rows[0], row, strict=True)]
+        for is_it, row in zip(is_chosen, rows[1:], strict=True)
+    ]
+    return chosen, others

@@ -1,0 +1,276 @@
+"""Test problems of CUTEst as written for JAX: sparse derivatives here, and by asdex on JAX.
+
+    python -m tests.cutest --sources FOLDER             all problems of up to 10,000 variables
+    python -m tests.cutest --sources FOLDER ROSENBR     some of them
+    python -m tests.cutest --sources FOLDER --ways here
+
+``FOLDER`` has the packages ``sif2jax`` and what it imports, and ``asdex`` to compare with: the
+site-packages of an environment after ``pip install sif2jax asdex``. Of each problem the Hessian of
+the objective and the Jacobian of the constraints are taken: their patterns, colours, the first
+value and later ones, in seconds of the processor. Up to 500 variables JAX's dense derivatives at
+two points say which entries must be there. Records are kept in ``--out``, and a run goes on where
+the last one ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import geometric_mean
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).parents[1]
+HERE, JAX = "here", "jax"
+WAYS = (JAX, HERE)
+DENSE = 500
+"""Variables up to which dense derivatives say what is missed."""
+LARGE = 5_000
+"""Variables from which times are compared."""
+
+Derivative = dict[str, Any]
+
+
+# The process that runs the problems one way.
+
+
+def run_problems(way: str, out: Path, names: list[str], most: int, seconds: float) -> None:
+    """Run problems that have no record yet, and write a line for each."""
+    if way == HERE:
+        from funcgrad.interop.jax import install  # noqa: PLC0415 (JAX's runs know nothing of it)
+
+        install()
+    import jax  # noqa: PLC0415 (it may be the stand-in)
+
+    jax.config.update("jax_enable_x64", True)
+    import sif2jax  # noqa: PLC0415
+
+    record = out / f"{way}.jsonl"
+    known = {line["name"] for line in lines_of(record)}
+    # What the first of all derivatives loads is no problem's.
+    MEASURES[way]("hessian", lambda x: (x**3).sum(), np.ones(3), out / "none.npy")
+    signal.signal(signal.SIGALRM, _stop)
+    for problem in sif2jax.problems:
+        name = type(problem).__name__
+        if name in known or (names and name not in names):
+            continue
+        known.add(name)
+        _write(record, {"name": name})  # a line without results if the process ends here
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        try:
+            found = _results(way, problem, name, out, most)
+        except Exception as error:  # it is the result of the problem
+            found = {"error": f"{type(error).__name__}: {error}"[:300]}
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        _write(record, {"name": name, **found})
+
+
+def _stop(number: int, frame: Any) -> None:
+    raise TimeoutError("the problem took too long")
+
+
+def _write(record: Path, line: dict[str, Any]) -> None:
+    with record.open("a") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def _results(way: str, problem: Any, name: str, out: Path, most: int) -> dict[str, Any]:
+    from jax.flatten_util import ravel_pytree  # noqa: PLC0415 (see above)
+
+    x, unravel = ravel_pytree(problem.y0)
+    if x.size > most:
+        return {"n": int(x.size)}
+    args = problem.args
+    derivatives: dict[str, Callable[[Any], Any]] = {
+        "hessian": lambda x: problem.objective(unravel(x), args)
+    }
+    if hasattr(problem, "constraint"):
+        derivatives["jacobian"] = lambda x: ravel_pytree(problem.constraint(unravel(x)))[0]
+    found = {
+        kind: MEASURES[way](kind, f, x, out / f"{name}.{kind}.npy")
+        for kind, f in derivatives.items()
+    }
+    return {"n": int(x.size), **found}
+
+
+def _times(derivative: Callable[[], Any]) -> Derivative:
+    """Seconds of the processor of the first value and of later ones."""
+    each = []
+    for _ in range(6):
+        start = time.process_time()
+        derivative()
+        each.append(time.process_time() - start)
+    return {"first": each[0], "each": min(each[1:])}
+
+
+def _here(kind: str, f: Callable[[Any], Any], x: Any, places: Path) -> Derivative:
+    import funcgrad as fg  # noqa: PLC0415 (after the stand-in)
+    from funcgrad import sparsity  # noqa: PLC0415
+
+    x = np.asarray(x)
+    start = time.process_time()
+    if kind == "hessian":
+        colors = sparsity.coloring(sparsity.hessian_sparsity(f)(x), "symmetric")
+        derivative = fg.hessian(f, sparse=colors)
+    else:
+        colors = sparsity.coloring(sparsity.jacobian_sparsity(f)(x), "both")
+        derivative = fg.jacrev(f, sparse=colors)
+    verified = len(colors.sources)
+    found: Derivative = {
+        "seconds": time.process_time() - start, "nnz": verified, "colors": colors.n_colors,
+    }  # fmt: skip
+    if x.size >= LARGE:
+        found |= _times(lambda: derivative(x))
+    if places.exists():
+        needed = np.load(places)
+        inside = colors.pattern.matrix.astype(bool).toarray()
+        found["missed"] = int((~inside[needed[0], needed[1]]).sum())
+    return found
+
+
+def _by_asdex(kind: str, f: Callable[[Any], Any], x: Any, places: Path) -> Derivative:
+    import asdex  # noqa: PLC0415 (only in this process)
+    import jax  # noqa: PLC0415
+
+    if x.size <= DENSE:
+        dense = jax.jit((jax.hessian if kind == "hessian" else jax.jacfwd)(f))
+        noise = np.random.default_rng(0).normal(size=(2, x.size))
+        values = [np.asarray(dense(x + 0.1 * z)) for z in noise]
+        needed = np.array(np.nonzero(sum(np.isfinite(v) & (v != 0) for v in values)))
+        np.save(places, needed.reshape(2, -1) if x.size else np.zeros((2, 0), int))
+    start = time.process_time()
+    color = asdex.hessian_coloring if kind == "hessian" else asdex.jacobian_coloring
+    colors = color(f, x)
+    found: Derivative = {
+        "seconds": time.process_time() - start,
+        "nnz": int(colors.sparsity.nnz),
+        "colors": int(colors.num_colors),
+    }
+    if x.size >= LARGE:
+        make = asdex.hessian_from_coloring if kind == "hessian" else asdex.jacobian_from_coloring
+        derivative = jax.jit(make(f, colors))
+        found |= _times(lambda: jax.block_until_ready(derivative(x)))
+    return found
+
+
+MEASURES = {JAX: _by_asdex, HERE: _here}
+
+
+# The process that runs them all.
+
+
+def lines_of(record: Path) -> list[dict[str, Any]]:
+    """The last line of each problem in a record."""
+    if not record.exists():
+        return []
+    lines = map(json.loads, record.read_text().splitlines())
+    return list({line["name"]: line for line in lines}.values())
+
+
+def run_way(way: str, options: argparse.Namespace) -> None:
+    """Run a process, and another one after a problem that ended it."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(options.sources)]),
+        "JAX_PLATFORMS": "cpu",
+        "OMP_NUM_THREADS": "1",
+        "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+    }
+    command = [sys.executable, "-m", "tests.cutest", "--inside", way, "--out", str(options.out)]
+    command += ["--most", str(options.most), "--seconds", str(options.seconds), *options.names]
+    while True:
+        before = len(lines_of(options.out / f"{way}.jsonl"))
+        code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+        if code == 0 or len(lines_of(options.out / f"{way}.jsonl")) == before:
+            return
+
+
+def pairs(out: Path) -> Iterator[tuple[str, str, Derivative, Derivative | None]]:
+    """Name, kind, and what was found here and on JAX."""
+    others = {line["name"]: line for line in lines_of(out / f"{JAX}.jsonl")}
+    for line in lines_of(out / f"{HERE}.jsonl"):
+        for kind in ("hessian", "jacobian"):
+            if kind in line:
+                yield line["name"], kind, line[kind], others.get(line["name"], {}).get(kind)
+
+
+def report(out: Path) -> int:
+    """Print what came out; 1 if an entry was missed or a problem failed here alone."""
+    here = lines_of(out / f"{HERE}.jsonl")
+    failed = [line for line in here if "n" not in line]
+    failed_there = {line["name"] for line in lines_of(out / f"{JAX}.jsonl") if "n" not in line}
+    for kind in ("hessian", "jacobian"):
+        rows = [row for row in pairs(out) if row[1] == kind]
+        checked = [row for row in rows if "missed" in row[2]]
+        missed = [row for row in checked if row[2]["missed"]]
+        both = [(name, own, other) for name, _, own, other in rows if other is not None]
+        more = [row for row in both if row[1]["colors"] > row[2]["colors"]]
+        fewer = [row for row in both if row[1]["colors"] < row[2]["colors"]]
+        slowest = max(rows, key=lambda row: row[2]["seconds"], default=None)
+        print(
+            f"{kind}: {len(rows)} problems; {len(missed)} of {len(checked)} that have dense "
+            f"derivatives miss an entry {[row[0] for row in missed]}\n"
+            f"  colours beside asdex's: fewer in {len(fewer)}, as many in "
+            f"{len(both) - len(more) - len(fewer)}, more in {len(more)}: "
+            f"{[(name, own['colors'], other['colors']) for name, own, other in more]}"
+        )
+        slow = [row for row in rows if row[2]["seconds"] > 1]
+        if slowest is not None:
+            print(
+                f"  pattern and colours: at most {slowest[2]['seconds']:.2f} s ({slowest[0]}), "
+                f"over a second in {[row[0] for row in slow]}"
+            )
+        timed = [
+            (name, own, other) for name, own, other in both if "each" in own and "each" in other
+        ]
+        if timed:
+            first = [
+                (o["seconds"] + o["first"]) / (own["seconds"] + own["first"]) for _, own, o in timed
+            ]
+            each = [o["each"] / own["each"] for _, own, o in timed]
+            print(
+                f"  asdex's time / ours, {len(timed)} problems of {LARGE} variables or more: first "
+                f"{geometric_mean(first):.1f} (least {min(first):.1f}), later "
+                f"{geometric_mean(each):.1f} (least {min(each):.2f})"
+            )
+    alone = [line for line in failed if line["name"] not in failed_there]
+    for line in alone:
+        print(f"  {line['name']}: {line.get('error', 'ended the process')}")
+    print(f"{len(here)} problems; {len(failed)} failed, {len(alone)} of them here alone")
+    return int(bool(alone) or any(row[2].get("missed") for row in pairs(out)))
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="tests.cutest", description=(__doc__ or "")[:90])
+    parser.add_argument("names", nargs="*", help="problems; all by default")
+    parser.add_argument("--sources", type=Path)
+    parser.add_argument("--out", type=Path, default=Path("cutest-results"))
+    parser.add_argument("--most", type=int, default=10_000, help="variables")
+    parser.add_argument("--seconds", type=float, default=60.0, help="for a problem")
+    parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
+    parser.add_argument("--inside", choices=WAYS, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    options.out = options.out.resolve()
+    options.out.mkdir(parents=True, exist_ok=True)
+    if options.inside:
+        run_problems(options.inside, options.out, options.names, options.most, options.seconds)
+        return 0
+    if options.sources is None or not (options.sources / "sif2jax").is_dir():
+        print("give the folder of sif2jax: --sources FOLDER, after pip install sif2jax asdex")
+        return 2
+    options.sources = options.sources.resolve()
+    for way in options.ways:
+        run_way(way, options)
+    return report(options.out)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
