@@ -7,10 +7,13 @@ type checkers import, so that asking raises an error that no other use of the fu
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 if sys.version_info >= (3, 14):
     import annotationlib
@@ -73,6 +76,46 @@ def docstring(
     }
     texts = ["\n    ".join([f"{title}:", *rows]) for title, rows in sections.items() if rows]
     return "\n\n".join(filter(None, (summary, notes, *texts)))
+
+
+def explained(meanings: Mapping[str, str], **own: str) -> Callable[[F], F]:
+    """Decorator: add the section on arguments to a docstring, from a table that a family shares.
+
+    Args:
+        meanings: The meaning of each parameter of the family by its name.
+        **own: Meanings that differ in this function.
+
+    Raises:
+        KeyError: If a parameter is in neither of them.
+
+    Example:
+        >>> @explained({"x": "An array."}, n="A number.")
+        ... def f(x, n):
+        ...     '''Sum of both.'''
+        >>> print(f.__doc__)
+        Sum of both.
+        <BLANKLINE>
+        Args:
+            x: An array.
+            n: A number.
+    """
+
+    def decorate(function: F) -> F:
+        if function.__doc__ is None:  # Python leaves docstrings away
+            return function
+        code = function.__code__
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        found = _SECTION.search(function.__doc__)
+        end, margin = (found.start(), found[1]) if found else (len(function.__doc__), "")
+        rows = [f"{margin}    {n}: {own[n] if n in own else meanings[n]}" for n in names]
+        text = "\n".join([f"\n\n{margin}Args:", *rows])
+        function.__doc__ = f"{function.__doc__[:end]}{text}{function.__doc__[end:]}"
+        return function
+
+    return decorate
+
+
+_SECTION = re.compile(r"\n\n( *)(Returns|Raises|Example):\n")
 
 
 def session(call: str) -> str:

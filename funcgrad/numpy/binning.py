@@ -13,12 +13,14 @@ import numpy as np
 
 from funcgrad.base.index_rule import INDEX_RULE
 from funcgrad.base.placement import check_placement
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import BOOL, FLOAT64, INT64, is_complex, is_inexact
 from funcgrad.errors import ArgumentError, ConcretizationTypeError, ShapeError
 from funcgrad.numpy import elementwise as e
 from funcgrad.numpy.indexing import demanded_places, getitem
+from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.ordering import searchsorted, value_if_known
 from funcgrad.numpy.promotion import as_value, promote, result_dtype, strong
 from funcgrad.numpy.reducing import max, min, sum
@@ -162,16 +164,11 @@ def bincount(
     return ScatterAdd((0,), "fill").bind(start, weights, index)
 
 
+@explained(MEANINGS, range="Smallest and largest value that are counted.")
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     """Edges of the bins of a histogram.
 
     As `numpy.histogram_bin_edges`, for a number of bins or edges.
-
-    Args:
-        a: Array, number or traced value.
-        bins: Number of bins, or their edges.
-        range: Smallest and largest value that are counted.
-        weights: Weight of each element.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.placement import check_placement
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import Shape, ShapedArray, aval_of
 from funcgrad.dtypes import BOOL, INT64, is_complex
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.diagonals import diagonal
+from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import (
     as_value,
     check_casting,
@@ -192,6 +194,7 @@ _MATMUL = {
 """The product of the last axes, by whether each operand is a matrix."""
 
 
+@explained(MEANINGS)
 def matmul(
     a: Any,
     b: Any,
@@ -206,15 +209,6 @@ def matmul(
 
     As `numpy.matmul`: products of matrices, vectors, and broadcasting stacks of matrices.
 
-    Args:
-        a: Array, number or traced value.
-        b: Second operand: array, number or traced value.
-        out: ``None``; results are new arrays.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        precision: Without effect: products have the full precision of their dtype.
-        preferred_element_type: Dtype in which products are added up.
-        out_sharding: ``None``.
-
     Example:
         >>> import numpy as np
         >>> import funcgrad as fg
@@ -228,6 +222,7 @@ def matmul(
     return _stacked_product("matmul", x, y, core)
 
 
+@explained(MEANINGS)
 def dot(
     a: Any,
     b: Any,
@@ -240,14 +235,6 @@ def dot(
     """Product of vectors or matrices.
 
     As `numpy.dot`: the last axis of ``a`` meets the last but one of ``b``.
-
-    Args:
-        a: Array, number or traced value.
-        b: Second operand: array, number or traced value.
-        out: ``None``; results are new arrays.
-        precision: Without effect: products have the full precision of their dtype.
-        preferred_element_type: Dtype in which products are added up.
-        out_sharding: ``None``.
 
     Example:
         >>> import funcgrad as fg
@@ -278,16 +265,11 @@ def _check_meeting(function: str, x: Any, y: Any, i: int, j: int) -> None:
         )
 
 
+@explained(MEANINGS)
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Sum of products of two flattened arrays, the first one conjugated.
 
     As `numpy.vdot`: the sum of products of all elements, those of ``a`` conjugated.
-
-    Args:
-        a: Array, number or traced value.
-        b: Second operand: array, number or traced value.
-        precision: Without effect: products have the full precision of their dtype.
-        preferred_element_type: Dtype in which products are added up.
 
     Example:
         >>> import funcgrad as fg
@@ -300,6 +282,7 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
     return _multiply_sum("a", "a", "", _conj(x), y)
 
 
+@explained(MEANINGS, axis="The axis, counted from the end if negative.")
 def vecdot(
     x1: Any,
     x2: Any,
@@ -313,14 +296,6 @@ def vecdot(
     """Sums of products of vectors, the first one conjugated.
 
     As `numpy.vecdot`: products of stacks of vectors, those of ``x1`` conjugated.
-
-    Args:
-        x1: First operand.
-        x2: Second operand; it broadcasts with the first one.
-        out: ``None``; results are new arrays.
-        axis: The axis, counted from the end if negative.
-        precision: Without effect: products have the full precision of their dtype.
-        preferred_element_type: Dtype in which products are added up.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -341,15 +316,11 @@ def _axis_last(x: Any, axis: int, function: str) -> Any:
     return s.Transpose((*(i for i in range(ndim) if i != index), index)).bind(x)
 
 
+@explained(MEANINGS)
 def matvec(x1: Any, x2: Any, /, out: None = None) -> Any:
     """Product of matrices and vectors.
 
     As `numpy.matvec`: stacks of matrices times stacks of vectors.
-
-    Args:
-        x1: First operand.
-        x2: Second operand; it broadcasts with the first one.
-        out: ``None``; results are new arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -361,15 +332,11 @@ def matvec(x1: Any, x2: Any, /, out: None = None) -> Any:
     return _stacked_product("matvec", x, y, "ij,j->i")
 
 
+@explained(MEANINGS)
 def vecmat(x1: Any, x2: Any, /, out: None = None) -> Any:
     """Product of vectors and matrices.
 
     As `numpy.vecmat`: stacks of vectors, conjugated, times stacks of matrices.
-
-    Args:
-        x1: First operand.
-        x2: Second operand; it broadcasts with the first one.
-        out: ``None``; results are new arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -381,16 +348,11 @@ def vecmat(x1: Any, x2: Any, /, out: None = None) -> Any:
     return _stacked_product("vecmat", _conj(x), y, "i,ij->j")
 
 
+@explained(MEANINGS)
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Sum of products along the last axes.
 
     As `numpy.inner`: the last axes meet.
-
-    Args:
-        a: Array, number or traced value.
-        b: Second operand: array, number or traced value.
-        precision: Without effect: products have the full precision of their dtype.
-        preferred_element_type: Dtype in which products are added up.
 
     Example:
         >>> import funcgrad as fg
@@ -407,15 +369,11 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
     return _multiply_sum(x_labels, y_labels, x_labels[:-1] + y_labels[:-1], x, y)
 
 
+@explained(MEANINGS)
 def outer(a: Any, b: Any, out: None = None) -> Any:
     """Products of all pairs of elements of two vectors.
 
     As `numpy.outer`: all products of an element of ``a`` and one of ``b``.
-
-    Args:
-        a: Array, number or traced value.
-        b: Second operand: array, number or traced value.
-        out: ``None``; results are new arrays.
 
     Example:
         >>> import funcgrad as fg
@@ -428,6 +386,7 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
     return p.mul.bind(s.reshape(x, (aval_of(x).size, 1)), s.reshape(y, (1, aval_of(y).size)))
 
 
+@explained(MEANINGS, axes="Axes, as integers.")
 def tensordot(
     a: Any,
     b: Any,
@@ -440,14 +399,6 @@ def tensordot(
     """Sum of products over chosen axes.
 
     As `numpy.tensordot`: pairs of axes meet, or the last of ``a`` and the first of ``b``.
-
-    Args:
-        a: Array, number or traced value.
-        b: Second operand: array, number or traced value.
-        axes: Axes, as integers.
-        precision: Without effect: products have the full precision of their dtype.
-        preferred_element_type: Dtype in which products are added up.
-        out_sharding: ``None``.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.signatures import explained
 from funcgrad.dtypes import BOOL
 from funcgrad.numpy.indexing import getitem
+from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value, normalize_axis, strong
 from funcgrad.numpy.reducing import refuse_out, summand
 from funcgrad.numpy.shaping import constant_pad, eye, moveaxis, ravel, reshape, traced_integer
@@ -26,18 +28,13 @@ def _axes(x: Any, axis1: int, axis2: int, function: str) -> tuple[int, int]:
     return i, j
 
 
+@explained(MEANINGS, offset="Which diagonal: above the main one if positive, below it if negative.")
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """Diagonal of matrices.
 
     As `numpy.diagonal`: diagonals along a new last axis.
 
     Their length depends on ``offset``, which must be known.
-
-    Args:
-        a: Array, number or traced value.
-        offset: Which diagonal: above the main one if positive, below it if negative.
-        axis1: First axis.
-        axis2: Second axis.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -54,15 +51,11 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     return getitem(x, (..., first + numbers, second + numbers))
 
 
+@explained(MEANINGS)
 def diag(v: Any, k: int = 0) -> Any:
     """Diagonal of a matrix, or a matrix with that diagonal.
 
     As `numpy.diag`: the diagonal of a matrix, or a matrix with a diagonal.
-
-    Args:
-        v: Values that are placed; of ``diag``, the diagonal or a matrix; of ``correlate``, the
-            second sequence.
-        k: Diagonal: 0 is the main diagonal, positive ones are above it.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -81,13 +74,9 @@ def diag(v: Any, k: int = 0) -> Any:
     return p.select.bind(np.eye(n, k=k, dtype=BOOL), lines, p.zero_of(x))
 
 
+@explained(MEANINGS)
 def diagflat(v: Any, k: int = 0) -> Any:
     """Matrix with the elements of an array on a diagonal, as `numpy.diagflat`.
-
-    Args:
-        v: Values that are placed; of ``diag``, the diagonal or a matrix; of ``correlate``, the
-            second sequence.
-        k: Diagonal: 0 is the main diagonal, positive ones are above it.
 
     Example:
         >>> import funcgrad as fg
@@ -98,20 +87,13 @@ def diagflat(v: Any, k: int = 0) -> Any:
     return diag(ravel(as_value(v, "diagflat")), k)
 
 
+@explained(MEANINGS, offset="Which diagonal: above the main one if positive, below it if negative.")
 def trace(
     a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
 ) -> Any:
     """Sum of a diagonal.
 
     As `numpy.trace`; ``offset`` may be traced.
-
-    Args:
-        a: Array, number or traced value.
-        offset: Which diagonal: above the main one if positive, below it if negative.
-        axis1: First axis.
-        axis2: Second axis.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        out: ``None``; results are new arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.placement import check_placement
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import FLOAT64, complex_dtype, is_complex, is_inexact
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.numpy.elementwise import divide
+from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import (
     as_value,
     normalize_axes,
@@ -139,16 +141,9 @@ def _line(a: Any, n: Any, axis: int, norm: Any, is_inverse: bool, function: str)
     return _scaled(Fft((index,), is_inverse).bind(x), n, norm, is_inverse)
 
 
+@explained(MEANINGS, axis="The transformed axis.")
 def fft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
     """Discrete Fourier transform along an axis, as `numpy.fft.fft`.
-
-    Args:
-        a: Array.
-        n: Length of the transformed axis: zeros are added, or elements left out. Of frequencies,
-            their number.
-        axis: The transformed axis.
-        norm: ``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.
-        out: ``None``; results are new arrays.
 
     Example:
         >>> import numpy as np
@@ -160,16 +155,9 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: Non
     return _line(a, n, axis, norm, False, "fft")
 
 
+@explained(MEANINGS, axis="The transformed axis.")
 def ifft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
     """Inverse discrete Fourier transform along an axis, as `numpy.fft.ifft`.
-
-    Args:
-        a: Array.
-        n: Length of the transformed axis: zeros are added, or elements left out. Of frequencies,
-            their number.
-        axis: The transformed axis.
-        norm: ``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.
-        out: ``None``; results are new arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -180,16 +168,9 @@ def ifft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: No
     return _line(a, n, axis, norm, True, "ifft")
 
 
+@explained(MEANINGS, axis="The transformed axis.")
 def rfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
     """Discrete Fourier transform of real numbers: the half that determines it, as `numpy.fft.rfft`.
-
-    Args:
-        a: Array.
-        n: Length of the transformed axis: zeros are added, or elements left out. Of frequencies,
-            their number.
-        axis: The transformed axis.
-        norm: ``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.
-        out: ``None``; results are new arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -203,16 +184,9 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: No
     return _scaled(Rfft(index).bind(_of_length(x, n, index, "rfft")), n, norm, False)
 
 
+@explained(MEANINGS, axis="The transformed axis.")
 def irfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
     """Inverse of `rfft`, a real array, as `numpy.fft.irfft`.
-
-    Args:
-        a: Array.
-        n: Length of the transformed axis: zeros are added, or elements left out. Of frequencies,
-            their number.
-        axis: The transformed axis.
-        norm: ``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.
-        out: ``None``; results are new arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -230,16 +204,9 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: N
     return _scaled(Irfft(index, n).bind(x), n, norm, True)
 
 
+@explained(MEANINGS, axis="The transformed axis.")
 def hfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
     """Real transform of the half of a Hermitian vector, as `numpy.fft.hfft`.
-
-    Args:
-        a: Array.
-        n: Length of the transformed axis: zeros are added, or elements left out. Of frequencies,
-            their number.
-        axis: The transformed axis.
-        norm: ``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.
-        out: ``None``; results are new arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -252,16 +219,9 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: No
     return irfft(p.conj.bind(_complex(a, "hfft")), n, axis, _OPPOSITE[norm])
 
 
+@explained(MEANINGS, axis="The transformed axis.")
 def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
     """Inverse of `hfft`, as `numpy.fft.ihfft`.
-
-    Args:
-        a: Array.
-        n: Length of the transformed axis: zeros are added, or elements left out. Of frequencies,
-            their number.
-        axis: The transformed axis.
-        norm: ``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.
-        out: ``None``; results are new arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -317,15 +277,9 @@ def _transformed(
     return _scaled(Fft(tuple(indices), is_inverse).bind(x), count, norm, is_inverse)
 
 
+@explained(MEANINGS)
 def fftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
     """Discrete Fourier transform along several axes, as `numpy.fft.fftn`.
-
-    Args:
-        a: Array.
-        s: Lengths of the transformed axes: zeros are added, or elements left out.
-        axes: The transformed axes; by default the last two, or all.
-        norm: ``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.
-        out: ``None``; results are new arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -337,15 +291,9 @@ def fftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = 
     return _several(a, s, axes, norm, False, "fftn")
 
 
+@explained(MEANINGS)
 def ifftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
     """Inverse discrete Fourier transform along several axes, as `numpy.fft.ifftn`.
-
-    Args:
-        a: Array.
-        s: Lengths of the transformed axes: zeros are added, or elements left out.
-        axes: The transformed axes; by default the last two, or all.
-        norm: ``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.
-        out: ``None``; results are new arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -357,15 +305,9 @@ def ifftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None =
     return _several(a, s, axes, norm, True, "ifftn")
 
 
+@explained(MEANINGS)
 def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: None = None) -> Any:
     """Discrete Fourier transform along two axes, as `numpy.fft.fft2`.
-
-    Args:
-        a: Array.
-        s: Lengths of the transformed axes: zeros are added, or elements left out.
-        axes: The transformed axes; by default the last two, or all.
-        norm: ``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.
-        out: ``None``; results are new arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -377,15 +319,9 @@ def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: Non
     return _several(a, s, axes, norm, False, "fft2")
 
 
+@explained(MEANINGS)
 def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: None = None) -> Any:
     """Inverse discrete Fourier transform along two axes, as `numpy.fft.ifft2`.
-
-    Args:
-        a: Array.
-        s: Lengths of the transformed axes: zeros are added, or elements left out.
-        axes: The transformed axes; by default the last two, or all.
-        norm: ``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.
-        out: ``None``; results are new arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -397,17 +333,11 @@ def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: No
     return _several(a, s, axes, norm, True, "ifft2")
 
 
+@explained(MEANINGS)
 def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
     """Discrete Fourier transform of real numbers along several axes: the half that determines it.
 
     As `numpy.fft.rfftn`.
-
-    Args:
-        a: Array.
-        s: Lengths of the transformed axes: zeros are added, or elements left out.
-        axes: The transformed axes; by default the last two, or all.
-        norm: ``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.
-        out: ``None``; results are new arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -426,15 +356,9 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None =
     return _transformed(x, lengths[:-1], indices[:-1], norm, False, "rfftn")
 
 
+@explained(MEANINGS)
 def irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
     """Inverse of `rfftn`, a real array, as `numpy.fft.irfftn`.
-
-    Args:
-        a: Array.
-        s: Lengths of the transformed axes: zeros are added, or elements left out.
-        axes: The transformed axes; by default the last two, or all.
-        norm: ``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.
-        out: ``None``; results are new arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -456,17 +380,11 @@ def irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None 
     return irfft(x, lengths[-1], indices[-1], norm)
 
 
+@explained(MEANINGS)
 def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: None = None) -> Any:
     """Discrete Fourier transform of real numbers along two axes: the half that determines it.
 
     As `numpy.fft.rfft2`.
-
-    Args:
-        a: Array.
-        s: Lengths of the transformed axes: zeros are added, or elements left out.
-        axes: The transformed axes; by default the last two, or all.
-        norm: ``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.
-        out: ``None``; results are new arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -477,15 +395,9 @@ def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: No
     return rfftn(a, s, axes, norm, out)
 
 
+@explained(MEANINGS)
 def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: None = None) -> Any:
     """Inverse of `rfft2`, a real array, as `numpy.fft.irfft2`.
-
-    Args:
-        a: Array.
-        s: Lengths of the transformed axes: zeros are added, or elements left out.
-        axes: The transformed axes; by default the last two, or all.
-        norm: ``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.
-        out: ``None``; results are new arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from funcgrad import dtypes
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import is_complex, weak_representative
 from funcgrad.errors import ArgumentError
 from funcgrad.numpy import elementwise, shaping
+from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value, normalize_axes, promote_inexact, strong
 from funcgrad.numpy.writable import FUNCTIONS
 from funcgrad.primitives import elementwise as p
@@ -284,15 +286,9 @@ def iscomplex(x: Any) -> Any:
     return elementwise.not_equal(imag(x), 0)
 
 
+@explained(MEANINGS, rtol="Allowed difference, relative to ``b``.", atol="Allowed difference.")
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """``|a - b| <= atol + rtol |b|``, as `numpy.isclose`; infinities are close to themselves.
-
-    Args:
-        a: Array, number or traced value.
-        b: Second operand: array, number or traced value.
-        rtol: Allowed difference, relative to ``b``.
-        atol: Allowed difference.
-        equal_nan: Whether nan equals nan.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -313,15 +309,9 @@ def _all(x: Any) -> Any:
     return ReduceAll(tuple(range(len(shape_of(x))))).bind(x)
 
 
+@explained(MEANINGS, rtol="Allowed difference, relative to ``b``.", atol="Allowed difference.")
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether all elements are close, as `isclose` says.
-
-    Args:
-        a: Array, number or traced value.
-        b: Second operand: array, number or traced value.
-        rtol: Allowed difference, relative to ``b``.
-        atol: Allowed difference.
-        equal_nan: Whether nan equals nan.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -331,13 +321,9 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
     return _all(isclose(a, b, rtol, atol, equal_nan))
 
 
+@explained(MEANINGS)
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Whether shapes and all elements are equal.
-
-    Args:
-        a1: Array, number or traced value; coefficients, the highest power first.
-        a2: Array, number or traced value; coefficients, the highest power first.
-        equal_nan: Whether nan equals nan.
 
     Example:
         >>> import numpy as np, funcgrad as fg

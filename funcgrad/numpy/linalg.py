@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import FLOAT64, is_complex, is_inexact, real_dtype
@@ -19,6 +20,7 @@ from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy import contracting, diagonals, reducing
 from funcgrad.numpy.contracting import matmul, tensordot, vecdot
 from funcgrad.numpy.indexing import getitem
+from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value, normalize_axes, normalize_axis, promote, strong
 from funcgrad.numpy.reducing import safe_sqrt
 from funcgrad.numpy.shaping import matrix_transpose, ravel
@@ -670,16 +672,11 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     return _kept(_matrix_norm(x, (axes[0], axes[1]), ord), shape, axes, keepdims)
 
 
+@explained(MEANINGS, x="Matrix or vector, or a stack of them.", axis="The axis of the vectors.")
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """Norm of vectors.
 
     As `numpy.linalg.vector_norm`: over all elements, or over ``axis``.
-
-    Args:
-        x: Matrix or vector, or a stack of them.
-        axis: The axis of the vectors.
-        keepdims: Whether reduced axes stay, with length 1.
-        ord: Which norm.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -692,15 +689,11 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     return _kept(_vector_norm(x, axes, ord), shape, axes, keepdims)
 
 
+@explained(MEANINGS, x="Matrix or vector, or a stack of them.")
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     """Norm of matrices.
 
     As `numpy.linalg.matrix_norm`, of the last two axes.
-
-    Args:
-        x: Matrix or vector, or a stack of them.
-        keepdims: Whether reduced axes stay, with length 1.
-        ord: Which norm.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -831,15 +824,11 @@ def _chain(values: Sequence[Any], splits: dict[tuple[int, int], int]) -> Any:
     return product(0, len(values) - 1)
 
 
+@explained(MEANINGS, x2="Second operand.", axis="The axis of the vectors.")
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Cross product of vectors of three elements.
 
     As `numpy.linalg.cross`, of vectors of three components.
-
-    Args:
-        x1: First operand.
-        x2: Second operand.
-        axis: The axis of the vectors.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.pytree import held_in, tree_unflatten
+from funcgrad.base.signatures import explained
 from funcgrad.base.transformed import Transformed
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.higher_order.staging import name_of
+from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value, normalize_axis, strong
 from funcgrad.numpy.shaping import expand_dims, moveaxis
 from funcgrad.primitives.objects import HoldsArray, flatten_held
@@ -83,15 +85,11 @@ def apply_along_axis(
     return moveaxis(out, [len(lead) + i for i in places], [axis + i for i in places])
 
 
+@explained(MEANINGS, func="Function of an array and an axis.", axes="Axes, as integers.")
 def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: int | Sequence[int]) -> Any:
     """A function applied over several axes, one after the other.
 
     As `numpy.apply_over_axes`: a reduction along one axis after another, which are kept.
-
-    Args:
-        func: Function of an array and an axis.
-        a: Array, number or traced value.
-        axes: Axes, as integers.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import COMPLEX128, INT64, is_complex, is_inexact
 from funcgrad.errors import ArgumentError, ConcretizationTypeError, ShapeError
 from funcgrad.numpy.elementwise import truth
 from funcgrad.numpy.indexing import demanded_places, getitem
+from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import (
     as_value,
     checked_dtype,
@@ -91,6 +93,12 @@ def sort(
     return Reverse((index,)).bind(ordered) if descending else ordered
 
 
+@explained(
+    MEANINGS,
+    axis="The axis, counted from the end if negative. ``None`` flattens the array.",
+    stable="Without effect: sorting is always stable.",
+    descending="Whether the greatest comes first, after nan.",
+)
 def argsort(
     a: Any,
     axis: int | None = -1,
@@ -106,15 +114,6 @@ def argsort(
     As `numpy.argsort`; with ``descending`` in the order that `sort` then has, equals in theirs.
 
     ``dtype`` is that of the places, int64 by default.
-
-    Args:
-        a: Array, number or traced value.
-        axis: The axis, counted from the end if negative. ``None`` flattens the array.
-        kind: Without effect: sorting is always stable.
-        order: ``None``: there are no fields.
-        stable: Without effect: sorting is always stable.
-        descending: Whether the greatest comes first, after nan.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
 
     Example:
         >>> import numpy as np, funcgrad as fg

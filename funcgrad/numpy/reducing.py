@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.placement import check_placement
-from funcgrad.base.signatures import docstring
+from funcgrad.base.signatures import docstring, explained
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import BOOL, FLOAT64, INT64, PYTHON_SCALARS, is_complex, is_inexact, real_dtype
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.numpy.elementwise import truth
+from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import (
     as_value,
     checked_dtype,
@@ -151,6 +152,13 @@ def _fold(primitive: Callable[..., Primitive], x: Any, axis: Any, keepdims: Any,
     return _kept(primitive(axes).bind(x) if axes else x, shape, axes, keepdims)
 
 
+@explained(
+    MEANINGS,
+    promote_integers=(
+        "Whether integers narrower than 64 bits are added in 64 bits; otherwise they keep their "
+        "dtype, and may wrap."
+    ),
+)
 def sum(
     a: Any,
     axis: Any = None,
@@ -165,17 +173,6 @@ def sum(
     """Sum of the elements along axes.
 
     As `numpy.sum`; without ``promote_integers`` narrow ones keep their dtype, and may wrap.
-
-    Args:
-        a: Array, number or traced value.
-        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        out: ``None``; results are new arrays.
-        keepdims: Whether reduced axes stay, with length 1.
-        initial: Number that the reduction begins with.
-        where: Mask of the elements that count.
-        promote_integers: Whether integers narrower than 64 bits are added in 64 bits; otherwise
-            they keep their dtype, and may wrap.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -193,6 +190,13 @@ def sum(
     return p.add.bind(total, _start(initial, aval_of(x).dtype, "sum"))
 
 
+@explained(
+    MEANINGS,
+    promote_integers=(
+        "Whether integers narrower than 64 bits are added in 64 bits; otherwise they keep their "
+        "dtype, and may wrap."
+    ),
+)
 def prod(
     a: Any,
     axis: Any = None,
@@ -209,17 +213,6 @@ def prod(
     As `numpy.prod`. Its derivative is exact where elements are 0.
 
     Without ``promote_integers`` narrow integers keep their dtype, and may wrap.
-
-    Args:
-        a: Array, number or traced value.
-        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        out: ``None``; results are new arrays.
-        keepdims: Whether reduced axes stay, with length 1.
-        initial: Number that the reduction begins with.
-        where: Mask of the elements that count.
-        promote_integers: Whether integers narrower than 64 bits are added in 64 bits; otherwise
-            they keep their dtype, and may wrap.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -305,17 +298,11 @@ min = amin = _extreme(
 )
 
 
+@explained(MEANINGS)
 def any(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True
 ) -> Any:
     """Whether any element along axes is true, as `numpy.any`.
-
-    Args:
-        a: Array, number or traced value.
-        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
-        out: ``None``; results are new arrays.
-        keepdims: Whether reduced axes stay, with length 1.
-        where: Mask of the elements that count.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -330,17 +317,11 @@ def any(
     return _fold(ReduceAny, x, axis, keepdims, "any")
 
 
+@explained(MEANINGS)
 def all(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True
 ) -> Any:
     """Whether all elements along axes are true, as `numpy.all`.
-
-    Args:
-        a: Array, number or traced value.
-        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
-        out: ``None``; results are new arrays.
-        keepdims: Whether reduced axes stay, with length 1.
-        where: Mask of the elements that count.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -355,13 +336,9 @@ def all(
     return _fold(ReduceAll, x, axis, keepdims, "all")
 
 
+@explained(MEANINGS)
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Number of elements along axes that are not zero, as `numpy.count_nonzero`.
-
-    Args:
-        a: Array, number or traced value.
-        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
-        keepdims: Whether reduced axes stay, with length 1.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -395,14 +372,9 @@ argmax = _place_of(ArgMax, "argmax", "Index of the greatest element.", "array([1
 argmin = _place_of(ArgMin, "argmin", "Index of the smallest element.", "array([0, 0])")
 
 
+@explained(MEANINGS)
 def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
     """Difference of the greatest and the smallest element along axes, as `numpy.ptp`.
-
-    Args:
-        a: Array, number or traced value.
-        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
-        out: ``None``; results are new arrays.
-        keepdims: Whether reduced axes stay, with length 1.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -439,6 +411,7 @@ def _mean(x: Any, axis: Any, keepdims: Any, mask: Any, name: str) -> Any:
     return p.convert(p.div.bind(p.convert(total, divided), count), own)
 
 
+@explained(MEANINGS)
 def mean(
     a: Any,
     axis: Any = None,
@@ -449,14 +422,6 @@ def mean(
     where: Any = True,
 ) -> Any:
     """Mean of the elements along axes, as `numpy.mean`.
-
-    Args:
-        a: Array, number or traced value.
-        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        out: ``None``; results are new arrays.
-        keepdims: Whether reduced axes stay, with length 1.
-        where: Mask of the elements that count.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -545,6 +510,7 @@ def without_axes(x: Any) -> Any:
     return x[()] if isinstance(x, np.ndarray) and x.ndim == 0 else x
 
 
+@explained(MEANINGS)
 def var(
     a: Any,
     axis: Any = None,
@@ -559,17 +525,6 @@ def var(
 ) -> Any:
     """Variance of the elements along axes, as `numpy.var`.
 
-    Args:
-        a: Array, number or traced value.
-        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        out: ``None``; results are new arrays.
-        ddof: The sum is divided by the number of elements minus ``ddof``.
-        keepdims: Whether reduced axes stay, with length 1.
-        where: Mask of the elements that count.
-        mean: The mean, if it is known, with its axes kept.
-        correction: The same as ``ddof``; this is its name in the array API.
-
     Example:
         >>> import numpy as np, funcgrad as fg
         >>> fg.numpy.var(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
@@ -579,6 +534,7 @@ def var(
     return _variance(a, axis, dtype, ddof, keepdims, where, mean, correction, "var")
 
 
+@explained(MEANINGS)
 def std(
     a: Any,
     axis: Any = None,
@@ -594,17 +550,6 @@ def std(
     """Standard deviation of the elements along axes.
 
     As `numpy.std`. Where it is 0 its derivative is taken to be 0.
-
-    Args:
-        a: Array, number or traced value.
-        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        out: ``None``; results are new arrays.
-        ddof: The sum is divided by the number of elements minus ``ddof``.
-        keepdims: Whether reduced axes stay, with length 1.
-        where: Mask of the elements that count.
-        mean: The mean, if it is known, with its axes kept.
-        correction: The same as ``ddof``; this is its name in the array API.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -636,17 +581,11 @@ def _fitted_weights(weights: Any, x: Any, axis: Any) -> Any:
     )
 
 
+@explained(MEANINGS, returned="Whether to return the sum of the weights, too.")
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
 ) -> Any:
     """Weighted mean along axes, as `numpy.average`.
-
-    Args:
-        a: Array, number or traced value.
-        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
-        weights: Weight of each element.
-        returned: Whether to return the sum of the weights, too.
-        keepdims: Whether reduced axes stay, with length 1.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -831,6 +770,7 @@ def _between(low: Any, high: Any, weight: Any) -> Any:
     return p.select.bind(is_end, low, p.select.bind(is_far, far, line))
 
 
+@explained(MEANINGS)
 def quantile(
     a: Any,
     q: Any,
@@ -848,16 +788,6 @@ def quantile(
 
     Weights need the method ``"inverted_cdf"``; they have no derivative.
 
-    Args:
-        a: Array, number or traced value.
-        q: Shares between 0 and 1, a number or an array (of percentiles, between 0 and 100).
-        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
-        out: ``None``; results are new arrays.
-        overwrite_input: Without effect: arguments are never changed.
-        method: How values between two elements are found, as NumPy names it.
-        keepdims: Whether reduced axes stay, with length 1.
-        weights: Weight of each element.
-
     Example:
         >>> import numpy as np, funcgrad as fg
         >>> fg.numpy.quantile(np.array([1.0, 2.0, 3.0, 4.0]), 0.25)
@@ -867,6 +797,7 @@ def quantile(
     return _quantile(a, q, axis, method, keepdims, "quantile", False, weights)
 
 
+@explained(MEANINGS)
 def nanquantile(
     a: Any,
     q: Any,
@@ -883,16 +814,6 @@ def nanquantile(
     As `numpy.nanquantile`; ``q`` may be traced.
 
     Weights need the method ``"inverted_cdf"``; they have no derivative.
-
-    Args:
-        a: Array, number or traced value.
-        q: Shares between 0 and 1, a number or an array (of percentiles, between 0 and 100).
-        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
-        out: ``None``; results are new arrays.
-        overwrite_input: Without effect: arguments are never changed.
-        method: How values between two elements are found, as NumPy names it.
-        keepdims: Whether reduced axes stay, with length 1.
-        weights: Weight of each element.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -914,6 +835,7 @@ def _percent(a: Any, q: Any) -> Any:
     return p.div.bind(q, aval_of(q).dtype.type(100))
 
 
+@explained(MEANINGS)
 def percentile(
     a: Any,
     q: Any,
@@ -932,17 +854,6 @@ def percentile(
 
     Weights need the method ``"inverted_cdf"``; they have no derivative.
 
-    Args:
-        a: Array, number or traced value.
-        q: Shares between 0 and 1, a number or an array (of percentiles, between 0 and 100).
-        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
-        out: ``None``; results are new arrays.
-        overwrite_input: Without effect: arguments are never changed.
-        method: How values between two elements are found, as NumPy names it.
-        keepdims: Whether reduced axes stay, with length 1.
-        out_sharding: ``None``.
-        weights: Weight of each element.
-
     Example:
         >>> import numpy as np, funcgrad as fg
         >>> fg.numpy.percentile(np.array([1.0, 2.0, 3.0, 4.0]), 25)
@@ -953,6 +864,7 @@ def percentile(
     return _quantile(a, _percent(a, q), axis, method, keepdims, "percentile", False, weights)
 
 
+@explained(MEANINGS)
 def nanpercentile(
     a: Any,
     q: Any,
@@ -970,16 +882,6 @@ def nanpercentile(
 
     Weights need the method ``"inverted_cdf"``; they have no derivative.
 
-    Args:
-        a: Array, number or traced value.
-        q: Shares between 0 and 1, a number or an array (of percentiles, between 0 and 100).
-        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
-        out: ``None``; results are new arrays.
-        overwrite_input: Without effect: arguments are never changed.
-        method: How values between two elements are found, as NumPy names it.
-        keepdims: Whether reduced axes stay, with length 1.
-        weights: Weight of each element.
-
     Example:
         >>> import numpy as np, funcgrad as fg
         >>> fg.numpy.nanpercentile(np.array([1.0, np.nan, 3.0]), 50)
@@ -989,6 +891,7 @@ def nanpercentile(
     return _quantile(a, _percent(a, q), axis, method, keepdims, "nanpercentile", True, weights)
 
 
+@explained(MEANINGS)
 def median(
     a: Any,
     axis: Any = None,
@@ -997,13 +900,6 @@ def median(
     keepdims: bool = False,
 ) -> Any:
     """Median of the elements along axes, as `numpy.median`.
-
-    Args:
-        a: Array, number or traced value.
-        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
-        out: ``None``; results are new arrays.
-        overwrite_input: Without effect: arguments are never changed.
-        keepdims: Whether reduced axes stay, with length 1.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1014,6 +910,7 @@ def median(
     return _quantile(a, 0.5, axis, "linear", keepdims, "median", False)
 
 
+@explained(MEANINGS)
 def nanmedian(
     a: Any,
     axis: Any = None,
@@ -1022,13 +919,6 @@ def nanmedian(
     keepdims: bool = False,
 ) -> Any:
     """Median of the elements along axes that are not nan, as `numpy.nanmedian`.
-
-    Args:
-        a: Array, number or traced value.
-        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
-        out: ``None``; results are new arrays.
-        overwrite_input: Without effect: arguments are never changed.
-        keepdims: Whether reduced axes stay, with length 1.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1054,6 +944,7 @@ def _filled(a: Any, fill: complex, name: str) -> Any:
     return x if mask is None else p.select.bind(mask, x, aval_of(x).dtype.type(fill))
 
 
+@explained(MEANINGS)
 def nansum(
     a: Any,
     axis: Any = None,
@@ -1065,15 +956,6 @@ def nansum(
 ) -> Any:
     """Sum of the elements along axes; nan counts as 0, as `numpy.nansum`.
 
-    Args:
-        a: Array, number or traced value.
-        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        out: ``None``; results are new arrays.
-        keepdims: Whether reduced axes stay, with length 1.
-        initial: Number that the reduction begins with.
-        where: Mask of the elements that count.
-
     Example:
         >>> import numpy as np, funcgrad as fg
         >>> fg.numpy.nansum(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=0)
@@ -1082,6 +964,7 @@ def nansum(
     return sum(_filled(a, 0, "nansum"), axis, dtype, out, keepdims, initial, where)
 
 
+@explained(MEANINGS)
 def nanprod(
     a: Any,
     axis: Any = None,
@@ -1092,15 +975,6 @@ def nanprod(
     where: Any = True,
 ) -> Any:
     """Product of the elements along axes; nan counts as 1, as `numpy.nanprod`.
-
-    Args:
-        a: Array, number or traced value.
-        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        out: ``None``; results are new arrays.
-        keepdims: Whether reduced axes stay, with length 1.
-        initial: Number that the reduction begins with.
-        where: Mask of the elements that count.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1127,6 +1001,7 @@ def _nan_mask(x: Any, where: Any, name: str) -> Any:
     return p.bitwise_and.bind(present, mask)
 
 
+@explained(MEANINGS)
 def nanmean(
     a: Any,
     axis: Any = None,
@@ -1137,14 +1012,6 @@ def nanmean(
     where: Any = True,
 ) -> Any:
     """Mean of the elements along axes that are not nan, as `numpy.nanmean`.
-
-    Args:
-        a: Array, number or traced value.
-        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        out: ``None``; results are new arrays.
-        keepdims: Whether reduced axes stay, with length 1.
-        where: Mask of the elements that count.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1158,6 +1025,7 @@ def nanmean(
     return _mean(x, axis, keepdims, _nan_mask(x, where, "nanmean"), "nanmean")
 
 
+@explained(MEANINGS)
 def nanvar(
     a: Any,
     axis: Any = None,
@@ -1172,17 +1040,6 @@ def nanvar(
 ) -> Any:
     """Variance of the elements along axes that are not nan, as `numpy.nanvar`.
 
-    Args:
-        a: Array, number or traced value.
-        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        out: ``None``; results are new arrays.
-        ddof: The sum is divided by the number of elements minus ``ddof``.
-        keepdims: Whether reduced axes stay, with length 1.
-        where: Mask of the elements that count.
-        mean: The mean, if it is known, with its axes kept.
-        correction: The same as ``ddof``; this is its name in the array API.
-
     Example:
         >>> import numpy as np, funcgrad as fg
         >>> fg.numpy.nanvar(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=0)
@@ -1192,6 +1049,7 @@ def nanvar(
     return _variance(a, axis, dtype, ddof, keepdims, where, mean, correction, "nanvar")
 
 
+@explained(MEANINGS)
 def nanstd(
     a: Any,
     axis: Any = None,
@@ -1207,17 +1065,6 @@ def nanstd(
     """Standard deviation of the elements along axes that are not nan.
 
     As `numpy.nanstd`. Where it is 0 its derivative is taken to be 0.
-
-    Args:
-        a: Array, number or traced value.
-        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        out: ``None``; results are new arrays.
-        ddof: The sum is divided by the number of elements minus ``ddof``.
-        keepdims: Whether reduced axes stay, with length 1.
-        where: Mask of the elements that count.
-        mean: The mean, if it is known, with its axes kept.
-        correction: The same as ``ddof``; this is its name in the array API.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -14,6 +14,7 @@ import numpy as np
 
 from funcgrad.base.index_rule import INDEX_RULE
 from funcgrad.base.placement import check_placement
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import BOOL, FLOAT64, INT64, is_complex, is_inexact
@@ -29,6 +30,7 @@ from funcgrad.numpy import elementwise as e
 from funcgrad.numpy.contracting import dot
 from funcgrad.numpy.diagonals import diagonal
 from funcgrad.numpy.indexing import at, demanded_places, getitem, indexed
+from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.ordering import nonzero, searchsorted, sort
 from funcgrad.numpy.promotion import (
     as_value,
@@ -312,14 +314,9 @@ def _first_true(mask: Any) -> Any:
     return nonzero(mask, size=1)[0][0]
 
 
+@explained(MEANINGS, choices="Arrays to choose from.")
 def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     """Elements chosen from several arrays by index, as `numpy.choose`.
-
-    Args:
-        a: Array, number or traced value.
-        choices: Arrays to choose from.
-        out: ``None``; results are new arrays.
-        mode: What happens at the ends or beyond them.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -635,15 +632,11 @@ def sinc(x: Any) -> Any:
     return quotient("sin").bind(p.mul.bind(x, aval_of(x).dtype.type(np.pi)))
 
 
+@explained(MEANINGS, unroll="Accepted for JAX's signature; without effect.")
 def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     """Values of a polynomial.
 
     As `numpy.polyval`, by Horner's rule; ``unroll`` is of no effect.
-
-    Args:
-        p: Coefficients, the highest power first; of ``unwrap``, angles.
-        x: Array, number or traced value.
-        unroll: Accepted for JAX's signature; without effect.
 
     Example:
         >>> import funcgrad as fg
@@ -679,6 +672,7 @@ def i0(x: Any) -> Any:
     return bessel_i0.bind(x)
 
 
+@explained(MEANINGS, base="Base of the powers.", axis="The axis, counted from the end if negative.")
 def logspace(
     start: Any,
     stop: Any,
@@ -691,15 +685,6 @@ def logspace(
     """Powers of a base, whose exponents are at equal distances.
 
     As `numpy.logspace`; bounds and bases may be traced.
-
-    Args:
-        start: First value; for ``rollaxis``, the position before which the axis is moved.
-        stop: Where to end.
-        num: How many values.
-        endpoint: Whether ``stop`` is the last value.
-        base: Base of the powers.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        axis: The axis, counted from the end if negative.
 
     Example:
         >>> import funcgrad as fg
@@ -716,6 +701,7 @@ def logspace(
     return out if dtype is None else p.convert(out, checked_dtype(dtype, "logspace"))
 
 
+@explained(MEANINGS, axis="The axis, counted from the end if negative.")
 def geomspace(
     start: Any,
     stop: Any,
@@ -727,14 +713,6 @@ def geomspace(
     """Numbers at equal ratios, with given ends.
 
     As `numpy.geomspace`: bounds of one sign, or complex ones; they may be traced.
-
-    Args:
-        start: First value; for ``rollaxis``, the position before which the axis is moved.
-        stop: Where to end.
-        num: How many values.
-        endpoint: Whether ``stop`` is the last value.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        axis: The axis, counted from the end if negative.
 
     Example:
         >>> import funcgrad as fg
@@ -1212,15 +1190,11 @@ def triu_indices_from(arr: Any, k: int = 0) -> Any:
     return np.triu_indices(rows, k, columns)
 
 
+@explained(MEANINGS, increasing="Whether powers grow from left to right.")
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     """Vandermonde matrix: powers of a vector as columns.
 
     As `numpy.vander`: powers of ``x`` as columns.
-
-    Args:
-        x: Array, number or traced value.
-        N: Number of rows; of ``vander``, of columns.
-        increasing: Whether powers grow from left to right.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1643,6 +1617,7 @@ def _lines(name: str, a: Any, v: Any, dtype: Any) -> list[Any]:
     return [to_dtype(x, checked_dtype(dtype, name)) for x in values]
 
 
+@explained(MEANINGS)
 def correlate(
     a: Any,
     v: Any,
@@ -1654,14 +1629,6 @@ def correlate(
     """Cross-correlation of two vectors.
 
     As `numpy.correlate`, with the options of `convolve`.
-
-    Args:
-        a: Array, number or traced value.
-        v: Values that are placed; of ``diag``, the diagonal or a matrix; of ``correlate``, the
-            second sequence.
-        mode: What happens at the ends or beyond them.
-        precision: Without effect: products have the full precision of their dtype.
-        preferred_element_type: Dtype in which products are added up.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1762,14 +1729,9 @@ def _variables(x: Any, is_transposed: bool, dtype: Any) -> Any:
     return p.convert(strong(x), checked_dtype(wanted, "cov"))
 
 
+@explained(MEANINGS, rowvar="Whether rows are variables and columns are observations.")
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
     """Correlation coefficients of variables, as `numpy.corrcoef`.
-
-    Args:
-        x: Array, number or traced value.
-        y: Values; of ``corrcoef`` and ``cov``, further variables.
-        rowvar: Whether rows are variables and columns are observations.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from funcgrad.base.signatures import explained
 from funcgrad.core.trace import Tracer
 from funcgrad.numpy import elementwise as e
 from funcgrad.numpy.indexing import getitem
+from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.ordering import argsort, compressed, searchsorted, sort, starts, unique
 from funcgrad.numpy.promotion import as_value, promote, strong
 from funcgrad.numpy.selecting import isin
@@ -65,16 +67,11 @@ def _firsts(x: Any, assume_unique: bool) -> Any:
     return starts(x, True)
 
 
+@explained(MEANINGS, fill_value="What follows if there are fewer; by default the least value.")
 def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """Sorted values that are in one of two arrays, or in both.
 
     As `numpy.union1d`: the sorted numbers of either array.
-
-    Args:
-        ar1: Array, taken as one line.
-        ar2: Array, taken as one line.
-        size: Length of the result, for traced arrays.
-        fill_value: What follows if there are fewer; by default the least value.
 
     Raises:
         ConcretizationTypeError: If the values are not known and no ``size`` is given.
@@ -253,17 +250,13 @@ def unique_counts(x: Any, *, size: int | None = None, fill_value: Any = None) ->
     return UniqueCountsResult(*found)
 
 
+@explained(MEANINGS, size="As in `unique`.", fill_value="As in `unique`.")
 def unique_inverse(
     x: Any, *, size: int | None = None, fill_value: Any = None
 ) -> UniqueInverseResult:
     """Sorted values of an array, with the index of the value of each element.
 
     As `numpy.unique_inverse`: the distinct numbers, and where each element is among them.
-
-    Args:
-        x: Array.
-        size: As in `unique`.
-        fill_value: As in `unique`.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -274,15 +267,11 @@ def unique_inverse(
     return UniqueInverseResult(*found)
 
 
+@explained(MEANINGS, size="As in `unique`.", fill_value="As in `unique`.")
 def unique_all(x: Any, *, size: int | None = None, fill_value: Any = None) -> UniqueAllResult:
     """Sorted values of an array, with first indices, inverse and counts.
 
     As `numpy.unique_all`: distinct numbers, first places, inverse and counts.
-
-    Args:
-        x: Array.
-        size: As in `unique`.
-        fill_value: As in `unique`.
 
     Example:
         >>> import funcgrad.numpy as fnp

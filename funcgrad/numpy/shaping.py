@@ -11,10 +11,12 @@ import numpy as np
 
 from funcgrad.base.defaults import only_defaults
 from funcgrad.base.placement import check_placement
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import INT64, PYTHON_SCALARS, is_complex, real_dtype
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
+from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import (
     as_value,
     checked_dtype,
@@ -56,6 +58,11 @@ def _ints(shape: Any) -> tuple[int, ...]:
     return (int(shape.__index__()),)
 
 
+@explained(
+    MEANINGS,
+    object="Array, number, nested sequence, or traced value.",
+    ndmin="Least number of axes of the result.",
+)
 def array(
     object: Any,
     dtype: Any = None,
@@ -68,14 +75,6 @@ def array(
     """An array made from numbers or nested sequences.
 
     As `numpy.array`; traced values, also inside lists, stay traced.
-
-    Args:
-        object: Array, number, nested sequence, or traced value.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        copy: Whether the result never shares memory with the argument.
-        ndmin: Least number of axes of the result.
-        device: ``None`` or ``"cpu"``.
-        out_sharding: ``None``.
 
     Example:
         >>> import funcgrad as fg
@@ -94,6 +93,7 @@ def array(
     return s.reshape(x, (*(1,) * missing, *shape_of(x))) if missing > 0 else x
 
 
+@explained(MEANINGS)
 def asarray(
     a: Any,
     dtype: Any = None,
@@ -105,13 +105,6 @@ def asarray(
     """An array made from what is given.
 
     As `numpy.asarray`; traced values stay traced.
-
-    Args:
-        a: Array, number or traced value.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        copy: Whether the result never shares memory with the argument.
-        device: ``None`` or ``"cpu"``.
-        out_sharding: ``None``.
 
     Raises:
         ValueError: If ``copy`` is false and there is no array of that dtype yet.
@@ -133,14 +126,9 @@ def asarray(
     return found
 
 
+@explained(MEANINGS)
 def astype(x: Any, dtype: Any, copy: bool = False, *, device: Any = None) -> Any:
     """``x`` converted to ``dtype``; complex to real drops the imaginary part.
-
-    Args:
-        x: Array, number or traced value.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        copy: Whether the result never shares memory with the argument.
-        device: ``None`` or ``"cpu"``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -153,19 +141,13 @@ def astype(x: Any, dtype: Any, copy: bool = False, *, device: Any = None) -> Any
     return found.copy() if copy and found is x and isinstance(x, np.ndarray) else found
 
 
+@explained(MEANINGS)
 def full(
     shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
     """Array filled with a value.
 
     As `numpy.full`; the fill value may be traced.
-
-    Args:
-        shape: Shape of the result, as an integer or a tuple.
-        fill_value: Value of the elements, or of the elements that ``size`` adds.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        device: ``None`` or ``"cpu"``.
-        out_sharding: ``None``.
 
     Example:
         >>> import funcgrad as fg
@@ -181,14 +163,9 @@ def full(
     return Full(shape).bind(fill)
 
 
+@explained(MEANINGS)
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """Array of zeros, as `numpy.zeros`.
-
-    Args:
-        shape: Shape of the result, as an integer or a tuple.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        device: ``None`` or ``"cpu"``.
-        out_sharding: ``None``.
 
     Example:
         >>> import funcgrad as fg
@@ -200,14 +177,9 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     return full(shape, 0, np.float64 if dtype is None else dtype)
 
 
+@explained(MEANINGS)
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """Array of ones, as `numpy.ones`.
-
-    Args:
-        shape: Shape of the result, as an integer or a tuple.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        device: ``None`` or ``"cpu"``.
-        out_sharding: ``None``.
 
     Example:
         >>> import funcgrad as fg
@@ -219,16 +191,11 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     return full(shape, 1, np.float64 if dtype is None else dtype)
 
 
+@explained(MEANINGS)
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """Array of a shape; here its elements are zero.
 
     As `numpy.zeros`: a pure function has no arbitrary contents.
-
-    Args:
-        shape: Shape of the result, as an integer or a tuple.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        device: ``None`` or ``"cpu"``.
-        out_sharding: ``None``.
 
     Example:
         >>> import funcgrad as fg
@@ -239,6 +206,7 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     return zeros(shape, dtype)
 
 
+@explained(MEANINGS)
 def full_like(
     a: Any,
     fill_value: Any,
@@ -250,14 +218,6 @@ def full_like(
 ) -> Any:
     """Array of the shape of another one, filled with a value, as `numpy.full_like`.
 
-    Args:
-        a: Array, number or traced value.
-        fill_value: Value of the elements, or of the elements that ``size`` adds.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        shape: Shape of the result, as an integer or a tuple.
-        device: ``None`` or ``"cpu"``.
-        out_sharding: ``None``.
-
     Example:
         >>> import numpy as np, funcgrad as fg
         >>> fg.numpy.full_like(np.ones(2), 7.0)
@@ -268,17 +228,11 @@ def full_like(
     return full(aval.shape if shape is None else shape, fill_value, dtype or aval.dtype)
 
 
+@explained(MEANINGS)
 def zeros_like(
     a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
     """Array of zeros, of the shape and dtype of another one, as `numpy.zeros_like`.
-
-    Args:
-        a: Array, number or traced value.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        shape: Shape of the result, as an integer or a tuple.
-        device: ``None`` or ``"cpu"``.
-        out_sharding: ``None``.
 
     Example:
         >>> import funcgrad as fg
@@ -288,17 +242,11 @@ def zeros_like(
     return full_like(a, 0, dtype, shape, device=device, out_sharding=out_sharding)
 
 
+@explained(MEANINGS)
 def ones_like(
     a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
     """Array of ones, of the shape and dtype of another one, as `numpy.ones_like`.
-
-    Args:
-        a: Array, number or traced value.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        shape: Shape of the result, as an integer or a tuple.
-        device: ``None`` or ``"cpu"``.
-        out_sharding: ``None``.
 
     Example:
         >>> import funcgrad as fg
@@ -308,6 +256,7 @@ def ones_like(
     return full_like(a, 1, dtype, shape, device=device, out_sharding=out_sharding)
 
 
+@explained(MEANINGS, prototype="Array whose shape and dtype are used.")
 def empty_like(
     prototype: Any,
     dtype: Any = None,
@@ -320,13 +269,6 @@ def empty_like(
 
     As `numpy.zeros_like`: a pure function has no arbitrary contents.
 
-    Args:
-        prototype: Array whose shape and dtype are used.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        shape: Shape of the result, as an integer or a tuple.
-        device: ``None`` or ``"cpu"``.
-        out_sharding: ``None``.
-
     Example:
         >>> import numpy as np, funcgrad as fg
         >>> fg.numpy.empty_like(np.ones(2)).shape
@@ -335,6 +277,7 @@ def empty_like(
     return zeros_like(prototype, dtype, shape, device=device, out_sharding=out_sharding)
 
 
+@explained(MEANINGS, step="Distance between neighbouring values.")
 def arange(
     start: Any,
     stop: Any = None,
@@ -347,14 +290,6 @@ def arange(
     """Numbers at equal distances, the end excluded.
 
     As `numpy.arange`, with known bounds.
-
-    Args:
-        start: First value; for ``rollaxis``, the position before which the axis is moved.
-        stop: Where to end.
-        step: Distance between neighbouring values.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        device: ``None`` or ``"cpu"``.
-        out_sharding: ``None``.
 
     Example:
         >>> import funcgrad as fg
@@ -379,6 +314,11 @@ def arange(
     return values
 
 
+@explained(
+    MEANINGS,
+    retstep="Whether to return the step, too.",
+    axis="The axis, counted from the end if negative.",
+)
 def linspace(
     start: Any,
     stop: Any,
@@ -393,16 +333,6 @@ def linspace(
     """Numbers at equal distances, with given ends.
 
     As `numpy.linspace`; the bounds may be traced.
-
-    Args:
-        start: First value; for ``rollaxis``, the position before which the axis is moved.
-        stop: Where to end.
-        num: How many values.
-        endpoint: Whether ``stop`` is the last value.
-        retstep: Whether to return the step, too.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        axis: The axis, counted from the end if negative.
-        device: ``None`` or ``"cpu"``.
 
     Example:
         >>> import funcgrad as fg
@@ -449,17 +379,11 @@ def traced_integer(k: Any, function: str) -> Any:
     return convert(k, INT64)
 
 
+@explained(MEANINGS, M="Number of points; of matrices, of columns.")
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Any:
     """Matrix with ones on a diagonal and zeros elsewhere.
 
     As `numpy.eye`; ``k`` may be traced.
-
-    Args:
-        N: Number of rows; of ``vander``, of columns.
-        M: Number of points; of matrices, of columns.
-        k: Diagonal: 0 is the main diagonal, positive ones are above it.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        device: ``None`` or ``"cpu"``.
 
     Example:
         >>> import funcgrad as fg
@@ -494,16 +418,11 @@ def identity(n: int, dtype: Any = None) -> Any:
     return eye(n, dtype=dtype)
 
 
+@explained(MEANINGS, M="Number of points; of matrices, of columns.")
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     """Matrix with ones at and below a diagonal.
 
     As `numpy.tri`; ``k`` may be traced.
-
-    Args:
-        N: Number of rows; of ``vander``, of columns.
-        M: Number of points; of matrices, of columns.
-        k: Diagonal: 0 is the main diagonal, positive ones are above it.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
 
     Example:
         >>> import funcgrad as fg
@@ -579,6 +498,11 @@ def triu(m: Any, k: int = 0) -> Any:
     return _masked(m, greater_equal.bind(_diagonals(rows, columns), diagonal))
 
 
+@explained(
+    MEANINGS,
+    order='``"C"`` or ``"F"``: the order in which elements are read.',
+    newshape="Old name of ``shape``.",
+)
 def reshape(
     a: Any,
     shape: Any = None,
@@ -593,14 +517,6 @@ def reshape(
     As `numpy.reshape`in the orders ``"C"`` and ``"F"``; one length may be -1.
 
     With ``copy=True`` the result shares no memory with an ndarray.
-
-    Args:
-        a: Array, number or traced value.
-        shape: Shape of the result, as an integer or a tuple.
-        order: ``"C"`` or ``"F"``: the order in which elements are read.
-        newshape: Old name of ``shape``.
-        copy: Whether the result never shares memory with the argument.
-        out_sharding: ``None``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -639,15 +555,11 @@ def _reshape_by_columns(a: Any, shape: tuple[int, ...], order: str) -> Any:
     return transpose(reshape(transpose(a), shape[::-1]))
 
 
+@explained(MEANINGS, order='``"C"`` or ``"F"``: the order in which elements are read.')
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """Elements as a vector.
 
     As `numpy.ravel`, in the orders ``"C"`` and ``"F"``.
-
-    Args:
-        a: Array, number or traced value.
-        order: ``"C"`` or ``"F"``: the order in which elements are read.
-        out_sharding: ``None``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -698,15 +610,11 @@ def matrix_transpose(x: Any) -> Any:
     return swapaxes(x, -1, -2)
 
 
+@explained(MEANINGS, axis="The axis, counted from the end if negative.")
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """An array with an axis moved back to a position.
 
     As `numpy.rollaxis`: move an axis to before another.
-
-    Args:
-        a: Array, number or traced value.
-        axis: The axis, counted from the end if negative.
-        start: First value; for ``rollaxis``, the position before which the axis is moved.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -719,13 +627,9 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     return moveaxis(a, axis, start - 1 if axis < start else start)
 
 
+@explained(MEANINGS)
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     """An array with two axes exchanged, as `numpy.swapaxes`.
-
-    Args:
-        a: Array, number or traced value.
-        axis1: First axis.
-        axis2: Second axis.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -741,13 +645,9 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     return transpose(a, order)
 
 
+@explained(MEANINGS, source="Axes that move.", destination="New positions of these axes.")
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     """An array with axes in other positions, as `numpy.moveaxis`.
-
-    Args:
-        a: Array, number or traced value.
-        source: Axes that move.
-        destination: New positions of these axes.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -810,13 +710,9 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     return s.reshape(a, s.drop_axes(shape, axes))
 
 
+@explained(MEANINGS, array="Array, number or traced value.")
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     """An array broadcast to a shape, as `numpy.broadcast_to`.
-
-    Args:
-        array: Array, number or traced value.
-        shape: Shape of the result, as an integer or a tuple.
-        out_sharding: ``None``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -908,13 +804,9 @@ def _rows(arrays: Any, function: str) -> list[Any]:
     return [strong(v) for v in promote(*values)]
 
 
+@explained(MEANINGS, axis="The axis, counted from the end if negative.")
 def concatenate(arrays: Sequence[Any], axis: int | None = 0, dtype: Any = None) -> Any:
     """Arrays joined along an axis that they have, as `numpy.concatenate`.
-
-    Args:
-        arrays: Arrays, or a sequence of them.
-        axis: The axis, counted from the end if negative.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -933,13 +825,9 @@ def concatenate(arrays: Sequence[Any], axis: int | None = 0, dtype: Any = None) 
 concat = concatenate
 
 
+@explained(MEANINGS, axis="The axis, counted from the end if negative.")
 def stack(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Any:
     """Arrays joined along a new axis, as `numpy.stack`.
-
-    Args:
-        arrays: Arrays, or a sequence of them.
-        axis: The axis, counted from the end if negative.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1042,13 +930,9 @@ def _cut(a: Any, axis: int, start: int, stop: int) -> Any:
     return s.Slice(starts, limits, (1,) * len(shape)).bind(a)
 
 
+@explained(MEANINGS, axis="The axis, counted from the end if negative.")
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """Parts of an array, which need not be of equal length, as `numpy.array_split`.
-
-    Args:
-        ary: Array that is divided.
-        indices_or_sections: Number of equal parts, or the indices at which to split.
-        axis: The axis, counted from the end if negative.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1071,13 +955,9 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     return [_cut(ary, index, a, max(a, b)) for a, b in pairs]
 
 
+@explained(MEANINGS, axis="The axis, counted from the end if negative.")
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """Parts of an array along an axis, as `numpy.split`.
-
-    Args:
-        ary: Array that is divided.
-        indices_or_sections: Number of equal parts, or the indices at which to split.
-        axis: The axis, counted from the end if negative.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1191,15 +1071,11 @@ def flipud(m: Any) -> Any:
     return flip(m, 0)
 
 
+@explained(MEANINGS, axes="Axes, as integers.")
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     """An array rotated by multiples of 90 degrees.
 
     As `numpy.rot90`; for squares ``k`` may be traced.
-
-    Args:
-        m: Array.
-        k: Diagonal: 0 is the main diagonal, positive ones are above it.
-        axes: Axes, as integers.
 
     Example:
         >>> import numpy as np, funcgrad as fg

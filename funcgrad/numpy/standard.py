@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.placement import check_placement
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import check_dtype
 from funcgrad.errors import ArgumentError
+from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.ordering import value_if_known
 from funcgrad.numpy.promotion import as_value
 from funcgrad.numpy.scalars import complex64, complex128, float32, float64
@@ -209,15 +211,11 @@ def iterable(y: Any) -> bool:
     return bool(y.shape) if isinstance(y, Tracer) else np.iterable(y)
 
 
+@explained(MEANINGS, x="An object with ``__dlpack__``, or a traced value.", copy="Whether to copy.")
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """An array of another library, without a copy.
 
     As `numpy.from_dlpack`; traced values are what they are.
-
-    Args:
-        x: An object with ``__dlpack__``, or a traced value.
-        device: ``None`` or ``"cpu"``.
-        copy: Whether to copy.
 
     Example:
         >>> import numpy as np, funcgrad.numpy as fnp
@@ -261,16 +259,11 @@ def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1) -> Any:
     return array(items, dtype)
 
 
+@explained(MEANINGS)
 def asanyarray(a: Any, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Any:
     """An array made from what is given.
 
     As `asarray`: subclasses of ndarray are taken for what they are to NumPy's functions.
-
-    Args:
-        a: Array, number or traced value.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        device: ``None`` or ``"cpu"``.
-        copy: Whether the result never shares memory with the argument.
 
     Example:
         >>> import funcgrad.numpy as fnp

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from funcgrad.base.signatures import explained
+from funcgrad.optim.meanings import MEANINGS
 from funcgrad.optim.scaling import (
     add_decayed_weights,
     scale_by_adadelta,
@@ -160,6 +162,7 @@ def adam(
     )
 
 
+@explained(MEANINGS)
 def nadam(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -174,15 +177,6 @@ def nadam(
 
     PyTorch's has a factor that warms the momentum up, which this one has not.
 
-    Args:
-        learning_rate: A positive number, possibly traced, or a schedule.
-        b1: Decay of the mean of the gradient.
-        b2: Decay of the mean of its square.
-        eps: Added to the root.
-        eps_root: Added under the root.
-        mu_dtype: Dtype in which the mean is kept, by default that of the parameters.
-        nesterov: Whether the mean looks one step ahead.
-
     Example:
         >>> import numpy as np, funcgrad as fg
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.nadam(0.1), np.array([1.0, -2.0]))
@@ -191,6 +185,10 @@ def nadam(
     return adam(learning_rate, b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov)
 
 
+@explained(
+    MEANINGS,
+    weight_decay="The share of a weight that is subtracted, times the learning rate.",
+)
 def adamw(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -206,17 +204,6 @@ def adamw(
     """`adam`, and decay of the weights beside the gradient (Loshchilov and Hutter, 2019).
 
     The decay is multiplied by the learning rate, as in PyTorch, whose default is 1e-2.
-
-    Args:
-        learning_rate: A positive number, possibly traced, or a schedule.
-        b1: Decay of the mean of the gradient.
-        b2: Decay of the mean of its square.
-        eps: Added to the root.
-        eps_root: Added under the root.
-        mu_dtype: Dtype in which the mean is kept, by default that of the parameters.
-        weight_decay: The share of a weight that is subtracted, times the learning rate.
-        mask: Which parameters decay: see `add_decayed_weights`.
-        nesterov: Whether the mean looks one step ahead.
 
     Example:
         >>> import numpy as np
@@ -269,16 +256,11 @@ def nadamw(
     )
 
 
+@explained(MEANINGS, b2="Decay of the largest magnitude.", eps="Added to the magnitude.")
 def adamax(
     learning_rate: ScalarOrSchedule, b1: Scalar = 0.9, b2: Scalar = 0.999, eps: Scalar = 1e-8
 ) -> GradientTransformationExtraArgs:
     """`adam` with the largest recent magnitude in place of the root (Kingma and Ba, 2015).
-
-    Args:
-        learning_rate: A positive number, possibly traced, or a schedule.
-        b1: Decay of the mean of the gradient.
-        b2: Decay of the largest magnitude.
-        eps: Added to the magnitude.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -288,18 +270,13 @@ def adamax(
     return chain(scale_by_adamax(b1, b2, eps), scale_by_learning_rate(learning_rate))
 
 
+@explained(MEANINGS, b2="How slowly the second moment moves.")
 def yogi(
     learning_rate: ScalarOrSchedule, b1: Scalar = 0.9, b2: Scalar = 0.999, eps: Scalar = 1e-3
 ) -> GradientTransformationExtraArgs:
     """`adam` whose second moment moves by steps that its own size does not bound.
 
     See `scale_by_yogi` (Zaheer et al., 2018).
-
-    Args:
-        learning_rate: A positive number, possibly traced, or a schedule.
-        b1: Decay of the mean of the gradient.
-        b2: How slowly the second moment moves.
-        eps: Added to the root.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -309,6 +286,7 @@ def yogi(
     return chain(scale_by_yogi(b1, b2, eps), scale_by_learning_rate(learning_rate))
 
 
+@explained(MEANINGS, threshold="From how many gradients on there is a division by the root.")
 def radam(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -321,15 +299,6 @@ def radam(
 ) -> GradientTransformationExtraArgs:
     """`adam` with a warm-up of its own: see `scale_by_radam` (Liu et al., 2020).
 
-    Args:
-        learning_rate: A positive number, possibly traced, or a schedule.
-        b1: Decay of the mean of the gradient.
-        b2: Decay of the mean of its square.
-        eps: Added to the root.
-        eps_root: Added under the root.
-        threshold: From how many gradients on there is a division by the root.
-        nesterov: Whether the mean looks one step ahead.
-
     Example:
         >>> import numpy as np, funcgrad as fg
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.radam(0.1), np.array([1.0, -2.0]))
@@ -341,17 +310,13 @@ def radam(
     )
 
 
+@explained(MEANINGS, initial_accumulator_value="Where the sum starts.", eps="Added under the root.")
 def adagrad(
     learning_rate: ScalarOrSchedule, initial_accumulator_value: Scalar = 0.1, eps: Scalar = 1e-7
 ) -> GradientTransformationExtraArgs:
     """Gradients divided by the root of the sum of all their squares (Duchi et al., 2011).
 
     PyTorch starts the sum at 0 and adds its ``eps`` to the root.
-
-    Args:
-        learning_rate: A positive number, possibly traced, or a schedule.
-        initial_accumulator_value: Where the sum starts.
-        eps: Added under the root.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -425,6 +390,7 @@ def lion(
     )
 
 
+@explained(MEANINGS, weight_decay="Share of the parameters that is added to the direction.")
 def lamb(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -435,15 +401,6 @@ def lamb(
     mask: Mask = None,
 ) -> GradientTransformationExtraArgs:
     """`adamw` with steps in proportion to the norm of each array (You et al., 2020).
-
-    Args:
-        learning_rate: A positive number, possibly traced, or a schedule.
-        b1: Decay of the mean of the gradient.
-        b2: Decay of the mean of its square.
-        eps: Added to the root.
-        eps_root: Added under the root.
-        weight_decay: Share of the parameters that is added to the direction.
-        mask: Which parameters decay: see `add_decayed_weights`.
 
     Example:
         >>> import numpy as np, funcgrad as fg

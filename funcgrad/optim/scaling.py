@@ -15,12 +15,14 @@ import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad.base.pytree import tree_map
+from funcgrad.base.signatures import explained
 from funcgrad.dtypes import PYTHON_SCALARS
 from funcgrad.errors import ArgumentError
 from funcgrad.lax import rsqrt
 from funcgrad.numpy.promotion import to_dtype
 from funcgrad.optim.clipping import global_norm
 from funcgrad.optim.masking import masked
+from funcgrad.optim.meanings import MEANINGS
 from funcgrad.optim.transformation import (
     Array,
     GradientTransformation,
@@ -276,15 +278,11 @@ class ScaleByAdamaxState(NamedTuple):
     nu: Updates
 
 
+@explained(MEANINGS, b2="Decay of the largest magnitude.", eps="Added to the magnitude.")
 def scale_by_adamax(
     b1: Scalar = 0.9, b2: Scalar = 0.999, eps: Scalar = 1e-8
 ) -> GradientTransformation:
     """``m^ / u`` with ``u <- max(b2 u, |g| + eps)`` (Kingma and Ba, 2015).
-
-    Args:
-        b1: Decay of the mean of the gradient.
-        b2: Decay of the largest magnitude.
-        eps: Added to the magnitude.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -633,15 +631,11 @@ class ScaleByLionState(NamedTuple):
     mu: Updates
 
 
+@explained(MEANINGS, b1="Share of the mean in the direction.", b2="Decay of the mean.")
 def scale_by_lion(
     b1: Scalar = 0.9, b2: Scalar = 0.99, mu_dtype: Any = None
 ) -> GradientTransformation:
     """``sign(b1 m + (1 - b1) g)``, then ``m <- b2 m + (1 - b2) g`` (Chen et al., 2023).
-
-    Args:
-        b1: Share of the mean in the direction.
-        b2: Decay of the mean.
-        mu_dtype: Dtype in which the mean is kept, by default that of the parameters.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 import funcgrad.numpy.values as fnp
+from funcgrad.base.signatures import explained
 from funcgrad.errors import ArgumentError
+from funcgrad.optim.meanings import MEANINGS
 from funcgrad.optim.transformation import Scalar, Schedule, as_float
 
 
@@ -32,16 +34,11 @@ def constant_schedule(value: Scalar) -> Schedule:
     return lambda count: value
 
 
+@explained(MEANINGS, end_value="The number at the end, and from there on.")
 def linear_schedule(
     init_value: Scalar, end_value: Scalar, transition_steps: int, transition_begin: int = 0
 ) -> Schedule:
     """From one number to another at constant speed.
-
-    Args:
-        init_value: The number at the begin.
-        end_value: The number at the end, and from there on.
-        transition_steps: How many steps it takes.
-        transition_begin: How many steps come before.
 
     Example:
         >>> from funcgrad import optim
@@ -52,6 +49,7 @@ def linear_schedule(
     return polynomial_schedule(init_value, end_value, 1, transition_steps, transition_begin)
 
 
+@explained(MEANINGS, end_value="The number at the end, and from there on.", power="The exponent.")
 def polynomial_schedule(
     init_value: Scalar,
     end_value: Scalar,
@@ -60,13 +58,6 @@ def polynomial_schedule(
     transition_begin: int = 0,
 ) -> Schedule:
     """``end + (init - end) * (1 - t)**power``, where ``t`` goes from 0 to 1.
-
-    Args:
-        init_value: The number at the begin.
-        end_value: The number at the end, and from there on.
-        power: The exponent.
-        transition_steps: How many steps it takes.
-        transition_begin: How many steps come before.
 
     Example:
         >>> import funcgrad as fg

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from funcgrad import lax
+from funcgrad.base.signatures import explained
 from funcgrad.errors import ShapeError
 from funcgrad.lax.operands import Array, ArrayLike
 from funcgrad.primitives import elementwise as primitive
@@ -17,6 +18,7 @@ from funcgrad.primitives.families import shape_of
 from funcgrad.primitives.shape import broadcast_to
 from funcgrad.random.distributions import exponential, maxwell, normal, rademacher
 from funcgrad.random.keys import canonical_shape, parts_of, refuse_sharding
+from funcgrad.random.meanings import MEANINGS
 from funcgrad.random.parameters import floating_dtype, parameter, parameter_shape
 from funcgrad.random.rejection import gamma_numbers
 from funcgrad.random.uniform import uniform
@@ -197,6 +199,10 @@ def chisquare(
     return lax.mul(lax.exp(logs), 2.0)
 
 
+@explained(
+    MEANINGS,
+    df="Degrees of freedom, positive, a scalar or an array that broadcasts to ``shape``.",
+)
 def t(
     key: ArrayLike,
     df: ArrayLike,
@@ -206,13 +212,6 @@ def t(
     out_sharding: None = None,
 ) -> Array:
     """Student's t: normal numbers over the root of the mean of ``df`` squares of others.
-
-    Args:
-        key: A key.
-        df: Degrees of freedom, positive, a scalar or an array that broadcasts to ``shape``.
-        shape: Shape of the result.
-        dtype: float64 by default, or float32.
-        out_sharding: Must be None.
 
     Returns:
         The samples, differentiable in ``df``.
@@ -268,6 +267,7 @@ def f(
     return lax.div(above, below)
 
 
+@explained(MEANINGS, p="Exponent, positive.")
 def generalized_normal(
     key: ArrayLike,
     p: float,
@@ -277,13 +277,6 @@ def generalized_normal(
     out_sharding: None = None,
 ) -> Array:
     """Numbers with a density proportional to ``exp(-|x|**p)``.
-
-    Args:
-        key: A key.
-        p: Exponent, positive.
-        shape: Shape of the result.
-        dtype: float64 by default, or float32.
-        out_sharding: Must be None.
 
     Returns:
         The samples.

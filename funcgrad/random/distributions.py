@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad import lax
+from funcgrad.base.signatures import explained
 from funcgrad.dtypes import INT64
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.lax.operands import Array, ArrayLike
@@ -20,6 +21,7 @@ from funcgrad.primitives import elementwise as primitive
 from funcgrad.primitives.random import erfinv_giles
 from funcgrad.primitives.shape import broadcast_to
 from funcgrad.random.keys import canonical_shape, hash_counters, parts_of, refuse_sharding
+from funcgrad.random.meanings import MEANINGS
 from funcgrad.random.parameters import (
     array_of,
     floating_dtype,
@@ -114,16 +116,11 @@ def truncated_normal(
     return primitive.minimum.bind(primitive.maximum.bind(out, above), below)
 
 
+@explained(MEANINGS)
 def exponential(
     key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None, *, out_sharding: None = None
 ) -> Array:
     """Exponentially distributed numbers of mean 1.
-
-    Args:
-        key: A key.
-        shape: Shape of the result.
-        dtype: float64 by default, or float32.
-        out_sharding: Must be None.
 
     Returns:
         ``-log(1 - u)`` of uniform ``u``.
@@ -179,16 +176,11 @@ def gumbel(
     return lax.neg(lax.log(lax.neg(lax.log1p(lax.neg(u)))))
 
 
+@explained(MEANINGS)
 def laplace(
     key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None, *, out_sharding: None = None
 ) -> Array:
     """Numbers with the density ``exp(-|x|) / 2``.
-
-    Args:
-        key: A key.
-        shape: Shape of the result.
-        dtype: float64 by default, or float32.
-        out_sharding: Must be None.
 
     Returns:
         The samples.
@@ -205,16 +197,11 @@ def laplace(
     return lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u))))
 
 
+@explained(MEANINGS)
 def logistic(
     key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None, *, out_sharding: None = None
 ) -> Array:
     """Numbers with the cumulative distribution ``1 / (1 + exp(-x))``.
-
-    Args:
-        key: A key.
-        shape: Shape of the result.
-        dtype: float64 by default, or float32.
-        out_sharding: Must be None.
 
     Returns:
         ``log(u / (1 - u))`` of uniform ``u``.
@@ -230,16 +217,11 @@ def logistic(
     return lax.sub(lax.log(u), lax.log1p(lax.neg(u)))
 
 
+@explained(MEANINGS)
 def cauchy(
     key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None, *, out_sharding: None = None
 ) -> Array:
     """Numbers with the density ``1 / (pi (1 + x**2))``, which have no mean.
-
-    Args:
-        key: A key.
-        shape: Shape of the result.
-        dtype: float64 by default, or float32.
-        out_sharding: Must be None.
 
     Returns:
         ``tan(pi (u - 1/2))`` of uniform ``u``.
@@ -350,16 +332,11 @@ def weibull_min(
     return primitive.mul.bind(powered, parameter("weibull_min", scale, wanted))
 
 
+@explained(MEANINGS)
 def maxwell(
     key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None, *, out_sharding: None = None
 ) -> Array:
     """Lengths of vectors of three normal numbers.
-
-    Args:
-        key: A key.
-        shape: Shape of the result.
-        dtype: float64 by default, or float32.
-        out_sharding: Must be None.
 
     Returns:
         The samples.
@@ -420,16 +397,11 @@ def bernoulli(
     return primitive.less.bind(fine, primitive.sub.bind(probability, coarse))
 
 
+@explained(MEANINGS, dtype="int64 by default; any signed or floating dtype.")
 def rademacher(
     key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None, *, out_sharding: None = None
 ) -> Array:
     """1 or -1 with probability one half each.
-
-    Args:
-        key: A key.
-        shape: Shape of the result.
-        dtype: int64 by default; any signed or floating dtype.
-        out_sharding: Must be None.
 
     Returns:
         The signs, by the same bits for every dtype: those of JAX in its 64-bit mode.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import INT64, UINT64
 from funcgrad.errors import ArgumentError, DtypeError
@@ -15,6 +16,7 @@ from funcgrad.primitives import elementwise as primitive
 from funcgrad.primitives.families import shape_of
 from funcgrad.primitives.shape import broadcast_to
 from funcgrad.random.keys import canonical_shape, hash_counters, parts_of, refuse_sharding
+from funcgrad.random.meanings import MEANINGS
 from funcgrad.random.parameters import (
     array_of,
     floating_dtype,
@@ -24,16 +26,11 @@ from funcgrad.random.parameters import (
 )
 
 
+@explained(MEANINGS, dtype="uint8, uint16, uint32 or uint64, which is the default.")
 def bits(
     key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None, *, out_sharding: None = None
 ) -> Array:
     """Random bits.
-
-    Args:
-        key: A key.
-        shape: Shape of the result.
-        dtype: uint8, uint16, uint32 or uint64, which is the default.
-        out_sharding: Must be None.
 
     Returns:
         Unsigned integers, all values equally likely.
@@ -72,6 +69,11 @@ def unit_of(blocks: Array, dtype: np.dtype[Any]) -> Array:
     return primitive.mul.bind(whole, dtype.type(0.5 ** _MANTISSA[width]))
 
 
+@explained(
+    MEANINGS,
+    minval="Lower bound, a scalar or an array that broadcasts to ``shape``.",
+    maxval="Upper bound, likewise.",
+)
 def uniform(
     key: ArrayLike,
     shape: int | Sequence[int] = (),
@@ -82,14 +84,6 @@ def uniform(
     out_sharding: None = None,
 ) -> Array:
     """Uniform floats in ``[minval, maxval)``.
-
-    Args:
-        key: A key.
-        shape: Shape of the result.
-        dtype: float64 by default, or float32.
-        minval: Lower bound, a scalar or an array that broadcasts to ``shape``.
-        maxval: Upper bound, likewise.
-        out_sharding: Must be None.
 
     Returns:
         Multiples of the machine epsilon between 0 and 1, scaled to the bounds. With

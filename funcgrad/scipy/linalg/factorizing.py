@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy import linalg, ordering, selecting, shaping
@@ -18,6 +19,7 @@ from funcgrad.primitives.matrices import adjoint, as_column, as_row, identity_li
 from funcgrad.primitives.pencils import Balance, ColumnPivots, Cossin, Ldl
 from funcgrad.primitives.schur import GeneralizedSchur, Hessenberg, Schur
 from funcgrad.primitives.shape import shape_of
+from funcgrad.scipy.linalg.meanings import MEANINGS
 from funcgrad.scipy.linalg.operands import (
     as_complex,
     check_equal_shapes,
@@ -53,16 +55,11 @@ def cholesky(
     return linalg.cholesky(a, upper=not lower)
 
 
+@explained(MEANINGS)
 def cho_factor(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Any, bool]:
     """The Cholesky factor for `cho_solve`, and which one it is.
-
-    Args:
-        a: Matrix, or a stack of matrices.
-        lower: Whether the lower triangle is read, or returned.
-        overwrite_a: Without effect: arguments are never changed.
-        check_finite: Without effect.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -73,13 +70,9 @@ def cho_factor(
     return cholesky(a, lower), lower
 
 
+@explained(MEANINGS, a="Matrices, ``(..., m, n)``.")
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
     """Factors of matrices with rows exchanged, ``P a = L U``, for `lu_solve`.
-
-    Args:
-        a: Matrices, ``(..., m, n)``.
-        overwrite_a: Without effect.
-        check_finite: Without effect.
 
     Returns:
         ``L`` (below the diagonal) and ``U`` in one matrix, and the exchanges of rows (int32): row
@@ -227,6 +220,7 @@ def qr(
     return (*(out[1:] if mode == "r" else out), *last)
 
 
+@explained(MEANINGS, mode='``"full"``, ``"r"`` or ``"economic"``: what is returned.')
 def rq(
     a: Any,
     overwrite_a: bool = False,
@@ -237,13 +231,6 @@ def rq(
     """RQ decomposition of a matrix.
 
     As `scipy.linalg.rq`: ``a = R Q``, with modes "full", "economic" and "r".
-
-    Args:
-        a: Matrix, or a stack of matrices.
-        overwrite_a: Without effect: arguments are never changed.
-        lwork: Without effect.
-        mode: ``"full"``, ``"r"`` or ``"economic"``: what is returned.
-        check_finite: Without effect.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -309,6 +296,11 @@ def qr_multiply(
     return (shaping.ravel(out) if is_vector else out, *rest)
 
 
+@explained(
+    MEANINGS,
+    full_matrices="Whether U and V are square.",
+    compute_uv="Whether to compute the singular vectors.",
+)
 def svd(
     a: Any,
     full_matrices: bool = True,
@@ -321,14 +313,6 @@ def svd(
 
     As `numpy.linalg.svd`, a tuple; the last three arguments are without effect.
 
-    Args:
-        a: Matrix, or a stack of matrices.
-        full_matrices: Whether U and V are square.
-        compute_uv: Whether to compute the singular vectors.
-        overwrite_a: Without effect: arguments are never changed.
-        check_finite: Without effect.
-        lapack_driver: Without effect.
-
     Example:
         >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.linalg.svd(np.array([[2.0, 1.0], [1.0, 3.0]]))[1]
@@ -338,13 +322,9 @@ def svd(
     return tuple(out) if compute_uv else out
 
 
+@explained(MEANINGS)
 def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Singular values of matrices, descending.
-
-    Args:
-        a: Matrix, or a stack of matrices.
-        overwrite_a: Without effect: arguments are never changed.
-        check_finite: Without effect.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -502,18 +482,13 @@ def _cdf2rdf(w: Any, v: Any) -> tuple[Any, Any]:
     return values, vectors
 
 
+@explained(MEANINGS, a="Matrices, ``(..., n, n)``.", calc_q="Whether ``Q`` is returned as well.")
 def hessenberg(
     a: Any, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:
     """Hessenberg form of a matrix.
 
     As `scipy.linalg.hessenberg`: ``a = Q H Q^H``, ``H`` zero below its first subdiagonal.
-
-    Args:
-        a: Matrices, ``(..., n, n)``.
-        calc_q: Whether ``Q`` is returned as well.
-        overwrite_a: Without effect.
-        check_finite: Without effect.
 
     Returns:
         ``H``, or ``H`` and ``Q``.
@@ -536,6 +511,12 @@ def _pencil(function: str, A: Any, B: Any, output: str) -> list[Any]:
     return [as_complex(a), as_complex(b)] if output in ("complex", "c") else [a, b]
 
 
+@explained(
+    MEANINGS,
+    B="Second matrix.",
+    output='``"real"`` or ``"complex"``.',
+    sort='Which eigenvalues come first: a name as ``"lhp"``, or a function of them.',
+)
 def qz(
     A: Any,
     B: Any,
@@ -552,16 +533,6 @@ def qz(
 
     The eigenvalues have derivatives by ``eig(A, B)``.
 
-    Args:
-        A: Matrix, or a stack of matrices.
-        B: Second matrix.
-        output: ``"real"`` or ``"complex"``.
-        lwork: Without effect.
-        sort: Which eigenvalues come first: a name as ``"lhp"``, or a function of them.
-        overwrite_a: Without effect: arguments are never changed.
-        overwrite_b: Without effect: arguments are never changed.
-        check_finite: Without effect.
-
     Example:
         >>> import numpy as np, funcgrad as fg
         >>> np.abs(fg.scipy.linalg.qz(np.diag([1.0, 2.0]), np.eye(2))[0])
@@ -574,6 +545,12 @@ def qz(
     return s, t, q, z
 
 
+@explained(
+    MEANINGS,
+    B="Second matrix.",
+    sort='Which eigenvalues come first: a name as ``"lhp"``, or a function of them.',
+    output='``"real"`` or ``"complex"``.',
+)
 def ordqz(
     A: Any,
     B: Any,
@@ -588,15 +565,6 @@ def ordqz(
     As `scipy.linalg.ordqz`: `qz` with sorted eigenvalues ``alpha / beta``, without derivative.
 
     ``alpha`` and ``beta`` are complex.
-
-    Args:
-        A: Matrix, or a stack of matrices.
-        B: Second matrix.
-        sort: Which eigenvalues come first: a name as ``"lhp"``, or a function of them.
-        output: ``"real"`` or ``"complex"``.
-        overwrite_a: Without effect: arguments are never changed.
-        overwrite_b: Without effect: arguments are never changed.
-        check_finite: Without effect.
 
     Example:
         >>> import numpy as np, funcgrad as fg

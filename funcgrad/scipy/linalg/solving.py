@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
@@ -27,6 +28,7 @@ from funcgrad.primitives.matrix_functions import Sylvester
 from funcgrad.primitives.pencils import ContinuousRiccati, DiscreteRiccati, stein
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.linalg.factorizing import cho_factor
+from funcgrad.scipy.linalg.meanings import MEANINGS
 from funcgrad.scipy.linalg.operands import (
     as_answer,
     as_columns,
@@ -101,16 +103,11 @@ def solve_triangular(
     )
 
 
+@explained(MEANINGS, c_and_lower="The factor, and whether it is the lower one.")
 def cho_solve(
     c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
     """Solve ``a x = b`` with the result of `cho_factor`.
-
-    Args:
-        c_and_lower: The factor, and whether it is the lower one.
-        b: A vector ``(n,)``, or right sides ``(..., n, k)``.
-        overwrite_b: Without effect.
-        check_finite: Without effect.
 
     Returns:
         The solutions, of the shape of ``b``.
@@ -236,6 +233,11 @@ def solve(
     return cho_solve(cho_factor(a, lower), b) if structure == "positive" else linalg.solve(a, b)
 
 
+@explained(
+    MEANINGS,
+    l_and_u="Numbers of diagonals below and above the main one.",
+    ab="The diagonals as rows, ``(..., l + u + 1, n)``: ``ab[u + i - j, j] = a[i, j]``.",
+)
 def solve_banded(
     l_and_u: tuple[int, int],
     ab: Any,
@@ -247,14 +249,6 @@ def solve_banded(
     """Solution of linear equations with a banded matrix.
 
     As `scipy.linalg.solve_banded`: systems of matrices that are given by their diagonals.
-
-    Args:
-        l_and_u: Numbers of diagonals below and above the main one.
-        ab: The diagonals as rows, ``(..., l + u + 1, n)``: ``ab[u + i - j, j] = a[i, j]``.
-        b: A vector ``(n,)``, or right sides ``(..., n, k)``.
-        overwrite_ab: Without effect.
-        overwrite_b: Without effect.
-        check_finite: Without effect.
 
     Returns:
         The solutions, of the shape of ``b``.
@@ -284,6 +278,11 @@ def _band_system(function: str, ab: Any, b: Any, rows: int | None) -> tuple[Any,
     return ab, b, is_vector
 
 
+@explained(
+    MEANINGS,
+    ab="Diagonals as rows, ``(..., u + 1, n)``, the main one first if ``lower``, else last.",
+    lower="Whether the diagonals are those below the main one.",
+)
 def solveh_banded(
     ab: Any,
     b: Any,
@@ -295,14 +294,6 @@ def solveh_banded(
     """Solution of linear equations with a banded Hermitian positive definite matrix.
 
     As `scipy.linalg.solveh_banded`: positive definite systems, given by half of the diagonals.
-
-    Args:
-        ab: Diagonals as rows, ``(..., u + 1, n)``, the main one first if ``lower``, else last.
-        b: A vector ``(n,)``, or right sides ``(..., n, k)``.
-        overwrite_ab: Without effect.
-        overwrite_b: Without effect.
-        lower: Whether the diagonals are those below the main one.
-        check_finite: Without effect.
 
     Returns:
         The solutions, of the shape of ``b``.
@@ -341,18 +332,13 @@ def cholesky_banded(
     return BandedCholesky(bool(lower)).bind(linalg.matrix(ab, "cholesky_banded"))
 
 
+@explained(MEANINGS, cb_and_lower="The factor, and whether it is the lower one.")
 def cho_solve_banded(
     cb_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
     """Solution of linear equations from `cholesky_banded`.
 
     As `scipy.linalg.cho_solve_banded`: a system whose factor `cholesky_banded` gave.
-
-    Args:
-        cb_and_lower: The factor, and whether it is the lower one.
-        b: A vector ``(n,)``, or right sides ``(..., n, k)``.
-        overwrite_b: Without effect.
-        check_finite: Without effect.
 
     Returns:
         The solutions, of the shape of ``b``.

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import real_dtype
@@ -16,6 +17,7 @@ from funcgrad.primitives import linalg as primitives
 from funcgrad.primitives.matrices import adjoint, hermitian_of_lower, part
 from funcgrad.primitives.pencils import NullSpace
 from funcgrad.primitives.shape import shape_of
+from funcgrad.scipy.linalg.meanings import MEANINGS
 from funcgrad.scipy.linalg.operands import (
     as_answer,
     as_columns,
@@ -27,13 +29,9 @@ from funcgrad.scipy.linalg.operands import (
 from funcgrad.scipy.linalg.solving import solve
 
 
+@explained(MEANINGS)
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Determinant of matrices, as `numpy.linalg.det`.
-
-    Args:
-        a: Matrix, or a stack of matrices.
-        overwrite_a: Without effect: arguments are never changed.
-        check_finite: Without effect.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -251,15 +249,11 @@ def subspace_angles(A: Any, B: Any) -> Any:
     return selecting.where(is_small, from_sines, from_cosines)
 
 
+@explained(MEANINGS, A="Matrices, ``(..., m, n)``.", B="Matrices of the same shape.")
 def orthogonal_procrustes(A: Any, B: Any, check_finite: bool = True) -> tuple[Any, Any]:
     """Orthogonal matrix that maps one matrix as closely as possible to another.
 
     As `scipy.linalg.orthogonal_procrustes`: the unitary ``R`` with the least ``|A R - B|``.
-
-    Args:
-        A: Matrices, ``(..., m, n)``.
-        B: Matrices of the same shape.
-        check_finite: Without effect.
 
     Returns:
         ``R``, and the sum of the singular values of ``A^H B``.
@@ -276,6 +270,12 @@ def orthogonal_procrustes(A: Any, B: Any, check_finite: bool = True) -> tuple[An
     return linalg.matmul(u, vh), reducing.sum(values, -1)
 
 
+@explained(
+    MEANINGS,
+    a="Matrices, ``(..., m, n)``.",
+    b="A vector ``(m,)`` or matrices ``(..., m, k)``.",
+    cond="Singular values up to this part of the largest count as zero.",
+)
 def lstsq(
     a: Any,
     b: Any,
@@ -290,15 +290,6 @@ def lstsq(
     As `scipy.linalg.lstsq`: the shortest ``x`` that minimises ``|a x - b|``.
 
     Derivatives are those at constant rank.
-
-    Args:
-        a: Matrices, ``(..., m, n)``.
-        b: A vector ``(m,)`` or matrices ``(..., m, k)``.
-        cond: Singular values up to this part of the largest count as zero.
-        overwrite_a: Without effect.
-        overwrite_b: Without effect.
-        check_finite: Without effect.
-        lapack_driver: Without effect.
 
     Returns:
         Solution; sums of squared residuals (empty if ``m <= n``, or if the rank is known to be

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ShapeError
@@ -14,6 +15,7 @@ from funcgrad.numpy import elementwise, linalg, selecting, shaping
 from funcgrad.numpy.host_functions import host_functions
 from funcgrad.numpy.promotion import as_value, promote, strong
 from funcgrad.primitives.shape import shape_of
+from funcgrad.scipy.linalg.meanings import MEANINGS
 from funcgrad.scipy.linalg.operands import choice, refuse_traced, stacked
 
 
@@ -301,15 +303,11 @@ def khatri_rao(a: Any, b: Any) -> Any:
     return out.reshape((*stack, m * n, k))
 
 
+@explained(MEANINGS, M="Number of rows.", N="Number of columns.")
 def diagsvd(s: Any, M: int, N: int) -> Any:
     """Matrix of singular values.
 
     As `scipy.linalg.diagsvd`: an ``(M, N)`` matrix with ``s`` on its diagonal.
-
-    Args:
-        s: Rates of survival.
-        M: Number of rows.
-        N: Number of columns.
 
     Example:
         >>> import numpy as np, funcgrad as fg

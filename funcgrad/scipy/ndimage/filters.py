@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import funcgrad.numpy.values as fnp
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import FLOAT64, is_complex, is_inexact
 from funcgrad.errors import ArgumentError, ShapeError
@@ -16,6 +17,7 @@ from funcgrad.numpy.reducing import safe_sqrt
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import line_axis
+from funcgrad.scipy.ndimage.meanings import MEANINGS
 from funcgrad.scipy.neighbourhoods import weighted
 
 __all__ = [
@@ -140,6 +142,7 @@ def correlate1d(
     return _sums("correlate1d", input, weights, axes, output, [mode], cval, [origin], False)
 
 
+@explained(MEANINGS, weights="Weights of the neighbours.")
 def convolve1d(
     input: Any,
     weights: Any,
@@ -150,16 +153,6 @@ def convolve1d(
     origin: int = 0,
 ) -> Any:
     """`correlate1d` with the weights backwards, as `scipy.ndimage.convolve1d`.
-
-    Args:
-        input: Array.
-        weights: Weights of the neighbours.
-        axis: The axis that is filtered.
-        output: ``None`` or a dtype; results are new arrays.
-        mode: Values outside of the array: ``"reflect"``, ``"constant"``, ``"nearest"``,
-            ``"mirror"`` or ``"wrap"``.
-        cval: Value outside of the array where ``mode`` is ``"constant"``.
-        origin: By how much the window is moved.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -208,6 +201,7 @@ def correlate(
     return _along("correlate", input, weights, output, mode, cval, origin, axes, False)
 
 
+@explained(MEANINGS, weights="Weights of the neighbours.")
 def convolve(
     input: Any,
     weights: Any,
@@ -219,16 +213,6 @@ def convolve(
     axes: Any = None,
 ) -> Any:
     """`correlate` with the weights backwards along every axis, as `scipy.ndimage.convolve`.
-
-    Args:
-        input: Array.
-        weights: Weights of the neighbours.
-        output: ``None`` or a dtype; results are new arrays.
-        mode: Values outside of the array: ``"reflect"``, ``"constant"``, ``"nearest"``,
-            ``"mirror"`` or ``"wrap"``.
-        cval: Value outside of the array where ``mode`` is ``"constant"``.
-        origin: By how much the window is moved.
-        axes: The axes that are filtered; by default all.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -373,6 +357,7 @@ def gaussian_filter(
     return cast(x, dtype)
 
 
+@explained(MEANINGS)
 def uniform_filter1d(
     input: Any,
     size: int,
@@ -383,16 +368,6 @@ def uniform_filter1d(
     origin: int = 0,
 ) -> Any:
     """Means of ``size`` neighbours along an axis, as `scipy.ndimage.uniform_filter1d`.
-
-    Args:
-        input: Array.
-        size: Length of the window, for all axes or for each.
-        axis: The axis that is filtered.
-        output: ``None`` or a dtype; results are new arrays.
-        mode: Values outside of the array: ``"reflect"``, ``"constant"``, ``"nearest"``,
-            ``"mirror"`` or ``"wrap"``.
-        cval: Value outside of the array where ``mode`` is ``"constant"``.
-        origin: By how much the window is moved.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -467,20 +442,13 @@ def _difference(
     return cast(x, dtype)
 
 
+@explained(MEANINGS)
 def prewitt(
     input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0
 ) -> Any:
     """Prewitt filter: differences along an axis, summed over neighbours.
 
     As `scipy.ndimage.prewitt`.
-
-    Args:
-        input: Array.
-        axis: The axis that is filtered.
-        output: ``None`` or a dtype; results are new arrays.
-        mode: Values outside of the array: ``"reflect"``, ``"constant"``, ``"nearest"``,
-            ``"mirror"`` or ``"wrap"``.
-        cval: Value outside of the array where ``mode`` is ``"constant"``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -562,6 +530,12 @@ def generic_laplace(
     return cast(sum(parts[1:], parts[0]) if parts else x, dtype)
 
 
+@explained(
+    MEANINGS,
+    derivative="Function that gives the derivative along one axis.",
+    extra_arguments="Further arguments of the function.",
+    extra_keywords="Further keywords of the function.",
+)
 def generic_gradient_magnitude(
     input: Any,
     derivative: Callable[..., Any],
@@ -577,17 +551,6 @@ def generic_gradient_magnitude(
 
     Arguments are those of `generic_laplace`, with a first derivative. Where the gradient is 0, the
     derivative of its length is 0.
-
-    Args:
-        input: Array.
-        derivative: Function that gives the derivative along one axis.
-        output: ``None`` or a dtype; results are new arrays.
-        mode: Values outside of the array: ``"reflect"``, ``"constant"``, ``"nearest"``,
-            ``"mirror"`` or ``"wrap"``.
-        cval: Value outside of the array where ``mode`` is ``"constant"``.
-        extra_arguments: Further arguments of the function.
-        extra_keywords: Further keywords of the function.
-        axes: The axes that are filtered; by default all.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -627,18 +590,11 @@ def _derivatives(
     return parts, x, dtype
 
 
+@explained(MEANINGS)
 def laplace(
     input: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None
 ) -> Any:
     """Sum of second differences along all axes, as `scipy.ndimage.laplace`.
-
-    Args:
-        input: Array.
-        output: ``None`` or a dtype; results are new arrays.
-        mode: Values outside of the array: ``"reflect"``, ``"constant"``, ``"nearest"``,
-            ``"mirror"`` or ``"wrap"``.
-        cval: Value outside of the array where ``mode`` is ``"constant"``.
-        axes: The axes that are filtered; by default all.
 
     Example:
         >>> import numpy as np

@@ -9,12 +9,14 @@ import numpy as np
 import scipy.ndimage
 
 import funcgrad.numpy.values as fnp
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import complex_dtype
 from funcgrad.errors import ShapeError
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import along, floating, line_axis
 from funcgrad.scipy.ndimage.filters import cast, output_dtype
+from funcgrad.scipy.ndimage.meanings import MEANINGS
 
 __all__ = ["fourier_ellipsoid", "fourier_gaussian", "fourier_shift", "fourier_uniform"]
 
@@ -70,18 +72,11 @@ def fourier_gaussian(
     )  # fmt: skip
 
 
+@explained(MEANINGS)
 def fourier_uniform(input: Any, size: Any, n: int = -1, axis: int = -1, output: Any = None) -> Any:
     """Spectrum times that of a box, as `scipy.ndimage.fourier_uniform`.
 
     The other arguments are those of `fourier_gaussian`.
-
-    Args:
-        input: Array.
-        size: Length of the window, for all axes or for each.
-        n: Length of the axis before a transform of real numbers; -1 for a transform of complex
-            numbers.
-        axis: The axis that is filtered.
-        output: ``None`` or a dtype; results are new arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -93,18 +88,11 @@ def fourier_uniform(input: Any, size: Any, n: int = -1, axis: int = -1, output: 
     )
 
 
+@explained(MEANINGS, shift="By how many elements.")
 def fourier_shift(input: Any, shift: Any, n: int = -1, axis: int = -1, output: Any = None) -> Any:
     """Spectrum of an array that is moved, as `scipy.ndimage.fourier_shift`.
 
     The other arguments are those of `fourier_gaussian`. The result is complex.
-
-    Args:
-        input: Array.
-        shift: By how many elements.
-        n: Length of the axis before a transform of real numbers; -1 for a transform of complex
-            numbers.
-        axis: The axis that is filtered.
-        output: ``None`` or a dtype; results are new arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -122,20 +110,13 @@ def fourier_shift(input: Any, shift: Any, n: int = -1, axis: int = -1, output: A
     return x if output is None else cast(x, output_dtype("fourier_shift", x, output))
 
 
+@explained(MEANINGS)
 def fourier_ellipsoid(
     input: Any, size: Any, n: int = -1, axis: int = -1, output: Any = None
 ) -> Any:
     """Spectrum times that of an ellipsoid of known size, as `scipy.ndimage.fourier_ellipsoid`.
 
     The other arguments are those of `fourier_gaussian`.
-
-    Args:
-        input: Array.
-        size: Length of the window, for all axes or for each.
-        n: Length of the axis before a transform of real numbers; -1 for a transform of complex
-            numbers.
-        axis: The axis that is filtered.
-        output: ``None`` or a dtype; results are new arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg

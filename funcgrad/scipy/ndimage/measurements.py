@@ -8,9 +8,11 @@ import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad import ops
+from funcgrad.base.signatures import explained
 from funcgrad.numpy.promotion import as_value, strong
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import floating
+from funcgrad.scipy.ndimage.meanings import MEANINGS
 
 __all__ = [
     "center_of_mass", "maximum", "mean", "minimum", "standard_deviation", "sum", "sum_labels",
@@ -76,15 +78,11 @@ def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Any:
     return regions.chosen(regions.sums(x))
 
 
+@explained(MEANINGS)
 def sum(input: Any, labels: Any = None, index: Any = None) -> Any:
     """Sums over regions.
 
     As `scipy.ndimage.sum`, an older name of `sum_labels`.
-
-    Args:
-        input: Array.
-        labels: Labels of the elements; ``None`` takes all elements.
-        index: Labels of the regions that are wanted; ``None`` takes all labelled elements together.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -94,13 +92,9 @@ def sum(input: Any, labels: Any = None, index: Any = None) -> Any:
     return sum_labels(input, labels, index)
 
 
+@explained(MEANINGS)
 def mean(input: Any, labels: Any = None, index: Any = None) -> Any:
     """Means of regions, as `scipy.ndimage.mean`.
-
-    Args:
-        input: Array.
-        labels: Labels of the elements; ``None`` takes all elements.
-        index: Labels of the regions that are wanted; ``None`` takes all labelled elements together.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -112,13 +106,9 @@ def mean(input: Any, labels: Any = None, index: Any = None) -> Any:
     return regions.chosen(regions.sums(x) / regions.sizes(x))
 
 
+@explained(MEANINGS)
 def variance(input: Any, labels: Any = None, index: Any = None) -> Any:
     """Variances of regions, as `scipy.ndimage.variance`.
-
-    Args:
-        input: Array.
-        labels: Labels of the elements; ``None`` takes all elements.
-        index: Labels of the regions that are wanted; ``None`` takes all labelled elements together.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -133,15 +123,11 @@ def variance(input: Any, labels: Any = None, index: Any = None) -> Any:
     return regions.chosen(regions.sums(fnp.square(fnp.ravel(x) - own)) / sizes)
 
 
+@explained(MEANINGS)
 def standard_deviation(input: Any, labels: Any = None, index: Any = None) -> Any:
     """Standard deviations of regions.
 
     As `scipy.ndimage.standard_deviation`; arguments as of `sum_labels`.
-
-    Args:
-        input: Array.
-        labels: Labels of the elements; ``None`` takes all elements.
-        index: Labels of the regions that are wanted; ``None`` takes all labelled elements together.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -159,13 +145,9 @@ def _extreme(function: Any, name: str, input: Any, labels: Any, index: Any) -> A
     return regions.chosen(fnp.where(is_empty, 0, found))
 
 
+@explained(MEANINGS)
 def maximum(input: Any, labels: Any = None, index: Any = None) -> Any:
     """Greatest elements of regions, 0 of empty ones, as `scipy.ndimage.maximum`.
-
-    Args:
-        input: Array.
-        labels: Labels of the elements; ``None`` takes all elements.
-        index: Labels of the regions that are wanted; ``None`` takes all labelled elements together.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -175,13 +157,9 @@ def maximum(input: Any, labels: Any = None, index: Any = None) -> Any:
     return _extreme(ops.segment_max, "maximum", input, labels, index)
 
 
+@explained(MEANINGS)
 def minimum(input: Any, labels: Any = None, index: Any = None) -> Any:
     """Least elements of regions, 0 of empty ones, as `scipy.ndimage.minimum`.
-
-    Args:
-        input: Array.
-        labels: Labels of the elements; ``None`` takes all elements.
-        index: Labels of the regions that are wanted; ``None`` takes all labelled elements together.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -191,13 +169,9 @@ def minimum(input: Any, labels: Any = None, index: Any = None) -> Any:
     return _extreme(ops.segment_min, "minimum", input, labels, index)
 
 
+@explained(MEANINGS, labels="As in `sum_labels`.", index="As in `sum_labels`.")
 def center_of_mass(input: Any, labels: Any = None, index: Any = None) -> Any:
     """Mean place of elements, weighted by them, as `scipy.ndimage.center_of_mass`.
-
-    Args:
-        input: Array.
-        labels: As in `sum_labels`.
-        index: As in `sum_labels`.
 
     Returns:
         A tuple of coordinates; a list of tuples where ``index`` is a sequence.

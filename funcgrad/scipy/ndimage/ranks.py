@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.signatures import session
+from funcgrad.base.signatures import explained, session
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.promotion import as_value, promote, strong
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import line_axis
 from funcgrad.scipy.ndimage.filters import cast, chosen_axes, output_dtype, per_axis
+from funcgrad.scipy.ndimage.meanings import MEANINGS
 from funcgrad.scipy.neighbourhoods import extreme, neighbours, ranked
 
 __all__ = [
@@ -168,6 +169,11 @@ minimum_filter = _filter("minimum_filter", "Least", _extreme(False))
 median_filter = _filter("median_filter", "Median", _of_rank(lambda n: n // 2))
 
 
+@explained(
+    MEANINGS,
+    rank="Which of the sorted neighbours, counted from 0, or from the end if negative.",
+    footprint="Mask of the neighbours that count.",
+)
 def rank_filter(
     input: Any,
     rank: int,
@@ -184,18 +190,6 @@ def rank_filter(
 
     The other arguments are those of `median_filter`.
 
-    Args:
-        input: Array.
-        rank: Which of the sorted neighbours, counted from 0, or from the end if negative.
-        size: Length of the window, for all axes or for each.
-        footprint: Mask of the neighbours that count.
-        output: ``None`` or a dtype; results are new arrays.
-        mode: Values outside of the array: ``"reflect"``, ``"constant"``, ``"nearest"``,
-            ``"mirror"`` or ``"wrap"``.
-        cval: Value outside of the array where ``mode`` is ``"constant"``.
-        origin: By how much the window is moved.
-        axes: The axes that are filtered; by default all.
-
     Example:
         >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.ndimage.rank_filter(np.array([1.0, 2.0, 9.0, 4.0]), 0, size=3)
@@ -205,6 +199,11 @@ def rank_filter(
     return _chosen("rank_filter", choose, input, size, footprint, output, mode, cval, origin, axes)
 
 
+@explained(
+    MEANINGS,
+    percentile="Which percentile of the neighbours.",
+    footprint="Mask of the neighbours that count.",
+)
 def percentile_filter(
     input: Any,
     percentile: float,
@@ -220,18 +219,6 @@ def percentile_filter(
     """Neighbour that a share of the others is below, as `scipy.ndimage.percentile_filter`.
 
     The other arguments are those of `median_filter`.
-
-    Args:
-        input: Array.
-        percentile: Which percentile of the neighbours.
-        size: Length of the window, for all axes or for each.
-        footprint: Mask of the neighbours that count.
-        output: ``None`` or a dtype; results are new arrays.
-        mode: Values outside of the array: ``"reflect"``, ``"constant"``, ``"nearest"``,
-            ``"mirror"`` or ``"wrap"``.
-        cval: Value outside of the array where ``mode`` is ``"constant"``.
-        origin: By how much the window is moved.
-        axes: The axes that are filtered; by default all.
 
     Example:
         >>> import numpy as np, funcgrad as fg

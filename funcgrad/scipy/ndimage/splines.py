@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import funcgrad.numpy.values as fnp
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
 from funcgrad.lax.loops import scan
@@ -23,6 +24,7 @@ from funcgrad.numpy.shaping import flip
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import along, line_axis
 from funcgrad.scipy.ndimage.filters import cast, summand
+from funcgrad.scipy.ndimage.meanings import MEANINGS
 
 __all__ = ["spline_filter", "spline_filter1d"]
 
@@ -198,17 +200,11 @@ def spline_filter1d(
     return cast(found, dtype)
 
 
+@explained(MEANINGS, order="Order of the spline.")
 def spline_filter(
     input: Any, order: int = 3, output: Any = np.float64, mode: str = "mirror"
 ) -> Any:
     """`spline_filter1d` along all axes, as `scipy.ndimage.spline_filter`.
-
-    Args:
-        input: Array.
-        order: Order of the spline.
-        output: ``None`` or a dtype; results are new arrays.
-        mode: Values outside of the array: ``"reflect"``, ``"constant"``, ``"nearest"``,
-            ``"mirror"`` or ``"wrap"``.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -14,12 +14,14 @@ import scipy.signal
 
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import complex_dtype
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import cut, floating, is_complex_value, line_axis, zeros_added
+from funcgrad.scipy.signal.meanings import MEANINGS
 from funcgrad.scipy.signal.recurrences import sosfilt, sosfiltfilt
 
 __all__ = [
@@ -355,13 +357,9 @@ def _one_sided(n: int) -> np.ndarray:
     return weights
 
 
+@explained(MEANINGS, x="Real samples.", N="Length of the transform; that of ``x`` by default.")
 def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Any:
     """Analytic signal, whose real part is ``x``, as `scipy.signal.hilbert`.
-
-    Args:
-        x: Real samples.
-        N: Length of the transform; that of ``x`` by default.
-        axis: The axis along which they are a line.
 
     Returns:
         A complex array, of ``N`` elements along ``axis``.

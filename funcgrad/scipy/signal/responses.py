@@ -11,12 +11,14 @@ import scipy.fft
 import scipy.signal
 
 import funcgrad.numpy.values as fnp
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import complex_dtype
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import floating, line_axis
+from funcgrad.scipy.signal.meanings import MEANINGS
 
 __all__ = [
     "czt", "freqs", "freqs_zpk", "freqz", "freqz_sos", "freqz_zpk", "group_delay", "lombscargle",
@@ -90,14 +92,9 @@ def freqz(
     return frequencies, h
 
 
+@explained(MEANINGS, sos="``(sections, 6)``.", worN="As in `freqz`.", whole="As in `freqz`.")
 def freqz_sos(sos: Any, worN: Any = 512, whole: bool = False, fs: Any = _TURN) -> tuple[Any, Any]:
     """Response of sections of second order, ``(sections, 6)``, as `scipy.signal.freqz_sos`.
-
-    Args:
-        sos: ``(sections, 6)``.
-        worN: As in `freqz`.
-        whole: As in `freqz`.
-        fs: Frequency of the samples.
 
     Returns:
         Frequencies and the response there, complex.

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.fft
 import scipy.signal
 
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import is_inexact
 from funcgrad.errors import ArgumentError, ShapeError
@@ -26,6 +27,7 @@ from funcgrad.primitives.convolution import Convolution
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import cut, floating, is_complex_value
+from funcgrad.scipy.signal.meanings import MEANINGS
 from funcgrad.scipy.signal.recurrences import lfilter
 
 __all__ = [
@@ -89,14 +91,9 @@ def correlate(
     return _by("correlate", in1, in2, mode, method, is_turned=False)
 
 
+@explained(MEANINGS, in2="Array.", measure="Must be False: nothing is run to measure it.")
 def choose_conv_method(in1: Any, in2: Any, mode: Mode = "full", measure: bool = False) -> str:
     """``"fft"`` or ``"direct"``: SciPy's estimate for arrays of these shapes and dtypes.
-
-    Args:
-        in1: Array.
-        in2: Array.
-        mode: As in `convolve`.
-        measure: Must be False: nothing is run to measure it.
 
     Returns:
         The method; ``"direct"`` for integers, which stay exact.

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.signal
 
 import funcgrad.numpy.values as fnp
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import complex_dtype
@@ -24,6 +25,7 @@ from funcgrad.scipy.lines import (
     repeated_ends,
     zeros_added,
 )
+from funcgrad.scipy.signal.meanings import MEANINGS
 from funcgrad.scipy.signal.smoothing import detrend as _detrend
 
 __all__ = ["coherence", "csd", "istft", "periodogram", "spectrogram", "stft", "welch"]
@@ -319,6 +321,11 @@ def istft(
     return times, fnp.moveaxis(x, -1, segments - (frequencies < segments))
 
 
+@explained(
+    MEANINGS,
+    noverlap="How many samples neighbours share, an eighth by default.",
+    mode='"psd", "complex", "magnitude", "angle" or "phase".',
+)
 def spectrogram(
     x: Any,
     fs: Any = 1.0,
@@ -333,19 +340,6 @@ def spectrogram(
     mode: str = "psd",
 ) -> tuple[Any, Any, Any]:
     """Spectra of overlapping segments, as `scipy.signal.spectrogram`.
-
-    Args:
-        x: Samples.
-        fs: Their frequency.
-        window: As in `stft`.
-        nperseg: Length of segments, at most 256 by default.
-        noverlap: How many samples neighbours share, an eighth by default.
-        nfft: Length of transforms.
-        detrend: As in `stft`.
-        return_onesided: Whether negative frequencies are left out where ``x`` is real.
-        scaling: "density" or "spectrum".
-        axis: The axis of the samples.
-        mode: "psd", "complex", "magnitude", "angle" or "phase".
 
     Returns:
         Frequencies, times, and spectra: frequencies along ``axis``, times along the last axis.
@@ -434,6 +428,12 @@ def _average(function: str, power: Any, average: str) -> Any:
     return middle / bias
 
 
+@explained(
+    MEANINGS,
+    y="Samples; zeros are added to the shorter ones.",
+    return_onesided="Whether negative frequencies are left out where both are real.",
+    average='"mean" or "median" of segments.',
+)
 def csd(
     x: Any,
     y: Any,
@@ -449,20 +449,6 @@ def csd(
     average: str = "mean",
 ) -> tuple[Any, Any]:
     """Cross power spectral density by Welch's method, as `scipy.signal.csd`.
-
-    Args:
-        x: Samples.
-        y: Samples; zeros are added to the shorter ones.
-        fs: Their frequency.
-        window: As in `stft`.
-        nperseg: Length of segments, at most 256 by default.
-        noverlap: How many samples neighbours share; half of them by default.
-        nfft: Length of transforms.
-        detrend: As in `stft`.
-        return_onesided: Whether negative frequencies are left out where both are real.
-        scaling: "density" or "spectrum".
-        axis: The axis of the samples.
-        average: "mean" or "median" of segments.
 
     Returns:
         Frequencies and the density, complex.
@@ -483,6 +469,7 @@ def csd(
     )  # fmt: skip
 
 
+@explained(MEANINGS, x="Samples; the rest as in `csd`.", average='"mean" or "median" of segments.')
 def welch(
     x: Any,
     fs: Any = 1.0,
@@ -497,19 +484,6 @@ def welch(
     average: str = "mean",
 ) -> tuple[Any, Any]:
     """Power spectral density by Welch's method, as `scipy.signal.welch`.
-
-    Args:
-        x: Samples; the rest as in `csd`.
-        fs: Their frequency.
-        window: As in `stft`.
-        nperseg: Length of segments, at most 256 by default.
-        noverlap: How many samples neighbours share; half of them by default.
-        nfft: Length of transforms.
-        detrend: As in `stft`.
-        return_onesided: Whether negative frequencies are left out where ``x`` is real.
-        scaling: "density" or "spectrum".
-        axis: The axis of the samples.
-        average: "mean" or "median" of segments.
 
     Returns:
         Frequencies and the density.
@@ -527,6 +501,11 @@ def welch(
     )  # fmt: skip
 
 
+@explained(
+    MEANINGS,
+    x="Samples; the rest as in `welch`.",
+    nfft="Length of the transform; that of ``x`` by default.",
+)
 def periodogram(
     x: Any,
     fs: Any = 1.0,
@@ -538,16 +517,6 @@ def periodogram(
     axis: int = -1,
 ) -> tuple[Any, Any]:
     """Power spectral density from one transform, as `scipy.signal.periodogram`.
-
-    Args:
-        x: Samples; the rest as in `welch`.
-        fs: Their frequency.
-        window: As in `stft`.
-        nfft: Length of the transform; that of ``x`` by default.
-        detrend: As in `stft`.
-        return_onesided: Whether negative frequencies are left out where ``x`` is real.
-        scaling: "density" or "spectrum".
-        axis: The axis of the samples.
 
     Returns:
         Frequencies and the density.
@@ -569,6 +538,7 @@ def periodogram(
     )  # fmt: skip
 
 
+@explained(MEANINGS, x="Samples; the rest as in `csd`.", y="Samples.")
 def coherence(
     x: Any,
     y: Any,
@@ -581,17 +551,6 @@ def coherence(
     axis: int = -1,
 ) -> tuple[Any, Any]:
     """Coherence ``|csd(x, y)|**2 / (welch(x) welch(y))``, as `scipy.signal.coherence`.
-
-    Args:
-        x: Samples; the rest as in `csd`.
-        y: Samples.
-        fs: Their frequency.
-        window: As in `stft`.
-        nperseg: Length of segments, at most 256 by default.
-        noverlap: How many samples neighbours share; half of them by default.
-        nfft: Length of transforms.
-        detrend: As in `stft`.
-        axis: The axis of the samples.
 
     Returns:
         Frequencies and the coherence, from 0 to 1.

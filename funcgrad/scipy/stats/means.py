@@ -6,12 +6,14 @@ import math
 from typing import Any
 
 import funcgrad.numpy.values as fnp
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.exponentials import floating
 from funcgrad.scipy.stats import formulas as f
 from funcgrad.scipy.stats.families import quiet
+from funcgrad.scipy.stats.meanings import MEANINGS
 from funcgrad.scipy.stats.samples import Axis, Sample
 
 
@@ -34,6 +36,7 @@ def _of_dtype(a: Any, dtype: Any) -> Any:
 
 
 @quiet
+@explained(MEANINGS, a="Samples of positive numbers.")
 def gmean(
     a: Any,
     axis: Axis = 0,
@@ -44,14 +47,6 @@ def gmean(
     keepdims: bool = False,
 ) -> Any:
     """Geometric mean.
-
-    Args:
-        a: Samples of positive numbers.
-        axis: The axis of a sample; ``None`` for all axes together.
-        dtype: To which they are converted before.
-        weights: Weights of the elements.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
-        keepdims: Whether the axis stays, with length 1.
 
     Returns:
         ``exp`` of the mean of the logarithms.
@@ -66,6 +61,7 @@ def gmean(
 
 
 @quiet
+@explained(MEANINGS, a="Samples of positive numbers.")
 def hmean(
     a: Any,
     axis: Axis = 0,
@@ -76,14 +72,6 @@ def hmean(
     keepdims: bool = False,
 ) -> Any:
     """Harmonic mean.
-
-    Args:
-        a: Samples of positive numbers.
-        axis: The axis of a sample; ``None`` for all axes together.
-        dtype: To which they are converted before.
-        weights: Weights of the elements.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
-        keepdims: Whether the axis stays, with length 1.
 
     Returns:
         The reciprocal of the mean of the reciprocals.
@@ -98,6 +86,7 @@ def hmean(
 
 
 @quiet
+@explained(MEANINGS, a="Samples of positive numbers.", p="Exponent; 0 is the geometric mean.")
 def pmean(
     a: Any,
     p: Any,
@@ -109,15 +98,6 @@ def pmean(
     keepdims: bool = False,
 ) -> Any:
     """Mean of powers, to the reciprocal power.
-
-    Args:
-        a: Samples of positive numbers.
-        p: Exponent; 0 is the geometric mean.
-        axis: The axis of a sample; ``None`` for all axes together.
-        dtype: To which they are converted before.
-        weights: Weights of the elements.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
-        keepdims: Whether the axis stays, with length 1.
 
     Returns:
         The means.
@@ -146,6 +126,7 @@ def _resultant(
 
 
 @quiet
+@explained(MEANINGS)
 def circmean(
     samples: Any,
     high: float = 2 * math.pi,
@@ -156,14 +137,6 @@ def circmean(
     keepdims: bool = False,
 ) -> Any:
     """Mean of angles: the direction of the mean of their vectors.
-
-    Args:
-        samples: Angles.
-        high: End of the circle.
-        low: Its beginning.
-        axis: The axis of a sample; ``None`` for all axes together.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
-        keepdims: Whether the axis stays, with length 1.
 
     Returns:
         Angles from ``low`` to ``high``.
@@ -180,6 +153,7 @@ def circmean(
 
 
 @quiet
+@explained(MEANINGS)
 def circvar(
     samples: Any,
     high: float = 2 * math.pi,
@@ -190,14 +164,6 @@ def circvar(
     keepdims: bool = False,
 ) -> Any:
     """Variance of angles: 1 less the length of the mean of their vectors.
-
-    Args:
-        samples: Angles.
-        high: End of the circle.
-        low: Its beginning.
-        axis: The axis of a sample; ``None`` for all axes together.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
-        keepdims: Whether the axis stays, with length 1.
 
     Returns:
         Numbers from 0 to 1.
@@ -212,6 +178,7 @@ def circvar(
 
 
 @quiet
+@explained(MEANINGS, normalize="Whether it is that of a circle of ``2 pi``.")
 def circstd(
     samples: Any,
     high: float = 2 * math.pi,
@@ -223,15 +190,6 @@ def circstd(
     keepdims: bool = False,
 ) -> Any:
     """Standard deviation of angles: ``sqrt(-2 log(r))`` of the length ``r`` of their mean vector.
-
-    Args:
-        samples: Angles.
-        high: End of the circle.
-        low: Its beginning.
-        axis: The axis of a sample; ``None`` for all axes together.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
-        normalize: Whether it is that of a circle of ``2 pi``.
-        keepdims: Whether the axis stays, with length 1.
 
     Returns:
         Standard deviations.

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import funcgrad.numpy.values as fnp
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
 from funcgrad.numpy.ordering import value_if_known
@@ -16,6 +17,7 @@ from funcgrad.primitives.shape import broadcast_to, shape_of
 from funcgrad.scipy.exponentials import floating
 from funcgrad.scipy.stats import formulas as f
 from funcgrad.scipy.stats.families import quiet
+from funcgrad.scipy.stats.meanings import MEANINGS
 from funcgrad.scipy.stats.positive import chi2, f_distribution
 from funcgrad.scipy.stats.results import Extended
 from funcgrad.scipy.stats.samples import Axis, Sample, check_policy
@@ -74,6 +76,7 @@ def _t_result(
 
 
 @quiet
+@explained(MEANINGS, popmean="The number.")
 def ttest_1samp(
     a: Any,
     popmean: Any,
@@ -84,14 +87,6 @@ def ttest_1samp(
     keepdims: bool = False,
 ) -> TtestResult:
     """Whether the mean of samples differs from a number.
-
-    Args:
-        a: Samples.
-        popmean: The number.
-        axis: The axis of a sample; ``None`` for all axes together.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
-        alternative: ``"two-sided"``, ``"less"`` or ``"greater"``.
-        keepdims: Whether the axis stays, with length 1.
 
     Returns:
         Student's t, the probability of one as far out by chance, and the degrees of freedom.
@@ -107,6 +102,7 @@ def ttest_1samp(
     return _t_result(sample, statistic, sample.n - 1, alternative, keepdims)
 
 
+@explained(MEANINGS, b="Others, as many.")
 def ttest_rel(
     a: Any,
     b: Any,
@@ -117,14 +113,6 @@ def ttest_rel(
     keepdims: bool = False,
 ) -> TtestResult:
     """Whether the means of paired samples differ.
-
-    Args:
-        a: Samples.
-        b: Others, as many.
-        axis: The axis of a sample; ``None`` for all axes together.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
-        alternative: ``"two-sided"``, ``"less"`` or ``"greater"``.
-        keepdims: Whether the axis stays, with length 1.
 
     Returns:
         As of `ttest_1samp`, for the differences.

@@ -5,12 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import funcgrad.numpy.values as fnp
+from funcgrad.base.signatures import explained
 from funcgrad.errors import ArgumentError
 from funcgrad.scipy.exponentials import floating
 from funcgrad.scipy.stats.families import quiet
+from funcgrad.scipy.stats.meanings import MEANINGS
 from funcgrad.scipy.stats.samples import Axis, Sample, sorted_sample
 
 
+@explained(
+    MEANINGS,
+    center="``center(x, axis=axis)`` instead of the median.",
+    scale='By which it is divided; ``"normal"`` makes it the standard deviation of normal numbers.',
+    nan_policy='``"propagate"`` or ``"raise"``.',
+)
 def median_abs_deviation(
     x: Any,
     axis: Axis = 0,
@@ -21,15 +29,6 @@ def median_abs_deviation(
     keepdims: bool = False,
 ) -> Any:
     """Median of the distances from the median.
-
-    Args:
-        x: Samples.
-        axis: The axis of a sample; ``None`` for all axes together.
-        center: ``center(x, axis=axis)`` instead of the median.
-        scale: By which it is divided; ``"normal"`` makes it the standard deviation of normal
-            numbers.
-        nan_policy: ``"propagate"`` or ``"raise"``.
-        keepdims: Whether the axis stays, with length 1.
 
     Returns:
         The medians.
@@ -61,6 +60,12 @@ def _scale_of(name: str, scale: Any, of_normal: float) -> Any:
     return of_normal
 
 
+@explained(
+    MEANINGS,
+    rng="The percentiles.",
+    scale='By which it is divided; ``"normal"`` makes it the standard deviation of normal numbers.',
+    interpolation="As ``method`` in `numpy.percentile`.",
+)
 def iqr(
     x: Any,
     axis: Any = None,
@@ -71,16 +76,6 @@ def iqr(
     keepdims: bool = False,
 ) -> Any:
     """The distance between two percentiles.
-
-    Args:
-        x: Samples.
-        axis: The axis of a sample; ``None`` for all axes together.
-        rng: The percentiles.
-        scale: By which it is divided; ``"normal"`` makes it the standard deviation of normal
-            numbers.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
-        interpolation: As ``method`` in `numpy.percentile`.
-        keepdims: Whether the axis stays, with length 1.
 
     Returns:
         The distances.
@@ -102,6 +97,7 @@ def iqr(
 
 
 @quiet
+@explained(MEANINGS, n="Which cumulant, 1 to 4.")
 def kstat(
     data: Any,
     n: int = 2,
@@ -111,13 +107,6 @@ def kstat(
     keepdims: bool = False,
 ) -> Any:
     """Unbiased estimates of cumulants.
-
-    Args:
-        data: Samples.
-        n: Which cumulant, 1 to 4.
-        axis: The axis of a sample; ``None`` for all axes together.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
-        keepdims: Whether the axis stays, with length 1.
 
     Returns:
         Estimates.
@@ -148,6 +137,7 @@ def kstat(
 
 
 @quiet
+@explained(MEANINGS, n="Which cumulant, 1 or 2.")
 def kstatvar(
     data: Any,
     n: int = 2,
@@ -157,13 +147,6 @@ def kstatvar(
     keepdims: bool = False,
 ) -> Any:
     """Unbiased estimates of the variance of `kstat`.
-
-    Args:
-        data: Samples.
-        n: Which cumulant, 1 or 2.
-        axis: The axis of a sample; ``None`` for all axes together.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
-        keepdims: Whether the axis stays, with length 1.
 
     Returns:
         Estimates.

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import funcgrad.numpy.values as fnp
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
 from funcgrad.primitives import elementwise as p
@@ -20,6 +21,7 @@ from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.exponentials import floating
 from funcgrad.scipy.stats import formulas as f
 from funcgrad.scipy.stats.families import quiet
+from funcgrad.scipy.stats.meanings import MEANINGS
 from funcgrad.scipy.stats.samples import Axis, Sample, extreme
 
 
@@ -35,6 +37,11 @@ class DescribeResult(NamedTuple):
 
 
 @quiet
+@explained(
+    MEANINGS,
+    order="The power, an int, or several of them, which become a first axis.",
+    center="What is subtracted instead of the mean.",
+)
 def moment(
     a: Any,
     order: Any = 1,
@@ -45,14 +52,6 @@ def moment(
     keepdims: bool = False,
 ) -> Any:
     """The mean of a power of the differences from the mean.
-
-    Args:
-        a: Samples.
-        order: The power, an int, or several of them, which become a first axis.
-        axis: The axis of a sample; ``None`` for all axes together.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
-        center: What is subtracted instead of the mean.
-        keepdims: Whether the axis stays, with length 1.
 
     Returns:
         Central moments.
@@ -80,6 +79,10 @@ def _is_level(sample: Sample, var: Any) -> Any:
 
 
 @quiet
+@explained(
+    MEANINGS,
+    bias="Whether it is that of the sample; else an estimate of that of the distribution.",
+)
 def skew(
     a: Any,
     axis: Axis = 0,
@@ -89,13 +92,6 @@ def skew(
     keepdims: bool = False,
 ) -> Any:
     """Skewness: the third central moment over the cube of the standard deviation.
-
-    Args:
-        a: Samples.
-        axis: The axis of a sample; ``None`` for all axes together.
-        bias: Whether it is that of the sample; else an estimate of that of the distribution.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
-        keepdims: Whether the axis stays, with length 1.
 
     Returns:
         Skewnesses; nan where a sample does not vary.
@@ -115,6 +111,11 @@ def skew(
 
 
 @quiet
+@explained(
+    MEANINGS,
+    fisher="Whether 3 is subtracted, so that it is 0 for normal numbers.",
+    bias="Whether it is that of the sample; else an estimate of that of the distribution.",
+)
 def kurtosis(
     a: Any,
     axis: Axis = 0,
@@ -125,14 +126,6 @@ def kurtosis(
     keepdims: bool = False,
 ) -> Any:
     """Kurtosis: the fourth central moment over the square of the variance.
-
-    Args:
-        a: Samples.
-        axis: The axis of a sample; ``None`` for all axes together.
-        fisher: Whether 3 is subtracted, so that it is 0 for normal numbers.
-        bias: Whether it is that of the sample; else an estimate of that of the distribution.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
-        keepdims: Whether the axis stays, with length 1.
 
     Returns:
         Kurtoses; nan where a sample does not vary.
@@ -154,6 +147,7 @@ def kurtosis(
 
 
 @quiet
+@explained(MEANINGS)
 def sem(
     a: Any,
     axis: Axis = 0,
@@ -163,13 +157,6 @@ def sem(
     keepdims: bool = False,
 ) -> Any:
     """Standard error of the mean.
-
-    Args:
-        a: Samples.
-        axis: The axis of a sample; ``None`` for all axes together.
-        ddof: What is subtracted from the number of elements in the variance.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
-        keepdims: Whether the axis stays, with length 1.
 
     Returns:
         Standard deviations over roots of the numbers of elements.
@@ -184,6 +171,7 @@ def sem(
 
 
 @quiet
+@explained(MEANINGS)
 def variation(
     a: Any,
     axis: Axis = 0,
@@ -193,13 +181,6 @@ def variation(
     keepdims: bool = False,
 ) -> Any:
     """Standard deviation over the mean.
-
-    Args:
-        a: Samples.
-        axis: The axis of a sample; ``None`` for all axes together.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
-        ddof: What is subtracted from the number of elements in the variance.
-        keepdims: Whether the axis stays, with length 1.
 
     Returns:
         Coefficients of variation.
@@ -215,17 +196,11 @@ def variation(
 
 
 @quiet
+@explained(MEANINGS, bias="As in `skew` and `kurtosis`.")
 def describe(
     a: Any, axis: Axis = 0, ddof: int = 1, bias: bool = True, nan_policy: str = "propagate"
 ) -> DescribeResult:
     """Size, extremes, mean, variance, skewness and kurtosis of samples.
-
-    Args:
-        a: Samples.
-        axis: The axis of a sample; ``None`` for all axes together.
-        ddof: What is subtracted from the number of elements in the variance.
-        bias: As in `skew` and `kurtosis`.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
 
     Returns:
         A tuple with names.
@@ -250,14 +225,9 @@ def describe(
     )
 
 
+@explained(MEANINGS)
 def zscore(a: Any, axis: Axis = 0, ddof: int = 0, nan_policy: str = "propagate") -> Any:
     """Differences from the mean in standard deviations.
-
-    Args:
-        a: Samples.
-        axis: The axis of a sample; ``None`` for all axes together.
-        ddof: What is subtracted from the number of elements in the variance.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
 
     Returns:
         An array like ``a``; nan where a sample does not vary.
@@ -272,17 +242,11 @@ def zscore(a: Any, axis: Axis = 0, ddof: int = 0, nan_policy: str = "propagate")
 
 
 @quiet
+@explained(MEANINGS, scores="Numbers.", compare="Samples, whose mean and standard deviation count.")
 def zmap(
     scores: Any, compare: Any, axis: Axis = 0, ddof: int = 0, nan_policy: str = "propagate"
 ) -> Any:
     """Differences from the mean of other samples, in their standard deviations.
-
-    Args:
-        scores: Numbers.
-        compare: Samples, whose mean and standard deviation count.
-        axis: The axis of a sample; ``None`` for all axes together.
-        ddof: What is subtracted from the number of elements in the variance.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
 
     Returns:
         An array like ``scores``; nan where a sample does not vary.
@@ -303,14 +267,9 @@ def zmap(
 
 
 @quiet
+@explained(MEANINGS, a="Samples of positive numbers.")
 def gzscore(a: Any, *, axis: Axis = 0, ddof: int = 0, nan_policy: str = "propagate") -> Any:
     """`zscore` of the logarithms.
-
-    Args:
-        a: Samples of positive numbers.
-        axis: The axis of a sample; ``None`` for all axes together.
-        ddof: What is subtracted from the number of elements in the variance.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
 
     Returns:
         An array like ``a``.
@@ -325,6 +284,7 @@ def gzscore(a: Any, *, axis: Axis = 0, ddof: int = 0, nan_policy: str = "propaga
 
 
 @quiet
+@explained(MEANINGS, a="Samples of positive numbers.")
 def gstd(
     a: Any,
     axis: Axis = 0,
@@ -334,13 +294,6 @@ def gstd(
     nan_policy: str = "propagate",
 ) -> Any:
     """Geometric standard deviation: ``exp`` of that of the logarithms.
-
-    Args:
-        a: Samples of positive numbers.
-        axis: The axis of a sample; ``None`` for all axes together.
-        ddof: What is subtracted from the number of elements in the variance.
-        keepdims: Whether the axis stays, with length 1.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
 
     Returns:
         Factors.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from funcgrad.base.signatures import explained
 from funcgrad.errors import ArgumentError
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.quotients import quotient
 from funcgrad.scipy.exponentials import floating
 from funcgrad.scipy.stats import formulas as f
 from funcgrad.scipy.stats.families import quiet
+from funcgrad.scipy.stats.meanings import MEANINGS
 from funcgrad.scipy.stats.samples import Axis, Sample, check_policy
 
 
@@ -63,6 +65,7 @@ def _boxcox(logarithm: Any, exponent: Any) -> Any:
 
 
 @quiet
+@explained(MEANINGS, lmb="The exponent.", data="Samples of positive numbers.")
 def boxcox_llf(
     lmb: Any,
     data: Any,
@@ -72,13 +75,6 @@ def boxcox_llf(
     nan_policy: str = "propagate",
 ) -> Any:
     """Logarithm of the likelihood of an exponent in `boxcox`.
-
-    Args:
-        lmb: The exponent.
-        data: Samples of positive numbers.
-        axis: The axis of a sample; ``None`` for all axes together.
-        keepdims: Whether the axis stays, with length 1.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
 
     Returns:
         Logarithms of likelihoods.
@@ -144,6 +140,7 @@ def yeojohnson(x: Any, lmbda: Any = None, *, nan_policy: str = "propagate") -> A
 
 
 @quiet
+@explained(MEANINGS, lmb="The exponent.")
 def yeojohnson_llf(
     lmb: Any,
     data: Any,
@@ -153,13 +150,6 @@ def yeojohnson_llf(
     keepdims: bool = False,
 ) -> Any:
     """Logarithm of the likelihood of an exponent in `yeojohnson`.
-
-    Args:
-        lmb: The exponent.
-        data: Samples.
-        axis: The axis of a sample; ``None`` for all axes together.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
-        keepdims: Whether the axis stays, with length 1.
 
     Returns:
         Logarithms of likelihoods.

@@ -6,10 +6,12 @@ import math
 from typing import Any
 
 import funcgrad.numpy.values as fnp
+from funcgrad.base.signatures import explained
 from funcgrad.errors import ArgumentError
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.stats import formulas as f
 from funcgrad.scipy.stats.families import both, quiet
+from funcgrad.scipy.stats.meanings import MEANINGS
 from funcgrad.scipy.stats.samples import Axis, Sample, extreme, sorted_sample
 
 Limits = tuple[float | None, float | None] | None
@@ -34,6 +36,7 @@ def _trimmed(
 
 
 @quiet
+@explained(MEANINGS)
 def tmean(
     a: Any,
     limits: Limits = None,
@@ -44,14 +47,6 @@ def tmean(
     keepdims: bool = False,
 ) -> Any:
     """Mean of the numbers between limits.
-
-    Args:
-        a: Samples.
-        limits: Least and greatest number that counts; ``None`` for no limit.
-        inclusive: Whether the limits themselves count.
-        axis: The axis of a sample; ``None`` for all axes together.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
-        keepdims: Whether the axis stays, with length 1.
 
     Returns:
         Means; nan of nothing.
@@ -66,6 +61,7 @@ def tmean(
 
 
 @quiet
+@explained(MEANINGS)
 def tvar(
     a: Any,
     limits: Limits = None,
@@ -77,15 +73,6 @@ def tvar(
     keepdims: bool = False,
 ) -> Any:
     """Variance of the numbers between limits.
-
-    Args:
-        a: Samples.
-        limits: Least and greatest number that counts; ``None`` for no limit.
-        inclusive: Whether the limits themselves count.
-        axis: The axis of a sample; ``None`` for all axes together.
-        ddof: What is subtracted from the number of elements.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
-        keepdims: Whether the axis stays, with length 1.
 
     Returns:
         Variances.
@@ -99,6 +86,7 @@ def tvar(
     return sample.finished(sample.variance(ddof), keepdims)
 
 
+@explained(MEANINGS)
 def tstd(
     a: Any,
     limits: Limits = None,
@@ -110,15 +98,6 @@ def tstd(
     keepdims: bool = False,
 ) -> Any:
     """Standard deviation of the numbers between limits.
-
-    Args:
-        a: Samples.
-        limits: Least and greatest number that counts; ``None`` for no limit.
-        inclusive: Whether the limits themselves count.
-        axis: The axis of a sample; ``None`` for all axes together.
-        ddof: What is subtracted from the number of elements.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
-        keepdims: Whether the axis stays, with length 1.
 
     Returns:
         Standard deviations.
@@ -132,6 +111,7 @@ def tstd(
 
 
 @quiet
+@explained(MEANINGS)
 def tsem(
     a: Any,
     limits: Limits = None,
@@ -143,15 +123,6 @@ def tsem(
     keepdims: bool = False,
 ) -> Any:
     """Standard error of the mean of the numbers between limits.
-
-    Args:
-        a: Samples.
-        limits: Least and greatest number that counts; ``None`` for no limit.
-        inclusive: Whether the limits themselves count.
-        axis: The axis of a sample; ``None`` for all axes together.
-        ddof: What is subtracted from the number of elements.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
-        keepdims: Whether the axis stays, with length 1.
 
     Returns:
         Standard errors.
@@ -165,6 +136,7 @@ def tsem(
     return sample.finished(f.sqrt(sample.variance(ddof) / sample.n), keepdims)
 
 
+@explained(MEANINGS, lowerlimit="Least number that counts.")
 def tmin(
     a: Any,
     lowerlimit: float | None = None,
@@ -175,14 +147,6 @@ def tmin(
     keepdims: bool = False,
 ) -> Any:
     """The least number from a limit on.
-
-    Args:
-        a: Samples.
-        lowerlimit: Least number that counts.
-        axis: The axis of a sample; ``None`` for all axes together.
-        inclusive: Whether the limit itself counts.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
-        keepdims: Whether the axis stays, with length 1.
 
     Returns:
         Minima; nan of nothing.
@@ -195,6 +159,7 @@ def tmin(
     return _least(True, a, (lowerlimit, None), axis, inclusive, nan_policy, keepdims)
 
 
+@explained(MEANINGS, upperlimit="Greatest number that counts.")
 def tmax(
     a: Any,
     upperlimit: float | None = None,
@@ -205,14 +170,6 @@ def tmax(
     keepdims: bool = False,
 ) -> Any:
     """The greatest number up to a limit.
-
-    Args:
-        a: Samples.
-        upperlimit: Greatest number that counts.
-        axis: The axis of a sample; ``None`` for all axes together.
-        inclusive: Whether the limit itself counts.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
-        keepdims: Whether the axis stays, with length 1.
 
     Returns:
         Maxima; nan of nothing.
@@ -285,13 +242,9 @@ def _between(sample: Sample, start: int, stop: int) -> Any:
     return sample.x[tuple(places)]
 
 
+@explained(MEANINGS, proportiontocut="Which share of a sample is left out at either end.")
 def trimboth(a: Any, proportiontocut: float, axis: Axis = 0) -> Any:
     """Samples in ascending order without the least and the greatest numbers.
-
-    Args:
-        a: Samples.
-        proportiontocut: Which share of a sample is left out at either end.
-        axis: The axis of a sample; ``None`` for all axes together.
 
     Returns:
         What is left.

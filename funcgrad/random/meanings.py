@@ -1,0 +1,8 @@
+"""Meanings of the parameters that samplers share, for their docstrings."""
+
+MEANINGS = {
+    "dtype": "float64 by default, or float32.",
+    "key": "A key.",
+    "out_sharding": "Must be None.",
+    "shape": "Shape of the result.",
+}

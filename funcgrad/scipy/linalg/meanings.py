@@ -1,0 +1,15 @@
+"""Meanings of the parameters that functions of matrices share, for their docstrings."""
+
+MEANINGS = {
+    "A": "Matrix, or a stack of matrices.",
+    "a": "Matrix, or a stack of matrices.",
+    "b": "A vector ``(n,)``, or right sides ``(..., n, k)``.",
+    "check_finite": "Without effect.",
+    "lapack_driver": "Without effect.",
+    "lower": "Whether the lower triangle is read, or returned.",
+    "lwork": "Without effect.",
+    "overwrite_a": "Without effect.",
+    "overwrite_ab": "Without effect.",
+    "overwrite_b": "Without effect.",
+    "s": "Rates of survival.",
+}
