@@ -297,10 +297,9 @@ def _nest_jobs(node: Nest) -> Iterator[Job]:
         yield generate_lanes(lanes)
         return
     carries = node.carries if isinstance(node, Loop) else ()
-    changing = [(carry.now, carry.next) for carry in carries if carry.final is not None]
     given = frozenset([k.inner for k in node.links if k.inner.maker is None])
     given |= {carry.now for carry in carries}
-    sections = [_section(body, changing, given) for body in node.bodies]
+    sections = [_section(body, node, given) for body in node.bodies]
     for carry in carries:
         if carry.is_in_place:
             assert carry.final is not None
@@ -346,10 +345,9 @@ def _is_long(job: Job) -> bool:
     return isinstance(job, Nested) or cost.flops + cost.nbytes >= LONG_WORK
 
 
-def _section(
-    graph: Graph, carries: Sequence[tuple[Value, Value]], outer: frozenset[Value]
-) -> Section:
-    groups = arrange(graph, carries=carries, outer=outer)
+def _section(graph: Graph, node: Nest, outer: frozenset[Value]) -> Section:
+    around = node if isinstance(node, Loop) and graph is node.bodies[-1] else None
+    groups = arrange(graph, around=around, outer=outer)
     return Section(graph, groups, [list(_jobs(group)) for group in groups])
 
 

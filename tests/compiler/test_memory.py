@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
+from funcgrad import lax
 from funcgrad.compiler.runtime import executable
 
 # Many values that live long: operations that no kernel joins keep everything in memory.
@@ -283,3 +284,41 @@ def test_changes_of_what_numpy_has_seen(
     for _ in range(2):
         for found, wanted in zip(compiled(x.copy(), np.int64(AT)), expected, strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-14)
+
+
+def step_of_waves(state: Any) -> Any:
+    """Each field changes by neighbours of the other one."""
+    x, y = state
+    x = x + np.pad(0.25 * (y[1:] - y[:-1]), (1, 0))
+    return x, y + np.pad(0.25 * (x[1:] - x[:-1]), (0, 1))
+
+
+def swapped_and_shifted(state: Any) -> Any:
+    """The second one gets elements of the first from other indices: that one stays until then."""
+    x, y = state
+    return y * 0.5, np.roll(x, 1) * 0.5 + y
+
+
+@pytest.mark.parametrize(("step", "copies"), [(step_of_waves, 0), (swapped_and_shifted, 1)])
+@pytest.mark.parametrize("is_counted", [True, False])
+def test_what_a_loop_carries_is_changed_where_it_is(
+    step: Any, copies: int, is_counted: bool
+) -> None:
+    n, size = 20, 1 << 15
+
+    def program(x: Any, y: Any) -> Any:
+        if is_counted:
+            return lax.fori_loop(0, n, lambda i, state: step(state), (x, y))
+        return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, *step(s[1:])), (0, x, y))[1:]
+
+    x, y = np.random.default_rng(0).normal(size=(2, size))
+    compiled = fg.jit(program)
+    expected = (x, y)
+    for _ in range(n):
+        expected = step(expected)
+    for found, part in zip(compiled(x, y), expected, strict=True):
+        np.testing.assert_allclose(found, part, rtol=1e-12, atol=1e-12)
+    memory = compiled.lower(x, y).compile().memory_analysis()
+    spares = copies if is_counted else 2 * copies
+    assert memory.temp_size_in_bytes < (spares + 1) * x.nbytes
+    assert memory.temp_size_in_bytes >= spares * x.nbytes

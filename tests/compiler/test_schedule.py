@@ -103,3 +103,18 @@ def test_coordinates_are_written_out_beside_a_long_formula_of_distances(dtype: s
     assert "load_apart(" in code  # vectors of pairs, not of three coordinates
     tolerance = 1e-4 if dtype == "f4" else 1e-10
     np.testing.assert_allclose(fg.jit(forces)(x), forces(x), tolerance, tolerance)
+
+
+def test_kernels_that_read_the_same_array_are_one() -> None:
+    def differences(x: Any) -> Any:
+        return np.diff(x, axis=0, append=0.0), np.diff(x, axis=1, prepend=1.0) * 2
+
+    def halves(x: Any) -> Any:
+        return np.exp(x[:, :200]), np.sin(x[:, 200:])
+
+    x = RNG.normal(size=(300, 400))
+    for function, n_kernels in ((differences, 1), (halves, 2)):
+        assert text_of(function, x).count("\ndef kernel") == n_kernels
+        for found, expected in zip(fg.jit(function)(x), function(x), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert text_of(differences, x[:10, :10]).count("\ndef kernel") == 2  # it is near anyway

@@ -19,7 +19,7 @@ from funcgrad.compiler.nest.fuse import Group, fuse
 from funcgrad.compiler.nest.in_place import change_in_place, reuse_inputs
 from funcgrad.compiler.nest.interleave import interleave
 from funcgrad.compiler.nest.layout import Value
-from funcgrad.compiler.nest.nodes import Graph
+from funcgrad.compiler.nest.nodes import Graph, Loop
 from funcgrad.compiler.nest.read_through import read_through
 from funcgrad.compiler.nest.refine import refine
 from funcgrad.compiler.nest.rematerialize import rematerialize
@@ -81,7 +81,7 @@ def is_on(name: str) -> bool:
 def arrange(
     graph: Graph,
     donated: Sequence[bool] = (),
-    carries: Sequence[tuple[Value, Value]] = (),
+    around: Loop | None = None,
     outer: frozenset[Value] = frozenset(),
 ) -> list[Group]:
     """Rewrite the graph of a program, or of the body of a loop.
@@ -89,7 +89,7 @@ def arrange(
     Args:
         graph: The graph; it is changed.
         donated: For every input whether its memory may be used for results.
-        carries: Inputs that may be written to, each with the output that takes its place.
+        around: The loop of which it is the body.
         outer: Values around the graph that it may read.
 
     Returns:
@@ -123,7 +123,7 @@ def arrange(
         prefer_fresh(graph, groups)
     if is_on("in_place"):
         reuse_inputs(graph, groups, donated)
-        change_in_place(graph, groups, carries)
+        change_in_place(graph, groups, around)
     if is_on("write_through"):
         write_through(graph, groups)
         check("write_through", groups)

@@ -13,21 +13,23 @@ summed up in memory while the rows pass; one of per-row numbers over the outer a
 register. Results of the last two exist only when the walk is over.
 
 Nodes join greedily, each to the groups of its operands, if no other group would have to run in
-between and no barrier is. Those of single precision do not join those of double: subnormal numbers
-are zero for the ones alone (`pipeline`). Everything else (matrix products, calls of NumPy) is a
-group of its own.
+between and no barrier is; at last those that read the same array. Those of single precision do not
+join those of double: subnormal numbers are zero for the ones alone (`pipeline`). Everything else
+(matrix products, calls of NumPy) is a group of its own.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
 from funcgrad.base.records import dataclass
-from funcgrad.compiler.machine import KERNEL_NODES
+from funcgrad.compiler.machine import KERNEL_NODES, cycles_of_moving
 from funcgrad.compiler.nest.interleave import lie_in_turn
-from funcgrad.compiler.nest.layout import Shape, View, contiguous_strides, same_strides
+from funcgrad.compiler.nest.layout import Shape, Value, View, contiguous_strides, same_strides
 from funcgrad.compiler.nest.nodes import (
     Copies,
     Fold,
@@ -107,12 +109,17 @@ def row_shapes(space: Shape, walk: Walk) -> tuple[Shape, Shape]:
 
 def fuse(graph: Graph) -> list[Group]:
     """The groups of a graph, in an order in which they can run."""
-    return [group for part in segments(graph.nodes) for group in fuse_nodes(part)]
+    # Two results at once take more memory than one after the other.
+    is_free = graph.limit is None
+    return [group for part in segments(graph.nodes) for group in fuse_nodes(part, is_free)]
 
 
-def fuse_nodes(nodes: Sequence[Node]) -> list[Group]:
-    """The groups of some nodes, likewise."""
-    return _Fuser(nodes).ordered()
+def fuse_nodes(nodes: Sequence[Node], has_siblings: bool = False) -> list[Group]:
+    """The groups of some nodes, likewise; those that only read the same arrays may be one."""
+    fuser = _Fuser(nodes)
+    if has_siblings:
+        fuser.merge_siblings()
+    return fuser.ordered()
 
 
 class _Fuser:
@@ -135,6 +142,24 @@ class _Fuser:
                 producer = self.groups.get(dep)
                 if producer is not None:
                     group = self._merge(producer, group)
+
+    def merge_siblings(self) -> None:
+        """Join kernels that read elements of an array in one walk, to bring them once for all.
+
+        What stays in the nearest cache is there anyway.
+        """
+        readers: dict[tuple[Value, Shape, Shape], list[tuple[Node, int]]] = defaultdict(list)
+        for index in sorted(self.groups):
+            for node in self.groups[index].nodes:
+                for x in node.operands:
+                    if isinstance(x, View) and cycles_of_moving(x.value.nbytes) > 1:
+                        readers[x.value, x.shape, x.strides].append((node, x.offset))
+        for (_, shape, strides), found in readers.items():
+            for (node, offset), (other, further) in itertools.pairwise(found):
+                a, b = self.group_of[node], self.group_of[other]
+                is_alike = b.is_fusable and (a.space, a.walk) == (b.space, b.walk)
+                if is_alike and _is_near(further - offset, shape, strides):
+                    self._merge(a, b)
 
     def _append(self, i: int, node: Node) -> None:
         group = Group(i, node)
@@ -249,6 +274,17 @@ class _Fuser:
                     group.nodes.sort(key=position.__getitem__)
                     order.append(group)
         return order
+
+
+def _is_near(distance: int, shape: Shape, strides: Shape) -> bool:
+    """Whether two equal walks through an array, so far apart, meet most elements in common."""
+    for step, n in sorted(zip(map(abs, strides), shape, strict=True), reverse=True):
+        if step and n > 1:
+            indices = round(distance / step)
+            if 2 * abs(indices) >= n:
+                return False
+            distance -= indices * step
+    return distance == 0
 
 
 def joined(a: Group, b: Group) -> Group | None:

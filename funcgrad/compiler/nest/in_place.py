@@ -1,38 +1,39 @@
-"""Results in the memory of what nobody needs any more: donated inputs, and arrays that change."""
+"""Results in the memory of what nobody needs any more.
+
+Donated inputs, arrays of which a part changes, and what a loop carries: where each element of the
+next one needs only the same element of this one, there are no two copies that change places, and
+half of the memory stays in the caches.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from funcgrad.compiler.machine import CACHES, SEVERAL
 from funcgrad.compiler.nest.fuse import Group
-from funcgrad.compiler.nest.layout import Shape, Uniform, Value, View
+from funcgrad.compiler.nest.layout import Shape, Uniform, Value, View, contiguous_strides
 from funcgrad.compiler.nest.nodes import (
     Copies,
     Graph,
+    Loop,
     Node,
     Point,
     Put,
     Routine,
     readers_of,
+    values_read,
 )
 
 
 def reuse_inputs(graph: Graph, groups: Sequence[Group], donated: Sequence[bool]) -> None:
     """Let outputs replace donated inputs of their type that nothing needs any more."""
     free: dict[tuple[Shape, Any], list[Value]] = {}
-    reads: dict[Value, list[tuple[int, bool]]] = {}
-    """Where each is read, and whether only at the index that is computed there."""
     for value, given in zip(graph.inputs, donated, strict=False):
         if given:
             free.setdefault((value.shape, value.dtype), []).append(value)
-            reads[value] = []
     home = {node: i for i, group in enumerate(groups) for node in group.nodes}
-    for node, i in home.items():
-        for k, x in enumerate(node.operands):
-            if isinstance(x, View) and x.value in reads:
-                is_plain = x.is_whole and x.shape == node.space and not node.looks_around(k)
-                reads[x.value].append((i, is_plain))
+    readers = readers_of(home)
     shapes = graph.out_shapes or [out.shape for out in graph.outputs]
     for out, shape in zip(graph.outputs, shapes, strict=True):
         i = home[out.maker]
@@ -43,13 +44,35 @@ def reuse_inputs(graph: Graph, groups: Sequence[Group], donated: Sequence[bool])
         elif not isinstance(out.maker, Point):
             continue
         for value in candidates:
-            if all(
-                j < i or (j == i and groups[i].walk is None and is_plain)
-                for j, is_plain in reads[value]
-            ):
+            if _is_done_with(value, i, home, readers[value], groups):
                 out.home = value
                 free[shape, out.dtype].remove(value)
                 break
+
+
+def _is_done_with(
+    value: Value,
+    i: int,
+    home: Mapping[Node, int],
+    readers: Iterable[Node],
+    groups: Sequence[Group],
+) -> bool:
+    """Whether an element of a value is read by nobody once group ``i`` has written one there."""
+    return all(
+        home[reader] < i
+        or (home[reader] == i and groups[i].walk is None and _reads_plainly(reader, value))
+        for reader in readers
+    )
+
+
+def _reads_plainly(node: Node, value: Value) -> bool:
+    """Whether a node reads a value only at the index that it computes, as what it writes."""
+    plain = node.space, contiguous_strides(node.space), 0
+    return all(
+        (x.shape, x.strides, x.offset) == plain and not node.looks_around(k)
+        for k, x in enumerate(node.operands)
+        if isinstance(x, View) and x.value is value
+    )
 
 
 def _changed(node: Node) -> Iterator[tuple[Value, Value]]:
@@ -95,17 +118,16 @@ def _ends(node: Node, other: Node) -> bool:
     return isinstance(node, Routine) and node.begun_by is other
 
 
-def change_in_place(
-    graph: Graph, groups: Sequence[Group], carries: Sequence[tuple[Value, Value]] = ()
-) -> None:
-    """Let parts of arrays be changed where these are, if nothing needs them as they were.
+def change_in_place(graph: Graph, groups: Sequence[Group], around: Loop | None = None) -> None:
+    """Let arrays be changed where these are, if nothing needs them as they were.
 
     Args:
         graph: The graph.
         groups: Its groups, in the order in which they run.
-        carries: Inputs that may be written to, each with the output that takes its place.
+        around: The loop of which it is the body: inputs that it carries may be written to.
     """
-    replaced = dict(carries)
+    carries = () if around is None else around.carries
+    replaced = {carry.now: carry.next for carry in carries if carry.final is not None}
     inputs, outputs = set(graph.inputs), set(graph.outputs)
     home = {node: i for i, group in enumerate(groups) for node in group.nodes}
     readers = readers_of(home)
@@ -122,3 +144,12 @@ def change_in_place(
                 is_free = changed not in outputs and out.home not in inputs
             if is_free:
                 changed.home = out.home
+    if around is None or (around.length is not None and around.length < SEVERAL):
+        return  # a copy of what it begins with would count
+    used = {v for node in home for v in (*values_read(node), *node.outs) if v.is_stored}
+    if sum(value.nbytes for value in used) <= CACHES[1][0]:
+        return  # it stays there anyway
+    for now, out in replaced.items():
+        i = home[out.maker]
+        if isinstance(out.maker, Point) and _is_done_with(now, i, home, readers[now], groups):
+            now.home = out
