@@ -96,6 +96,9 @@ class TracerArrayConversionError(ConcretizationTypeError):
 class NonConcreteBooleanIndexError(FuncgradError, IndexError):
     """A traced boolean mask was used as an index: the result's shape would depend on values."""
 
+    selection: Any = None
+    """The elements of which an array was needed, if that came later."""
+
 
 class UnexpectedTracerError(FuncgradError, RuntimeError):
     """A traced value outlived the transformation that made it."""

@@ -24,7 +24,7 @@ from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.errors import ArgumentError, ConcretizationTypeError, DtypeError, MissingRuleError
 from funcgrad.numpy import elementwise, shaping, ufuncs
 from funcgrad.numpy.elementwise import UFUNCS, of_scipy, to_loop
-from funcgrad.numpy.indexing import at, getitem, indexed
+from funcgrad.numpy.indexing import at, getitem
 from funcgrad.numpy.promotion import (
     as_value,
     check_casting,
@@ -35,6 +35,7 @@ from funcgrad.numpy.promotion import (
 )
 from funcgrad.numpy.public_functions import public
 from funcgrad.numpy.reducing import refuse_out, summand
+from funcgrad.numpy.selected import install_selections, selected
 from funcgrad.numpy.writable import WritableArray, copied
 from funcgrad.observers.promotion import PROMOTIONS
 from funcgrad.observers.source import current_location
@@ -277,7 +278,7 @@ _SPECIAL: dict[str, Any] = {
     "__abs__": lambda self: elementwise.absolute(self),
     "__invert__": lambda self: elementwise.invert(self),
     "__round__": _round,
-    "__getitem__": indexed,
+    "__getitem__": selected,
     "__setitem__": _setitem,
     "__iter__": _iterate,
     "__contains__": _contains,
@@ -743,9 +744,9 @@ def install(
     for name, member in (_SPECIAL | by_name | _METHODS).items():
         setattr(Tracer, name, _in_bits_of_dialect(member) if name in _THAT_WIDEN else member)
     binary = (*_ARITHMETIC, *_COMPARISONS, *(f"r{name}" for name in _ARITHMETIC))
-    _install_elements(
-        [*(f"__{name}__" for name in binary), *(n for n in _SPECIAL if n not in _SEQUENCES)]
-    )
+    operators = [*(f"__{name}__" for name in binary), *(n for n in _SPECIAL if n not in _SEQUENCES)]
+    _install_elements(operators)
+    install_selections([name for name in operators if "matmul" not in name])
     # Attributes that programs for autograd ask for, and pandas, which defers to higher priorities.
     Tracer.__pandas_priority__ = 5000  # type: ignore[attr-defined]
     Tracer._value = property(_innermost)  # type: ignore[attr-defined]

@@ -161,15 +161,20 @@ def _traced_entry(e: Tracer) -> Any:
     if aval.dtype.kind == "b" and not aval.size:
         return np.zeros(aval.shape, bool)  # it selects nothing, whatever it is
     if aval.dtype.kind == "b":
-        raise NonConcreteBooleanIndexError(
-            f"a traced mask, {aval} inside {e.owner.what}, was used as an index: the shape of the "
-            f"result would depend on its values.{_location()}\n"
-            "Use np.where(mask, x, other), which keeps the shape; for sums np.sum(x, where=mask); "
-            "for updates x = np.where(mask, value, x)."
-        )
+        raise NonConcreteBooleanIndexError(mask_message(e))
     raise IndexError(
         f"a traced index must be of integers, but is {aval} inside {e.owner.what}.{_location()}\n"
         "Convert it with .astype(int)."
+    )
+
+
+def mask_message(mask: Tracer) -> str:
+    """Say that how many elements a traced mask selects is not known."""
+    return (
+        f"a traced mask, {mask.aval} inside {mask.owner.what}, was used as an index: the shape of "
+        f"the result would depend on its values.{_location()}\n"
+        "Use np.where(mask, x, other), which keeps the shape; for sums np.sum(x, where=mask); "
+        "for updates x = np.where(mask, value, x)."
     )
 
 
@@ -512,7 +517,7 @@ def assigned(x: Any, index: Any, value: Any) -> Any:
     """
     aval = aval_of(x)
     value = assigned_dtype(as_value(value, _ASSIGNMENT), aval.dtype)
-    mask = _traced_mask(index)
+    mask = traced_mask(index)
     if mask is not None:
         return _where_masked(x, mask, value)
     plan = _plan(aval, index, None)
@@ -537,7 +542,7 @@ def assigned_dtype(value: Any, dtype: np.dtype[Any]) -> Any:
     return to_dtype(value, dtype)
 
 
-def _traced_mask(index: Any) -> Tracer | None:
+def traced_mask(index: Any) -> Tracer | None:
     """The index, if it is one mask whose places are not known."""
     (mask,) = index if type(index) is tuple and len(index) == 1 else (index,)
     mask = settled(mask)

@@ -19,7 +19,7 @@ import numpy as np
 
 from funcgrad.base.signatures import signature_of
 from funcgrad.core.trace import EVAL, Tracer, current_trace
-from funcgrad.errors import KeyArrayError
+from funcgrad.errors import KeyArrayError, NonConcreteBooleanIndexError
 from funcgrad.numpy.elementwise import UFUNCS
 from funcgrad.numpy.promotion import strong
 from funcgrad.numpy.views import Watched, watch
@@ -62,6 +62,10 @@ def public(function: Function, is_ordered: bool = False) -> Function:
             return made(found, is_ordered) if out is None else out.change(_named(function), found)
         except KeyArrayError as error:
             return error.keys.answer(function, args, kwargs)
+        except NonConcreteBooleanIndexError as error:
+            if error.selection is None:
+                raise
+            return error.selection.answer(function, args, kwargs)
 
     ufunc = _UFUNC_OF.get(function)
     return _as_public(call if ufunc is None else _of_number_too(call, function, ufunc), function)

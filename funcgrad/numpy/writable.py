@@ -29,9 +29,9 @@ from funcgrad.numpy.indexing import (
     IndexUpdateHelper,
     IndexUpdateRef,
     assigned,
-    indexed,
 )
 from funcgrad.numpy.promotion import as_value, check_casting, strong
+from funcgrad.numpy.selected import Selection, selected
 from funcgrad.numpy.views import (
     Indexed,
     Step,
@@ -178,6 +178,9 @@ class WritableArray(StandsForArray):
             if basic is not None and Indexed(self.shape, basic[0]).is_same(value._step):
                 return  # `y[1:] += z`, whose view has been changed already
         self.check_writable("x[index] = value")
+        if type(value) is Selection:
+            self.replace(value.written_into(self.__jax_array__(), settled_in(index)))
+            return
         self._assign(settled_in(index), as_value(settled_in(value)))
 
     def _assign(self, index: Any, value: Any) -> None:
@@ -251,7 +254,7 @@ class WritableArray(StandsForArray):
     def __getitem__(self, index: Any) -> Any:
         basic = basic_key(self.shape, index)
         if basic is None:
-            return made(indexed(self.__jax_array__(), settled_in(index)))
+            return made(selected(self.__jax_array__(), settled_in(index)))
         step = Indexed(self.shape, basic[0])
         value = step.read(self.__jax_array__())
         if not shape_of(value) and not basic[1]:
