@@ -7,13 +7,13 @@ is the primitives `Fft`, `Rfft` and `Irfft`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from funcgrad.base.placement import check_placement
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import docstring, signature_of
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import FLOAT64, complex_dtype, is_complex, is_inexact
@@ -37,6 +37,9 @@ __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift",
     "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
+
+Function = Callable[..., Any]
+F = TypeVar("F", bound=Function)
 
 
 def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
@@ -83,6 +86,65 @@ def _frequencies(function: Any, n: int, d: Any, dtype: Any, device: Any) -> Any:
     d = settled(d)
     found = divide(function(n), d) if isinstance(d, Tracer) else function(n, d)
     return found if dtype is None else astype(found, dtype)
+
+
+_PLANE = "array([[10.+0.j, -2.+0.j],\n       [-4.+0.j,  0.+0.j]])"
+_FROM_PLANE = "array([[ 2.5+0.j, -0.5+0.j],\n       [-1. +0.j,  0. +0.j]])"
+_REAL_PLANE = "array([[ 2.5, -0.5],\n       [-1. ,  0. ]])"
+_TRANSFORM = "Discrete Fourier transform along"
+_INVERSE = "Inverse discrete Fourier transform along"
+_OF_REAL = "Discrete Fourier transform of real numbers"
+_HALF = "the half that determines it."
+_LINE = (
+    "array([ 2.5       , -0.66666667,  0.        , -0.16666667,  0.        ,\n       -0.66666667])"
+)
+TEXTS = {
+    "fft": (f"{_TRANSFORM} an axis.", "array([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j])"),
+    "ifft": (f"{_INVERSE} an axis.", "array([ 2.5+0.j , -0.5-0.5j, -0.5+0.j , -0.5+0.5j])"),
+    "rfft": (f"{_OF_REAL}: {_HALF}", "array([10.+0.j, -2.+2.j, -2.+0.j])"),
+    "irfft": ("Inverse of `rfft`, a real array.", _LINE),
+    "hfft": (
+        "Real transform of the half of a Hermitian vector.",
+        "array([15., -4.,  0., -1.,  0., -4.])",
+    ),
+    "ihfft": ("Inverse of `hfft`.", "array([ 2.5-0.j , -0.5-0.5j, -0.5-0.j ])"),
+    "fft2": (f"{_TRANSFORM} two axes.", _PLANE),
+    "ifft2": (f"{_INVERSE} two axes.", _FROM_PLANE),
+    "rfft2": (f"{_OF_REAL} along two axes: {_HALF}", _PLANE),
+    "irfft2": ("Inverse of `rfft2`, a real array.", _REAL_PLANE),
+    "fftn": (f"{_TRANSFORM} several axes.", _PLANE),
+    "ifftn": (f"{_INVERSE} several axes.", _FROM_PLANE),
+    "rfftn": (f"{_OF_REAL} along several axes: {_HALF}", _PLANE),
+    "irfftn": ("Inverse of `rfftn`, a real array.", _REAL_PLANE),
+}
+"""By the name of a transform: a summary, and what it gives for an array of the numbers 1 to 4."""
+
+
+def describe(
+    function: Function, path: str, text: tuple[str, str], meanings: Mapping[str, str], notes: str
+) -> None:
+    """Give a transform its docstring.
+
+    Args:
+        function: The transform; one of a line takes its length ``n``.
+        path: Module and name.
+        text: A row of `TEXTS`.
+        meanings: The meanings of parameters by their names.
+        notes: The paragraph below the summary.
+    """
+    own = {parameter: meanings[parameter] for parameter in signature_of(function).parameters}
+    operand = "[1.0, 2.0, 3.0, 4.0]" if "n" in own else "[[1.0, 2.0], [3.0, 4.0]]"
+    call = f"fg.{path}(np.array({operand})) -> {text[1]}"
+    function.__doc__ = docstring(text[0], own, call, notes)
+
+
+_MEANINGS = {**MEANINGS, "axis": "The transformed axis."}
+
+
+def _described(function: F) -> F:
+    name = function.__name__
+    describe(function, f"numpy.fft.{name}", TEXTS[name], _MEANINGS, f"As `numpy.fft.{name}`.")
+    return function
 
 
 _OPPOSITE = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
@@ -141,42 +203,20 @@ def _line(a: Any, n: Any, axis: int, norm: Any, is_inverse: bool, function: str)
     return _scaled(Fft((index,), is_inverse).bind(x), n, norm, is_inverse)
 
 
-@explained(MEANINGS, axis="The transformed axis.")
+@_described
 def fft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
-    """Discrete Fourier transform along an axis, as `numpy.fft.fft`.
-
-    Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
-        >>> print(fg.numpy.fft.fft(np.array([1.0, 0.0, 0.0])))
-        [1.+0.j 1.+0.j 1.+0.j]
-    """
     refuse_out(out, "fft")
     return _line(a, n, axis, norm, False, "fft")
 
 
-@explained(MEANINGS, axis="The transformed axis.")
+@_described
 def ifft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
-    """Inverse discrete Fourier transform along an axis, as `numpy.fft.ifft`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.fft.ifft(np.array([1.0, 2.0, 3.0, 4.0]))
-        array([ 2.5+0.j , -0.5-0.5j, -0.5+0.j , -0.5+0.5j])
-    """
     refuse_out(out, "ifft")
     return _line(a, n, axis, norm, True, "ifft")
 
 
-@explained(MEANINGS, axis="The transformed axis.")
+@_described
 def rfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
-    """Discrete Fourier transform of real numbers: the half that determines it, as `numpy.fft.rfft`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.fft.rfft(np.array([1.0, 2.0, 3.0, 4.0]))
-        array([10.+0.j, -2.+2.j, -2.+0.j])
-    """
     refuse_out(out, "rfft")
     x = _real(a, "rfft")
     index = _axis_of(x, axis, "rfft")
@@ -184,16 +224,8 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: No
     return _scaled(Rfft(index).bind(_of_length(x, n, index, "rfft")), n, norm, False)
 
 
-@explained(MEANINGS, axis="The transformed axis.")
+@_described
 def irfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
-    """Inverse of `rfft`, a real array, as `numpy.fft.irfft`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.fft.irfft(np.array([1.0, 2.0, 3.0, 4.0]))
-        array([ 2.5       , -0.66666667,  0.        , -0.16666667,  0.        ,
-               -0.66666667])
-    """
     refuse_out(out, "irfft")
     x = _complex(a, "irfft")
     index = _axis_of(x, axis, "irfft")
@@ -204,30 +236,16 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: N
     return _scaled(Irfft(index, n).bind(x), n, norm, True)
 
 
-@explained(MEANINGS, axis="The transformed axis.")
+@_described
 def hfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
-    """Real transform of the half of a Hermitian vector, as `numpy.fft.hfft`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.fft.hfft(np.array([1.0, 2.0, 3.0, 4.0]))
-        array([15., -4.,  0., -1.,  0., -4.])
-    """
     refuse_out(out, "hfft")
     if norm not in _OPPOSITE:
         raise ValueError(f"norm must be 'backward', 'ortho' or 'forward', got {norm!r}.")
     return irfft(p.conj.bind(_complex(a, "hfft")), n, axis, _OPPOSITE[norm])
 
 
-@explained(MEANINGS, axis="The transformed axis.")
+@_described
 def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
-    """Inverse of `hfft`, as `numpy.fft.ihfft`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.fft.ihfft(np.array([1.0, 2.0, 3.0, 4.0]))
-        array([ 2.5-0.j , -0.5-0.5j, -0.5-0.j ])
-    """
     refuse_out(out, "ihfft")
     if norm not in _OPPOSITE:
         raise ValueError(f"norm must be 'backward', 'ortho' or 'forward', got {norm!r}.")
@@ -277,74 +295,32 @@ def _transformed(
     return _scaled(Fft(tuple(indices), is_inverse).bind(x), count, norm, is_inverse)
 
 
-@explained(MEANINGS)
+@_described
 def fftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
-    """Discrete Fourier transform along several axes, as `numpy.fft.fftn`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.fft.fftn(np.array([[1.0, 2.0], [3.0, 4.0]]))
-        array([[10.+0.j, -2.+0.j],
-               [-4.+0.j,  0.+0.j]])
-    """
     refuse_out(out, "fftn")
     return _several(a, s, axes, norm, False, "fftn")
 
 
-@explained(MEANINGS)
+@_described
 def ifftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
-    """Inverse discrete Fourier transform along several axes, as `numpy.fft.ifftn`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.fft.ifftn(np.array([[1.0, 2.0], [3.0, 4.0]]))
-        array([[ 2.5+0.j, -0.5+0.j],
-               [-1. +0.j,  0. +0.j]])
-    """
     refuse_out(out, "ifftn")
     return _several(a, s, axes, norm, True, "ifftn")
 
 
-@explained(MEANINGS)
+@_described
 def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: None = None) -> Any:
-    """Discrete Fourier transform along two axes, as `numpy.fft.fft2`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.fft.fft2(np.array([[1.0, 2.0], [3.0, 4.0]]))
-        array([[10.+0.j, -2.+0.j],
-               [-4.+0.j,  0.+0.j]])
-    """
     refuse_out(out, "fft2")
     return _several(a, s, axes, norm, False, "fft2")
 
 
-@explained(MEANINGS)
+@_described
 def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: None = None) -> Any:
-    """Inverse discrete Fourier transform along two axes, as `numpy.fft.ifft2`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.fft.ifft2(np.array([[1.0, 2.0], [3.0, 4.0]]))
-        array([[ 2.5+0.j, -0.5+0.j],
-               [-1. +0.j,  0. +0.j]])
-    """
     refuse_out(out, "ifft2")
     return _several(a, s, axes, norm, True, "ifft2")
 
 
-@explained(MEANINGS)
+@_described
 def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
-    """Discrete Fourier transform of real numbers along several axes: the half that determines it.
-
-    As `numpy.fft.rfftn`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.fft.rfftn(np.array([[1.0, 2.0], [3.0, 4.0]]))
-        array([[10.+0.j, -2.+0.j],
-               [-4.+0.j,  0.+0.j]])
-    """
     refuse_out(out, "rfftn")
     x = _real(a, "rfftn")
     lengths, indices = _lengths(x, s, axes, "rfftn")
@@ -356,16 +332,8 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None =
     return _transformed(x, lengths[:-1], indices[:-1], norm, False, "rfftn")
 
 
-@explained(MEANINGS)
+@_described
 def irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
-    """Inverse of `rfftn`, a real array, as `numpy.fft.irfftn`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.fft.irfftn(np.array([[1.0, 2.0], [3.0, 4.0]]))
-        array([[ 2.5, -0.5],
-               [-1. ,  0. ]])
-    """
     refuse_out(out, "irfftn")
     x = _complex(a, "irfftn")
     lengths, indices = _lengths(x, s, axes, "irfftn")
@@ -380,31 +348,13 @@ def irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None 
     return irfft(x, lengths[-1], indices[-1], norm)
 
 
-@explained(MEANINGS)
+@_described
 def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: None = None) -> Any:
-    """Discrete Fourier transform of real numbers along two axes: the half that determines it.
-
-    As `numpy.fft.rfft2`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.fft.rfft2(np.array([[1.0, 2.0], [3.0, 4.0]]))
-        array([[10.+0.j, -2.+0.j],
-               [-4.+0.j,  0.+0.j]])
-    """
     return rfftn(a, s, axes, norm, out)
 
 
-@explained(MEANINGS)
+@_described
 def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: None = None) -> Any:
-    """Inverse of `rfft2`, a real array, as `numpy.fft.irfft2`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.fft.irfft2(np.array([[1.0, 2.0], [3.0, 4.0]]))
-        array([[ 2.5, -0.5],
-               [-1. ,  0. ]])
-    """
     return irfftn(a, s, axes, norm, out)
 
 

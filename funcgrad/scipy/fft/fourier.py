@@ -10,12 +10,12 @@ import scipy.fft
 import scipy.special
 
 from funcgrad.base.placement import check_placement
-from funcgrad.base.signatures import docstring, signature_of
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
 from funcgrad.numpy import elementwise
 from funcgrad.numpy import fft as transforms
 from funcgrad.numpy.host_functions import host_functions
+from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import floating
@@ -135,43 +135,7 @@ def _checked(name: str, x: Any, plan: Any) -> Any:
 
 
 _TEXTS = {
-    "fft": (
-        "Discrete Fourier transform along an axis.",
-        "array([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j])",
-    ),
-    "ifft": (
-        "Inverse discrete Fourier transform along an axis.",
-        "array([ 2.5+0.j , -0.5-0.5j, -0.5+0.j , -0.5+0.5j])",
-    ),
-    "rfft": (
-        "Discrete Fourier transform of real numbers: the half that determines it.",
-        "array([10.+0.j, -2.+2.j, -2.+0.j])",
-    ),
-    "irfft": (
-        "Inverse of `rfft`, a real array.",
-        (
-            "array([ 2.5       , -0.66666667,  0.        , -0.16666667,  0.        ,\n"
-            "       -0.66666667])"
-        ),
-    ),
-    "hfft": (
-        "Real transform of the half of a Hermitian vector.",
-        "array([15., -4.,  0., -1.,  0., -4.])",
-    ),
-    "ihfft": ("Inverse of `hfft`.", "array([ 2.5-0.j , -0.5-0.5j, -0.5-0.j ])"),
-    "fft2": (
-        "Discrete Fourier transform along two axes.",
-        "array([[10.+0.j, -2.+0.j],\n       [-4.+0.j,  0.+0.j]])",
-    ),
-    "ifft2": (
-        "Inverse discrete Fourier transform along two axes.",
-        "array([[ 2.5+0.j, -0.5+0.j],\n       [-1. +0.j,  0. +0.j]])",
-    ),
-    "rfft2": (
-        "Discrete Fourier transform of real numbers along two axes: the half that determines it.",
-        "array([[10.+0.j, -2.+0.j],\n       [-4.+0.j,  0.+0.j]])",
-    ),
-    "irfft2": ("Inverse of `rfft2`, a real array.", "array([[ 2.5, -0.5],\n       [-1. ,  0. ]])"),
+    **transforms.TEXTS,
     "hfft2": (
         "Real transform of the half of a Hermitian array, along two axes.",
         "array([[10., -2.],\n       [-4.,  0.]])",
@@ -180,28 +144,6 @@ _TEXTS = {
         "Inverse of `hfft2`.",
         "array([[ 2.5-0.j, -0.5-0.j],\n       [-1. -0.j,  0. -0.j]])",
     ),
-    "fftn": (
-        "Discrete Fourier transform along several axes.",
-        "array([[10.+0.j, -2.+0.j],\n       [-4.+0.j,  0.+0.j]])",
-    ),
-    "ifftn": (
-        "Inverse discrete Fourier transform along several axes.",
-        "array([[ 2.5+0.j, -0.5+0.j],\n       [-1. +0.j,  0. +0.j]])",
-    ),
-    "rfftn": (
-        (
-            "D"
-            "i"
-            "s"
-            "c"
-            "r"
-            "e"
-            "t"
-            "e Fourier transform of real numbers along several axes: the half that determines it."
-        ),
-        "array([[10.+0.j, -2.+0.j],\n       [-4.+0.j,  0.+0.j]])",
-    ),
-    "irfftn": ("Inverse of `rfftn`, a real array.", "array([[ 2.5, -0.5],\n       [-1. ,  0. ]])"),
     "hfftn": (
         "Real transform of the half of a Hermitian array, along several axes.",
         "array([[10., -2.],\n       [-4.,  0.]])",
@@ -211,14 +153,10 @@ _TEXTS = {
         "array([[ 2.5-0.j, -0.5-0.j],\n       [-1. -0.j,  0. -0.j]])",
     ),
 }
-"""By the name of a transform: a summary, and what it gives for an array of the numbers 1 to 4."""
 _MEANINGS = {
+    **MEANINGS,
     "x": "Array.",
-    "n": "Length of the transformed axis: zeros are added, or elements left out.",
-    "s": "Lengths of the transformed axes: zeros are added, or elements left out.",
     "axis": "The transformed axis.",
-    "axes": "The transformed axes; by default the last two, or all.",
-    "norm": '``"backward"``, ``"ortho"`` or ``"forward"``: which direction divides by the length.',
     "overwrite_x": "Without effect: arguments are never written into.",
     "workers": "Without effect.",
     "plan": "``None``.",
@@ -227,12 +165,8 @@ _MEANINGS = {
 
 def _named(name: str, function: Function) -> Function:
     function.__name__ = function.__qualname__ = name
-    summary, shown = _TEXTS[name]
-    own = {q: _MEANINGS[q] for q in signature_of(function).parameters}
-    operand = "[1.0, 2.0, 3.0, 4.0]" if "n" in own else "[[1.0, 2.0], [3.0, 4.0]]"
-    call = f"fg.scipy.fft.{name}(np.array({operand})) -> {shown}"
     notes = f"As `scipy.fft.{name}`, and `funcgrad.numpy.fft` where that has it."
-    function.__doc__ = docstring(summary, own, call, notes)
+    transforms.describe(function, f"scipy.fft.{name}", _TEXTS[name], _MEANINGS, notes)
     return function
 
 
