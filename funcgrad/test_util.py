@@ -13,7 +13,7 @@ import numpy as np
 
 from funcgrad.base.namespaces import present
 from funcgrad.base.pytree import tree_leaves, tree_map
-from funcgrad.testing import GradientError, check_grads
+from funcgrad.testing import GradientError, check_grads, direction
 
 __all__ = ["check_grads", "check_jvp", "check_vjp"]
 
@@ -116,15 +116,8 @@ class _Comparison:
 
     def directions(self, tree: Any) -> Any:
         """A direction for every array."""
-        found = tree_map(self._direction, tree)
+        found = tree_map(lambda x: direction(x, self.rng)[()], tree)
         return tuple(found) if isinstance(tree, list) else found
-
-    def _direction(self, x: Any) -> Any:
-        x = np.asarray(x)
-        v = self.rng.standard_normal(x.shape)
-        if x.dtype.kind == "c":
-            v = v + 1j * self.rng.standard_normal(x.shape)
-        return np.asarray(v, x.dtype)[()]
 
     def difference(self, f: Function, args: Sequence[Any], directions: Any) -> Any:
         """The derivative along the directions."""

@@ -93,6 +93,17 @@ def check_grads(
     _Checker(modes, atol, rtol, eps, np.random.default_rng(seed)).check(f, tuple(args), 1, order)
 
 
+def direction(x: Any, rng: np.random.Generator) -> Any:
+    """A random tangent or cotangent of ``x``; zeros if it has no derivative."""
+    x = np.asarray(x)
+    if x.dtype.kind not in "fc":
+        return np.zeros(x.shape, x.dtype)
+    v = rng.standard_normal(x.shape)
+    if x.dtype.kind == "c":
+        v = v + 1j * rng.standard_normal(x.shape)
+    return np.asarray(v, x.dtype)
+
+
 def _leaves(tree: Any) -> list[Any]:
     return flatten_held(tree)[0]
 
@@ -124,7 +135,7 @@ class _Checker:
             return f(*tree_unflatten(treedef, full))
 
         point = [leaves[i] for i in active]
-        directions = [self._direction(x) for x in point]
+        directions = [direction(x, self.rng) for x in point]
         for i, k in enumerate(active):
             self._check_one(of_active, point, directions, i, paths[k], order)
         if order < last:
@@ -136,22 +147,13 @@ class _Checker:
         if "fwd" in self.modes:
             self.check(lambda *xs: jvp(f, xs, tuple(directions))[1], tuple(point), order + 1, last)
         if "rev" in self.modes:
-            cts = [self._direction(x) for x in _leaves(f(*point))]
+            cts = [direction(x, self.rng) for x in _leaves(f(*point))]
 
             def pulled(*xs: Any) -> Any:
                 _, pull = vjp(lambda *ys: _leaves(f(*ys)), *xs)
                 return pull(cts)
 
             self.check(pulled, tuple(point), order + 1, last)
-
-    def _direction(self, x: Any) -> Any:
-        x = np.asarray(x)
-        if x.dtype.kind not in "fc":
-            return np.zeros(x.shape, x.dtype)
-        v = self.rng.standard_normal(x.shape)
-        if x.dtype.kind == "c":
-            v = v + 1j * self.rng.standard_normal(x.shape)
-        return np.asarray(v, x.dtype)
 
     def _check_one(
         self, f: Function, point: list[Any], directions: list[Any], i: int, path: str, order: int
@@ -165,7 +167,7 @@ class _Checker:
                     self._compare(n, np.asarray(c), point[i], path, "fwd", order)
         if "rev" in self.modes:
             value, pull = vjp(lambda *ys: _leaves(f(*ys)), *point)
-            cts = [self._direction(x) for x in value]
+            cts = [direction(x, self.rng) for x in value]
             # Of functions that are not holomorphic only the real part of the product is kept.
             expected = sum(np.sum(c * n).real for c, n in zip(cts, numeric, strict=True))
             computed = np.sum(np.asarray(pull(cts)[i]) * directions[i]).real
@@ -307,7 +309,7 @@ class _RuleChecker:
         self.active = kept
         self.paths = [paths[i] for i in kept]
         self.point = [np.asarray(self.leaves[i]) for i in kept]
-        self.directions = [numbers._direction(x) for x in self.point]
+        self.directions = [direction(x, numbers.rng) for x in self.point]
         out = f.rules.fun(*args)
         self.values = [np.asarray(x) for x in _leaves(out)]
         self.result_paths = leaf_paths(out, "result")
@@ -354,7 +356,7 @@ class _RuleChecker:
     def check_vjp(self) -> None:
         values, pull = vjp(self.flat(self.f), *self.point)
         self.check_values(values, "vjp")
-        cts = [self.numbers._direction(x) for x in self.values]
+        cts = [direction(x, self.numbers.rng) for x in self.values]
         pulled = list(pull(cts))
         self.check_linear(lambda c: list(pull(c)), cts, pulled, "vjp")
         for i, path in enumerate(self.paths):
@@ -412,7 +414,7 @@ class _RuleChecker:
     def check_linear(
         self, apply: Function, first: list[Any], image: Sequence[Any], rule: str
     ) -> None:
-        second = [self.numbers._direction(x) for x in first]
+        second = [direction(x, self.numbers.rng) for x in first]
         mixed = [
             np.asarray(2 * a - 3 * b, a.dtype) if a.dtype.kind in "fc" else a
             for a, b in zip(first, second, strict=True)

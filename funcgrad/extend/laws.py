@@ -26,6 +26,7 @@ from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Linear, Primitive
 from funcgrad.errors import FuncgradError
 from funcgrad.higher_order.jit import Jit
+from funcgrad.testing import direction
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.linearize import linearize_flat
@@ -100,15 +101,6 @@ def observed(subject: Subject, *args: Any) -> list[Any]:
 def is_inexact(x: Any) -> bool:
     """Whether a value has a derivative."""
     return np.asarray(x).dtype.kind in "fc"
-
-
-def direction(x: Any, rng: np.random.Generator) -> Any:
-    """A random tangent or cotangent of ``x``."""
-    x = np.asarray(x)
-    v = rng.standard_normal(x.shape)
-    if x.dtype.kind == "c":
-        v = v + 1j * rng.standard_normal(x.shape)
-    return np.asarray(v, x.dtype)
 
 
 def doubled(x: Any) -> Any:

@@ -39,7 +39,6 @@ from funcgrad.nn.linear import conv, conv_transpose, dense, embed, scaled_matmul
 from funcgrad.nn.normalization import (
     log_softmax,
     logmeanexp,
-    logsumexp,
     one_hot,
     softmax,
     standardize,
@@ -47,6 +46,7 @@ from funcgrad.nn.normalization import (
 from funcgrad.nn.norms import batch_norm, group_norm, layer_norm, rms_norm
 from funcgrad.nn.pooling import avg_pool, max_pool, min_pool
 from funcgrad.nn.regularization import dropout
+from funcgrad.scipy.exponentials import logsumexp
 
 __all__ = [
     "avg_pool", "batch_norm", "celu", "conv", "conv_transpose", "dense", "dot_product_attention",

@@ -76,37 +76,6 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
     return log_normalized("log_softmax", x, axis, where)
 
 
-def logsumexp(
-    a: ArrayLike,
-    axis: Axis = None,
-    b: ArrayLike | None = None,
-    keepdims: bool = False,
-    return_sign: bool = False,
-    where: ArrayLike | None = None,
-) -> Any:
-    """``log(sum(b * exp(a)))`` without overflow.
-
-    Args:
-        a: Array of real or complex numbers.
-        axis: The axis or axes that are summed over, by default all.
-        b: Factors that broadcast with ``a``, of any sign.
-        keepdims: Whether the axes stay, with length 1.
-        return_sign: Whether the sum may be negative, and its sign is returned too.
-        where: Bools that broadcast with ``a``: which elements take part.
-
-    Returns:
-        The logarithm (with ``return_sign`` of the absolute value, and the sign). An empty sum
-        gives -inf, a negative real one without ``return_sign`` nan.
-
-    Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
-        >>> print(fg.nn.logsumexp(np.array([0.0, 1000.0])))
-        1000.0
-    """
-    return log_sum("logsumexp", a, axis, b, keepdims, return_sign, where)
-
-
 def logmeanexp(
     x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False
 ) -> Array:
