@@ -160,14 +160,14 @@ def _reassociated_sum(a: Any, b: Any) -> Any:
     if isinstance(a, Complex):
         return Complex(_reassociated_sum(a.re, b.re), _reassociated_sum(a.im, b.im))
     if a.kind == "f":
-        return a.made(f"fadd reassoc {a}, {b.text}")
+        return a.folded("fadd", b)
     return _add(a, b)
 
 
 def _reassociated_product(a: Any, b: Any) -> Any:
     """A product, likewise."""
     if isinstance(a, Emitted) and a.kind == "f":
-        return a.made(f"fmul reassoc {a}, {b.text}")
+        return a.folded("fmul", b)
     return _multiply(a, b)
 
 
@@ -213,7 +213,7 @@ _EMISSIONS: dict[str, Callable[..., Any]] = {
     "real": lambda x: x.re if isinstance(x, Complex) else x,
     "imag": lambda x: x.im if isinstance(x, Complex) else x.constant(0),
     "conj": lambda x: Complex(x.re, -x.im) if isinstance(x, Complex) else x,
-    "isnan": _of_parts(Emitted.isnan, operator.or_),
+    "isnan": _of_parts(operator.methodcaller("isnan"), operator.or_),
     "isinf": _of_parts(lambda x: x.absolute() == float("inf"), operator.or_),
     "isfinite": _of_parts(lambda x: x.absolute() < float("inf"), operator.and_),
     "signbit": lambda x: x.bits() < 0,

@@ -139,6 +139,10 @@ class Emitted:
         """``self * factor + term``, rounded once."""
         return self.intrinsic("fma", self.constant(factor), self.constant(term))
 
+    def folded(self, instruction: str, other: Emitted) -> Emitted:
+        """A step of a fold of floats, whose order LLVM may change."""
+        return self.made(f"{instruction} reassoc {self}, {other.text}")
+
     # Integers and flags.
     def __and__(self, other: Any) -> Emitted:
         return self._binary(other, "and")
@@ -437,6 +441,18 @@ class Builder:
         cases = list(cases)
         first = cases[0][0]
         return first.made(f"phi {first.type} {arms(cases)}")
+
+    def if_any(self, flags: Emitted, usual: Emitted, compute: Callable[[], Emitted]) -> Emitted:
+        """A value that is computed if any flag is set, which is rare, else ``usual``."""
+        is_any = flags.packed() != 0 if flags.lanes else flags
+        before = self.block
+        inside, end = self.new_block("rare"), self.new_block("end")
+        self.fork(is_any, inside, end, self.module.seldom)
+        self.begin(inside)
+        value, last = compute(), self.block
+        self.jump(end)
+        self.begin(end)
+        return self.phi([(usual, before), (value, last)])
 
 
 def arms(cases: Iterable[tuple[Emitted, Block]]) -> str:

@@ -20,22 +20,8 @@ _PURE = "nounwind readnone willreturn"
 def choose_where(rare: Emitted, usual: Emitted, compute: Callable[[], Emitted]) -> Emitted:
     """What is computed where the flag is set, else ``usual``; nothing is if no flag is set."""
     if rare.lanes:
-        return _if_any(rare, usual, lambda: rare.select(compute(), usual))
-    return _if_any(rare, usual, compute)
-
-
-def _if_any(flags: Emitted, usual: Emitted, compute: Callable[[], Emitted]) -> Emitted:
-    """What is computed if any flag is set, else ``usual``."""
-    builder = flags.builder
-    is_any = flags.packed() != 0 if flags.lanes else flags
-    before = builder.block
-    inside, end = builder.new_block("rare"), builder.new_block("end")
-    builder.fork(is_any, inside, end, builder.module.seldom)
-    builder.begin(inside)
-    value, last = compute(), builder.block
-    builder.jump(end)
-    builder.begin(end)
-    return builder.phi([(usual, before), (value, last)])
+        return rare.builder.if_any(rare, usual, lambda: rare.select(compute(), usual))
+    return rare.builder.if_any(rare, usual, compute)
 
 
 def call_where(rare: Emitted, name: str, args: Sequence[Emitted], usual: Emitted) -> Emitted:
@@ -83,6 +69,6 @@ def _variant(module: Module, name: str, n: int, count: int) -> str:
     builder = Builder(module, Function(symbol, vector, kinds, f"{_PURE} alwaysinline"))
     *args, flags = builder.arguments("f" * count + "b")
     nothing = Emitted(builder, "undef", vector, "f")
-    found = _if_any(flags, nothing, lambda: builder.call(every, vector, "f", *args))
+    found = builder.if_any(flags, nothing, lambda: builder.call(every, vector, "f", *args))
     builder.end(f"ret {found}")
     return symbol

@@ -18,11 +18,30 @@ from funcgrad.errors import ArgumentError
 from funcgrad.interop.c.calling import compiled, described_site, parameters
 from funcgrad.interop.c.entry import FAILED, FIRST_MESSAGE, NO_MEMORY
 from funcgrad.interop.c.plan import Kernels, Mark, PlanWriter
-from funcgrad.interop.c.signature import COMPLEX_TYPES, ArrayType, Signature, identifiers, parse
+from funcgrad.interop.c.signature import (
+    COMPLEX_TYPES,
+    LIBRARY,
+    ArrayType,
+    Signature,
+    identifiers,
+    parse,
+)
 
 _ALIGNMENT = 64
 
-_HEAD = """\
+HEAD = """\
+#if defined(__GNUC__) && !defined(__clang__)
+#ifdef __OPTIMIZE__
+#pragma GCC optimize("tree-vectorize", "vect-cost-model=dynamic", "no-tree-pre")
+#pragma GCC optimize("no-math-errno", "no-trapping-math", "fp-contract=off")
+#endif
+#define FG_LOOP _Pragma("GCC unroll 1") _Pragma("GCC ivdep")
+#define FG_INDEPENDENT _Pragma("GCC ivdep")
+#else
+#pragma STDC FP_CONTRACT OFF
+#define FG_LOOP
+#define FG_INDEPENDENT
+#endif
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,18 +49,15 @@ _HEAD = """\
 #include <string.h>
 #include "{name}.h"
 
-#if defined(__clang__)
-#pragma STDC FP_CONTRACT OFF
-#define FG_INDEPENDENT
-#elif defined(__GNUC__)
-#define FG_INDEPENDENT _Pragma("GCC ivdep")
-#else
-#define FG_INDEPENDENT
-#endif
 #if defined(__GNUC__)
 #define FG_MAY_ALIAS __attribute__((may_alias))
+#define FG_INLINE inline __attribute__((always_inline))
 #else
 #define FG_MAY_ALIAS
+#define FG_INLINE inline
+#endif
+#if defined(FP_FAST_FMA) || defined(__FMA__) || defined(__aarch64__)
+#define FG_FORMULAS
 #endif
 #ifdef FP_FAST_FMA
 #define FG_MULADD(a, b, c) fma(a, b, c)
@@ -62,6 +78,7 @@ _HEAD = """\
 #endif
 #define FG_STEP(call) do {{ int64_t code = call; if (code) return code; }} while (0)
 """
+"""The first lines of files."""
 
 
 _LOADER = '''\
@@ -140,7 +157,8 @@ def export(fun: Callable[..., Any], signature: str, name: str = "") -> Exported:
     Args:
         fun: Any function that `jit` compiles to kernels, derivatives included.
         signature: Types of its arguments and results, as of `cfunc`.
-        name: Of the function in C; by default that of ``fun``.
+        name: Of the function in C; by default that of ``fun``. A name that C's library has gets an
+            underscore.
 
     Returns:
         An `Exported`, with `source`, `header` and `write`.
@@ -158,7 +176,7 @@ def export(fun: Callable[..., Any], signature: str, name: str = "") -> Exported:
     """
     check_callable(fun, "export")
     own = name or name_of(fun)
-    (own,) = identifiers([own if own.isidentifier() else "function"])
+    (own,) = identifiers([own if own.isidentifier() else "function"], LIBRARY)
     what = f"export({own}, {signature!r})"
     parsed = parse(signature, what)
     if parsed.returns:
@@ -222,7 +240,7 @@ class _Writer:
         messages = ["no scratch memory", "a step of the program has failed"]
         messages += [described_site(site) for site in self.plan.sites]
         texts = ",\n        ".join(_quoted(text) for text in ["", *messages])
-        head = _HEAD.format(name=self.name)
+        head = HEAD.format(name=self.name)
         parts = [
             f"/* {self.signature} */",
             head,

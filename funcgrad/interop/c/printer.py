@@ -6,19 +6,29 @@ expressions are printed with the types that `native.signatures` gives, by `words
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from funcgrad.compiler.loops import language
-from funcgrad.compiler.loops.language import Apply, Body, Expression, Function, Number, Variable
+from funcgrad.compiler.loops.language import (
+    Apply,
+    Assign,
+    Body,
+    Expression,
+    Function,
+    Number,
+    Variable,
+)
 from funcgrad.compiler.native.signatures import give_types, type_of_number
 from funcgrad.compiler.native.translate import simplified
-from funcgrad.compiler.native.types import BOOL, INT64, NONE, Lanes, Vector, Words, is_weak, vector
-from funcgrad.compiler.native.vocabulary import WORDS
+from funcgrad.compiler.native.types import BOOL, INT64, NONE, Lanes, Vector, Words, is_weak
+from funcgrad.interop.c.lanes import LANE, Run, accesses, area, count_of, is_same
 from funcgrad.interop.c.signature import RESERVED
-from funcgrad.interop.c.words import Prelude, c_type, convert, lane_numbers, literal, splat
+from funcgrad.interop.c.words import Prelude, c_type, convert, literal
 
-_TAKEN = RESERVED | frozenset(("y0", "y1", "yn", "j0", "j1", "jn", "gamma", "I"))
+_TAKEN = RESERVED | {"y0", "y1", "yn", "j0", "j1", "jn", "gamma", "I", LANE}
 """Names that variables do not have in C: keywords, and functions and macros of its headers."""
 
 
@@ -46,13 +56,14 @@ class _Printer:
         self.lines: list[str] = []
         self.n_loops = 0
         self.declared = {"slots", "args"}
-        self.used = {
+        self.n_places = 0
+        self.uses = Counter(
             x.name for body_x in language.expressions(function.body) for x in _variables(body_x)
-        }
+        )
         for name in sorted(types.in_memory - self.declared):
             self.declare(name)
         for argument in ("slots", "args"):
-            if argument not in self.used:
+            if argument not in self.uses:
                 self.write(1, f"(void){argument};")
         self.statements(function.body, 1)
 
@@ -62,7 +73,7 @@ class _Printer:
         kind = self.prelude.use(c_type(t))
         zero = "{0}" if isinstance(t, Vector | Lanes) or kind.startswith("fg_complex") else "0"
         self.write(1, f"{kind}{'' if kind.endswith('*') else ' '}{_named(name)} = {zero};")
-        if name not in self.used:
+        if name not in self.uses:
             self.write(1, f"(void){_named(name)};")
         self.declared.add(name)
 
@@ -70,13 +81,25 @@ class _Printer:
         self.lines.append("    " * depth + text)
 
     def statements(self, body: Body, depth: int) -> None:
-        for statement in body:
-            self.statement(statement, depth)
+        for count, group in itertools.groupby(body, lambda x: count_of(self, x)):
+            if count:
+                Run(self, count, depth).print(list(group))
+                continue
+            for statement in group:
+                self.statement(statement, depth)
 
     def statement(self, statement: language.Statement, depth: int) -> None:
+        self.depth = depth
         match statement:
             case language.Assign(name, value):
                 self.assign(name, value, depth)
+            case language.Evaluate(Apply("store", (*places, value, area)) as x) if isinstance(
+                self.signatures[x].args[1], Lanes
+            ):
+                found = Variable(self.vector(value, self.signatures[x].args[2]))
+                store = Apply("store", (*places, found, area))
+                self.signatures[store] = self.signatures[x]
+                Run(self, self.types[found.name].count, depth).print([language.Evaluate(store)])
             case language.Evaluate(value):
                 text = self.expression(value, self.type_of(value))
                 if text:
@@ -104,12 +127,16 @@ class _Printer:
         if is_weak(t) and isinstance(value, Number):
             self.numbers[name] = value.value
             return
-        text = self.expression(value, t)
+        if isinstance(t, Vector):
+            assert isinstance(value, Apply)
+            text = self.call(value)
+        else:
+            text = self.expression(value, t)
         if name in self.declared:
             self.write(depth, f"{_named(name)} = {_bare(text)};")
             return
         kind = self.prelude.use(c_type(t))
-        if name not in self.used:
+        if name not in self.uses:
             self.write(depth, f"(void){text};")
             return
         space = "" if kind.endswith("*") else " "
@@ -153,13 +180,33 @@ class _Printer:
 
     def expression(self, x: Expression, t: Any) -> str:
         """The text of an expression whose value is to be of type ``t``."""
+        if isinstance(t, Vector):
+            return self.vector(x, t)
         number = self.known(x)
         if number is not None:
-            if isinstance(t, Vector):
-                return splat(self.prelude, t, literal(number, t.element))
             return self.prelude.use(literal(number, t))
         text = self.call(x) if isinstance(x, Apply) else _named(str(x))
         return self.converted(text, self.type_of(x), t)
+
+    def new(self, t: Any) -> str:
+        """A variable for what is used in other statements than the one that computes it."""
+        name = f"u{len(self.types)}"
+        self.types[name] = t
+        self.uses[name] = -1
+        return name
+
+    def vector(self, x: Expression, t: Any) -> str:
+        """The variable that a vector is in."""
+        if isinstance(x, Variable) and self.types[x.name] == t:
+            return x.name
+        name = self.new(t)
+        assign = Assign(name, x)
+        if count_of(self, assign):
+            Run(self, t.count, self.depth).print([assign])
+        else:
+            assert isinstance(x, Apply)
+            self.write(self.depth, f"{self.prelude.use(c_type(t))} {name} = {self.call(x)};")
+        return name
 
     def call(self, x: Apply) -> str:
         signature = self.signatures[x]
@@ -177,41 +224,7 @@ class _Printer:
     def converted(self, text: str, source: Any, t: Any) -> str:
         if source == t or t is NONE or isinstance(t, Words | Lanes):
             return text
-        if isinstance(source, Lanes):
-            numbers = vector(INT64, source.count)
-            return self.converted(lane_numbers(self.prelude, numbers, text), numbers, t)
-        if isinstance(t, Vector):
-            if isinstance(source, Vector):
-                if source.element == t.element:
-                    return text
-                cast = WORDS[_cast_word(t.element)]
-                return self.prelude.mapped(cast.name, cast.sign((source,)), [text])
-            return splat(self.prelude, t, self.converted(text, source, t.element))
         return self.prelude.use(convert(text, source, t))
-
-
-def _cast_word(t: Any) -> str:
-    return next(name for name, word in WORDS.items() if name in _CASTS and _CASTS[name] == t)
-
-
-_CASTS = {
-    name: WORDS[name].sign((INT64,)).return_type
-    for name in (
-        "b1",
-        "i8",
-        "i16",
-        "i32",
-        "i64",
-        "u8",
-        "u16",
-        "u32",
-        "u64",
-        "f32",
-        "f64",
-        "c64",
-        "c128",
-    )
-}
 
 
 def _named(name: str) -> str:
@@ -248,44 +261,18 @@ def _is_independent(loop: language.For) -> bool:
     body = loop.body
     if any(isinstance(x, language.For | language.While | language.If) for x in body):
         return False
-    accesses = [x for each in language.expressions(body) for x in _accesses(each)]
-    stores = [x for x in accesses if x.word == "store"]
-    if not stores or any(x.word not in ("load", "store") for x in accesses):
+    touched = [x for each in language.expressions(body) for x in accesses(each)]
+    stores = [x for x in touched if x.word == "store"]
+    if not stores or any(x.word not in ("load", "store") for x in touched):
         return False
-    written = {_area(x): x.operands[:2] for x in stores}
+    written = {area(x): x.operands[:2] for x in stores}
     inner = set(language.assigned(body))
     return all(
-        _is_same(x.operands[:2], place)
+        is_same(x.operands[:2], place)
         and isinstance(place[0], Variable)
         and place[0].name not in inner
         and isinstance(place[1], Variable)
         and place[1].name == loop.index
-        for x in accesses
-        if (place := written.get(_area(x))) is not None
+        for x in touched
+        if (place := written.get(area(x))) is not None
     )
-
-
-def _area(x: Apply) -> str:
-    """The number of the area of memory that a word touches."""
-    return str(x.operands[-1])
-
-
-def _is_same(a: Sequence[Expression], b: Sequence[Expression]) -> bool:
-    return list(map(str, a)) == list(map(str, b))
-
-
-_MEMORY = frozenset(
-    (
-        "load", "store", "load_where", "load_apart", "load_each", "turn", "scope", "look", "claim",
-        "write_word", "release", "store_each",
-    )
-)  # fmt: skip
-"""Words that touch memory."""
-
-
-def _accesses(x: Expression) -> Iterator[Apply]:
-    if isinstance(x, Apply):
-        if x.word in _MEMORY:
-            yield x
-        for operand in x.operands:
-            yield from _accesses(operand)

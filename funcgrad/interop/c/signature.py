@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,19 @@ RESERVED = frozenset((
     "void", "volatile", "while", "xor",
 ))  # fmt: skip
 """Keywords of C and C++, and a name of ours."""
+
+_OF_NUMBERS = """
+acos acosh asin asinh atan atanh cbrt ceil cos cosh erf erfc exp exp2 expm1 fabs floor lgamma log
+log10 log1p log2 logb nearbyint rint round sin sinh sqrt tan tanh tgamma trunc lrint lround llrint
+llround ilogb atan2 copysign fdim fmax fmin fmod hypot nextafter nexttoward pow remainder remquo
+scalbn scalbln frexp ldexp modf fma nan"""
+LIBRARY = frozenset((
+    *(name + suffix for name in _OF_NUMBERS.split() for suffix in ("", "f", "l")),
+    "j0", "j1", "jn", "y0", "y1", "yn", "gamma", "abs", "labs", "llabs", "div", "ldiv", "lldiv",
+    "rand", "random", "malloc", "calloc", "realloc", "free", "abort", "exit", "system", "qsort",
+    "bsearch", "memcpy", "memmove", "memset", "memcmp", "strlen", "index", "main", "run",
+))  # fmt: skip
+"""Functions that the headers of C declare, and one of ours."""
 
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
@@ -202,12 +215,12 @@ def _text(tree: Tree) -> str:
     return str(tree)
 
 
-def identifiers(names: Sequence[str]) -> list[str]:
-    """Names that C and C++ take for variables, all different."""
+def identifiers(names: Sequence[str], others: Collection[str] = ()) -> list[str]:
+    """Names that C and C++ take for variables, all different, and none of some others."""
     found: list[str] = []
     for name in names:
         name = name if name.isascii() and name.isidentifier() else "x"
-        while name in RESERVED or name in found:
+        while name in RESERVED or name in found or name in others:
             name += "_"
         found.append(name)
     return found

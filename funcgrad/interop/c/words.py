@@ -24,9 +24,9 @@ from funcgrad.compiler.native.types import (
     Signature,
     Vector,
     Words,
-    element_of,
 )
-from funcgrad.interop.c.functions import FIXED, PROGRAMS, VALUES, program, scalar_function, wide
+from funcgrad.interop.c.formulas import VALUES, definition, number_text, wide
+from funcgrad.interop.c.functions import FIXED, OF_MEMORY, PROGRAMS, program, scalar_function
 from funcgrad.intrinsics import INTRINSICS
 
 _SHORT = {t: name for name, t in SCALARS.items()}
@@ -50,7 +50,7 @@ def c_type(t: Any) -> str:
     if isinstance(t, Words):
         return "const int64_t *" if t.constant else "int64_t *"
     if isinstance(t, Pointer):
-        return f"{_held(t.element)} *"
+        return f"{held(t.element)} *"
     if t is NONE:
         return "void"
     if isinstance(t, Lanes):
@@ -60,19 +60,19 @@ def c_type(t: Any) -> str:
     return VALUES[short(t)]
 
 
-def _held(t: Any) -> str:
+def held(t: Any) -> str:
     """The type of elements in memory, which of complex ones are their parts."""
     return f"fg_{_SHORT[PARTS.get(t, t)]}"
 
 
-def _at(t: Any, place: str, pointer: str = "p") -> str:
+def at(t: Any, place: str, pointer: str = "p") -> str:
     """An element in memory."""
     if t in PARTS:
         return f"fg_load_{_SHORT[t]}({pointer}, {place})"
     return f"({pointer}[{place}] != 0)" if t == BOOL else f"{pointer}[{place}]"
 
 
-def _put(t: Any, place: str, value: str, pointer: str = "p") -> str:
+def put(t: Any, place: str, value: str, pointer: str = "p") -> str:
     """The assignment of an element in memory."""
     if t in PARTS:
         return f"fg_store_{_SHORT[t]}({pointer}, {place}, {value})"
@@ -81,27 +81,11 @@ def _put(t: Any, place: str, value: str, pointer: str = "p") -> str:
 
 def literal(number: Any, t: Any) -> str:
     """A number of a type as text."""
-    if isinstance(t, Vector):
-        return f"fg_splat_{short(t)}({literal(number, t.element)})"
     name = short(t)
     if t in PARTS:
         parts = (literal(x, PARTS[t]) for x in (complex(number).real, complex(number).imag))
         return f"fg_make_{name}({', '.join(parts)})"
-    if name[0] == "f":
-        number = float(number)
-        if number != number:
-            return "(float)NAN" if name == "f32" else "(double)NAN"
-        if number in (float("inf"), float("-inf")):
-            return f"{'-' * (number < 0)}{'(float)' if name == 'f32' else '(double)'}INFINITY"
-        return repr(number) + ("f" if name == "f32" else "")
-    if t == BOOL:
-        return "true" if number else "false"
-    number = int(number)
-    if number == -(1 << 63):
-        return "INT64_MIN"
-    if abs(number) < 1 << 31:
-        return str(number)
-    return f"UINT64_C({number})" if name[0] == "u" else f"INT64_C({number})"
+    return number_text(name, number)
 
 
 _OPERATORS = {
@@ -112,11 +96,8 @@ _OPERATORS = {
 _COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
 _WRAPPING = frozenset(("add", "radd", "subtract", "multiply", "rmul"))
 _OF_FLAGS = {"add": "|", "radd": "|", "multiply": "&", "rmul": "&"}
-_LIBM = {
-    "abs": "fabs", "maximum": "", "minimum": "", "expit": "", "remainder": "", "floor_divide": "",
-    "cbrt": "",
-}  # fmt: skip
-"""Names in C of what is called otherwise; none where a function of ours says it."""
+_OURS = frozenset(("maximum", "minimum"))
+"""Words with an instruction in LLVM whose function in C means something else."""
 
 
 class Prelude:
@@ -152,10 +133,14 @@ class Prelude:
         elif not stem and re.fullmatch(r"\w+x\d+", kind):
             element, _, count = kind.rpartition("x")
             self.need(name, f"typedef struct {{ {VALUES[element]} x[{count}]; }} {name};")
+        elif stem in OF_MEMORY:
+            self.need(name, OF_MEMORY[stem].replace("NAME", kind))
         elif stem in PROGRAMS:
             self.need(name, program(stem, kind))
+        elif kind in VALUES and stem.startswith("usual_"):
+            self.need(name, definition(stem.removeprefix("usual_"), kind, True).text)
         elif kind in VALUES and stem:
-            self.need(name, scalar_function(stem, kind))
+            self.need(name, scalar_function(stem, kind) or definition(stem, kind, False).text)
         elif name in FIXED:
             self.need(name, FIXED[name])
 
@@ -170,32 +155,12 @@ class Prelude:
         special = _SPECIAL.get(word) or _by_prefix(word)
         if special is not None:
             return self.use(special(self, word, signature, given))
-        if any(isinstance(t, Vector) for t in (signature.return_type, *signature.args)):
-            return self.mapped(word, signature, given)
         return self.use(scalar_call(word, signature, given))
-
-    def mapped(self, word: str, signature: Signature, given: Sequence[str]) -> str:
-        """A word at vectors, by a function that loops over their elements."""
-        t, args = signature.return_type, signature.args
-        name = "_".join(["fg", word, *map(short, (t, *args))])
-        names = [f"a{k}" for k in range(len(args))]
-        elements = Signature(element_of(t), tuple(map(element_of, args)))
-        parts = [
-            f"{a}.x[k]" if isinstance(s, Vector) else a for a, s in zip(names, args, strict=True)
-        ]
-        value = self.call(word, elements, parts)
-        given_types = ", ".join(f"{c_type(s)} {a}" for s, a in zip(args, names, strict=True))
-        self.use(" ".join(map(c_type, (t, *args))))
-        self.need(
-            name,
-            f"static inline {c_type(t)} {name}({given_types}) {{\n    {c_type(t)} r;\n"
-            f"    for (int k = 0; k < {t.count}; k++) r.x[k] = {value};\n    return r;\n}}",
-        )
-        return f"{name}({', '.join(given)})"
 
 
 def scalar_call(word: str, signature: Signature, given: Sequence[str]) -> str:
     """A word at scalars."""
+    is_libm = word.startswith("libm_")
     word = word.removeprefix("libm_")
     first = signature.args[0] if signature.args else NONE
     name = short(first)
@@ -226,15 +191,14 @@ def scalar_call(word: str, signature: Signature, given: Sequence[str]) -> str:
             return f"(signbit({given[0]}) != 0)"
         case "abs" if kind == "u":
             return given[0]
+        case "abs" if kind == "f":
+            word, is_libm = "fabs", True
     if word.startswith("bitcast_"):
         return f"fg_{word}({given[0]})".replace("fg_bitcast_", "fg_bits_")
     intrinsic = INTRINSICS.get(word)
-    if kind == "f" and (word in ("abs", "muladd") or (intrinsic and intrinsic.code)):
-        target = _LIBM.get(word, word)
-        if word == "muladd":
-            return f"fg_muladd_{name}({', '.join(given)})"
-        if target:
-            return f"{target}{'f' * (name == 'f32')}({', '.join(given)})"
+    is_instruction = intrinsic is not None and intrinsic.code in ("llvm", "libm")
+    if kind == "f" and (is_libm or (is_instruction and word not in _OURS)):
+        return f"{word}{'f' * (name == 'f32')}({', '.join(given)})"
     return f"fg_{word}_{name}({', '.join(given)})"
 
 
@@ -258,8 +222,6 @@ def _operation(word: str, name: str, given: Sequence[str]) -> str:
 
 def _cast(prelude: Prelude, word: str, signature: Signature, given: Sequence[str]) -> str:
     t, args = signature.return_type, signature.args
-    if isinstance(t, Vector):
-        return prelude.mapped(word, signature, given)
     if len(args) == 2:
         return f"fg_make_{short(t)}({', '.join(given)})"
     return convert(given[0], args[0], t)
@@ -303,89 +265,22 @@ def _advance(prelude: Prelude, word: str, signature: Signature, given: Sequence[
 
 
 def _load(prelude: Prelude, word: str, signature: Signature, given: Sequence[str]) -> str:
-    t = signature.return_type
-    if isinstance(t, Vector):
-        place = _at(t.element, "i.first + k")
-        return _loop_over_lanes(prelude, "load", t, place, "", given[:2])
-    return _at(t, given[1], given[0])
-
-
-def _loop_over_lanes(
-    prelude: Prelude, name: str, t: Any, value: str, more: str, given: Sequence[str]
-) -> str:
-    """The call of a function that loads elements of a vector; those without a flag are 0."""
-    function = f"fg_{name}_{short(t)}"
-    zero = literal(0, t.element)
-    prelude.use(f"fg_lanes fg_{short(t)} {_held(t.element)} {zero} {value}")
-    prelude.need(
-        function,
-        f"static inline fg_{short(t)} {function}(const {_held(t.element)} *p, fg_lanes i{more})"
-        f" {{\n    fg_{short(t)} r;\n    for (int k = 0; k < {t.count}; k++)\n"
-        f"        r.x[k] = k < i.count ? {value} : {zero};\n    return r;\n}}",
-    )
-    return f"{function}({', '.join(given)})"
+    return at(signature.return_type, given[1], given[0])
 
 
 def _store(prelude: Prelude, word: str, signature: Signature, given: Sequence[str]) -> str:
-    pointer, index, value = given[:3]
-    t = signature.args[2]
-    if not isinstance(t, Vector):
-        return _put(t, index, value, pointer)
-    function = f"fg_store_{short(t)}"
-    put = _put(t.element, "i.first + k", "v.x[k]")
-    prelude.use(f"fg_lanes fg_{short(t)} {_held(t.element)} {put}")
-    prelude.need(
-        function,
-        f"static inline void {function}({_held(t.element)} *p, fg_lanes i, fg_{short(t)} v)"
-        f" {{\n    for (int k = 0; k < {t.count}; k++) if (k < i.count) {put};\n}}",
-    )
-    return f"{function}({pointer}, {index}, {value})"
-
-
-def _load_where(prelude: Prelude, word: str, signature: Signature, given: Sequence[str]) -> str:
-    t = signature.return_type
-    function, flags = f"fg_load_where_{short(t)}", f"fg_b1x{t.count}"
-    at = _at(t.element, "i.first + k")
-    prelude.use(f"fg_lanes fg_{short(t)} {_held(t.element)} {flags} {at}")
-    prelude.need(
-        function,
-        f"static inline fg_{short(t)} {function}(const {_held(t.element)} *p, fg_lanes i, "
-        f"{flags} f, fg_{short(t)} v) {{\n    for (int k = 0; k < {t.count}; k++)\n"
-        f"        if (k < i.count && f.x[k]) v.x[k] = {at};\n    return v;\n}}",
-    )
-    return f"{function}({', '.join(given[:4])})"
-
-
-def _load_apart(prelude: Prelude, word: str, signature: Signature, given: Sequence[str]) -> str:
-    t = signature.return_type
-    call = [given[0], given[1], given[2]]
-    return _loop_over_lanes(
-        prelude, "load_apart", t, _at(t.element, "(i.first + k) * step"), ", int64_t step", call
-    )
-
-
-def _load_each(prelude: Prelude, word: str, signature: Signature, given: Sequence[str]) -> str:
-    t = signature.return_type
-    function, held = f"fg_load_each_{short(t)}", f"fg_{_SHORT[t.element]}"
-    prelude.use(f"fg_i64x{t.count} fg_{short(t)} {held}")
-    prelude.need(
-        function,
-        f"static inline fg_{short(t)} {function}(const {held} *p, fg_i64x{t.count} i) {{\n"
-        f"    fg_{short(t)} r;\n    for (int k = 0; k < {t.count}; k++)\n"
-        f"        r.x[k] = *(const {held} *)((const char *)p + i.x[k]);\n    return r;\n}}",
-    )
-    return f"{function}({given[0]}, {given[1]})"
+    return put(signature.args[2], given[1], given[2], given[0])
 
 
 def _store_each(prelude: Prelude, word: str, signature: Signature, given: Sequence[str]) -> str:
     t = signature.args[3]
-    function, held = f"fg_store_each_{short(t)}", _held(t.element)
-    prelude.use(f"fg_lanes fg_i64x{t.count} fg_{short(t)} {held}")
+    function, kind = f"fg_store_each_{short(t)}", held(t.element)
+    prelude.use(f"fg_lanes fg_i64x{t.count} fg_{short(t)} {kind}")
     prelude.need(
         function,
-        f"static inline void {function}({held} *p, fg_lanes i, fg_i64x{t.count} at, "
+        f"static inline void {function}({kind} *p, fg_lanes i, fg_i64x{t.count} at, "
         f"fg_{short(t)} v) {{\n    for (int k = 0; k < {t.count}; k++)\n"
-        f"        if (k < i.count) *({held} *)((char *)p + at.x[k]) = v.x[k];\n}}",
+        f"        if (k < i.count) *({kind} *)((char *)p + at.x[k]) = v.x[k];\n}}",
     )
     return f"{function}({', '.join(given[:4])})"
 
@@ -397,70 +292,24 @@ def _lanes(prelude: Prelude, word: str, signature: Signature, given: Sequence[st
     return f"fg_first_lanes({given[0]}, {given[1]}, {t.count})"
 
 
-def _present(prelude: Prelude, word: str, signature: Signature, given: Sequence[str]) -> str:
-    t = signature.return_type
-    function = f"fg_present_{short(t)}"
-    prelude.use(f"fg_lanes fg_{short(t)}")
-    prelude.need(
-        function,
-        f"static inline fg_{short(t)} {function}(fg_lanes i, fg_{short(t)} a, fg_{short(t)} b) {{\n"
-        f"    for (int k = 0; k < {t.count}; k++) if (k >= i.count) a.x[k] = b.x[k];\n"
-        "    return a;\n}",
-    )
-    return f"{function}({', '.join(given)})"
-
-
-def splat(prelude: Prelude, t: Any, text: str) -> str:
-    """A vector of one value."""
-    function = f"fg_splat_{short(t)}"
-    prelude.use(f"fg_{short(t)}")
-    prelude.need(
-        function,
-        f"static inline fg_{short(t)} {function}({c_type(t.element)} a) {{\n    fg_{short(t)} r;\n"
-        f"    for (int k = 0; k < {t.count}; k++) r.x[k] = a;\n    return r;\n}}",
-    )
-    return f"{function}({text})"
-
-
-def lane_numbers(prelude: Prelude, t: Any, text: str) -> str:
-    """The vector of the numbers of lanes."""
-    function = f"fg_numbers{t.count}"
-    prelude.use(f"fg_lanes fg_{short(t)}")
-    prelude.need(
-        function,
-        f"static inline fg_{short(t)} {function}(fg_lanes i) {{\n    fg_{short(t)} r;\n"
-        f"    for (int k = 0; k < {t.count}; k++) r.x[k] = i.first + k;\n    return r;\n}}",
-    )
-    return f"{function}({text})"
-
-
-def _splat(prelude: Prelude, word: str, signature: Signature, given: Sequence[str]) -> str:
-    return splat(prelude, signature.return_type, given[0])
-
-
-def _half(prelude: Prelude, word: str, signature: Signature, given: Sequence[str]) -> str:
-    t, source = signature.return_type, signature.args[0]
-    function = f"fg_{word}_{short(t)}"
-    prelude.use(f"fg_{short(t)} fg_{short(source)}")
-    first = t.count if word == "high" else 0
-    prelude.need(
-        function,
-        f"static inline fg_{short(t)} {function}(fg_{short(source)} a) {{\n    fg_{short(t)} r;\n"
-        f"    for (int k = 0; k < {t.count}; k++) r.x[k] = a.x[k + {first}];\n    return r;\n}}",
-    )
-    return f"{function}({given[0]})"
-
-
 def _across(prelude: Prelude, word: str, signature: Signature, given: Sequence[str]) -> str:
+    """Folds by halves, in the order that processors have instructions for."""
     t, source = signature.return_type, signature.args[0]
     function = f"fg_{word}_{short(source)}"
-    fold = prelude.call(word.removeprefix("across_"), Signature(t, (t, t)), ["r", "a.x[k]"])
+    given_types = Signature(t, (t, t))
+    fold = prelude.call(word.removeprefix("across_"), given_types, ["a.x[k]", "a.x[k + n]"])
     prelude.use(f"fg_{short(source)}")
+    halves = []
+    n = source.count // 2
+    while n:
+        halves.append(
+            f"    for (int k = 0; k < {n}; k++) a.x[k] = {fold.replace('+ n', f'+ {n}')};\n"
+        )
+        n //= 2
     prelude.need(
         function,
         f"static inline {c_type(t)} {function}(fg_{short(source)} a) {{\n"
-        f"    {c_type(t)} r = a.x[0];\n    for (int k = 1; k < {source.count}; k++) r = {fold};\n"
-        "    return r;\n}",
+        f"{''.join(halves)}    return a.x[0];\n}}",
     )
     return f"{function}({given[0]})"
 
@@ -484,20 +333,24 @@ def _trade(prelude: Prelude, word: str, signature: Signature, given: Sequence[st
 
 def _turn(prelude: Prelude, word: str, signature: Signature, given: Sequence[str]) -> str:
     count = signature.args[3].literal_value
-    held = f"fg_{_SHORT[signature.args[0].element]}"
+    kind = f"fg_{_SHORT[signature.args[0].element]}"
     function = f"fg_turn{count}_{_SHORT[signature.args[0].element]}"
-    prelude.use(held)
+    prelude.use(kind)
     prelude.need(
         function,
-        f"static inline void {function}({held} *q, const {held} *p, int64_t step) {{\n"
+        f"static inline void {function}({kind} *q, const {kind} *p, int64_t step) {{\n"
         f"    for (int i = 0; i < {count}; i++)\n        for (int j = 0; j < {count}; j++)\n"
-        f"            q[i * {count} + j] = ((const {held} *)((const char *)p + step * j))[i];\n}}",
+        f"            q[i * {count} + j] = ((const {kind} *)((const char *)p + step * j))[i];\n}}",
     )
     return f"{function}({', '.join(given[:3])})"
 
 
 def _nothing(prelude: Prelude, word: str, signature: Signature, given: Sequence[str]) -> str:
     return ""
+
+
+def _unused(prelude: Prelude, word: str, signature: Signature, given: Sequence[str]) -> str:
+    return f"(void){given[word == 'release']}"
 
 
 def _read_word(prelude: Prelude, word: str, signature: Signature, given: Sequence[str]) -> str:
@@ -512,15 +365,18 @@ Special = Callable[[Prelude, str, Signature, Sequence[str]], str]
 _SPECIAL: dict[str, Special] = {
     **dict.fromkeys(VALUES, _cast),
     "offset": _offset, "advance": _advance, "load": _load, "store": _store,
-    "load_where": _load_where, "load_apart": _load_apart, "load_each": _load_each,
-    "store_each": _store_each,
-    "lanes": _lanes, "first_lanes": _lanes, "some_lanes": _lanes, "present": _present,
-    "splat": _splat, "low": _half, "high": _half, "trade_low": _trade, "trade_high": _trade,
-    "turn": _turn, "scope": _nothing, "prefetch": _nothing, "release": _nothing,
+    "store_each": _store_each, "lanes": _lanes, "first_lanes": _lanes, "some_lanes": _lanes,
+    "trade_low": _trade, "trade_high": _trade,
+    "turn": _turn, "scope": _nothing, "prefetch": _unused, "release": _unused,
     "read_word": _read_word, "write_word": _write_word,
     "look": lambda prelude, word, signature, given: "INT64_C(0)",
     "claim": lambda prelude, word, signature, given: "INT64_C(0)",
 }  # fmt: skip
+
+
+def is_special(word: str) -> bool:
+    """Whether a word is no function of its operands' values alone."""
+    return word in _SPECIAL or _by_prefix(word) is not None
 
 
 def _by_prefix(word: str) -> Special | None:
