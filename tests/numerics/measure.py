@@ -23,7 +23,7 @@ ELEMENTARY = (
     *elementary.COMPOSED,
     *elementary.COMPOSED_OF_TWO,
 )
-TABLES = {"elementary": ELEMENTARY, "special": tuple(special.RANGES)}
+TABLES = {"elementary": ELEMENTARY, "special": special.MEASURED}
 SWEPT = (*elementary.DOMAINS, "sqrt")
 STRIDE = 257
 """Of so many neighbours among the numbers of single precision a sweep takes one."""
