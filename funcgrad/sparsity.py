@@ -79,7 +79,7 @@ def decompress(products: Any, colors: Coloring) -> Any:
             f"decompress: {colors} needs {colors.n_columns} products of {m} elements and "
             f"{colors.n_rows} of {n}, got {aval_of(products)}."
         )
-    data = fnp.take(fnp.reshape(products, (size,)), colors.sources)
+    data = colors.entries(fnp.reshape(products, (size,)))
     matrix = SparseArray(data, colors.pattern.pattern)
     return matrix if isinstance(data, Tracer) else matrix.to_scipy()
 

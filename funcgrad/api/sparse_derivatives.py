@@ -127,7 +127,7 @@ class _Point:
         if not found:
             return fnp.zeros(colors.pattern.nnz, self.dtype), residuals
         products = fnp.concatenate([fnp.reshape(x, (x.size,)) for x in found])
-        return fnp.take(products, colors.sources, mode="clip"), residuals
+        return colors.entries(products), residuals
 
     def _pushed(self, residuals: Sequence[Any], seeds: Any) -> Any:
         """Products of the derivative with seeds, a row for each."""

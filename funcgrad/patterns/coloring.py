@@ -4,7 +4,8 @@ Columns that share no row may be computed as one, for a seed that is their sum: 
 has each of their entries alone in its row. So colouring the graph in which columns are joined if
 they share a row says how few products are needed; greedy colouring, in a good order, comes close.
 A symmetric matrix needs less: of each pair of mirrored entries one has to be alone (a *star
-colouring*). A matrix with a few dense rows has these computed as rows (*both*).
+colouring*), or only follow from others (an *acyclic colouring*). A matrix with a few dense rows
+has these computed as rows (*both*).
 
 Where the pattern is of diagonals, columns get the remainders of their numbers modulo the least
 number that divides no distance of two columns in one row: no list of entries is needed.
@@ -21,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+import funcgrad.numpy.values as fnp
 from funcgrad.base.forking import cached_property
 from funcgrad.base.pytree import register_pytree_node
 from funcgrad.core.avals import aval_of
@@ -28,10 +30,11 @@ from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.jit import run_program
 from funcgrad.patterns.greedy import greedy_program
 from funcgrad.patterns.sparsity_pattern import SparsityPattern
+from funcgrad.patterns.substitution import Substitution, acyclic_colors
 from funcgrad.primitives.sparse import scipy_sparse
 
 ORDERS = ("natural", "largest_first", "smallest_last", "incidence_degree")
-KINDS = ("columns", "rows", "both", "symmetric")
+KINDS = ("columns", "rows", "both", "symmetric", "acyclic")
 
 FEW = 1 << 20
 """Edges up to which Python colours a graph, in less time than compiling takes."""
@@ -62,6 +65,7 @@ class Coloring:
             are computed.
         row_colors: The same of rows.
         is_symmetric: Whether an entry may be taken from its mirror image.
+        is_acyclic: Whether entries of a symmetric matrix may follow from each other.
 
     Raises:
         ArgumentError: If an entry cannot be told from others.
@@ -82,11 +86,13 @@ class Coloring:
         column_colors: Any = None,
         row_colors: Any = None,
         is_symmetric: bool = False,
+        is_acyclic: bool = False,
     ) -> None:
         self.pattern = pattern
         self.column_colors = column_colors
         self.row_colors = row_colors
         self.is_symmetric = is_symmetric
+        self.is_acyclic = is_acyclic
         self.n_columns, self.n_rows = (_count(c) for c in (column_colors, row_colors))
 
     def __repr__(self) -> str:
@@ -116,8 +122,10 @@ class Coloring:
     def sources(self) -> Any:
         """For each entry its number among the products: of columns, then of rows, flattened.
 
-        Finding them verifies the colouring.
+        In an acyclic colouring it follows from that product. Finding them verifies the colouring.
         """
+        if self.is_acyclic:
+            return self.substitution.sources
         matrix = self.pattern.matrix
         m, n = matrix.shape
         rows = np.repeat(np.arange(m), np.diff(matrix.indptr))
@@ -148,6 +156,23 @@ class Coloring:
                 + (", or of mirrored entries one must be alone." if self.is_symmetric else ".")
             )
         return found
+
+    @cached_property
+    def substitution(self) -> Substitution:
+        """The order in which entries of an acyclic colouring follow from products."""
+        found = Substitution(self.pattern.matrix, self.column_colors, self.n_columns)
+        if not found.is_complete:
+            raise ArgumentError(
+                f"this is no acyclic colouring of {self.pattern}: there is a cycle of entries in "
+                "one or two colours, of which none can be told from others."
+            )
+        return found
+
+    def entries(self, products: Any) -> Any:
+        """The entries of a matrix, in the order of rows, from its products, flattened."""
+        if self.is_acyclic:
+            return self.substitution.entries(products)
+        return fnp.take(products, self.sources, mode="clip")
 
 
 # A constant of whatever holds it, such as results of solvers.
@@ -185,7 +210,8 @@ def coloring(pattern: Any, kind: str = "columns", order: str | None = None) -> C
     Args:
         pattern: A `SparsityPattern`, or a matrix, as of `SparsityPattern.of`.
         kind: ``"columns"``, ``"rows"``, ``"both"`` (what is least: columns, rows, or columns and a
-            few dense rows), or ``"symmetric"``.
+            few dense rows), ``"symmetric"``, or ``"acyclic"``: for symmetric matrices, with fewer
+            colours and larger errors of rounding, since entries are differences of others.
         order: In which order columns are coloured: ``"natural"``, ``"largest_first"``,
             ``"smallest_last"`` or ``"incidence_degree"``. By default the best of several is taken.
 
@@ -216,6 +242,8 @@ def coloring(pattern: Any, kind: str = "columns", order: str | None = None) -> C
         return Coloring(found, None, color_columns(found.T, order))
     if kind == "symmetric":
         return _symmetric(found, order)
+    if kind == "acyclic":
+        return _acyclic(found, order)
     return _both(found, order)
 
 
@@ -358,12 +386,25 @@ def _only(matrix: Any, is_kept: Any) -> Any:
     return found
 
 
-def _symmetric(pattern: SparsityPattern, order: str | None) -> Coloring:
+def _mirrored(pattern: SparsityPattern) -> Any:
+    """The matrix of a symmetric pattern."""
     matrix = pattern.matrix
     if matrix.shape[0] != matrix.shape[1] or (matrix != matrix.T).nnz:
         raise ArgumentError(
             f"coloring: {pattern} is not symmetric. Use kind='columns', or pattern | pattern.T."
         )
+    return matrix
+
+
+def _acyclic(pattern: SparsityPattern, order: str | None) -> Coloring:
+    matrix = _mirrored(pattern)
+    names = (order,) if order is not None else ORDERS
+    found = [acyclic_colors(matrix, _ordered(matrix, name)) for name in names]
+    return Coloring(pattern, min(found, key=_count), None, is_symmetric=True, is_acyclic=True)
+
+
+def _symmetric(pattern: SparsityPattern, order: str | None) -> Coloring:
+    matrix = _mirrored(pattern)
     n = matrix.shape[0]
     if n > FEW_VERTICES and matrix.nnz * MOST_COLORS > n * n:  # hardly two of them go together
         is_there = np.diff(matrix.indptr) > 0

@@ -50,11 +50,11 @@ def with_values(pattern: SparsityPattern, is_symmetric: bool) -> Any:
 @pytest.mark.parametrize("name", ["arrow", "dense row", "band", "tall", "random"])
 def test_entries_come_back_from_their_products(name: str, kind: str, order: Any) -> None:
     given = matrix(name)
-    if kind == "symmetric":
+    if kind in ("symmetric", "acyclic"):
         given = given[: given.shape[1]]
         given = (given != 0) | (given != 0).T
     pattern = SparsityPattern.of(given)
-    values = with_values(pattern, kind == "symmetric")
+    values = with_values(pattern, kind in ("symmetric", "acyclic"))
     colors = coloring(pattern, kind, order)
     found = decompress(compress(values, colors), colors)
     np.testing.assert_allclose(found.toarray(), values.toarray(), rtol=1e-12)
@@ -64,7 +64,7 @@ def test_entries_come_back_from_their_products(name: str, kind: str, order: Any)
     ("name", "kind", "count"),
     [("arrow", "columns", 60), ("arrow", "both", 3), ("arrow", "symmetric", 2),
      ("dense row", "columns", 60), ("dense row", "rows", 2), ("dense row", "both", 2),
-     ("band", "columns", 5), ("band", "rows", 5)],
+     ("band", "columns", 5), ("band", "rows", 5), ("arrow", "acyclic", 2), ("band", "acyclic", 3)],
 )  # fmt: skip
 def test_as_few_colours_as_possible(name: str, kind: str, count: int) -> None:
     assert coloring(matrix(name), kind).n_colors == count
@@ -150,3 +150,44 @@ def test_large_arrows_are_coloured_in_linear_time() -> None:
     hub = scipy.sparse.csr_array((np.ones(n, bool), (np.zeros(n, int), np.arange(n))), (n, n))
     arrow = hub + hub.T + scipy.sparse.eye_array(n, dtype=bool)
     assert coloring(arrow, "symmetric").n_colors == 2
+
+
+def path(n: int) -> Any:
+    return scipy.sparse.diags_array([1.0, 1.0, 1.0], offsets=[-1, 0, 1], shape=(n, n))
+
+
+def test_entries_follow_from_each_other() -> None:
+    """Trees need two colours, and no acyclic colouring has more than a star colouring."""
+    assert coloring(path(50), "acyclic").n_colors == 2
+    assert coloring(path(50), "symmetric").n_colors == 3
+    for name in ("arrow", "band", "random"):
+        given = (matrix(name) != 0) | (matrix(name) != 0).T
+        fewest = coloring(given, "acyclic").n_colors
+        assert fewest <= coloring(given, "symmetric").n_colors
+
+
+def test_acyclic_colourings_give_hessians_and_their_derivatives() -> None:
+    def f(x: Any) -> Any:
+        return np.sum(np.sin(x[1:] * x[:-1])) + np.sum(x**3)
+
+    x = np.linspace(0.1, 1.0, 30)
+    colors = coloring(hessian_sparsity(f)(x), "acyclic")
+    assert colors.n_colors == 2
+    dense = np.asarray(fg.hessian(f)(x))
+    np.testing.assert_allclose(fg.hessian(f, sparse=colors)(x).toarray(), dense, atol=1e-12)
+    weights = np.arange(30.0)
+
+    def along(x: Any, sparse: Any) -> Any:
+        return weights @ (fg.hessian(f, sparse=sparse)(x) @ weights)
+
+    found = fg.jit(fg.grad(lambda x: along(x, colors)))(x)
+    np.testing.assert_allclose(found, fg.grad(lambda x: along(x, False))(x), rtol=1e-9)
+
+
+@pytest.mark.parametrize("wrong", [[0, 1, 0, 1], [0, 0, 1, 2]])
+def test_cycles_in_two_colours_are_found(wrong: list[int]) -> None:
+    ring = path(4).toarray()
+    ring[0, 3] = ring[3, 0] = 1
+    pattern = SparsityPattern.of(ring)
+    with pytest.raises(ArgumentError, match=r"no acyclic colouring of .* there is a cycle"):
+        _ = Coloring(pattern, np.array(wrong), None, True, is_acyclic=True).sources
