@@ -35,6 +35,8 @@ DENSE = 500
 """Variables up to which dense derivatives say what is missed."""
 LARGE = 5_000
 """Variables from which times are compared."""
+START = 120
+"""Seconds for the problems to be imported."""
 
 Derivative = dict[str, Any]
 
@@ -186,11 +188,26 @@ def run_way(way: str, options: argparse.Namespace) -> None:
     }
     command = [sys.executable, "-m", "tests.cutest", "--inside", way, "--out", str(options.out)]
     command += ["--most", str(options.most), "--seconds", str(options.seconds), *options.names]
+    record = options.out / f"{way}.jsonl"
+    record.touch()
     while True:
-        before = len(lines_of(options.out / f"{way}.jsonl"))
-        code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
-        if code == 0 or len(lines_of(options.out / f"{way}.jsonl")) == before:
+        before = len(lines_of(record))
+        code = _watched(command, environment, record, START + 2 * options.seconds)
+        if code == 0 or len(lines_of(record)) == before:
             return
+
+
+def _watched(command: list[str], environment: dict[str, str], record: Path, most: float) -> int:
+    """Run a process until it ends, or writes nothing for so many seconds."""
+    with subprocess.Popen(command, cwd=ROOT, env=environment) as process:
+        size, since = record.stat().st_size, time.monotonic()
+        while process.poll() is None:
+            time.sleep(0.5)
+            if record.stat().st_size != size:
+                size, since = record.stat().st_size, time.monotonic()
+            if time.monotonic() - since > most:  # library code that no signal interrupts
+                process.kill()
+        return process.returncode
 
 
 def pairs(out: Path) -> Iterator[tuple[str, str, Derivative, Derivative | None]]:

@@ -17,14 +17,15 @@ import funcgrad.numpy.values as fnp
 from funcgrad.api.compilation import jit as compiled
 from funcgrad.api.differentiation import grad, jvp, value_and_grad
 from funcgrad.api.jacobians import hessian, jacfwd, jacrev
-from funcgrad.api.sparse_derivatives import colors_of
+from funcgrad.api.sparse_derivatives import colors_of, hessian_sparsity, jacobian_sparsity
 from funcgrad.api.staging import eval_shape
 from funcgrad.base.pytree import keystr, tree_flatten, tree_flatten_with_path
 from funcgrad.base.signatures import signature_of
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.flatten_util import ravel_pytree
+from funcgrad.optim.interior_point import NonlinearProgram, minimize_by_ipopt
 from funcgrad.patterns.arrays import SparseArray
-from funcgrad.patterns.coloring import Coloring
+from funcgrad.patterns.coloring import Coloring, coloring
 from funcgrad.primitives.objects import flatten_held
 
 Vector = np.ndarray
@@ -33,6 +34,7 @@ Unravel = Callable[[Any], Any]
 WITHOUT_GRADIENT = ("nelder-mead", "powell", "cobyla", "cobyqa")
 WITH_HESSIAN = ("dogleg", "trust-exact")
 SPARSE = "trust-constr"
+INTERIOR_POINT = "ipopt"
 WITH_PRODUCT = ("newton-cg", "trust-ncg", "trust-krylov", SPARSE)
 
 
@@ -65,7 +67,9 @@ def minimize(
         method: A name that SciPy knows. ``None`` is SciPy's choice: BFGS, L-BFGS-B if there are
             bounds, SLSQP if there are constraints. Methods that work with the Hessian get it, or
             its products with vectors where these are enough. ``"trust-constr"`` gets sparse
-            matrices where derivatives in 256 unknowns or more are found to be sparse.
+            matrices where derivatives in 256 unknowns or more are found to be sparse. ``"ipopt"``
+            is IPOPT, where the package cyipopt is installed, with exact sparse derivatives of any
+            size; options have its names.
         bounds: If ``x0`` is an array, what SciPy takes. Otherwise a tree like ``x0`` that has in
             place of each leaf a pair ``(low, high)`` of what broadcasts to the leaf, with ``None``
             for no bound.
@@ -101,6 +105,14 @@ def minimize(
     if not flat.size:
         raise ArgumentError("optim.minimize: x0 has no elements.")
     functions = _Functions(unravel, flat.dtype, jit)
+    if isinstance(method, str) and method.lower() == INTERIOR_POINT:
+        vector = np.asarray(flat, np.float64)
+        found = minimize_by_ipopt(
+            functions.program(fun, args, _listed(constraints), flat), vector,
+            _limits(_flat_bounds(bounds, start), len(vector)), tol, options,
+            None if callback is None else functions.callback(callback),
+        )  # fmt: skip
+        return functions.with_tree(found)
     derivatives = functions.derivatives(fun, args, method, flat)
     result = _scipy().minimize(
         x0=np.asarray(flat, np.float64),
@@ -239,6 +251,58 @@ class _Functions:
             return self.of(fun, args, _as_array, _weighted_hessian)
         return self.of(fun, args, _as_matrix, partial(_weighted_hessian, sparse=colors))
 
+    def program(
+        self,
+        fun: Callable[..., Any],
+        args: Sequence[Any],
+        constraints: Sequence[Any],
+        start: Any,
+    ) -> NonlinearProgram:
+        """A function of a tree, and all constraints, with sparse derivatives."""
+        limited = [self._limited(c) for c in constraints]
+
+        def components(tree: Any) -> Any:
+            found = [ravel_pytree(f(tree))[0] for f, _, _ in limited]
+            return fnp.concatenate(found) if found else fnp.zeros(0, start.dtype)
+
+        def together(tree: Any, *args: Any) -> Any:
+            return fnp.concatenate([fnp.reshape(fun(tree, *args), (1,)), components(tree)])
+
+        def of_vector(vector: Any) -> Any:
+            return components(self._unravel(vector))
+
+        def weighted(vector: Any, weights: Any) -> Any:
+            return fnp.sum(weights * together(self._unravel(vector), *args))
+
+        counts = [eval_shape(lambda v, f=f: _raveled(f)(self._unravel(v)), start).size
+                  for f, _, _ in limited]  # fmt: skip
+        weights = np.ones(1 + sum(counts), self._dtype)
+        jacobian = coloring(jacobian_sparsity(of_vector)(start), "both")
+        curvature = coloring(hessian_sparsity(weighted)(start, weights), "symmetric")
+        low, high = (
+            np.concatenate([np.zeros(0), *(np.broadcast_to(x[i], n) for x, n in zip(
+                limited, counts, strict=True))])
+            for i in (1, 2)
+        )  # fmt: skip
+        return NonlinearProgram(
+            self.of(fun, args, float),
+            self.of(fun, args, _as_array, grad),
+            self.of(components, (), _as_array),
+            self.of(components, (), _as_matrix, partial(jacrev, sparse=jacobian)),
+            self.of(together, args, _as_matrix, partial(_weighted_hessian, sparse=curvature)),
+            jacobian, curvature, low, high,
+        )  # fmt: skip
+
+    def _limited(self, constraint: Any) -> tuple[Callable[[Any], Any], Any, Any]:
+        """A constraint as a function of the tree with its least and greatest values."""
+        if isinstance(constraint, Mapping):
+            fun, args = constraint["fun"], tuple(constraint.get("args", ()))
+            return lambda tree: fun(tree, *args), 0.0, 0.0 if constraint["type"] == "eq" else np.inf
+        if isinstance(constraint, _scipy().LinearConstraint):
+            matrix = constraint.A
+            return lambda tree: matrix @ ravel_pytree(tree)[0], constraint.lb, constraint.ub
+        return constraint.fun, constraint.lb, constraint.ub
+
     def callback(self, callback: Callable[..., Any]) -> Callable[..., Any]:
         """SciPy looks at the names of the parameters, too."""
         if list(signature_of(callback).parameters) != ["intermediate_result"]:
@@ -332,6 +396,19 @@ def _flat_bounds(bounds: Any, start: Any) -> Any:
         lows.append(np.broadcast_to(-np.inf if low is None else low, leaf.shape).ravel())
         highs.append(np.broadcast_to(np.inf if high is None else high, leaf.shape).ravel())
     return _scipy().Bounds(np.concatenate(lows), np.concatenate(highs))
+
+
+def _limits(bounds: Any, n: int) -> tuple[Vector, Vector]:
+    """The least and the greatest values of a vector, from what SciPy takes."""
+    if bounds is None:
+        pairs: Any = (-np.inf, np.inf)
+    elif hasattr(bounds, "lb"):
+        pairs = (bounds.lb, bounds.ub)
+    else:
+        ends = [(-np.inf if a is None else a, np.inf if b is None else b) for a, b in bounds]
+        pairs = np.array(ends).T
+    low, high = (np.array(np.broadcast_to(np.asarray(x, np.float64), n)) for x in pairs)
+    return low, high
 
 
 def _pair(bound: Any) -> tuple[Any, Any]:

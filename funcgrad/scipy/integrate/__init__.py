@@ -20,6 +20,7 @@ from scipy.integrate import (
 
 from funcgrad.base.namespaces import present
 from funcgrad.numpy.host_functions import host_functions
+from funcgrad.scipy.integrate.boundary_values import solve_bvp
 from funcgrad.scipy.integrate.initial_value import OdeResult, OdeSolution, odeint, solve_ivp
 from funcgrad.scipy.integrate.quadrature import (
     dblquad,
@@ -38,10 +39,10 @@ from funcgrad.scipy.integrate.samples import (
 )
 
 (
-    cubature, lebedev_rule, newton_cotes, nsum, qmc_quad, solve_bvp, tanhsinh,
+    cubature, lebedev_rule, newton_cotes, nsum, qmc_quad, tanhsinh,
 ) = host_functions(
     "scipy.integrate",
-    "cubature", "lebedev_rule", "newton_cotes", "nsum", "qmc_quad", "solve_bvp", "tanhsinh",
+    "cubature", "lebedev_rule", "newton_cotes", "nsum", "qmc_quad", "tanhsinh",
 )  # fmt: skip
 
 __all__ = [
