@@ -139,7 +139,9 @@ def minimize_by_ipopt(
         cl=program.low, cu=program.high,
     )  # fmt: skip
     callbacks.solver = solver
-    given = {"print_level": 0, "sb": "yes"} | ({} if tol is None else {"tol": float(tol)})
+    given: dict[str, Any] = {"print_level": 0, "sb": "yes"}
+    if tol is not None:
+        given["tol"] = float(tol)
     for name, value in (given | dict(options or {})).items():
         number = 5 * value if name == "disp" else value
         solver.add_option(NAMES.get(name, name), number)

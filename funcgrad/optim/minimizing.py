@@ -279,11 +279,9 @@ class _Functions:
         weights = np.ones(1 + sum(counts), self._dtype)
         jacobian = coloring(jacobian_sparsity(of_vector)(start), "both")
         curvature = coloring(hessian_sparsity(weighted)(start, weights), "symmetric")
-        low, high = (
-            np.concatenate([np.zeros(0), *(np.broadcast_to(x[i], n) for x, n in zip(
-                limited, counts, strict=True))])
-            for i in (1, 2)
-        )  # fmt: skip
+        pairs = list(zip(limited, counts, strict=True))
+        low = np.concatenate([np.zeros(0), *(np.broadcast_to(low, n) for (_, low, _), n in pairs)])
+        high = np.concatenate([np.zeros(0), *(np.broadcast_to(up, n) for (_, _, up), n in pairs)])
         return NonlinearProgram(
             self.of(fun, args, float),
             self.of(fun, args, _as_array, grad),

@@ -93,7 +93,7 @@ def solve_bvp(
         ...     held = lambda ya, yb: fg.numpy.stack([ya[0], yb[0]])
         ...     return solve_bvp(beam, held, x, y, tol=1e-8).sol(0.5)[0]
         >>> print(f"{middle(-1.0):.6f} {fg.grad(middle)(-1.0):.6f}")
-        0.140539 -0.159246
+        0.140539 -0.159203
     """
     problem = _Problem(fun, bc, p)
     mesh, start = (fnp.asarray(as_value(v, "solve_bvp")) for v in (x, y))
