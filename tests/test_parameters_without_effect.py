@@ -37,8 +37,8 @@ WITHOUT_EFFECT = {
         reduction_input_size_override shardings axis_name to version k max_iterations
         max_squarings eps tol n_max rng numpy_resid""",
     "what is derived needs no help: derivatives are those of the function": """
-        Dfun band bc_jac col_deriv diff_step fun_jac enable_eigvec_derivs fprime fprime2 hess hessp jac
-        ml mu vectorized x1 diag factor epsfcn hmin ixpr mxhnil mxordn mxords tcrit""",
+        Dfun band bc_jac col_deriv diff_step enable_eigvec_derivs fprime fprime2 fun_jac hess
+        hessp jac ml mu vectorized x1 diag factor epsfcn hmin ixpr mxhnil mxordn mxords tcrit""",
     "nothing is printed": "disp printmessg show",
     "it holds of the values already, or more is returned than was asked for": """
         hermitian is_hermitian lower sort_eigenvalues sorted compute_u compute_vh complex_func""",
