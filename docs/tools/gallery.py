@@ -68,7 +68,7 @@ GROUPS = {
         "curvature",
         "checkpointing",
     ],
-    "Science and statistics": ["physics", "bayes"],
+    "Science and statistics": ["physics", "bayes", "nuts"],
     "What goes wrong in training": [
         "vanishing",
         "exploding",
