@@ -2,16 +2,24 @@
 
 The folder for compiled kernels is made anew for each run, shared by its worker processes (which
 inherit the environment) and removed by the process that made it.
+
+A run says something about the code, not about chance: what hypothesis tries follows from the tests
+alone, and random generators of modules start anew for each test, whichever ran before it in its
+process. The nightly command tries others, with ``--hypothesis-profile nightly``.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 import hypothesis
+import numpy as np
 import pytest
 
 from tests.heap import hide_from_collector, small_heap
@@ -19,15 +27,18 @@ from tests.heap import hide_from_collector, small_heap
 CACHE_VARIABLE = "FUNCGRAD_CACHE_DIR"
 _made_here = pytest.StashKey[str]()
 
-hypothesis.settings.register_profile(
-    "funcgrad",
-    deadline=None,  # a first call may compile
-    max_examples=25,
-    database=None,
-    print_blob=True,
-    suppress_health_check=[hypothesis.HealthCheck.too_slow],
-)
+_ALWAYS: dict[str, Any] = {
+    "deadline": None,  # a first call may compile
+    "database": None,
+    "print_blob": True,
+    "suppress_health_check": [hypothesis.HealthCheck.too_slow],
+}
+hypothesis.settings.register_profile("funcgrad", max_examples=25, derandomize=True, **_ALWAYS)
+hypothesis.settings.register_profile("nightly", max_examples=250, **_ALWAYS)
 hypothesis.settings.load_profile("funcgrad")
+
+_renew: dict[str, list[Callable[[], object]]] = {}
+"""What sets the random generators of a module of tests back to how they were after its import."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -50,6 +61,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     hide_from_collector()
+    _find_generators()
+
+
+def _find_generators() -> None:
+    """Remember the states of generators of modules, when all tests have been collected."""
+    for name, module in [*sys.modules.items()]:
+        if not name.startswith("tests."):
+            continue
+        for value in vars(module).values():
+            if isinstance(value, np.random.Generator):
+                bits = value.bit_generator
+                again = partial(setattr, bits, "state", bits.state)
+            elif isinstance(value, np.random.RandomState):
+                again = partial(value.set_state, value.get_state(legacy=False))
+            else:
+                continue
+            of_one = name.rpartition(".")[2].startswith("test_")
+            _renew.setdefault(name if of_one else "", []).append(again)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let the generators of the test's module, and of modules that serve several, start anew."""
+    module = getattr(item, "module", None)
+    for again in (*_renew.get("", ()), *_renew.get(getattr(module, "__name__", ""), ())):
+        again()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -88,6 +88,15 @@ STEPS = (
         ("-q", "-m", "nightly", "tests/fuzz/test_fuzz.py", "-k", "compiler[5]"),
     ),
     Step(
+        "properties",
+        (
+            *("-m", "pytest", "-q", "-n", str(CORES), "-m", "hypothesis"),
+            *("--hypothesis-profile", "nightly"),
+        ),
+        "tests that hypothesis writes examples for: others each time, ten times as many",
+        ("-q", "-m", "hypothesis", "--hypothesis-profile", "nightly", "tests/base/test_pytree.py"),
+    ),
+    Step(
         "peers",
         ("-m", "pytest", "-q", "-n", str(CORES), "-m", "nightly or not nightly", *COMPARED),
         "comparisons with JAX, PyTorch, autograd, pandas and xarray, of which none may be skipped",
