@@ -55,6 +55,7 @@ LADDER = (
         "typing",
     ),
     ("sparsity", "data", "optim", "scipy", "nn", "diagnostics", "image", "experimental", "extend"),
+    ("linting",),
     ("interop", "distributed"),
     ("",),  # funcgrad/__init__.py
     ("__main__",),

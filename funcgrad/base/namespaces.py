@@ -64,7 +64,11 @@ _NUMPYS = {
 _OF_MODULES = {
     f"funcgrad.{name}": "funcgrad.ref"
     for name in ("Ref", "empty_ref", "free_ref", "freeze", "new_ref")
-} | {f"funcgrad.{name}": "funcgrad.interop.c" for name in ("cfunc", "export")}
+} | {
+    "funcgrad.cfunc": "funcgrad.interop.c",
+    "funcgrad.export": "funcgrad.interop.c",
+    "funcgrad.lint": "funcgrad.linting",
+}
 """Names of packages that are loaded when they are first asked for, and the modules they are of."""
 
 _ASIDE = ("funcgrad.experimental", "funcgrad.interop")

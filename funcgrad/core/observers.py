@@ -29,7 +29,7 @@ class Observer:
         >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.core.observers import Observer, attach, detach
         >>> class Log(Observer):
-        ...     def computed(self, operation, operands, results, is_elementwise):
+        ...     def computed(self, operation, operands, results, primitive):
         ...         print(operation, *map(np.shape, results))
         >>> log = Log()
         >>> attach(log)
@@ -61,7 +61,7 @@ class Observer:
         return nullcontext()
 
     def computed(
-        self, operation: str, operands: Sequence[Any], results: Sequence[Any], is_elementwise: bool
+        self, operation: str, operands: Sequence[Any], results: Sequence[Any], primitive: Any
     ) -> None:
         """Receive an operation that was evaluated, or its derivative or transpose.
 
@@ -69,7 +69,7 @@ class Observer:
             operation: Its name.
             operands: Its arguments, ``None`` for zeros.
             results: Its results, likewise.
-            is_elementwise: Whether it acts on corresponding elements.
+            primitive: The primitive, ``None`` for the sum of cotangents.
 
         Raises:
             Exception: To stop the program here.
@@ -190,12 +190,10 @@ def enclosed(listeners: Sequence[Any], what: str) -> AbstractContextManager[Any]
     return stack
 
 
-def report(
-    operation: str, operands: Sequence[Any], results: Sequence[Any], is_elementwise: bool
-) -> None:
+def report(operation: str, operands: Sequence[Any], results: Sequence[Any], primitive: Any) -> None:
     """Announce an operation that was computed."""
     for computed in OBSERVED.computed:
-        computed(operation, operands, results, is_elementwise)
+        computed(operation, operands, results, primitive)
 
 
 def report_end(*traces: Trace) -> None:

@@ -77,7 +77,7 @@ def _observed(primitive: Any, args: tuple[Any, ...]) -> Any:
         out = primitive.impl(*args)
     if not primitive.is_composite:
         results = out if primitive.multiple_results else [out]
-        report(primitive.name, args, results, primitive.is_elementwise)
+        report(primitive.name, args, results, primitive)
     return out
 
 

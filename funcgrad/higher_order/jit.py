@@ -117,17 +117,23 @@ def limited(limits: Limits) -> Iterator[None]:
 
 
 @contextmanager
+def stepwise(enable: bool = True) -> Iterator[None]:
+    """Run programs operation by operation within a block; functions are traced to them as ever."""
+    mode = _disabled.get()
+    if mode is not True:
+        mode = STEPWISE if enable else _how_compiled()
+    token = _disabled.set(mode)
+    try:
+        yield
+    finally:
+        _disabled.reset(token)
+
+
+@contextmanager
 def watching_stepwise(kind: str, enable: bool) -> Iterator[None]:
     """Watch for "nan" or "inf" within a block; programs are run operation by operation then."""
-    with watching(kind, enable) as kinds:
-        mode = _disabled.get()
-        if mode is not True:
-            mode = STEPWISE if kinds else _how_compiled()
-        token = _disabled.set(mode)
-        try:
-            yield
-        finally:
-            _disabled.reset(token)
+    with watching(kind, enable) as kinds, stepwise(bool(kinds)):
+        yield
 
 
 def executable_of(

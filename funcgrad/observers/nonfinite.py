@@ -52,9 +52,10 @@ class _Watch(Observer):
         return np.errstate(all="ignore") if watched_kinds() else nullcontext()
 
     def computed(
-        self, operation: str, operands: Sequence[Any], results: Sequence[Any], is_elementwise: bool
+        self, operation: str, operands: Sequence[Any], results: Sequence[Any], primitive: Any
     ) -> None:
         if watched_kinds():
+            is_elementwise = primitive is None or primitive.is_elementwise
             inspect(operation, operands, results, is_elementwise)
 
 

@@ -129,6 +129,7 @@ class Threefry2x32(Primitive):
     first word of the pair in the upper half.
     """
 
+    draws = True
     jvp = zero_jvp
 
     def impl(self, *words: Any) -> Any:

@@ -59,7 +59,7 @@ class JVPTrace(Trace):
         if OBSERVED.computed and not primitive.is_composite:
             dots = out_dot if primitive.multiple_results else [out_dot]
             what = f"the derivative of {primitive.name}"
-            report(what, [*primals, *tangents], dots, primitive.is_elementwise)
+            report(what, [*primals, *tangents], dots, primitive)
         if primitive.multiple_results:
             return [self.pair(x, t) for x, t in zip(out, out_dot, strict=True)]
         return self.pair(out, out_dot)

@@ -247,7 +247,7 @@ class LinearizeTrace(Trace):
         if OBSERVED.computed and not primitive.is_composite:
             residuals = [x for e in self.tape.entries[n_entries:] for x in e.inputs]
             what = f"the derivative of {primitive.name}"
-            report(what, primals, residuals, primitive.is_elementwise)
+            report(what, primals, residuals, primitive)
         if primitive.multiple_results:
             return [self.pair(x, t) for x, t in zip(out, out_dot, strict=True)]
         if type(out_dot) is TangentTracer:
@@ -354,13 +354,13 @@ def pull_entry(entry: TapeEntry, pending: list[Any]) -> None:
     if OBSERVED.computed and not primitive.is_composite:
         given = ct if primitive.multiple_results else [ct]
         what = f"the transpose of {primitive.name}"
-        report(what, [*given, *entry.inputs], arg_cts, primitive.is_elementwise)
+        report(what, [*given, *entry.inputs], arg_cts, primitive)
     for argument, arg_ct in zip(entry.inputs, arg_cts, strict=True):
         if arg_ct is not None and type(argument) is Linear:
             known = pending[argument.index]
             total = pending[argument.index] = arg_ct if known is None else known + arg_ct
             if OBSERVED.computed:
-                report("the sum of cotangents", [known, arg_ct], [total], True)
+                report("the sum of cotangents", [known, arg_ct], [total], None)
 
 
 def linearize_flat(

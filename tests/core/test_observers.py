@@ -32,8 +32,9 @@ class Log(Base):
         self.events.append(f"evaluating {operation}")
         yield
 
-    def computed(self, operation, operands, results, is_elementwise):
-        self.events.append(f"{operation} {len(operands)} {len(results)} {is_elementwise}")
+    def computed(self, operation, operands, results, primitive):
+        kind = primitive.is_elementwise if primitive else "none"
+        self.events.append(f"{operation} {len(operands)} {len(results)} {kind}")
 
     def ended(self, *traces):
         self.events.append(f"ended {traces[0].what}")

@@ -1,0 +1,13 @@
+"""Lint: what is likely to be wrong with a derivative, line by line.
+
+``lint : (a -> b) -> a -> LintReport``. Wrong derivatives are seldom wrong formulas: they are cut
+paths, kinks, hidden NaNs, keys that are used twice. Each rule looks for one of them.
+"""
+
+from funcgrad.base.namespaces import present
+from funcgrad.linting.checker import lint, rules
+from funcgrad.linting.findings import Finding, LintReport
+
+__all__ = ["Finding", "LintReport", "lint", "rules"]
+
+present(__name__)

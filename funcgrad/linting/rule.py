@@ -1,0 +1,65 @@
+"""What a rule is, and the table of all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from funcgrad.base.records import dataclass
+from funcgrad.linting.findings import Finding
+from funcgrad.observers.source import SourceLocation
+
+F = TypeVar("F", bound=Callable[..., Any])
+Place = SourceLocation | None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule.
+
+    Attributes:
+        name: Its name, which reports show and by which it is switched off.
+        severity: That of its findings.
+        summary: What it looks for, in a sentence.
+        look: The function.
+        watches: ``"record"``, ``"evaluations"`` or ``"derivatives"``: what it is given.
+    """
+
+    name: str
+    severity: str
+    summary: str
+    look: Callable[..., Any]
+    watches: str
+
+    def found(self, location: Place, why: str, advice: str) -> Finding:
+        """A finding of this rule."""
+        return Finding(self.name, self.severity, location, why, advice)
+
+
+Said = tuple[Place, str, str]
+"""The line, why, and what to write."""
+
+RULES: dict[str, Rule] = {}
+"""All rules, by their names."""
+
+
+def rule(name: str, severity: str, watches: str = "record") -> Callable[[F], F]:
+    """Make a function a rule.
+
+    Args:
+        name: The name of the rule.
+        severity: ``"error"``, ``"warning"`` or ``"note"``.
+        watches: ``"record"``: it is given the `Subject`, and yields what `Said` is. Otherwise it is
+            a class, made anew for each function, which is called with each `Step` and gives a line,
+            why, and advice, or nothing.
+    """
+
+    def publish(look: F) -> F:
+        summary = (look.__doc__ or "").partition("\n\n")[0].replace("\n    ", " ").strip()
+        RULES[name] = Rule(name, severity, summary, look, watches)
+        return look
+
+    return publish
+
+
+Findings = Iterator[Said]

@@ -1,0 +1,81 @@
+"""Arguments that the result does not depend on, or not differentiably."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from funcgrad.core.program import Equation, Literal, Var
+from funcgrad.linting.rule import Findings, rule
+from funcgrad.linting.subject import Subject
+from funcgrad.transforms.linearize import linearize
+
+
+@rule("unused-argument", "warning")
+def unused(subject: Subject) -> Findings:
+    """A number or array among the arguments on which no result depends."""
+    reached = subject.reached()
+    for path, var in zip(subject.record.paths, subject.record.inputs, strict=True):
+        if var not in reached and var.aval.size and var.aval.dtype.kind in "fc":
+            yield (
+                _first_reader(subject, var),
+                f"no result depends on `{path}`, {var.aval}: its derivative is 0",
+                "the term that should use it, or leave it out of the arguments",
+            )
+
+
+@rule("cut-derivative", "warning")
+def cut(subject: Subject) -> Findings:
+    """An argument that reaches the result only through operations without derivative."""
+    if not any(atom.aval.dtype.kind in "fc" for atom in subject.record.outputs):
+        return
+    reached = subject.reached()
+    for path, var in zip(subject.record.paths, subject.record.inputs, strict=True):
+        if var not in reached or var.aval.dtype.kind not in "fc" or not var.aval.size:
+            continue
+        cuts, arrives = _followed(subject, var, reached)
+        if arrives or not cuts:
+            continue
+        operations = sorted({equation.primitive.name for equation in cuts})
+        more = [str(e.source) for e in cuts[1:3] if e.source is not cuts[0].source]
+        also = "".join(f"; also at {line}" for line in more)
+        yield (
+            cuts[0].source,
+            f"the derivative with respect to `{path}`, {var.aval}, is 0: it reaches the result "
+            f"only through {', '.join(operations)}, without derivative{also}",
+            "a smooth operation in its place (a weighted sum for argmax, expit for a comparison, "
+            "the number itself for a rounded one), or stop_gradient if this is meant",
+        )
+
+
+def _first_reader(subject: Subject, var: Var) -> Any:
+    return next((e.source for e in subject.record.equations if var in e.inputs), None)
+
+
+def _followed(subject: Subject, var: Var, reached: set[Var]) -> tuple[list[Equation], bool]:
+    """The operations at which the derivatives of a name end, and whether any gets to a result."""
+    active: set[Var] = {var}
+    cuts: list[Equation] = []
+    for equation in subject.record.equations:
+        if active.isdisjoint(equation.inputs) or reached.isdisjoint(equation.outputs):
+            continue
+        outs = _active_results(subject, equation, active)
+        active.update(outs)
+        if not outs:
+            cuts.append(equation)
+    return cuts, not active.isdisjoint(subject.record.outputs)
+
+
+def _active_results(subject: Subject, equation: Equation, active: set[Var]) -> list[Var]:
+    """The results of an operation whose tangents are not zero for symbolic reasons."""
+    values = [subject.record.value(atom) for atom in equation.inputs]
+    tangents = [
+        x if not isinstance(a, Literal) and a in active and a.aval.dtype.kind in "fc" else None
+        for a, x in zip(equation.inputs, values, strict=True)
+    ]
+    if all(t is None for t in tangents):
+        return []
+    if linearize(equation.primitive) is not None:  # a rule of the user's, or a loop
+        return [var for var in equation.outputs if var.aval.dtype.kind in "fc"]
+    _, dots = equation.primitive.jvp(values, tangents)
+    dots = dots if equation.primitive.multiple_results else [dots]
+    return [var for var, dot in zip(equation.outputs, dots, strict=True) if dot is not None]

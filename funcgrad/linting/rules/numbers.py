@@ -1,0 +1,176 @@
+"""Values that are lost: infinities, hidden NaNs, subnormal numbers, digits that cancel."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import aval_of
+from funcgrad.core.program import Equation
+from funcgrad.diagnostics.record import Record
+from funcgrad.linting.rule import Findings, Said, rule
+from funcgrad.linting.subject import Step, Subject
+from funcgrad.observers.nonfinite import describe
+from funcgrad.transforms.linearize import linearize
+
+DIGITS = 3
+"""Fewer right digits than that are too few."""
+CHOICES = re.compile(r"where|select|choose|piecewise|cond|switch|nan_to_num|maximum|minimum|clip")
+"""Words of a line that chooses."""
+DRAWS = 3
+"""Runs with other errors."""
+GROWTH = 100.0
+"""How many times larger than those of its operands errors of a result must be to be its own."""
+
+
+@rule("overflow", "warning", watches="evaluations")
+class Overflow:
+    """An infinity or a NaN that an operation makes of finite numbers."""
+
+    def __init__(self, subject: Subject) -> None:
+        pass
+
+    def __call__(self, step: Step) -> Said | None:
+        if not all(map(_is_finite, step.operands)) or all(map(_is_finite, step.results)):
+            return None
+        given = ", ".join(describe(x) for x in step.operands)
+        return (
+            step.location,
+            f"{step.primitive.name} makes {_kind(step.results)} of finite numbers, {given}",
+            "a form that stays in range (logsumexp, log1p, expm1, logaddexp, softmax), or keep the "
+            "operand from that range with np.where before the operation",
+        )
+
+
+@rule("hidden-nan", "warning", watches="evaluations")
+class Hidden:
+    """A NaN or an infinity that a choice between two arrays hides: the arm is bad all the same."""
+
+    def __init__(self, subject: Subject) -> None:
+        pass
+
+    def __call__(self, step: Step) -> Said | None:
+        kinds = [aval_of(x).dtype.kind for x in step.operands]
+        if "b" not in kinds or not step.primitive.is_elementwise:
+            return None
+        if all(map(_is_finite, step.operands)) or not all(map(_is_finite, step.results)):
+            return None
+        if step.location is None or not CHOICES.search(step.location.text()):
+            return None  # functions of libraries know what they hide
+        arm = next(x for x in step.operands if not _is_finite(x))
+        return (
+            step.location,
+            f"{step.primitive.name} hides {_kind([arm])} in an array that it does not choose from "
+            "there; other libraries, and rules written by hand, differentiate it to NaN",
+            "the choice before the operation as well: np.log(np.where(x > 0, x, 1.0))",
+        )
+
+
+@rule("subnormal", "note", watches="evaluations")
+class Subnormal:
+    """Results in single precision too small for all their digits, which compiled code flushes."""
+
+    def __init__(self, subject: Subject) -> None:
+        pass
+
+    def __call__(self, step: Step) -> Said | None:
+        for x in step.results:
+            if aval_of(x).dtype == np.float32 and not any(map(_has_subnormals, step.operands)):
+                n = _has_subnormals(x)
+                if n:
+                    return (
+                        step.location,
+                        f"{step.primitive.name} gives {n} subnormal numbers, which compiled code "
+                        "takes for 0",
+                        "logarithms of these numbers, a scale, or float64",
+                    )
+        return None
+
+
+@rule("lost-digits", "warning")
+def lost_digits(subject: Subject) -> Findings:
+    """A result of which fewer than three digits are right, because near numbers are subtracted.
+
+    Rounding errors are drawn at random for every operation, and carried on by its derivative (Monte
+    Carlo arithmetic, Parker 1997, to first order). An operation is blamed where errors, compared
+    with the numbers, grow a hundred times over, if a result of the function has them. Arguments
+    count as exact.
+    """
+    if not all(map(_is_finite, map(subject.record.value, subject.record.outputs))):
+        return
+    drawn = [_drawn(subject.record, np.random.default_rng(seed)) for seed in range(DRAWS)]
+    worst = max(end for end, _ in drawn)
+    if worst < 10.0**-DIGITS:
+        return
+    blamed: dict[Equation, float] = {}
+    for equation, error in (row for _, rows in drawn for row in rows):
+        blamed[equation] = max(error, blamed.get(equation, 0.0))
+    for equation, error in blamed.items():
+        if error >= 0.01 * worst:
+            yield (
+                equation.source,
+                f"about {max(0, int(-np.log10(error)))} digits of the result of "
+                f"{equation.primitive.name} are right here, of operands that have more",
+                "a form that does not subtract near numbers (log1p, expm1, hypot, a mean taken off "
+                "first), or float64",
+            )
+
+
+def _drawn(
+    record: Record, generator: np.random.Generator
+) -> tuple[float, list[tuple[Equation, float]]]:
+    """Relative errors of the results, and of operations at which they grow."""
+    errors: dict[Any, Any] = {}
+    grown = []
+    for equation in record.equations:
+        values = [record.value(atom) for atom in equation.inputs]
+        carried = [errors.get(atom) for atom in equation.inputs]
+        dots: Any = [None] * len(equation.outputs)
+        if any(x is not None for x in carried) and linearize(equation.primitive) is None:
+            with np.errstate(all="ignore"):
+                _, dots = equation.primitive.jvp(values, carried)
+            dots = dots if equation.primitive.multiple_results else [dots]
+        before = max(map(_relative, values, carried), default=0.0)
+        for var, dot in zip(equation.outputs, dots, strict=True):
+            if var.aval.dtype.kind != "f":
+                continue
+            out = record.values[var]
+            errors[var] = _rounded(out, generator) + (0 if dot is None else dot)
+            after = _relative(out, errors[var])
+            if after > GROWTH * max(before, float(np.finfo(var.aval.dtype).eps)):
+                grown.append((equation, after))
+    ends = (_relative(record.value(a), errors.get(a)) for a in record.outputs)
+    return max(ends, default=0.0), grown
+
+
+def _rounded(x: Any, generator: np.random.Generator) -> Any:
+    """Errors of rounding, one for each element of a result."""
+    signs = np.where(generator.random(np.shape(x)) < 0.5, -0.5, 0.5).astype(aval_of(x).dtype)
+    return signs * np.finfo(aval_of(x).dtype).eps * np.where(np.isfinite(x), x, 0)
+
+
+def _relative(x: Any, error: Any) -> float:
+    """The size of errors, compared with that of the numbers."""
+    if error is None or not np.size(x):
+        return 0.0
+    with np.errstate(all="ignore"):
+        size = np.sqrt(np.mean(np.square(np.where(np.isfinite(x), x, 0), dtype=np.float64)))
+        found = np.sqrt(np.mean(np.square(error, dtype=np.float64)))
+    return 0.0 if not np.isfinite(found) or found == 0 else float(found / size) if size else 1.0
+
+
+def _kind(values: Any) -> str:
+    is_nan = any(aval_of(x).dtype.kind in "fc" and np.isnan(x).any() for x in values)
+    return "NaN" if is_nan else "an infinity"
+
+
+def _is_finite(x: Any) -> bool:
+    return aval_of(x).dtype.kind not in "fc" or bool(np.isfinite(x).all())
+
+
+def _has_subnormals(x: Any) -> int:
+    if aval_of(x).dtype.kind != "f":
+        return 0
+    return int(np.sum((np.abs(x) < np.finfo(aval_of(x).dtype).tiny) & (np.asarray(x) != 0)))

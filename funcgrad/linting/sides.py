@@ -1,0 +1,61 @@
+"""Both sides of a point: steps away from it, and jumps from one to the other.
+
+A kink is where a derivative jumps, however near both sides are: at a distance h and at 16 h it is
+the same jump, which of a smooth function would be a sixteenth. The distance is so small that data
+seldom are there by chance.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import aval_of
+
+FARTHEST = 1e-6
+"""The largest distance, in units of the size of the elements."""
+BY_CHANCE = 1e-5
+"""How many elements of an array may be nearer than that by chance."""
+LEAST = 1e-3
+"""The least jump, in units of the derivative."""
+
+
+def direction(x: Any, position: int) -> Any:
+    """Numbers of both signs, others for each position; nothing where there are no real numbers."""
+    if aval_of(x).dtype.kind != "f":
+        return None
+    generator = np.random.default_rng(position)
+    signs = np.where(generator.random(np.shape(x)) < 0.5, -1.0, 1.0)
+    return (signs * generator.uniform(0.5, 1, np.shape(x))).astype(aval_of(x).dtype)
+
+
+def moved(x: Any, along: Any, times: int) -> Any:
+    """A point beside it: at the next numbers, or nearer than chance would be."""
+    if along is None or not np.size(x):
+        return x
+    size = np.sqrt(np.mean(np.square(x, dtype=np.float64)))
+    near = size * min(FARTHEST, BY_CHANCE / np.size(x))
+    tiny = 16 * np.finfo(aval_of(x).dtype).tiny
+    # Equal elements part, since each goes another way.
+    step = np.maximum(np.maximum(64 * np.spacing(np.abs(x)), near), tiny)
+    return (x + times * step * along).astype(aval_of(x).dtype)
+
+
+def jumps(near: Any, back: Any, far: Any, last: Any) -> int:
+    """How many elements of a derivative jump.
+
+    Args:
+        near: On one side.
+        back: On the other one.
+        far: On the first one, 16 times farther away.
+        last: There on the other one.
+    """
+    sides = (near, back, far, last)
+    if any(x is None or aval_of(x).dtype.kind != "f" for x in sides):
+        return 0
+    if not all(np.isfinite(x).all() for x in sides):
+        return 0
+    jump, wider = np.abs(np.subtract(near, back)), np.abs(np.subtract(far, last))
+    size = max(np.abs(near).max(initial=0), np.abs(back).max(initial=0))
+    return int(np.sum((jump > LEAST * size) & (jump > 0.25 * wider)))
