@@ -1,5 +1,7 @@
 """``python -m funcgrad``: whether an installation works, and what it consists of.
 
+``python -m funcgrad lint script.py`` lints the functions that a script differentiates.
+
 A handful of checks of all its parts, native code included, against NumPy and closed forms; it needs
 nothing that is not installed with funcgrad, and takes seconds.
 """
@@ -16,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import funcgrad as fg
+from funcgrad.linting.script import main as lint_command
 
 X = np.linspace(0.1, 0.9, 7)
 A = np.add.outer(X, X**2) + 3 * np.eye(7)
@@ -97,4 +100,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(lint_command(fg, sys.argv[2:]) if sys.argv[1:2] == ["lint"] else main())

@@ -81,6 +81,7 @@ TABLES = {
     "interop.numba.tracing._made": WEAK,
     "base.namespaces._fallbacks": IMPORT,
     "base.namespaces._presented": IMPORT,
+    "linting.rule.RULES": IMPORT,
     "numpy.dispatch._functions": IMPORT,
     "numpy.elementwise.UFUNCS": IMPORT,
     "scalar_tape.operators._PRIMITIVES": IMPORT,

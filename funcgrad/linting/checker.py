@@ -26,7 +26,7 @@ def rules() -> dict[str, str]:
     Example:
         >>> import funcgrad as fg
         >>> fg.linting.rules()["kink"]
-        'A point at which the derivative jumps: abs at 0, equal elements of max, equal sides.'
+        'A point at which the derivative jumps: abs at 0, equal elements of max, equal eigenvalues.'
     """
     return {name: rule.summary for name, rule in RULES.items()}
 

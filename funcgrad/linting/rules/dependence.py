@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from funcgrad.core.program import Equation, Literal, Var
+from funcgrad.errors import MissingRuleError
 from funcgrad.linting.rule import Findings, rule
 from funcgrad.linting.subject import Subject
-from funcgrad.transforms.linearize import linearize
 
 
 @rule("unused-argument", "warning")
@@ -74,8 +74,9 @@ def _active_results(subject: Subject, equation: Equation, active: set[Var]) -> l
     ]
     if all(t is None for t in tangents):
         return []
-    if linearize(equation.primitive) is not None:  # a rule of the user's, or a loop
+    try:
+        _, dots = equation.primitive.jvp(values, tangents)
+    except MissingRuleError:  # a rule of the user's that goes backwards only
         return [var for var in equation.outputs if var.aval.dtype.kind in "fc"]
-    _, dots = equation.primitive.jvp(values, tangents)
     dots = dots if equation.primitive.multiple_results else [dots]
     return [var for var, dot in zip(equation.outputs, dots, strict=True) if dot is not None]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from funcgrad.core.program import Equation, Var
 from funcgrad.linting.rule import Findings, rule
 from funcgrad.linting.subject import Subject, form_of
-from funcgrad.lowering import Reindex
+from funcgrad.lowering import Reduction, Reindex, Reshape
 
 
 @rule("accidental-broadcast", "warning")
@@ -51,8 +51,7 @@ def _is_made_a_column(var: Var, makers: dict[Var, Equation]) -> bool:
         before = next((a for a in maker.inputs if isinstance(a, Var)), None)
         if before is None:
             return True
-        is_moved = isinstance(form_of(maker), Reindex)
         if before.aval.shape != var.aval.shape:
-            return is_moved or len(before.aval.shape) >= 2
+            return isinstance(form_of(maker), Reindex | Reshape | Reduction)
         var = before
     return False

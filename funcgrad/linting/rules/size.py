@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+from funcgrad.core.program import Equation
 from funcgrad.linting.rule import Findings, rule
 from funcgrad.linting.subject import Subject
 from funcgrad.observers.limits import format_bytes
+from funcgrad.observers.source import SourceLocation
 
 LARGE = 1 << 20
 """Bytes of an array that a function should be given, not close over."""
@@ -47,7 +49,8 @@ def unrolled(subject: Subject) -> Findings:
 def dead(subject: Subject) -> Findings:
     """A line whose results are computed and never used."""
     reached = subject.reached()
-    used, unused = set(), {}
+    used: set[SourceLocation] = set()
+    unused: dict[SourceLocation, Equation] = {}
     for equation in subject.record.equations:
         if not equation.outputs or equation.source is None:
             continue

@@ -1,0 +1,137 @@
+"""``python -m funcgrad lint script.py``: lint every function that a script differentiates.
+
+The script runs without compilation, so that functions get values; each function is linted before
+its first derivative is taken, at the arguments of that call. Nothing but the two names of
+the package is replaced, and they are put back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import runpy
+import sys
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from funcgrad.base.pytree import tree_leaves
+from funcgrad.core.trace import Tracer
+from funcgrad.errors import FuncgradError
+from funcgrad.higher_order.jit import disable_jit
+from funcgrad.linting.checker import lint
+from funcgrad.linting.findings import LintReport
+
+DIFFERENTIATES = ("grad", "value_and_grad")
+
+
+def ignored_by_project(folder: Path) -> list[str]:
+    """The rules that ``[tool.funcgrad.lint] ignore`` of the nearest pyproject.toml switches off.
+
+    Args:
+        folder: Where to begin; folders around it are next.
+    """
+    for place in (folder, *folder.parents):
+        file = place / "pyproject.toml"
+        if file.is_file():
+            table = tomllib.loads(file.read_text(encoding="utf-8"))
+            for name in ("tool", "funcgrad", "lint"):
+                table = table.get(name, {})
+            return list(table.get("ignore", ()))
+    return []
+
+
+def lint_script(
+    package: ModuleType, path: str, arguments: Sequence[str] = (), ignore: Iterable[str] = ()
+) -> list[LintReport]:
+    """Run a script and lint what it differentiates.
+
+    Args:
+        package: The module from which scripts take `grad`: funcgrad.
+        path: The script.
+        arguments: Its arguments.
+        ignore: Names of rules that do not look.
+
+    Returns:
+        A report for each function, in the order of their first derivatives.
+
+    Raises:
+        OSError: The script cannot be read.
+    """
+    reports: list[LintReport] = []
+    seen: set[CodeType | int] = set()
+
+    def before(f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        key = getattr(f, "__code__", id(f))
+        if key in seen or any(isinstance(x, Tracer) for x in tree_leaves((args, kwargs))):
+            return
+        seen.add(key)
+        reports.append(lint(f, *args, ignore=ignore, **kwargs))
+
+    before_script = sys.argv
+    sys.argv = [path, *arguments]
+    try:
+        with _replaced(package, before), disable_jit():
+            runpy.run_path(path, run_name="__main__")
+    finally:
+        sys.argv = before_script
+    return reports
+
+
+@contextmanager
+def _replaced(package: ModuleType, before: Callable[[Any, Any, Any], None]) -> Iterator[None]:
+    originals = {name: getattr(package, name) for name in DIFFERENTIATES}
+
+    def watched(original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def transformation(fun: Callable[..., Any], *options: Any, **names: Any) -> Any:
+            derivative = original(fun, *options, **names)
+
+            @functools.wraps(derivative)
+            def call(*args: Any, **kwargs: Any) -> Any:
+                before(fun, args, kwargs)
+                return derivative(*args, **kwargs)
+
+            return call
+
+        return transformation
+
+    for name, original in originals.items():
+        setattr(package, name, watched(original))
+    try:
+        yield
+    finally:
+        for name, original in originals.items():
+            setattr(package, name, original)
+
+
+def main(package: ModuleType, arguments: Sequence[str]) -> int:
+    """Lint a script; 1 if a rule found an error or a warning.
+
+    Args:
+        package: funcgrad.
+        arguments: Those of the command, after ``lint``.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m funcgrad lint",
+        description="Lint every function that a script differentiates with grad or value_and_grad.",
+    )
+    parser.add_argument("script")
+    parser.add_argument("arguments", nargs="*", help="of the script, after --")
+    parser.add_argument("--ignore", nargs="+", default=[], metavar="RULE", help="to leave out")
+    options = parser.parse_args(arguments)
+    ignore = [*options.ignore, *ignored_by_project(Path(options.script).resolve().parent)]
+    try:
+        reports = lint_script(package, options.script, options.arguments, ignore)
+    except (OSError, FuncgradError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    for report in reports:
+        print(report)
+    if not reports:
+        print("the script takes no derivative with grad or value_and_grad")
+    bad = [found for report in reports for found in report if found.severity != "note"]
+    return int(bool(bad))

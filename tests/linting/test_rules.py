@@ -1,0 +1,351 @@
+"""Each rule finds its fault, at its line, and says nothing of the same function without it.
+
+The pairs stand here as they would in a program of a user; the line with the fault ends with the
+comment ``# here``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+from funcgrad import lax
+
+X = np.linspace(-1.0, 2.0, 7)
+KEY = fg.random.key(0)
+BIG = np.ones(1 << 18)
+
+
+def unused(w: Any, x: Any) -> Any:
+    return np.sum(x**2)
+
+
+def used(w: Any, x: Any) -> Any:
+    return np.sum(w * x**2)
+
+
+def rounded(x: Any) -> Any:
+    levels = np.round(4 * x)  # here
+    return np.mean(levels**2)
+
+
+def rounded_in_scan(x: Any) -> Any:
+    def step(c: Any, y: Any) -> Any:
+        return c + np.floor(y), None
+
+    return lax.scan(step, 0.0, x)[0]  # here
+
+
+def smooth(x: Any) -> Any:
+    return np.mean((4 * x) ** 2)
+
+
+def at_zero(x: Any) -> Any:
+    return np.sum(np.abs(x))  # here
+
+
+def tie(x: Any) -> Any:
+    return np.max(x) ** 2  # here
+
+
+def in_while(x: Any) -> Any:
+    def step(c: Any) -> Any:
+        return np.abs(c[0] - 1.0), c[1] + 1  # here
+
+    return lax.while_loop(lambda c: c[1] < 3, step, (x, 0))[0]
+
+
+def in_checkpoint(x: Any) -> Any:
+    return fg.checkpoint(lambda y: np.sum(np.abs(y)))(x)  # here
+
+
+def in_vmap(x: Any) -> Any:
+    return np.sum(fg.vmap(np.abs)(x))  # here
+
+
+def in_jit(x: Any) -> Any:
+    return np.sum(fg.jit(np.abs)(x))  # here
+
+
+def equal_eigenvalues(a: Any) -> Any:
+    return np.linalg.eigvalsh(a + 0 * a)[0]  # here
+
+
+def relu_at_zero(x: Any) -> Any:
+    return np.sum(np.where(x > 0, x, 0.0))  # here
+
+
+def branch_at_zero(x: Any) -> Any:
+    return 2 * x if x > 0 else x  # here
+
+
+def root(x: Any) -> Any:
+    return np.sum(np.sqrt(x))  # here
+
+
+def overflows(x: Any) -> Any:
+    return np.sum(np.log(1 + np.exp(x)))  # here
+
+
+def stays_in_range(x: Any) -> Any:
+    return np.sum(np.logaddexp(0, x))
+
+
+def guarded_after(x: Any) -> Any:
+    return np.sum(np.where(x > 0, np.log(x), 0.0))  # here
+
+
+def guarded_before(x: Any) -> Any:
+    return np.sum(np.where(x > 0, np.log(np.where(x > 0, x, 1.0)), 0.0))
+
+
+def tiny(x: Any) -> Any:
+    return np.sum(x * x)  # here
+
+
+def cancels(x: Any) -> Any:
+    return np.sum((1 - np.cos(x)) / x**2)  # here
+
+
+def does_not_cancel(x: Any) -> Any:
+    return np.sum(2 * np.sin(x / 2) ** 2 / x**2)
+
+
+def variance_of_large(x: Any) -> Any:
+    return np.mean(x**2) - np.mean(x) ** 2  # here
+
+
+def outer_difference(p: Any, y: Any) -> Any:
+    return np.mean((p - y) ** 2)  # here
+
+
+def outer_of_product(x: Any, w: Any, y: Any) -> Any:
+    return np.mean((x @ w - y) ** 2)  # here
+
+
+def meant_as_square(x: Any) -> Any:
+    return np.mean((x[:, None] - x) ** 2)
+
+
+def of_normalized_rows(x: Any) -> Any:
+    return np.sum((x / np.sum(x, 1, keepdims=True)) * x[:, 0])
+
+
+def same_key(key: Any) -> Any:
+    a = fg.random.normal(key, (3,))
+    return np.sum(a * fg.random.uniform(key, (3,)))  # here
+
+
+def key_after_split(key: Any) -> Any:
+    first, second = fg.random.split(key)
+    a = fg.random.normal(key, (3,))  # here
+    return np.sum(a * fg.random.normal(first, (3,)) + fg.random.normal(second, (3,)))
+
+
+def new_keys(key: Any) -> Any:
+    first, second = fg.random.split(key)
+    return np.sum(fg.random.normal(first, (3,)) * fg.random.uniform(second, (3,)))
+
+
+def key_in_loop(key: Any) -> Any:
+    def step(i: Any, c: Any) -> Any:
+        return c + fg.random.normal(key)  # here
+
+    return lax.fori_loop(0, 4, step, 0.0)
+
+
+def folded_key(key: Any) -> Any:
+    return lax.fori_loop(0, 4, lambda i, c: c + fg.random.normal(fg.random.fold_in(key, i)), 0.0)
+
+
+def scanned_keys(key: Any) -> Any:
+    keys = fg.random.split(key, 5)
+    return lax.scan(lambda c, k: (c + fg.random.normal(k), None), 0.0, keys)[0]
+
+
+def closes_over(x: Any) -> Any:
+    return np.sum(BIG * x)  # here
+
+
+def takes(x: Any, big: Any) -> Any:
+    return np.sum(big * x)
+
+
+def loop_of_python(x: Any) -> Any:
+    for _ in range(100):
+        x = np.sin(x)  # here
+    return x
+
+
+def loop_of_library(x: Any) -> Any:
+    return lax.fori_loop(0, 100, lambda _, y: np.sin(y), x)
+
+
+def dead(x: Any) -> Any:
+    scaled = x * 3.0  # here
+    del scaled
+    return np.sum(x**2)
+
+
+ROWS = np.abs(np.random.default_rng(0).normal(size=(4, 4)))
+COLUMN, ROW = np.ones((5, 1)), np.arange(5.0)
+
+FAULTS: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
+    ("unused-argument", unused, (X, X)),
+    ("cut-derivative", rounded, (X,)),
+    ("cut-derivative", rounded_in_scan, (X,)),
+    ("kink", at_zero, (np.array([1.0, 0.0]),)),
+    ("kink", at_zero, (np.array([1.0, 0.0], np.float32),)),
+    ("kink", tie, (np.array([1.0, 2.0, 2.0]),)),
+    ("kink", in_while, (1.0,)),
+    ("kink", in_checkpoint, (np.zeros(2),)),
+    ("kink", in_vmap, (np.zeros(2),)),
+    ("kink", in_jit, (np.zeros(2),)),
+    ("kink", equal_eigenvalues, (np.eye(3),)),
+    ("kink-of-choice", relu_at_zero, (np.array([1.0, 0.0]),)),
+    ("kink-of-choice", branch_at_zero, (0.0,)),
+    ("singular-derivative", root, (np.array([1.0, 0.0]),)),
+    ("singular-derivative", lambda x: root(x), (np.zeros(2, np.float32),)),
+    ("overflow", overflows, (np.array([1.0, 800.0]),)),
+    ("hidden-nan", guarded_after, (X,)),
+    ("subnormal", tiny, (np.array([1.0, 1e-20], np.float32),)),
+    ("lost-digits", cancels, (np.array([1e-8, 2e-8]),)),
+    ("lost-digits", cancels, (np.array([1e-3, 2e-3], np.float32),)),
+    ("lost-digits", variance_of_large, (1e8 + X,)),
+    ("accidental-broadcast", outer_difference, (COLUMN, ROW)),
+    ("accidental-broadcast", outer_of_product, (ROWS, np.ones((4, 1)), np.ones(4))),
+    ("reused-key", same_key, (KEY,)),
+    ("reused-key", key_after_split, (KEY,)),
+    ("constant-key", key_in_loop, (KEY,)),
+    ("large-constant", closes_over, (1.0,)),
+    ("unrolled-loop", loop_of_python, (1.0,)),
+    ("unused-result", dead, (X,)),
+]
+
+CLEAN: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
+    ("unused-argument", used, (X, X)),
+    ("cut-derivative", smooth, (X,)),
+    ("kink", at_zero, (np.array([1.0, 1e-3]),)),
+    ("kink", lambda x: at_zero(x) ** 2, (0.0,)),
+    ("kink", tie, (np.array([1.0, 2.0, 2.001]),)),
+    ("kink", in_while, (0.7,)),
+    ("kink", equal_eigenvalues, (np.diag([1.0, 2.0, 3.0]),)),
+    ("kink-of-choice", relu_at_zero, (np.array([1.0, -1.0]),)),
+    ("kink-of-choice", lambda x: np.sum(np.where(x > 0, x**2, 0.0)), (np.array([1.0, 0.0]),)),
+    ("singular-derivative", root, (np.array([1.0, 1e-300]),)),
+    ("overflow", stays_in_range, (np.array([1.0, 800.0]),)),
+    ("hidden-nan", guarded_before, (X,)),
+    ("subnormal", tiny, (np.array([1.0, 1e-18], np.float32),)),
+    ("lost-digits", does_not_cancel, (np.array([1e-8, 2e-8]),)),
+    ("lost-digits", lambda x: np.var(x), (1e8 + X,)),
+    ("accidental-broadcast", meant_as_square, (X,)),
+    ("accidental-broadcast", of_normalized_rows, (ROWS,)),
+    ("accidental-broadcast", outer_difference, (COLUMN, COLUMN)),
+    ("reused-key", new_keys, (KEY,)),
+    ("reused-key", folded_key, (KEY,)),
+    ("constant-key", folded_key, (KEY,)),
+    ("constant-key", scanned_keys, (KEY,)),
+    ("large-constant", takes, (1.0, BIG)),
+    ("unrolled-loop", loop_of_library, (1.0,)),
+    ("unused-result", smooth, (X,)),
+]
+
+
+def names(rows: list[tuple[str, Callable[..., Any], tuple[Any, ...]]]) -> list[str]:
+    return [f"{rule}-{function.__name__}" for rule, function, _ in rows]
+
+
+@pytest.mark.parametrize(("rule", "function", "args"), FAULTS, ids=names(FAULTS))
+def test_a_fault_is_found_at_its_line(
+    rule: str, function: Callable[..., Any], args: tuple[Any, ...]
+) -> None:
+    found = fg.lint(function, *args).by_rule(rule)
+    assert len(found) == 1
+    if rule != "unused-argument":
+        assert found[0].location is not None
+        line = found[0].location.text()
+        assert line.endswith("# here"), line
+
+
+@pytest.mark.parametrize(("rule", "function", "args"), CLEAN, ids=names(CLEAN))
+def test_nothing_is_found_without_it(
+    rule: str, function: Callable[..., Any], args: tuple[Any, ...]
+) -> None:
+    assert not fg.lint(function, *args).by_rule(rule)
+
+
+def test_every_rule_has_a_fault_and_a_clean_function() -> None:
+    for rows in (FAULTS, CLEAN):
+        assert {rule for rule, _, _ in rows} == set(fg.linting.rules())
+
+
+def test_reports_print() -> None:
+    text = str(fg.lint(rounded, X))
+    assert re.fullmatch(
+        r"rounded: 1 warning\n"
+        r"warning: the derivative with respect to `args\[0\]`, f64\[7\], is 0: it reaches the "
+        r"result only through rint, without derivative   \[cut-derivative\]\n"
+        r"  at            test_rules.py:\d+   levels = np.round\(4 \* x\)  # here\n"
+        r"  write         a smooth operation in its place .*",
+        text,
+    )
+    assert str(fg.lint(smooth, X)) == f"smooth: {len(fg.linting.rules())} rules found nothing"
+
+
+def test_comments_switch_rules_off() -> None:
+    def all_off(x: Any) -> Any:
+        return np.sum(np.abs(x))  # lint: ignore
+
+    def one_off(x: Any) -> Any:
+        return np.sum(np.abs(x))  # lint: ignore[kink, overflow]
+
+    def another_off(x: Any) -> Any:
+        return np.sum(np.abs(x))  # lint: ignore[overflow]
+
+    assert not fg.lint(all_off, np.zeros(2))
+    assert not fg.lint(one_off, np.zeros(2))
+    assert fg.lint(another_off, np.zeros(2)).by_rule("kink")
+
+
+def test_rules_are_chosen() -> None:
+    zeros = np.zeros(2)
+    assert not fg.lint(at_zero, zeros, ignore=["kink"])
+    assert fg.lint(at_zero, zeros, only=["kink"]).rules == ("kink",)
+    with pytest.raises(fg.errors.ArgumentError, match=r"lint has no rule 'knik'\. Its rules are: "):
+        fg.lint(at_zero, zeros, ignore=["knik"])
+
+
+def test_custom_rules_complex_numbers_and_trees() -> None:
+    @fg.custom_vjp
+    def square(x: Any) -> Any:
+        return x**2
+
+    square.defvjp(lambda x: (x**2, x), lambda x, ct: (2 * x * ct,))
+
+    def loss(params: Any, z: Any) -> Any:
+        return np.sum(square(params["w"])) + np.abs(np.sum(z)) ** 2 * params["b"]
+
+    params = {"w": X, "b": 2.0}
+    assert not fg.lint(loss, params, np.array([1 + 2j, 0.5j]))
+    found = fg.lint(lambda p: np.sum(square(np.abs(p["w"])) + np.abs(p["w"])), {"w": np.zeros(2)})
+    assert [f.rule for f in found] == ["kink"]
+
+
+def test_the_function_and_its_arguments_are_left_alone() -> None:
+    x = np.array([1.0, 0.0])
+    before = x.copy()
+    with np.errstate(all="raise"):
+        fg.lint(root, x)
+        fg.lint(guarded_after, X)
+    np.testing.assert_array_equal(x, before)
+
+
+def test_no_arguments_and_no_numbers() -> None:
+    assert not fg.lint(lambda: np.ones(3))
+    assert not fg.lint(lambda n: n + 1, 3)
+    assert not fg.lint(lambda x: np.sum(x), np.zeros(0))

@@ -1,0 +1,87 @@
+"""The command and the fixture."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import funcgrad as fg
+from funcgrad.linting.script import ignored_by_project, lint_script
+
+SCRIPT = """\
+import sys
+import numpy as np
+import funcgrad as fg
+
+
+def loss(w, x, y):
+    return np.mean((x @ w - y) ** 2) + np.sum(np.abs(w))
+
+
+w, x, y = np.zeros((3, 1)), np.ones((4, 3)), np.ones(4)
+step = fg.jit(lambda w: w - 0.1 * fg.grad(loss)(w, x, y))
+for _ in range(3):
+    w = step(w)
+print(w.shape, sys.argv[1:])
+"""
+
+
+@pytest.fixture(name="script")
+def a_script(tmp_path: Path) -> Path:
+    path = tmp_path / "train.py"
+    path.write_text(SCRIPT, encoding="utf-8")
+    return path
+
+
+def test_functions_that_a_script_differentiates(
+    script: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    originals = fg.grad, fg.value_and_grad, [*sys.argv]
+    (report,) = lint_script(fg, str(script), ["--epochs", "3"])
+    assert [found.rule for found in report] == ["accidental-broadcast", "kink"]
+    assert capsys.readouterr().out == "(3, 1) ['--epochs', '3']\n"
+    assert (fg.grad, fg.value_and_grad, sys.argv) == originals
+
+
+def test_the_command(script: Path) -> None:
+    def run(*options: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "funcgrad", "lint", *options]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    found = run(str(script))
+    assert found.returncode == 1
+    assert "warning: sub of f64[4,1] and f64[4] is f64[4,4]" in found.stdout
+    clean = run(str(script), "--ignore", "kink", "accidental-broadcast")
+    assert clean.returncode == 0
+    missing = run(str(script.with_name("none.py")))
+    assert missing.returncode == 2
+    assert "none.py" in missing.stderr
+
+
+def test_rules_that_a_project_leaves_out(tmp_path: Path) -> None:
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'x'\n", encoding="utf-8")
+    assert ignored_by_project(inner) == []
+    text = "[tool.funcgrad.lint]\nignore = ['kink']\n"
+    (tmp_path / "a" / "pyproject.toml").write_text(text, encoding="utf-8")
+    assert ignored_by_project(inner) == ["kink"]
+
+
+def test_the_fixture(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(
+        'pytest_plugins = ["funcgrad.linting.pytest_plugin"]\n', encoding="utf-8"
+    )
+    (tmp_path / "test_it.py").write_text(
+        "import numpy as np\n\n\n"
+        "def test_fine(lint):\n    assert lint(np.sum, np.ones(2)).name == 'sum'\n\n\n"
+        "def test_kink(lint):\n    lint(lambda x: np.sum(np.abs(x)), np.zeros(2))\n",
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert "1 failed, 1 passed" in found.stdout
+    assert "abs has a kink at these data (2 elements are within rounding of it)" in found.stdout
