@@ -59,7 +59,7 @@ class Finding:
 
 
 class LintReport(Sequence[Finding]):
-    """What `lint` has found, the worst first; prints as a text.
+    """Findings of `lint`, the worst first; prints as a text.
 
     Args:
         name: Name of the function.

@@ -1,4 +1,4 @@
-"""What a rule is, and the table of all."""
+"""Rules, and the table of all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What costs time or memory without need: large constants, loops that were unrolled, dead lines."""
+"""Waste of time or memory: large constants, loops that were unrolled, dead lines."""
 
 from __future__ import annotations
 
