@@ -22,19 +22,22 @@ class Dialect:
         dtypes: In which dtype a program computes where it names another one.
         narrow: From a value that a program hands over, or gets, to the same value in such dtypes;
             ``None`` if there are none.
+        keeps_weak: Whether control flow gives weak integers for such.
     """
 
-    __slots__ = ("dtypes", "name", "narrow")
+    __slots__ = ("dtypes", "keeps_weak", "name", "narrow")
 
     def __init__(
         self,
         name: str,
         dtypes: Mapping[np.dtype[Any], np.dtype[Any]],
         narrow: Callable[[Any], Any] | None = None,
+        keeps_weak: bool = False,
     ) -> None:
         self.name = name
         self.dtypes = dtypes
         self.narrow = narrow
+        self.keeps_weak = keeps_weak
 
     def __repr__(self) -> str:
         return self.name

@@ -26,6 +26,7 @@ from funcgrad.higher_order.cells import Cell, arranged
 from funcgrad.higher_order.remembered import remembered
 from funcgrad.observers.captures import noticing_draws
 from funcgrad.observers.source import current_location
+from funcgrad.primitives.elementwise import Convert
 from funcgrad.primitives.objects import settled
 from funcgrad.transforms.stage import stage_with_cells, stage_without_cells
 
@@ -119,6 +120,23 @@ def put_back(cells: Sequence[Cell], results: Sequence[Any], what: str) -> Sequen
     for cell, value in zip(cells, results, strict=False):
         cell.put(value, what)
     return results[len(cells) :]
+
+
+def kept_weak(results: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
+    """Results of control flow; traced integers of weak types are weak if the dialect keeps them.
+
+    Args:
+        results: Strong values.
+        avals: The types that the traced functions gave them.
+    """
+    if not dialect().keeps_weak:
+        return list(results)
+    return [
+        Convert(a.dtype, weak=True).bind(x)
+        if a.weak_type and a.dtype.kind in "iu" and isinstance(x, Tracer)
+        else x
+        for x, a in zip(results, avals, strict=True)
+    ]
 
 
 def closing_over_cells(
@@ -236,7 +254,7 @@ def join_captured(staged: Sequence[Staged]) -> tuple[list[Program], list[Any]]:
         return [each.program for each in staged], []
     programs = []
     for each in staged:
-        inputs = [Var(aval_of(x).strong()) for x in values.values()]
+        inputs = [Var(aval_of(x)) for x in values.values()]
         for var, x in zip(each.program.inputs, each.captured, strict=False):
             inputs[position[id(x)]] = var
         own = each.program.inputs[len(each.captured) :]

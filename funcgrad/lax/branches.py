@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.pytree import tree_unflatten
-from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import INT64
@@ -26,6 +26,7 @@ from funcgrad.higher_order.staging import (
     described,
     each_once,
     join_captured,
+    kept_weak,
     leaves_with_paths,
     located,
     name_of,
@@ -169,11 +170,11 @@ def _choose(
     leaves, paths, tree = leaves_with_paths(operands, "operands")
     avals = [check_leaf(x, p, what) for x, p in zip(leaves, paths, strict=True)]
     staged = [stage_once(f, tree, avals, what, True) for f in branches]
-    dtypes = _common_types(staged, labels, what)
+    types = _common_types(staged, labels, what)
     cells = each_once(cell for each in staged for cell in each.cells)
     changed = each_once(cell for each in staged for cell in each.changed)
     programs, captured = join_captured([each.carrying(cells, changed) for each in staged])
-    dtypes = [*(cell.inside.dtype for cell in changed), *dtypes]
+    dtypes = [*(cell.inside.dtype for cell in changed), *(a.dtype for a in types)]
     programs = [_converted(p, dtypes) for p in programs]
     values = [
         x if isinstance(x, Tracer) else np.asarray(x, a.dtype)
@@ -181,25 +182,30 @@ def _choose(
     ]
     contents = (cell.content() for cell in cells)
     results = Switch(tuple(programs)).bind(index, *captured, *contents, *values)
-    return tree_unflatten(staged[0].out_tree, put_back(changed, results, what))
+    rest = kept_weak(put_back(changed, results, what), types)
+    return tree_unflatten(staged[0].out_tree, rest)
 
 
-def _common_types(staged: Sequence[Staged], names: Sequence[str], what: str) -> list[Any]:
-    """The dtypes of results; Python's scalars take those of the other branches."""
+def _common_types(
+    staged: Sequence[Staged], names: Sequence[str], what: str
+) -> list[ShapedArray]:
+    """The types of results; Python's scalars take those of the other branches."""
     first = staged[0]
     if any(other.out_tree != first.out_tree for other in staged):
         trees = [f"  {n:<13} {s.out_tree}" for n, s in zip(names, staged, strict=True)]
         raise TreeError(located(f"{what}: branches must return equal structures.", *trees))
-    dtypes, wrong = [], []
+    types: list[ShapedArray] = []
+    wrong = []
     for i, (path, *avals) in enumerate(
         zip(first.paths, *(s.out_avals for s in staged), strict=True)
     ):
-        dtype = _common_dtype(avals)
-        if dtype is None or any(a.shape != avals[0].shape for a in avals):
+        common = _common_type(avals)
+        if common is None:
             texts = (type_texts(s.out_tree, s.out_avals)[i] for s in staged)
             rows = (f"{text} from {name}" for text, name in zip(texts, names, strict=True))
             wrong.append(f"  `result{path}`: {', '.join(rows)}")
-        dtypes.append(dtype)
+        else:
+            types.append(common)
     if wrong:
         raise ShapeError(
             located(
@@ -208,20 +214,21 @@ def _common_types(staged: Sequence[Staged], names: Sequence[str], what: str) -> 
                 "Convert them (.astype, np.broadcast_to).",
             )
         )
-    return dtypes
+    return types
 
 
-def _common_dtype(avals: Sequence[ShapedArray]) -> Any:
+def _common_type(avals: Sequence[ShapedArray]) -> ShapedArray | None:
+    shape = avals[0].shape
     strong = {a.dtype for a in avals if not a.weak_type}
-    if len(strong) > 1:
+    if len(strong) > 1 or any(a.shape != shape for a in avals):
         return None
     weak = [a.dtype for a in avals if a.weak_type]
     if not strong:
-        return np.result_type(*weak)
+        return ShapedArray(shape, np.result_type(*weak), True)
     (dtype,) = strong
     ranks = ["biufc".index(d.kind) for d in weak]
     fits = all(rank <= "biufc".index(dtype.kind) for rank in ranks)
-    return dtype if fits else None
+    return shaped(shape, dtype) if fits else None
 
 
 def _converted(program: Program, dtypes: Sequence[Any]) -> Program:

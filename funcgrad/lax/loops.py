@@ -26,6 +26,7 @@ from funcgrad.higher_order.staging import (
     check_leaf,
     checked_integer,
     described,
+    kept_weak,
     leaves_with_paths,
     located,
     name_of,
@@ -162,7 +163,8 @@ def _scan(
     rest = put_back(cells, results, what)
     k = len(loop.avals)
     y_tree = staged.out_tree.children()[1]
-    return tree_unflatten(loop.tree, rest[:k]), tree_unflatten(y_tree, rest[k:])
+    carry = kept_weak(rest[:k], loop.avals)
+    return tree_unflatten(loop.tree, carry), tree_unflatten(y_tree, rest[k:])
 
 
 def while_loop(
@@ -241,7 +243,8 @@ def _while(
     )
     contents = (cell.content() for cell in cells)
     results = loop_op.bind(*condition.captured, *body.captured, *contents, *loop.values())
-    return tree_unflatten(loop.tree, put_back(cells, results, loop.what))
+    left = kept_weak(put_back(cells, results, loop.what), loop.avals)
+    return tree_unflatten(loop.tree, left)
 
 
 def _check_condition(condition: Staged, what: str, name: str) -> None:

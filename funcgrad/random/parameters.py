@@ -19,20 +19,20 @@ from funcgrad.random.keys import canonical_shape
 
 
 def array_of(name: str, value: ArrayLike) -> Array:
-    """A parameter as something that has a shape and a dtype.
+    """A parameter as something that has a shape and a dtype, in the bits of the dialect.
 
     Raises:
         ArgumentError: If it is a container.
     """
     value = settled(value)
-    if isinstance(value, np.ndarray | np.generic | Tracer):
-        return value
-    if not isinstance(value, int | float | complex):
+    if not isinstance(value, np.ndarray | np.generic | Tracer | int | float | complex):
         raise ArgumentError(
             f"random.{name} needs arrays or scalars, got a {type(value).__name__}. Make it an "
             "array with np.asarray first."
         )
-    return np.asarray(value)
+    array = np.asarray(value) if isinstance(value, int | float | complex) else value
+    dtype = default_dtype(array.dtype)
+    return array if dtype == array.dtype else convert(array, dtype)
 
 
 def sample_dtype(dtype: Any, default: np.dtype[Any]) -> np.dtype[Any]:

@@ -142,7 +142,7 @@ class StageTrace(Trace):
             return Literal(value[()])
         known = self.captured.get(id(value))
         if known is None:
-            known = self.captured[id(value)] = (Var(aval_of(value).strong()), value)
+            known = self.captured[id(value)] = (Var(aval_of(value)), value)
         return known[0]
 
     def state_of(self, cell: Any, aval: ShapedArray) -> CellState:

@@ -749,3 +749,33 @@ else:
 def test_sparse_matrices():
     done = run(INSTALLED + SPARSE)
     assert done.returncode == 0, done.stderr
+
+
+WEAK = """
+import jax, jax.numpy as jnp
+
+def counted(n, key):
+    def step(state):
+        n, narrow = state
+        chosen = jax.lax.cond(n > 1, lambda: (n, narrow), lambda: (narrow, n))
+        other = jax.lax.switch(n, [lambda: 1, lambda: n])
+        return n + 1, narrow + chosen[0] - chosen[1] + 0 * other
+    n, narrow = jax.lax.while_loop(lambda state: state[0] < 4, step, (n, jnp.zeros((), int)))
+    walked, rows = jax.lax.scan(lambda c, _: (c + 1, c), 0, None, length=3)
+    either = jax.lax.cond(narrow > 0, lambda: 1, lambda: 2)
+    assert all(x.weak_type for x in (n, walked, either))
+    single = jnp.ones((), jnp.float32)
+    return n * single, walked * single, either * single, narrow, jax.random.bernoulli(key)
+
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+for bits in (32, 64):
+    jax.config.update("jax_enable_x64", bits == 64)
+    found = jax.jit(lambda key: counted(0, key))(jax.random.key(1))
+    assert [x.dtype.name for x in found] == [*3 * ["float32"], f"int{bits}", "bool"], found
+    assert [x.item() for x in found[:4]] == [4.0, 3.0, 1.0, 3]
+"""
+
+
+def test_numbers_of_python_stay_weak_through_loops_and_branches():
+    done = run(INSTALLED + WEAK, x64="0")
+    assert done.returncode == 0, done.stderr

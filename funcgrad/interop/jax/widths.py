@@ -128,8 +128,8 @@ def stored_as(value: Any, dtype: np.dtype[Any]) -> Any:
     return np.ndarray.astype(value, dtype) if is_array else value
 
 
-JAX_64 = Dialect("jax", HALVES, computed)
-JAX_32 = Dialect("jax", HALVES | NARROWER, computed)
+JAX_64 = Dialect("jax", HALVES, computed, keeps_weak=True)
+JAX_32 = Dialect("jax", HALVES | NARROWER, computed, keeps_weak=True)
 
 
 class _Switch:
