@@ -18,6 +18,7 @@ import numpy as np
 from funcgrad.base import environment
 from funcgrad.base.exact import IS_COMPARED, exact_key
 from funcgrad.base.pytree import PyTreeDef, tree_structure
+from funcgrad.base.records import dataclass
 from funcgrad.base.tree_code import MISS, TreeWriter
 from funcgrad.compiler.abi import FIRST_SLOT
 from funcgrad.compiler.runtime import executable as executables
@@ -37,6 +38,21 @@ ARE_ON = environment.is_on("FUNCGRAD_CALL_PATHS")
 CallPath = Callable[[tuple[Any, ...]], Any]
 
 
+@dataclass(frozen=True)
+class OfKind:
+    """Arrays of a class of their own, which a call path takes and gives.
+
+    Args:
+        kind: The class. Its instances have the attribute ``weak_type``; weak ones are not taken.
+        dtypes: For every result its dtype; ``None`` if it is an ndarray, as what an object holds.
+        is_weak: For every result whether it is weak.
+    """
+
+    kind: type[np.ndarray]
+    dtypes: tuple[np.dtype[Any] | None, ...]
+    is_weak: tuple[bool, ...]
+
+
 def call_path(
     executable: Executable,
     n_args: int,
@@ -45,6 +61,7 @@ def call_path(
     leaves: list[Any],
     out_tree: PyTreeDef,
     around: Captures | None = None,
+    of_kind: OfKind | None = None,
 ) -> CallPath:
     """The call path for arguments like these.
 
@@ -56,14 +73,15 @@ def call_path(
         leaves: Their leaves, in order: arrays, or scalars.
         out_tree: Structure of the result.
         around: What the function reads around it; where that is to be looked at, it gives `MISS`.
+        of_kind: The arrays that it takes and gives; ndarrays and NumPy's scalars by default.
 
     Returns:
         A function of the tuple of positional arguments.
     """
-    writer = _Writer(executable)
+    writer = _Writer(executable, of_kind)
     if around is not None:
         writer.count_calls(around)
-    if not statics and writer.call_with_numbers(trees, leaves, out_tree):
+    if not (statics or of_kind) and writer.call_with_numbers(trees, leaves, out_tree):
         return writer.function("def call(args):", "call path")
     writer.unpack_arguments(n_args, statics, trees)
     writer.check_leaves(leaves)
@@ -73,9 +91,10 @@ def call_path(
 
 
 class _Writer(TreeWriter):
-    def __init__(self, executable: Executable) -> None:
+    def __init__(self, executable: Executable, of_kind: OfKind | None = None) -> None:
         super().__init__(ndarray=np.ndarray)
         self.executable = executable
+        self.of_kind = of_kind
         self.leaves: list[str] = []
         self.results = [f"o{i}" for i in range(len(executable.out_types))]
         # Leaves that are numbers, which go into the frame's places for them.
@@ -153,7 +172,11 @@ class _Writer(TreeWriter):
         places = self.executable.numbers.places if self.executable.is_one_step else {}
         rows = enumerate(zip(self.leaves, leaves, types, strict=True))
         for i, (name, leaf, (shape, dtype)) in rows:
-            if type(leaf) is not np.ndarray:
+            if self.of_kind is not None and type(leaf) is self.of_kind.kind:
+                kind = self.constant(self.of_kind.kind)
+                self.unless(f"type({name}) is {kind} and not {name}.weak_type")
+                self.line(f"{name} = {self.constant(np.asarray)}({name})")
+            elif type(leaf) is not np.ndarray:
                 self.unless(f"type({name}) is {self.constant(type(leaf))}")
                 if i in places and isinstance(leaf, float):
                     self.numbers[i] = name
@@ -162,7 +185,8 @@ class _Writer(TreeWriter):
                     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
                     self.unless(f"{low} <= {name} <= {high}")
                 self.line(f"{name} = {self.constant(np.array)}({name}, {self.constant(dtype)})")
-            elif not self.executable.is_one_step:
+                continue
+            if not self.executable.is_one_step:
                 self.unless(
                     f"type({name}) is ndarray and {name}.shape == {self.constant(shape)} "
                     f"and {name}.dtype == {self.constant(dtype)}"
@@ -171,15 +195,15 @@ class _Writer(TreeWriter):
     # Running.
 
     def run(self) -> None:
+        if self.executable.is_one_step:
+            self._run_one_step()
+        else:
+            call = f"{self.constant(self.executable)}({', '.join(self.leaves)})"
+            self.line(f"{', '.join(self.results)}, = {call}" if self.results else call)
+            self._give(set(self.results), set())
+
+    def _run_one_step(self) -> None:
         executable = self.executable
-        if not executable.is_one_step:
-            self.line(
-                f"{''.join(r + ', ' for r in self.results)} = "
-                f"{self.constant(executable)}({', '.join(self.leaves)})"
-                if self.results
-                else f"{self.constant(executable)}({', '.join(self.leaves)})"
-            )
-            return
         makers: dict[Any, str] = {}
         places = executable.numbers.places
         objects: list[str | None] = [
@@ -229,10 +253,28 @@ class _Writer(TreeWriter):
             for i, name in found.items():
                 self.line(f"{name} = frame.numbers[{places[i]}]")
         self.line(give_back)
-        scalars = set(found.values())
-        for name, (shape, _) in zip(self.results, executable.out_types, strict=True):
-            if shape == () and name not in scalars:
-                self.line(f"{name} = {name}[()]")
+        self._give(set(), set(found.values()))
+
+    def _give(self, scalars: set[str], numbers: set[str]) -> None:
+        """Make results of what was computed: scalars of arrays without axes, or arrays of a kind.
+
+        Args:
+            scalars: Results that are NumPy's scalars where they have no axes.
+            numbers: Results that are Python's numbers.
+        """
+        rows = zip(self.results, self.executable.out_types, strict=True)
+        for i, (name, (shape, own)) in enumerate(rows):
+            dtype = None if self.of_kind is None else self.of_kind.dtypes[i]
+            if self.of_kind is None or dtype is None:
+                if shape == () and name not in scalars | numbers:
+                    self.line(f"{name} = {name}[()]")
+                continue
+            made = name
+            if own != dtype or (shape == () and name in scalars | numbers):
+                made = f"{self.constant(np.asarray)}({name}, {self.constant(dtype)})"
+            self.line(f"{name} = {made}.view({self.constant(self.of_kind.kind)})")
+            if self.of_kind.is_weak[i]:
+                self.line(f"{name}.weak_type = True")
 
 
 def _addresses(objects: Sequence[str | None]) -> str:

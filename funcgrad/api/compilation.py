@@ -26,7 +26,7 @@ from funcgrad.api.arguments import (
     positional_parameters,
 )
 from funcgrad.api.background import Background
-from funcgrad.api.calls import CallPath, call_path
+from funcgrad.api.calls import CallPath, OfKind, call_path
 from funcgrad.api.checkpointing import parse_bytes
 from funcgrad.api.machine import measured_machine
 from funcgrad.api.staging import (
@@ -52,7 +52,7 @@ from funcgrad.compiler.report import CostAnalysis, MemoryAnalysis
 from funcgrad.compiler.runtime import warm_memory
 from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.core.avals import NO_MATRIX, ShapedArray
-from funcgrad.core.axes import Axes, axes_in_scope
+from funcgrad.core.axes import axes_in_scope
 from funcgrad.core.printer import format_program
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
@@ -70,6 +70,7 @@ from funcgrad.higher_order.jit import (
 )
 from funcgrad.higher_order.remembered import remembered
 from funcgrad.higher_order.reroll import is_rerolling
+from funcgrad.higher_order.staging import kept_weak
 from funcgrad.observers.captures import Captures
 from funcgrad.observers.promotion import (
     DRIFT,
@@ -132,7 +133,7 @@ class CacheInfo:
         return f"CacheInfo({counts}, reasons=[{', '.join(shown)}])"
 
 
-class _Entry:
+class Entry:
     """Executable for one combination of argument types and static values, with its key."""
 
     __slots__ = ("around", "compilation", "executable", "out_tree", "path", "staged", "types")
@@ -146,9 +147,9 @@ class _Entry:
         self.compilation: Background[Executable] | None = None
         self.path: CallPath | None = None
 
-    def watching_captures(self, around: Captures | None) -> _Entry:
+    def watching_captures(self, around: Captures | None) -> Entry:
         """The same for another function of the same code, which has variables of its own."""
-        found = _Entry(self.staged, self.types, around)
+        found = Entry(self.staged, self.types, around)
         found.executable = self.executable
         found.compilation = self.compilation
         return found
@@ -273,23 +274,28 @@ def clear_caches() -> None:
 class Jitted(MadeOf):
     """A function that compiles itself: the result of `jit`.
 
+    Attributes:
+        kind: The class of arrays that it takes as they are, and gives.
+
     Example:
         >>> import numpy as np, funcgrad as fg
         >>> isinstance(fg.jit(np.sin), fg.stages.Wrapped)
         True
     """
 
+    kind: type[np.ndarray] = np.ndarray
+
     def __init__(
         self,
         fun: Function,
-        static_argnums: int | Sequence[int] | None,
-        static_argnames: str | Iterable[str] | None,
-        donate_argnums: int | Sequence[int] | None,
-        donate_argnames: str | Iterable[str] | None,
-        threads: int | None,
-        memory: int | str | None,
-        dtype_drift: str,
-        wait: bool,
+        static_argnums: int | Sequence[int] | None = None,
+        static_argnames: str | Iterable[str] | None = None,
+        donate_argnums: int | Sequence[int] | None = None,
+        donate_argnames: str | Iterable[str] | None = None,
+        threads: int | None = None,
+        memory: int | str | None = None,
+        dtype_drift: str = "allow",
+        wait: bool = True,
     ) -> None:
         check_callable(fun, "jit")
         update_wrapper(self, fun, updated=())
@@ -318,11 +324,11 @@ class Jitted(MadeOf):
         self._memory = None if memory is None else parse_bytes(memory, self._what)
         self._refuses_drift = _checked_drift(dtype_drift)
         self._waits = wait
-        self._cache: dict[Any, _Entry] = {}
+        self._cache: dict[Any, Entry] = {}
         _ALL.add(self)
         self._info = CacheInfo()
         self._paths: list[CallPath] = []
-        self._paths_along: dict[Axes, list[CallPath]] = {}
+        self._paths_along: dict[Any, list[CallPath]] = {}
         self._of_contents: dict[Any, Jitted] = {}
         self._is_shared = True
 
@@ -365,20 +371,28 @@ class Jitted(MadeOf):
             outs = call_op.bind(*entry.staged.captured_values(), *call.leaves)
             outs = entry.staged.put_back(outs, self._what)
             check_for_nans(self._what, outs, args, kwargs)
-            return tree_unflatten(entry.out_tree, outs)
+            return tree_unflatten(entry.out_tree, kept_weak(outs, entry.staged.out_avals))
         entry = self._entry(call, count=True)
         if entry.staged.cells:
             return self._call_around_cells(entry, call)
         executable = entry.executable or self._compile(entry, call)
         if executable is None:
             return tree_unflatten(entry.out_tree, _interpreted(entry.staged.program, call.leaves))
-        result = tree_unflatten(entry.out_tree, executable(*call.leaves))
-        paths = self._paths_along.get(call.axes, []) if call.axes else self._paths
+        result = self._given(entry, executable(*call.arrays()))
+        paths = self._paths_along.get(call.around, []) if call.around else self._paths
         if calls.ARE_ON and not kwargs and call.is_plain and entry.path not in paths:
             self._remember(entry, call, paths)
         return result
 
-    def _call_around_cells(self, entry: _Entry, call: _Call) -> Any:
+    def _given(self, entry: Entry, outs: list[Any]) -> Any:
+        """The result of a program."""
+        return tree_unflatten(entry.out_tree, outs)
+
+    def _results_of_kind(self, entry: Entry) -> OfKind | None:
+        """How call paths take and give arrays, if they are not ndarrays."""
+        return None
+
+    def _call_around_cells(self, entry: Entry, call: _Call) -> Any:
         """Call the program of a function that closes over cells."""
         staged = entry.staged
         leaves = [*staged.captured_values(), *call.leaves]
@@ -407,7 +421,7 @@ class Jitted(MadeOf):
             cell.put(value, self._what)
         return out
 
-    def _remember(self, entry: _Entry, call: _Call, paths: list[CallPath]) -> None:
+    def _remember(self, entry: Entry, call: _Call, paths: list[CallPath]) -> None:
         """Make the next call with such arguments fast."""
         assert entry.executable is not None
         if entry.path is None:
@@ -420,15 +434,16 @@ class Jitted(MadeOf):
                 call.leaves,
                 entry.out_tree,
                 entry.around,
+                self._results_of_kind(entry),
             )
         # The latest first; a function with very many signatures gains nothing from a search.
         paths = [entry.path, *paths[: _MAX_PATHS - 1]]
-        if call.axes:
-            keep(self._paths_along, call.axes, paths, _MAX_AXES)
+        if call.around:
+            keep(self._paths_along, call.around, paths, _MAX_AXES)
         else:
             self._paths = paths
 
-    def _entry(self, call: _Call, count: bool) -> _Entry:
+    def _entry(self, call: _Call, count: bool) -> Entry:
         found = self._cache.get(call.key)
         if found is not None:
             used(self._cache, call.key, found, MAX_PROGRAMS)
@@ -436,15 +451,15 @@ class Jitted(MadeOf):
             if found.around is not None:
                 found.around.check(self._what)
             return found
-        made: list[_Entry] = []
+        made: list[Entry] = []
 
-        def make() -> _Entry:
+        def make() -> Entry:
             around = Captures(self.original)
             with around.noticing_draws(self._what):
                 staged = self._stage(call)
             around.add_constants(staged.program)
             staged.leaves = []  # what is remembered must not keep the arguments of this call alive
-            made.append(_Entry(staged, call.types(), None if around.is_empty else around))
+            made.append(Entry(staged, call.types(), None if around.is_empty else around))
             return made[0]
 
         entry = self._made_before(call, make)
@@ -462,7 +477,7 @@ class Jitted(MadeOf):
             keep(self._cache, call.key, entry, MAX_PROGRAMS)
         return entry
 
-    def _made_before(self, call: _Call, make: Callable[[], _Entry]) -> _Entry:
+    def _made_before(self, call: _Call, make: Callable[[], Entry]) -> Entry:
         """Entry that another `jit` of the same function has made for such a call, or a new one."""
         if not self._is_shared:
             return make()
@@ -486,7 +501,7 @@ class Jitted(MadeOf):
         refuses = self._refuses_drift and promotion_mode().dtypes == STANDARD
         return watching_promotion(DRIFT) if refuses else nullcontext()
 
-    def _compile(self, entry: _Entry, call: _Call) -> Executable | None:
+    def _compile(self, entry: Entry, call: _Call) -> Executable | None:
         """The executable of an entry, which is kept; ``None`` while it is made elsewhere."""
         donated = (*(False for _ in entry.staged.cells), *call.donated())
         make = _maker(entry.staged.program, donated, self._threads, self._memory)
@@ -498,14 +513,14 @@ class Jitted(MadeOf):
             self._info.kernels_reused += executable.stats.reused
         return executable
 
-    def _made_meanwhile(self, entry: _Entry, make: Callable[[], Executable]) -> Executable | None:
+    def _made_meanwhile(self, entry: Entry, make: Callable[[], Executable]) -> Executable | None:
         with _STARTING:  # two first calls at once are to start one compilation
             if entry.compilation is None:
                 entry.compilation = Background(make, f"compiling {self._what}")
             compilation = entry.compilation
         return compilation.result()
 
-    def _reason(self, call: _Call, entry: _Entry) -> str:
+    def _reason(self, call: _Call, entry: Entry) -> str:
         if not self._cache:
             return "first call"
         if entry.staged.belongs_to_call:
@@ -701,8 +716,10 @@ class _Call:
         self.key = (self._key(), self.axes) if self.axes else self._key()
         if (mode := promotion_mode()) != NOTHING:  # what was traced unwatched was not checked
             self.key = (self.key, mode)
+        self.around: Any = self.axes
         if (rules := dialect()) is not NUMPY:
             self.key = (self.key, rules)
+            self.around = (self.axes, rules)
 
     def _take_out_float0(self) -> None:
         """Let zeros of dtype float0 be part of the structure."""
@@ -748,12 +765,25 @@ class _Call:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the types of the leaves say what they are: not so for subclasses of arrays."""
+        """Whether the types of the leaves say what they are: not so for other classes of arrays."""
+        kind = self.jitted.kind
         return (
             len(self.leaves) <= _MAX_LEAVES
             and not self.has_float0
-            and all(type(x) is np.ndarray or type(x) in _SCALAR_TYPES for x in self.leaves)
+            and all(
+                type(x) is np.ndarray
+                or type(x) in _SCALAR_TYPES
+                or (type(x) is kind and not _is_weak(x))
+                for x in self.leaves
+            )
         )
+
+    def arrays(self) -> list[Any]:
+        """The leaves, as ndarrays where they are of the class of arrays that are taken."""
+        kind = self.jitted.kind
+        if kind is np.ndarray:
+            return self.leaves
+        return [np.asarray(x) if type(x) is kind else x for x in self.leaves]
 
     def check_values(self) -> bool:
         """Raise for leaves that have a type but cannot be computed with.

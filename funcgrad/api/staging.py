@@ -269,9 +269,14 @@ class StagedFunction:
             cell.put(value, what)
         return outs[len(self.changed) :]
 
+    @property
+    def out_avals(self) -> Sequence[ShapedArray]:
+        """Types of the results."""
+        return self.program.out_avals[len(self.changed) :]
+
     def out_info(self) -> Any:
         """Types of the results, a pytree of `ShapeDtypeStruct`."""
-        return structs_of(self.out_tree, self.program.out_avals[len(self.changed) :])
+        return structs_of(self.out_tree, self.out_avals)
 
 
 def structs_of(treedef: PyTreeDef, avals: Sequence[ShapedArray]) -> Any:

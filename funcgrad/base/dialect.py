@@ -22,22 +22,24 @@ class Dialect:
         dtypes: In which dtype a program computes where it names another one.
         narrow: From a value that a program hands over, or gets, to the same value in such dtypes;
             ``None`` if there are none.
-        keeps_weak: Whether control flow gives weak integers for such.
+
+    Attributes:
+        weak: From what control flow gives to a weak array, where its type was weak; ``None`` if all
+            results are strong.
     """
 
-    __slots__ = ("dtypes", "keeps_weak", "name", "narrow")
+    __slots__ = ("dtypes", "name", "narrow", "weak")
 
     def __init__(
         self,
         name: str,
         dtypes: Mapping[np.dtype[Any], np.dtype[Any]],
         narrow: Callable[[Any], Any] | None = None,
-        keeps_weak: bool = False,
     ) -> None:
         self.name = name
         self.dtypes = dtypes
         self.narrow = narrow
-        self.keeps_weak = keeps_weak
+        self.weak: Callable[[Any], Any] | None = None
 
     def __repr__(self) -> str:
         return self.name

@@ -123,20 +123,23 @@ def put_back(cells: Sequence[Cell], results: Sequence[Any], what: str) -> Sequen
 
 
 def kept_weak(results: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
-    """Results of control flow; traced integers of weak types are weak if the dialect keeps them.
+    """Results of control flow; those of weak types are weak if the dialect has such.
 
     Args:
         results: Strong values.
         avals: The types that the traced functions gave them.
     """
-    if not dialect().keeps_weak:
+    weak = dialect().weak
+    if weak is None or not any(a.weak_type for a in avals):
         return list(results)
-    return [
-        Convert(a.dtype, weak=True).bind(x)
-        if a.weak_type and a.dtype.kind in "iu" and isinstance(x, Tracer)
-        else x
-        for x, a in zip(results, avals, strict=True)
-    ]
+    narrowed = dialect().dtypes
+
+    def kept(x: Any, aval: ShapedArray) -> Any:
+        if not aval.weak_type or (aval.dtype.kind in "fc" and aval.dtype in narrowed):
+            return x
+        return Convert(aval.dtype, weak=True).bind(x) if isinstance(x, Tracer) else weak(x)
+
+    return list(map(kept, results, avals))
 
 
 def closing_over_cells(

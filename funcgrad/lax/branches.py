@@ -186,9 +186,7 @@ def _choose(
     return tree_unflatten(staged[0].out_tree, rest)
 
 
-def _common_types(
-    staged: Sequence[Staged], names: Sequence[str], what: str
-) -> list[ShapedArray]:
+def _common_types(staged: Sequence[Staged], names: Sequence[str], what: str) -> list[ShapedArray]:
     """The types of results; Python's scalars take those of the other branches."""
     first = staged[0]
     if any(other.out_tree != first.out_tree for other in staged):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from types import FunctionType, MethodType
 from typing import Any, cast
@@ -24,9 +24,11 @@ from funcgrad.base.placement import CPU, Device, check_placement
 from funcgrad.base.pytree import is_tree_node, register_pytree_node, tree_map
 from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.trace import Tracer
-from funcgrad.dtypes import check_dtype
+from funcgrad.dtypes import INT64, check_dtype
 from funcgrad.interop.jax.devices import SingleDeviceSharding
 from funcgrad.interop.jax.widths import (
+    JAX_32,
+    JAX_64,
     computed,
     computed_dtype,
     is_x64,
@@ -36,6 +38,7 @@ from funcgrad.interop.jax.widths import (
     stored_as,
 )
 from funcgrad.numpy import at
+from funcgrad.primitives.elementwise import Convert
 from funcgrad.primitives.objects import HoldsArray, StandsForArray, settled
 
 
@@ -61,7 +64,8 @@ class Array(np.ndarray, metaclass=_Kind):
     def __getitem__(self, index: Any) -> Any:
         if is_traced(index):
             return adopt(at(np.asarray(self))[index].get())
-        return adopt(np.ndarray.__getitem__(self, index))
+        found = adopt(np.ndarray.__getitem__(self, index))
+        return weakly(found) if self.weak_type else found
 
     def __round__(self, ndigits: int | None = None) -> Array:
         return adopt(np.round(self, ndigits or 0))
@@ -128,6 +132,73 @@ def weakly(x: Any) -> Any:
     return x
 
 
+def weak_kind(values: Iterable[Any]) -> str:
+    """The kind of numbers of a result whose operands are all weak; empty if one is not.
+
+    Bools say nothing: they choose, or are counted.
+
+    Args:
+        values: The operands, among other arguments.
+    """
+    found = ""
+    for x in values:
+        kind = type(x)
+        if (kind is Array or isinstance(x, Tracer)) and x.weak_type:
+            found = max(found, x.dtype.kind, key=_KINDS.index)
+        elif kind in _KIND_OF_NUMBERS:
+            found = max(found, _KIND_OF_NUMBERS[kind], key=_KINDS.index)
+        elif kind is tuple or kind is list:
+            inner = weak_kind(x)
+            if not inner and x:
+                return ""
+            found = max(found, inner, key=_KINDS.index)
+        elif isinstance(x, type | np.dtype):
+            return ""
+        else:
+            dtype = getattr(x, "dtype", None)
+            if dtype is not None and getattr(dtype, "kind", "") != "b":
+                return ""
+    return found
+
+
+_KIND_OF_NUMBERS = {int: "i", float: "f", complex: "c"}
+_KINDS = ("", "u", "i", "f", "c")
+
+
+def weakly_of(made: Any, values: Iterable[Any]) -> Any:
+    """A result of a function of arrays, weak where the operands are."""
+    kind = weak_kind(values)
+    if not kind:
+        return made
+    if type(made) in _KIND_OF_NUMBERS:
+        return weak_array(made)
+    parts = made if type(made) in (tuple, list) else (made,)
+    if any(isinstance(part, Tracer) for part in parts):
+        parts = [_weak_number(x, kind) for x in parts]
+        return type(made)(parts) if type(made) in (tuple, list) else parts[0]
+    for part in parts:
+        if type(part) is Array and part.dtype.kind in _KINDS[_KINDS.index(kind) :]:
+            weakly(part)
+    return made
+
+
+def _weak_number(x: Any, kind: str) -> Any:
+    """A traced number as a weak one, which has 64 bits: an integer, and a float if these have."""
+    if not isinstance(x, Tracer) or x.aval.weak_type or x.aval.dtype.kind != kind:
+        return x
+    if kind == "i":
+        return Convert(INT64, weak=True).bind(x)
+    return Convert(x.aval.dtype, weak=True).bind(x) if is_x64() else x
+
+
+def weak_array(x: Any) -> Any:
+    """A number or an array as a weak array."""
+    return weakly(adopt(np.asarray(x)))
+
+
+JAX_32.weak = JAX_64.weak = weak_array
+
+
 _FUNCTIONS = {
     "add": numpy.add, "sub": numpy.subtract, "mul": numpy.multiply, "truediv": numpy.true_divide,
     "floordiv": numpy.floor_divide, "mod": numpy.mod, "pow": numpy.power, "matmul": numpy.matmul,
@@ -146,10 +217,26 @@ def _operator(name: str, is_reflected: bool) -> Callable[[Any, Any], Any]:
             return NotImplemented
         with without_warnings() as block, block:
             if self.weak_type or getattr(other, "weak_type", False):
-                return adopt(function(other, self) if is_reflected else function(self, other))
+                made = adopt(function(other, self) if is_reflected else function(self, other))
+                return weakly_of(made, (self, other))
             return adopt(of_ndarrays(self, other))
 
     return compute
+
+
+def _unary_operator(name: str) -> Callable[[Any], Any]:
+    of_ndarrays = getattr(np.ndarray, name)
+
+    @functools.wraps(of_ndarrays)
+    def compute(self: Any) -> Any:
+        made = adopt(of_ndarrays(self))
+        return weakly(made) if self.weak_type else made
+
+    return compute
+
+
+for _name in ("__neg__", "__pos__", "__abs__", "__invert__"):
+    setattr(Array, _name, _unary_operator(_name))
 
 
 def _stands_for_array(x: Any) -> bool:
@@ -324,15 +411,21 @@ class Adopted:
         original: The function.
         folds_axes: Whether its second argument are axes, of which JAX takes a list, too.
         stores: Whether it gives floats of 16 bits for such.
+        keeps_weak: Whether it gives weak arrays for weak ones and Python's numbers.
     """
 
     def __init__(
-        self, original: Callable[..., Any], folds_axes: bool = False, stores: bool = False
+        self,
+        original: Callable[..., Any],
+        folds_axes: bool = False,
+        stores: bool = False,
+        keeps_weak: bool = False,
     ) -> None:
         functools.update_wrapper(self, original, updated=())
         self._original = original
         self._folds_axes = folds_axes
         self._stores = stores
+        self._keeps_weak = keeps_weak
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._folds_axes:
@@ -350,6 +443,8 @@ class Adopted:
             kwargs = {k: _computed(v) for k, v in kwargs.items()}
             with without_warnings() as block, block:
                 made = adopt(self._original(*args, **kwargs))
+            if self._keeps_weak:
+                made = weakly_of(made, (*args, *kwargs.values()))
             return made if half is None else stored_as(made, half)
         finally:
             leave_dialect(token)

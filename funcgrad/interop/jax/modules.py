@@ -47,11 +47,13 @@ class Source:
         own: Names with their values.
         modules: Modules of funcgrad, by name, which are loaded when a name is asked for.
         adopts: Whether results of functions of these become arrays of the package ``jax``.
+        keeps_weak: Whether functions of these give weak arrays for weak ones.
     """
 
     own: dict[str, Any]
     modules: tuple[str, ...] = ()
     adopts: bool = True
+    keeps_weak: bool = False
 
     def find(self, name: str) -> Any:
         """The value of a name.
@@ -64,7 +66,8 @@ class Source:
         for path in self.modules:
             value = member(path, name)
             if value is not _NOTHING:
-                return wrapped(value) if self.adopts else value
+                keeps_weak = self.keeps_weak and name not in _STRONG
+                return wrapped(value, keeps_weak) if self.adopts else value
         raise LookupError(name)
 
     def names(self) -> list[str]:
@@ -93,11 +96,24 @@ def member(path: str, name: str) -> Any:
     return _NOTHING if isinstance(value, ModuleType) else value
 
 
-def wrapped(value: Any) -> Any:
+_STRONG = frozenset(
+    (
+        "arange", "axis_size", "broadcasted_iota", "empty", "eye", "fromfunction", "geomspace",
+        "identity", "indices", "iota", "linspace", "logspace", "ndim", "ones", "size", "tri",
+        "zeros",
+    )
+)  # fmt: skip
+"""Functions of numbers whose results are strong, or no arrays."""
+
+
+def wrapped(value: Any, keeps_weak: bool = False) -> Any:
     """A function whose results are adopted; everything else as it is."""
     if isinstance(value, type) or not callable(value):
         return adopt(value) if isinstance(value, np.ndarray) else value
-    return Adopted(value, folds_axes(value), True) if is_function(value) else value
+    if not is_function(value):
+        return value
+    folds = folds_axes(value)
+    return Adopted(value, folds, True, keeps_weak and not folds)
 
 
 def folds_axes(function: Callable[..., Any]) -> bool:
@@ -242,12 +258,12 @@ SOURCES: dict[str, Source] = {
     "jax.image": Source({}, ("funcgrad.image",)),
     "jax.interpreters": Source({}),
     **{path: Source(own) for path, own in registering.OF_MODULES.items()},
-    "jax.lax": Source({"cond": words.cond, **_PRIMITIVES}, ("funcgrad.lax",)),
+    "jax.lax": Source({"cond": words.cond, **_PRIMITIVES}, ("funcgrad.lax",), keeps_weak=True),
     "jax.lax.linalg": Source({}, ("funcgrad.lax.linalg",)),
     "jax.lib": Source({"__version__": VERSION}),
-    "jax.nn": Source({}, ("funcgrad.nn",)),
+    "jax.nn": Source({}, ("funcgrad.nn",), keeps_weak=True),
     "jax.nn.initializers": Source({}, ("funcgrad.nn.initializers",)),
-    "jax.numpy": Source(_NUMPY, ("funcgrad.numpy",)),
+    "jax.numpy": Source(_NUMPY, ("funcgrad.numpy",), keeps_weak=True),
     "jax.numpy.fft": Source({}, ("funcgrad.numpy.fft",)),
     "jax.numpy.linalg": Source({}, ("funcgrad.numpy.linalg",)),
     "jax.ops": Source({}, ("funcgrad.ops",)),

@@ -26,6 +26,7 @@ from funcgrad.api.staging import ShapeDtypeStruct
 from funcgrad.base.dialect import NARROWER, Dialect
 from funcgrad.base.pytree import tree_map
 from funcgrad.core.trace import Tracer
+from funcgrad.dtypes import INT64
 from funcgrad.primitives.elementwise import Convert
 
 ml_dtypes: Any = import_module("ml_dtypes") if find_spec("ml_dtypes") else None
@@ -89,8 +90,10 @@ def narrow_weak(x: Any) -> Any:
     Weak values have 64 bits everywhere in the library, so these are no longer weak. Integers stay
     so: they are what is added to floats, where promotion is strict.
     """
-    if isinstance(x, Tracer) and x.aval.weak_type and x.aval.dtype.kind in "fc":
-        return Convert(NARROWER.get(x.aval.dtype, x.aval.dtype)).bind(x)
+    if isinstance(x, Tracer) and x.aval.weak_type:
+        if x.aval.dtype.kind in "fc":
+            return Convert(NARROWER.get(x.aval.dtype, x.aval.dtype)).bind(x)
+        return x if x.aval.dtype in NARROWER else Convert(INT64, weak=True).bind(x)
     return narrow(x)
 
 
@@ -128,8 +131,8 @@ def stored_as(value: Any, dtype: np.dtype[Any]) -> Any:
     return np.ndarray.astype(value, dtype) if is_array else value
 
 
-JAX_64 = Dialect("jax", HALVES, computed, keeps_weak=True)
-JAX_32 = Dialect("jax", HALVES | NARROWER, computed, keeps_weak=True)
+JAX_64 = Dialect("jax", HALVES, computed)
+JAX_32 = Dialect("jax", HALVES | NARROWER, computed)
 
 
 class _Switch:

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from funcgrad import dtypes, lax, numpy, ref
-from funcgrad.api import compilation, settings, staging
+from funcgrad.api import settings, staging
 from funcgrad.api.vectorization import vmap
 from funcgrad.base.pytree import tree_map
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, using_trace
 from funcgrad.dtypes import float0
 from funcgrad.interop.jax.arrays import Adopted, Array, adopt, weakly
+from funcgrad.interop.jax.jitting import AdoptedJit, JittedOfArrays
 from funcgrad.interop.jax.widths import SWITCH, canonical, in_few_bits, is_x64
 from funcgrad.interop.missing import Missing
 
@@ -73,6 +74,8 @@ def jit(
     device: Any = None,
     backend: Any = None,
     compiler_options: Any = None,
+    keep_unused: bool = False,
+    inline: bool = False,
     **options: Any,
 ) -> Any:
     """`funcgrad.jit`, on the one device.
@@ -84,11 +87,13 @@ def jit(
         device: Ignored.
         backend: Ignored.
         compiler_options: Of XLA; ignored.
+        keep_unused: Ignored.
+        inline: Ignored.
         **options: As in `funcgrad.jit`.
     """
     if fun is None:
         return lambda fun: jit(fun, **options)
-    return adopt(compilation.jit(in_few_bits(fun), **options))
+    return AdoptedJit(JittedOfArrays(in_few_bits(fun), **options))
 
 
 class Config(settings.Config):
@@ -154,7 +159,8 @@ def _making(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def compute(x: Any, *args: Any, **options: Any) -> Any:
         made = make(_array_of_type(x), *args, **options)
-        is_weak = type(x) in (int, float, complex) and not args and options.get("dtype") is None
+        is_number = type(x) in (int, float, complex) or getattr(x, "weak_type", False)
+        is_weak = is_number and not args and options.get("dtype") is None
         return weakly(made) if is_weak else made
 
     return compute
