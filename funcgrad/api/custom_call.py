@@ -32,6 +32,7 @@ from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from funcgrad.higher_order.closures import run_lifted, tracers_in
 from funcgrad.higher_order.custom import CustomCall, Pull, Rules
 from funcgrad.higher_order.linear_call import Values, to_front
+from funcgrad.higher_order.staging import kept_weak
 from funcgrad.observers.leaks import KeepsTracers, excuse
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.objects import flatten_extra, flatten_values
@@ -155,7 +156,7 @@ class Call(KeepsTracers):
         self.leaves = []
         outs = CustomCall(rules, tuple(aval_of(x) for x in inputs)).bind(*inputs)
         assert self.result.tree is not None
-        return tree_unflatten(self.result.tree, outs)
+        return tree_unflatten(self.result.tree, kept_weak(outs, self.result.avals or ()))
 
     def _refused(self) -> dict[int, str]:
         """Positions among the captured values of those that are arguments without derivative."""
@@ -269,7 +270,7 @@ class Call(KeepsTracers):
                     f"{what}: out_batched must have the structure of the value.\n"
                     f"  expected      {self.result.tree.closed()}\n  got           {tree}"
                 )
-            expected = self.result.avals or [
+            expected = [a.strong() for a in self.result.avals or ()] or [
                 _lane(aval_of(x), flag) for x, flag in zip(outs, batched, strict=True)
             ]
             rows = zip(outs, batched, expected, leaf_paths(value, "result"), strict=True)

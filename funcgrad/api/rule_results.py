@@ -161,6 +161,10 @@ class ResultType:
 
     Args:
         name: Name of the function.
+
+    Attributes:
+        tree: The structure.
+        avals: The types, which may be weak.
     """
 
     def __init__(self, name: str) -> None:
@@ -171,14 +175,16 @@ class ResultType:
     def flatten(self, out: Any, what: str) -> list[Any]:
         """Leaves of a result."""
         outs, paths = self.flatten_mapped(out, what), leaf_paths(out, "result")
-        avals = [aval_of(x).strong() for x in outs]
-        for got, expected, path in zip(avals, self.avals or avals, paths, strict=True):
+        avals = list(map(aval_of, outs))
+        if self.avals is None:
+            self.avals = avals
+        for x, y, path in zip(avals, self.avals, paths, strict=True):
+            got, expected = x.strong(), y.strong()
             if got != expected:
                 raise ShapeError(
                     f"{what} must return what {self.name} returns, but `{path}` has another type."
                     f"\n  expected      {expected}\n  got           {got}"
                 )
-        self.avals = avals
         return outs
 
     def flatten_mapped(self, out: Any, what: str) -> list[Any]:

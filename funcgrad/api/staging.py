@@ -15,6 +15,7 @@ from funcgrad.api.arguments import (
     leaf_paths,
     name_of,
 )
+from funcgrad.base.dialect import dialect
 from funcgrad.base.placement import check_placement
 from funcgrad.base.pytree import (
     PyTreeDef,
@@ -280,9 +281,16 @@ class StagedFunction:
 
 
 def structs_of(treedef: PyTreeDef, avals: Sequence[ShapedArray]) -> Any:
-    """Types of arrays as a pytree of `ShapeDtypeStruct`."""
-    structs = tree_unflatten(treedef, [ShapeDtypeStruct(a.shape, a.dtype) for a in avals])
-    return tree_map(lambda x: ShapeDtypeStruct(x.shape, x.dtype), structs)
+    """Types of arrays as a pytree of `ShapeDtypeStruct`; weak ones only if the dialect has such."""
+    is_weak = [a.weak_type and dialect().weak is not None for a in avals]
+    structs = tree_unflatten(
+        treedef,
+        [
+            ShapeDtypeStruct(a.shape, a.dtype, weak_type=weak)
+            for a, weak in zip(avals, is_weak, strict=True)
+        ],
+    )
+    return tree_map(lambda x: ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type), structs)
 
 
 def _check_result(leaf: Any, path: str, what: str) -> None:

@@ -164,7 +164,8 @@ def _scan(
     k = len(loop.avals)
     y_tree = staged.out_tree.children()[1]
     carry = kept_weak(rest[:k], loop.avals)
-    return tree_unflatten(loop.tree, carry), tree_unflatten(y_tree, rest[k:])
+    ys = kept_weak(rest[k:], staged.out_avals[k:])
+    return tree_unflatten(loop.tree, carry), tree_unflatten(y_tree, ys)
 
 
 def while_loop(

@@ -152,8 +152,8 @@ def weak_kind(values: Iterable[Any]) -> str:
             if not inner and x:
                 return ""
             found = max(found, inner, key=_KINDS.index)
-        elif isinstance(x, type | np.dtype):
-            return ""
+        elif isinstance(x, type | np.dtype) or callable(x):
+            return ""  # a dtype that is asked for, or control flow, which has rules of its own
         else:
             dtype = getattr(x, "dtype", None)
             if dtype is not None and getattr(dtype, "kind", "") != "b":
@@ -174,7 +174,14 @@ def weakly_of(made: Any, values: Iterable[Any]) -> Any:
         return weak_array(made)
     parts = made if type(made) in (tuple, list) else (made,)
     if any(isinstance(part, Tracer) for part in parts):
-        parts = [_weak_number(x, kind) for x in parts]
+        if kind != "i" and (
+            not is_x64() or any(isinstance(x, Tracer) and x.weak_type for x in values)
+        ):
+            return made  # its dtype is asked for
+        parts = [
+            weak_number(x) if isinstance(x, Tracer) and x.aval.dtype.kind == kind else x
+            for x in parts
+        ]
         return type(made)(parts) if type(made) in (tuple, list) else parts[0]
     for part in parts:
         if type(part) is Array and part.dtype.kind in _KINDS[_KINDS.index(kind) :]:
@@ -182,13 +189,13 @@ def weakly_of(made: Any, values: Iterable[Any]) -> Any:
     return made
 
 
-def _weak_number(x: Any, kind: str) -> Any:
-    """A traced number as a weak one, which has 64 bits: an integer, and a float if these have."""
-    if not isinstance(x, Tracer) or x.aval.weak_type or x.aval.dtype.kind != kind:
+def weak_number(x: Any) -> Any:
+    """A number as a weak one; a traced integer has 64 bits then, a float keeps those it has."""
+    if not isinstance(x, Tracer):
+        return weak_array(x)
+    if x.aval.weak_type or x.aval.dtype.kind == "b":
         return x
-    if kind == "i":
-        return Convert(INT64, weak=True).bind(x)
-    return Convert(x.aval.dtype, weak=True).bind(x) if is_x64() else x
+    return Convert(INT64 if x.aval.dtype.kind == "i" else x.aval.dtype, weak=True).bind(x)
 
 
 def weak_array(x: Any) -> Any:

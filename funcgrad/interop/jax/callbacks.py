@@ -9,8 +9,9 @@ from typing import Any
 
 from funcgrad import debug
 from funcgrad.api import debugging
+from funcgrad.base.pytree import tree_map
 from funcgrad.core.trace import EVAL, current_trace
-from funcgrad.interop.jax.arrays import Adopted
+from funcgrad.interop.jax.arrays import Adopted, weak_number
 
 
 class JaxRuntimeError(RuntimeError):
@@ -51,6 +52,14 @@ def _taking(function: Callable[..., Any]) -> Callable[..., Any]:
     return Adopted(bind)
 
 
-pure_callback = _taking(debugging.pure_callback)
+def _weak_as_asked(callback: Callable[..., Any], like: Any, *args: Any, **options: Any) -> Any:
+    """Results that are weak where the types say so."""
+    found = debugging.pure_callback(callback, like, *args, **options)
+    return tree_map(
+        lambda x, kind: weak_number(x) if getattr(kind, "weak_type", False) else x, found, like
+    )
+
+
+pure_callback = _taking(_weak_as_asked)
 io_callback = _taking(debugging.io_callback)
 debug_callback = _taking(debug.callback)

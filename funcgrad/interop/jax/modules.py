@@ -197,6 +197,7 @@ _NUMPY: dict[str, Any] = {
     "empty_like": words.empty_like,
     "full_like": words.full_like,
     "ones_like": words.ones_like,
+    "unravel_index": words.unravel_index,
     "zeros_like": words.zeros_like,
     "iscomplexobj": scalars.iscomplexobj,
     "isrealobj": scalars.isrealobj,

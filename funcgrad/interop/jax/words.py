@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -197,6 +198,15 @@ empty_like = _making(numpy.empty_like)
 full_like = _making(numpy.full_like)
 ones_like = _making(numpy.ones_like)
 zeros_like = _making(numpy.zeros_like)
+
+
+@Adopted
+def unravel_index(indices: Any, shape: Any) -> Any:
+    """`numpy.unravel_index`; indices out of bounds count from the end, or are those of an end."""
+    size = math.prod(shape) if isinstance(shape, tuple | list) else shape
+    found = numpy.asarray(indices)
+    counted = numpy.where(found < 0, found + size, found)
+    return numpy.unravel_index(numpy.clip(counted, 0, size - 1).astype(found.dtype), shape)
 
 
 def cond(pred: Any, *args: Any, **options: Any) -> Any:
