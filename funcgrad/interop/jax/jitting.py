@@ -49,7 +49,7 @@ class JittedOfArrays(Jitted):
 
 
 class AdoptedJit(Adopted):
-    """What ``jax.jit`` returns.
+    """Result of ``jax.jit``: a jitted function that follows the rules of JAX.
 
     Args:
         original: The function that compiles itself.
