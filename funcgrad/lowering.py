@@ -44,8 +44,8 @@ class Reindex:
     """A strided view: ``out[i] = in[index(i)]``, no arithmetic.
 
     Args:
-        axes: For every output axis, the input axis it walks along, or ``None`` for an axis along
-            which the input is repeated. An input axis that no output axis walks along stays at
+        axes: For every output axis, the input axis that it runs along, or ``None`` where
+            the input is repeated. An input axis that no output axis runs along stays at
             its start.
         starts: First index along every input axis.
         steps: Step along every output axis (in elements of the input axis; may be negative).
@@ -243,7 +243,7 @@ class Lookup:
 
 
 @dataclass(frozen=True)
-class Deposit:
+class Scatter:
     """A copy of the first input in which places take in the second: the converse of `Lookup`.
 
     The inputs after the second are index arrays; the second has the shape that a `Lookup` of the
@@ -627,14 +627,14 @@ class Barrier:
 class Loop:
     """Run the equation's ``body`` once per step.
 
-    Its inputs are constants, carried values and one element of every walked array; its outputs the
+    Its inputs are constants, carried values and one element of every scanned array; its outputs the
     carried values and one element of every stacked result.
 
     Args:
         n_consts: Number of constants.
         n_carry: Number of carried values.
         length: Number of steps.
-        reverse: Whether the walk starts at the far end.
+        reverse: Whether the first step takes the last elements.
     """
 
     n_consts: int
@@ -673,7 +673,7 @@ Form = (
     | WindowFold
     | Assemble
     | Lookup
-    | Deposit
+    | Scatter
     | Window
     | Replace
     | ArgReduction

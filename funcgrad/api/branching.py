@@ -6,7 +6,8 @@ variables and arrays hold:
 
 - variables that the arms assign: what they hold at the end is a result, and comes back as the value
   of the variable;
-- arrays that the arms write into, under whatever name: lent to the trace of an arm while it runs.
+- arrays that the arms write into, under whatever name: they are those of the trace of an arm while
+  it runs.
 
 Which arrays are written is found by tracing: an arm that writes into one more is traced again.
 """
@@ -31,7 +32,7 @@ from funcgrad.errors import ArgumentError, ShapeError, TracerBoolConversionError
 from funcgrad.higher_order.staging import located
 from funcgrad.lax.branches import cond
 from funcgrad.lax.loops import fori_loop, while_loop
-from funcgrad.numpy.writable import WritableArray, lent, made
+from funcgrad.numpy.writable import WritableArray, in_current_trace, made
 from funcgrad.primitives.objects import StandsForArray, settled
 
 Function = Callable[..., Any]
@@ -414,7 +415,7 @@ class _Traced:
         Returns:
             What gives the arrays that the arm has changed.
         """
-        with lent(self.roots, contents) as changed:
+        with in_current_trace(self.roots, contents) as changed:
             self.state.write(values)
             try:
                 yield changed

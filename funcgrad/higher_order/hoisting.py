@@ -1,7 +1,7 @@
 """Loop-invariant code motion for the bodies of loops.
 
 Equations that depend on constants alone run once, before the loop. Matrix products that depend on
-constants and walked arrays alone run before the loop for all steps at once: one large product is
+constants and scanned arrays alone run before the loop for all steps at once: one large product is
 much faster than many small ones, and the transpose of a linear loop inherits that, so that the
 cotangent of a matrix which is the same in all steps is one product too.
 """
@@ -25,7 +25,7 @@ LEAST_WORK = 4096
 """Multiplications of a product that is worth leaving a loop."""
 
 MEMORY_FACTOR = 4
-"""Products of all steps may take so many times the memory of the arrays that are walked along: the
+"""Products of all steps may take so many times the memory of the arrays that are scanned over: the
 four gates of an LSTM do."""
 
 
@@ -85,8 +85,8 @@ class Split:
     """A loop's body without the products that run ahead.
 
     Attributes:
-        ahead: From constants and walked arrays to the products of all steps.
-        body: The body, with an element of every product as a further walked input.
+        ahead: From constants and scanned arrays to the products of all steps.
+        body: The body, with an element of every product as a further scanned input.
     """
 
     ahead: Program
@@ -97,7 +97,7 @@ def split_ahead(body: Program, n_consts: int, n_carry: int, length: int) -> Spli
     """Take the products out of a loop that do not wait for carried values.
 
     Args:
-        body: From constants, carried values and elements of walked arrays.
+        body: From constants, carried values and elements of scanned arrays.
         n_consts: Number of constants.
         n_carry: Number of carried values.
         length: Number of steps.
@@ -112,10 +112,10 @@ def split_ahead(body: Program, n_consts: int, n_carry: int, length: int) -> Spli
 
 
 def _split(body: Program, a: int, b: int, length: int) -> Split | None:
-    walked = body.inputs[b:]
-    room = MEMORY_FACTOR * sum(map(_nbytes, (v.aval for v in walked)))
-    known = {*body.inputs[:a], *walked, *(var for var, _ in body.constants)}
-    varying = set(walked)
+    scanned = body.inputs[b:]
+    room = MEMORY_FACTOR * sum(map(_nbytes, (v.aval for v in scanned)))
+    known = {*body.inputs[:a], *scanned, *(var for var, _ in body.constants)}
+    varying = set(scanned)
     taken: dict[Equation, None] = {}  # in order
     for equation in body.equations:
         variables = [x for x in equation.inputs if type(x) is Var]
@@ -132,13 +132,13 @@ def _split(body: Program, a: int, b: int, length: int) -> Split | None:
     if not taken:
         return None
     outs = [v for e in taken for v in e.outputs]
-    inputs = [*body.inputs[:a], *walked]
+    inputs = [*body.inputs[:a], *scanned]
     equations = [
         e for e in body.equations if not e.primitive.is_effectful and known.issuperset(e.outputs)
     ]
     name = body.name
     ahead = dce(Program(inputs, equations, outs, f"ahead_{name}", body.constants))
-    mask = (*(False for _ in range(a)), *(True for _ in walked))
+    mask = (*(False for _ in range(a)), *(True for _ in scanned))
     rest = [e for e in body.equations if e not in taken]
     inner = Program([*body.inputs, *outs], rest, body.outputs, name, body.constants)
     with axis_scope(None, length):  # the steps are not the axis that a batch rule maps

@@ -78,7 +78,7 @@ class _Unknown(Exception):
     """Something that cannot be judged."""
 
 
-class _Walk:
+class _Traversal:
     """Describes everything that functions can read.
 
     Attributes:
@@ -119,7 +119,7 @@ class _Walk:
         if isinstance(value, np.dtype | np.ufunc | _DISPATCHER):
             return value
         if id(value) in self.places:
-            return _Walk, self.places[id(value)]
+            return _Traversal, self.places[id(value)]
         if len(self.places) >= _MAX_VISITED:
             raise _Unknown
         self.places[id(value)] = len(self.places)
@@ -254,13 +254,13 @@ def _names_of(code: CodeType) -> tuple[frozenset[str], bool]:
 
 def _dependencies(functions: Sequence[Any]) -> tuple[Hashable, list[Any]] | None:
     """All that functions depend on, and what must be kept while this is compared."""
-    walk = _Walk()
+    traversal = _Traversal()
     try:
-        key = walk.all_of(functions)
+        key = traversal.all_of(functions)
         hash(key)
     except (_Unknown, TypeError):
         return None
-    return key, walk.kept
+    return key, traversal.kept
 
 
 class Traced(Protocol):
@@ -326,7 +326,7 @@ def remembered(
 
 
 def _are_same(kept: Sequence[Any], others: Sequence[Any]) -> bool:
-    """Whether two walks have met the same objects; tuples are made on the way."""
+    """Whether two traversals have met the same objects; tuples are made on the way."""
     return all(a is b or type(a) is tuple for a, b in zip(kept, others, strict=True))
 
 

@@ -51,11 +51,11 @@ Mask = tuple[bool, ...]
 class Scan(Primitive):
     """Run ``body`` once per step.
 
-    Arguments are constants, the initial carry, and arrays whose leading axis is walked along;
+    Arguments are constants, the initial carry, and arrays whose leading axis is scanned over;
     results are the final carry and the outputs of all steps, stacked.
 
     Attributes:
-        body: From constants, carry and one element of every walked array to carry and outputs.
+        body: From constants, carry and one element of every scanned array to carry and outputs.
         n_consts: Number of constants.
         n_carry: Number of values carried from step to step.
         length: Number of steps.
@@ -84,7 +84,7 @@ class Scan(Primitive):
         return self.progress is not None
 
     def split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        """Constants, carry, walked arrays."""
+        """Constants, carry, scanned arrays."""
         a, b = self.n_consts, self.n_consts + self.n_carry
         return list(args[:a]), list(args[a:b]), list(args[b:])
 
@@ -256,7 +256,7 @@ class Scan(Primitive):
         sources = {"const": consts, "x": xs, "y": outs[self.n_carry :], "stacked": stacked}
         sources["invariant"] = invariant
         fixed = [sources[kind][i] for kind, i in plan.fixed]
-        walked = [sources[kind][i] for kind, i in plan.walked]
+        scanned = [sources[kind][i] for kind, i in plan.scanned]
         dense = _instantiated(active, primals, tangents)
         d_consts, d_carry, d_xs = ([t for t in d if t is not None] for d in self.split(dense))
         if not d_consts and not d_carry and not d_xs:
@@ -265,7 +265,7 @@ class Scan(Primitive):
             plan.tangent,
             [*fixed, *d_consts],
             d_carry,
-            [*walked, *d_xs],
+            [*scanned, *d_xs],
             self.length,
             self.reverse,
             self.progress,
@@ -315,7 +315,7 @@ class Scan(Primitive):
         return [*ct_consts, *ct_init, *ct_xs]
 
     def _transposed_body(self, linear: Mask, y_active: Mask) -> tuple[Program, Mask]:
-        """One step backwards, and which walked arrays get cotangents."""
+        """One step backwards, and which scanned arrays get cotangents."""
         k = self.n_carry
         derived = transpose_program(self.body, linear, ((True,) * k + y_active))
         lin_consts, _, lin_xs = self.split(linear)
@@ -401,8 +401,8 @@ class Scan(Primitive):
             x if d is not None or not on else broadcast_to(x, (size, *shape_of(x)))
             for x, d, on in zip(carry, self.split(dims)[1], mask[a:b], strict=True)
         ]
-        walked = [x if d is None else exchange_front(x) for x, d in zip(xs, dims[b:], strict=True)]
-        outs = bind_scan(body, consts, carry, walked, self.length, self.reverse, self.progress)
+        scanned = [x if d is None else exchange_front(x) for x, d in zip(xs, dims[b:], strict=True)]
+        outs = bind_scan(body, consts, carry, scanned, self.length, self.reverse, self.progress)
         k = self.n_carry
         ys = [exchange_front(y) if on else y for y, on in zip(outs[k:], y_mapped, strict=True)]
         out_mapped = (*mask[a:b], *y_mapped)
@@ -455,9 +455,9 @@ class _Residuals:
         forward: The body that also returns residuals.
         prelude: Residuals that are the same in all steps, from the constants; or ``None``.
         tangent: The linear body: fixed residuals and tangents of constants; tangents of the
-            carry; walked residuals and tangents.
+            carry; scanned residuals and tangents.
         fixed: Where fixed residuals come from.
-        walked: Where the others come from.
+        scanned: Where the others come from.
         y_active: Which outputs have tangents.
     """
 
@@ -499,7 +499,7 @@ class _Residuals:
             )
         is_fixed = [kind in ("const", "invariant") for kind, _ in places]
         self.fixed = [p for p, fixed in zip(places, is_fixed, strict=True) if fixed]
-        self.walked = [p for p, fixed in zip(places, is_fixed, strict=True) if not fixed]
+        self.scanned = [p for p, fixed in zip(places, is_fixed, strict=True) if not fixed]
         self.y_active = split.is_active_out[k:]
         self.tangent = self._tangent_body(scan, active, split, is_fixed)
 
@@ -515,11 +515,11 @@ class _Residuals:
         carry_avals = [a.strong() for a in scan.split(scan.body.in_avals)[1]]
 
         def run(*args: Any) -> list[Any]:
-            fixed, d_consts, d_carry, walked, d_xs = cut(
+            fixed, d_consts, d_carry, scanned, d_xs = cut(
                 args, n_fixed, len(dc), len(dk), n_res - n_fixed
             )
-            take_fixed, take_walked = iter(fixed), iter(walked)
-            residuals = [next(take_fixed) if f else next(take_walked) for f in is_fixed]
+            take_fixed, take_scanned = iter(fixed), iter(scanned)
+            residuals = [next(take_fixed) if f else next(take_scanned) for f in is_fixed]
             found = evaluate(split.tangent, [*residuals, *d_consts, *d_carry, *d_xs])
             dots = scatter(found, split.is_active_out)
             moved = [
@@ -530,8 +530,8 @@ class _Residuals:
             return [*moved, *(t for t in dots[k:] if t is not None)]
 
         fixed_avals = [a for a, f in zip(res_avals, is_fixed, strict=True) if f]
-        walked_avals = [a for a, f in zip(res_avals, is_fixed, strict=True) if not f]
-        in_avals = [*fixed_avals, *dc, *dk, *walked_avals, *dx]
+        scanned_avals = [a for a, f in zip(res_avals, is_fixed, strict=True) if not f]
+        in_avals = [*fixed_avals, *dc, *dk, *scanned_avals, *dx]
         return stage_closed(run, in_avals, f"tangent_{scan.body.name}")
 
 

@@ -398,7 +398,7 @@ for _name, _method in vars(IndexUpdateRef).items():
 
 
 @contextmanager
-def lent(
+def in_current_trace(
     roots: Sequence[WritableArray], contents: Sequence[Any]
 ) -> Iterator[Callable[[], list[WritableArray]]]:
     """Arrays belong to the current trace within a block, and are what they were behind it.

@@ -209,7 +209,7 @@ class _Equation:
         assert relation is not None
         if isinstance(form, forms.Reshape):
             return transformed(relation, lambda p: reshaped(p, own, shape), shape)
-        if isinstance(form, forms.Lookup | forms.Deposit):
+        if isinstance(form, forms.Lookup | forms.Scatter):
             places = self._places(form)
             if places is not None:
                 return self._at_places(form, k, places, shape)
@@ -236,7 +236,7 @@ class _Equation:
             return _assembled(form, k, own, shape)
         if isinstance(form, forms.Lookup):
             return _anywhere(form.axes, own, shape) if k == 0 else None
-        if isinstance(form, forms.Deposit):
+        if isinstance(form, forms.Scatter):
             return _broadcast(own, shape) if k == 0 else _into(form.axes, own, shape)
         if isinstance(form, forms.Window | forms.Replace):
             return self._window(form, k, own, shape)
@@ -299,7 +299,7 @@ class _Equation:
     def _at_places(self, form: Any, k: int, places: Any, shape: Shape) -> Relation:
         relation, own = self.given[k], self.in_shapes[k]
         assert relation is not None
-        if isinstance(form, forms.Deposit) and k == 0:
+        if isinstance(form, forms.Scatter) and k == 0:
             return relation
         here = np.flatnonzero(places.ravel() >= 0)
         there = places.ravel()[here]

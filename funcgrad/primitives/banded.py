@@ -94,11 +94,11 @@ def shifted(row: Value, count: int, n: int) -> Value:
 def band_matmul(ab: Value, x: Value, above: int) -> Value:
     """The product of matrices, given by their diagonals, with ``x``, ``(..., n, k)``."""
     n = shape_of(x)[-2]
-    turned = matrix_transpose(x)
+    transposed = matrix_transpose(x)
     out = None
     for row in range(shape_of(ab)[-2]):
         line = part(ab, slice(row, row + 1), slice(None))
-        term = shifted(scale.bind(line, turned), row - above, n)
+        term = shifted(scale.bind(line, transposed), row - above, n)
         out = term if out is None else add.bind(out, term)
     assert out is not None
     return matrix_transpose(out)
@@ -154,8 +154,8 @@ class BandedSolve(ByMatrix):
         return out, self.bind(ab, tb)
 
     def transpose(self, ct: Any, ab: Any, b: Any) -> Sequence[Any]:
-        turned = band_transpose(ab, self.below, self.above)
-        return None, BandedSolve(self.above, self.below).bind(turned, ct)
+        transposed = band_transpose(ab, self.below, self.above)
+        return None, BandedSolve(self.above, self.below).bind(transposed, ct)
 
 
 @dataclass(frozen=True)
@@ -298,8 +298,8 @@ class FactoredBandedSolve(ByMatrix):
         return self.bind(*primals), self.bind(factors, pivots, tangents[2])
 
     def transpose(self, ct: Any, factors: Any, pivots: Any, b: Any) -> Sequence[Any]:
-        turned = replace(self, is_transposed=not self.is_transposed)
-        return None, None, turned.bind(factors, pivots, ct)
+        transposed = replace(self, is_transposed=not self.is_transposed)
+        return None, None, transposed.bind(factors, pivots, ct)
 
 
 @dataclass(frozen=True)
@@ -447,9 +447,9 @@ class EighTridiagonal(ByMatrix):
         if n > 1:
             zero = np.broadcast_to(np.zeros((), aval_of(e).dtype), (*shape_of(e)[:-1], 1))
             lower = as_row(Concatenate(len(shape_of(e)) - 1).bind(te, zero))
-            turned = matrix_transpose(v)
-            down = shifted(mul.bind(lower, turned), 1, n)
-            up = mul.bind(lower, shifted(turned, -1, n))
+            transposed = matrix_transpose(v)
+            down = shifted(mul.bind(lower, transposed), 1, n)
+            up = mul.bind(lower, shifted(transposed, -1, n))
             moved = add.bind(moved, matrix_transpose(add.bind(down, up)))
         inner = matmul(matrix_transpose(v), moved)
         rotation = scale.bind(inner, convert(inverse_gaps(w), aval_of(v).dtype))

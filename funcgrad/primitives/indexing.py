@@ -27,7 +27,7 @@ from funcgrad.core.avals import Shape, ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
 from funcgrad.dtypes import INT64, UINT64
 from funcgrad.errors import DtypeError, OutOfBoundsError, ShapeError
-from funcgrad.lowering import Deposit, Extern, Form, Lookup, Replace, Window
+from funcgrad.lowering import Extern, Form, Lookup, Replace, Scatter, Window
 from funcgrad.observers.checks import INDEX, Fault, Kinds
 from funcgrad.primitives.elementwise import (
     add,
@@ -491,7 +491,7 @@ class _Scatter(Primitive):
     def lower(self, x: ShapedArray, updates: ShapedArray, *indices: ShapedArray) -> Form:
         if x.dtype.kind not in self.kinds or not _is_native(self.axes, self.mode, x):
             return Extern()
-        return Deposit(self.axes, self.mode, self.step)
+        return Scatter(self.axes, self.mode, self.step)
 
     def refusal(
         self,

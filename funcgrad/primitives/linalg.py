@@ -524,8 +524,8 @@ class FactoredSolve(System):
         return out, None if tb is None else self.bind(a, lu, pivots, tb)
 
     def transpose(self, ct: Any, a: Any, lu: Any, pivots: Any, b: Any) -> Sequence[Any]:
-        turned = replace(self, transpose_a=not self.transpose_a)
-        return None, None, None, turned.bind(a, lu, pivots, ct)
+        transposed = replace(self, transpose_a=not self.transpose_a)
+        return None, None, None, transposed.bind(a, lu, pivots, ct)
 
 
 def _rows_of(recipe: Recipe, x: Var, order: Var) -> Any:
@@ -741,10 +741,10 @@ class Pinv(Factorization):
         """
         (a,), (ta,) = primals, tangents
         out = self.bind(a)
-        turned = adjoint(ta)
+        adjoint_ta = adjoint(ta)
         inside = _narrow_product(out, ta, out)
-        left = _narrow_product(out, adjoint(out), turned)
-        right = _narrow_product(turned, adjoint(out), out)
+        left = _narrow_product(out, adjoint(out), adjoint_ta)
+        right = _narrow_product(adjoint_ta, adjoint(out), out)
         left = sub.bind(left, _narrow_product(left, a, out))
         right = sub.bind(right, _narrow_product(out, a, right))
         return out, sub.bind(add.bind(left, right), inside)
@@ -826,8 +826,8 @@ class Cofactors(Factorization):
         out = self.bind(a)
         inverse, spoiler = _without_nan(Inv(nan_if_singular=True).bind(a))
         trace = _trace_of_product(inverse, ta)
-        turned = matmul(matrix_transpose(inverse), matmul(matrix_transpose(ta), out))
-        change = sub.bind(scale.bind(reshape(trace, (*shape_of(trace), 1, 1)), out), turned)
+        product = matmul(matrix_transpose(inverse), matmul(matrix_transpose(ta), out))
+        change = sub.bind(scale.bind(reshape(trace, (*shape_of(trace), 1, 1)), out), product)
         return out, scale.bind(change, spoiler)
 
 
@@ -882,8 +882,8 @@ def _by_inverse(recipe: Recipe) -> Any:
     # Half of it before and half of it after the inverse, because the determinant may overflow.
     half = recipe(Convert(a.aval.dtype), recipe(exp, recipe(mul, size, np.float64(0.5))))
     column = (*half.aval.shape, 1, 1)
-    turned = recipe(Transpose(by_columns(a.aval)), inverse)
-    first = recipe(mul, turned, recipe(Reshape(column), half))
+    transposed = recipe(Transpose(by_columns(a.aval)), inverse)
+    first = recipe(mul, transposed, recipe(Reshape(column), half))
     return recipe(mul, first, recipe(Reshape(column), recipe(mul, half, sign)))
 
 
@@ -1306,8 +1306,8 @@ def keeping_length(v: Value, dv: Value, is_real: bool = True) -> Value:
     is_largest = equal.bind(as_row(largest), np.arange(shape_of(v)[-2])[:, None])
     component = real.bind(total.bind(where_held(is_largest, v)))
     turning = unscale.bind(imag.bind(total.bind(where_held(is_largest, dv))), component)
-    turned = mul.bind(convert(turning, dtype), dtype.type(1j))
-    return neg.bind(add.bind(convert(longer, dtype), turned))
+    rotated = mul.bind(convert(turning, dtype), dtype.type(1j))
+    return neg.bind(add.bind(convert(longer, dtype), rotated))
 
 
 @dataclass(frozen=True)
@@ -1565,10 +1565,10 @@ def _svd_rotations(inner: Value, s: Value) -> tuple[Value, Value]:
     M^H = (s_j - s_i) (U^H dU + V^H dV)``, is not determined there.
     """
     dtype = aval_of(inner).dtype
-    turned = adjoint(inner)
+    conjugate = adjoint(inner)
     total = convert(_inverse_of(add.bind(as_row(s), as_column(s))), dtype)
-    apart = scale.bind(sub.bind(inner, turned), total)
-    along = scale.bind(add.bind(inner, turned), convert(inverse_gaps(s), dtype))
+    apart = scale.bind(sub.bind(inner, conjugate), total)
+    along = scale.bind(add.bind(inner, conjugate), convert(inverse_gaps(s), dtype))
     half = dtype.type(0.5)
     return mul.bind(add.bind(along, apart), half), mul.bind(sub.bind(along, apart), half)
 

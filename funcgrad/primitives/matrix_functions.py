@@ -68,9 +68,9 @@ def _solved_by_one_form(a: Any, c: Any) -> Any:
     """``x`` with ``a x + x a = c``: both sides have one Schur form."""
     module = scipy_linalg()
     t, z = module.schur(a, "complex" if is_complex(a.dtype) else "real")
-    turned = z.conj().T @ c @ z
-    (trsyl,) = module.get_lapack_funcs(("trsyl",), (t, turned))
-    y, scale, _ = trsyl(t, t, turned)
+    rotated = z.conj().T @ c @ z
+    (trsyl,) = module.get_lapack_funcs(("trsyl",), (t, rotated))
+    y, scale, _ = trsyl(t, t, rotated)
     return z @ (y / scale) @ z.conj().T
 
 
@@ -142,8 +142,8 @@ class Frechet(ByMatrix):
             zero = zeros_like_aval(aval_of(a))
             both = self.bind(block(a, e, zero, a), block(ta, zero, zero, ta))
             n = shape_of(a)[-1]
-            turned = part(both, slice(n), slice(n, 2 * n))
-            moved = turned if moved is None else add.bind(moved, turned)
+            rotated = part(both, slice(n), slice(n, 2 * n))
+            moved = rotated if moved is None else add.bind(moved, rotated)
         return out, instantiate(moved, out)
 
     def transpose(self, ct: Any, a: Any, e: Any) -> Sequence[Any]:

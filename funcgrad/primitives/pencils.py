@@ -74,14 +74,14 @@ class TwoSidedEig(ByMatrix):
         ta = convert(ta, aval_of(v).dtype)
         inner = Solve().bind(v, matmul(ta, v))
         left = Solve().bind(u, matmul(adjoint(ta), u))
-        turned = [
-            _turned(v, scale.bind(inner, inverse_gaps(w)), True),
-            _turned(u, scale.bind(left, inverse_gaps(conjugated(w))), True),
+        rotated = [
+            _rotated(v, scale.bind(inner, inverse_gaps(w)), True),
+            _rotated(u, scale.bind(left, inverse_gaps(conjugated(w))), True),
         ]
-        return [w, u, v], [diagonal(inner), turned[1], turned[0]]
+        return [w, u, v], [diagonal(inner), rotated[1], rotated[0]]
 
 
-def _turned(v: Value, rotation: Value, is_real: bool) -> Value:
+def _rotated(v: Value, rotation: Value, is_real: bool) -> Value:
     free = matmul(v, rotation)
     return add.bind(free, scale.bind(as_row(keeping_length(v, free, is_real)), v))
 
@@ -116,11 +116,11 @@ class GeneralizedEig(ByMatrix):
         ta, tb = (convert(instantiate(t, x), dtype) for t, x in zip(tangents, primals, strict=True))
         inner = _pencil_change(b, ta, tb, v, w)
         left = _pencil_change(adjoint(b), adjoint(ta), adjoint(tb), u, conjugated(w))
-        turned = [
-            _turned(v, scale.bind(inner, inverse_gaps(w)), False),
-            _turned(u, scale.bind(left, inverse_gaps(conjugated(w))), False),
+        rotated = [
+            _rotated(v, scale.bind(inner, inverse_gaps(w)), False),
+            _rotated(u, scale.bind(left, inverse_gaps(conjugated(w))), False),
         ]
-        return [w, u, v], [diagonal(inner), turned[1], turned[0]]
+        return [w, u, v], [diagonal(inner), rotated[1], rotated[0]]
 
 
 def _pencil_change(b: Value, ta: Value, tb: Value, v: Value, w: Value) -> Value:
@@ -165,7 +165,7 @@ class Ldl(ByMatrix):
         (a,), (ta,) = primals, tangents
         factor, d, order = self.bind(a)
         moved = Solve().bind(factor, self._read(ta))
-        inner = self._turned(Solve().bind(factor, self._turned(moved)))
+        inner = self._transposed(Solve().bind(factor, self._transposed(moved)))
         zero = aval_of(d).dtype.type(0)
         known = stop_gradient.bind(d)
         is_zero = equal.bind(known, zero)
@@ -178,12 +178,12 @@ class Ldl(ByMatrix):
         right = Solve().bind(matrix_transpose(d), matrix_transpose(outside))
         return [factor, d, order], [matmul(factor, matrix_transpose(right)), inside, None]
 
-    def _turned(self, x: Value) -> Value:
+    def _transposed(self, x: Value) -> Value:
         return adjoint(x) if self.hermitian else matrix_transpose(x)
 
     def _read(self, ta: Value) -> Value:
         """The tangent of the matrix of which one triangle is read."""
-        lower = ta if self.lower_triangle else self._turned(ta)
+        lower = ta if self.lower_triangle else self._transposed(ta)
         if self.hermitian:
             return hermitian_of_lower(lower)
         strict = strictly_lower(lower)

@@ -229,8 +229,8 @@ def _hessenberg_turning(inner: Value, h: Value, n: int) -> Value:
     columns = [mul.bind(part(h, every, slice(0, 1)), aval_of(h).dtype.type(0))]
     for j in range(n - 1):
         known = Concatenate(len(shape_of(h)) - 1).bind(*columns)
-        turned = matmul(known, part(h, slice(0, j + 1), slice(j, j + 1)))
-        rest = sub.bind(part(inner, every, slice(j, j + 1)), turned)
+        product = matmul(known, part(h, slice(0, j + 1), slice(j, j + 1)))
+        rest = sub.bind(part(inner, every, slice(j, j + 1)), product)
         rest = add.bind(rest, matmul(h, columns[j]))
         edge = part(h, slice(j + 1, j + 2), slice(j, j + 1))
         is_zero = equal.bind(edge, aval_of(h).dtype.type(0))

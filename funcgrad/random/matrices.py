@@ -84,11 +84,11 @@ def multivariate_normal(
     factor = _factor(spread, method)
     axes = _LETTERS[: len(lead)]
     if len(shape_of(factor)) == 2:
-        turned = Contract(axes + "y", "xy", axes + "x").bind(drawn, factor)
+        rotated = Contract(axes + "y", "xy", axes + "x").bind(drawn, factor)
     else:
         factor = broadcast_to(factor, (*lead, *n, *n))
-        turned = Contract(axes + "y", axes + "xy", axes + "x").bind(drawn, factor)
-    return primitive.add.bind(turned, centre)
+        rotated = Contract(axes + "y", axes + "xy", axes + "x").bind(drawn, factor)
+    return primitive.add.bind(rotated, centre)
 
 
 def _factor(cov: Array, method: str) -> Array:

@@ -56,7 +56,7 @@ def looked_up(builder: Builder, form: forms.Lookup, operands: list[Operand], out
 
 
 def deposited(
-    builder: Builder, form: forms.Deposit, operands: list[Operand], out: Value
+    builder: Builder, form: forms.Scatter, operands: list[Operand], out: Value
 ) -> Operand:
     """The first operand with elements of the second taken in at places that the others name."""
     x, updates, *indices = operands
@@ -87,7 +87,7 @@ def deposited(
 
 def _compared(
     builder: Builder,
-    form: forms.Deposit,
+    form: forms.Scatter,
     x: Uniform,
     updates: Operand,
     indices: Sequence[Operand],
@@ -219,7 +219,7 @@ class _Places:
 
 def _places(
     builder: Builder,
-    form: forms.Lookup | forms.Deposit,
+    form: forms.Lookup | forms.Scatter,
     array: View,
     indices: Sequence[Operand],
     shape: Shape,
@@ -380,7 +380,7 @@ def known_numbers(index: Operand) -> np.ndarray | None:
 
 
 def _known_places(
-    form: forms.Lookup | forms.Deposit, shape: Shape, indices: Sequence[Operand]
+    form: forms.Lookup | forms.Scatter, shape: Shape, indices: Sequence[Operand]
 ) -> list[int | None] | None:
     """Where scalar indices that are known now point to; ``None`` for one that is filled.
 

@@ -414,7 +414,7 @@ class Lowering(Builder):
     def _lookup(self, form: forms.Lookup, operands: Operands) -> Results:
         return [looked_up(self, form, operands, self._made())]
 
-    def _deposit(self, form: forms.Deposit, operands: Operands) -> Results:
+    def _scatter(self, form: forms.Scatter, operands: Operands) -> Results:
         return [deposited(self, form, operands, self._made())]
 
     def _window(self, form: forms.Window, operands: Operands) -> Results:

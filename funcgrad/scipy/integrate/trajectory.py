@@ -113,7 +113,7 @@ def first_length(
     return fnp.astype(fnp.where(fnp.isnan(given), length, given), t.dtype)
 
 
-class Walk:
+class AdaptiveLoop:
     """The loop that finds steps.
 
     State: time, the method's state there and its memory, next length, whether the last attempt
@@ -242,15 +242,15 @@ class Solution:
         """Without derivatives nothing is recorded."""
         times, t0, tf, *controls, y0 = inputs[:8]
         consts = inputs[8:]
-        walk = Walk(self.equation, Controls(*controls), consts, tf)
+        loop = AdaptiveLoop(self.equation, Controls(*controls), consts, tf)
 
         def to_next(state: dict[str, Any], target: Any) -> Any:
-            state = lax.while_loop(lambda s: walk.goes_on(s, target), walk.attempt, state)
-            value = self.equation.between(consts, walk.last(state), target)
+            state = lax.while_loop(lambda s: loop.goes_on(s, target), loop.attempt, state)
+            value = self.equation.between(consts, loop.last(state), target)
             return state, masked(value, target <= state["t"])
 
-        state, values = lax.scan(to_next, walk.start(t0, y0), times)
-        state = lax.while_loop(lambda s: walk.goes_on(s, tf), walk.attempt, state)
+        state, values = lax.scan(to_next, loop.start(t0, y0), times)
+        state = lax.while_loop(lambda s: loop.goes_on(s, tf), loop.attempt, state)
         return [values, state["t"], state["steps"], state["work"], finished(state, tf)]
 
     def _jvp(self, inputs: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
@@ -334,8 +334,8 @@ def _record(
 ) -> Steps:
     fixed = [stop_gradient.bind(x) for x in (t0, tf, y0, *consts)]
     controls = Controls(*map(stop_gradient.bind, controls.values()))
-    walk = Walk(equation, controls, fixed[3:], fixed[1], n)
-    begin = walk.start(fixed[0], fixed[2])
+    loop = AdaptiveLoop(equation, controls, fixed[3:], fixed[1], n)
+    begin = loop.start(fixed[0], fixed[2])
     rows = {"times": begin["t"], "lengths": begin["length"], "notes": begin["notes"]}
     # After the last step there is no time to be found, and before the first one its state.
     rows["times"] = fnp.full_like(begin["t"], np.inf)
@@ -344,7 +344,7 @@ def _record(
 
     def attempt(state: Any) -> Any:
         state, kept = state
-        new = walk.attempt(state)
+        new = loop.attempt(state)
         i = state["steps"]
         # A step that is not accepted is written over by the next one.
         made = {"times": state["t"], "lengths": new["length"], "notes": new["notes"]}
@@ -354,7 +354,7 @@ def _record(
         return new, kept | {"states": states}
 
     kept["times"] = lax.dynamic_update_index_in_dim(kept["times"], fixed[0], 0, 0)
-    state, kept = lax.while_loop(lambda s: walk.goes_on(s[0], fixed[1]), attempt, (begin, kept))
+    state, kept = lax.while_loop(lambda s: loop.goes_on(s[0], fixed[1]), attempt, (begin, kept))
     count = state["steps"]
     # All steps move with the begin of the interval; the last ends where the interval does.
     moved = t0 - fixed[0]

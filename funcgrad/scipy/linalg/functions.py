@@ -476,8 +476,8 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
 
 def _in_basis(v: Any, x: Any) -> Any:
     """``v x v^-1``."""
-    turned = linalg.matrix_transpose(linalg.matmul(v, x))
-    return linalg.matrix_transpose(linalg.solve(linalg.matrix_transpose(v), turned))
+    transposed = linalg.matrix_transpose(linalg.matmul(v, x))
+    return linalg.matrix_transpose(linalg.solve(linalg.matrix_transpose(v), transposed))
 
 
 def _slopes(w: Any, func: Callable[[Any], Any]) -> Any:

@@ -355,9 +355,9 @@ def cho_solve_banded(
     cb, b, is_vector = _band_system("cho_solve_banded", cb, b, None)
     count = shape_of(cb)[-2] - 1
     factor = BandedSolve(count, 0) if lower else BandedSolve(0, count)
-    turned = band_transpose(elementwise.conj(cb), factor.below, factor.above)
+    transposed = band_transpose(elementwise.conj(cb), factor.below, factor.above)
     other = BandedSolve(factor.above, factor.below)
-    first, second = ((factor, cb), (other, turned))[:: 1 if lower else -1]
+    first, second = ((factor, cb), (other, transposed))[:: 1 if lower else -1]
     return as_answer(second[0].bind(second[1], first[0].bind(first[1], b)), is_vector)
 
 
@@ -652,7 +652,7 @@ def _riccati(function: str, a: Any, b: Any, q: Any, r: Any, e: Any, s: Any) -> l
     if e is None:
         return matrices(function, a, b, q, r, s)
     a, b, q, r, s, e = matrices(function, a, b, q, r, s, e)
-    turned = adjoint(e)
-    a = adjoint(linalg.solve(turned, adjoint(a)))
-    q = linalg.solve(turned, adjoint(linalg.solve(turned, adjoint(q))))
-    return [a, b, q, r, linalg.solve(turned, s)]
+    transposed = adjoint(e)
+    a = adjoint(linalg.solve(transposed, adjoint(a)))
+    q = linalg.solve(transposed, adjoint(linalg.solve(transposed, adjoint(q))))
+    return [a, b, q, r, linalg.solve(transposed, s)]

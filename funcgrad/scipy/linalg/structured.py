@@ -376,7 +376,7 @@ def issymmetric(a: Any, atol: float | None = None, rtol: float | None = None) ->
         >>> fg.scipy.linalg.issymmetric(np.array([[2.0, 1.0], [1.0, 3.0]]))
         True
     """
-    return _equals_turned(a, atol, rtol, False)
+    return _equals_transpose(a, atol, rtol, False)
 
 
 def ishermitian(a: Any, atol: float | None = None, rtol: float | None = None) -> Any:
@@ -395,17 +395,17 @@ def ishermitian(a: Any, atol: float | None = None, rtol: float | None = None) ->
         >>> fg.scipy.linalg.ishermitian(np.array([[2.0, 1.0], [1.0, 3.0]]))
         True
     """
-    return _equals_turned(a, atol, rtol, True)
+    return _equals_transpose(a, atol, rtol, True)
 
 
-def _equals_turned(a: Any, atol: float | None, rtol: float | None, conjugates: bool) -> Any:
+def _equals_transpose(a: Any, atol: float | None, rtol: float | None, conjugates: bool) -> Any:
     a = strong(as_value(a, "ishermitian" if conjugates else "issymmetric"))
     if len(shape_of(a)) < 2 or shape_of(a)[-1] != shape_of(a)[-2]:
         raise ShapeError(f"only square matrices are symmetric or not, got {aval_of(a)}.")
-    turned = linalg.matrix_transpose(elementwise.conj(a) if conjugates else a)
+    transposed = linalg.matrix_transpose(elementwise.conj(a) if conjugates else a)
     if atol is None and rtol is None:
-        found = (a == turned).all((-2, -1))
+        found = (a == transposed).all((-2, -1))
     else:
-        bound = (atol or 0.0) + (rtol or 0.0) * elementwise.abs(turned)
-        found = (elementwise.abs(a - turned) <= bound).all((-2, -1))
+        bound = (atol or 0.0) + (rtol or 0.0) * elementwise.abs(transposed)
+        found = (elementwise.abs(a - transposed) <= bound).all((-2, -1))
     return found if isinstance(found, Tracer) or found.ndim else bool(found)

@@ -82,7 +82,7 @@ def _sums(
     modes: Sequence[str],
     cval: Any,
     origins: Sequence[int],
-    is_turned: bool,
+    is_flipped: bool,
 ) -> Any:
     x, dtype = summand(function, input, output)
     if np.iscomplexobj(cval) and not is_complex(aval_of(x).dtype):
@@ -95,7 +95,7 @@ def _sums(
         )
     if 0 in shape_of(w):
         raise ShapeError(f"{function}: there are no weights, got {aval_of(w)}.")
-    if is_turned:
+    if is_flipped:
         w = fnp.flip(w)
         origins = [-o - (n % 2 == 0) for o, n in zip(origins, shape_of(w), strict=True)]
     elif is_complex(aval_of(w).dtype):
@@ -231,12 +231,12 @@ def _along(
     cval: Any,
     origin: Any,
     axes: Any,
-    is_turned: bool,
+    is_flipped: bool,
 ) -> Any:
     indices = chosen_axes(name, as_value(input, name), axes)
     modes = per_axis(name, "mode", mode, len(indices))
     origins = per_axis(name, "origin", origin, len(indices))
-    return _sums(name, input, weights, indices, output, modes, cval, origins, is_turned)
+    return _sums(name, input, weights, indices, output, modes, cval, origins, is_flipped)
 
 
 # Gaussian and uniform weights.

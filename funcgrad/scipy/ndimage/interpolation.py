@@ -1,4 +1,4 @@
-"""Arrays at places between their elements: any places, and grids that are moved, turned or scaled.
+"""Arrays at places between their elements: any places, and grids that are moved, rotated or scaled.
 
 Splines of orders 0 to 5, which are differentiable in the array and in the places. At elements,
 splines of order 1 have a kink: their derivative there is that of the right side.
@@ -359,7 +359,7 @@ def rotate(
         prefilter: As in `map_coordinates`.
 
     Returns:
-        The turned array.
+        The rotated array.
 
     Raises:
         ArgumentError: If there are not two axes.
@@ -395,11 +395,11 @@ def rotate(
     offset = middle - matrix @ ((np.array(lengths) - 1) / 2)
     lines = fnp.moveaxis(x, plane, (-2, -1))
     flat = fnp.reshape(lines, (-1, *shape_of(lines)[-2:]))
-    turned = [
+    rotated = [
         affine_transform(flat[i], matrix, offset, lengths, None, order, mode, cval, prefilter)
         for i in range(shape_of(flat)[0])
     ]
-    out = fnp.reshape(fnp.stack(turned), (*shape_of(lines)[:-2], *lengths))
+    out = fnp.reshape(fnp.stack(rotated), (*shape_of(lines)[:-2], *lengths))
     out = fnp.moveaxis(out, (-2, -1), plane)
     return cast(_rounded(out, dtype), dtype)
 

@@ -374,8 +374,8 @@ def lombscargle(
         both = both - mean_cos * mean_sin
     # The phase in which cosine and sine are orthogonal on these times.
     tau = 0.5 * fnp.arctan2(2.0 * both, squares - other)
-    turned = angle - tau[:, None]
-    cos, sin = fnp.cos(turned), fnp.sin(turned)
+    shifted = angle - tau[:, None]
+    cos, sin = fnp.cos(shifted), fnp.sin(shifted)
     y_cos, y_sin, squares = cos @ (w * y), sin @ (w * y), (cos * cos) @ w
     other = 1.0 - squares
     if floating_mean:

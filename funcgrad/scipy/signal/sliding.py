@@ -64,7 +64,7 @@ def convolve(
         >>> print(signal.convolve(np.array([1.0, 2.0, 3.0]), np.array([0.0, 1.0, 0.5])))
         [0.  1.  2.5 4.  1.5]
     """
-    return _by("convolve", in1, in2, mode, method, is_turned=True)
+    return _by("convolve", in1, in2, mode, method, is_flipped=True)
 
 
 def correlate(
@@ -88,7 +88,7 @@ def correlate(
         >>> print(signal.correlate(np.array([1.0, 2.0, 3.0]), np.array([0.0, 1.0, 0.5])))
         [0.5 2.  3.5 3.  0. ]
     """
-    return _by("correlate", in1, in2, mode, method, is_turned=False)
+    return _by("correlate", in1, in2, mode, method, is_flipped=False)
 
 
 @explained(MEANINGS, in2="Array.", measure="Must be False: nothing is run to measure it.")
@@ -117,7 +117,7 @@ def choose_conv_method(in1: Any, in2: Any, mode: Mode = "full", measure: bool = 
     return str(scipy.signal.choose_conv_method(*stand_ins, mode))
 
 
-def _by(name: str, in1: Any, in2: Any, mode: Mode, method: str, is_turned: bool) -> Any:
+def _by(name: str, in1: Any, in2: Any, mode: Mode, method: str, is_flipped: bool) -> Any:
     if method not in ("auto", "direct", "fft"):
         raise ArgumentError(f"{name}: method must be 'auto', 'direct' or 'fft', got {method!r}.")
     if method == "auto" and mode in ("full", "same", "valid"):
@@ -126,8 +126,8 @@ def _by(name: str, in1: Any, in2: Any, mode: Mode, method: str, is_turned: bool)
         if len(shape_of(x)) == len(shape_of(y)) and not _is_mixed(shape_of(x), shape_of(y), mode):
             method = choose_conv_method(x, y, mode)
     if method == "direct":
-        return _slid(name, in1, in2, mode, is_turned)
-    return _transformed(name, in1, in2, mode, is_turned)
+        return _slid(name, in1, in2, mode, is_flipped)
+    return _transformed(name, in1, in2, mode, is_flipped)
 
 
 def _is_mixed(x: Sequence[int], y: Sequence[int], mode: str) -> bool:
@@ -136,10 +136,10 @@ def _is_mixed(x: Sequence[int], y: Sequence[int], mode: str) -> bool:
     return mode == "valid" and any(m > n for m, n in pairs) and any(m < n for m, n in pairs)
 
 
-def _transformed(name: str, in1: Any, in2: Any, mode: Mode, is_turned: bool) -> Any:
+def _transformed(name: str, in1: Any, in2: Any, mode: Mode, is_flipped: bool) -> Any:
     x, y = map(strong, promote(as_value(in1, name), as_value(in2, name)))
     dtype = aval_of(x).dtype
-    if not is_turned:
+    if not is_flipped:
         y = flip(elementwise.conj(y))
     out = fftconvolve(x, y, mode)
     if is_inexact(dtype):
@@ -290,7 +290,7 @@ def convolve2d(
         [[1. 1.]
          [1. 1.]]
     """
-    return _of_matrices("convolve2d", in1, in2, mode, boundary, fillvalue, is_turned=True)
+    return _of_matrices("convolve2d", in1, in2, mode, boundary, fillvalue, is_flipped=True)
 
 
 def correlate2d(
@@ -321,14 +321,14 @@ def correlate2d(
                [2., 5., 3.],
                [0., 2., 1.]])
     """
-    return _of_matrices("correlate2d", in1, in2, mode, boundary, fillvalue, is_turned=False)
+    return _of_matrices("correlate2d", in1, in2, mode, boundary, fillvalue, is_flipped=False)
 
 
 _BOUNDARIES = {"fill": "constant", "wrap": "wrap", "symm": "symmetric"}
 
 
 def _of_matrices(
-    name: str, in1: Any, in2: Any, mode: Mode, boundary: str, fillvalue: Any, is_turned: bool
+    name: str, in1: Any, in2: Any, mode: Mode, boundary: str, fillvalue: Any, is_flipped: bool
 ) -> Any:
     x, y = as_value(in1, name), as_value(in2, name)
     for value in (x, y):
@@ -341,17 +341,17 @@ def _of_matrices(
         raise ArgumentError(f"{name}: fillvalue must be real beside {aval_of(x)}, got {fillvalue}.")
     is_filled = boundary == "fill" and isinstance(fillvalue, int | float) and fillvalue == 0
     # Of an even number of sums around the middle, SciPy takes others here than in `correlate`.
-    is_later = not is_turned
+    is_later = not is_flipped
     if mode == "valid" or is_filled:
-        out = _slid(name, x, y, mode, is_turned, is_later)
+        out = _slid(name, x, y, mode, is_flipped, is_later)
         pairs = zip(shape_of(x), shape_of(y), strict=True)
         is_swapped = mode == "valid" and any(m < n for m, n in pairs)
         # Unlike its `correlate`, SciPy's matrices are conjugated after they were swapped.
-        return elementwise.conj(out) if is_swapped and not is_turned else out
+        return elementwise.conj(out) if is_swapped and not is_flipped else out
     widths = [(n - 1, n - 1) for n in shape_of(y)]
     keywords = {"constant_values": fillvalue} if boundary == "fill" else {}
     bordered = padding.pad(x, widths, _BOUNDARIES[boundary], **keywords)
-    out = _slid(name, bordered, y, "valid", is_turned, is_later)
+    out = _slid(name, bordered, y, "valid", is_flipped, is_later)
     for axis, (m, n) in enumerate(zip(shape_of(x), shape_of(y), strict=True)):
         if mode == "same":
             start = (n - 1 + is_later) // 2
@@ -359,7 +359,9 @@ def _of_matrices(
     return out
 
 
-def _slid(name: str, in1: Any, in2: Any, mode: str, is_turned: bool, is_later: bool = False) -> Any:
+def _slid(
+    name: str, in1: Any, in2: Any, mode: str, is_flipped: bool, is_later: bool = False
+) -> Any:
     x, y = map(strong, promote(as_value(in1, name), as_value(in2, name)))
     if len(shape_of(x)) != len(shape_of(y)):
         raise ShapeError(
@@ -367,7 +369,7 @@ def _slid(name: str, in1: Any, in2: Any, mode: str, is_turned: bool, is_later: b
         )
     if not prod(shape_of(x)) or not prod(shape_of(y)):
         raise ShapeError(f"{name} of {aval_of(x)} and {aval_of(y)}: there are no elements.")
-    if not is_turned and is_complex_value(y):
+    if not is_flipped and is_complex_value(y):
         y = elementwise.conj(y)
     pairs = list(zip(shape_of(x), shape_of(y), strict=True))
     _check_contained(name, mode, x, y)
@@ -375,7 +377,7 @@ def _slid(name: str, in1: Any, in2: Any, mode: str, is_turned: bool, is_later: b
     letters = LETTERS[: len(pairs)]
     slides = tuple(
         (c, Slide(length, n, 1, -1, -start))
-        if is_turned
+        if is_flipped
         else (c, Slide(length, n, 1, 1, n - 1 - start))
         for c, (_, n), (start, length) in zip(letters, pairs, cuts, strict=True)
     )

@@ -73,8 +73,8 @@ def conjugate(q: Any) -> Any:
 def applied(q: Any, vectors: Any) -> Any:
     """Rotated vectors."""
     axis, w = q[..., :3], q[..., 3:]
-    turned = 2 * _cross(axis, vectors)
-    return vectors + w * turned + _cross(axis, turned)
+    rotated = 2 * _cross(axis, vectors)
+    return vectors + w * rotated + _cross(axis, rotated)
 
 
 def to_matrix(q: Any) -> Any:
@@ -216,5 +216,5 @@ def to_euler(q: Any, seq: str) -> Any:
         third = third * sign if is_extrinsic else third
         first = first if is_extrinsic else first * sign
     angles = fnp.stack([first, second, third], axis=-1)
-    turned = fnp.where(angles > np.pi, angles - 2 * np.pi, angles)
-    return fnp.where(turned < -np.pi, turned + 2 * np.pi, turned)
+    rotated = fnp.where(angles > np.pi, angles - 2 * np.pi, angles)
+    return fnp.where(rotated < -np.pi, rotated + 2 * np.pi, rotated)

@@ -120,8 +120,8 @@ class RigidTransform:
         x = _rows("RigidTransform.from_exp_coords", exp_coords, 6)
         v, rest = x[..., :3], x[..., 3:]
         first, second = _exponential(fnp.sum(v * v, axis=-1, keepdims=True))
-        turned = fnp.cross(v, rest)
-        moved = rest + first * turned + second * fnp.cross(v, turned)
+        rotated = fnp.cross(v, rest)
+        moved = rest + first * rotated + second * fnp.cross(v, rotated)
         return _made((moved, formulas.from_rotvec(v)))
 
     @classmethod
@@ -171,8 +171,8 @@ class RigidTransform:
         """Exponential coordinates ``(..., 6)``."""
         v = formulas.to_rotvec(self._quat)
         scale = _logarithm(fnp.sum(v * v, axis=-1, keepdims=True))
-        turned = fnp.cross(v, self._translation)
-        rest = self._translation - turned / 2 + scale * fnp.cross(v, turned)
+        rotated = fnp.cross(v, self._translation)
+        rest = self._translation - rotated / 2 + scale * fnp.cross(v, rotated)
         return fnp.concatenate([v, rest], -1)
 
     def as_dual_quat(self, *, scalar_first: bool = False) -> Any:
