@@ -30,7 +30,7 @@ WITHOUT_EFFECT = {
         overwrite_data overwrite_input""",
     "values are not checked, or always are": "assume_unique check_finite debug upper_triangular",
     "how it is computed: there is one way, whose results are as accurate": """
-        _split_transpose algorithm balanced blocksize bucket_size cache_size driver
+        _split_transpose algorithm balanced blocksize cache_size driver
         implementation indices_are_sorted kind lapack_driver lwork max_ev method n_iter precision
         quadrature recall_target series_order solve_method stable turbo unique_indices unroll
         use_magma use_umfpack workers is_stable prevent_mlir_dce aggregate_to_topk

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.integrate
+import scipy.sparse.linalg
 
 import funcgrad as fg
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.scipy import integrate
-from funcgrad.scipy.integrate.matrices import Banded, Dense
+from funcgrad.scipy.integrate.matrices import Dense, Sparse
 from funcgrad.scipy.sparse import SparseArray, bands
+from funcgrad.scipy.sparse.factors import OrderedFactors, ShiftedFactors
 from funcgrad.sparsity import Coloring, coloring
 
 N = 40
@@ -126,22 +128,24 @@ def test_what_fits_into_no_band_is_dense() -> None:
     np.testing.assert_allclose(found.y[:, -1], np.exp(-1), rtol=1e-2)
 
 
-@pytest.mark.parametrize("by_lapack", [False, True])
+@pytest.mark.parametrize("way", ["rows", "columns", "SuperLU"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128])
 def test_bands_solve_what_dense_factors_solve(
-    dtype: Any, by_lapack: bool, monkeypatch: pytest.MonkeyPatch
+    dtype: Any, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also with exchanges of rows, transposed, and of coupled vectors."""
-    if by_lapack:
+    if way == "columns":
         monkeypatch.setattr(bands, "FEW_DIAGONALS", -1)
+    elif way == "SuperLU":
+        monkeypatch.setattr(bands, "WIDEST", -1)
     rng = np.random.default_rng(0)
     size = 24
     order = rng.permutation(size)
     shape = np.eye(size) + np.eye(size, k=1) + np.eye(size, k=-2)
     shape = shape[np.ix_(order, order)]
     matrix = (shape * rng.normal(size=(size, size))).astype(dtype)
-    banded, dense = Banded(coloring(shape)), Dense(size)
-    assert (banded.band.below + banded.band.above) < 8
+    banded, dense = Sparse(coloring(shape)), Dense(size)
+    assert isinstance(banded.shifted, ShiftedFactors if way == "SuperLU" else bands.Band)
     entries = matrix[banded.pattern.rows, banded.pattern.indices]
     right = rng.normal(size=size).astype(dtype)
     accuracy = 1e-3 if dtype == np.float32 else 1e-9
@@ -152,7 +156,7 @@ def test_bands_solve_what_dense_factors_solve(
     np.testing.assert_allclose(found, expected, accuracy, accuracy)
     np.testing.assert_allclose(dense.solve(dense.factors(0.1, -1.5, matrix), right), expected,
                                accuracy, accuracy)  # fmt: skip
-    found = banded.band.solve(factors, right, is_transposed=True)
+    found = banded.shifted.solve(factors, right, is_transposed=True)
     expected = np.linalg.solve(0.1 * np.eye(size) - 1.5 * matrix.T, right)
     np.testing.assert_allclose(found, expected, accuracy, accuracy)
     table = np.array([[1.0, 0.3], [-0.2, 0.7]]).astype(np.finfo(dtype).dtype)
@@ -180,3 +184,62 @@ def test_bands_of_few_diagonals(below: int, above: int) -> None:
         [np.shape(x) for x in band.no_factors(float)],
         [np.shape(x) for x in band.factors(1.0, entries)],
     )
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_patterns_without_a_band_have_sparse_factors(method: str) -> None:
+    """A graph whose neighbours are anywhere, with the gradient of its end."""
+    n = 450
+    rng = np.random.default_rng(0)
+    places = [rng.permutation(n) for _ in range(3)]
+
+    def flow(t: Any, y: Any, rate: Any) -> Any:
+        return rate * sum(y[p] - y for p in places) - y**3
+
+    def at_end(rate: Any, **options: Any) -> Any:
+        start = np.linspace(0.0, 2.0, n)
+        return integrate.solve_ivp(
+            flow, (0.0, 0.5), start, method, np.array([0.5]), args=(rate,), rtol=1e-6, atol=1e-9,
+            **options,
+        )  # fmt: skip
+
+    found = at_end(3.0)
+    assert isinstance(found.sparsity, Coloring)
+    expected = scipy.integrate.solve_ivp(
+        flow, (0.0, 0.5), np.linspace(0.0, 2.0, n), method, np.array([0.5]), args=(3.0,),
+        rtol=1e-6, atol=1e-9,
+    )  # fmt: skip
+    np.testing.assert_allclose(found.y, expected.y, rtol=1e-5)
+    value = fg.jit(fg.value_and_grad(lambda rate: at_end(rate).y.std()))
+    step = 1e-3
+    difference = (at_end(3.0 + step).y.std() - at_end(3.0 - step).y.std()) / (2 * step)
+    assert value(3.0)[1] == pytest.approx(difference, rel=1e-3)
+
+
+def test_columns_are_ordered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SuperLU finds an order for the first matrix, and later ones are factored in it."""
+    specs = []
+    original = scipy.sparse.linalg.splu
+
+    def splu(matrix: Any, permc_spec: str, **options: Any) -> Any:
+        specs.append(permc_spec)
+        return original(matrix, permc_spec=permc_spec, **options)
+
+    monkeypatch.setattr(scipy.sparse.linalg, "splu", splu)
+    rng = np.random.default_rng(0)
+    matrix = SparseArray.of(
+        (rng.uniform(size=(30, 30)) < 0.1) * rng.normal(size=(30, 30)) + np.eye(30)
+    )
+    factors = OrderedFactors(matrix.pattern)
+    right = rng.normal(size=(30, 2))
+    for scale in (1.0, 2.0, 2.0, 3.0):
+        solve = factors(scale * matrix.data)
+        for way, dense in (("N", matrix.toarray()), ("T", matrix.toarray().T)):
+            np.testing.assert_allclose(solve(right, way), np.linalg.solve(scale * dense, right))
+    assert specs == ["COLAMD", "NATURAL", "NATURAL"]
+
+
+def test_singular_matrices_have_no_solution() -> None:
+    factors = ShiftedFactors(SparseArray.of(np.ones((3, 3))).pattern)
+    solve = fg.jit(lambda e: factors.solve(factors.factors(0.0, e), np.ones(3)))
+    assert np.isnan(solve(np.ones(9))).all()

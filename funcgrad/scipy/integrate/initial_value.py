@@ -23,7 +23,7 @@ from funcgrad.patterns.coloring import coloring
 from funcgrad.primitives.elementwise import stop_gradient
 from funcgrad.primitives.objects import flatten_held, settled
 from funcgrad.scipy.integrate.adjoint import AdjointSolution
-from funcgrad.scipy.integrate.matrices import Banded, Dense
+from funcgrad.scipy.integrate.matrices import Dense, Sparse
 from funcgrad.scipy.integrate.methods import METHODS
 from funcgrad.scipy.integrate.stepping import Controls, Method
 from funcgrad.scipy.integrate.trajectory import (
@@ -167,8 +167,9 @@ def solve_ivp(
         jac: For ``"BDF"`` and ``"Radau"`` the Jacobian of ``fun`` with respect to ``y``, a matrix
             or ``jac(t, y, *args)``; SciPy's sparse matrices are made dense. By default it is the
             exact derivative of ``fun``, which derivatives take in any case. From 64 unknowns on
-            it is asked whether that is sparse: if its pattern fits into a narrow band, its entries
-            are computed and factored there.
+            it is asked whether that is sparse: then its entries are computed by few products, and
+            factored in a narrow band if the pattern fits into one, or else, of 400 unknowns and
+            more, by SuperLU.
         jac_sparsity: A matrix with entries where the Jacobian has some, if a smaller one is known
             than what is found from ``fun``. It is compared with the derivative at the first value.
         max_steps: Under `jit`, the most steps that derivatives have room for; beyond, results are
@@ -313,7 +314,7 @@ class _Problem:
         self.jac_sparsity = jac_sparsity
 
     def matrices(self, method: Method) -> Dense:
-        """How Jacobians are represented: where they have a narrow band by that."""
+        """How Jacobians are represented: where they are sparse by their entries."""
         dense = Dense(self.y0.size)
         if not method.rows or self.jacobian is not None:
             return dense
@@ -329,8 +330,8 @@ class _Problem:
             colors = coloring(self.jac_sparsity)
             # Where values are known, it is compared with the derivative.
             jacfwd(slope, sparse=self.jac_sparsity)(self.y0, self.t0)
-        banded = Banded(colors)
-        return banded if banded.is_narrow else dense
+        sparse = Sparse(colors)
+        return sparse if sparse.is_worthwhile else dense
 
     def equation(self, method: Method, max_steps: int) -> Equation:
         matrices = self.matrices(method)

@@ -1,9 +1,10 @@
-"""The matrices of Newton's iterations for stiff equations: dense, or with few diagonals.
+"""The matrices of Newton's iterations for stiff equations: dense, or sparse.
 
 Solvers factor sums of a multiple of the identity and of a Jacobian. What they know of the Jacobian
-is its *entries*: all of them, or, where its sparsity pattern fits into a narrow band after Cuthill
-and McKee's reordering, those of the pattern, which are as many products as the pattern has colours.
-Bands are factored by LAPACK.
+is its *entries*: all of them, or those of its sparsity pattern, which are as many products as the
+pattern has colours. Where that fits into a narrow band after Cuthill and McKee's reordering, it is
+factored there.
+Other sparse matrices have SuperLU's factors, which compiled loops ask SciPy for.
 """
 
 from __future__ import annotations
@@ -22,8 +23,12 @@ from funcgrad.primitives.elementwise import stop_gradient
 from funcgrad.primitives.sparse import Pattern
 from funcgrad.scipy import linalg
 from funcgrad.scipy.sparse.bands import Band
+from funcgrad.scipy.sparse.factors import ShiftedFactors
 
 Solver = Callable[[Any], Any]
+
+LEAST_UNKNOWNS = 400
+"""Unknowns from which SuperLU's factors, which Python asks for, are better than dense ones."""
 
 
 class Dense:
@@ -72,8 +77,8 @@ class Dense:
         )
 
 
-class Banded(Dense):
-    """Jacobians whose pattern fits into a band.
+class Sparse(Dense):
+    """Jacobians of a sparse pattern.
 
     Args:
         coloring: Of the columns of the pattern.
@@ -83,12 +88,13 @@ class Banded(Dense):
         self.pattern = coloring.pattern.pattern
         super().__init__(self.pattern.shape[0])
         self.coloring = coloring
-        self.band = Band(self.pattern)
+        band = Band(self.pattern)
+        self.shifted = band if band.is_narrow else ShiftedFactors(self.pattern)
 
     @property
-    def is_narrow(self) -> bool:
-        """Whether the band is worth it."""
-        return self.band.is_narrow
+    def is_worthwhile(self) -> bool:
+        """Whether factors are cheaper than dense ones."""
+        return isinstance(self.shifted, Band) or self.size >= LEAST_UNKNOWNS
 
     def jacobian(self, f: Callable[[Any], Any], y: Any) -> Any:
         found = jacfwd(f, sparse=self.coloring)(y)
@@ -98,16 +104,16 @@ class Banded(Dense):
         return fnp.zeros(self.pattern.size, dtype)
 
     def no_factors(self, dtype: Any) -> Any:
-        return self.band.no_factors(dtype)
+        return self.shifted.no_factors(dtype)
 
     def factors(self, shift: Any, scale: Any, entries: Any) -> Any:
-        return self.band.factors(shift, scale * entries)
+        return self.shifted.factors(shift, scale * entries)
 
     def solve(self, factors: Any, right: Any) -> Any:
-        return self.band.solve(factors, right)
+        return self.shifted.solve(factors, right)
 
     def solver(self, table: np.ndarray, scale: Any, jacobians: Sequence[Any]) -> Solver:
-        coupled = _Coupled(self.pattern, self.band, len(jacobians))
+        coupled = _Coupled(self.pattern, self.shifted, len(jacobians))
         entries = [fnp.ravel(scale * table[:, j : j + 1] * x) for j, x in enumerate(jacobians)]
         return coupled.solver(fnp.concatenate(entries))
 
@@ -117,11 +123,11 @@ class _Coupled:
 
     Args:
         pattern: The pattern.
-        band: How one of these Jacobians is stored.
+        shifted: How one of these Jacobians is factored.
         count: The number of vectors.
     """
 
-    def __init__(self, pattern: Pattern, band: Band, count: int) -> None:
+    def __init__(self, pattern: Pattern, shifted: Band | ShiftedFactors, count: int) -> None:
         n = pattern.shape[0]
         self.count, self.size = count, n
         # Blocks column by column: entries (i, row; j, column) for all j, i.
@@ -134,22 +140,25 @@ class _Coupled:
         lengths = np.bincount(found[0], minlength=count * n)
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         self.pattern = Pattern(indptr, found[1], (count * n, count * n))
-        # The vectors in turn, in the order of one.
-        order = (number[None] * n + band.order[:, None]).ravel()
-        self.band = Band(self.pattern, order)
+        if isinstance(shifted, Band):
+            # The vectors in turn, in the order of one.
+            order = (number[None] * n + shifted.order[:, None]).ravel()
+            self.shifted: Band | ShiftedFactors = Band(self.pattern, order)
+        else:
+            self.shifted = ShiftedFactors(self.pattern)
 
     def solver(self, entries: Any) -> Solver:
         """Solutions of the system of the identity and these entries, with all derivatives."""
         data = fnp.take(entries, self.sorted, mode="clip")
         matrix = SparseArray(data, self.pattern)
-        factors = self.band.factors(1.0, stop_gradient.bind(data))
+        factors = self.shifted.factors(1.0, stop_gradient.bind(data))
 
         def solve(right: Any) -> Any:
             found = lax.custom_linear_solve(
                 lambda x: x + matrix @ x,
                 fnp.ravel(right),
-                lambda _, b: self.band.solve(factors, b),
-                lambda _, b: self.band.solve(factors, b, is_transposed=True),
+                lambda _, b: self.shifted.solve(factors, b),
+                lambda _, b: self.shifted.solve(factors, b, is_transposed=True),
             )
             return fnp.reshape(found, right.shape)
 

@@ -25,13 +25,11 @@ from funcgrad.patterns.arrays import SparseArray
 from funcgrad.patterns.coloring import Coloring, coloring
 from funcgrad.primitives.sparse import Pattern
 from funcgrad.scipy.results import Result
-from funcgrad.scipy.sparse.bands import Band
+from funcgrad.scipy.sparse.bands import WIDEST, Band
+from funcgrad.scipy.sparse.factors import OrderedFactors
 from funcgrad.scipy.sparse.linalg import spsolve
 
 Function = Callable[..., Any]
-
-WIDEST = 48
-"""Diagonals on each side of the widest band that LAPACK factors."""
 
 
 def solve_linear(g: Function, right: Any) -> Any:
@@ -86,6 +84,7 @@ def newton(jacobian: SparseJacobian, start: Any, tol: Any, limit: int) -> Result
         limit: The most steps.
     """
     x, value, calls = np.asarray(start), jacobian.value(start), 1
+    factors = OrderedFactors(jacobian.colors.pattern.pattern)
     status, message = 2, f"no convergence in {limit} steps of Newton's method"
     steps = 0
     while status == 2 and steps < limit:
@@ -94,7 +93,7 @@ def newton(jacobian: SparseJacobian, start: Any, tol: Any, limit: int) -> Result
             break
         steps += 1
         try:
-            move = scipy.sparse.linalg.splu(jacobian(x).tocsc()).solve(-value.ravel())
+            move = factors(jacobian(x).data)(-value.ravel(), "N")
         except RuntimeError as error:  # the factor is exactly singular
             return _root(jacobian, x, value, 3, f"the Jacobian is singular: {error}", steps, calls)
         part, new = 1.0, jacobian.value(x + move.reshape(x.shape))

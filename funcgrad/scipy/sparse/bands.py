@@ -22,6 +22,9 @@ NARROW = 2
 """How many times as many unknowns there are, at least, as diagonals beside the main one: factors of
 half as many, in equal numbers above and below, take a fourth of the operations of dense ones."""
 
+WIDEST = 48
+"""Diagonals on each side, in the mean, up to which factors in a band are cheaper than SuperLU's."""
+
 FEW_DIAGONALS = 8
 """Diagonals beside the main one that loops over rows carry in registers."""
 
@@ -57,8 +60,9 @@ class Band:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether factors in the band are cheaper than dense ones."""
-        return (self.below + self.above) * NARROW <= self.size
+        """Whether factors in the band are cheaper than others."""
+        count = self.below + self.above
+        return count * NARROW <= self.size and count <= 2 * WIDEST
 
     def no_factors(self, dtype: Any) -> Any:
         """Factors before the first ones are known."""

@@ -11,20 +11,16 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-import scipy.sparse.linalg
 
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
-from funcgrad.api.debugging import pure_callback
 from funcgrad.api.differentiation import linear_transpose
-from funcgrad.api.staging import ShapeDtypeStruct
 from funcgrad.core.avals import aval_of
-from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.flatten_util import ravel_pytree
 from funcgrad.numpy.promotion import as_value
-from funcgrad.numpy.sparse_products import product
 from funcgrad.patterns.arrays import SparseArray
+from funcgrad.scipy.sparse.factors import OrderedFactors
 from funcgrad.scipy.sparse.operators import aslinearoperator
 
 Apply = Callable[[Any], Any]
@@ -376,54 +372,16 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
         )
     dtype = np.result_type(A.dtype, b.dtype, np.float32)
     b = fnp.astype(b, dtype)
-    solver = _Factors(A, dtype, permc_spec)
+    matrix = A if isinstance(A, SparseArray) else SparseArray.of(A)
+    data = fnp.astype(matrix.data, dtype)
+    # Solutions of a program and of its derivatives, forwards and backwards, take the same factors.
+    factors = OrderedFactors(matrix.pattern, permc_spec)
     return lax.custom_linear_solve(
-        solver.multiply,
+        lambda x: matrix.with_data(data) @ x,
         b,
-        lambda _, right: solver.solve(right, "N"),
-        lambda _, right: solver.solve(right, "T"),
+        lambda _, right: factors.solve(data, right, "N"),
+        lambda _, right: factors.solve(data, right, "T"),
     )
-
-
-class _Factors:
-    """Factors of a matrix, kept until others are needed.
-
-    Solutions of a program and of its derivatives, forwards and backwards, take the same ones.
-    """
-
-    def __init__(self, A: Any, dtype: Any, permc_spec: str | None) -> None:
-        self.A = A
-        self.dtype = dtype
-        self.options = {} if permc_spec is None else {"permc_spec": permc_spec}
-        self.data = fnp.astype(A.data, dtype) if isinstance(A, SparseArray) else None
-        self.known: tuple[Any, Any] | None = None
-
-    def multiply(self, x: Any) -> Any:
-        if self.data is None:
-            return product(self.A, x)
-        return self.A.with_data(self.data) @ x
-
-    def _factors(self, data: Any) -> Any:
-        known = self.known
-        if known is not None and (data is None or np.array_equal(known[0], data)):
-            return known[1]
-        matrix = self.A if data is None else self.A.pattern.matrix(data)
-        factors = scipy.sparse.linalg.splu(matrix.tocsc().astype(self.dtype), **self.options)
-        # Entries are copied: their memory belongs to the program that asks.
-        self.known = None if data is None else np.array(data), factors
-        return factors
-
-    def solve(self, right: Any, way: str) -> Any:
-        """The solution of the system ("N"), or of the transposed one ("T")."""
-
-        def by_scipy(right: Any, *data: Any) -> Any:
-            return self._factors(data[0] if data else None).solve(np.asarray(right), way)
-
-        given = () if self.data is None else (self.data,)
-        if not any(isinstance(x, Tracer) for x in (right, *given)):
-            return by_scipy(right, *given)
-        like = ShapeDtypeStruct(right.shape, right.dtype)
-        return pure_callback(by_scipy, like, right, *given, vmap_method="sequential")
 
 
 def spsolve_triangular(

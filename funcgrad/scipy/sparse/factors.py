@@ -1,0 +1,149 @@
+"""Sparse factors (SuperLU's) of matrices of one pattern, whose columns are ordered once.
+
+Where to begin so that factors stay sparse follows from the pattern alone, and takes a fifth to a
+half of the time of a factorization. So the order of the first one serves for all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.linalg
+
+import funcgrad.numpy.values as fnp
+from funcgrad.api.debugging import pure_callback
+from funcgrad.api.staging import ShapeDtypeStruct
+from funcgrad.core.trace import Tracer
+from funcgrad.primitives.sparse import Pattern
+
+Solve = Callable[[Any, str], Any]
+"""The solution of the system ("N"), or of the transposed one ("T"), for a right-hand side."""
+
+
+class OrderedFactors:
+    """Factors of matrices of a pattern; those of the last entries of each dtype are kept.
+
+    Args:
+        pattern: Of the matrices.
+        permc_spec: How columns are ordered, for SuperLU. By default it depends on whether the
+            pattern is symmetric.
+        options: Further options of `scipy.sparse.linalg.splu`.
+    """
+
+    def __init__(self, pattern: Pattern, permc_spec: str | None = None, **options: Any) -> None:
+        self.pattern = pattern
+        self.permc_spec = permc_spec
+        self.options = options
+        self.order: Any = None
+        self.known: dict[Any, tuple[Any, Solve]] = {}
+
+    def __call__(self, data: Any) -> Solve:
+        """Solutions with the matrix of these entries.
+
+        Raises:
+            RuntimeError: If it is singular.
+        """
+        known = self.known.get(data.dtype)
+        if known is not None and np.array_equal(known[0], data):
+            return known[1]
+        solve = self._solve(data)
+        # Entries are copied: their memory belongs to the program that asks.
+        self.known[data.dtype] = np.array(data), solve
+        return solve
+
+    def _solve(self, data: Any) -> Solve:
+        if self.order is None:
+            return self._first(data)
+        matrix = scipy.sparse.csc_array(
+            (data[self.numbers], self.indices, self.indptr), self.pattern.shape
+        )
+        factors = scipy.sparse.linalg.splu(matrix, permc_spec="NATURAL", **self.options)
+
+        def solve(right: Any, way: str) -> Any:
+            if way == "T":
+                return factors.solve(right[self.order], way)
+            found = np.empty_like(right, np.result_type(right, data))
+            found[self.order] = factors.solve(right, way)
+            return found
+
+        return solve
+
+    def _first(self, data: Any) -> Solve:
+        """Factors in the order that SuperLU finds, which is kept."""
+        pattern = self.pattern
+        spec = self.permc_spec
+        if spec is None:
+            places = pattern.matrix(np.ones(pattern.size, np.bool_))
+            spec = "COLAMD" if (places != places.T).nnz else "MMD_AT_PLUS_A"
+        matrix = pattern.matrix(data).tocsc()
+        factors = scipy.sparse.linalg.splu(matrix, permc_spec=spec, **self.options)
+        self.order = np.argsort(factors.perm_c)
+        numbered = pattern.matrix(np.arange(1, pattern.size + 1)).tocsc()[:, self.order]
+        numbered.sort_indices()
+        self.numbers = numbered.data - 1
+        self.indices, self.indptr = numbered.indices, numbered.indptr
+        return lambda right, way: factors.solve(right, way)
+
+    def solve(self, data: Any, right: Any, way: str) -> Any:
+        """A solution, of entries and a right-hand side that may be traced."""
+
+        def by_scipy(right: Any, data: Any) -> Any:
+            return self(np.asarray(data))(np.asarray(right), way)
+
+        if not isinstance(right, Tracer) and not isinstance(data, Tracer):
+            return by_scipy(right, data)
+        like = ShapeDtypeStruct(right.shape, right.dtype)
+        return pure_callback(by_scipy, like, right, data, vmap_method="sequential")
+
+
+class ShiftedFactors:
+    """Factors of the sum of a multiple of the identity and of a sparse matrix.
+
+    They are the entries of the sum, which are factored when the first solution is asked for. Those
+    of a singular matrix have no solution: nan, which solvers of stiff equations take for a step
+    that is too long.
+
+    Args:
+        pattern: Where the sparse matrix has entries.
+    """
+
+    def __init__(self, pattern: Pattern) -> None:
+        n = pattern.shape[0]
+        keys = pattern.rows.astype(np.int64) * n + pattern.indices
+        diagonal = np.arange(n) * (n + 1)
+        places = np.unique(np.concatenate([keys, diagonal]))
+        indptr = np.searchsorted(places, np.arange(n + 1) * n)
+        self.size = len(places)
+        self.entries = np.full(self.size, pattern.size)
+        self.entries[np.searchsorted(places, keys)] = np.arange(pattern.size)
+        self.diagonal = np.zeros(self.size, np.bool_)
+        self.diagonal[np.searchsorted(places, diagonal)] = True
+        self.factors_of = OrderedFactors(Pattern(indptr, places % n, pattern.shape))
+
+    def no_factors(self, dtype: Any) -> Any:
+        """Factors before the first ones are known."""
+        return fnp.zeros(self.size, dtype)
+
+    def factors(self, shift: Any, entries: Any) -> Any:
+        """Factors of ``shift`` times the identity, and the matrix of these entries."""
+        zero = fnp.zeros(1, entries.dtype)
+        found = fnp.take(fnp.concatenate([entries, zero]), self.entries, mode="clip")
+        return found + fnp.where(self.diagonal, shift, zero)
+
+    def solve(self, factors: Any, right: Any, is_transposed: bool = False) -> Any:
+        """The solution of the system, or of the transposed one; it is not differentiated."""
+        way = "T" if is_transposed else "N"
+
+        def by_scipy(right: Any, data: Any) -> Any:
+            right = np.asarray(right)
+            try:
+                return self.factors_of(np.asarray(data))(right, way)
+            except RuntimeError:  # exactly singular
+                return np.full_like(right, np.nan)
+
+        right = fnp.astype(right, factors.dtype)
+        like = ShapeDtypeStruct(right.shape, right.dtype)
+        return pure_callback(by_scipy, like, right, factors, vmap_method="sequential")
