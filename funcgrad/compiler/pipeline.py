@@ -30,7 +30,6 @@ from funcgrad.compiler.nest.codegen import generate, generate_copy
 from funcgrad.compiler.nest.cost import Cost, arithmetic_of, traffic_of
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.gather_scatter import GENERATORS, is_there
-from funcgrad.compiler.nest.interchange import generate_lanes, lanes_of
 from funcgrad.compiler.nest.join import join
 from funcgrad.compiler.nest.kernel import Kernel, Place, Site
 from funcgrad.compiler.nest.layout import Value, View, whole
@@ -125,7 +124,7 @@ def _compiled(
     n_threads = _n_threads(thread_limit(program) if threads is None else threads)
     graph, jobs, memory = _plan(lowered, donated, n_threads, limit)
     if is_on("join"):
-        join(jobs, _is_single)
+        join(jobs, _is_single, n_threads)
     functions = {job.text: job.function for job, _ in _every(jobs) if isinstance(job, Kernel)}
     codes = list(dict.fromkeys(_codes(jobs)))
     if any(warm_memory.is_large(v.shape, v.dtype) for v in graph.outputs if v.home is v):
@@ -291,10 +290,6 @@ def _routine_jobs(node: Routine) -> Iterator[Job]:
 def _nest_jobs(node: Nest) -> Iterator[Job]:
     if is_on("scalarize") and is_small(node):
         yield generate_small(node)
-        return
-    lanes = lanes_of(node) if isinstance(node, Loop) and is_on("interchange") else None
-    if lanes is not None:
-        yield generate_lanes(lanes)
         return
     carries = node.carries if isinstance(node, Loop) else ()
     given = frozenset([k.inner for k in node.links if k.inner.maker is None])

@@ -17,6 +17,7 @@ from funcgrad.compiler.nest.divide import divide, divide_deposits
 from funcgrad.compiler.nest.fit import fit
 from funcgrad.compiler.nest.fuse import Group, fuse
 from funcgrad.compiler.nest.in_place import change_in_place, reuse_inputs
+from funcgrad.compiler.nest.interchange import interchange
 from funcgrad.compiler.nest.interleave import interleave
 from funcgrad.compiler.nest.layout import Value
 from funcgrad.compiler.nest.nodes import Graph, Loop
@@ -31,6 +32,7 @@ from funcgrad.compiler.nest.write_through import prefer_fresh, write_through
 
 OPTIONAL = (
     "rematerialize",  # loops compute again what earlier loops would keep for them
+    "interchange",  # loops of independent lanes have these last, and run in blocks of them
     "refine",  # both sides of a reshape are walked by the axes of both shapes
     "read_through",  # assembled arrays are read where their parts come from
     "schedule",  # cheap values are computed again by their readers, others are stored
@@ -43,7 +45,6 @@ OPTIONAL = (
     "write_through",  # parts of assembled arrays are computed where they belong
     "in_place",  # results take the memory of what nobody needs any more
     "scalarize",  # loops over few numbers are one kernel of variables
-    "interchange",  # loops of independent lanes run lane by lane
     "join",  # loops whose kernels have little to do are one kernel
 )
 """The passes that can be left out, with what they do."""
@@ -51,6 +52,7 @@ OPTIONAL = (
 _ON_GRAPHS: tuple[tuple[str, Callable[[Graph], None]], ...] = (
     ("defer", defer),
     ("rematerialize", rematerialize),
+    ("interchange", interchange),
     ("divide", divide_deposits),
     ("refine", refine),
     ("read_through", read_through),

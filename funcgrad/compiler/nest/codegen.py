@@ -84,6 +84,7 @@ class _Writer:
             is_parallel=first is not None and is_parallel,
             work=math.prod(plan.shape) * each,
             nodes=self.nodes,
+            lanes=plan.lanes,
         )
 
     def _accumulators(self) -> None:

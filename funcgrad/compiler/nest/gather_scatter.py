@@ -30,7 +30,7 @@ from funcgrad.compiler.machine import FEW, SHORT_AXIS, SUM_BLOCK, VECTOR_BYTES, 
 from funcgrad.compiler.nest.accumulate import Accumulator
 from funcgrad.compiler.nest.codegen import generate_copy
 from funcgrad.compiler.nest.iteration import FIRST, Access, IterationSpace, Loop, Span, Vectors
-from funcgrad.compiler.nest.kernel import Kernel, KernelBuilder, Site, neutral
+from funcgrad.compiler.nest.kernel import Kernel, KernelBuilder, Site, lanes_along, neutral
 from funcgrad.compiler.nest.layout import (
     Operand,
     Shape,
@@ -496,4 +496,5 @@ def generate_scan(node: Scan) -> Iterator[Kernel]:
                 space.store(out, here)
         if along and last.size >= FEW:
             source.jam(FEW)
-    yield source.kernel(first.size, is_parallel=True, work=math.prod(shape))
+    lanes = lanes_along(next((i for i in others if shape[i] != 1), axis), shape)
+    yield source.kernel(first.size, is_parallel=True, work=math.prod(shape), lanes=lanes)

@@ -44,7 +44,9 @@ from funcgrad.compiler.loops.language import (
 )
 from funcgrad.compiler.machine import JOINED_WORK, LOOP_OPERATIONS
 from funcgrad.compiler.nest.allocate import Nested, Section
+from funcgrad.compiler.nest.arrange import is_on
 from funcgrad.compiler.nest.kernel import Kernel, KernelBuilder, Place, word_of
+from funcgrad.compiler.nest.lanes import lanes_of
 from funcgrad.compiler.nest.layout import Value, View
 from funcgrad.compiler.nest.nodes import Branch, Loop, Node, Site, precision
 from funcgrad.compiler.nest.registers import Registers, carries_of, is_number, is_same, word_read
@@ -59,53 +61,58 @@ _N_SCOPES = {
 """The number of the last operands of a word that are scopes."""
 
 
-def join(jobs: Sequence[list[Any]], is_single: Callable[[Kernel], bool]) -> None:
+def join(jobs: Sequence[list[Any]], is_single: Callable[[Kernel], bool], n_threads: int) -> None:
     """Put a kernel in the place of each loop or branch that can be one.
 
     Args:
         jobs: For every group of a program, what runs it, when everything has its place.
         is_single: Whether subnormal numbers are zero while a kernel runs, which all of a joined
             function has to agree on.
+        n_threads: How many threads may share the lanes of a loop.
     """
     for row in jobs:
         for i, job in enumerate(row):
             if not isinstance(job, Nested):
                 continue
-            joined = _joined(job, is_single)
+            joined = _joined(job, is_single, n_threads)
             if joined is not None:
                 row[i] = joined
                 continue
             for section in job.sections:
-                join(section.jobs, is_single)
+                join(section.jobs, is_single, n_threads)
 
 
-def _joined(job: Nested, is_single: Callable[[Kernel], bool]) -> Kernel | None:
+def _joined(job: Nested, is_single: Callable[[Kernel], bool], n_threads: int) -> Kernel | None:
     """The kernel of a loop or branch, if it can be one."""
-    if not _is_joinable(job):
-        return None
     kernels = [*_kernels(job)]
+    if not all(isinstance(kernel, Kernel) for kernel in kernels):
+        return None
     if sum(kernel.text.count("\n") for kernel in kernels) > MOST_LINES:
         return None
-    kernel = _Joiner(job).kernel()
+    registers = Registers(job)
+    lanes = lanes_of(job, registers) if is_on("interchange") else (0, 0)
+    if not any(lanes) and not _is_brief(job):
+        return None
+    kernel = _Joiner(job, registers, *lanes).kernel()
+    kernel.split(n_threads)
     modes = {is_single(x) for x in kernels if precision(x.nodes)}
     return kernel if modes <= {is_single(kernel)} else None
 
 
-def _is_joinable(job: Any) -> bool:
-    """Whether all that a loop or branch runs are kernels with little to do."""
-    if isinstance(job, Kernel):
-        return len(job.parts) == 1
-    if not isinstance(job, Nested):
-        return False
+def _is_brief(job: Nested) -> bool:
+    """Whether no iteration of a loop, and of those inside of it, has much to do."""
     for section in job.sections:
         inner = [x for row in section.jobs for x in row]
-        work = sum(x.work for x in inner if isinstance(x, Kernel))
-        if work > JOINED_WORK or not all(map(_is_joinable, inner)):
+        kernels = [x for x in inner if isinstance(x, Kernel)]
+        if sum(x.work for x in kernels) > JOINED_WORK or any(len(x.parts) > 1 for x in kernels):
+            return False
+        if not all(_is_brief(x) for x in inner if isinstance(x, Nested)):
             return False
     return True
 
 
-def _kernels(job: Nested) -> Iterator[Kernel]:
+def _kernels(job: Nested) -> Iterator[Any]:
+    """What a loop or branch runs, and those inside of it."""
     for section in job.sections:
         for inner in (x for row in section.jobs for x in row):
             if isinstance(inner, Nested):
@@ -117,10 +124,13 @@ def _kernels(job: Nested) -> Iterator[Kernel]:
 class _Joiner:
     """Writes the function of one loop or branch."""
 
-    def __init__(self, job: Nested) -> None:
+    def __init__(self, job: Nested, registers: Registers, lanes: int, length: int) -> None:
         self.source = KernelBuilder()
         self.job = job
-        self.registers = Registers(job)
+        self.registers = registers
+        self.lanes = lanes
+        self.block_length = length
+        self.block: tuple[Expression, Expression] | None = None
         self.slots: dict[int, Variable] = {}
         self.set_inside: set[int] = set()
         self.arenas: set[int] = set()
@@ -130,9 +140,11 @@ class _Joiner:
 
     def kernel(self) -> Kernel:
         """The kernel that runs it."""
-        for value in self.registers.before:
-            self._load_number(value, value.slot, value.offset)
-        self._nested(self.job)
+        if self.lanes:
+            with self.source.blocks("q", *self.source.span(), self.block_length) as self.block:
+                self._everything()
+        else:
+            self._everything()
         if isinstance(self.job.node, Loop) and self.job.node.length is None:
             self._leave_carried()
         # Slots around the loop are read once.
@@ -143,7 +155,17 @@ class _Joiner:
         ]
         self.source.body = without_unused([*first, *self.source.body], _ADDRESSES.__contains__)
         nodes: tuple[Node, ...] = (self.job.node,)
-        return self.source.kernel(scratch=self.job.scratch, nodes=nodes)
+        if not self.lanes:
+            return self.source.kernel(scratch=self.job.scratch, nodes=nodes)
+        # Lanes have memory of their own in all arrays, so that parts need none.
+        assert isinstance(self.job.node, Loop)
+        work = (self.job.node.length or 1) * sum(kernel.work for kernel in _kernels(self.job))
+        return self.source.kernel(self.lanes, nodes=nodes, is_parallel=True, work=work)
+
+    def _everything(self) -> None:
+        for value in self.registers.before:
+            self._load_number(value, value.slot, value.offset)
+        self._nested(self.job)
 
     def _nested(self, job: Nested) -> None:
         self.arenas.update(job.arena_slots)
@@ -309,8 +331,11 @@ class _Joiner:
     def _words(self, kernel: Kernel) -> Mapping[int, Expression | Place]:
         """The words of a kernel of one part, by their numbers; places count two."""
         found: dict[int, Expression | Place] = {}
-        (span,) = kernel.parts
-        for word in (*span, *kernel.words):
+        first: list[int | Place | Site | Expression] = [0, kernel.length]
+        if self.block is not None and kernel.length > 1:
+            each = kernel.length // self.lanes
+            first = [x if each == 1 else x * each for x in self.block]
+        for word in (*first, *kernel.words):
             number = len(found)
             if isinstance(word, Place):
                 found[number] = word
@@ -320,7 +345,9 @@ class _Joiner:
                 found[number] = self._word(word)
         return found
 
-    def _word(self, word: int | Site) -> Expression:
+    def _word(self, word: int | Site | Expression) -> Expression:
+        if isinstance(word, Expression):
+            return word
         return call("i64", word) if word in (0, 1) else self.source.word(word)
 
     def _kernel(self, kernel: Kernel) -> None:

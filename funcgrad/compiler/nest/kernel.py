@@ -28,7 +28,7 @@ from funcgrad.compiler.loops.language import (
     equal,
 )
 from funcgrad.compiler.machine import PARTS_PER_THREAD
-from funcgrad.compiler.nest.layout import Value
+from funcgrad.compiler.nest.layout import Shape, Value
 from funcgrad.compiler.nest.nodes import Node, Site
 from funcgrad.compiler.nest.split import part_ranges
 from funcgrad.dtypes import BOOL, short_name
@@ -55,6 +55,8 @@ class Kernel:
             own scratch memory.
         work: Elements that it reads and writes; an elementary function counts as several.
         nodes: What it computes.
+        lanes: The axis whose indices its outermost loop runs over, with those of others within
+            each: the first one, 0, or the last one, -1; and how many these are.
         per_thread: How many parts there are for each thread.
         looks: Whether it asks, in its loops, whether to stop.
         parts: Ranges of the outermost loop that are run, possibly at the same time.
@@ -67,6 +69,7 @@ class Kernel:
     is_parallel: bool = False
     work: int = 0
     nodes: Sequence[Node] = ()
+    lanes: tuple[int, int] = (0, 0)
     per_thread: int = PARTS_PER_THREAD
     looks: bool = False
     parts: list[tuple[int, int]] = field(init=False)
@@ -186,6 +189,11 @@ class KernelBuilder(FunctionBuilder):
 def word_of(dtype: np.dtype[Any]) -> str:
     """The word of a dtype in kernels."""
     return "b1" if dtype == BOOL else short_name(dtype)
+
+
+def lanes_along(axis: int, shape: Shape) -> tuple[int, int]:
+    """`Kernel.lanes` of a loop over an axis of a shape and those after it."""
+    return (-1 if axis else 0, shape[axis]) if axis in (0, len(shape) - 1) else (0, 0)
 
 
 def neutral(init: str, dtype: np.dtype[Any]) -> Any:

@@ -25,7 +25,7 @@ from funcgrad.compiler.nest.accumulate import is_accurate, is_across
 from funcgrad.compiler.nest.cost import cycles_of_computing
 from funcgrad.compiler.nest.fuse import Walk, kind_of
 from funcgrad.compiler.nest.iteration import Access, IterationSpace, Segment, Vectors
-from funcgrad.compiler.nest.kernel import KernelBuilder
+from funcgrad.compiler.nest.kernel import KernelBuilder, lanes_along
 from funcgrad.compiler.nest.layout import (
     Operand,
     Shape,
@@ -298,9 +298,18 @@ class Plan:
             self._nest()
         is_divisible = self.walk is None or len(self.space.loops) > len(self.row)
         self.first = self.space.loops[0] if self.space.loops and is_divisible else None
-        if self._has_columns_alone():
+        if self._has_columns_alone() or self._has_few_rows():
             self.first = self.row[0]
         self.is_crossed = self._is_crossed()
+
+    @property
+    def lanes(self) -> tuple[int, int]:
+        """`Kernel.lanes`, if the outermost axis of the first loop is the first or last one."""
+        if self.first is None:
+            return 0, 0
+        before = self.space.loops[: self.space.loops.index(self.first)]
+        axis = self.order[self.order.index(before[-1].axis) + 1 if before else 0]
+        return lanes_along(axis, self.shape)
 
     def _nest(self) -> None:
         """The loops, in the order of axes."""
@@ -339,8 +348,18 @@ class Plan:
             not self.batch
             and "column" in kinds <= {"point", "column"}
             and all(map(self.is_full, self.nodes))
-            and self.row[0].size >= LONG
+            and (self.row[0].size >= LONG or self._is_long())
         )
+
+    def _has_few_rows(self) -> bool:
+        """Whether rows are better divided than shared, where nothing is folded."""
+        is_row = self.walk is None and len(self.space.loops) > 1
+        return is_row and self._is_long() and not self._is_crossed()
+
+    def _is_long(self) -> bool:
+        """Whether a row is long, and there are few of them."""
+        n_rows = math.prod(loop.size for loop in self.space.loops if loop not in self.row)
+        return n_rows <= SHORT_AXIS and self.row[0].size > VECTOR_BYTES
 
     def _order(self) -> tuple[int, ...]:
         """The axes, that one innermost along which the fewest elements lie apart."""

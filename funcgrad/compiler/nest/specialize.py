@@ -122,15 +122,17 @@ def _of_one_part(x: Operand, written: Mapping[Value, _Parts], reader: Node) -> O
 def _elements(group: Group, is_inner: bool) -> tuple[int, list[Range]] | None:
     """The elements of the last axis of a group, if they are worth being written out."""
     # Only the last axis: others may be batches, and a new batch size must need no new kernel. For
-    # that reason nothing is asked of the lengths of the others.
+    # that reason nothing is asked of the lengths of the others. In loops lanes may come last.
     space, axis = group.space, len(group.space) - 1
+    if is_inner and axis > 0 and space[axis] > SEVERAL:
+        axis = 0
     if not group.is_fusable or axis < 0 or not 2 <= space[axis] <= SHORT_AXIS:
         return None
     n_repeated = sum(len(node.space) > axis for node in group.nodes)
     if len(group.nodes) + n_repeated * (space[axis] - 1) > KERNEL_NODES:
         return None
     is_short_sum = is_inner and max(space) <= SHORT_AXIS and _is_folded(group, axis)
-    is_worth_it = is_short_sum or (axis and _is_worth_it(group, axis))
+    is_worth_it = is_short_sum or (len(space) > 1 and _is_worth_it(group, axis))
     return (axis, [(e, e + 1) for e in range(space[axis])]) if is_worth_it else None
 
 

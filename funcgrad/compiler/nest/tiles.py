@@ -1,7 +1,7 @@
 """Transpositions in tiles: arrays that lie across are transposed in registers, tile by tile.
 
 What is read across, a cache line for each element, is read as a square tile of rows instead, which
-is transposed, kept in scratch memory, and read along the row like everything else.
+is transposed, kept on the stack, and read along the row like everything else.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from funcgrad.compiler.loops.language import Expression, Variable, call, equal
 from funcgrad.compiler.machine import MOST_TRANSPOSED, SHORT_AXIS, VECTOR_BYTES
 from funcgrad.compiler.nest.iteration import Access
-from funcgrad.compiler.nest.layout import Value
+from funcgrad.compiler.nest.kernel import word_of
 from funcgrad.compiler.nest.nodes import Guard, Pick
 from funcgrad.compiler.nest.plan import Plan
 
@@ -29,12 +29,12 @@ class TransposedTiles:
         self.buffers: dict[Access, Variable] = {}
 
     def declare(self) -> None:
-        """Scratch memory for the tiles."""
+        """Memory for the tiles."""
         for k, access in enumerate(self._transposed()):
             n = VECTOR_BYTES // access.dtype.itemsize
-            memory = Value((n * n,), access.dtype)
-            self.plan.scratch.append(memory)
-            self.buffers[access] = self.source.pointer(f"q{k}", memory, 0)
+            memory = call("room", n * n * access.dtype.itemsize)
+            pointer = call(f"ptr_{word_of(access.dtype)}", memory)
+            self.buffers[access] = self.source.assign(f"q{k}", pointer)
 
     def _scope(self, k: int) -> int:
         """The scope of a tile, behind those of accesses."""
