@@ -29,6 +29,9 @@ from funcgrad.linting.sides import direction, jumps, moved
 from funcgrad.observers.source import SourceLocation, current_location
 from funcgrad.primitives.objects import flatten_held
 
+FINEST = 2.0**-18
+"""The largest rounding error, in units of the numbers, that steps beside a point may have."""
+
 LOOPS = frozenset({"scan", "fori_loop", "while_loop", "map"})
 """Functions whose body is traced once for all its rounds, as observers call them."""
 
@@ -103,8 +106,14 @@ class Subject:
         if not self.active or any(aval_of(x).dtype.kind == "c" for x in self.active):
             return False
         directions = [direction(x, i) for i, x in enumerate(self.active)]
+        # What moves with the arguments may move less than its rounding, so steps get longer.
+        coarsest = max(float(np.finfo(aval_of(x).dtype).eps) for x in self.active)
+        scales = [scale for scale in (1, 1 << 3, 1 << 8, 1 << 16) if scale * coarsest < FINEST]
+        return any(self._jumps_at(scale, directions) for scale in scales)
+
+    def _jumps_at(self, scale: int, directions: Sequence[Any]) -> bool:
         sides = []
-        for times in (1, -1, 16, -16):
+        for times in (scale, -scale, 16 * scale, -16 * scale):
             rows = zip(self.active, directions, strict=True)
             sides.append(self._gradient([moved(x, d, times) for x, d in rows]))
         return any(map(jumps, *sides))
