@@ -126,7 +126,7 @@ if TYPE_CHECKING:  # they are loaded on first use
         typing,
     )
     from funcgrad.interop.c import cfunc, export
-    from funcgrad.linting import lint
+    from funcgrad.linting import check_derivatives, lint
     from funcgrad.ref import Ref, empty_ref, free_ref, freeze, new_ref
 
 check_tracer_leaks = checking_leaks
@@ -135,11 +135,11 @@ __version__ = "0.2.0"
 
 __all__ = [
     "Array", "ClosedJaxpr", "Device", "Ref", "ShapeDtypeStruct", "SymbolicZero", "ad_checkpoint",
-    "autograph", "block_until_ready", "cfunc", "check_tracer_leaks", "checkify", "checking_leaks",
-    "checkpoint", "checkpoint_name", "checkpoint_policies", "checkpoint_sequential",
-    "clear_caches", "closure_convert", "config", "custom_batching", "custom_derivatives",
-    "custom_gradient", "custom_jvp", "custom_vjp", "custom_vmap", "data", "debug", "debug_infs",
-    "debug_nans", "debug_python_loops", "default_backend", "default_device",
+    "autograph", "block_until_ready", "cfunc", "check_derivatives", "check_tracer_leaks",
+    "checkify", "checking_leaks", "checkpoint", "checkpoint_name", "checkpoint_policies",
+    "checkpoint_sequential", "clear_caches", "closure_convert", "config", "custom_batching",
+    "custom_derivatives", "custom_gradient", "custom_jvp", "custom_vjp", "custom_vmap", "data",
+    "debug", "debug_infs", "debug_nans", "debug_python_loops", "default_backend", "default_device",
     "default_matmul_precision", "device_count", "device_get", "device_put", "devices",
     "diagnostics", "disable_jit", "distributed", "dtypes", "effects_barrier", "empty_ref",
     "enable_x64", "ensure_compile_time_eval", "errors", "eval_shape", "experimental", "export",

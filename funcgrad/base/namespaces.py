@@ -68,6 +68,7 @@ _OF_MODULES = {
     "funcgrad.cfunc": "funcgrad.interop.c",
     "funcgrad.export": "funcgrad.interop.c",
     "funcgrad.lint": "funcgrad.linting",
+    "funcgrad.check_derivatives": "funcgrad.linting",
 }
 """Names of packages that are loaded when they are first asked for, and the modules they are of."""
 

@@ -6,8 +6,12 @@ paths, kinks, hidden NaNs, keys that are used twice. Each rule looks for one of 
 
 from funcgrad.base.namespaces import present
 from funcgrad.linting.checker import lint, rules
+from funcgrad.linting.derivatives import DerivativeChecks, DerivativeRow, check_derivatives
 from funcgrad.linting.findings import Finding, LintReport
 
-__all__ = ["Finding", "LintReport", "lint", "rules"]
+__all__ = [
+    "DerivativeChecks", "DerivativeRow", "Finding", "LintReport", "check_derivatives", "lint",
+    "rules",
+]  # fmt: skip
 
 present(__name__)

@@ -106,7 +106,7 @@ class Subject:
         if not self.active or any(aval_of(x).dtype.kind == "c" for x in self.active):
             return False
         directions = [direction(x, i) for i, x in enumerate(self.active)]
-        # What moves with the arguments may move less than its rounding, so steps get longer.
+        # An intermediate result may move less than its rounding, so steps get longer.
         coarsest = max(float(np.finfo(aval_of(x).dtype).eps) for x in self.active)
         scales = [scale for scale in (1, 1 << 3, 1 << 8, 1 << 16) if scale * coarsest < FINEST]
         return any(self._jumps_at(scale, directions) for scale in scales)

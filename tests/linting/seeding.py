@@ -195,6 +195,15 @@ def _slopes(known: Record) -> dict[Any, Any]:
     return summed.gradients(names)
 
 
+def runs(program: Callable[..., Any], args: list[Any]) -> bool:
+    """Whether a program with a fault still runs: matrices may have become singular by it."""
+    try:
+        program(*args)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
 def is_found(report: Any, fault: Fault) -> bool:
     """Whether a report names the fault, at its line."""
     for found in report.by_rule(fault.rule):
@@ -219,7 +228,7 @@ def main(arguments: list[str] | None = None) -> int:
         known = record(program, args, {}, "seeding")
         for fault in FAULTS:
             made = seeded(known, fault)
-            if made is None:
+            if made is None or not runs(made, leaves(args)):
                 continue
             seeds[fault.rule] += 1
             report = fg.lint(made, *leaves(args))
