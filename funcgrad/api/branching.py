@@ -17,6 +17,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from types import CellType, FunctionType
 from typing import Any
@@ -28,7 +29,13 @@ from funcgrad.api.rewriting import RESERVED
 from funcgrad.base.pytree import tree_flatten, tree_leaves, tree_map, tree_structure
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
-from funcgrad.errors import ArgumentError, ShapeError, TracerBoolConversionError, TreeError
+from funcgrad.errors import (
+    ArgumentError,
+    ConcretizationTypeError,
+    ShapeError,
+    TracerBoolConversionError,
+    TreeError,
+)
 from funcgrad.higher_order.staging import located
 from funcgrad.lax.branches import cond
 from funcgrad.lax.loops import fori_loop, while_loop
@@ -205,8 +212,10 @@ def _number(kind: type, dtype: Any) -> Function:
     """`int` or `float`, of traced numbers a conversion."""
 
     def call(*args: Any, **options: Any) -> Any:
+        if len(args) == 1 and kind is float and isinstance(args[0], Tracer | StandsForArray):
+            return fnp.astype(args[0], dtype)  # also of a known number, which has a derivative
         if len(args) == 1 and _is_traced(args[0]):
-            return fnp.astype(fnp.trunc(args[0]) if kind is int else args[0], dtype)
+            return fnp.astype(fnp.trunc(args[0]), dtype)
         return kind(*args, **options)
 
     return call
@@ -258,26 +267,41 @@ def walk(items: Iterable[Any], step: Function, left: Function | None, state: Sta
     if isinstance(items, _Range):
         _Loop(state, step, go_on, items, items.count).run()
         return
+    is_tried = not isinstance(items, _INDEXED)
+    count = _n_traced.get()
     iterator = iter(items)
-    done = 0
-    for item in iterator:
-        step(item)
-        done += 1
-        if left is None:
-            continue
-        if _is_traced(left()):
-            break
-        if left():
+    for done, item in enumerate(iterator, 1):
+        if left is not None and _is_traced(left()):
+            branch(left(), lambda: None, partial(step, item), state)
+        elif left is not None and left():
             return
-    else:
-        return
-    if isinstance(items, range | np.ndarray | Tracer | WritableArray):
-        rest: Any = items[done:]  # type: ignore[index]
-        if len(rest):
-            _Loop(state, step, go_on, _Rows(rest), len(rest)).run()
-        return
-    for item in iterator:
-        branch(left(), lambda: None, partial(step, item), state)
+        else:
+            step(item)
+        if not is_tried and _n_traced.get() != count:
+            is_tried = True
+            rest: Any = items[done:]  # type: ignore[index]
+            if len(rest) >= LEAST_STEPS and _is_rolled(state, step, go_on, rest):
+                return
+
+
+LEAST_STEPS = 4
+"""How many steps of a `for` loop that holds traced conditions become a loop."""
+
+_INDEXED = (range, np.ndarray, Tracer, WritableArray)
+_n_traced: ContextVar[int] = ContextVar("funcgrad_traced_statements", default=0)
+"""How many statements have met a traced condition."""
+
+
+def _is_rolled(state: State, step: Function, go_on: Function | None, items: Any) -> bool:
+    """Whether the rest of a loop became one; else nothing has been done.
+
+    It does not where a step needs to know its item, for a shape or an entry of a list.
+    """
+    try:
+        _Loop(state, step, go_on, _Rows(items), len(items)).run()
+    except (ConcretizationTypeError, ArgumentError, ShapeError, TreeError):
+        return False
+    return True
 
 
 class _Rows:
@@ -366,6 +390,7 @@ class _Traced:
     word = ""
 
     def __init__(self, state: State) -> None:
+        _n_traced.set(_n_traced.get() + 1)
         self.state = state
         self.before = list(state.read())
         self.others = others = state.read_others()

@@ -22,7 +22,7 @@ import __future__
 
 import ast
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -45,15 +45,12 @@ _BLOCKS = ("body", "orelse", "finalbody")
 _WRAPPED_BUILTINS = frozenset({"float", "int", "max", "min", "range"})
 
 
-def rewritten(
-    function: FunctionType, runtime: ModuleType, names: Mapping[str, Any] | None = None
-) -> FunctionType:
+def rewritten(function: FunctionType, runtime: ModuleType) -> FunctionType:
     """A function of the same code, whose branches and loops are calls.
 
     Args:
         function: Made by ``def``.
         runtime: The module that is called.
-        names: Stands for the globals of the function; by default they are its own.
 
     Raises:
         ArgumentError: If there is no source, or it holds what cannot be rewritten.
@@ -68,21 +65,32 @@ def rewritten(
     arguments.kw_defaults = [d and _at(node, ast.Constant(None)) for d in arguments.kw_defaults]
     node.decorator_list = []
     body = _Function(node, "".join(owner), frozenset(closed)).rewritten()
-    factory = _define(node, "<factory>", [body, ast.Return(_name(node.name))])
+    body.name = "<function>"  # which hides no global, among them the function itself
+    factory = _define(node, "<factory>", [body, ast.Return(_name(body.name))])
     factory.args.args = [ast.arg(name) for name in (*closed, _RUNTIME)]
     module = ast.Module([factory], [])
     ast.fix_missing_locations(module)
     flags = code.co_flags & _FUTURES
     compiled = compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True)
     (outer,) = (c for c in compiled.co_consts if isinstance(c, CodeType))
-    (inner,) = (c for c in outer.co_consts if isinstance(c, CodeType) and c.co_name == node.name)
+    (inner,) = (c for c in outer.co_consts if isinstance(c, CodeType) and c.co_name == body.name)
     closed[_RUNTIME] = CellType(runtime)
-    inner = inner.replace(co_qualname=function.__qualname__)
+    inner = inner.replace(co_name=code.co_name, co_qualname=function.__qualname__)
     cells = tuple(closed[name] for name in inner.co_freevars)
-    scope = function.__globals__ if names is None else dict(names)
-    made = FunctionType(inner, scope, function.__name__, function.__defaults__, cells)
+    made = FunctionType(
+        inner, function.__globals__, function.__name__, function.__defaults__, cells
+    )
     made.__kwdefaults__ = function.__kwdefaults__
     return made
+
+
+def is_rewritable(function: FunctionType) -> bool:
+    """Whether the source of a function is at hand, and nothing in it is in the way."""
+    try:
+        _check(_definition(function), function.__code__)
+    except ArgumentError:
+        return False
+    return True
 
 
 def _definition(function: FunctionType) -> ast.FunctionDef:

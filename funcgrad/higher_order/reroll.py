@@ -44,6 +44,7 @@ from funcgrad.higher_order.runs import (
     Run,
     Search,
     family_of,
+    may_repeat,
     read_window,
 )
 from funcgrad.higher_order.scan import Scan
@@ -114,7 +115,7 @@ def reroll(program: Program, least: int = LEAST_SAVED) -> Program:
         program: As traced.
         least: How many equations a loop must save.
     """
-    if len(program.equations) < least or not is_rerolling():
+    if len(program.equations) < least or not is_rerolling() or not may_repeat(program, least):
         return program
     bodies: dict[Any, Program] = {}
     for _ in range(_ROUNDS):

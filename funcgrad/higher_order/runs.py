@@ -17,7 +17,8 @@ Iterations at either end that do not fit stay outside.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,19 @@ class Run:
     @property
     def stop(self) -> int:
         return self.start + self.period * self.steps
+
+
+def may_repeat(program: Program, least: int) -> bool:
+    """Whether enough operations stand on lines that are executed again and again.
+
+    It costs a fraction of a search, and no program without loops gets further.
+
+    Args:
+        program: The program.
+        least: How many equations a loop must save.
+    """
+    kinds = [(e.source and id(e.source.unscoped), type(e.primitive)) for e in program.equations]
+    return sum(n for n in Counter(kinds).values() if n >= LEAST_STEPS) >= least
 
 
 class Search:
@@ -430,6 +444,50 @@ def _around(is_equal: Any, middle: int) -> tuple[Integers, Integers]:
 
 
 def family_of(primitive: Primitive) -> Any:
-    """Key that primitives share which differ by the place of a window alone."""
+    """The key that primitives share which differ by the place of a window alone.
+
+    Those that hold programs share it with others that hold equal programs.
+    """
     window = read_window(primitive)
-    return primitive if window is None else (type(primitive), *window[1:])
+    if window is not None:
+        return (type(primitive), *window[1:])
+    return _primitive(primitive)
+
+
+def _contents(value: Any) -> Any:
+    """A parameter, in which equal programs are equal."""
+    if isinstance(value, Program):
+        return value.memo("contents", lambda: _contents_of(value))
+    return tuple(map(_contents, value)) if isinstance(value, tuple) else value
+
+
+def _contents_of(program: Program) -> Any:
+    """All that makes up a program but its names."""
+    numbers: dict[Atom, int] = {}
+
+    def named(variables: Iterable[Var]) -> Any:
+        for var in variables:
+            numbers[var] = len(numbers)
+        return tuple(var.aval for var in variables)
+
+    def read(atom: Atom) -> Any:
+        if type(atom) is Var:
+            return numbers[atom]
+        value = atom.value  # type: ignore[union-attr]
+        return atom.aval, type(value), np.asarray(value).tobytes()
+
+    given = named(program.inputs)
+    constants = [(a.shape, a.dtype, a.tobytes()) for _, a in program.constants]
+    named([var for var, _ in program.constants])
+    equations = []
+    for e in program.equations:
+        source = None if e.source is None else id(e.source.unscoped)
+        inputs = tuple(map(read, e.inputs))
+        equations.append((_primitive(e.primitive), source, inputs, named(e.outputs)))
+    return (given, tuple(constants), tuple(equations), tuple(map(read, program.outputs)))
+
+
+def _primitive(primitive: Primitive) -> Any:
+    if not primitive.is_composite:
+        return primitive
+    return (type(primitive), *map(_contents, primitive.params().items()))

@@ -15,7 +15,7 @@ import numpy as np
 from funcgrad.base.pytree import tree_unflatten
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.program import Program, evaluate
-from funcgrad.core.trace import Tracer
+from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.dtypes import INT64
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from funcgrad.higher_order.staging import (
@@ -35,6 +35,7 @@ from funcgrad.higher_order.staging import (
     type_texts,
 )
 from funcgrad.higher_order.switch import Switch
+from funcgrad.passes.common import common, without_unused
 from funcgrad.primitives.elementwise import convert, not_equal
 from funcgrad.primitives.indexing import as_index
 from funcgrad.transforms.programs import stage_closed
@@ -180,8 +181,14 @@ def _choose(
         x if isinstance(x, Tracer) else np.asarray(x, a.dtype)
         for x, a in zip(leaves, avals, strict=True)
     ]
-    contents = (cell.content() for cell in cells)
-    results = Switch(tuple(programs)).bind(index, *captured, *contents, *values)
+    values = [*captured, *(cell.content() for cell in cells), *values]
+    split = common(programs) if current_trace().is_staged else None
+    if split is not None:
+        before, programs = split
+        values += evaluate(before, values)
+        programs, kept = without_unused(programs)
+        values = [values[i] for i in kept]
+    results = Switch(tuple(programs)).bind(index, *values)
     rest = kept_weak(put_back(changed, results, what), types)
     return tree_unflatten(staged[0].out_tree, rest)
 

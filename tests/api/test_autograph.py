@@ -265,6 +265,17 @@ def test_methods() -> None:
     assert [float(fg.jit(model.scaled)(x)) for x in (1.0, 2.0)] == [1.0, 4.0]
 
 
+@fg.autograph
+def factorial(n: Any, depth: int = 6) -> Any:
+    if depth == 0 or n <= 1:
+        return 1.0
+    return n * factorial(n - 1, depth - 1)
+
+
+def test_a_global_function_that_calls_itself() -> None:
+    assert factorial(5.0) == fg.jit(factorial)(5.0) == 120.0
+
+
 def test_recursion_and_closures_see_later_values() -> None:
     level = 1.0
 

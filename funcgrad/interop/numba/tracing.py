@@ -17,7 +17,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from funcgrad import numpy as fnp
-from funcgrad.core.trace import Tracer
+from funcgrad.api import branching
+from funcgrad.api.branching import BUILTINS
+from funcgrad.api.rewriting import is_rewritable, rewritten
 from funcgrad.errors import ArgumentError
 from funcgrad.scipy import special
 
@@ -63,31 +65,6 @@ def _log(x: Any, base: Any = None) -> Any:
     return fnp.log(x) if base is None else fnp.log(x) / fnp.log(base)
 
 
-def _choose(mine: Function, fold: Function) -> Function:
-    """`min` or `max`, of traced numbers by comparing elements."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        values = args[0] if len(args) == 1 else args
-        if kwargs or not any(isinstance(v, Tracer) for v in values):
-            return mine(*args, **kwargs)
-        first, *rest = values
-        for value in rest:
-            first = fold(first, value)
-        return first
-
-    return call
-
-
-def _float(x: Any = 0.0) -> Any:
-    return fnp.astype(x, np.float64) if isinstance(x, Tracer) else float(x)
-
-
-_BUILTINS = {
-    "min": _choose(builtins.min, fnp.minimum),
-    "max": _choose(builtins.max, fnp.maximum),
-    "float": _float,
-}
-
 _seen: dict[str, Any] = {
     "numpy.linalg": _Seen(np.linalg, _names_of(fnp.linalg)),
     "numpy.fft": _Seen(np.fft, _names_of(fnp.fft)),
@@ -130,13 +107,16 @@ def traceable(function: Function) -> Function:
     """The Python function that a function of Numba's was made of, for traced values.
 
     Args:
-        function: Made by ``numba.njit`` or ``numba.jit``, or by ``numba.vectorize``: then the
-            result maps it over the elements of broadcast arguments.
+        function: Made by ``numba.njit`` or ``numba.jit``; or by ``numba.vectorize`` or
+            ``numba.guvectorize``: then the result maps it over broadcast arguments, and returns
+            what it writes.
 
     Returns:
         A function of the same arguments. NumPy and `math` are funcgrad's in it, and compiled
-        functions that it calls are traced likewise. Loops are unrolled, so the number of operations
-        that it records grows with their length.
+        functions that it calls are traced likewise. If its source is at hand, branches and loops
+        may depend on traced values, as by `funcgrad.autograph`, and loops that hold such branches
+        are traced once. Other loops of known length are unrolled, and found again where their steps
+        are alike.
 
     Raises:
         ArgumentError: If Numba did not make the function.
@@ -149,24 +129,60 @@ def traceable(function: Function) -> Function:
         >>> float(fg.grad(fg.interop.numba.traceable(f))(0.0))
         0.0
     """
-    dispatcher = _elementwise(function)
-    if dispatcher is None and not _is_dispatcher(function):
+    dispatcher, builder = _elementwise(function), _generalised(function)
+    if dispatcher is None and builder is None and not _is_dispatcher(function):
         raise ArgumentError(
-            "traceable needs a function made by numba.njit or numba.vectorize, got "
-            f"{type(function).__name__}."
-            + (
-                " A function made by numba.guvectorize writes its results into arguments: write "
-                "the loop over the core dimensions with numba.njit, and map it with funcgrad.vmap."
-                if type(function).__name__ == "GUFunc"
-                else ""
-            )
+            "traceable needs a function made by numba.njit, numba.vectorize or numba.guvectorize, "
+            f"got {type(function).__name__}."
         )
     found = _made.get(function)
-    if found is None and dispatcher is not None:
+    if found is not None:
+        return found
+    if dispatcher is not None:
         found = _made[function] = fnp.vectorize(_traced(function, dispatcher.py_func))
-    elif found is None:
+    elif builder is not None:
+        found = _made[function] = _of_cores(function, builder)
+    else:
         found = _traced(function, function.py_func)  # type: ignore[attr-defined]
     return found
+
+
+def _generalised(value: Any) -> Any:
+    """The builder of a function made by ``numba.guvectorize``, or None."""
+    loaded = sys.modules.get("numba.np.ufunc.gufunc")
+    if loaded is None or not isinstance(value, loaded.GUFunc):
+        return None
+    return value.gufunc_builder
+
+
+def _of_cores(function: Any, builder: Any) -> Function:
+    """A function that writes its results into arguments, as one that returns them.
+
+    Arguments and results of no core dimensions are numbers, or arrays of length 1 where the
+    declared types are arrays; so are all results.
+    """
+    write = _traced(function, builder.py_func)
+    declared = builder._sigs[0] if builder._sigs else ()
+    n_in = len(builder.sin)
+    is_array = [getattr(t, "ndim", 0) > 0 for t in declared][:n_in] or [False] * n_in
+    letters = function.types[0].split("->")[1] if function.types else ""
+
+    def of_core(*args: Any) -> Any:
+        sizes: dict[str, int] = {}
+        given = []
+        for x, core, is_wrapped in zip(args, builder.sin, is_array, strict=True):
+            sizes.update(zip(core, x.shape, strict=True))
+            given.append(fnp.reshape(x, 1) if is_wrapped and not core else x)
+        dtypes = list(letters) or [np.result_type(*(x.dtype for x in args))] * len(builder.sout)
+        results = [
+            fnp.zeros([sizes[name] for name in core] or 1, dtype)
+            for core, dtype in zip(builder.sout, dtypes, strict=True)
+        ]
+        write(*given, *results)
+        found = [y if core else y[0] for y, core in zip(results, builder.sout, strict=True)]
+        return found[0] if len(found) == 1 else tuple(found)
+
+    return fnp.vectorize(of_core, signature=function.signature)
 
 
 def _traced(function: Function, original: FunctionType) -> Function:
@@ -177,13 +193,15 @@ def _traced(function: Function, original: FunctionType) -> Function:
         original.__code__, names, original.__name__, original.__defaults__, cells or None
     )
     made.__kwdefaults__ = original.__kwdefaults__
+    if is_rewritable(original):
+        made = rewritten(made, branching)
     made.__doc__ = original.__doc__
     _made[function] = made  # before the names, among which it may be itself
     for name in set(_global_names(original.__code__)):
         if name in original.__globals__:
             names[name] = _replaced(original.__globals__[name])
-        elif name in _BUILTINS:
-            names[name] = _BUILTINS[name]
+        elif name in BUILTINS:
+            names[name] = BUILTINS[name]
     for cell, theirs in zip(cells, original.__closure__ or (), strict=True):
         cell.cell_contents = _replaced(theirs.cell_contents)
     return made
@@ -200,17 +218,21 @@ def _replaced(value: Any) -> Any:
     """Replacement for a global of a compiled function."""
     if isinstance(value, ModuleType):
         if value.__name__ == "numba":
-            return _Seen(value, {"prange": range, "literal_unroll": _same})
+            return _Seen(value, _NUMBAS)
         return _seen.get(value.__name__, value)
-    if _is_dispatcher(value) or _elementwise(value) is not None:
+    if _is_dispatcher(value) or _elementwise(value) or _generalised(value):
         return traceable(value)
     if getattr(value, "__module__", "").startswith("numba"):
-        return {"prange": range, "literal_unroll": _same}.get(value.__name__, value)
+        return _NUMBAS.get(value.__name__, value)
     return _functions.get(value, value) if callable(value) and _is_hashable(value) else value
 
 
 def _same(value: Any) -> Any:
     return value
+
+
+_NUMBAS = {"prange": BUILTINS["range"], "literal_unroll": _same}
+"""Functions of Numba's that compiled functions call, and ours."""
 
 
 def _is_hashable(value: Any) -> bool:
