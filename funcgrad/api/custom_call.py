@@ -308,7 +308,8 @@ class _Residuals(KeepsTracers):
 
     def __init__(self, tree: Any) -> None:
         leaves, self.treedef = flatten_extra(tree)
-        self.is_value = [isinstance(x, VALUE_TYPES) for x in leaves]
+        # A bool of Python's is a choice of the forward rule, which the backward rule may ask.
+        self.is_value = [isinstance(x, VALUE_TYPES) and type(x) is not bool for x in leaves]
         pairs = list(zip(leaves, self.is_value, strict=True))
         self.captured = tracers_in([x for x, value in pairs if not value])
         excuse(self)

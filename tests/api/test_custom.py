@@ -167,6 +167,22 @@ def test_symbolic_zeros_in_reverse_mode() -> None:
     np.testing.assert_allclose(fg.vmap(fg.grad(lambda x: f(x, 2.0)[0]))(XS), [2, 2, 2])
 
 
+def test_bools_of_the_forward_rule_are_asked_by_the_backward_rule() -> None:
+    @fg.custom_vjp
+    def f(x: Any) -> Any:
+        return x * x
+
+    def bwd(residuals: Any, ct: Any) -> Any:
+        is_doubled, x = residuals
+        assert is_doubled is True
+        return (4 * x * ct if is_doubled else 2 * x * ct,)
+
+    f.defvjp(lambda x: (x * x, (True, x)), bwd)
+    for g in (fg.grad(f), fg.jit(fg.grad(f)), fg.grad(fg.jit(f))):
+        assert g(3.0) == 12.0
+    np.testing.assert_array_equal(fg.vmap(fg.grad(f))(np.arange(3.0)), [0.0, 4.0, 8.0])
+
+
 def test_symbolic_zeros_in_forward_mode() -> None:
     seen: list[Any] = []
     f = fg.custom_jvp(product)

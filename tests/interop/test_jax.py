@@ -765,6 +765,7 @@ def counted(n, key):
     either = jax.lax.cond(narrow > 0, lambda: 1, lambda: 2)
     assert all(x.weak_type for x in (n, walked, either))
     single = jnp.ones((), jnp.float32)
+    assert jax.eval_shape(lambda: n).dtype == jnp.asarray(1).dtype
     return n * single, walked * single, either * single, narrow, jax.random.bernoulli(key)
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -773,6 +774,28 @@ for bits in (32, 64):
     found = jax.jit(lambda key: counted(0, key))(jax.random.key(1))
     assert [x.dtype.name for x in found] == [*3 * ["float32"], f"int{bits}", "bool"], found
     assert [x.item() for x in found[:4]] == [4.0, 3.0, 1.0, 3]
+
+weak, chosen = jnp.asarray(2), jnp.asarray(True)
+results = [weak + 1, -weak, weak[None], jnp.where(chosen, 1, -1), jax.lax.select(chosen, 1, 2),
+           jnp.sqrt(2), jnp.maximum(weak, 1), jax.jit(lambda x: x + 1)(weak), jnp.abs(-1),
+           jax.lax.cond(chosen, lambda: 1, lambda: 2), jax.lax.fori_loop(0, 3, lambda i, c: c + 1, 0)]
+assert all(x.weak_type for x in results), results
+strong = [jnp.arange(3), jnp.zeros(3), jnp.sum(weak), jnp.argmax(weak), jnp.int32(2),
+          weak.astype(int), jnp.where(chosen, weak, jnp.ones(2)), jax.jit(lambda x: x)(jnp.int32(1))]
+assert not any(x.weak_type for x in strong), strong
+assert [x.tolist() for x in jnp.unravel_index(jnp.array([5, 99, -1]), (2, 3))] == [[1] * 3, [2] * 3]
+
+step = jax.jit(lambda t, n: {k: v + n for k, v in t.items()})
+tree = {"a": jnp.ones(3), "b": jnp.float32(2)}
+for n in (1, 2, jnp.asarray(3), jnp.int64(4)):
+    if isinstance(n, jax.Array) and not n.weak_type:
+        jax.config.update("jax_numpy_dtype_promotion", "standard")
+    found = step(tree, n)
+    assert all(type(x) is type(tree["a"]) for x in found.values())
+    assert found["b"].shape == () and found["b"] == 2 + n and found["a"].tolist() == [1.0 + n] * 3
+for bits in (64, 32, 64):
+    jax.config.update("jax_enable_x64", bits == 64)
+    assert jax.jit(jnp.sin)(1.0).dtype == f"float{bits}" == jax.jit(lambda x: x / 2)(jnp.arange(2)).dtype
 """
 
 

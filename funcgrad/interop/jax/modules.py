@@ -281,6 +281,7 @@ SOURCES: dict[str, Source] = {
     },
     "jax.sharding": Source(_SHARDINGS),
     "jax.stages": Source({}, ("funcgrad.stages",), False),
+    "jax._src.xla_bridge": Source({"_backends": {}}),
     "jax._src.public_test_util": Source(
         {
             **_CHECKS,

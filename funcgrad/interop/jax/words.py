@@ -18,7 +18,7 @@ from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, using_trace
 from funcgrad.dtypes import float0
 from funcgrad.interop.jax.arrays import Adopted, Array, adopt, weakly
 from funcgrad.interop.jax.jitting import AdoptedJit, JittedOfArrays
-from funcgrad.interop.jax.widths import SWITCH, canonical, in_few_bits, is_x64
+from funcgrad.interop.jax.widths import SWITCH, canonical, in_few_bits, is_x64, narrow
 from funcgrad.interop.missing import Missing
 
 
@@ -168,12 +168,13 @@ def _making(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """`funcgrad.eval_shape`, also of a function that returns types of arrays."""
+    """`funcgrad.eval_shape` in the bits that there are, also of functions that return types."""
 
     def with_arrays(*args: Any, **kwargs: Any) -> Any:
         return tree_map(_array_of_type, fun(*args, **kwargs))
 
-    return staging.eval_shape(Adopted(with_arrays), *args, **kwargs)
+    found = staging.eval_shape(Adopted(with_arrays), *args, **kwargs)
+    return found if is_x64() else tree_map(narrow, found)
 
 
 def _array_of_type(leaf: Any) -> Any:
