@@ -778,10 +778,12 @@ for bits in (32, 64):
 weak, chosen = jnp.asarray(2), jnp.asarray(True)
 results = [weak + 1, -weak, weak[None], jnp.where(chosen, 1, -1), jax.lax.select(chosen, 1, 2),
            jnp.sqrt(2), jnp.maximum(weak, 1), jax.jit(lambda x: x + 1)(weak), jnp.abs(-1),
-           jax.lax.cond(chosen, lambda: 1, lambda: 2), jax.lax.fori_loop(0, 3, lambda i, c: c + 1, 0)]
+           jax.lax.cond(chosen, lambda: 1, lambda: 2),
+           jax.lax.fori_loop(0, 3, lambda i, c: c + 1, 0)]
 assert all(x.weak_type for x in results), results
 strong = [jnp.arange(3), jnp.zeros(3), jnp.sum(weak), jnp.argmax(weak), jnp.int32(2),
-          weak.astype(int), jnp.where(chosen, weak, jnp.ones(2)), jax.jit(lambda x: x)(jnp.int32(1))]
+          weak.astype(int), jnp.where(chosen, weak, jnp.ones(2)),
+          jax.jit(lambda x: x)(jnp.int32(1))]
 assert not any(x.weak_type for x in strong), strong
 assert [x.tolist() for x in jnp.unravel_index(jnp.array([5, 99, -1]), (2, 3))] == [[1] * 3, [2] * 3]
 
@@ -795,7 +797,8 @@ for n in (1, 2, jnp.asarray(3), jnp.int64(4)):
     assert found["b"].shape == () and found["b"] == 2 + n and found["a"].tolist() == [1.0 + n] * 3
 for bits in (64, 32, 64):
     jax.config.update("jax_enable_x64", bits == 64)
-    assert jax.jit(jnp.sin)(1.0).dtype == f"float{bits}" == jax.jit(lambda x: x / 2)(jnp.arange(2)).dtype
+    assert jax.jit(jnp.sin)(1.0).dtype == f"float{bits}"
+    assert jax.jit(lambda x: x / 2)(jnp.arange(2)).dtype == f"float{bits}"
 """
 
 
