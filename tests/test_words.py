@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from tests.sources import SOURCES, nodes_of, text_of, tree_of
 
-UNREAD = ("compiler",)
+UNREAD = ("funcgrad.compiler.nest",)
 """Packages whose words are not the field's yet."""
 
 QUESTION = re.compile(r"(What|That|Those|These|Which|Whose|Where|Of|As|If|It)\b")
@@ -32,7 +32,7 @@ def descriptions(module: str) -> Iterator[tuple[int, str]]:
 
 
 def test_summaries_begin_with_a_verb_or_a_noun():
-    modules = [m for m in SOURCES if m.split(".")[1:2] and m.split(".")[1] not in UNREAD]
+    modules = [m for m in SOURCES if not m.startswith(UNREAD)]
     assert len(modules) > 400
     wrong = {
         f"{module}:{line}: {text.splitlines()[0]}"

@@ -203,7 +203,7 @@ WORD, PLACE, PLACE_OF_WORD, PLACES = range(4)
 the address of the list of places."""
 
 NEVER, BY_FLAG, BY_INFO, BY_RESULT = range(4)
-"""What makes a call a failure: nothing; the flag "invalid"; an int32 other than 0 at the last
+"""Conditions of failure: none; the flag "invalid"; an int32 other than 0 at the last
 place; a result other than 0."""
 
 MOST_PLACES = 8
@@ -217,7 +217,7 @@ NUMBER_CALL_WORDS = [
     "arguments", "results", "objects", "n_items", "table", "run", "save", "restore", "new_list",
     "new_tuple", "new_scalar", "scalar", "release", "new_int", "keep", "miss",
 ]  # fmt: skip
-"""What a call is made of. Rows of arguments and of results: their number, and for every row, a
+"""Layout of a call. Rows of arguments and of results: their number, and for every row, a
 container before what is in it, the row of the container or -1, the position in it, the kind, the
 type that an argument must have, and the length, or the place of the number. Objects: their number,
 and for each of them the place of its number. ``n_items`` is the larger number of rows."""

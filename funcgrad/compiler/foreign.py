@@ -277,7 +277,7 @@ def has_threads(module: str) -> bool:
 
 
 def distance_to_one_thread(module: str) -> int:
-    """What to add to the address of a function of a module for one that uses one thread.
+    """Distance from a function of a module to its counterpart for one thread.
 
     Args:
         module: Name of an extension module.
@@ -336,7 +336,7 @@ def _load_extension(name: str, path: Path) -> Any:
 
 
 def pointer_of(capsule: Any) -> int:
-    """What a capsule holds."""
+    """Pointer in a capsule."""
     return _POINTER_OF(capsule, _NAME_OF(capsule)) or 0
 
 

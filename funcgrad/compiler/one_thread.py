@@ -34,12 +34,12 @@ from funcgrad.base.records import dataclass
 _LOCK = Lock()
 _DISTANCES: dict[str, int] = {}
 _LIBRARIES: dict[str, Any] = {}
-"""Those that have a second instance, by their files."""
+"""Libraries that have a second instance, by their files."""
 _NUMBERS = itertools.count(1)
 
 
 def distance(module: str, ask: Any) -> int:
-    """What to add to the address of a function of a module to have that of its second instance.
+    """Distance from a function of a module to the same function of its second instance.
 
     Args:
         module: The file of an extension module, which is loaded.
@@ -132,7 +132,7 @@ def _loaded_again(path: str, name: bytes, base: int | None = None) -> Any:
 
 
 def _places(data: mmap.mmap, text: bytes) -> Iterator[int]:
-    """Where a text is in a file."""
+    """Positions of a text in a file."""
     place = data.find(text)
     while place >= 0:
         yield place
@@ -196,7 +196,7 @@ _KEEP_SIZE, _PUNCH_HOLE = 1, 2
 
 
 def _base(library: Any) -> int:
-    """Where a library is: the first word of what glibc knows of it."""
+    """Base address of a library: the first word of its record in glibc."""
     return ctypes.c_int64.from_address(library._handle).value
 
 

@@ -246,7 +246,7 @@ def _described(jobs: Sequence[Job], offset: int, step: int) -> str:
 
 
 def _jobs(group: Group) -> Iterator[Job]:
-    """What runs a group; every kernel with what it computes."""
+    """Jobs of a group; every kernel with the nodes that it computes."""
     for job in _arranged(group):
         if isinstance(job, Kernel):
             if not job.nodes:
@@ -309,7 +309,7 @@ def _nest_jobs(node: Nest) -> Iterator[Job]:
 
 
 def _initial(carry: Carry) -> View:
-    """What a carried value is at first."""
+    """Initial value of a carried value."""
     return View(carry.initial.outer, carry.now.shape, carry.now.strides, carry.initial.offset)
 
 

@@ -1,4 +1,4 @@
-"""What a compiled program does, costs and needs, for those who ask.
+"""Reports: the operations, costs and needs of a compiled program, made when they are asked for.
 
 A `Report` keeps what the compiler knew of a plan; text and figures are made only when somebody asks
 for them. Every step is shown with the lines of the user's code that it computes. Kernels know
@@ -48,7 +48,7 @@ from funcgrad.observers.source import SourceLocation
 Job = Kernel | Multiplication | StridedMultiplication | ForeignCall | PythonCall | Nested
 
 _FRAME_BYTES = 64
-"""What a frame takes beside its arena and its slots, to align the arena."""
+"""Bytes of a frame beside its arena and its slots, to align the arena."""
 
 _SHOWN_VALUES = 8
 """How many of the largest intermediate results are shown."""
@@ -62,7 +62,7 @@ _RESULT = re.compile(r"^ *v(\d+)(?:_\d+)? = ")
 
 @dataclass(frozen=True)
 class Machine:
-    """What the processor at hand is able to do, measured, with all threads.
+    """Rates of the processor at hand, measured, with all threads.
 
     Attributes:
         flops: Operations per second in products of matrices, by the size of a number in bytes.
@@ -85,7 +85,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class StepCost:
-    """What one step of a plan costs.
+    """Cost of one step of a plan.
 
     Attributes:
         step: What runs it: ``"kernel 0"``, ``"matrix product"``, ``"numpy: sort"``.
@@ -105,7 +105,7 @@ class StepCost:
 
 
 class CostAnalysis(dict[str, float]):
-    """What a call costs: a dict with JAX's keys, which prints as a table of its steps.
+    """Cost of a call: a dict with JAX's keys, which prints as a table of its steps.
 
     Keys are ``"flops"`` (operations on numbers, elementary functions apart),
     ``"transcendentals"`` (elementary functions), ``"bytes accessed"`` (read from and written to
@@ -265,7 +265,7 @@ class Report:
     # Cost.
 
     def cost(self, machine: Machine) -> CostAnalysis:
-        """What a call costs."""
+        """Cost of a call."""
         steps: list[StepCost] = []
         total, seconds = self._cost(self.jobs, 1.0, machine, steps)
         return CostAnalysis(steps, total, seconds)
@@ -320,7 +320,7 @@ class Report:
     # Memory.
 
     def memory_analysis(self) -> MemoryAnalysis:
-        """What a call needs."""
+        """Memory of a call."""
         outputs = self.graph.outputs
         nodes = [node for node in all_nodes(self.graph) if isinstance(node, External)]
         constants = [v.array for v in self.graph.constants if v.array is not None]
@@ -453,7 +453,7 @@ class _PlanText:
             self.called.pop(value, None)
 
     def _moves(self, nodes: Sequence[Node]) -> str:
-        """What nodes read, what they write, and the bytes of both."""
+        """Values that nodes read and write, and the bytes of both."""
         if not nodes:
             return ""
         made = {value for node in nodes for value in node.outs}
@@ -501,7 +501,7 @@ def _places(kernel: Kernel) -> dict[int, Value]:
 
 
 def _origin(node: Node) -> str:
-    """What a statement computes, and for which line."""
+    """Origin of a statement: its computation, and the user's line."""
     if node.equation is None:
         return ""
     source = node.equation.source

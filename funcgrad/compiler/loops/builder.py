@@ -170,7 +170,7 @@ class ProgramBuilder(FunctionBuilder):
             cases[otherwise]()
 
     def transposed(self, rows: Sequence[Expression]) -> list[Expression]:
-        """As many vectors as each has lanes, transposed: blocks of 1, 2, 4, ... change places."""
+        """Transpose as many vectors as each has lanes: blocks of 1, 2, 4, ... change places."""
         rows, block = list(rows), 1
         while block < len(rows):
             for i in (i for i in range(len(rows)) if not i & block):

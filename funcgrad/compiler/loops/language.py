@@ -528,7 +528,7 @@ def without_unused(body: Body, is_pure: Callable[[str], bool]) -> list[Statement
 
         return rewritten(body, lambda x: x, replace=replace)
 
-    # What only unused values were made of is not used either.
+    # Operands of unused values alone are not used either.
     n_before, found = -1, [*body]
     while n_before != len(names := [*assigned(found)]):
         n_before, found = len(names), kept(found)

@@ -124,7 +124,7 @@ def _list(builder: Builder, numbers: Sequence[int]) -> Emitted:
 
 
 def _some(address: Emitted, span: Type, mask: Emitted) -> Emitted:
-    """What a mask lets through of memory, and zeros."""
+    """Elements of memory that a mask lets through, and zeros."""
     builder = address.builder
     size, zeros = builder.number(I32, span.element.nbytes), builder.number(span, 0)
     name = f"llvm.masked.load.{span.suffix}.p0"

@@ -40,7 +40,7 @@ class Assembly:
     """
 
     is_brief = False
-    """What `Code` says of it."""
+    """Short form, as `Code` describes it."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -286,5 +286,5 @@ class Assembly:
             self.do(f"%{name} = load i64, ptr {self.entry(table, k)}")
 
     def array(self, slot: str, offset: str) -> str:
-        """Where an array begins: some bytes behind what a slot points to."""
+        """Address of the first element of an array: some bytes behind the target of a slot."""
         return self.after(self.word("%slots", slot, "ptr"), offset)

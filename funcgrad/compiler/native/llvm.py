@@ -193,17 +193,17 @@ class Module:
 
     @property
     def usually(self) -> str:
-        """What is said of a branch that nearly always takes the first way."""
+        """Metadata of a branch that nearly always takes the first way."""
         return ", !prof !2" if self.has_hints else ""
 
     @property
     def seldom(self) -> str:
-        """What is said of a branch that seldom takes the first way."""
+        """Metadata of a branch that rarely takes the first way."""
         return ", !prof !3" if self.has_hints else ""
 
     @property
     def always_same(self) -> str:
-        """What is said of a load from memory that nothing writes."""
+        """Metadata of a load from memory that nothing writes."""
         return ", !invariant.load !0" if self.has_hints else ""
 
     def _node(self, text: str) -> int:
@@ -220,7 +220,7 @@ class Module:
         return found
 
     def access(self, scope: Any) -> str:
-        """What is said of an access to memory of a scope."""
+        """Metadata of an access to memory of a scope."""
         if not self.has_hints:
             return ""
         node = self._scope(scope)
@@ -235,7 +235,7 @@ class Module:
         return f"call void @{name}(metadata !{self._scope(scope) + 1})"
 
     def left_in_numbers(self) -> str:
-        """What is said of the branch of a loop of which LLVM shall not make vectors."""
+        """Metadata of the branch of a loop that LLVM shall not vectorise."""
         hint = self._node('!{!"llvm.loop.vectorize.enable", i1 0}')
         return f", !llvm.loop !{self._node(f'distinct !{{!{hint + 1}, !{hint}}}')}"
 

@@ -101,14 +101,14 @@ def add_math_symbols() -> None:
 
 
 class Effort(Enum):
-    """What the optimiser has to do for a module."""
+    """Effort of the optimiser for a module."""
 
     BRIEF = -1
-    """It is written as it should be, and the code generator need not be careful either."""
+    """No optimisation, and a fast code generator: the module is written as it should be."""
     NONE = 0
-    """It is written as it should be."""
+    """No optimisation: the module is written as it should be."""
     TILES = 3
-    """It is a program that is written down: simplified, and then translated with care."""
+    """Simplification, then careful translation: the module is a program of the library."""
     VECTORS = 1
     """Its loops compute vectors: formulas are inlined, and variables and branches simplified."""
     ALL = 2
@@ -237,7 +237,7 @@ _SELECTIONS = {
 """Levels of the code generator for what is not a kernel."""
 
 _IDLE: defaultdict[tuple[int, bool], list[_Generator]] = defaultdict(list)
-"""What no emission uses, by the level of its code generator and the way in which LLVM is called."""
+"""Idle code generators, by their level and the way in which LLVM is called."""
 
 
 def _object_file(assembly: str, effort: Effort, is_public: bool) -> bytes:
@@ -337,7 +337,7 @@ def load(code: bytes, symbol: str) -> int:
 
 
 def facts() -> dict[str, str]:
-    """What object code depends on: the generator's version and the CPU."""
+    """Dependencies of object code: the generator's version and the CPU."""
     name, features = cpu()
     return {
         "llvmlite": llvmlite.__version__,

@@ -121,13 +121,13 @@ def _load_part(builder: Builder, pointer: Any, index: Emitted, t: Any, scope: in
 
 
 def read(builder: Builder, address: Emitted, type: Type, t: Any, scope: Any) -> Emitted:
-    """What is in memory at an address."""
+    """Load a value from memory at an address."""
     access = builder.module.access(scope)
     return given(builder.let(f"load {type}, {address}, align {type.nbytes}{access}", type, "u"), t)
 
 
 def given(value: Emitted, t: Any) -> Emitted:
-    """What was read from memory, where flags are bytes, as a value of type ``t``."""
+    """Convert a loaded value to type ``t``: flags are bytes in memory."""
     element = element_of(t)
     return value != 0 if element is BOOL else value.of_kind(KINDS[element])
 
@@ -184,7 +184,7 @@ def _lanes_rule(args: Any) -> Signature:
 
 @define("lanes", _lanes_rule, is_mapped=False)
 def _lanes(builder: Builder, sig: Signature, values: list[Any]) -> Any:
-    """As many neighbours."""
+    """Load as many neighbours as a vector has lanes."""
     return LaneIndex(values[0])
 
 
@@ -216,7 +216,7 @@ define("some_lanes", _first_lanes_rule, is_mapped=False)(_some_lanes)
 
 
 def _masked(verb: str, type: Type) -> Callable[[Module, str], None]:
-    """What writes the function that loads or stores lanes of which not all may be there.
+    """Write the function that loads or stores lanes of which not all may be there.
 
     Accesses with a mask are slow where they cross a cache line: those of all lanes have none.
     """
@@ -440,7 +440,7 @@ def stretches(count: int, stretch: int) -> tuple[list[int], list[int]]:
     return low, [i + stretch if not i & stretch else count + i for i in places]
 
 
-# What is said of memory.
+# Scopes of memory.
 def _scope_rule(args: Any) -> Signature:
     expect(len(args) == 1, "scope(S)", args)
     return signature(NONE, scope_of(args))

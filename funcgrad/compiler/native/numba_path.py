@@ -175,7 +175,7 @@ def print_kernel(function: Function) -> Printed:
 
 
 class _Operand(NamedTuple):
-    """What a word is given: a value of a type, or a number that is known."""
+    """Operand of a word: a value of a type, or a number that is known."""
 
     type: Any
     number: Any = None
@@ -345,7 +345,7 @@ def _intrinsic(
         for value, source in zip(args, sources, strict=True):
             n = len(_part_types(source))
             parts += [value] if n == 1 else [builder.extract_value(value, k) for k in range(n)]
-        # What is on the stack is there for all of the kernel.
+        # Memory of the stack lives as long as the kernel.
         for nbytes in module.functions[symbol].rooms:
             with builder.goto_entry_block():
                 room = builder.alloca(ir.ArrayType(ir.IntType(8), nbytes))

@@ -219,7 +219,7 @@ _EMISSIONS: dict[str, Callable[..., Any]] = {
     "signbit": lambda x: x.bits() < 0,
     "threefry2x32": threefry2x32,
 }
-"""What the table of intrinsics leaves to instructions, of wrapped arguments."""
+"""Emission of intrinsics by instructions, of wrapped arguments."""
 
 
 def _of_values(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -67,7 +67,7 @@ class Emitted:
         return Emitted(self.builder, self.text, self.type, kind, self.block)
 
     def made(self, text: str) -> Emitted:
-        """What an instruction computes, of this type."""
+        """Result of an instruction, of this type."""
         return self.builder.let(text, self.type, self.kind)
 
     def constant(self, number: Any) -> Emitted:
@@ -97,7 +97,7 @@ class Emitted:
 
     @property
     def suffix(self) -> str:
-        """What the names of LLVM's functions of this type end with."""
+        """Suffix of the names of LLVM's functions of this type."""
         return self.type.suffix
 
     # Arithmetic.

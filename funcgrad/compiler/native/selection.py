@@ -21,7 +21,7 @@ AT_A_TIME = 32
 
 @cache
 def selection_code(dtype: np.dtype[Any]) -> Code:
-    """What finds the greatest numbers of rows of a dtype."""
+    """Code that finds the greatest numbers of rows of a dtype."""
     return Selection(dtype.char, dtype.itemsize).code()
 
 

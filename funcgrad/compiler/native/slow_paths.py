@@ -18,7 +18,7 @@ _PURE = "nounwind readnone willreturn"
 
 
 def choose_where(rare: Emitted, usual: Emitted, compute: Callable[[], Emitted]) -> Emitted:
-    """What is computed where the flag is set, else ``usual``; nothing is if no flag is set."""
+    """Compute where the flag is set, else take ``usual``; nothing runs if no flag is set."""
     if rare.lanes:
         return rare.builder.if_any(rare, usual, lambda: rare.select(compute(), usual))
     return rare.builder.if_any(rare, usual, compute)

@@ -45,7 +45,7 @@ PARTS: dict[Type, Type] = {SCALARS["c64"]: FLOAT32, SCALARS["c128"]: FLOAT64}
 """Complex types, and those of their parts."""
 
 WEAK_FLOAT = Type("weak_float")
-"""That of a Python float literal, which takes the dtype of the array value that it meets."""
+"""Type of a Python float literal, which takes the dtype of the array value that it meets."""
 
 
 class Literal(Type):
@@ -142,7 +142,7 @@ def is_weak(t: Any) -> bool:
 
 
 class Signature(NamedTuple):
-    """What a word takes and gives."""
+    """Types of the operands and the result of a word."""
 
     return_type: Any
     args: tuple[Any, ...]

@@ -1,1 +1,1 @@
-"""What runs compiled programs: tables, threads, the store of kernels on disk."""
+"""Runtime of compiled programs: tables, threads, the store of kernels on disk."""

@@ -1,4 +1,4 @@
-"""Which library multiplies matrices, and the addresses of its functions.
+"""Library that multiplies matrices, and the addresses of its functions.
 
 ``FUNCGRAD_BLAS`` chooses: ``own``, the tiles of `loops.library.tiles` (the default where there are
 threads for them); ``scipy``, the BLAS that SciPy exports (elsewhere); ``mkl`` or ``blis`` of the

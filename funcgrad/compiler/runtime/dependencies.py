@@ -1,4 +1,4 @@
-"""What object code depends on besides the source of a kernel, and how that is known at a glance.
+"""Dependencies of object code besides the source of a kernel, known at a glance.
 
 Kernels are kept under the versions of what has made them, a digest of the sources of our own
 translator and the features of the processor. To ask LLVM for these and to read those takes longer
@@ -25,7 +25,7 @@ SOURCES = (
     Path(digests.__file__),
     Path(stacks.__file__),
 )
-"""What the translation of kernels is written in. Some of the compiler's files have no part in it;
+"""Sources of the translation of kernels. Some of the compiler's files have no part in it;
 that a change of one of them compiles kernels again costs less than one forgotten in a list."""
 
 _BOOT = "/proc/sys/kernel/random/boot_id"
@@ -78,7 +78,7 @@ def installation() -> str | None:
 
 
 def _processor() -> list[bytes]:
-    """What the system says of the first processor but for its speed, which changes all the time."""
+    """Description of the first processor by the system, without its speed, which varies."""
     with open(_PROCESSOR, "rb") as file:
         first = file.read(_FIRST_PROCESSOR).partition(b"\n\n")[0]
     return [

@@ -155,7 +155,7 @@ class DiskCache:
         self._keep(key, dict(zip(_SUFFIXES, contents, strict=True)))
 
     def recall(self, key: str) -> dict[str, Any] | None:
-        """What was noted under ``key``, if it is there and whole."""
+        """Value that was noted under ``key``, if it is there and whole."""
         try:
             content = self._content(self._path(key, _FACTS))
         except OSError:
@@ -198,7 +198,7 @@ class DiskCache:
         return self.folder / (key + suffix)
 
     def _content(self, path: Path) -> bytes:
-        """What is in a file of our own, which counts as used."""
+        """Content of a file of our own, which counts as used."""
         # Neither a link nor a pipe is opened, for whoever made it would choose what is read.
         handle = os.open(path, os.O_RDONLY | _NO_LINK | _BINARY)
         with os.fdopen(handle, "rb") as file:

@@ -50,7 +50,7 @@ _WRITEABLE = 0x400
 
 @dataclass
 class KernelStats:
-    """Where the kernels of an executable came from."""
+    """Origins of the kernels of an executable."""
 
     compiled: int = 0
     loaded: int = 0
@@ -158,7 +158,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Which of the objects of a call are float64 without axes: frames have places for them.
+    """Arguments and results of a call that are float64 without axes: frames have places for them.
 
     A call path that is given scalars instead of arrays puts them there, all at once, and reads
     results there, so that no array is made for any of them.
@@ -176,7 +176,7 @@ class Numbers:
 
     @staticmethod
     def of(executable: Executable) -> Numbers:
-        """Those of an executable."""
+        """Numbers among the arguments and results of an executable."""
         n = len(executable.in_types)
         replaced = set(executable.sources)
         inputs = [i for i, each in enumerate(executable.in_types) if _is_number(*each)]
@@ -210,7 +210,7 @@ new_array: Callable[..., np.ndarray] = np.empty
 
 
 def maker_of(shape: tuple[int, ...], dtype: Any) -> Callable[..., np.ndarray]:
-    """What makes arrays of a type: `new_array`, or where they are large, one with warm memory."""
+    """Maker of arrays of a type: `new_array`, or where they are large, one with warm memory."""
     return (warm_memory.is_large(shape, dtype) and warm_memory.maker()) or new_array
 
 
@@ -304,7 +304,7 @@ _LARGE_ARENA = 1 << 20
 MAX_IDLE_BYTES = 1 << 29
 """How much memory executables keep for further calls, besides the last that ran."""
 _idle: list[weakref.ref[_LargeFrames]] = []
-"""Those with large frames, in the order in which they ran last."""
+"""Executables with large idle frames, in the order in which they ran last."""
 _idle_lock = Lock()
 
 
@@ -386,7 +386,7 @@ class Executable:
 
     @property
     def table_address(self) -> int:
-        """Where the executor finds the first stretch."""
+        """Address of the first stretch, for the executor."""
         return self.stretch.address
 
     def take_frame(self) -> Frame:
@@ -519,7 +519,7 @@ class Executable:
 
     @staticmethod
     def _raised(frame: Frame) -> BaseException:
-        """What Python has raised in a call."""
+        """Exception that Python has raised in a call."""
         return kernel_store.raised(frame.slots[abi.RAISED_SLOT : abi.RAISED_SLOT + 3])
 
     def _stopped(self, step: int, frame: Frame) -> BaseException:

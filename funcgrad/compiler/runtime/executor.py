@@ -214,7 +214,7 @@ def disjoint_code() -> Code:
 
 
 class _Control(Assembly):
-    """What loops and branches have in common."""
+    """Base of loops and branches."""
 
     is_brief = True
 

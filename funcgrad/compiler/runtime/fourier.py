@@ -22,7 +22,7 @@ def n_units(call: FourierCall, dtype: np.dtype[Any]) -> int:
 
 
 def code(call: FourierCall, dtype: np.dtype[Any]) -> NamedFunction:
-    """What transforms arrays of a dtype, complex or real."""
+    """Code that transforms arrays of a dtype, complex or real."""
     kinds = tuple(dict.fromkeys(kind for kind, _, _ in passes_of(call.n)))
     source, target = (_layout(call, distances, dtype) for distances in (call.read, call.written))
     return kernel_store.fourier_code(_complex(dtype), kinds, source, target, call.turns != 0)
@@ -110,7 +110,7 @@ def _shared(key: Hashable, make: Callable[[], np.ndarray]) -> np.ndarray:
 
 
 def _roots(radix: int, m: int, dtype: np.dtype[Any]) -> np.ndarray:
-    """Those that a pass multiplies by."""
+    """Roots of unity that a pass multiplies by."""
 
     def make() -> np.ndarray:
         powers = np.arange(m)[:, None] * np.arange(1, radix)
@@ -120,7 +120,7 @@ def _roots(radix: int, m: int, dtype: np.dtype[Any]) -> np.ndarray:
 
 
 def _turned(n: int, lanes: int, turns: int, dtype: np.dtype[Any]) -> np.ndarray:
-    """Those between two steps, all real parts and then all imaginary ones."""
+    """Twiddle factors between two steps, all real parts and then all imaginary ones."""
 
     def make() -> np.ndarray:
         powers = np.arange(n)[:, None] * np.arange(lanes)

@@ -53,7 +53,7 @@ from funcgrad.errors import CompilerError
 
 @dataclass
 class Stats:
-    """Where kernels came from since the process started."""
+    """Origins of kernels since the process started."""
 
     compiled: int = 0
     loaded_from_disk: int = 0
@@ -197,7 +197,7 @@ def executor_code() -> Code:
 
 
 def machine_facts() -> dict[str, str]:
-    """What object code depends on: the version of its generator, and the processor."""
+    """Dependencies of object code: the version of its generator, and the processor."""
     facts: dict[str, str] = _native().facts()
     return facts
 
@@ -280,7 +280,7 @@ def pool_address(n_threads: int) -> int:
 
 @cache
 def control_words() -> Any:
-    """What programs need to call Python, and to ask it for signals: `abi.CONTROL_WORDS`."""
+    """Words by which programs call Python, and ask it for signals: `abi.CONTROL_WORDS`."""
     functions = {
         "ensure": ctypes.pythonapi.PyGILState_Ensure,
         "release": ctypes.pythonapi.PyGILState_Release,
@@ -331,7 +331,7 @@ def executor() -> Callable[[int, int, int], int]:
 
 
 def executor_address() -> int:
-    """Where the executor is."""
+    """Address of the executor."""
     return code_address(executor_code())
 
 
@@ -376,7 +376,7 @@ class _Build:
 
     @property
     def source(self) -> str:
-        """What is kept beside the object file, to be read."""
+        """Source that is kept beside the object file, to be read."""
         return self.text
 
     def _emission(self) -> Any:
@@ -512,7 +512,7 @@ def prepare() -> None:
 
 @cache
 def _noted() -> dict[str, Any] | None:
-    """What the disk cache knows of `_environment`."""
+    """Record of `_environment` in the disk cache."""
     disk = _disk()
     key = None if disk is None else _installation()
     return None if disk is None or key is None else disk.recall(key)
@@ -523,7 +523,7 @@ _installation = cache(installation)
 
 @cache
 def _environment() -> dict[str, Any]:
-    """What the object code of a given source depends on besides the source."""
+    """Dependencies of the object code of a given source besides the source."""
     known = _noted()
     if known is not None:
         return known

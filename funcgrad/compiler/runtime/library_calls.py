@@ -124,7 +124,7 @@ def gemm_code(letter: str, is_blis: bool) -> Code:
         writer.name_words(abi.GEMM_WORDS)
 
         def kept(value: str, kind: str = "i32") -> str:
-            """Where a value is."""
+            """Place of a value."""
             place = writer.room(kind)
             writer.do(f"store {kind} {value}, ptr {place}")
             return place

@@ -56,7 +56,7 @@ class _NotSimple(Exception):
 
 
 _FAILURES = (_NotSimple, struct.error, IndexError)
-"""What is raised for object files that are not simple, or none at all."""
+"""Exceptions for object files that are not simple, or none at all."""
 
 
 def link(code: bytes, symbol: str) -> int | None:
@@ -111,7 +111,7 @@ def _placed(
     base: int,
     wanted: bytes,
 ) -> tuple[bytes, int]:
-    """What is to be in memory from an address on, and the address of a function in it."""
+    """Bytes to be placed in memory from an address on, and the address of a function in it."""
     image = bytearray(size)
     for number, place in places.items():
         section = sections[number]
@@ -161,7 +161,7 @@ def _content(code: bytes, section: _Section) -> bytes:
 
 
 def _places(sections: list[_Section], n_bytes: int) -> tuple[dict[int, int], int]:
-    """Where the sections go that are needed in memory, from its start, and how long it is."""
+    """Offsets of the sections that are needed in memory, and the length of all."""
     places: dict[int, int] = {}
     end = 0
     for number, section in enumerate(sections):

@@ -168,7 +168,7 @@ class Multiplication:
 
     @property
     def codes(self) -> list[Code | NamedFunction]:
-        """What it runs: tiles of our own, or a call of BLAS."""
+        """Codes of the step: tiles of our own, or a call of BLAS."""
         dtype, library = self.node.out.dtype, self.library
         if library is None:
             return [kernel_store.tiles_code(dtype, self._kind, self._few)]

@@ -30,7 +30,7 @@ MOST_ROWS = 500
 """Larger trees are walked by Python: the containers that are open lie on the stack."""
 
 _TUPLE_ITEMS = tuple.__basicsize__
-"""Where the items of a tuple are, which has gained a field in Python 3.14."""
+"""Offset of the items of a tuple, which has gained a field in Python 3.14."""
 
 _ROW_FIELDS = ("parent", "index", "kind", "type", "value")
 

@@ -43,12 +43,12 @@ class PythonCall:
 
     @property
     def codes(self) -> list[Code]:
-        """What runs it."""
+        """Codes of the step."""
         return [python_code()]
 
     @property
     def parts(self) -> list[tuple[int, int]]:
-        """It is never shared."""
+        """Parts for threads: it is never shared."""
         return [(0, 1)]
 
     def text(self) -> str:

@@ -143,7 +143,7 @@ class ForeignCall:
 
     @property
     def codes(self) -> list[Code | NamedFunction]:
-        """What runs it and is no library's; the first one is its step."""
+        """Codes of the step that are no library's; the first one runs it."""
         if isinstance(self.call, forms.SmallCall):
             dtype = self._arrays[0].dtype
             return [kernel_store.small_code(self.call.name, dtype, self._is_in_lanes)]
@@ -160,7 +160,7 @@ class ForeignCall:
 
     @property
     def site(self) -> Site:
-        """What may fail."""
+        """Site of the failure."""
         assert self.node.equation is not None  # it was made for one
         return Site(self.node.equation, 0)
 

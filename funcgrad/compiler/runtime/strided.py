@@ -53,7 +53,7 @@ class StridedMultiplication:
 
     @property
     def _strips(self) -> list[tuple[int, int, int]]:
-        """What stands behind the words: ``(b, c, columns)`` of every strip."""
+        """Words of the strips: ``(b, c, columns)`` of every one."""
         node = self.node
         lanes = kernel_store.strided_shape(node.out.dtype).lanes
         nbytes = node.out.dtype.itemsize
@@ -86,7 +86,7 @@ class StridedMultiplication:
 
     @property
     def codes(self) -> list[NamedFunction]:
-        """What runs it."""
+        """Codes of the step."""
         node = self.node
         rows = rows_at_once(node.counts[1], kernel_store.strided_shape(node.out.dtype))
         return [kernel_store.strided_code(node.out.dtype, rows, node.is_near)]

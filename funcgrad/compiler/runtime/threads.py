@@ -91,7 +91,7 @@ class _Pool(ControlWords):
         self.do(f"store {kind} {value}, ptr {self._field(offset)}")
 
     def _see(self, offset: int, kind: str = "i64") -> str:
-        """What others may change."""
+        """Read the state that others may change."""
         align = int(kind[1:]) // 8
         return self.let(f"load atomic {kind}, ptr {self._field(offset)} seq_cst, align {align}")
 

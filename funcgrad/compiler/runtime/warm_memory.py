@@ -35,7 +35,7 @@ MOST_BYTES = 1 << 28
 """How much memory of arrays that are gone is kept for the next ones by default."""
 
 MOST_ARRAYS = 32
-"""Of how many arrays at most."""
+"""Most arrays that are kept."""
 
 _WORDS = ["busy", "kept", "most", "clock", "context", "malloc", "calloc", "realloc", "free"]
 """Words of the table: whether somebody is at work on it; bytes that are kept, and the most; how
@@ -101,7 +101,7 @@ class _Functions(Assembly):
         return self.word("%table", _WORD[name])
 
     def _own(self, name: str, arguments: str) -> str:
-        """What NumPy's own function returns."""
+        """Result of NumPy's own function."""
         function = self.let(f"inttoptr i64 {self._word_of(name)} to ptr")
         given = f"{function}(i64 {self._word_of('context')}, {arguments})"
         if name == "free":
@@ -190,7 +190,7 @@ _SET_HANDLER, _DEFAULT_HANDLER = 304, 306
 """Places in NumPy's C interface."""
 
 _HEAD_BYTES = 128
-"""What a handler begins with: its name, and a byte for the version of what follows."""
+"""Bytes at the begin of a handler: its name, and a byte for the version of what follows."""
 
 _VERSION = 1
 _NAME = b"funcgrad"

@@ -62,7 +62,7 @@ class Elements(ProgramBuilder):
         return muladd(y[1], z[1], real), less(imaginary, y[1], z[0])
 
     def divisor(self, d: Element) -> Element:
-        """What `quotient` needs to know of a divisor.
+        """Prepare a divisor for `quotient`.
 
         Of a complex one ``c + is`` the factors ``p`` and ``q`` that make ``c p + s q`` of moderate
         size: one of them is 1, the other less (R. L. Smith, Commun. ACM 5 (1962) 435).
@@ -122,7 +122,7 @@ class Elements(ProgramBuilder):
         )
 
     def exponent(self, size: Expression) -> Expression:
-        """That of a positive number, 1022 at most; 0 of what is not finite."""
+        """Exponent of a positive number, 1022 at most; 0 of infinities and nan."""
         raised = self.let(call("right_shift", call("bitcast_f64_i64", size), 52))
         most = call("minimum", raised - 1023, 1022)
         return call("select", equal(raised, 2047), 0, most)
@@ -137,7 +137,7 @@ class Elements(ProgramBuilder):
         return x
 
     def logarithm(self, x: Expression, power: Expression) -> Expression:
-        """That of a moderate number from 1 on times a power of 2; of 0 it is infinite."""
+        """Logarithm of a moderate number from 1 on times a power of 2; of 0 it is infinite."""
         exponent = self.let(self.exponent(x))
         moderate = self.let(x * power_of_2(-exponent))
         is_great = self.let(moderate > 2.0**0.5)

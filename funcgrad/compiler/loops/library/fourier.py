@@ -31,7 +31,7 @@ from funcgrad.compiler.loops.language import (
 )
 
 RADICES = (8, 5, 4, 3, 2, 7, 11, 13)
-"""What a length is divided into, in this order."""
+"""Factors that a length is divided into, in this order."""
 
 MEANINGS = (
     "n",  # elements of a transform
@@ -261,7 +261,7 @@ class _Fourier(ProgramBuilder):
                 self._keep((re, im), own, (start + t) * self.line)
 
     def _row(self, place: Expression, number: Expression, side: str) -> Variable:
-        """Where a lane is; beyond the last one, that one."""
+        """Pointer to the row of a lane; beyond the last one, to that one."""
         w = self.words
         number = call("minimum", number, w["lanes"] - 1)
         return self._pointer(place + number * w[f"{side}_lane"], self.dtype)

@@ -89,7 +89,7 @@ class SmallMatrices(Elements):
         self.m, self.n, self.k = (self.let(self.words[x]) for x in "mnk")
 
     def memory(self) -> tuple[dict[str, int], int]:
-        """Where in a lane of scratch memory its parts begin, and how many bytes a lane has."""
+        """Offsets of the parts of a lane of scratch memory, and the bytes of a lane."""
         places, end = {}, 0
         for name, numbers in (
             ("a", self.rooms[0]),
@@ -174,7 +174,7 @@ class SmallMatrices(Elements):
     # Numbers.
 
     def at(self, x: Memory, place: Index) -> Memory:
-        """What begins at a number, such as a row: the fewest registers point to it in a loop."""
+        """Pointer to the part of a number, such as a row: it takes the fewest registers."""
         return replace(x, pointer=self.let(call("advance", x.pointer, place)))
 
     @contextmanager
@@ -252,7 +252,7 @@ class SmallMatrices(Elements):
             self.put_integer(place, self.pivots, after)
 
     def _search(self, first: Index) -> tuple[Variable, Variable]:
-        """What the greatest element is found with: its bits, and its row."""
+        """State of a search for the greatest element: its bits, and its row."""
         return self.let(self.filled(call("i64", -1))), self.let(self.filled(call("i64", first)))
 
     def _compare(self, best: Variable, place: Variable, i: Variable, x: Element) -> None:
@@ -435,11 +435,11 @@ class SmallMatrices(Elements):
 
     @abstractmethod
     def matrices(self, pointer: Variable) -> Memory:
-        """Where the matrices are."""
+        """Pointer to the matrices."""
 
     @abstractmethod
     def sides(self, pointer: Variable) -> Memory:
-        """Where right sides are, which are `vectors` vectors."""
+        """Pointer to the right sides, which are `vectors` vectors."""
 
     @abstractmethod
     def first_bad(self) -> tuple[Expression, Expression]:
@@ -643,7 +643,7 @@ _PROGRAMS: dict[str, Callable[[SmallMatrices], None]] = {
     "solve": SmallMatrices.solve,
     "triangular": SmallMatrices.triangular,
 }
-"""What writes the programs."""
+"""Writers of the programs."""
 
 NAMES = tuple(_PROGRAMS)
 

@@ -59,7 +59,7 @@ Index = Expression | int
 
 @dataclass(frozen=True)
 class Shape:
-    """What the inner loop looks like on one processor.
+    """Shape of the inner loop on one processor.
 
     Attributes:
         lanes: Numbers in a vector.
@@ -92,14 +92,14 @@ def inner_shape(itemsize: int, features: str) -> Shape:
 
 
 class Kind(Enum):
-    """What tiles of a product are, and what the name of their function ends with."""
+    """Kinds of tiles of a product, by the suffix of the name of their function."""
 
     TILES = "tiles"
     """Parts of any matrix."""
     FEW = "few"
     """All of them are of a few rows of A, at least one column of it, and of B as it lies there."""
     MIRRORED = "mirrored"
-    """Those of a matrix that is symmetric: half of them are copies."""
+    """Tiles of a matrix that is symmetric: half of them are copies."""
 
 
 def tiles_program(letter: str, shape: Shape, kind: Kind, few: Sequence[int] = ()) -> NamedFunction:

@@ -1,4 +1,4 @@
-"""What the formulas share: polynomials, bit patterns, powers of two, and 32 bits by way of 64.
+"""Arithmetic of formulas: polynomials, bit patterns, powers of two, and 32 bits by way of 64.
 
 A formula that is given ``digits`` works on 64-bit numbers and is as exact as numbers of ``digits``
 bits are: coefficients of 32 digits are short. So most functions of 32-bit numbers are short

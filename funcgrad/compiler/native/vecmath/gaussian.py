@@ -58,7 +58,7 @@ def _complement(digits: int, a: Any) -> Any:
     denominator = a * 2 + 1
     quotient = p / denominator
     if digits == 64:
-        # What rounding lost in p and in the quotient, relatively; p is near 1.2.
+        # Relative rounding errors of p and of the quotient; p is near 1.2.
         lost = quotient.fma(-denominator, p) - quotient * ((a * 2 - denominator) + 1)
         rest = rest + (lost + slope.fma(t, first - p)) * 0.83
     return quotient * exp_of_sum(digits, -square, rest)

@@ -152,7 +152,7 @@ def _log1p_of_sum(digits: int, x: Any, rest: Any, doublings: Any) -> Any:
     if digits == 32:
         tail = half * f * 2 * polynomial(f, _SHORT_LOG)
         return floating.fma(high + low, f - (half - tail))
-    # What rounding lost changes the logarithm by its share of the mantissa; the inverse of that
+    # Rounding errors change the logarithm by their share of the mantissa; the inverse of that
     # needs few digits. Where x is huge the loss is nothing, and its scale not a number.
     lost = (x > 1).select(1 - (u - x), x - (u - 1)) + rest
     lost = (x < 2.0**100).select(lost * power_of_two(-k, 64), 0.0)

@@ -97,7 +97,7 @@ def _quarter_turns(x: Any) -> tuple[Any, Any, Any]:
     head = n.fma(-_HALF_PI[0], x)  # exact
     product = n * _HALF_PI[1]
     r = head - product
-    # What the difference and the product lost (Knuth's sum).
+    # Rounding errors of the difference and the product (Knuth's sum).
     taken = r - head
     lost = (head - (r - taken)) - (product + taken)
     return r, n.fma(-_HALF_PI[2], lost - n.fma(_HALF_PI[1], -product)), k
@@ -137,7 +137,7 @@ def _long_tan(x: Any) -> Any:
     bottom, bottom_low = even.select(cosine, sine), even.select(cosine_low, sine_low)
     over, under = top + top_low, bottom + bottom_low
     quotient = over / under
-    # What rounding lost in the two sums and the quotient.
+    # Rounding errors of the two sums and the quotient.
     lost = quotient.fma(-under, over) + ((top - over) + top_low)
     lost = lost - quotient * ((bottom - under) + bottom_low)
     value = quotient + lost / under
