@@ -105,7 +105,7 @@ class StepCost:
 
 
 class CostAnalysis(dict[str, float]):
-    """Cost of a call: a dict with JAX's keys, which prints as a table of its steps.
+    """The result of ``cost_analysis``: a dict with JAX's keys, which prints as a table of steps.
 
     Keys are ``"flops"`` (operations on numbers, elementary functions apart),
     ``"transcendentals"`` (elementary functions), ``"bytes accessed"`` (read from and written to

@@ -59,7 +59,7 @@ class Finding:
 
 
 class LintReport(Sequence[Finding]):
-    """Findings of `lint`, the worst first; prints as a text.
+    """The result of `lint`: findings, the worst first, which print as a text.
 
     Args:
         name: Name of the function.
