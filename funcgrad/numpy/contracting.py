@@ -426,12 +426,9 @@ def tensordot(
     return _multiply_sum("".join(x_labels), "".join(y_labels), result, x, y)
 
 
+@explained(MEANINGS)
 def kron(a: Any, b: Any) -> Any:
     """Kronecker product of two arrays, as `numpy.kron`.
-
-    Args:
-        a: Array, number or traced value.
-        b: Second operand: array, number or traced value.
 
     Example:
         >>> import funcgrad as fg

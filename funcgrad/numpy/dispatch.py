@@ -18,6 +18,7 @@ import numpy as np
 
 from funcgrad import scalar_tape
 from funcgrad.base.dialect import NARROWER, NUMPY, dialect
+from funcgrad.base.signatures import explained
 from funcgrad.core.observers import describe_location
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer, current_trace
@@ -25,6 +26,7 @@ from funcgrad.errors import ArgumentError, ConcretizationTypeError, DtypeError, 
 from funcgrad.numpy import elementwise, shaping, ufuncs
 from funcgrad.numpy.elementwise import UFUNCS, of_scipy, to_loop
 from funcgrad.numpy.indexing import at, getitem
+from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import (
     as_value,
     check_casting,
@@ -174,12 +176,9 @@ def _pow_operator(self: Tracer, other: Any) -> Any:
     return _pow(self, other)
 
 
+@explained(MEANINGS)
 def divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
     """``(x1 // x2, x1 % x2)``, as `numpy.divmod`.
-
-    Args:
-        x1: First operand.
-        x2: Second operand; it broadcasts with the first one.
 
     Example:
         >>> import funcgrad as fg
@@ -189,12 +188,9 @@ def divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
     return elementwise.floor_divide(x1, x2), elementwise.remainder(x1, x2)
 
 
+@explained(MEANINGS)
 def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
     """Fractional and integral part, both with the sign of ``x``, as `numpy.modf`.
-
-    Args:
-        x: Array, number or traced value.
-        out: ``None``; results are new arrays.
 
     Example:
         >>> import funcgrad as fg

@@ -45,12 +45,9 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     return dtypes.issubdtype(arg1, arg2)
 
 
+@explained(MEANINGS)
 def promote_types(a: Any, b: Any) -> np.dtype[Any]:
     """Smallest dtype to which two can be converted, as `numpy.promote_types`.
-
-    Args:
-        a: Array, number or traced value.
-        b: Second operand: array, number or traced value.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -191,14 +188,11 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     return np.can_cast(from_.dtype if isinstance(from_, Tracer) else from_, to, casting)
 
 
+@explained(MEANINGS, order="Without effect on values: the order in memory.")
 def copy(a: Any, order: str = "K") -> Any:
     """A copy of an array.
 
     As `numpy.copy`; traced arrays are immutable and need none.
-
-    Args:
-        a: Array, number or traced value.
-        order: Without effect on values: the order in memory.
 
     Example:
         >>> import funcgrad as fg
@@ -340,12 +334,9 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     return _all(same)
 
 
+@explained(MEANINGS)
 def array_equiv(a1: Any, a2: Any) -> Any:
     """Whether shapes broadcast together and all elements are then equal.
-
-    Args:
-        a1: Array, number or traced value; coefficients, the highest power first.
-        a2: Array, number or traced value; coefficients, the highest power first.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -838,14 +838,11 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return contracting.cross(x1, x2, axis=axis)
 
 
+@explained(MEANINGS, x2="Second operand.")
 def outer(x1: Any, x2: Any, /) -> Any:
     """Products of all pairs of elements of two vectors.
 
     As `numpy.linalg.outer`, of two vectors.
-
-    Args:
-        x1: First operand.
-        x2: Second operand.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.index_rule import INDEX_RULE
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy import elementwise as e
 from funcgrad.numpy.indexing import at, getitem
+from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.ordering import known_values
 from funcgrad.numpy.promotion import as_value, holds_tracer, normalize_axis, promote, strong
 from funcgrad.numpy.reducing import cumsum
@@ -269,14 +271,11 @@ def mask_indices(
     return where(e.not_equal(mask_func(np.ones((n, n), int), k), 0), size=size)
 
 
+@explained(MEANINGS)
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """Equal parts of an array along the third axis.
 
     As `numpy.dsplit`: parts along the third axis.
-
-    Args:
-        ary: Array that is divided.
-        indices_or_sections: Number of equal parts, or the indices at which to split.
 
     Raises:
         ValueError: If there is no third axis, or a number of parts does not divide its length.

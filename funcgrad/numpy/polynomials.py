@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import FLOAT64, is_complex, is_inexact
@@ -18,6 +19,7 @@ from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy import elementwise as e
 from funcgrad.numpy import linalg
 from funcgrad.numpy.indexing import getitem
+from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.ordering import known_values
 from funcgrad.numpy.promotion import as_value, strong, to_dtype
 from funcgrad.numpy.reducing import sum
@@ -51,14 +53,11 @@ def _termwise(combine: Callable[[Any, Any], Any], a1: Any, a2: Any, function: st
     return combine(*[constant_pad(x, [(n - shape_of(x)[0], 0)]) for x in both])
 
 
+@explained(MEANINGS)
 def polyadd(a1: Any, a2: Any) -> Any:
     """Sum of two polynomials.
 
     As `numpy.polyadd`, of arrays.
-
-    Args:
-        a1: Array, number or traced value; coefficients, the highest power first.
-        a2: Array, number or traced value; coefficients, the highest power first.
 
     Example:
         >>> import funcgrad as fg
@@ -68,14 +67,11 @@ def polyadd(a1: Any, a2: Any) -> Any:
     return _termwise(e.add, a1, a2, "polyadd")
 
 
+@explained(MEANINGS)
 def polysub(a1: Any, a2: Any) -> Any:
     """Difference of two polynomials.
 
     As `numpy.polysub`, of arrays.
-
-    Args:
-        a1: Array, number or traced value; coefficients, the highest power first.
-        a2: Array, number or traced value; coefficients, the highest power first.
 
     Example:
         >>> import funcgrad as fg
@@ -226,14 +222,11 @@ def poly(seq_of_zeros: Any) -> Any:
     return p.real.bind(out) if is_real and is_complex(aval_of(out).dtype) else out
 
 
+@explained(MEANINGS, m="How often to differentiate.")
 def polyder(p: Any, m: int = 1) -> Any:
     """Derivative of a polynomial.
 
     As `numpy.polyder`, of an array.
-
-    Args:
-        p: Coefficients, the highest power first; of ``unwrap``, angles.
-        m: How often to differentiate.
 
     Example:
         >>> import funcgrad as fg

@@ -60,9 +60,11 @@ from numpy import (
     void,
 )  # fmt: skip
 
+from funcgrad.base.signatures import explained
 from funcgrad.core.trace import Tracer
 from funcgrad.numpy import scalars
 from funcgrad.numpy.host_functions import host_functions
+from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.primitives.objects import settled
 
 
@@ -98,12 +100,9 @@ vars().update({n: getattr(np, n) for n in ("float128", "complex256") if hasattr(
 )  # fmt: skip
 
 
+@explained(MEANINGS, dtype="Of the result; by default that of ``a``.")
 def asfortranarray(a: Any, dtype: Any = None) -> Any:
     """An array as it is: where its elements lie is no part of a traced value.
-
-    Args:
-        a: Array of any shape and dtype.
-        dtype: Of the result; by default that of ``a``.
 
     Returns:
         The same elements; outside of transformations in NumPy's column-major order.

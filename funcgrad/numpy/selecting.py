@@ -421,12 +421,9 @@ def nan_to_num(
     return p.select.bind(p.isnan.bind(x), to_dtype(nan, dtype), x)
 
 
+@explained(MEANINGS)
 def isposinf(x: Any, out: None = None) -> Any:
     """Whether each element is plus infinity, as `numpy.isposinf`.
-
-    Args:
-        x: Array, number or traced value.
-        out: ``None``; results are new arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -437,12 +434,9 @@ def isposinf(x: Any, out: None = None) -> Any:
     return _is_infinite(x, np.inf, "isposinf")
 
 
+@explained(MEANINGS)
 def isneginf(x: Any, out: None = None) -> Any:
     """Whether each element is minus infinity, as `numpy.isneginf`.
-
-    Args:
-        x: Array, number or traced value.
-        out: ``None``; results are new arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -546,14 +540,11 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
 around = round
 
 
+@explained(MEANINGS)
 def fix(x: Any, out: None = None) -> Any:
     """Nearest integer towards zero.
 
     As `numpy.fix`: rounding towards zero.
-
-    Args:
-        x: Array, number or traced value.
-        out: ``None``; results are new arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -564,6 +555,7 @@ def fix(x: Any, out: None = None) -> Any:
     return e.trunc(x)
 
 
+@explained(MEANINGS)
 def ldexp(x1: Any, x2: Any) -> Any:
     """x1 times 2 to the power x2.
 
@@ -572,10 +564,6 @@ def ldexp(x1: Any, x2: Any) -> Any:
     The power may lie outside of the numbers of the dtype, so it is multiplied in three steps. All
     of them but one are by 1 where it does not, and a step that may leave the normal numbers is
     followed by none that rounds again.
-
-    Args:
-        x1: First operand.
-        x2: Second operand; it broadcasts with the first one.
 
     Example:
         >>> import funcgrad as fg
@@ -1100,14 +1088,11 @@ def _repeated_places(repeats: Any, n: int, total: int) -> Any:
     return e.minimum(searchsorted(ends, np.arange(total), "right"), n - 1)
 
 
+@explained(MEANINGS, new_shape="Shape of the result; elements are repeated or left out.")
 def resize(a: Any, new_shape: Any) -> Any:
     """Elements repeated to fill a shape.
 
     As `numpy.resize`: repeated copies under another shape.
-
-    Args:
-        a: Array, number or traced value.
-        new_shape: Shape of the result; elements are repeated or left out.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1158,12 +1143,9 @@ def block(arrays: Any) -> Any:
 # Diagonals.
 
 
+@explained(MEANINGS, arr="Array.")
 def tril_indices_from(arr: Any, k: int = 0) -> Any:
     """Indices of the lower triangle of a matrix, as `numpy.tril_indices_from`.
-
-    Args:
-        arr: Array.
-        k: Diagonal: 0 is the main diagonal, positive ones are above it.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1174,12 +1156,9 @@ def tril_indices_from(arr: Any, k: int = 0) -> Any:
     return np.tril_indices(rows, k, columns)
 
 
+@explained(MEANINGS, arr="Array.")
 def triu_indices_from(arr: Any, k: int = 0) -> Any:
     """Indices of the upper triangle of a matrix, as `numpy.triu_indices_from`.
-
-    Args:
-        arr: Array.
-        k: Diagonal: 0 is the main diagonal, positive ones are above it.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -401,12 +401,9 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: 
     return convert(equal.bind(_diagonals(rows, columns), diagonal), wanted)
 
 
+@explained(MEANINGS, n="Number of rows.")
 def identity(n: int, dtype: Any = None) -> Any:
     """Identity matrix, as `numpy.identity`.
-
-    Args:
-        n: Number of rows.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
 
     Example:
         >>> import funcgrad as fg
@@ -459,12 +456,9 @@ def _matrices(m: Any, name: str) -> tuple[Any, int, int]:
     return m if len(shape) > 1 else broadcast_to(m, (rows, columns)), rows, columns
 
 
+@explained(MEANINGS)
 def tril(m: Any, k: int = 0) -> Any:
     """The lower triangle, as `numpy.tril`; ``k`` may be traced.
-
-    Args:
-        m: Array.
-        k: Diagonal: 0 is the main diagonal, positive ones are above it.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -477,12 +471,9 @@ def tril(m: Any, k: int = 0) -> Any:
     return _masked(m, _triangle(rows, columns, k, "tril"))
 
 
+@explained(MEANINGS)
 def triu(m: Any, k: int = 0) -> Any:
     """The upper triangle, as `numpy.triu`; ``k`` may be traced.
-
-    Args:
-        m: Array.
-        k: Diagonal: 0 is the main diagonal, positive ones are above it.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -570,12 +561,9 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     return reshape(a, (-1,) if aval_of(as_value(a)).size else (0,), order)
 
 
+@explained(MEANINGS, axes="Axes, as integers.")
 def transpose(a: Any, axes: Any = None) -> Any:
     """An array with its axes in another order, reversed by default, as `numpy.transpose`.
-
-    Args:
-        a: Array, number or traced value.
-        axes: Axes, as integers.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -665,12 +653,9 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     return transpose(a, [placed[i] if i in placed else next(rest) for i in range(ndim)])
 
 
+@explained(MEANINGS, axis="The axis, counted from the end if negative.")
 def expand_dims(a: Any, axis: Any) -> Any:
     """An array with further axes of length 1, as `numpy.expand_dims`.
-
-    Args:
-        a: Array, number or traced value.
-        axis: The axis, counted from the end if negative.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -685,12 +670,9 @@ def expand_dims(a: Any, axis: Any) -> Any:
     return s.reshape(a, shape)
 
 
+@explained(MEANINGS, axis="Axis, or tuple of axes, to remove; by default all of length 1.")
 def squeeze(a: Any, axis: Any = None) -> Any:
     """An array without axes of length 1, as `numpy.squeeze`.
-
-    Args:
-        a: Array, number or traced value.
-        axis: Axis, or tuple of axes, to remove; by default all of length 1.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -843,12 +825,9 @@ def stack(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Any:
     return concatenate([expand_dims(r, index) for r in rows], index, dtype)
 
 
+@explained(MEANINGS, tup="Sequence of arrays.")
 def vstack(tup: Sequence[Any], dtype: Any = None) -> Any:
     """Arrays joined along the first axis, vectors as rows, as `numpy.vstack`.
-
-    Args:
-        tup: Sequence of arrays.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -859,12 +838,9 @@ def vstack(tup: Sequence[Any], dtype: Any = None) -> Any:
     return concatenate([atleast_2d(a) for a in tup], 0, dtype)
 
 
+@explained(MEANINGS, tup="Sequence of arrays.")
 def hstack(tup: Sequence[Any], dtype: Any = None) -> Any:
     """Arrays joined along the second axis, vectors along the first, as `numpy.hstack`.
-
-    Args:
-        tup: Sequence of arrays.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -875,12 +851,9 @@ def hstack(tup: Sequence[Any], dtype: Any = None) -> Any:
     return concatenate(rows, 0 if len(shape_of(rows[0])) == 1 else 1, dtype)
 
 
+@explained(MEANINGS, tup="Sequence of arrays.")
 def dstack(tup: Sequence[Any], dtype: Any = None) -> Any:
     """Arrays joined along the third axis, as `numpy.dstack`.
-
-    Args:
-        tup: Sequence of arrays.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -976,12 +949,9 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     return array_split(ary, indices_or_sections, axis)
 
 
+@explained(MEANINGS)
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """Equal parts of an array along the second axis, as `numpy.hsplit`.
-
-    Args:
-        ary: Array that is divided.
-        indices_or_sections: Number of equal parts, or the indices at which to split.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -991,12 +961,9 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     return split(ary, indices_or_sections, 0 if len(shape_of(as_value(ary))) == 1 else 1)
 
 
+@explained(MEANINGS)
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """Equal parts of an array along the first axis, as `numpy.vsplit`.
-
-    Args:
-        ary: Array that is divided.
-        indices_or_sections: Number of equal parts, or the indices at which to split.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1006,12 +973,9 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     return split(ary, indices_or_sections, 0)
 
 
+@explained(MEANINGS, axis="The axis, counted from the end if negative.")
 def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     """The subarrays along an axis, as a tuple.
-
-    Args:
-        x: Array, number or traced value.
-        axis: The axis, counted from the end if negative.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1024,12 +988,9 @@ def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     return tuple(s.reshape(_cut(front, 0, i, i + 1), tuple(rest)) for i in range(n))
 
 
+@explained(MEANINGS)
 def flip(m: Any, axis: Any = None) -> Any:
     """Elements in reversed order along axes, as `numpy.flip`.
-
-    Args:
-        m: Array.
-        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -273,14 +273,11 @@ def asanyarray(a: Any, dtype: Any = None, *, device: Any = None, copy: bool | No
     return asarray(a, dtype, device=device, copy=copy)
 
 
+@explained(MEANINGS)
 def ascontiguousarray(a: Any, dtype: Any = None) -> Any:
     """An array in row-major order, with at least one axis.
 
     As `numpy.ascontiguousarray`: an array of at least one axis; traced values have no order.
-
-    Args:
-        a: Array, number or traced value.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -293,14 +290,11 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> Any:
     return x if shape_of(x) else reshape(x, (1,))
 
 
+@explained(MEANINGS)
 def asarray_chkfinite(a: Any, dtype: Any = None) -> Any:
     """An array made from what is given, whose elements are finite.
 
     As `asarray`; what is not finite raises, if the values are known.
-
-    Args:
-        a: Array, number or traced value.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
 
     Raises:
         ValueError: If there is a nan or an infinity.

@@ -265,14 +265,11 @@ def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Any]]) -> Schedule:
     return join_schedules([warmup_cosine_decay_schedule(**kwargs) for kwargs in cycles], ends[:-1])
 
 
+@explained(MEANINGS, boundaries_and_scales="Factors, by the step from which on they hold.")
 def piecewise_constant_schedule(
     init_value: Scalar, boundaries_and_scales: Mapping[int, Scalar] | None = None
 ) -> Schedule:
     """A number that is multiplied by a factor at each of several steps.
-
-    Args:
-        init_value: The number at the begin.
-        boundaries_and_scales: Factors, by the step from which on they hold.
 
     Example:
         >>> from funcgrad import optim

@@ -20,6 +20,7 @@ import funcgrad.numpy.values as fnp
 from funcgrad.api.custom import custom_jvp
 from funcgrad.api.differentiation import jvp
 from funcgrad.api.linear_calls import linear_call
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import real_dtype
@@ -32,6 +33,7 @@ from funcgrad.primitives import shape as s
 from funcgrad.primitives.matrices import as_column, as_row, identity_like, matrix_transpose
 from funcgrad.primitives.matrix_functions import Frechet, MatrixFunction, Signm, Sqrtm
 from funcgrad.primitives.shape import shape_of
+from funcgrad.scipy.linalg.meanings import MEANINGS
 from funcgrad.scipy.linalg.operands import (
     as_complex,
     check_equal_shapes,
@@ -196,16 +198,13 @@ def expm_frechet(
     return (MatrixFunction("expm").bind(a), moved) if compute_expm else moved
 
 
+@explained(MEANINGS)
 def expm_cond(A: Any, check_finite: bool = True) -> Any:
     """Condition number of the exponential of a matrix.
 
     As `scipy.linalg.expm_cond`: the relative condition of the exponential, Frobenius norms.
 
     It takes a matrix with n^4 elements.
-
-    Args:
-        A: Matrix, or a stack of matrices.
-        check_finite: Without effect.
 
     Example:
         >>> import numpy as np, funcgrad as fg

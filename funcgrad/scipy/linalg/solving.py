@@ -526,14 +526,11 @@ def solve_sylvester(a: Any, b: Any, q: Any, *, method: str = "schur", tol: float
     return Sylvester().bind(a, b, q)
 
 
+@explained(MEANINGS, q="The matrix on the right side, ``(n, n)``.")
 def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
     """Solution of the continuous Lyapunov equation.
 
     As `scipy.linalg.solve_continuous_lyapunov`: ``x`` with ``a x + x a^H = q``.
-
-    Args:
-        a: Matrix, or a stack of matrices.
-        q: The matrix on the right side, ``(n, n)``.
 
     Example:
         >>> import numpy as np, funcgrad as fg

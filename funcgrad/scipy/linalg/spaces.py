@@ -192,14 +192,11 @@ def null_space(
     return NullSpace(shape_of(x)[-1] - rank).bind(x)
 
 
+@explained(MEANINGS, rcond="Singular values below this multiple of the greatest count as zero.")
 def orth(A: Any, rcond: float | None = None) -> Any:
     """Orthonormal basis of the range of a matrix.
 
     As `scipy.linalg.orth`: orthonormal columns that span those of ``A``, of known rank.
-
-    Args:
-        A: Matrix, or a stack of matrices.
-        rcond: Singular values below this multiple of the greatest count as zero.
 
     Example:
         >>> import numpy as np, funcgrad as fg

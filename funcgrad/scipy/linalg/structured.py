@@ -215,14 +215,11 @@ def fiedler_companion(a: Any) -> Any:
     return selecting.where(source > 0, -a[..., source], constant)
 
 
+@explained(MEANINGS, f="Rates of birth.")
 def leslie(f: Any, s: Any) -> Any:
     """Leslie's matrix of fecundities and survival rates.
 
     As `scipy.linalg.leslie`: fecundities in the first row, survivals below the diagonal.
-
-    Args:
-        f: Rates of birth.
-        s: Rates of survival.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -275,14 +272,11 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     return selecting.where(inside, found, found * 0)
 
 
+@explained(MEANINGS, b="Second matrix, for example of a generalised eigenvalue problem.")
 def khatri_rao(a: Any, b: Any) -> Any:
     """Khatri-Rao product: Kronecker products of the columns.
 
     As `scipy.linalg.khatri_rao`: Kronecker's products of columns.
-
-    Args:
-        a: Matrix, or a stack of matrices.
-        b: Second matrix, for example of a generalised eigenvalue problem.
 
     Example:
         >>> import numpy as np, funcgrad as fg
