@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -183,3 +184,25 @@ def test_patterns_print_as_types() -> None:
     assert repr(pattern) == "<SparsityPattern 3x3 with 3 entries>"
     assert repr(coloring(pattern)) == "<Coloring of 3x3 with 3 entries: 1 column>"
     assert pattern.T.shape == (3, 3)
+
+
+def test_memory_is_linear_in_the_number_of_entries() -> None:
+    """Patterns, colours and entries, at places that are listed one by one."""
+
+    def peak(n: int) -> int:
+        x = np.linspace(0.0, 1.0, n)
+        place = np.random.default_rng(0).permutation(n)
+
+        def f(x: Any) -> Any:
+            return np.sum(np.sin(x) * x[place])
+
+        tracemalloc.start()
+        try:
+            assert fg.hessian(f, sparse=True)(x).nnz <= 3 * n
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak(1000)  # code that is loaded on first use
+    small, large = peak(20_000), peak(80_000)
+    assert 20_000 * 8 < small < large < 4.5 * small

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -287,3 +288,47 @@ def sparse_jacobian(n: int) -> Problem:
         return found.ravel()[1:-1]
 
     return Problem((point(n), by_period(3, n)), program, reference)
+
+
+@workload(small=(300,), normal=(20_000,), large=(200_000,), needs=("scipy.optimize.least_squares",))
+def sparse_least_squares(n: int) -> Problem:
+    """Least squares of {n} unknowns, of which each residual has three: Gauss and Newton's steps."""
+
+    def residuals(concatenate: Callable[[list[Any]], Any], x: Any, data: Any) -> Any:
+        inside = x[1:-1] - 0.3 * x[:-2] ** 2 + 0.1 * x[2:] - 0.2
+        return concatenate([inside, 0.5 * (x - data)])
+
+    def program(xp: Any) -> Callable[..., Any]:
+        concatenate = xp.numpy.concatenate
+
+        def run(start: Any, data: Any) -> Any:
+            found = xp.scipy.optimize.least_squares(
+                lambda x: residuals(concatenate, x, data), start
+            )
+            return found.x
+
+        return run
+
+    def reference(start: Any, data: Any) -> Any:
+        linalg = importlib.import_module("scipy.linalg")
+        x = start
+        for _ in range(8):
+            value = residuals(np.concatenate, x, data)
+            inside, first = value[: n - 2], -0.6 * x[:-2]
+            slope = 0.5 * value[n - 2 :]
+            slope[:-2] += first * inside
+            slope[1:-1] += inside
+            slope[2:] += 0.1 * inside
+            band = np.zeros((3, n))  # the lower half of J^T J
+            band[0] = 0.25
+            band[0, :-2] += first**2
+            band[0, 1:-1] += 1
+            band[0, 2:] += 0.01
+            band[1, :-2] += first
+            band[1, 1:-1] += 0.1
+            band[2, :-2] = 0.1 * first
+            x = x - linalg.solveh_banded(band, slope, lower=True)
+        return x
+
+    data = np.random.default_rng(0).uniform(0.0, 1.0, n)
+    return Problem((np.full(n, 0.5), data), program, reference, tolerance=1e4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -362,4 +363,92 @@ def pendulums(count: int, steps: int) -> Problem:
 
     return Problem(
         (x, v), program, loop(np), argnums=(0, 1), torch=lambda torch: loop(torch), tolerance=30.0
+    )
+
+
+RATES = np.array([1.0, 3.0, 0.02])
+"""Feed and conversion of a Brusselator, and its diffusion."""
+
+
+def brusselator_slope(cells: int, concatenate: Callable[[list[Any]], Any]) -> Callable[..., Any]:
+    """Two species that react in cells on a line and diffuse between them."""
+
+    def slope(t: Any, y: Any, rates: Any) -> Any:
+        u, v = y[:cells], y[cells:]
+        one = 0 * y[:1] + 1
+
+        def spread(w: Any, edge: Any) -> Any:
+            wide = concatenate([edge, w, edge])
+            return rates[2] * (cells + 1) ** 2 * (wide[2:] - 2 * w + wide[:-2])
+
+        reaction = u * u * v
+        du = rates[0] + reaction - (rates[1] + 1) * u + spread(u, one)
+        return concatenate([du, rates[1] * u - reaction + spread(v, 3 * one)])
+
+    return slope
+
+
+def brusselator_start(cells: int) -> np.ndarray:
+    x = np.arange(1, cells + 1) / (cells + 1)
+    return np.concatenate([1 + np.sin(2 * np.pi * x), np.full(cells, 3.0)])
+
+
+def brusselator_end(xp: Any, cells: int, tolerance: float) -> Callable[[Any, Any], Any]:
+    """The values at the end, by BDF."""
+    slope = brusselator_slope(cells, xp.numpy.concatenate)
+
+    def end(y: Any, rates: Any) -> Any:
+        found = xp.scipy.integrate.solve_ivp(
+            slope, (0.0, 1.0), y, "BDF", [1.0], args=(rates,), rtol=tolerance, atol=tolerance / 100
+        )
+        return found.y[:, 0]
+
+    return end
+
+
+def scipy_brusselator(cells: int, tolerance: float) -> Callable[[Any, Any], Any]:
+    """The same by SciPy, with the pattern of the Jacobian."""
+    slope = brusselator_slope(cells, np.concatenate)
+
+    def end(y: Any, rates: Any) -> Any:
+        sparse = importlib.import_module("scipy.sparse")
+        integrate = importlib.import_module("scipy.integrate")
+        line = sparse.diags_array([1.0] * 3, offsets=[-1, 0, 1], shape=(cells, cells))
+        pattern = sparse.kron(np.eye(2), line) + sparse.kron(np.ones((2, 2)), np.eye(cells))
+        found = integrate.solve_ivp(
+            slope, (0.0, 1.0), y, "BDF", [1.0], args=(rates,), rtol=tolerance,
+            atol=tolerance / 100, jac_sparsity=pattern,
+        )  # fmt: skip
+        return found.y[:, 0]
+
+    return end
+
+
+@workload(small=(40,), normal=(1024,), large=(8192,), needs=("scipy.integrate.solve_ivp",))
+def brusselator(cells: int) -> Problem:
+    """Brusselator of two species in {cells} cells, by BDF, with sparse Jacobians."""
+    return Problem(
+        (brusselator_start(cells), RATES),
+        lambda xp: brusselator_end(xp, cells, 1e-3),
+        scipy_brusselator(cells, 1e-3),
+        sampling_error=1e-2,  # a few times the tolerance of the steps
+    )
+
+
+@workload(small=(40,), normal=(1024,), large=(8192,), needs=("scipy.integrate.solve_ivp",))
+def brusselator_rates(cells: int) -> Problem:
+    """Gradient of the mean at the end of a Brusselator of {cells} cells, by BDF, in its rates."""
+    exact = scipy_brusselator(cells, 1e-9)
+
+    def program(xp: Any) -> Callable[..., Any]:
+        end = brusselator_end(xp, cells, 1e-3)
+        return xp.grad(lambda y, rates: end(y, rates).mean(), 1)
+
+    return Problem(
+        (brusselator_start(cells), RATES),
+        program,
+        lambda y, rates: exact(y, rates).mean(),
+        argnums=(1,),
+        is_gradient=True,
+        sampling_error=2e-2,
     )
