@@ -10,7 +10,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Collection, Mapping
-from types import MappingProxyType
+from types import CodeType, MappingProxyType
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -104,7 +104,7 @@ def explained(meanings: Mapping[str, str], **own: str) -> Callable[[F], F]:
         if function.__doc__ is None:  # Python leaves docstrings away
             return function
         code = function.__code__
-        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        names = [n for n in parameter_names(code) if n != "self"]
         found = _SECTION.search(function.__doc__)
         end, margin = (found.start(), found[1]) if found else (len(function.__doc__), "")
         rows = [f"{margin}    {n}: {own[n] if n in own else meanings[n]}" for n in names]
@@ -113,6 +113,15 @@ def explained(meanings: Mapping[str, str], **own: str) -> Callable[[F], F]:
         return function
 
     return decorate
+
+
+def parameter_names(code: CodeType) -> list[str]:
+    """Names of parameters; those of any number with their stars, at the end."""
+    n = code.co_argcount + code.co_kwonlyargcount
+    stars = ["*"] * bool(code.co_flags & inspect.CO_VARARGS)
+    stars += ["**"] * bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    rest = zip(stars, code.co_varnames[n:], strict=False)
+    return [*code.co_varnames[:n], *(star + name for star, name in rest)]
 
 
 _SECTION = re.compile(r"\n\n( *)(Returns|Raises|Example):\n")

@@ -15,6 +15,7 @@ import numpy as np
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
 from funcgrad.api.vectorization import vmap
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.primitives import elementwise as p
@@ -22,6 +23,7 @@ from funcgrad.primitives.reductions import ReduceAny
 from funcgrad.primitives.shape import broadcast_to, shape_of
 from funcgrad.scipy.stats import formulas as f
 from funcgrad.scipy.stats.families import Distribution, Method, both, either, quiet
+from funcgrad.scipy.stats.meanings import METHODS
 
 _INF = math.inf
 _NEGLIGIBLE = 1e-25
@@ -55,13 +57,9 @@ class Discrete(Distribution):
         return _summed(term, low, high)
 
     @quiet
+    @explained(METHODS)
     def logpmf(self, k: Any, *args: Any, **kwargs: Any) -> Any:
         """Logarithm of the probability of ``k``.
-
-        Args:
-            k: Numbers.
-            *args: Parameters, in order.
-            **kwargs: Parameters, by name.
 
         Returns:
             Logarithms, ``-inf`` for what is no integer of the support.
@@ -69,13 +67,9 @@ class Discrete(Distribution):
         return self._mass("logpmf", k, args, kwargs, self.log_mass, -_INF)
 
     @quiet
+    @explained(METHODS)
     def pmf(self, k: Any, *args: Any, **kwargs: Any) -> Any:
         """Probability of ``k``.
-
-        Args:
-            k: Numbers.
-            *args: Parameters, in order.
-            **kwargs: Parameters, by name.
 
         Returns:
             Probabilities, 0 for what is no integer of the support.
@@ -117,13 +111,9 @@ class Discrete(Distribution):
         return self._checked(f.select(y >= high, after, out), found)
 
     @quiet
+    @explained(METHODS)
     def ppf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
         """The least integer whose `cdf` is not below ``q``.
-
-        Args:
-            q: Probability.
-            *args: Parameters, in order.
-            **kwargs: Parameters, by name.
 
         Returns:
             Integers, in a floating dtype; nan where ``q`` is no probability.
@@ -135,13 +125,9 @@ class Discrete(Distribution):
         return self._inverse("ppf", q, args, kwargs, reached, 0, 1)
 
     @quiet
+    @explained(METHODS)
     def isf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
         """The least integer whose `sf` is not above ``q``.
-
-        Args:
-            q: Probability.
-            *args: Parameters, in order.
-            **kwargs: Parameters, by name.
 
         Returns:
             Integers, in a floating dtype; nan where ``q`` is no probability.

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import is_complex
 from funcgrad.errors import ArgumentError, DtypeError
@@ -26,6 +27,7 @@ from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.shape import broadcast_to, shape_of
 from funcgrad.scipy.exponentials import floating
 from funcgrad.scipy.stats import formulas as f
+from funcgrad.scipy.stats.meanings import METHODS
 
 Method = Callable[..., Any]
 
@@ -201,13 +203,9 @@ class Distribution:
     # --------------------------------------------------------------------------------- methods
 
     @quiet
+    @explained(METHODS)
     def cdf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Probability of numbers up to ``x``.
-
-        Args:
-            x: Where it is evaluated.
-            *args: Parameters, in order.
-            **kwargs: Parameters, by name.
 
         Returns:
             Probabilities.
@@ -215,13 +213,9 @@ class Distribution:
         return self._probability("cdf", x, args, kwargs, self.below, 0.0, 1.0)
 
     @quiet
+    @explained(METHODS)
     def sf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Probability of numbers above ``x``: ``1 - cdf(x)``, accurate where that is small.
-
-        Args:
-            x: Where it is evaluated.
-            *args: Parameters, in order.
-            **kwargs: Parameters, by name.
 
         Returns:
             Probabilities.
@@ -229,13 +223,9 @@ class Distribution:
         return self._probability("sf", x, args, kwargs, self.above, 1.0, 0.0)
 
     @quiet
+    @explained(METHODS)
     def logcdf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Logarithm of `cdf`.
-
-        Args:
-            x: Where it is evaluated.
-            *args: Parameters, in order.
-            **kwargs: Parameters, by name.
 
         Returns:
             Logarithms of probabilities.
@@ -243,13 +233,9 @@ class Distribution:
         return self._probability("logcdf", x, args, kwargs, self.log_below, -math.inf, 0.0)
 
     @quiet
+    @explained(METHODS)
     def logsf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Logarithm of `sf`.
-
-        Args:
-            x: Where it is evaluated.
-            *args: Parameters, in order.
-            **kwargs: Parameters, by name.
 
         Returns:
             Logarithms of probabilities.
@@ -269,12 +255,9 @@ class Distribution:
         raise NotImplementedError
 
     @quiet
+    @explained(METHODS)
     def entropy(self, *args: Any, **kwargs: Any) -> Any:
         """Entropy in natural units.
-
-        Args:
-            *args: Parameters, in order.
-            **kwargs: Parameters, by name.
 
         Returns:
             Entropies.
@@ -315,36 +298,27 @@ class Distribution:
             raise self._absent(f"stats({name})")
         return self._checked(value, found)
 
+    @explained(METHODS)
     def mean(self, *args: Any, **kwargs: Any) -> Any:
         """Mean.
-
-        Args:
-            *args: Parameters, in order.
-            **kwargs: Parameters, by name.
 
         Returns:
             Means.
         """
         return self.stats(*args, moments="m", **kwargs)
 
+    @explained(METHODS)
     def var(self, *args: Any, **kwargs: Any) -> Any:
         """Variance.
-
-        Args:
-            *args: Parameters, in order.
-            **kwargs: Parameters, by name.
 
         Returns:
             Variances.
         """
         return self.stats(*args, moments="v", **kwargs)
 
+    @explained(METHODS)
     def std(self, *args: Any, **kwargs: Any) -> Any:
         """Standard deviation.
-
-        Args:
-            *args: Parameters, in order.
-            **kwargs: Parameters, by name.
 
         Returns:
             Standard deviations.
@@ -382,38 +356,27 @@ class Distribution:
         square = mean * mean
         return fourth + 4 * mean * third + 6 * square * var + square * square
 
+    @explained(METHODS)
     def median(self, *args: Any, **kwargs: Any) -> Any:
         """Median: the quantile of one half.
-
-        Args:
-            *args: Parameters, in order.
-            **kwargs: Parameters, by name.
 
         Returns:
             Medians.
         """
         return self.ppf(0.5, *args, **kwargs)
 
+    @explained(METHODS)
     def ppf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
         """Quantile: the inverse of `cdf`.
-
-        Args:
-            q: Probability.
-            *args: Parameters, in order.
-            **kwargs: Parameters, by name.
 
         Returns:
             Quantiles; nan where ``q`` is no probability.
         """
         raise NotImplementedError
 
+    @explained(METHODS)
     def isf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
         """The inverse of `sf`.
-
-        Args:
-            q: Probability.
-            *args: Parameters, in order.
-            **kwargs: Parameters, by name.
 
         Returns:
             Quantiles; nan where ``q`` is no probability.
@@ -435,12 +398,9 @@ class Distribution:
         return self.ppf(rest, *args, **kwargs), self.isf(rest, *args, **kwargs)
 
     @quiet
+    @explained(METHODS)
     def support(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
         """The interval outside of which the density is 0.
-
-        Args:
-            *args: Parameters, in order.
-            **kwargs: Parameters, by name.
 
         Returns:
             Its ends.
@@ -546,13 +506,9 @@ class Continuous(Distribution):
         return self.quantile(1 - q, *parameters)
 
     @quiet
+    @explained(METHODS)
     def logpdf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Logarithm of the density.
-
-        Args:
-            x: Where it is evaluated.
-            *args: Parameters, in order.
-            **kwargs: Parameters, by name.
 
         Returns:
             Logarithms, ``-inf`` outside of the support.
@@ -560,13 +516,9 @@ class Continuous(Distribution):
         return self._log_density("logpdf", x, args, kwargs)
 
     @quiet
+    @explained(METHODS)
     def pdf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Density.
-
-        Args:
-            x: Where it is evaluated.
-            *args: Parameters, in order.
-            **kwargs: Parameters, by name.
 
         Returns:
             Densities, 0 outside of the support.
@@ -612,13 +564,9 @@ class Continuous(Distribution):
         return self._checked(f.select(found.y >= high, after, out), found)
 
     @quiet
+    @explained(METHODS)
     def ppf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
         """Quantile: the inverse of `cdf`.
-
-        Args:
-            q: Probability.
-            *args: Parameters, in order.
-            **kwargs: Parameters, by name.
 
         Returns:
             Quantiles; nan where ``q`` is no probability.
@@ -626,13 +574,9 @@ class Continuous(Distribution):
         return self._inverse("ppf", q, args, kwargs, self.quantile, 0, 1)
 
     @quiet
+    @explained(METHODS)
     def isf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
         """The inverse of `sf`.
-
-        Args:
-            q: Probability.
-            *args: Parameters, in order.
-            **kwargs: Parameters, by name.
 
         Returns:
             Quantiles; nan where ``q`` is no probability.

@@ -1,4 +1,4 @@
-"""Meanings of the parameters that functions of samples share, for their docstrings."""
+"""Meanings of the parameters that functions of samples, and methods of distributions, share."""
 
 MEANINGS = {
     "a": "Samples.",
@@ -16,4 +16,12 @@ MEANINGS = {
     "samples": "Angles.",
     "weights": "Weights of the elements.",
     "x": "Samples.",
+}
+
+METHODS = {
+    "x": "Where it is evaluated.",
+    "q": "Probability.",
+    "k": "Numbers.",
+    "*args": "Parameters, in order.",
+    "**kwargs": "Parameters, by name.",
 }
