@@ -178,3 +178,25 @@ def test_loops_over_complex_numbers_are_written_in_vectors(dtype: str) -> None:
     x = np.ones((4, 300), dtype)
     for f in (lambda x: x * x + 1, lambda x: (x * x).sum(axis=1), lambda x: np.pad(x, 1) * 2):
         assert "lanes(" in fg.jit(f).lower(x).as_text()
+
+
+@pytest.mark.parametrize("shape", [(5, 201), (3, 17), (40, 64), (1, 9)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_element_that_repeats_at_an_edge_is_in_all_lanes(shape: Any, dtype: Any) -> None:
+    def sums(x: Any) -> Any:
+        right = np.concatenate([x[:, 1:], x[:, -1:]], 1)
+        above = np.concatenate([x[:1] * 2, x[:-1]], 0)
+        corner = np.pad(x[:, :2], ((0, 0), (0, shape[1] - 2)), mode="edge")
+        return np.sum(np.tanh(right * above) + corner, 1)
+
+    x = np.random.default_rng(0).normal(size=shape).astype(dtype)
+    text = fg.jit(sums).lower(x).as_text()
+    assert "lanes(" in text
+    tolerance = 1e-5 if dtype == np.float32 else 1e-12
+    np.testing.assert_allclose(fg.jit(sums)(x), sums(x), rtol=tolerance, atol=tolerance)
+    gradient = fg.jit(fg.grad(lambda x: np.sum(sums(x) ** 2)))(x)
+    direction = np.random.default_rng(1).normal(size=shape)
+    ends = (np.sum(sums(x + s * direction) ** 2) for s in (1e-6, -1e-6))
+    if dtype == np.float64:
+        slope = np.subtract(*ends) / 2e-6
+        np.testing.assert_allclose(np.sum(gradient * direction), slope, rtol=1e-5)

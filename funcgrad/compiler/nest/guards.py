@@ -157,6 +157,12 @@ class Guards:
     def _load_safely(self, access: Access, node: Guard, test: Expression) -> Expression:
         """An element of a full guard's operand, or the first one in its box if it is not there."""
         space, size = self.plan.space, access.dtype.itemsize
+        if space.in_vectors:  # one for all lanes, which is there where the other indices allow it
+            sides = self._sides(node.space, node.box, self.plan.row[-1].axis)
+            tests = [call(name, loop.index, bound) for loop, name, bound in sides]
+            if not tests:
+                return space.load(access)
+            test = all_of(tests)
         root = access.neighbour or access
         distance = (access.offset - root.offset) * size
         terms: list[Expression] = [of(distance)]

@@ -42,8 +42,10 @@ def vectors_of(plan: Plan, body: list[Node]) -> Vectors | None:
     scattered: set[Access] = set()
     for node in body:
         read, written = _touched(plan, node, body)
-        if any(row.steps[access] == 0 for access in written) or _is_single(plan, node):
+        if any(row.steps[access] == 0 for access in written):
             return None
+        if isinstance(node, Fold) and not is_across(node):
+            return None  # it is computed for one element at a time
         apart.update(access for access in read if row.steps[access] not in (0, 1))
         scattered.update(access for access in written if row.steps[access] != 1)
     far = scattered | {access for access in apart if plan.space.is_far(access)}
@@ -119,16 +121,6 @@ def _touched(plan: Plan, node: Node, body: list[Node]) -> tuple[list[Access], li
     if plan.kind(node) in ("inner", "total"):
         return accesses, []
     return accesses, [a for a in (plan.outs.get(node), plan.sums.get(node)) if a is not None]
-
-
-def _is_single(plan: Plan, node: Node) -> bool:
-    """Whether a node is computed for one element at a time."""
-    if isinstance(node, Guard):
-        # Whether there is one element for all lanes is not to be asked of each.
-        axis, inside = plan.row[-1].axis, node.operands[0]
-        is_asked = axis in plan.guarded and node.box[axis] != (0, node.space[axis])
-        return is_asked and isinstance(inside, View) and not inside.strides[axis]
-    return isinstance(node, Fold) and not is_across(node)
 
 
 def _can_be_taken(plan: Plan, access: Access) -> bool:
