@@ -60,6 +60,10 @@ microseconds, an estimate from kernels of a few elements."""
 THREAD_WORK = 1 << 18
 """Work of the smallest part that is worth a thread."""
 
+PRODUCT = 8
+"""Multiplications of a product of matrices, each with an addition, in the time of a unit of work:
+sixteen or more a cycle, without loads of their own."""
+
 JOINED_WORK = 1 << 13
 """Work of the largest iteration of a loop whose kernels are joined: from there on, what the
 executor does between them is not worth mentioning."""

@@ -18,6 +18,7 @@ import numpy as np
 from funcgrad.base import environment, stacks
 from funcgrad.compiler import abi
 from funcgrad.compiler.loops.language import NamedFunction
+from funcgrad.compiler.machine import FEW, THREAD_WORK
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.nest.allocate import (
     Memory,
@@ -313,7 +314,7 @@ def _initial(carry: Carry) -> View:
     return View(carry.initial.outer, carry.now.shape, carry.now.strides, carry.initial.offset)
 
 
-LONG_WORK = 1 << 20
+LONG_WORK = FEW * THREAD_WORK
 """Operations, or bytes, of a job after which what goes on in the background is looked after."""
 
 

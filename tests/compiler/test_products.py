@@ -21,7 +21,7 @@ import funcgrad.numpy as fnp
 from funcgrad.compiler.abi import FIRST_SLOT, LANES_SLOT, TILE_WORDS
 from funcgrad.compiler.loops.library.tiles import (
     DEPTH,
-    FEW,
+    FEW_ROWS,
     Kind,
     inner_shape,
     rows_at_once,
@@ -128,7 +128,7 @@ def test_few_rows_are_multiplied_as_many_are(letter: str, features: str) -> None
     run, shape = kernel(letter, FEATURES[features])
     few, _ = kernel(letter, FEATURES[features], Kind.FEW)
     rng = np.random.default_rng(0)
-    for m, n, k in ((1, 1, 1), (2, 700, 5), (5, 33, 300), (FEW, 515, 2 * DEPTH + 3)):
+    for m, n, k in ((1, 1, 1), (2, 700, 5), (5, 33, 300), (FEW_ROWS, 515, 2 * DEPTH + 3)):
         b = random(rng, (2, k, n), LETTERS[letter])
         for is_trans in (False, True):
             a = random(rng, (2, k, m) if is_trans else (2, m, k), LETTERS[letter])

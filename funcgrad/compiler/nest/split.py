@@ -6,8 +6,11 @@ import math
 
 from funcgrad.compiler.machine import (
     EVEN_PARTS,
+    FEW,
     LONGEST_PART,
     PARTS_PER_THREAD,
+    PRODUCT,
+    SEVERAL,
     THREAD_WORK,
     VECTOR_BYTES,
 )
@@ -15,8 +18,8 @@ from funcgrad.compiler.machine import (
 MOST_PARTS = 1024
 """Parts of a step, whatever the number of threads is."""
 
-MOST_PRODUCTS = 8 * LONGEST_PART
-"""Multiplications of the largest part of a product of matrices, likewise."""
+FEWEST_PRODUCTS, MOST_PRODUCTS = PRODUCT * THREAD_WORK // FEW, PRODUCT * LONGEST_PART
+"""Multiplications of the smallest and the largest part of a product of matrices."""
 
 MOST_RANGES = 1 << 15
 """Parts of a step for which its tables have room."""
@@ -56,7 +59,7 @@ def part_count(
     units: int,
     work: int,
     threads: int,
-    least: int,
+    least: int = FEWEST_PRODUCTS,
     most: int = MOST_PRODUCTS,
     per_thread: int = PARTS_PER_THREAD,
 ) -> int:
@@ -74,6 +77,19 @@ def part_count(
         return 1
     count = min(per_thread * threads, work // least, MOST_PARTS) if threads > 1 else 1
     return max(min(max(count, min(work // most, MOST_RANGES)), units), 1)
+
+
+def threads_of_product(work: int, threads: int, is_repeated: bool, is_packed: bool) -> int:
+    """How many threads share a product: one where it is too small.
+
+    Args:
+        work: Its multiplications.
+        threads: As of `part_ranges`.
+        is_repeated: Whether it stands in a loop, where the others may be missing every time.
+        is_packed: Whether every part copies what it reads of the operands.
+    """
+    times = SEVERAL if is_repeated else FEW if is_packed else 1
+    return threads if work >= times * PRODUCT * THREAD_WORK else min(threads, 1)
 
 
 def even_parts(length: int, least: int) -> int:

@@ -12,20 +12,14 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from funcgrad.base.records import dataclass
+from funcgrad.compiler.loops.library.strided import MANY_ROWS, MANY_VECTORS
 from funcgrad.compiler.machine import ACROSS, SEVERAL, SUM_BLOCK, UNALIGNED, VECTOR_BYTES
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.layout import Operand, Value, View, whole
 from funcgrad.compiler.nest.nodes import StridedProduct
 from funcgrad.lowering import Contraction
 
-_MOST_ROWS = SUM_BLOCK
-_MOST_TERMS = 576
-_MOST_COLUMNS = 1024
-
-# The tile that an inner loop keeps in registers.
-_MOST_VECTORS = 3
-_INNER_ROWS = 8
-
+_MOST_ROWS, _MOST_TERMS, _MOST_COLUMNS = SUM_BLOCK, 2 * SUM_BLOCK, 2 * SUM_BLOCK
 
 _Walk = tuple[str, int, int]
 """A letter, how many of its indices are walked along, and their distance."""
@@ -111,7 +105,7 @@ class Strider(Letters):
     def _cost(self, letter: str, n_rows: int, free: int, copies: bool, b: View) -> float:
         vectors = -(-self.lengths[letter] * self.itemsize // VECTOR_BYTES)
         strips = vectors * free // max(self.lengths[letter], 1)
-        width, rows = min(strips, _MOST_VECTORS), min(n_rows, _INNER_ROWS)
+        width, rows = min(strips, MANY_VECTORS), min(n_rows, MANY_ROWS[0])
         # Two loads and two products a cycle, a product every fourth in the same register.
         rate = min(2.0, rows * width / 4, 2 * rows * width / (rows + width))
         others = math.prod(self.lengths.values()) / self.lengths[letter]
@@ -214,7 +208,7 @@ class Strider(Letters):
             c, n, _ = blocks.pop()
             if terms and n * size > _MOST_TERMS:
                 # Where all rows are computed at once, nobody reads the terms of a block again.
-                most = max(_MOST_TERMS // size, 1) if n_rows <= _INNER_ROWS else 1
+                most = max(_MOST_TERMS // size, 1) if n_rows <= MANY_ROWS[0] else 1
                 part = max(d for d in range(1, most + 1) if n % d == 0)
                 blocks.append((c, n // part, part))
                 terms.insert(0, (c, part, 1))

@@ -16,45 +16,38 @@ from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.loops.language import NamedFunction
 from funcgrad.compiler.loops.library.tiles import (
     DEPTH,
-    FEW,
+    FEW_ROWS,
     Kind,
     rows_at_once,
+)
+from funcgrad.compiler.machine import (
+    CACHES,
+    FEW,
+    PARTS_PER_THREAD,
+    SEVERAL,
+    VECTOR_BYTES,
+    WORD_BYTES,
 )
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.nodes import Product
-from funcgrad.compiler.nest.split import PARTS_PER_THREAD, part_count
+from funcgrad.compiler.nest.split import part_count, threads_of_product
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.blas import BLIS, Library, chosen
 from funcgrad.compiler.runtime.executable import Step, lanes_of, scratch_words, step_of
 from funcgrad.compiler.runtime.library_calls import gemm_code
 from funcgrad.dtypes import short_name
 
-PARALLEL_WORK = 1 << 23
-"""Multiplications of a product that is worth a second thread: it takes some 100 microseconds."""
-
-FEW_WORK = 1 << 21
-"""The same where A has few rows: memory is the limit then."""
-
-FEW_COLUMNS = 256
+FEW_COLUMNS = SEVERAL * VECTOR_BYTES // WORD_BYTES
 """Columns of the tiles of few rows, at least: memory is read along rows of B."""
 
-REPEATED_WORK = 1 << 25
-"""The same in loops, where the other thread may be missing every time."""
-
-LEAST_WORK = 1 << 20
-"""Multiplications of the smallest part."""
-
-TILE_BYTES = 1 << 18
+TILE_BYTES = CACHES[1][0] // 2
 """Size of a block of B: it stays in the second cache."""
 
-TILE_ROWS = 256
-"""Rows of the tiles of several threads: each of them copies its block of B."""
-
-SMALL_TILE = 32
+SMALL_TILE = 2 * VECTOR_BYTES // WORD_BYTES
 """Rows, and columns, below which tiles are not divided any further."""
 
-LEAST_SYMMETRIC = 128
+LEAST_SYMMETRIC = FEW * SMALL_TILE
 """Rows of the smallest symmetric result of which a half is copied."""
 
 
@@ -90,19 +83,17 @@ class Multiplication:
         unit = 2 if dtype.kind == "c" else 1  # real numbers of an element
         batch, m, n, k = self._sizes
         work = batch * _ceil(m, shape.rows[-1]) * _ceil(unit * n, shape.lanes) * unit * k
-        least = FEW_WORK if self._is_few else PARALLEL_WORK
-        if work < (REPEATED_WORK if is_repeated else least):
-            n_threads = 1
+        n_threads = threads_of_product(work, n_threads, is_repeated, not self._is_few)
         widest = TILE_BYTES // (DEPTH * dtype.itemsize // unit)
         grain = shape.rows[0], shape.width // unit
         if self._is_few:  # there are no copies that would have to stay in a cache
             grain, widest = (grain[0], FEW_COLUMNS), _ceil(max(n, 1), FEW_COLUMNS)
         if self._is_symmetric:
-            self.tile = _square_tile(batch, m, min(widest, TILE_ROWS), math.lcm(*grain), n_threads)
+            self.tile = _square_tile(batch, m, min(widest, DEPTH), math.lcm(*grain), n_threads)
         else:
             self.tile = _tile(batch, (m, n), widest // unit, grain, n_threads)
         n_tiles = batch * math.prod(self._grid)
-        count = part_count(n_tiles, work, n_threads, LEAST_WORK)
+        count = part_count(n_tiles, work, n_threads)
         bounds = [n_tiles * i // count for i in range(count + 1)]
         self.parts = list(itertools.pairwise(bounds))
         panel = 0 if self._is_few else min(unit * k, DEPTH)
@@ -128,7 +119,7 @@ class Multiplication:
         first, second = self.node.layouts
         is_plain = first.is_transposed if self._is_swapped else not second.is_transposed
         _, m, _, k = self._sizes
-        return m <= FEW and k > 0 and is_plain and self.node.out.dtype.kind == "f"
+        return m <= FEW_ROWS and k > 0 and is_plain and self.node.out.dtype.kind == "f"
 
     @property
     def _few(self) -> tuple[int, ...]:
@@ -241,7 +232,7 @@ def _tile(
     m, n = sizes
     rows, columns = max(m, 1), max(min(n, widest // grain[1] * grain[1]), 1)
     if n_threads > 1:
-        rows = min(rows, TILE_ROWS)
+        rows = min(rows, DEPTH)
         goal = PARTS_PER_THREAD * n_threads
         least = max(SMALL_TILE, grain[1])
         while batch * -(-m // rows) * -(-n // columns) < goal and max(rows, columns) > least:
@@ -280,11 +271,6 @@ def _library_words(node: Product, library: Library) -> list[int]:
     assert isinstance(a, View)
     assert isinstance(b, View)
     layout_a, layout_b = node.layouts
-    strides = [layout_a.batch_stride, layout_b.batch_stride, m * n]
-    parts = _blas_parts(m * n * k, m) if batch == 1 else 1
-    if parts > 1:
-        batch, m = parts, m // parts
-        strides = [m if layout_a.is_transposed else m * layout_a.row_stride, 0, m * n]
     return in_order(
         GEMM_WORDS,
         end=batch,
@@ -297,26 +283,10 @@ def _library_words(node: Product, library: Library) -> list[int]:
         ldc=max(n, 1),
         trans_a=int(layout_a.is_transposed),
         trans_b=int(layout_b.is_transposed),
-        **_matrix_words("a", a, strides[0]),
-        **_matrix_words("b", b, strides[1]),
-        **_matrix_words("c", whole(node.out), strides[2]),
+        **_matrix_words("a", a, layout_a.batch_stride),
+        **_matrix_words("b", b, layout_b.batch_stride),
+        **_matrix_words("c", whole(node.out), m * n),
     )
-
-
-_ONE_THREAD = (1 << 19) - 1
-"""Multiplications up to which OpenBLAS uses one thread."""
-
-
-def _blas_parts(work: int, rows: int) -> int:
-    """Into how many products of fewer rows a product is split.
-
-    A product of a few times 500,000 multiplications takes 10 to 40 microseconds. Waking a second
-    thread for it gains nothing, and costs milliseconds where that thread has no processor.
-    """
-    if not _ONE_THREAD < work <= 4 * _ONE_THREAD:
-        return 1
-    least = -(-work // _ONE_THREAD)
-    return next((p for p in range(least, 2 * least + 1) if rows % p == 0 and rows // p >= 8), 1)
 
 
 def _matrix_words(name: str, x: View, stride: int) -> dict[str, int]:

@@ -24,6 +24,7 @@ from funcgrad.compiler.foreign import (
 )
 from funcgrad.compiler.loops.language import NamedFunction
 from funcgrad.compiler.loops.library.small_matrices import MOST_IN_LANES
+from funcgrad.compiler.machine import FEW, FUNCTION, SEVERAL, THREAD_WORK
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.native.selection import selection_code
 from funcgrad.compiler.nest.kernel import Site
@@ -34,17 +35,17 @@ from funcgrad.compiler.runtime import fourier, kernel_store
 from funcgrad.compiler.runtime.executable import Step, lanes_of, scratch_words, step_of
 from funcgrad.compiler.runtime.library_calls import foreign_code
 
-OPERATIONS = 32
+OPERATIONS = FEW * FUNCTION
 """Work for every element of an array, as of `source.Kernel`: sorting and transforms take more."""
 
-FEW_ELEMENTS = 600 * 600
+FEW_ELEMENTS = THREAD_WORK
 """A matrix of so many elements is factorised no faster by two threads of OpenBLAS than by one.
 
-Measured on potrf, getrf, and syevd, single and double; its threads cost more where the machine is
-busy, and wait for work in the way of ours.
+Measured on potrf, getrf, and syevd, single and double, up to 600 x 600; its threads cost more where
+the machine is busy, and wait for work in the way of ours.
 """
 
-FEWEST_ELEMENTS = 16 * 16
+FEWEST_ELEMENTS = SEVERAL**2
 """For matrices of so many elements OpenBLAS uses one thread anyway; measured up to 24 x 24."""
 
 Argument = tuple[int, int]

@@ -14,19 +14,10 @@ from funcgrad.compiler.loops.language import NamedFunction
 from funcgrad.compiler.loops.library.strided import rows_at_once
 from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.nodes import StridedProduct
-from funcgrad.compiler.nest.split import MOST_RANGES, part_count
+from funcgrad.compiler.nest.split import MOST_RANGES, part_count, threads_of_product
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.executable import Step, step_of
 from funcgrad.dtypes import short_name
-
-PARALLEL_WORK = 1 << 21
-"""Multiplications that are worth a second thread."""
-
-REPEATED_WORK = 1 << 25
-"""The same in loops, where the other thread may be missing every time."""
-
-LEAST_WORK = 1 << 18
-"""Multiplications of the smallest part."""
 
 
 @dataclass
@@ -74,9 +65,8 @@ class StridedMultiplication:
         shape = kernel_store.strided_shape(self.node.out.dtype)
         strips = len(self._strips)
         work = outer * rows * strips * shape.lanes * terms
-        if work < (REPEATED_WORK if is_repeated else PARALLEL_WORK):
-            n_threads = min(n_threads, 1)
-        count = part_count(MOST_RANGES, work, n_threads, LEAST_WORK)
+        n_threads = threads_of_product(work, n_threads, is_repeated, is_packed=False)
+        count = part_count(MOST_RANGES, work, n_threads)
         self.group_rows, self.groups = _groups(rows, shape.rows[0], -(-count // outer))
         wanted = -(-count // (outer * self.groups))
         self.group_strips, self.strip_groups = _groups(strips, shape.vectors, wanted)

@@ -14,6 +14,7 @@ from funcgrad.compiler.loops.library.small_matrices import (
     Memory,
     SmallMatrices,
 )
+from funcgrad.compiler.machine import FEW
 from funcgrad.lowering import MOST_SMALL
 
 
@@ -366,5 +367,5 @@ class InRows(SmallMatrices):
             self.put(self.less_product(old, factor, other), row, j)
 
 
-_WIDE = 4
+_WIDE = FEW
 """Vectors of right sides that are worked on together."""

@@ -31,9 +31,9 @@ from funcgrad.compiler.loops.language import (
     of,
 )
 from funcgrad.compiler.loops.library.elements import Element, Elements, muladd
-from funcgrad.compiler.machine import VECTOR_BYTES
+from funcgrad.compiler.machine import SEVERAL, VECTOR_BYTES
 
-MOST_IN_LANES = 32
+MOST_IN_LANES = 2 * SEVERAL
 """Rows and columns of the largest matrix in lanes: memory for all of them stays in a near cache."""
 
 Index = Expression | int

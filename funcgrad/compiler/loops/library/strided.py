@@ -31,7 +31,8 @@ from funcgrad.compiler.loops.library import tiles
 from funcgrad.compiler.loops.library.tiles import InRegisters, Shape
 
 _FEW_ROWS = (4, 2, 1)
-_MANY_ROWS = (8, 6, *_FEW_ROWS)
+MANY_ROWS, MANY_VECTORS = (8, 6, *_FEW_ROWS), 3
+"""The rows and vectors of sums for which most processors have registers."""
 
 _GIVEN, _RESULT, _TABLES = range(1, 4)
 """Scopes of memory: of A and B, C, and the tables."""
@@ -43,7 +44,7 @@ def inner_shape(itemsize: int, features: str) -> Shape:
     """Lanes, rows and vectors of inner loops, for a processor with these features of LLVM."""
     packed = tiles.inner_shape(itemsize, features)
     has_many = packed.rows[0] > _FEW_ROWS[0]
-    return Shape(packed.lanes, _MANY_ROWS if has_many else _FEW_ROWS, 3 if has_many else 2)
+    return Shape(packed.lanes, *((MANY_ROWS, MANY_VECTORS) if has_many else (_FEW_ROWS, 2)))
 
 
 def rows_at_once(rows: int, shape: Shape) -> tuple[int, ...]:

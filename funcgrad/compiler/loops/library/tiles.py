@@ -36,20 +36,18 @@ from funcgrad.compiler.loops.language import (
     equal,
     of,
 )
+from funcgrad.compiler.machine import FEW, SUM_BLOCK, VECTOR_BYTES
 
-DEPTH = 256
+DEPTH = SUM_BLOCK // 2
 """Greatest length of a block of the summed axis: a panel of A stays in the nearest cache."""
 
-SPAN = 512
+SPAN = SUM_BLOCK
 """Columns of B that are walked along together where A has few rows: their sums stay there, too."""
 
-FEW = 8
+FEW_ROWS = 2 * FEW
 """The most rows of A that are few: copies of B would take longer than they save."""
 
-CACHE_LINE = 64
-"""Bytes that come from memory together."""
-
-_STEPS = 4  # rows of B that are added up in registers, between loads and stores of sums
+_STEPS = FEW  # rows of B that are added up in registers, between loads and stores of sums
 
 _GIVEN, _RESULT, _PANELS, _OWN = range(1, 5)
 """Scopes of memory: of A and B, C, panels of B, and what is on the stack."""
@@ -375,7 +373,7 @@ class _Tiles(InRegisters):
             numbers = [call("minimum", first + q, count - 1) for q in range(4)]
             lines = [self.pointer(x.address + number * x.line) for number in numbers]
             own = self.pointer(to[0] + first * self.size)
-            with self.count(0, k, CACHE_LINE // self.size) as i:
+            with self.count(0, k, VECTOR_BYTES // self.size) as i:
                 for line in lines:
                     ahead = call("offset", call("advance", line, i), width * x.line)
                     self.evaluate(call("prefetch", ahead, 0))
