@@ -65,6 +65,8 @@ def vectors_of(plan: Plan, body: list[Node]) -> Vectors | None:
     kinds = {plan.kind(node) for node in body}
     narrow = VECTOR_BYTES // width(_dtypes(body))
     is_folded = bool(kinds & {"inner", "total"})
+    if not is_folded and any(_is_of_edge(plan, node) for node in body):
+        return None  # nothing hinders LLVM in a core
     # A formula is a chain of operations: waiting takes longer than a trip to memory.
     is_chain = any(is_function(n) and not (isinstance(n, Pick) and plan.is_of_row(n)) for n in body)
     # Of short rows, accesses to a part of long vectors would be most; they take their time.
@@ -121,6 +123,15 @@ def _touched(plan: Plan, node: Node, body: list[Node]) -> tuple[list[Access], li
     if plan.kind(node) in ("inner", "total"):
         return accesses, []
     return accesses, [a for a in (plan.outs.get(node), plan.sums.get(node)) if a is not None]
+
+
+def _is_of_edge(plan: Plan, node: Node) -> bool:
+    """Whether a part of the row has one element, which is loaded for all lanes of some vectors."""
+    if not isinstance(node, Guard):
+        return False
+    axis, inside = plan.row[-1].axis, node.operands[0]
+    is_asked = axis in plan.guarded and node.box[axis] != (0, node.space[axis])
+    return is_asked and isinstance(inside, View) and not inside.strides[axis]
 
 
 def _can_be_taken(plan: Plan, access: Access) -> bool:
