@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import shutil
 import subprocess
 import sys
@@ -384,6 +385,40 @@ def test_a_loader_needs_numpy_alone(tmp_path):
     assert "ValueError: an index is out of bounds for an axis of length 4" in done.stderr
 
 
+def test_one_file_for_many_sizes(tmp_path, monkeypatch):
+    """Plans that differ by numbers are one text; the loader finds sizes in shapes."""
+
+    def loss(w, x):
+        z = np.tanh(x @ w)
+        return np.sum(z[1:] * z[:-1]) + np.sum(w**2), np.cumsum(z)[: len(z) - 1] * np.arange(
+            1.0, len(z)
+        )
+
+    sizes = {"n": range(2, 40), "m": [3, 17]}
+    text = "float64[m], float64[n, m] -> float64, float64[n - 1]"
+    made = fg.export(loss, text, "of_sizes", sizes)
+    assert "/* The function is for n of 2 to 39. */" in made.header
+    assert "int32_t of_sizes(int64_t m, int64_t n, const double *w" in made.header
+    one = fg.export(loss, "float64[3], float64[9, 3] -> float64, float64[8]", "of_one")
+    assert made.source.count("static int64_t kernel_") < 8 * one.source.count(
+        "static int64_t kernel_"
+    )
+    source, *_ = made.write(tmp_path)
+    library = str(tmp_path / "libof_sizes.so")
+    subprocess.run(["gcc", *STRICT, "-shared", "-fPIC", str(source), "-o", library], check=True)
+    monkeypatch.syspath_prepend(tmp_path)
+    of_sizes = importlib.import_module("of_sizes").of_sizes
+    for n in sizes["n"]:
+        for m in sizes["m"]:
+            w, x = R.standard_normal(m), R.standard_normal((n, m))
+            for found, expected in zip(of_sizes(w, x), loss(w, x), strict=True):
+                np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
+    with pytest.raises(ValueError, match="the file has no code for these sizes"):
+        of_sizes(np.zeros(4), np.zeros((9, 4)))
+    with pytest.raises(ValueError, match=r"expected the shapes \[\(3,\), \(9, 3\)\]"):
+        of_sizes(np.zeros(3), np.zeros((9, 4)))
+
+
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "call_from_c.md"
 
 
@@ -430,7 +465,14 @@ def test_programs_of_the_page(language, compiler, tmp_path):
     ("make", "text"),
     [
         (lambda: fg.export(np.sin, "float64(float64)"), "exported functions have a status"),
-        (lambda: fg.export(np.sin, "float64[n] -> float64[n]"), "sizes of exported functions"),
+        (
+            lambda: fg.export(np.sin, "float64[n] -> float64[n]"),
+            r"the file has code for sizes that are known: .*signature \(n\), got none",
+        ),
+        (
+            lambda: fg.export(np.sin, "float64[2] -> float64[2]", sizes={"n": [2]}),
+            r"signature \(there are none\), got n",
+        ),
         (
             lambda: fg.export(lambda x: np.linalg.eigvalsh(x), "float64[9, 9] -> float64[9]"),
             r"a library of NumPy or SciPy evaluates a step(?s:.*)test_export\.py",

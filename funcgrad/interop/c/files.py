@@ -7,15 +7,16 @@ function has the prototype that `cfunc` gives the same signature.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from funcgrad.api.arguments import check_callable, name_of
 from funcgrad.base.pytree import tree_leaves
 from funcgrad.compiler.abi import FIRST_SLOT, REFUSED
 from funcgrad.errors import ArgumentError
-from funcgrad.interop.c.calling import compiled, described_site, parameters
+from funcgrad.interop.c.calling import compiled, parameters
 from funcgrad.interop.c.entry import FAILED, FIRST_MESSAGE, NO_MEMORY
 from funcgrad.interop.c.plan import Kernels, Mark, PlanWriter
 from funcgrad.interop.c.signature import (
@@ -89,23 +90,27 @@ import pathlib
 
 import numpy as np
 
-ARGUMENTS = [{arguments}]
-RESULTS = [{results}]
+ARGUMENTS, RESULTS = [{arguments}], [{results}]
 library = ctypes.CDLL(str(pathlib.Path(__file__).resolve().with_name("lib{name}.so")))
 library.{name}_message.restype = ctypes.c_char_p
 
 
-def {name}(*args):
-    arrays = [np.asarray(x, t, order="C") for x, (t, _) in zip(args, ARGUMENTS, strict=True)]
-    if [x.shape for x in arrays] != [shape for _, shape in ARGUMENTS]:
-        raise ValueError(f"expected the shapes {{[shape for _, shape in ARGUMENTS]}}")
-    arrays += [np.empty(shape, t) for t, shape in RESULTS]
+def shapes({names}):
+    return [{argument_shapes}], [{result_shapes}]
+
+
+def {name}(*args{keywords}):
+    arrays = [np.asarray(x, t, order="C") for x, t in zip(args, ARGUMENTS, strict=True)]
+{found}    arguments, results = shapes({names})
+    if [x.shape for x in arrays] != arguments:
+        raise ValueError(f"expected the shapes {{arguments}}")
+    arrays += [np.empty(shape, t) for t, shape in zip(RESULTS, results)]
     addresses = (ctypes.c_void_p * len(arrays))(*(x.ctypes.data for x in arrays))
-    status = library.{name}_by_addresses(addresses, None)
+    status = library.{name}_by_addresses({sizes}addresses, None)
     if status:
         raise ValueError(library.{name}_message(status).decode())
-    results = tuple(arrays[len(ARGUMENTS) :])
-    return results if len(results) != 1 else results[0]
+    found = tuple(arrays[len(ARGUMENTS) :])
+    return found if len(found) != 1 else found[0]
 '''
 
 
@@ -151,7 +156,12 @@ class Exported:
         return paths[".c"], paths[".h"], paths[".py"]
 
 
-def export(fun: Callable[..., Any], signature: str, name: str = "") -> Exported:
+def export(
+    fun: Callable[..., Any],
+    signature: str,
+    name: str = "",
+    sizes: Mapping[str, Iterable[int]] | None = None,
+) -> Exported:
     """Write a function as a file of C99 that depends on the mathematics library alone.
 
     Args:
@@ -159,13 +169,15 @@ def export(fun: Callable[..., Any], signature: str, name: str = "") -> Exported:
         signature: Types of its arguments and results, as of `cfunc`.
         name: Of the function in C; by default that of ``fun``. A name that C's library has gets an
             underscore.
+        sizes: For every name of a size in the signature, the sizes that the file is for. It has a
+            plan for each combination; kernels are there once.
 
     Returns:
         An `Exported`, with `source`, `header` and `write`.
 
     Raises:
-        ArgumentError: If the signature is of another form or does not fit, or NumPy or SciPy
-            evaluate a step of the function.
+        ArgumentError: If the signature is of another form or does not fit, sizes are missing, or
+            NumPy or SciPy evaluate a step of the function.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -173,32 +185,62 @@ def export(fun: Callable[..., Any], signature: str, name: str = "") -> Exported:
         >>> slope = fg.export(total, "float64[3] -> float64[3]", "slope")
         >>> "int32_t slope(const double *x, double *out, void *scratch);" in slope.header
         True
+        >>> slope = fg.export(total, "float64[n] -> float64[n]", "slope", {"n": range(1, 9)})
+        >>> "int32_t slope(int64_t n, const double *x, double *out, void *scratch);" in slope.header
+        True
     """
     check_callable(fun, "export")
-    own = name or name_of(fun)
-    (own,) = identifiers([own if own.isidentifier() else "function"], LIBRARY)
-    what = f"export({own}, {signature!r})"
+    called = name or name_of(fun)
+    (own,) = identifiers([called if called.isidentifier() else "function"], LIBRARY)
+    what = f"export({called}, {signature!r})"
     parsed = parse(signature, what)
     if parsed.returns:
         raise ArgumentError(
             f"{what}: exported functions have a status: write 'arguments -> results'."
         )
-    if parsed.names:
-        raise ArgumentError(f"{what}: the sizes of exported functions are numbers.")
-    return _Writer(fun, parsed, own, what).exported()
+    given = {key: [int(x) for x in values] for key, values in (sizes or {}).items()}
+    if set(given) != set(parsed.names) or not all(given.values()):
+        raise ArgumentError(
+            f"{what}: the file has code for sizes that are known: give sizes={{...}} with some for "
+            f"each of the names of the signature ({', '.join(parsed.names) or 'there are none'}), "
+            f"got {', '.join(given) or 'none'}."
+        )
+    return _Writer(fun, parsed, own, what, given).exported()
+
+
+class _Plan(NamedTuple):
+    """The plan of some sizes, and the bytes of scratch memory that it takes."""
+
+    sizes: tuple[int, ...]
+    text: PlanWriter
+    nbytes: int
 
 
 class _Writer:
     """Writes the files of one function."""
 
-    def __init__(self, fun: Callable[..., Any], signature: Signature, name: str, what: str) -> None:
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        signature: Signature,
+        name: str,
+        what: str,
+        sizes: Mapping[str, Sequence[int]],
+    ) -> None:
         self.signature = signature
         self.name = name
+        self.sizes = sizes
         self.parameters = parameters(fun, len(signature.arguments))
         self.kernels = Kernels()
-        self.executable = compiled(fun, signature, {}, what)
-        self.plan = PlanWriter(self.executable, self.kernels, what)
-        self.nbytes = self.executable.memory.arena_bytes + _ALIGNMENT
+        self.plans = []
+        names = signature.names
+        for row in sorted(set(itertools.product(*(sizes[key] for key in names)))):
+            known = dict(zip(names, row, strict=True))
+            executable = compiled(fun, signature, known, what)
+            plan = PlanWriter(executable, self.kernels, what)
+            nbytes = executable.memory.arena_bytes
+            self.plans.append(_Plan(row, plan, nbytes + _ALIGNMENT * bool(nbytes)))
+        self.nbytes = max(plan.nbytes for plan in self.plans)
 
     def exported(self) -> Exported:
         return Exported(
@@ -222,6 +264,7 @@ class _Writer:
             "#endif",
             "/* Bytes of scratch memory; a null pointer stands for memory of malloc. */",
             f"#define {self.name.upper()}_SCRATCH {self.nbytes}",
+            *(f"/* The function is for {key} of {_listed(x)}. */" for key, x in self.sizes.items()),
             self.signature.declaration(self.name, self.parameters),
             "/* The same, of the addresses of all arrays and numbers, arguments first. */",
             f"{self._by_addresses};",
@@ -236,18 +279,19 @@ class _Writer:
         return "\n".join(lines)
 
     def source(self) -> str:
-        body = self._filled()
+        runs = self._runs()
         messages = ["no scratch memory", "a step of the program has failed"]
-        messages += [described_site(site) for site in self.plan.sites]
+        messages += [*self.kernels.messages]
+        if self.sizes:
+            messages.append("the file has no code for these sizes")
         texts = ",\n        ".join(_quoted(text) for text in ["", *messages])
-        head = HEAD.format(name=self.name)
         parts = [
             f"/* {self.signature} */",
-            head,
+            HEAD.format(name=self.name),
             self.kernels.prelude.text(),
-            *self.plan.constants,
+            *self.kernels.constants,
             *self.kernels.texts,
-            f"static int64_t run(int64_t *slots) {{\n{body}\n    return 0;\n}}",
+            *runs,
             *self._entries(),
             f"const char *{self.name}_message(int32_t status) {{\n"
             f"    static const char *const messages[] = {{\n        {texts}\n    }};\n"
@@ -256,32 +300,85 @@ class _Writer:
         ]
         return "\n\n".join(part for part in parts if part or part == "")
 
-    def _filled(self) -> str:
-        text = "\n".join(self.plan.lines)
-        return text.format(*(_number(mark) for mark in self.plan.marks)) or "    (void)slots;"
+    def _runs(self) -> list[str]:
+        """A function for all plans that differ by numbers alone, and the table of these."""
+        groups: dict[Any, list[_Plan]] = {}
+        for plan in self.plans:
+            slot = plan.text.memory.arena_slot if plan.nbytes else -1
+            groups.setdefault((slot, *plan.text.lines), []).append(plan)
+        texts: list[str] = []
+        rows: dict[tuple[int, ...], list[int]] = {}
+        n_sizes = len(self.sizes)
+        for kind, ((slot, *lines), plans) in enumerate(groups.items()):
+            numbers = [[*map(_number, plan.text.marks)] for plan in plans]
+            for plan in plans:
+                rows[plan.sizes] = [*plan.sizes, kind, plan.nbytes]
+            filled = []
+            for values in zip(*numbers, strict=True):
+                if len({*values}) == 1:
+                    filled.append(_text_of(values[0]))
+                    continue
+                column = len(rows[plans[0].sizes])
+                filled.append(f"row[{column}]")
+                for plan, value in zip(plans, values, strict=True):
+                    rows[plan.sizes].append(value)
+            body = "\n".join(lines).format(*filled) or "    (void)slots;"
+            head = f"    slots[{slot}] = arena;" if slot >= 0 else "    (void)arena;"
+            given = "int64_t *slots, int64_t arena, const int64_t *row"
+            texts.append(
+                f"static int64_t run_{kind}({given}) {{\n    (void)row;\n{head}\n{body}\n"
+                "    return 0;\n}"
+            )
+        if not n_sizes:
+            return texts
+        width = max(map(len, rows.values()))
+        lines = ["    {" + ", ".join(map(_text_of, row)) + "}," for row in rows.values()]
+        table = "\n".join([f"static const int64_t rows[][{width}] = {{", *lines, "};"])
+        search = _SEARCH.format(width=width, count=len(rows), n_sizes=n_sizes)
+        cases = [
+            f"    case {kind}: return run_{kind}(slots, arena, row);" for kind in range(len(groups))
+        ]
+        choice = "\n".join(
+            [
+                "static int64_t run_row(int64_t *slots, int64_t arena, const int64_t *row) {",
+                f"    switch (row[{n_sizes}]) {{",
+                *cases,
+                f"    default: return {REFUSED};",
+                "    }",
+                "}",
+            ]
+        )
+        return [*texts, table, search, choice]
 
     def _entries(self) -> list[str]:
         """The function of addresses, and the one that calls it with its arguments."""
-        memory = self.executable.memory
         arrays = [*self.signature.leaves, *self.signature.outs]
-        lines = [f"    int64_t slots[{max(memory.n_slots, 1)}] = {{0}};"]
+        n_slots = max(plan.text.memory.n_slots for plan in self.plans)
+        lines = [f"    int64_t slots[{max(n_slots, 1)}] = {{0}};"]
+        run, nbytes = "run_0(slots, arena, NULL)", str(self.nbytes)
+        if self.sizes:
+            run, nbytes = "run_row(slots, arena, row)", f"(size_t)row[{len(self.sizes) + 1}]"
+            unknown = FIRST_MESSAGE + len(self.kernels.messages)
+            lines.append("    const int64_t *row = row_of(sizes);")
+            lines.append(f"    if (!row) return {unknown};")
         lines += [
             f"    for (int k = 0; k < {len(arrays)}; k++) "
             f"slots[{FIRST_SLOT} + k] = (int64_t)(intptr_t)arrays[k];"
         ]
-        if memory.arena_bytes:
+        if self.nbytes:
+            test = f"!scratch && {nbytes}" if self.sizes else "!scratch"
             lines += [
                 "    void *own = NULL;",
-                "    if (!scratch) {",
-                f"        own = scratch = FG_MALLOC({self.nbytes});",
+                f"    if ({test}) {{",
+                f"        own = scratch = FG_MALLOC({nbytes});",
                 f"        if (!scratch) return {NO_MEMORY};",
                 "    }",
-                f"    slots[{memory.arena_slot}] = ((int64_t)(intptr_t)scratch + 63) / 64 * 64;",
+                "    int64_t arena = ((int64_t)(intptr_t)scratch + 63) / 64 * 64;",
             ]
         else:
-            lines.append("    (void)scratch;")
-        lines.append("    int64_t code = run(slots);")
-        if memory.arena_bytes:
+            lines += ["    int64_t arena = 0;", "    (void)scratch;"]
+        lines.append(f"    int64_t code = {run};")
+        if self.nbytes:
             lines.append("    FG_FREE(own);")
         lines += [
             "    if (code == 0) return 0;",
@@ -294,31 +391,81 @@ class _Writer:
         for k, tree in enumerate(outs):
             places += _places(tree, f"out{k if len(outs) > 1 else ''}", is_result=True)
         prototype = self.signature.declaration(self.name, self.parameters).splitlines()[-1]
+        names = ", ".join(identifiers(self.signature.names))
+        sizes = f"    const int64_t sizes[] = {{{names}}};\n" if names else ""
         return [
             "\n".join([f"{self._by_addresses} {{", *lines, "}"]),
-            f"{prototype.removesuffix(';')} {{\n"
+            f"{prototype.removesuffix(';')} {{\n{sizes}"
             f"    void *const arrays[] = {{{', '.join(f'(void *){place}' for place in places)}}};\n"
-            f"    return {self.name}_by_addresses(arrays, scratch);\n}}",
+            f"    return {self.name}_by_addresses({'sizes, ' * bool(names)}arrays, scratch);\n}}",
         ]
 
     @property
     def _by_addresses(self) -> str:
-        return f"int32_t {self.name}_by_addresses(void *const *arrays, void *scratch)"
+        sizes = "const int64_t *sizes, " if self.sizes else ""
+        return f"int32_t {self.name}_by_addresses({sizes}void *const *arrays, void *scratch)"
 
     def loader(self) -> str:
         """A module of Python that loads the file as a shared library."""
-        arguments, results = (
-            ", ".join(f'("{t.dtype.name}", {t.shape({})})' for t in types)
-            for types in (self.signature.leaves, self.signature.outs)
-        )
+        signature = self.signature
+        dtypes, shapes = [], []
+        for types in (signature.leaves, signature.outs):
+            dtypes.append(", ".join(f'"{t.dtype.name}"' for t in types))
+            shapes.append(", ".join(f"({''.join(f'{size}, ' for size in t.sizes)})" for t in types))
+        places = {
+            size: f"arrays[{k}].shape[{axis}]"
+            for k, t in reversed([*enumerate(signature.leaves)])
+            for axis, size in enumerate(t.sizes)
+            if size.isidentifier()
+        }
+        names = signature.names
+        found = [f"    {name} = {places[name]}\n" for name in names if name in places]
+        keywords = [name for name in names if name not in places]
+        count = f"(ctypes.c_int64 * {len(names)})({', '.join(names)}), "
         return _LOADER.format(
-            name=self.name, signature=self.signature, arguments=arguments, results=results
+            name=self.name,
+            signature=signature,
+            arguments=dtypes[0],
+            results=dtypes[1],
+            argument_shapes=shapes[0],
+            result_shapes=shapes[1],
+            names=", ".join(names),
+            found="".join(found),
+            keywords="".join([", *", *(f", {name}" for name in keywords)]) if keywords else "",
+            sizes=count * bool(names),
         )
 
 
-def _number(mark: Mark) -> str:
-    """A number as text."""
-    value = (mark.value + mark.arena + (1 << 63)) % (1 << 64) - (1 << 63)
+_SEARCH = """\
+static const int64_t *row_of(const int64_t *sizes) {{
+    int64_t low = 0, high = {count};
+    while (low < high) {{
+        int64_t middle = (low + high) / 2, order = 0;
+        for (int k = 0; k < {n_sizes} && order == 0; k++)
+            order = (sizes[k] > rows[middle][k]) - (sizes[k] < rows[middle][k]);
+        if (order == 0) return rows[middle];
+        if (order > 0) low = middle + 1;
+        else high = middle;
+    }}
+    return NULL;
+}}"""
+"""The search for the row of a table that begins with some sizes; rows are in order."""
+
+
+def _listed(sizes: Sequence[int]) -> str:
+    """Sizes in words."""
+    found = sorted({*sizes})
+    if found == [*range(found[0], found[-1] + 1)] and len(found) > 2:
+        return f"{found[0]} to {found[-1]}"
+    return ", ".join(map(str, found))
+
+
+def _number(mark: Mark) -> int:
+    """A number of a plan, as a word of 64 bits."""
+    return (mark.value + mark.arena + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def _text_of(value: int) -> str:
     if value == -(1 << 63):
         return "INT64_MIN"
     return str(value) if abs(value) < 1 << 31 else f"INT64_C({value})"

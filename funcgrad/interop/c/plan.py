@@ -2,7 +2,7 @@
 
 `write_plan : executable -> text`. The text is what a call does with its slots: kernels are called
 with their words, loops and branches of steps are those of C. Numbers in the text that may depend on
-sizes stand between marks, so that plans for several sizes can be compared (`sizes`).
+sizes stand apart, so that plans for several sizes are one text and a table of numbers (`files`).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from funcgrad.compiler.runtime.routines import ForeignCall
 from funcgrad.compiler.runtime.strided import StridedMultiplication
 from funcgrad.dtypes import short_name
 from funcgrad.errors import ArgumentError
+from funcgrad.interop.c.calling import described_site
 from funcgrad.interop.c.printer import print_function
 from funcgrad.interop.c.words import Prelude, literal
 
@@ -48,14 +49,32 @@ class Kernels:
     """Functions of an exported file, each once, whatever plans call them.
 
     Attributes:
-        prelude: What they use.
+        prelude: Functions that they use.
         texts: Their definitions.
+        constants: Definitions of arrays that do not change.
+        messages: Descriptions of what kernels may refuse, by the numbers that they know.
     """
 
     def __init__(self) -> None:
         self.prelude = Prelude()
         self.texts: list[str] = []
         self.names: dict[str, str] = {}
+        self.constants: list[str] = []
+        self.messages: dict[str, int] = {}
+        self._arrays: dict[tuple[str, bytes], str] = {}
+
+    def array(self, array: np.ndarray) -> str:
+        """The name of a constant array."""
+        key = array.dtype.str, array.tobytes()
+        name = self._arrays.get(key)
+        if name is None:
+            name = self._arrays[key] = f"constant_{len(self._arrays)}"
+            self.constants.append(definition(array, name))
+        return name
+
+    def site(self, site: Site) -> int:
+        """The number of a check that may fail."""
+        return self.messages.setdefault(described_site(site), len(self.messages))
 
     def name(self, function: Function, lines: Iterable[str] = ()) -> str:
         """The name in C of a kernel, which is printed when it is first asked for.
@@ -78,8 +97,6 @@ class PlanWriter:
     Attributes:
         lines: Statements of C; ``{}`` stands for a number of `marks`.
         marks: The numbers, in order.
-        constants: Definitions of arrays that do not change.
-        sites: What kernels may refuse, by the numbers that they know.
     """
 
     def __init__(self, executable: Executable, kernels: Kernels, what: str) -> None:
@@ -87,9 +104,6 @@ class PlanWriter:
         self.what = what
         self.lines: list[str] = []
         self.marks: list[Mark] = []
-        self.constants: list[str] = []
-        self.sites: list[Site] = []
-        self.held: dict[int, str] = {}
         report = executable.report
         self.memory = executable.memory
         self.arenas = {self.memory.arena_slot}
@@ -97,7 +111,7 @@ class PlanWriter:
         for value in report.graph.constants:
             assert value.array is not None
             if value.array.size:
-                name = self.array(value.array)
+                name = kernels.array(value.array)
                 self.line(1, f"slots[{value.slot}] = (int64_t)(intptr_t){name};")
         for row in report.jobs:
             for job in row:
@@ -107,15 +121,6 @@ class PlanWriter:
         """A statement, with numbers for which ``{}`` stands."""
         self.lines.append("    " * depth + text)
         self.marks += [x if isinstance(x, Mark) else Mark(x) for x in marks]
-
-    def array(self, array: np.ndarray) -> str:
-        """The name of a constant array."""
-        name = self.held.get(id(array))
-        if name is None:
-            name = self.held[id(array)] = f"constant_{len(self.held)}"
-            self.constants.append(definition(array, name))
-            self._kept = (*getattr(self, "_kept", ()), array)
-        return name
 
     def place(self, value: Value, nbytes: int = 0) -> Mark:
         """The offset of a value, and so many bytes."""
@@ -137,8 +142,7 @@ class PlanWriter:
         elif isinstance(job, StridedMultiplication):
             self.own(job.step(1), job.codes, job, depth)
         elif isinstance(job, ForeignCall) and job.is_own:
-            self.sites.append(job.site)
-            self.own(job.step(len(self.sites) - 1), job.codes, job, depth)
+            self.own(job.step(self.kernels.site(job.site)), job.codes, job, depth)
         else:
             assert isinstance(job, ForeignCall | PythonCall)
             lines = "".join(f"\n  at            {line}" for line in _lines(job))
@@ -156,8 +160,7 @@ class PlanWriter:
                 share = part * value.nbytes // len(job.parts) if value in job.scratch else 0
                 found += [Mark(value.slot), self.place(value, word.offset + share)]
             elif isinstance(word, Site):
-                self.sites.append(word)
-                found.append(Mark(len(self.sites) - 1))
+                found.append(Mark(self.kernels.site(word)))
             else:
                 found.append(Mark(word))
         return found
@@ -180,7 +183,9 @@ class PlanWriter:
         name = self.kernels.name(code, _lines(job))
         addresses = {x.ctypes.data: x for x in step.held if isinstance(x, np.ndarray)}
         words = [
-            f"(int64_t)(intptr_t){self.array(addresses[word])}" if word in addresses else Mark(word)
+            f"(int64_t)(intptr_t){self.kernels.array(addresses[word])}"
+            if word in addresses
+            else Mark(word)
             for word in step.words
         ]
         self.step(depth, name, words)
