@@ -10,6 +10,7 @@ import pytest
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
+from funcgrad import lax
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.typecheck import check_program
 from funcgrad.higher_order.scan import Scan
@@ -198,6 +199,32 @@ def test_conditions_on_the_counter() -> None:
 
     assert lengths(f, RNG.normal(size=3)) == [40]
     assert_same_bits(f, RNG.normal(size=3))
+
+
+def test_branches_and_calls_in_steps() -> None:
+    """Every step has programs of its own, which are equal."""
+
+    def chosen(x: Any) -> Any:
+        for i in range(100):
+            x = lax.cond(x.sum() > i, lambda x: x * 1.1, lambda x: x - 0.1, x)
+        return x
+
+    def called(x: Any) -> Any:
+        for _ in range(60):
+            x = fg.checkpoint(lambda x: np.sin(x) * 0.9)(x)
+            x = np.tanh(np.cos(x * x) - 1) * 2 + 0.1
+        return x
+
+    def different(x: Any) -> Any:
+        for i in range(100):
+            x = lax.cond(x.sum() > i, lambda x, i=i: x * (1 + i % 7 * 0.1), lambda x: x - 0.1, x)
+        return x
+
+    assert lengths(chosen, np.ones(5)) == [100]
+    assert lengths(called, np.ones(5)) == [60]
+    assert lengths(different, np.ones(5)) == [14]  # seven steps at a time
+    for function in (chosen, called, different):
+        assert_same_bits(function, np.linspace(0.0, 2.0, 5))
 
 
 def test_lists_of_results() -> None:
