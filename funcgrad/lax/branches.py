@@ -35,10 +35,11 @@ from funcgrad.higher_order.staging import (
     type_texts,
 )
 from funcgrad.higher_order.switch import Switch
-from funcgrad.passes.common import common, without_unused
+from funcgrad.passes.common import shared, without_unused
 from funcgrad.primitives.elementwise import convert, not_equal
 from funcgrad.primitives.indexing import as_index
 from funcgrad.transforms.programs import stage_closed
+from funcgrad.transforms.stage import StageTrace, StageTracer
 
 _NOT_GIVEN: Any = object()
 """None is an operand: a pytree without leaves."""
@@ -182,15 +183,29 @@ def _choose(
         for x, a in zip(leaves, avals, strict=True)
     ]
     values = [*captured, *(cell.content() for cell in cells), *values]
-    split = common(programs) if current_trace().is_staged else None
-    if split is not None:
-        before, programs = split
-        values += evaluate(before, values)
-        programs, kept = without_unused(programs)
-        values = [values[i] for i in kept]
+    programs, values = _less(programs, values)
     results = Switch(tuple(programs)).bind(index, *values)
     rest = kept_weak(put_back(changed, results, what), types)
     return tree_unflatten(staged[0].out_tree, rest)
+
+
+_NEAR = 24
+"""How many of the operations around a branch are looked at for some that it repeats."""
+
+
+def _less(programs: list[Program], values: list[Any]) -> tuple[list[Program], list[Any]]:
+    """Branches without what is computed before them, and their operands."""
+    trace = current_trace()
+    if not isinstance(trace, StageTrace):
+        return programs, values
+    around = Program([trace.atom(x) for x in values], trace.equations[-_NEAR:], ())  # type: ignore[misc]
+    found = shared(programs, around)
+    if found is None:
+        return programs, values
+    values += [StageTracer(trace, var, None) for var in found.known]
+    values += evaluate(found.before, values)
+    programs, kept = without_unused(found.rest)
+    return programs, [values[i] for i in kept]
 
 
 def _common_types(staged: Sequence[Staged], names: Sequence[str], what: str) -> list[ShapedArray]:

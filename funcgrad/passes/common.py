@@ -1,9 +1,8 @@
-"""Operations that all of several programs begin with.
+"""Operations of branches that are computed before them.
 
-``common : [inputs -> outputs] -> (inputs -> shared), [(inputs, shared) -> outputs]``
-
-One of the branches of a `Switch` runs, so what all of them compute may be computed before. A branch
-that is given an element needs no array of which it reads it, and its transpose makes none.
+One of the branches of a `Switch` runs, so what all of them compute may be computed before; and what
+has been computed around them, of the same operands, need not be computed again. A branch that is
+given an element needs no array of which it reads it, and its transpose makes none.
 """
 
 from __future__ import annotations
@@ -13,38 +12,71 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.records import dataclass
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var
 
 
-def common(programs: Sequence[Program]) -> tuple[Program, list[Program]] | None:
-    """Split programs into what all compute, and what remains; ``None`` if there is nothing.
+@dataclass(frozen=True)
+class Shared:
+    """Branches, and what is computed before them.
+
+    Attributes:
+        known: Names of the surroundings that are further inputs of all programs here.
+        before: A program from all inputs to values.
+        rest: The branches, with these as further inputs.
+    """
+
+    known: list[Var]
+    before: Program
+    rest: list[Program]
+
+
+def shared(programs: Sequence[Program], around: Program) -> Shared | None:
+    """Split branches into what is computed before and what remains; ``None`` if that is all.
 
     Args:
         programs: With equal types of inputs.
-
-    Returns:
-        A program from the inputs to values; and the programs, with these as further inputs.
+        around: Operations that have been computed, of the same inputs.
     """
     numbers: dict[Any, int] = {}
+    outer = _distinct(around, numbers)
     tables = [_distinct(program, numbers) for program in programs]
-    first, *others = tables
-    shared = [number for number in first if all(number in table for table in others)]
-    if not shared:
+    every = dict.fromkeys(number for table in tables for number in table)
+    known = [number for number in every if number in outer]
+    computed = [n for n in tables[0] if n not in outer and all(n in t for t in tables)]
+    if not known and not computed:
         return None
-    equations = [first[number] for number in shared]
-    outputs = [var for equation in equations for var in equation.outputs]
-    before = Program(programs[0].inputs, equations, outputs, programs[0].name)
-    rest = []
-    for program, table in zip(programs, tables, strict=True):
-        given = [var for number in shared for var in table[number].outputs]
-        known = set(given)
-        kept = [e for e in program.equations if known.isdisjoint(e.outputs)]
-        rest.append(
-            Program(
-                [*program.inputs, *given], kept, program.outputs, program.name, program.constants
-            )
-        )
-    return before, rest
+    given = [_outputs(tables[0].get(n), outer[n]) for n in known]
+    equations = [tables[0][n] for n in computed]
+    before = Program(
+        [*programs[0].inputs, *(var for group in given for var in group)],
+        equations,
+        [var for equation in equations for var in equation.outputs],
+        programs[0].name,
+    )
+    rest = [_rest(p, t, outer, known, computed) for p, t in zip(programs, tables, strict=True)]
+    return Shared([var for n in known for var in outer[n].outputs], before, rest)
+
+
+def _rest(
+    program: Program,
+    table: dict[int, Equation],
+    outer: dict[int, Equation],
+    known: Sequence[int],
+    computed: Sequence[int],
+) -> Program:
+    """A branch to which the results of operations are given."""
+    given = [var for n in known for var in _outputs(table.get(n), outer[n])]
+    given += [var for n in computed for var in table[n].outputs]
+    made = set(given)
+    kept = [e for e in program.equations if made.isdisjoint(e.outputs)]
+    inputs = [*program.inputs, *given]
+    return Program(inputs, kept, program.outputs, program.name, program.constants)
+
+
+def _outputs(equation: Equation | None, equal: Equation) -> Sequence[Var]:
+    """The names of results, or new ones where there are none."""
+    return [Var(v.aval) for v in equal.outputs] if equation is None else equation.outputs
 
 
 def _distinct(program: Program, numbers: dict[Any, int]) -> dict[int, Equation]:

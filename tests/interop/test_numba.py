@@ -48,6 +48,15 @@ def total(x):
 
 
 @numba.njit
+def hinge(x, w):
+    s = 0.0
+    for i in range(x.shape[0]):
+        if x[i] * w > 1.0:
+            s += (x[i] * w - 1.0) ** 2
+    return s
+
+
+@numba.njit
 def until(x, tolerance):
     y, n = x, 0
     while abs(y * y - x) > tolerance:
@@ -157,6 +166,18 @@ def test_programs_of_loops_with_branches_do_not_grow():
     x = np.linspace(-2.0, 3.0, 2000)
     expected = np.where(x > 1, SCALE * (np.sin(x) + x * np.cos(x)), -3 * x**2)
     np.testing.assert_allclose(fg.jit(fg.grad(traceable(total)))(x), expected, rtol=1e-13)
+
+
+def test_cotangents_of_elements_are_no_arrays():
+    """A branch is given the element that its condition reads, and no array, whose zeros it adds."""
+    gradient = fg.make_jaxpr(fg.grad(traceable(hinge)))(np.ones(100), 1.5)
+    switches = [text.split("in (")[0] for text in str(gradient).split("branches[")[1:]]
+    assert switches
+    assert not any("f64[100]" in text for text in switches)
+    x = np.linspace(-2.0, 3.0, 500)
+    np.testing.assert_allclose(
+        fg.jit(fg.grad(traceable(hinge)))(x, 1.5), 3 * np.maximum(1.5 * x - 1, 0), rtol=1e-13
+    )
 
 
 @pytest.mark.parametrize("name", TRACED)
