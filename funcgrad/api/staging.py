@@ -290,7 +290,11 @@ def structs_of(treedef: PyTreeDef, avals: Sequence[ShapedArray]) -> Any:
             for a, weak in zip(avals, is_weak, strict=True)
         ],
     )
-    return tree_map(lambda x: ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type), structs)
+    # Arrays of dtype float0 are in the structure, which has no type for them.
+    return tree_map(
+        lambda x: x if isinstance(x, ShapeDtypeStruct) else ShapeDtypeStruct(x.shape, x.dtype),
+        structs,
+    )
 
 
 def _check_result(leaf: Any, path: str, what: str) -> None:

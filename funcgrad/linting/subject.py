@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from funcgrad.api.differentiation import vjp
+from funcgrad.base.forking import cached_property
 from funcgrad.base.pytree import tree_unflatten
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import aval_of
