@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.dialect import default_dtype
 from funcgrad.base.namespaces import present
 from funcgrad.base.pytree import PyTreeDef
 from funcgrad.base.records import dataclass
-from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.objects import flatten_numbers, settled
@@ -45,8 +46,10 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
         {'a': array([2., 2.]), 'b': np.float64(6.0)}
     """
     leaves, treedef = flatten_numbers(pytree)
-    avals = tuple(aval_of(x).strong() for x in leaves)
-    dtype = np.result_type(*(a.dtype for a in avals)) if avals else np.dtype(np.float64)
+    types = map(aval_of, leaves)
+    avals = tuple(shaped(a.shape, default_dtype(a.dtype)) for a in types)
+    common = np.result_type(*(a.dtype for a in avals)) if avals else np.dtype(np.float64)
+    dtype = default_dtype(common)
     rows = [
         reshape(convert(x, dtype), (a.size,)) if a.shape else reshape(convert(x, dtype), (1,))
         for x, a in zip(leaves, avals, strict=True)

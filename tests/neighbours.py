@@ -4,6 +4,7 @@
     python -m tests.neighbours --sources FOLDER equinox      one of them
     python -m tests.neighbours --sources FOLDER --most 0     every test
     python -m tests.neighbours --sources FOLDER --write      and the table of the page
+    python -m tests.neighbours --recorded --write            that of what was recorded
 
 ``FOLDER/<library>`` is the source tree of the release that is installed, with its tests; whatever
 is missing is named with the command that gets it. Tests of a file run in a process of their own,
@@ -221,9 +222,11 @@ def run_suite(name: str, sources: Path, options: argparse.Namespace) -> Suite:
             continue
         for way in options.ways:
             record = options.out / f"{way}-{name}-{'-'.join(relative.with_suffix('').parts)}.jsonl"
-            if way == FUNCGRAD or options.again or not record.exists():
+            is_kept = record.exists() and (options.recorded or (way == JAX and not options.again))
+            if not is_kept and not options.recorded:
                 _run_file(way, relative, base, record, options)
-            for line in record.read_text().splitlines():
+            lines = record.read_text().splitlines() if record.exists() else []
+            for line in lines:
                 test, outcome, message, seconds = json.loads(line)
                 suite.outcomes[way][test] = outcome
                 suite.seconds[way][test] = seconds
@@ -274,15 +277,18 @@ def _ended(
 def table_of(suites: list[Suite]) -> str:
     """The table of the page."""
     rows = [
-        "| library | tests that pass on JAX | and on funcgrad | | what stops the rest |",
-        "|---|---|---|---|---|",
+        "| library | files, tests of each | pass on JAX | on funcgrad | | what stops the rest |",
+        "|---|---|---|---|---|---|",
     ]
     for suite in suites:
         passing, failing = suite.passing(), suite.failing()
         good = len(passing) - len(failing)
         share = f"{100 * good / max(1, len(passing)):.1f} %"
         why = "; ".join(f"{reason} ({n})" for reason, n in suite.reasons().most_common())
-        rows.append(f"| {suite.name} {suite.version} | {len(passing)} | {good} | {share} | {why} |")
+        per_file = Counter(test.partition("::")[0] for test in suite.outcomes[JAX])
+        ran = f"{len(per_file)}, {max(per_file.values(), default=0)} at most"
+        cells = [f"{suite.name} {suite.version}", ran, f"{len(passing)}", f"{good}", share, why]
+        rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
 
 
@@ -301,17 +307,19 @@ def report(suite: Suite) -> None:
     )
 
 
-def write_table(table: str, most: int) -> None:
-    """Put the table into the page, and say how many tests of a file were run."""
-    text = PAGE.read_text()
-    head, _, rest = text.partition(BEGIN)
-    tail = rest.partition(END)[2]
+def write_between(begin: str, end: str, text: str) -> None:
+    """Put a text between two marks of the page."""
+    head, _, rest = PAGE.read_text().partition(begin)
+    PAGE.write_text(f"{head}{begin}\n{text}\n{end}{rest.partition(end)[2]}")
+
+
+def write_table(table: str) -> None:
+    """Put the table into the page, and say what it was made by."""
     stamp = time.strftime("%Y-%m-%d")
     jax = importlib.metadata.version("jax")
-    sample = f"at most {most}" if most else "all"
     command = "`python -m tests.neighbours --write`"
-    made = f"On JAX {jax}, {stamp}, {sample} tests of each file, by {command}:"
-    PAGE.write_text(f"{head}{BEGIN}\n{made}\n\n{table}\n{END}{tail}")
+    made = f"On JAX {jax}, {stamp}, a sample of the tests of each file, by {command}:"
+    write_between(BEGIN, END, f"{made}\n\n{table}")
 
 
 def missing_sources(names: list[str], sources: Path) -> list[str]:
@@ -339,6 +347,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--files", help="pattern of the files")
     parser.add_argument("--ways", nargs="+", default=[JAX, FUNCGRAD])
     parser.add_argument("--again", action="store_true", help="run JAX also where it is recorded")
+    parser.add_argument("--recorded", action="store_true", help="only what earlier runs recorded")
     parser.add_argument("--write", action="store_true", help="write the table of the page")
     parser.add_argument("--inside", choices=[JAX, FUNCGRAD], help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
@@ -360,7 +369,7 @@ def main(arguments: list[str]) -> int:
     table = table_of(suites)
     print(table)
     if options.write:
-        write_table(table, options.most)
+        write_table(table)
     return 0
 
 

@@ -67,6 +67,7 @@ class Step:
         what: What it shows.
         brief: What a brief run puts in the place of the last arguments: see `briefly`.
         variables: Variables of the environment, with their values.
+        needs: A folder without which the step is not run.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Step:
     what: str
     brief: tuple[str, ...] = ()
     variables: tuple[tuple[str, str], ...] = ()
+    needs: str = ""
 
     def briefly(self) -> Step:
         """The same in a minute or so, which shows that it runs, and little else."""
@@ -142,6 +144,20 @@ STEPS = (
         "lowest and newest dependencies, wheel and source",
         ("--python", f"{sys.version_info.major}.{sys.version_info.minor}", "--which", "newest"),
     ),
+    Step(
+        "neighbours",
+        ("-m", "tests.neighbours", "--most", "16", "--write"),
+        "suites of libraries for JAX, both ways; without arguments, it says how to get them",
+        ("tinygp", "--most", "1", "--files", "noise"),
+        needs="neighbours",
+    ),
+    Step(
+        "neighbour programs",
+        ("-m", "tests.neighbour_programs", "--write"),
+        "programs of these libraries: the time of a call and to the first result",
+        ("kalman_filter",),
+        needs="neighbours",
+    ),
 )
 """In order."""
 
@@ -155,6 +171,7 @@ class Outcome:
     last_line: str
     code: int
     skipped: tuple[str, ...] = ()
+    was_run: bool = True
 
     @property
     def without_peers(self) -> list[str]:
@@ -169,6 +186,7 @@ class Outcome:
     def row(self) -> str:
         """As a row of a table of Markdown."""
         verdict = f"**failed ({self.code or 'no peer'})**" if self.has_failed else "passed"
+        verdict = verdict if self.was_run else "not run"
         hours, rest = divmod(round(self.seconds), 3600)
         took = f"{hours}:{rest // 60:02}:{rest % 60:02}"
         said = self.last_line.strip("= ").replace("|", "/")
@@ -189,7 +207,10 @@ HEAD = ("| step | result | h:m:s | last line |", "| --- | --- | --- | --- |")
 
 
 def run(step: Step) -> Outcome:
-    """Run a step; what it prints is passed on."""
+    """Run a step, if it has what it needs; what it prints is passed on."""
+    if step.needs and not (ROOT / step.needs).is_dir():
+        why = f"there is no folder {step.needs}: python {shlex.join(step.command[:2])} says why"
+        return Outcome(step, 0.0, why, 0, was_run=False)
     start = time.monotonic()
     last, skipped = "", []
     with subprocess.Popen(

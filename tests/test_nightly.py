@@ -73,6 +73,13 @@ def test_a_missing_peer_makes_a_step_fail_and_other_skips_are_listed(
     assert f"second: {rows[4]}" in out
 
 
+def test_a_step_without_what_it_needs_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    step = Step("libraries", ("-m", "tests.neighbours"), "", needs="no such folder")
+    assert nightly.run_all([step]) == 0
+    why = "there is no folder no such folder: python -m tests.neighbours says why"
+    assert f"| libraries | not run | 0:00:00 | {why} |" in capsys.readouterr().out
+
+
 def test_every_file_that_needs_a_peer_is_in_the_step() -> None:
     peers = "|".join(nightly.PEERS)
     named, computed = rf"importorskip\(['\"](?:{peers})\b", r"importorskip\((?!['\"])"

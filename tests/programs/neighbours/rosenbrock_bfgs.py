@@ -1,0 +1,23 @@
+"""Optimistix: Rosenbrock's function of 10 numbers by BFGS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optimistix
+
+
+def rosenbrock(y: Any, args: Any) -> Any:
+    return jnp.sum(100 * (y[1:] - y[:-1] ** 2) ** 2 + (1 - y[:-1]) ** 2)
+
+
+def make() -> Callable[[], Any]:
+    solver = optimistix.BFGS(rtol=1e-4, atol=1e-4)
+    run = jax.jit(
+        lambda y: optimistix.minimise(rosenbrock, solver, y, max_steps=500, throw=False).value
+    )
+    y = jnp.zeros(10)
+    return lambda: run(y)
