@@ -31,6 +31,7 @@ COMPARED = (
     "tests/benchmarks/test_workloads.py",
     "tests/interop/test_autograd.py",
     "tests/interop/test_autograd_functions.py",
+    "tests/interop/test_posteriors.py",
     "tests/interop/test_tables.py",
     "tests/lax/test_convolution.py",
     "tests/numpy/test_array_api.py",
