@@ -70,6 +70,11 @@ HEAD = """\
 #else
 #define FG_MULADDF(a, b, c) ((a) * (b) + (c))
 #endif
+#ifdef __AVX512F__
+#define FG_TILE_BYTES 128
+#else
+#define FG_TILE_BYTES 64
+#endif
 #ifdef FG_NO_MALLOC
 #define FG_MALLOC(size) NULL
 #define FG_FREE(memory) (void)(memory)
@@ -332,7 +337,7 @@ class _Writer:
         if not n_sizes:
             return texts
         width = max(map(len, rows.values()))
-        lines = ["    {" + ", ".join(map(_text_of, row)) + "}," for row in rows.values()]
+        lines = ["    {" + ", ".join(map(_text_of, row)) + "}," for _, row in sorted(rows.items())]
         table = "\n".join([f"static const int64_t rows[][{width}] = {{", *lines, "};"])
         search = _SEARCH.format(width=width, count=len(rows), n_sizes=n_sizes)
         cases = [

@@ -116,8 +116,9 @@ class Prelude:
     def need(self, name: str, text: str) -> str:
         """Add a text, and before it what it names."""
         if name not in self.found:
+            own = {name, *re.findall(r"^static [^;{=]*?\b(fg_\w+)\(", text, re.M)}
             for other in dict.fromkeys(re.findall(r"\bfg_\w+", text)):
-                if other != name:
+                if other not in own:
                     self.ask(other)
             self.found[name] = text
         return name
