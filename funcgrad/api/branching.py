@@ -261,13 +261,23 @@ def repeat(test: Function, step: Function, state: State) -> None:
         step()
 
 
-def walk(items: Iterable[Any], step: Function, left: Function | None, state: State) -> None:
-    """``for item in items: step(item)``, until ``left()`` holds."""
+def walk(
+    items: Iterable[Any], step: Function, left: Function | None, acts: bool, state: State
+) -> None:
+    """``for item in items: step(item)``, until ``left()`` holds.
+
+    Args:
+        items: What the loop is over.
+        step: The body.
+        left: Whether the loop has been left, if it can be.
+        acts: Whether the body calls something for its effect, which each step must have.
+        state: The variables.
+    """
     go_on = None if left is None else lambda: fnp.logical_not(left())
     if isinstance(items, _Range):
         _Loop(state, step, go_on, items, items.count).run()
         return
-    is_tried = not isinstance(items, _INDEXED)
+    is_tried = acts or not isinstance(items, _INDEXED)
     count = _n_traced.get()
     iterator = iter(items)
     for done, item in enumerate(iterator, 1):
@@ -317,6 +327,21 @@ class _Rows:
 
 def _items(container: Any) -> list[Any]:
     return [*container.keys(), *container.values()] if isinstance(container, dict) else [*container]
+
+
+def _restore(container: Any, items: list[Any]) -> None:
+    """Give a list, a dict or a set the items back that it had."""
+    now = _items(container)
+    if len(now) == len(items) and all(a is b for a, b in zip(now, items, strict=True)):
+        return
+    if isinstance(container, list):
+        container[:] = items
+        return
+    container.clear()
+    half = len(items) // 2
+    container.update(
+        zip(items[:half], items[half:], strict=True) if isinstance(container, dict) else items
+    )
 
 
 class _Again(Exception):
@@ -455,6 +480,8 @@ class _Traced:
                     raise _Again
             finally:
                 self.state.write(self.before)
+                for _, container, items in self.containers:
+                    _restore(container, items)
 
     def _check_items(self, name: str, value: Any, items: list[Any]) -> None:
         now = _items(value)

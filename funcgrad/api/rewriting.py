@@ -204,6 +204,16 @@ def _changed(nodes: Iterable[ast.AST]) -> set[str]:
     return found
 
 
+def _acts(statements: Iterable[ast.AST]) -> bool:
+    """Whether statements call methods, or `print`, for what they do alone."""
+    for node in _own_nodes(statements):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            function = node.value.func
+            if not isinstance(function, ast.Name) or function.id == "print":
+                return True
+    return False
+
+
 def _falls(statements: Sequence[ast.stmt]) -> bool:
     """Whether the end of statements can be reached."""
     if not statements:
@@ -542,7 +552,8 @@ class _Function:
         name = self._new("step")
         step = self._arm(node, name, body, item)
         stopped: ast.expr = _lambda(_name(left)) if left else ast.Constant(None)
-        call = _call("walk", self.expressions(node.iter), _name(name), stopped, state)
+        acts = ast.Constant(_acts(node.body))
+        call = _call("walk", self.expressions(node.iter), _name(name), stopped, acts, state)
         return [step, write, _at(node, ast.Expr(call))]
 
     # Expressions.

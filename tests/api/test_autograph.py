@@ -309,6 +309,32 @@ def test_known_conditions_stay_pythons() -> None:
         f(1.0, "b")
 
 
+def test_loops_that_need_to_know_their_item_are_unrolled() -> None:
+    """Nothing remains of the loop that was tried, and nothing is done less often."""
+    names, log = ["a", "b", "c", "d", "e", "f"], []
+
+    @fg.autograph
+    def f(x: Any) -> Any:
+        parts, total = [], 0.0
+        for i in range(6):
+            if x > i:
+                total = total + x
+            parts += [total * (names[i] == "c")]
+        for i in range(6):
+            if total > i:
+                total = total + fnp.arange(3.0)[: i % 3].sum()
+        for i in range(6):
+            if total > i:
+                total = total + 0.5
+            log.append(i)
+        return total, sum(parts)
+
+    expected = f(2.5)
+    assert log == list(range(6))
+    np.testing.assert_allclose(fg.jit(f)(2.5), expected)
+    assert log == 2 * list(range(6))
+
+
 def test_one_loop_in_the_program() -> None:
     @fg.autograph
     def newton(x: Any) -> Any:
