@@ -40,7 +40,7 @@ FEW = 1 << 20
 """Edges up to which Python colours a graph, in less time than compiling takes."""
 
 LEAST_STARS = 3
-FEW_STARS = 1 << 16
+FEW_STARS = 1 << 19
 """Limits for diagonals: colours from which stars are looked for, and entries up to which."""
 
 FEW_VERTICES = 64
