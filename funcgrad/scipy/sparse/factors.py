@@ -80,11 +80,12 @@ class OrderedFactors:
             spec = "COLAMD" if (places != places.T).nnz else "MMD_AT_PLUS_A"
         matrix = pattern.matrix(data).tocsc()
         factors = scipy.sparse.linalg.splu(matrix, permc_spec=spec, **self.options)
-        self.order = np.argsort(factors.perm_c)
-        numbered = pattern.matrix(np.arange(1, pattern.size + 1)).tocsc()[:, self.order]
+        order = np.argsort(factors.perm_c)
+        numbered = pattern.matrix(np.arange(1, pattern.size + 1)).tocsc()[:, order]
         numbered.sort_indices()
         self.numbers = numbered.data - 1
         self.indices, self.indptr = numbered.indices, numbered.indptr
+        self.order = order  # last: other threads ask whether it is there
         return lambda right, way: factors.solve(right, way)
 
     def solve(self, data: Any, right: Any, way: str) -> Any:
