@@ -57,7 +57,7 @@ def _rounded(x: Any, there: Any) -> Any:
 
 
 def _kept(x: Any, there: Any) -> Any:
-    return np.zeros(np.shape(x), x.dtype) + 0.5
+    return np.full(np.shape(x), 0.5)
 
 
 def _kink(x: Any, there: Any) -> Any:
@@ -173,7 +173,12 @@ def _places(known: Record, where: str) -> list[Any]:
     slopes = _slopes(known)
     if where == "argument":
         return [v for v in known.inputs if np.any(slopes.get(v, 0))]
-    made = [v for e in known.equations for v in e.outputs]
+    depends = {v for v in known.inputs if v.aval.dtype == np.float64}
+    made = []
+    for equation in known.equations:
+        if not depends.isdisjoint(equation.inputs):
+            depends.update(equation.outputs)
+            made += equation.outputs
     return [v for v in made if v.aval.size > 1 and v not in floating and np.all(slopes.get(v, 0))]
 
 
@@ -198,7 +203,8 @@ def _slopes(known: Record) -> dict[Any, Any]:
 def runs(program: Callable[..., Any], args: list[Any]) -> bool:
     """Whether a program with a fault still runs: matrices may have become singular by it."""
     try:
-        program(*args)
+        with np.errstate(all="ignore"):
+            program(*args)
     except np.linalg.LinAlgError:
         return False
     return True
