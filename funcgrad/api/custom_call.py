@@ -23,6 +23,7 @@ from funcgrad.api.rule_results import (
     title_of,
     zero_tangent,
 )
+from funcgrad.base.dialect import default_dtype, dialect
 from funcgrad.base.pytree import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
 from funcgrad.base.records import dataclass
 from funcgrad.base.scalars import plain_number, scalar_number
@@ -36,6 +37,15 @@ from funcgrad.higher_order.staging import kept_weak
 from funcgrad.observers.leaks import KeepsTracers, excuse
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.objects import flatten_extra, flatten_values
+
+
+def _in_bits_of_dialect(leaf: Any) -> Any:
+    """An argument whose cotangent has the bits of the dialect, also a float of Python's."""
+    if not isinstance(leaf, VALUE_TYPES):
+        return leaf
+    aval = aval_of(leaf)
+    dtype = default_dtype(aval.dtype)
+    return leaf if dtype == aval.dtype or aval.dtype.kind not in "fc" else convert(leaf, dtype)
 
 
 @dataclass
@@ -120,7 +130,8 @@ class Call(KeepsTracers):
         self.places = [i for i in range(len(args)) if i not in nondiff]
         self.n_args = len(args)
         dynamic = tuple(args[i] for i in self.places)
-        self.leaves, self.in_tree = flatten_values(dynamic)
+        leaves, self.in_tree = flatten_values(dynamic)
+        self.leaves = list(map(_in_bits_of_dialect, leaves)) if dialect().dtypes else leaves
         self.trees = self.in_tree.children()
         paths = [
             path

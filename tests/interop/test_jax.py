@@ -752,7 +752,7 @@ def test_sparse_matrices():
 
 
 WEAK = """
-import jax, jax.numpy as jnp
+import jax, jax.flatten_util, jax.numpy as jnp
 
 def counted(n, key):
     def step(state):
@@ -786,6 +786,15 @@ strong = [jnp.arange(3), jnp.zeros(3), jnp.sum(weak), jnp.argmax(weak), jnp.int3
           jax.jit(lambda x: x)(jnp.int32(1))]
 assert not any(x.weak_type for x in strong), strong
 assert [x.tolist() for x in jnp.unravel_index(jnp.array([5, 99, -1]), (2, 3))] == [[1] * 3, [2] * 3]
+
+@jax.custom_vjp
+def product(x, y):
+    return x * y
+product.defvjp(lambda x, y: (x * y, (x, y)), lambda kept, ct: (ct * kept[1], ct * kept[0]))
+jax.config.update("jax_enable_x64", False)
+assert jax.grad(product)(2.0, 3.0) == jax.jit(jax.grad(product))(2.0, 3.0) == 3.0
+vector, unravel = jax.flatten_util.ravel_pytree({"a": 1.0, "b": jnp.ones(2)})
+assert vector.dtype == unravel(vector)["a"].dtype == "float32"
 
 step = jax.jit(lambda t, n: {k: v + n for k, v in t.items()})
 tree = {"a": jnp.ones(3), "b": jnp.float32(2)}
