@@ -139,13 +139,22 @@ class Contractor(Letters):
             return self._by_elements()
         if self._is_walk_of_windows:
             return self._by_rows_of_windows()
-        if form.out != "".join(self.batch + self.rows + self.columns) and form.out == "".join(
-            self.batch + self.columns + self.rows
+        is_asked = form.out == "".join(self.batch + self.rows + self.columns)
+        if self._is_of_columns or (
+            not is_asked and form.out == "".join(self.batch + self.columns + self.rows)
         ):
-            # The transposed product has the order that is asked for.
+            # The transposed product has the order that is asked for, or walks along rows.
             self.rows, self.columns = self.columns, self.rows
             return self._by_matrices(form.rhs, y, form.lhs, x, form.out)
         return self._by_matrices(form.lhs, x, form.rhs, y, form.out)
+
+    @property
+    def _is_of_columns(self) -> bool:
+        """Whether a vector is multiplied with columns that lie side by side, as rows do."""
+        x = self.operands[0]
+        if not isinstance(x, View) or self.size(self.columns) != 1 or self.size(self.rows) == 1:
+            return False
+        return self._stride(x, self.form.lhs, self.rows) == 1
 
     @property
     def _is_walk(self) -> bool:

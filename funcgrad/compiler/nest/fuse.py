@@ -23,12 +23,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from funcgrad.base.records import dataclass
-from funcgrad.compiler.machine import KERNEL_NODES, cycles_of_moving
-from funcgrad.compiler.nest.interleave import lie_in_turn
+from funcgrad.compiler.machine import KERNEL_NODES, SEVERAL
 from funcgrad.compiler.nest.layout import Shape, Value, View, contiguous_strides, same_strides
 from funcgrad.compiler.nest.nodes import (
     Copies,
@@ -114,7 +113,7 @@ def fuse(graph: Graph) -> list[Group]:
     return [group for part in segments(graph.nodes) for group in fuse_nodes(part, is_free)]
 
 
-def fuse_nodes(nodes: Sequence[Node], has_siblings: bool = False) -> list[Group]:
+def fuse_nodes(nodes: Sequence[Node], has_siblings: bool = True) -> list[Group]:
     """The groups of some nodes, likewise; those that only read the same arrays may be one."""
     fuser = _Fuser(nodes)
     if has_siblings:
@@ -144,17 +143,17 @@ class _Fuser:
                     group = self._merge(producer, group)
 
     def merge_siblings(self) -> None:
-        """Join kernels that read elements of an array in one walk, to bring them once for all.
+        """Join kernels that walk along the same cache lines, to bring these once for all.
 
-        What stays in the nearest cache is there anyway.
+        They read the same elements of an array, or are parts of one that lie in turn.
         """
-        readers: dict[tuple[Value, Shape, Shape], list[tuple[Node, int]]] = defaultdict(list)
+        walks: dict[tuple[Value, Shape, Shape], list[tuple[Node, int]]] = defaultdict(list)
         for index in sorted(self.groups):
             for node in self.groups[index].nodes:
-                for x in node.operands:
-                    if isinstance(x, View) and cycles_of_moving(x.value.nbytes) > 1:
-                        readers[x.value, x.shape, x.strides].append((node, x.offset))
-        for (_, shape, strides), found in readers.items():
+                for x, maker in _walked(node):
+                    if maker in self.group_of:
+                        walks[x.value, x.shape, x.strides].append((maker, x.offset))
+        for (_, shape, strides), found in walks.items():
             for (node, offset), (other, further) in itertools.pairwise(found):
                 a, b = self.group_of[node], self.group_of[other]
                 is_alike = b.is_fusable and (a.space, a.walk) == (b.space, b.walk)
@@ -175,9 +174,6 @@ class _Fuser:
             if self.effect is not None:
                 self._depend(group, self.effect)
             self.effect = group
-        if isinstance(node, Copies) and lie_in_turn(node.places):
-            parts = [v.maker for v in values_read(node)]
-            self._merge_all([self.group_of[part] for part in parts if part in self.group_of])
         if not group.is_fusable:
             return
         for index in sorted(producers, reverse=True):
@@ -189,17 +185,6 @@ class _Fuser:
                 if scalars is not None and scalars.index in self.groups:
                     group = self._merge(scalars, group)
             self.scalars[group.precision] = group
-
-    def _merge_all(self, groups: Sequence[Group]) -> None:
-        """Join those that compute what lies in turn in an array.
-
-        Single numbers have joined all others (`_append`), and are written where they belong.
-        """
-        together: Group | None = None
-        for group in groups:
-            if self.groups.get(group.index) is not group or not group.is_fusable or not group.space:
-                continue
-            together = group if together is None else self._merge(together, group)
 
     def _depend(self, group: Group, on: Group) -> None:
         group.deps.add(on.index)
@@ -276,15 +261,29 @@ class _Fuser:
         return order
 
 
+def _walked(node: Node) -> Iterator[tuple[View, Node]]:
+    """The arrays that a node reads once; the parts of an assembly, each with what computes it."""
+    if not isinstance(node, Copies):
+        for x in node.operands:
+            if isinstance(x, View):
+                steps = zip(x.shape, x.strides, strict=True)
+                if all(s or n == 1 for n, s in steps):
+                    yield x, node
+        return
+    for x, place in zip(node.operands, node.places, strict=True):
+        if isinstance(x, View) and x.value.maker is not None:
+            yield place, x.value.maker
+
+
 def _is_near(distance: int, shape: Shape, strides: Shape) -> bool:
-    """Whether two equal walks through an array, so far apart, meet most elements in common."""
+    """Whether two equal walks through an array, so far apart, meet most cache lines in common."""
     for step, n in sorted(zip(map(abs, strides), shape, strict=True), reverse=True):
         if step and n > 1:
             indices = round(distance / step)
             if 2 * abs(indices) >= n:
                 return False
             distance -= indices * step
-    return distance == 0
+    return abs(distance) < SEVERAL
 
 
 def joined(a: Group, b: Group) -> Group | None:

@@ -22,7 +22,7 @@ from funcgrad.compiler.nest.layout import Operand, Shape, Value, View, contiguou
 from funcgrad.compiler.nest.nodes import Copies, Graph, Node, Point, Product, rewrite
 
 
-def lie_in_turn(places: Sequence[View]) -> bool:
+def _lie_in_turn(places: Sequence[View]) -> bool:
     """Whether parts of an array have their elements beside each other, perhaps again and again."""
     if not 2 <= len(places) <= SEVERAL:
         return False
@@ -48,7 +48,7 @@ def _as_points(node: Node) -> Iterator[Node] | None:
         return None
     places = [place.without_ones() for place in node.places]
     # Single numbers are most often the results of folds, which no point copies for less.
-    is_some = lie_in_turn(places) and math.prod(places[0].shape) > 1
+    is_some = _lie_in_turn(places) and math.prod(places[0].shape) > 1
     return _in_turn(node, places) if is_some else None
 
 

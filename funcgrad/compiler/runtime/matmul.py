@@ -81,7 +81,7 @@ class Multiplication:
         dtype = self.node.out.dtype
         shape = kernel_store.tile_shape(dtype)
         unit = 2 if dtype.kind == "c" else 1  # real numbers of an element
-        batch, m, n, k = self._sizes
+        batch, m, n, k = self.node.sizes
         work = batch * _ceil(m, shape.rows[-1]) * _ceil(unit * n, shape.lanes) * unit * k
         n_threads = threads_of_product(work, n_threads, is_repeated, not self._is_few)
         widest = TILE_BYTES // (DEPTH * dtype.itemsize // unit)
@@ -101,24 +101,10 @@ class Multiplication:
         self.scratch = [lanes_of(n_threads, count, block)]
 
     @property
-    def _is_swapped(self) -> bool:
-        """Whether the transposed product is formed: of a vector, with rows that lie side by side.
-
-        The result, a vector too, is the same in memory.
-        """
-        return self.node.sizes[2] == 1 and self.node.layouts[0].is_transposed
-
-    @property
-    def _sizes(self) -> tuple[int, int, int, int]:
-        batch, m, n, k = self.node.sizes
-        return (batch, n, m, k) if self._is_swapped else (batch, m, n, k)
-
-    @property
     def _is_few(self) -> bool:
         """Whether rows of the second matrix are added up where they are."""
-        first, second = self.node.layouts
-        is_plain = first.is_transposed if self._is_swapped else not second.is_transposed
-        _, m, _, k = self._sizes
+        is_plain = not self.node.layouts[1].is_transposed
+        _, m, _, k = self.node.sizes
         return m <= FEW_ROWS and k > 0 and is_plain and self.node.out.dtype.kind == "f"
 
     @property
@@ -126,7 +112,7 @@ class Multiplication:
         """How many rows are taken at once, where they are few."""
         if not self._is_few:
             return ()
-        return rows_at_once(kernel_store.tile_shape(self.node.out.dtype), self._sizes[1])
+        return rows_at_once(kernel_store.tile_shape(self.node.out.dtype), self.node.sizes[1])
 
     @property
     def _is_symmetric(self) -> bool:
@@ -154,7 +140,7 @@ class Multiplication:
     @property
     def _grid(self) -> tuple[int, int]:
         """How many tiles are below each other, and side by side."""
-        _, m, n, _ = self._sizes
+        _, m, n, _ = self.node.sizes
         return -(-m // self.tile[0]), -(-n // self.tile[1])
 
     @property
@@ -174,9 +160,8 @@ class Multiplication:
         return step_of(address, parts, min(n_threads, MOST_LANES))
 
     def _words(self, begin: int, end: int) -> list[int]:
-        _, m, n, k = self._sizes
-        operands = list(zip(self.node.operands, self.node.layouts, strict=True))
-        (a, layout_a), (b, layout_b) = reversed(operands) if self._is_swapped else operands
+        _, m, n, k = self.node.sizes
+        (a, b), (layout_a, layout_b) = self.node.operands, self.node.layouts
         assert isinstance(a, View)
         assert isinstance(b, View)
         out = self.node.out
@@ -195,8 +180,8 @@ class Multiplication:
             columns=self._grid[1],
             line_a=layout_a.row_stride * itemsize,
             line_b=layout_b.row_stride * itemsize,
-            trans_a=int(layout_a.is_transposed != self._is_swapped),
-            trans_b=int(layout_b.is_transposed != self._is_swapped),
+            trans_a=int(layout_a.is_transposed),
+            trans_b=int(layout_b.is_transposed),
             **scratch_words(scratch),
             **_matrix_words("a", a, layout_a.batch_stride),
             **_matrix_words("b", b, layout_b.batch_stride),
