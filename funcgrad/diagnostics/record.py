@@ -138,19 +138,19 @@ class Record:
 class RecordTracer(Tracer):
     """A name of a record, with its value if there are values."""
 
-    __slots__ = ("source", "value", "variable")
+    __slots__ = ("atom", "source", "value")
 
     def __init__(
         self, owner: Recorder, variable: Var, value: Any, source: SourceLocation | str | None
     ) -> None:
         self.owner = owner
-        self.variable = variable
+        self.atom = variable
         self.value = value
         self.source = source
 
     @property
     def aval(self) -> ShapedArray:
-        return self.variable.aval
+        return self.atom.aval
 
     def concrete(self) -> Any:
         return self.value
@@ -227,7 +227,7 @@ class Recorder(Trace):
     def atom(self, x: Any) -> Atom:
         """The name or literal that stands for a value."""
         if isinstance(x, RecordTracer) and x.owner is self:
-            return x.variable
+            return x.atom
         if not isinstance(x, Tracer | np.ndarray):
             return Literal(x)
         if isinstance(x, np.ndarray) and not x.ndim:

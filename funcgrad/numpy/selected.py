@@ -217,7 +217,7 @@ def is_same_value(a: Any, b: Any) -> bool:
     if isinstance(a, JVPTracer | LinearizeTracer):
         return is_same_value(a.primal, b.primal)
     if isinstance(a, StageTracer):
-        return _Names(a.owner.equations).are_equal(a.variable, b.variable)
+        return _Names(a.owner.equations).are_equal(a.atom, b.atom)
     return False
 
 

@@ -98,7 +98,7 @@ def _asking(residual: Any) -> Callable[[], Any] | None:
         return lambda: residual
     if not isinstance(residual, StageTracer):
         return None
-    trace, var = residual.owner, residual.variable
+    trace, var = residual.owner, residual.atom
     assert isinstance(trace, StageTrace)
 
     def ask() -> Any:

@@ -160,7 +160,7 @@ def _classify_residuals(
     for i, out in enumerate(outs):
         where[trace.atom(out)] = ("out", i)
     for i, tracer in enumerate(inputs):
-        where[tracer.variable] = ("in", i)
+        where[tracer.atom] = ("in", i)
     extra: list[Any] = []
     sources = []
     for value in values:
@@ -199,7 +199,7 @@ def tangent_program(linear: LinearMap, name: str) -> tuple[Program, list[Any]]:
         if type(x) is Linear:
             return names[x.index]
         if isinstance(x, Tracer):
-            key = x.variable if isinstance(x, StageTracer) else id(x)
+            key = x.atom if isinstance(x, StageTracer) else id(x)
             if key not in residuals:
                 residuals[key] = Var(x.aval.strong())
                 values.append(x)

@@ -31,11 +31,11 @@ from funcgrad.core.trace import Trace, Tracer, current_trace, raise_leaked, run_
 class StageTracer(Tracer):
     """A name in a program under construction."""
 
-    __slots__ = ("_aval", "source", "variable")
+    __slots__ = ("_aval", "atom", "source")
 
     def __init__(self, trace: StageTrace, var: Var, source: Location | str | None) -> None:
         self.owner = trace
-        self.variable = var
+        self.atom = var
         self._aval = var.aval
         self.source = source
 
@@ -68,7 +68,7 @@ class CellState:
         self.cell = cell
         self.given: Any = given
         self.now: Any = given
-        self.var = given.variable
+        self.var = given.atom
         self.final: Atom | None = None
 
     @property
@@ -112,7 +112,7 @@ class StageTrace(Trace):
 
     def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
         inputs = [
-            a.variable if type(a) is StageTracer and a.owner is self else self.atom(a) for a in args
+            a.atom if type(a) is StageTracer and a.owner is self else self.atom(a) for a in args
         ]
         avals = [a.aval for a in inputs]
         result = primitive.abstract_eval(*avals)
@@ -132,7 +132,7 @@ class StageTrace(Trace):
     def atom(self, value: Any) -> Atom:
         """The name or literal that stands for a value in the program."""
         if type(value) is StageTracer and value.owner is self:
-            return value.variable
+            return value.atom
         if isinstance(value, Tracer):
             if not value.owner.is_live:
                 raise_leaked(value)

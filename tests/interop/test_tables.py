@@ -63,6 +63,7 @@ def test_constants_meet_traced_values(carrier):
         difference = (np.sum(f(2.0 + h)) - np.sum(f(2.0 - h))) / (2 * h)
         np.testing.assert_allclose(fg.grad(f)(2.0), difference, rtol=1e-7)
         np.testing.assert_allclose(fg.jit(fg.grad(f))(2.0), difference, rtol=1e-7)
+        np.testing.assert_array_equal(np.sum(fg.jit(f)(2.0)), np.sum(f(2.0)))
     weights = np.arange(1.0, 1 + values.shape[-1])
     exact = np.atleast_2d(values).sum(axis=0)
     np.testing.assert_allclose(fg.grad(lambda w: np.sum(np.dot(data, w)))(weights), exact)
