@@ -39,18 +39,21 @@ KINDS = ("columns", "rows", "both", "symmetric", "acyclic")
 FEW = 1 << 20
 """Edges up to which Python colours a graph, in less time than compiling takes."""
 
-LEAST_STARS = 3
 FEW_STARS = 1 << 19
-"""Limits for diagonals: colours from which stars are looked for, and entries up to which."""
+"""Entries of diagonals up to which stars are looked for; a tenth of them where they have three
+colours."""
 
-FEW_VERTICES = 64
+FEW_VERTICES = 512
 """Columns up to which stars are looked for in dense matrices, too."""
+
+FEW_COLUMNS = 2048
+"""Columns up to which a nearly complete graph is formed."""
 
 MOST_EDGES = 1 << 27
 """Edges of a graph that is formed."""
 
 MOST_COLORS = 4
-"""A row with one of so many columns makes colouring worthless, and its graph nearly complete."""
+"""A row with one of so many columns makes the graph of many columns too large."""
 
 MOST_SHIFTS = 4
 """How many times as many remainders as necessary may be tried before a graph is coloured."""
@@ -236,6 +239,8 @@ def coloring(pattern: Any, kind: str = "columns", order: str | None = None) -> C
         raise ArgumentError(f"coloring: `kind` must be one of {', '.join(KINDS)}, got {kind!r}.")
     if order is not None and order not in ORDERS:
         raise ArgumentError(f"coloring: `order` must be one of {', '.join(ORDERS)}, got {order!r}.")
+    if not found.bound:
+        return Coloring(found, np.full(found.shape[1], -1))
     if kind == "columns":
         return Coloring(found, color_columns(found, order))
     if kind == "rows":
@@ -281,7 +286,7 @@ def _period(pattern: SparsityPattern) -> int | None:
 def _column_graph(matrix: Any) -> Any:
     """Graph of the columns that share a row; ``None`` if these are too many."""
     lengths = np.diff(matrix.indptr).astype(np.int64)
-    is_full = len(lengths) and lengths.max() * MOST_COLORS > matrix.shape[1] > 1024
+    is_full = len(lengths) and lengths.max() * MOST_COLORS > matrix.shape[1] > FEW_COLUMNS
     if is_full or int((lengths**2).sum()) > MOST_EDGES:
         return None
     return scipy_sparse().csr_array(matrix.T @ matrix)
@@ -406,7 +411,7 @@ def _acyclic(pattern: SparsityPattern, order: str | None) -> Coloring:
 def _symmetric(pattern: SparsityPattern, order: str | None) -> Coloring:
     matrix = _mirrored(pattern)
     n = matrix.shape[0]
-    if n > FEW_VERTICES and matrix.nnz * MOST_COLORS > n * n:  # hardly two of them go together
+    if n > FEW_VERTICES and matrix.nnz * 10 > n * n * 9:  # hardly two of them go together
         is_there = np.diff(matrix.indptr) > 0
         each = np.where(is_there, np.cumsum(is_there) - 1, -1)
         return Coloring(pattern, each, None, is_symmetric=True)
@@ -414,7 +419,7 @@ def _symmetric(pattern: SparsityPattern, order: str | None) -> Coloring:
     period = _period(pattern) if order is None else None
     if period is not None:
         found.append(np.arange(n) % period)
-    if period is None or (period > LEAST_STARS and matrix.nnz <= FEW_STARS):
+    if period is None or matrix.nnz <= (FEW_STARS if period > 3 else FEW_STARS // 10):
         names = (order,) if order is not None else ("natural", "largest_first")
         found += [_star(matrix, _ordered(matrix, name)) for name in names]
     return Coloring(pattern, min(found, key=_count), None, is_symmetric=True)

@@ -191,3 +191,19 @@ def test_cycles_in_two_colours_are_found(wrong: list[int]) -> None:
     pattern = SparsityPattern.of(ring)
     with pytest.raises(ArgumentError, match=r"no acyclic colouring of .* there is a cycle"):
         _ = Coloring(pattern, np.array(wrong), None, True, is_acyclic=True).sources
+
+
+def test_what_has_no_entries_has_no_colour() -> None:
+    for kind in KINDS:
+        colors = coloring(np.zeros((5, 5)), kind)
+        assert colors.n_colors == 0
+        assert len(colors.sources) == 0
+        assert decompress(np.zeros(0), colors).shape == (5, 5)
+
+
+def test_dense_blocks_share_their_colours() -> None:
+    """Also of half of all elements, and rows that are longer than a fourth of the columns."""
+    blocks = np.kron(np.eye(2), np.ones((300, 300)))
+    assert coloring(blocks, "symmetric").n_colors == 300
+    assert coloring(np.kron(np.eye(4), np.ones((300, 300)))).n_colors == 300
+    assert coloring(np.kron(np.eye(500), np.ones((2, 2))), "symmetric").n_colors == 2
