@@ -136,7 +136,7 @@ def test_calibration():
 @pytest.mark.nightly
 @pytest.mark.parametrize("model", MODELS)
 def test_calibration_of_many(model):
-    assert min(p_values(model, 2000, 11).values()) > 1e-3
+    assert min(p_values(model, 600, 11).values()) > 1e-3
 
 
 @pytest.mark.parametrize(
