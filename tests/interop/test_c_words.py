@@ -92,13 +92,13 @@ def kernel(t: str) -> Function:
     some = call("first_lanes", i, n, LANES)
     inside: list[Any] = [
         Assign("j", some),
-        Assign("x", call("load", p, Variable("j"), 1)),
-        Assign("f", call("equal", call("load", p, call("lanes", i, LANES), 1), Variable("x"))),
-        Assign("y", call("load_where", q, Variable("j"), Variable("f"), Variable("x"), 2)),
+        Assign("j0", call("load", p, Variable("j"), 1)),
+        Assign("f", call("equal", call("load", p, call("lanes", i, LANES), 1), Variable("j0"))),
+        Assign("y", call("load_where", q, Variable("j"), Variable("f"), Variable("j0"), 2)),
         Assign("w", call("splat", call("load", p, 0, 1), LANES)),
         Assign("z", call("present", Variable("j"), Variable("y"), Variable("w"))),
         Evaluate(call("store", q, call("lanes", i + 1, LANES), Variable("z"), 2)),
-        Evaluate(call("store", q, call("some_lanes", i, n, LANES), Variable("x"), 2)),
+        Evaluate(call("store", q, call("some_lanes", i, n, LANES), Variable("j0"), 2)),
     ]
     if SCALARS[t] not in PARTS:
         at = call("multiply", call("splat", 8, LANES), Variable("j"))
@@ -112,7 +112,7 @@ def kernel(t: str) -> Function:
             Evaluate(call("store", q, Variable("j"), Variable("t"), 2)),
             Evaluate(call("turn", call(pointer, call("room", 8 * 8 * 8)), p, n, 8, 1, 3)),
         ]
-    half = call("low", Variable("x")), call("high", call("positive", Variable("x")))
+    half = call("low", Variable("j0")), call("high", call("positive", Variable("j0")))
     if t != "b1":
         inside.append(Assign("h", call("add", *half)))
         inside.append(Evaluate(call("store", q, call("lanes", i, HALF), Variable("h"), 2)))
@@ -122,7 +122,7 @@ def kernel(t: str) -> Function:
                 WORDS[word.removeprefix("across_")].sign((SCALARS[t],) * 2)
             except TypingError:
                 continue
-            inside.append(Evaluate(call("store", q, 0, call(word, Variable("x")), 2)))
+            inside.append(Evaluate(call("store", q, 0, call(word, Variable("j0")), 2)))
     body.append(For("i", Number(0), n, LANES, inside))
     body.append(Evaluate(call("release", SLOTS, Variable("taken"))))
     return Function([*body, Return(Number(0))])

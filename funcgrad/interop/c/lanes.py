@@ -27,6 +27,7 @@ from funcgrad.compiler.native.types import (
 from funcgrad.compiler.native.vocabulary import WORDS
 from funcgrad.interop.c.formulas import VALUES, definition
 from funcgrad.interop.c.functions import scalar_function
+from funcgrad.interop.c.signature import RESERVED
 from funcgrad.interop.c.words import (
     Prelude,
     at,
@@ -43,6 +44,15 @@ from funcgrad.intrinsics import INTRINSICS
 
 LANE = "lane"
 """The number of a lane, in C."""
+
+_TAKEN = RESERVED | {"y0", "y1", "yn", "j0", "j1", "jn", "gamma", "I", LANE}
+"""Names that variables do not have in C: keywords, and functions and macros of its headers."""
+
+
+def named(name: str) -> str:
+    """A variable in C."""
+    return f"{name}_" if name in _TAKEN else name
+
 
 _OF_MEMORY = frozenset(("load", "load_where", "load_apart", "load_each", "present", "splat"))
 """Words of lanes that are not words of scalars, too."""
@@ -248,15 +258,17 @@ class Run:
         head = f"static void {name}({', '.join([f'{c_type(t)} *r', *takes])}) {{"
         self.prelude.need(name, f"{head}\n{body}\n}}")
         self._declare(stage.name)
-        given = [f"&{stage.name}"]
+        given = [f"&{named(stage.name)}"]
         for x, s, kind in zip(stage.given, args, kinds, strict=True):
-            given.append(f"&{x}" if "x" in kind else self.printer.expression(x, element_of(s)))
+            given.append(
+                f"&{named(str(x))}" if "x" in kind else self.printer.expression(x, element_of(s))
+            )
         self.printer.write(self.depth, f"{name}({', '.join(given)});")
 
     def _declare(self, name: str) -> None:
         if name not in self.printer.declared:
             kind = self.prelude.use(c_type(self.printer.types[name]))
-            self.printer.write(self.depth, f"{kind} {name};")
+            self.printer.write(self.depth, f"{kind} {named(name)};")
             self.printer.declared.add(name)
 
     def _print_loop(self, stage: list[Assign | Evaluate]) -> None:
@@ -307,9 +319,9 @@ class Run:
         if name in self.local:
             if not self.printer.uses[name]:
                 return f"(void){text};"
-            return f"const {VALUES[short(t.element)]} {name} = {text};"
+            return f"const {VALUES[short(t.element)]} {named(name)} = {text};"
         self._declare(name)
-        return f"{name}.x[{LANE}] = {text};"
+        return f"{named(name)}.x[{LANE}] = {text};"
 
     def _text(self, x: Expression, t: Any) -> str:
         """An expression of one lane."""
@@ -326,7 +338,8 @@ class Run:
                 return self.printer.expression(x, t)
             text = self._word(x)
         elif isinstance(source, Vector):
-            text = str(x) if str(x) in self.local else f"{x}.x[{LANE}]"
+            own = named(str(x))
+            text = own if str(x) in self.local else f"{own}.x[{LANE}]"
         else:
             return self.printer.expression(x, t)
         return self.prelude.use(_converted(text, element_of(source), t))
@@ -358,9 +371,9 @@ class Run:
             case "splat":
                 return self._text(x.operands[0], t)
             case "low":
-                return f"{x.operands[0]}.x[{LANE}]"
+                return f"{named(str(x.operands[0]))}.x[{LANE}]"
             case "high":
-                return f"{x.operands[0]}.x[{LANE} + {self.count}]"
+                return f"{named(str(x.operands[0]))}.x[{LANE} + {self.count}]"
         given = [self._text(y, s) for y, s in zip(x.operands, signature.args, strict=True)]
         elements = Signature(t, tuple(map(element_of, signature.args)))
         if x.word in VALUES:

@@ -24,12 +24,8 @@ from funcgrad.compiler.loops.language import (
 from funcgrad.compiler.native.signatures import give_types, type_of_number
 from funcgrad.compiler.native.translate import simplified
 from funcgrad.compiler.native.types import BOOL, INT64, NONE, Lanes, Vector, Words, is_weak
-from funcgrad.interop.c.lanes import LANE, Run, accesses, area, count_of, is_same
-from funcgrad.interop.c.signature import RESERVED
+from funcgrad.interop.c.lanes import Run, accesses, area, count_of, is_same, named
 from funcgrad.interop.c.words import Prelude, c_type, convert, literal
-
-_TAKEN = RESERVED | {"y0", "y1", "yn", "j0", "j1", "jn", "gamma", "I", LANE}
-"""Names that variables do not have in C: keywords, and functions and macros of its headers."""
 
 
 def print_function(function: Function, name: str, prelude: Prelude) -> str:
@@ -72,9 +68,9 @@ class _Printer:
         t = self.types[name]
         kind = self.prelude.use(c_type(t))
         zero = "{0}" if isinstance(t, Vector | Lanes) or kind.startswith("fg_complex") else "0"
-        self.write(1, f"{kind}{'' if kind.endswith('*') else ' '}{_named(name)} = {zero};")
+        self.write(1, f"{kind}{'' if kind.endswith('*') else ' '}{named(name)} = {zero};")
         if name not in self.uses:
-            self.write(1, f"(void){_named(name)};")
+            self.write(1, f"(void){named(name)};")
         self.declared.add(name)
 
     def write(self, depth: int, text: str) -> None:
@@ -133,18 +129,18 @@ class _Printer:
         else:
             text = self.expression(value, t)
         if name in self.declared:
-            self.write(depth, f"{_named(name)} = {_bare(text)};")
+            self.write(depth, f"{named(name)} = {_bare(text)};")
             return
         kind = self.prelude.use(c_type(t))
         if name not in self.uses:
             self.write(depth, f"(void){text};")
             return
         space = "" if kind.endswith("*") else " "
-        self.write(depth, f"{kind}{space}{_named(name)} = {_bare(text)};")
+        self.write(depth, f"{kind}{space}{named(name)} = {_bare(text)};")
 
     def count(self, loop: language.For, depth: int) -> None:
         start, stop = (self.expression(x, INT64) for x in (loop.start, loop.stop))
-        name = _named(loop.index)
+        name = named(loop.index)
         step = f"{name}++" if loop.step == 1 else f"{name} += {loop.step}"
         relation = "<" if loop.step > 0 else ">"
         kind = "" if loop.index in self.declared else "int64_t "
@@ -181,16 +177,17 @@ class _Printer:
     def expression(self, x: Expression, t: Any) -> str:
         """The text of an expression whose value is to be of type ``t``."""
         if isinstance(t, Vector):
-            return self.vector(x, t)
+            return named(self.vector(x, t))
         number = self.known(x)
         if number is not None:
             return self.prelude.use(literal(number, t))
-        text = self.call(x) if isinstance(x, Apply) else _named(str(x))
+        text = self.call(x) if isinstance(x, Apply) else named(str(x))
         return self.converted(text, self.type_of(x), t)
 
     def new(self, t: Any) -> str:
         """A variable for what is used in other statements than the one that computes it."""
-        name = f"u{len(self.types)}"
+        numbers = itertools.count(len(self.types))
+        name = next(name for name in (f"u{k}" for k in numbers) if name not in self.types)
         self.types[name] = t
         self.uses[name] = -1
         return name
@@ -225,11 +222,6 @@ class _Printer:
         if source == t or t is NONE or isinstance(t, Words | Lanes):
             return text
         return self.prelude.use(convert(text, source, t))
-
-
-def _named(name: str) -> str:
-    """A variable in C."""
-    return f"{name}_" if name in _TAKEN else name
 
 
 def _variables(x: Expression) -> Iterator[Variable]:
