@@ -79,7 +79,7 @@ class Row:
 
     def cells(self) -> list[str]:
         """The row of the table."""
-        calls = [f"{1e3 * run.call:.3g} ms" for run in (self.jax, self.again)]
+        calls = [f"{float(f'{1e3 * run.call:.3g}'):g} ms" for run in (self.jax, self.again)]
         starts = [f"{run.first:.1f} s" for run in (self.jax, self.fresh, self.again)]
         return [self.title, *calls, f"{self.calls:.2g}", *starts, f"{self.starts:.2g}"]
 

@@ -781,6 +781,9 @@ results = [weak + 1, -weak, weak[None], jnp.where(chosen, 1, -1), jax.lax.select
            jax.lax.cond(chosen, lambda: 1, lambda: 2),
            jax.lax.fori_loop(0, 3, lambda i, c: c + 1, 0)]
 assert all(x.weak_type for x in results), results
+for find in (jax.lax.top_k, jax.jit(jax.lax.top_k, static_argnums=1)):
+    assert [x.tolist() for x in find(jnp.arange(3), 2)] == [[2, 1], [2, 1]]
+    assert find(jnp.arange(3), 2)[1].dtype == "int32"
 strong = [jnp.arange(3), jnp.zeros(3), jnp.sum(weak), jnp.argmax(weak), jnp.int32(2),
           weak.astype(int), jnp.where(chosen, weak, jnp.ones(2)),
           jax.jit(lambda x: x)(jnp.int32(1))]

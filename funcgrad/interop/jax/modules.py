@@ -259,7 +259,11 @@ SOURCES: dict[str, Source] = {
     "jax.image": Source({}, ("funcgrad.image",)),
     "jax.interpreters": Source({}),
     **{path: Source(own) for path, own in registering.OF_MODULES.items()},
-    "jax.lax": Source({"cond": words.cond, **_PRIMITIVES}, ("funcgrad.lax",), keeps_weak=True),
+    "jax.lax": Source(
+        {"cond": words.cond, "top_k": words.top_k, **_PRIMITIVES},
+        ("funcgrad.lax",),
+        keeps_weak=True,
+    ),
     "jax.lax.linalg": Source({}, ("funcgrad.lax.linalg",)),
     "jax.lib": Source({"__version__": VERSION}),
     "jax.nn": Source({}, ("funcgrad.nn",), keeps_weak=True),

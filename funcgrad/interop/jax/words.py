@@ -210,6 +210,13 @@ def unravel_index(indices: Any, shape: Any) -> Any:
     return numpy.unravel_index(numpy.clip(counted, 0, size - 1).astype(found.dtype), shape)
 
 
+@Adopted
+def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
+    """`lax.top_k`; the indices are int32, whatever bits there are."""
+    values, indices = lax.top_k(operand, k, axis)
+    return values, indices.astype(np.int32)
+
+
 def cond(pred: Any, *args: Any, **options: Any) -> Any:
     """`lax.cond`, also as ``cond(pred, true_operand, true_fun, false_operand, false_fun)``."""
     if len(args) == 4 and callable(args[1]) and callable(args[3]) and not callable(args[0]):
