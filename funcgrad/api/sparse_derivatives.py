@@ -7,6 +7,7 @@ taken from where the colouring says that they stand alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +22,8 @@ from funcgrad.base.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_map,
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
+from funcgrad.higher_order.reroll import is_rerolling, reroll_loops
+from funcgrad.lowering import Loop, form_of
 from funcgrad.patterns.arrays import SparseArray
 from funcgrad.patterns.coloring import Coloring, coloring
 from funcgrad.patterns.linear_programs import Derivative
@@ -33,6 +36,9 @@ KINDS = {"jacfwd": "columns", "jacrev": "both", "hessian": "symmetric"}
 
 SPARSE = 16
 """For solvers a matrix is sparse if it has fewer than one of so many entries."""
+
+FULL = 4
+"""A pattern of one of so many elements is dense: loops may be the reason."""
 
 TOLERANCE = 1e-6
 """How much a product with a given pattern may differ from the derivative, of float64 numbers."""
@@ -59,6 +65,7 @@ class _Point:
         has_aux: bool,
         what: str,
     ) -> None:
+        self._given = (fun, args, kwargs, argnums, has_aux, what)
         chosen = normalize_argnums(argnums, len(args), what)
         self.what = what
         self.aux_tree: list[PyTreeDef] = []
@@ -102,7 +109,24 @@ class _Point:
         return self.derivative.shape
 
     def pattern(self, is_symmetric: bool = False) -> SparsityPattern:
-        """Sparsity pattern of the derivative."""
+        """Where the derivative may have entries.
+
+        Loops of Python that were found again read elements at indices that are computed. If that
+        makes the pattern dense, that of the unrolled program is taken.
+        """
+        found = self._pattern(is_symmetric)
+        if found.bound * FULL < math.prod(self.shape) or not (is_rerolling() and self._has_loops):
+            return found
+        with reroll_loops(False):
+            unrolled = _Point(*self._given)._pattern(is_symmetric)
+        return unrolled if unrolled.bound < found.bound else found
+
+    @property
+    def _has_loops(self) -> bool:
+        equations = self.derivative.linearized.tangent.equations
+        return any(isinstance(form_of(equation), Loop) for equation in equations)
+
+    def _pattern(self, is_symmetric: bool) -> SparsityPattern:
         sizes = [a.size for a in self.out_avals]
         rows = zip(self.derivative.relations, sizes, strict=True)
         return SparsityPattern(self.shape, tuple(rows), None, is_symmetric)

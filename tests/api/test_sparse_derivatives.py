@@ -206,3 +206,20 @@ def test_memory_is_linear_in_the_number_of_entries() -> None:
     peak(1000)  # code that is loaded on first use
     small, large = peak(20_000), peak(80_000)
     assert 20_000 * 8 < small < large < 4.5 * small
+
+
+def test_loops_that_are_found_again_do_not_make_patterns_dense() -> None:
+    """A loop of Python that reads at indices from a table."""
+    n = 60
+    place = np.random.default_rng(0).permutation(n)
+
+    def f(x: Any) -> Any:
+        return np.stack([np.sin(x[place[i]]) * x[i] ** 2 for i in range(n)])
+
+    pattern = jacobian_sparsity(f)(np.ones(n))
+    expected = (np.eye(n) + np.eye(n)[place]) != 0
+    np.testing.assert_array_equal(pattern.toarray(), expected)
+    x = np.linspace(0.5, 1.5, n)
+    np.testing.assert_allclose(
+        fg.jacfwd(f, sparse=True)(x).toarray(), fg.jacfwd(f)(x), rtol=1e-12, atol=1e-12
+    )
