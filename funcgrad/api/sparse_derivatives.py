@@ -109,7 +109,7 @@ class _Point:
         return self.derivative.shape
 
     def pattern(self, is_symmetric: bool = False) -> SparsityPattern:
-        """Where the derivative may have entries.
+        """Sparsity pattern of the derivative.
 
         Loops of Python that were found again read elements at indices that are computed. If that
         makes the pattern dense, that of the unrolled program is taken.
