@@ -79,6 +79,7 @@ HOMES = {
     "docs/contribute/start_up.md": "what each part of start-up saves",
     "docs/contribute/tests.md": "coverage",
     "docs/interop.md": "a call of a compiled function from Numba",
+    "docs/interop_jax.md": "programs of libraries for JAX, on JAX and here",
     "docs/scale.md": "messages between processes",
     "docs/scipy.md": "solvers of differential equations beside SciPy's",
     "docs/tutorials/scalar_engine.md": "the engine of that page, beside funcgrad",
