@@ -14,11 +14,7 @@ from funcgrad.compiler.loops.common import name_common
 from funcgrad.compiler.loops.hoist import hoist
 from funcgrad.compiler.loops.language import (
     Apply,
-    Assign,
-    Break,
-    For,
     Function,
-    If,
     Number,
     Variable,
     all_of,
@@ -27,7 +23,6 @@ from funcgrad.compiler.loops.language import (
     equal,
     sum_of,
 )
-from funcgrad.compiler.loops.unroll import unroll
 from funcgrad.compiler.native.translate import translate
 from funcgrad.compiler.native.vocabulary import WORDS
 from funcgrad.compiler.runtime import kernel_store
@@ -190,34 +185,3 @@ def test_an_expression_has_no_truth() -> None:
 def test_templates_are_made_of_operators_and_words() -> None:
     with pytest.raises(ValueError, match="is not made of operators and intrinsics"):
         applied("{0}[1]", [INDEX])
-
-
-def test_loops_of_known_ranges_are_unrolled() -> None:
-    i, p = Variable("i"), Variable("p")
-    moved = Assign("q", call("offset", p, i * call("i64", 16)))
-    guarded = If(i < call("i64", 1), [Assign("x", call("load", Variable("q"), 0, 1))])
-    total = Assign("a", Variable("a") + Variable("x"))
-    loop = For("i", Number(0), call("i64", 2), 1, [moved, guarded, total])
-    lines = [line for x in unroll([Assign("a", Number(0.0)), loop], 4) for line in x.lines()]
-    assert lines == [
-        "a = 0.0",
-        "qu0 = offset(p, i64(0))",
-        "xu0 = load(qu0, 0, 1)",
-        "a = a + xu0",
-        "qu1 = offset(p, i64(16))",
-        "a = a + xu1",
-    ]
-
-
-@pytest.mark.parametrize(
-    "loop",
-    [
-        For("i", Number(0), Variable("n"), 1, []),
-        For("i", Number(0), Number(9), 1, []),
-        For("i", Number(0), Number(2), 1, [If(Variable("f"), [Break()])]),
-    ],
-    ids=["unknown", "long", "left early"],
-)
-def test_other_loops_stay(loop: For) -> None:
-    (found,) = unroll([loop], 4)
-    assert [*found.lines()] == [*loop.lines()]

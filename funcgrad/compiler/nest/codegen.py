@@ -14,15 +14,7 @@ from functools import partial
 import numpy as np
 
 from funcgrad.compiler.loops.language import Expression, Number, Variable, applied, call
-from funcgrad.compiler.machine import (
-    FEW,
-    FUNCTION,
-    SEVERAL,
-    SHORT_AXIS,
-    SUM_BLOCK,
-    VECTOR_BYTES,
-    VECTORS,
-)
+from funcgrad.compiler.machine import FUNCTION, SHORT_AXIS, SUM_BLOCK, VECTOR_BYTES, VECTORS
 from funcgrad.compiler.nest.accumulate import Accumulator
 from funcgrad.compiler.nest.fuse import Group, Walk
 from funcgrad.compiler.nest.gathers import Gathers
@@ -34,17 +26,15 @@ from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point
 from funcgrad.compiler.nest.plan import Plan, is_function, width
 from funcgrad.compiler.nest.tiles import TransposedTiles
 from funcgrad.compiler.nest.vectorize import vectors_of
-from funcgrad.intrinsics import expression
 
 TILE = 2 * VECTOR_BYTES // 4
 """Columns of a tile, in kernels that read some arrays along their rows and others across them: what
 is read or written across stays in the nearest cache until all of a cache line was used."""
 
 
-def generate(group: Group, is_inner: bool = False) -> Kernel:
-    """The kernel of a group of points and folds; in a loop, one of few elements is in numbers."""
-    is_small = is_inner and math.prod(group.space) <= SEVERAL
-    return _Writer(group.nodes, group.space, group.walk, is_small).kernel
+def generate(group: Group) -> Kernel:
+    """The kernel of a group of points and folds."""
+    return _Writer(group.nodes, group.space, group.walk).kernel
 
 
 def generate_copy(operand: Operand, place: View) -> Kernel:
@@ -57,20 +47,17 @@ def generate_copy(operand: Operand, place: View) -> Kernel:
 class _Writer:
     """Writes one kernel."""
 
-    def __init__(
-        self, nodes: list[Node], shape: Shape, walk: Walk | None, is_small: bool = False
-    ) -> None:
+    def __init__(self, nodes: list[Node], shape: Shape, walk: Walk | None) -> None:
         self.nodes = nodes
-        self.is_small = is_small
         self.source = KernelBuilder()
-        self.plan = plan = Plan(self.source, nodes, shape, walk, is_small)
+        self.plan = plan = Plan(self.source, nodes, shape, walk)
         self.space = plan.space
         self.guards = Guards(plan)
         self.gathers = Gathers(plan)
         self.tiles = TransposedTiles(plan)
         self.names: dict[Value, Expression] = {}
         self.loaded: dict[Access, Variable] = {}
-        self.vectors = [None if is_small else vectors_of(plan, body) for body in plan.bodies]
+        self.vectors = [vectors_of(plan, body) for body in plan.bodies]
         read = {
             x.value.home
             for node in nodes
@@ -111,7 +98,7 @@ class _Writer:
             for node in body:
                 if plan.kind(node) in ("inner", "total"):
                     self.folds[node].vectors = vectors
-                    self.folds[node].is_accurate &= plan.row_vectors is None and not self.is_small
+                    self.folds[node].is_accurate &= plan.row_vectors is None
         # What loops in vectors leave, with names in the loop over what is left of whole vectors.
         self.carried = {fold.name: f"{fold.name}r" for fold in self.folds.values()}
         self.carried |= {worst: worst for worst, _ in self.gathers.watched.values()}
@@ -342,21 +329,11 @@ class _Writer:
         else:
             assert isinstance(node, Point)
             dtypes = [x.dtype for x in node.operands]
-            expr = self._called(node)
-            value = value_of(expr, [*map(of, node.operands)], dtypes, node.out.dtype)
+            value = value_of(node.expr, [*map(of, node.operands)], dtypes, node.out.dtype)
             result = self.source.assign(name, value)
         self.names[node.out] = result
         if node in self.plan.outs:
             self.space.store(self.plan.outs[node], result)
-
-    def _called(self, node: Point) -> str:
-        """The expression of a node; on single numbers, libm may be sooner than formulas."""
-        if not self.is_small:
-            return node.expr
-        sooner = ("always", "few") if math.prod(self.plan.shape) <= FEW else ("always",)
-        return expression(node.expr).renamed(
-            lambda x: f"libm_{x.name}" if x.libm in sooner else x.name
-        )
 
     def _name(self, node: Node, loaded: dict[Access, Variable], operand: Operand) -> Expression:
         """The variable that holds an operand, loaded if it is not there yet."""
