@@ -19,9 +19,9 @@ from funcgrad.api.compilation import jit
 from funcgrad.api.differentiation import grad, is_differentiable, refuse_input, split_aux
 from funcgrad.api.staging import ShapeDtypeStruct, StagedFunction
 from funcgrad.base.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_map, tree_unflatten
-from funcgrad.core.program import Program, evaluate
+from funcgrad.core.program import Equation, Program, evaluate
 from funcgrad.core.trace import Tracer
-from funcgrad.errors import ArgumentError, DtypeError, ShapeError
+from funcgrad.errors import ArgumentError, DtypeError, MissingRuleError, ShapeError
 from funcgrad.higher_order.reroll import is_rerolling, reroll_loops
 from funcgrad.lowering import Loop, form_of
 from funcgrad.patterns.arrays import SparseArray
@@ -42,6 +42,13 @@ FULL = 4
 
 TOLERANCE = 1e-6
 """How much a product with a given pattern may differ from the derivative, of float64 numbers."""
+
+
+def _is_loop(equation: Equation) -> bool:
+    try:
+        return isinstance(form_of(equation), Loop)
+    except MissingRuleError:  # nothing is known of it but its derivative
+        return False
 
 
 class _Point:
@@ -123,8 +130,7 @@ class _Point:
 
     @property
     def _has_loops(self) -> bool:
-        equations = self.derivative.linearized.tangent.equations
-        return any(isinstance(form_of(equation), Loop) for equation in equations)
+        return any(map(_is_loop, self.derivative.linearized.tangent.equations))
 
     def _pattern(self, is_symmetric: bool) -> SparsityPattern:
         sizes = [a.size for a in self.out_avals]
