@@ -165,6 +165,8 @@ class _Checker:
         self.weights = [self._random(aval) for aval in results]
         self.dtypes = [aval.dtype for aval in results] + [x.dtype for x in self.start]
         self.eps = max(float(np.finfo(dtype).eps) for dtype in self.dtypes)
+        found = self.results(*[x.astype(np.float64) for x in self.start])
+        self.noise = max(float(np.finfo(aval_of(y).dtype).eps) for y in found)
         self.rtol = (1e-7 if self.eps < 1e-12 else 1e-3) if rtol is None else rtol
 
     def _random(self, like: Any) -> Any:
@@ -187,6 +189,11 @@ class _Checker:
         _, pull = vjp(self.results, *x)
         return list(pull(self.weights))
 
+    def _wide_gradient(self, x: Vector) -> Vector:
+        results, pull = vjp(self.results, *x)
+        weights = zip(self.weights, results, strict=True)
+        return list(pull([w.astype(np.asarray(y).dtype) for w, y in weights]))
+
     def check(self, point: int, x: Vector, order: int) -> Iterator[DerivativeRow]:
         """The rows of a point, along a random direction."""
         d, e = ([self._random(v) for v in x] for _ in range(2))
@@ -194,7 +201,9 @@ class _Checker:
         def row(order: int, way: str, found: Any, expected: float, error: float) -> DerivativeRow:
             return self._row(point, order, way, float(found), expected, error)
 
-        expected, error = self._differences(lambda t: float(self.value(_along(x, d, t))))
+        # In double precision, where the function computes in it when it is given such numbers.
+        wide, along = ([v.astype(np.float64) for v in vs] for vs in (x, d))
+        expected, error = self._differences(lambda t: float(self.value(_along(wide, along, t))))
         _, dots = jvp(self.results, tuple(x), tuple(d))
         yield row(1, "forwards", _dot(dots, self.weights), expected, error)
         yield row(1, "backwards", _dot(self.gradient(*x), d), expected, error)
@@ -202,7 +211,9 @@ class _Checker:
         yield from self._complex(point, x, d, expected, error)
         if order == 1:
             return
-        expected, error = self._differences(lambda t: _dot(self.gradient(*_along(x, d, t)), e))
+        expected, error = self._differences(
+            lambda t: _dot(self._wide_gradient(_along(wide, along, t)), e)
+        )
         _, bent = jvp(self.gradient, tuple(x), tuple(d))
         yield row(2, "forwards over backwards", _dot(bent, e), expected, error)
         _, pull = vjp(self.gradient, *x)
@@ -233,20 +244,20 @@ class _Checker:
 
     def _differences(self, value: Callable[[float], float]) -> tuple[float, float]:
         """The slope at 0 with an estimate of its error, by Ridders' method (1982)."""
-        step = widest = 20 * float(np.cbrt(self.eps))
-        size = max(abs(value(0.0)), self.eps)
+        step = widest = 20 * float(np.cbrt(self.noise))
+        size = max(abs(value(0.0)), self.noise)
         rows: list[list[float]] = []
-        best, error = np.nan, np.inf
+        best, error, narrow = np.nan, np.inf, widest
         for _ in range(HALVINGS):
             row = [(value(step) - value(-step)) / (2 * step)]
             for k, coarse in enumerate(rows[-1] if rows else (), start=1):
                 row.append(row[-1] + (row[-1] - coarse) / (4.0**k - 1.0))
                 change = max(abs(row[-1] - row[-2]), abs(row[-1] - coarse))
                 if change <= error:
-                    best, error = row[-1], change
+                    best, error, narrow = row[-1], change, step
             rows.append(row)
             step /= 2
-        return float(best), float(error + 4 * self.eps * size / widest)
+        return float(best), float(error + 4 * self.noise * size / narrow)
 
 
 def _is_real(x: Any) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad import lowering
 from funcgrad.api.differentiation import vjp
 from funcgrad.base.forking import cached_property
 from funcgrad.base.pytree import tree_unflatten
@@ -136,7 +137,7 @@ class Subject:
 def form_of(equation: Equation) -> Any:
     """The form of an operation; ``None`` if it cannot be compiled."""
     try:
-        return equation.primitive.lower(*[a.aval for a in equation.inputs])
+        return lowering.form_of(equation)
     except MissingRuleError:
         return None
 

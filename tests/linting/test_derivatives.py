@@ -48,6 +48,11 @@ def test_right_ones(dtype: Any) -> None:
     params = {"w": np.ones((6, 2), dtype), "b": np.full(2, 0.5, dtype)}
     assert fg.check_derivatives(tree, params, X.astype(dtype))
     assert fg.check_derivatives(lambda x, n: x**n, dtype(1.5), 3)
+    for n in (0, 1, 100_000):
+        checks = fg.check_derivatives(
+            lambda x: np.sum(np.sin(x) * x), np.linspace(1, 2, n, dtype=dtype)
+        )
+        assert checks, str(checks)
 
 
 @pytest.mark.parametrize(
