@@ -215,10 +215,17 @@ def _some_lanes(builder: Builder, sig: Signature, values: list[Any]) -> Any:
 define("some_lanes", _first_lanes_rule, is_mapped=False)(_some_lanes)
 
 
-def _masked(verb: str, type: Type) -> Callable[[Module, str], None]:
+def _masked(verb: str, type: Type, asks: bool = False) -> Callable[[Module, str], None]:
     """Write the function that loads or stores lanes of which not all may be there.
 
-    Accesses with a mask are slow where they cross a cache line: those of all lanes have none.
+    Accesses with a mask are slow where they cross a cache line: those of all lanes have none. They
+    are slower by a factor of hundreds where a page was never written, even if the mask is empty:
+    lanes that flags leave out may be far from the array.
+
+    Args:
+        verb: "load" or "store".
+        type: The type of the lanes.
+        asks: Whether a load with an empty mask does not take place.
     """
 
     def write(module: Module, symbol: str) -> None:
@@ -228,7 +235,13 @@ def _masked(verb: str, type: Type) -> Callable[[Module, str], None]:
         builder = Builder(module, Function(symbol, result, arguments, "alwaysinline nounwind"))
         pointer, flags, is_whole, value = builder.arguments("pbbu")
         every, some, end = map(builder.new_block, ("all", "some", "end"))
-        builder.fork(is_whole, every, some, module.usually)
+        if asks:
+            few = builder.new_block("few")
+            builder.fork(is_whole, every, few, module.usually)
+            builder.begin(few)
+            builder.fork(flags.packed() == 0, end, some)
+        else:
+            builder.fork(is_whole, every, some, module.usually)
         size, name = builder.number(I32, type.nbytes), f"llvm.masked.{verb}.{type.suffix}.p0"
         builder.begin(every)
         if is_load:
@@ -243,18 +256,22 @@ def _masked(verb: str, type: Type) -> Callable[[Module, str], None]:
             builder.run(name, value, pointer, size, flags)
         builder.jump(end)
         builder.begin(end)
-        builder.end(
-            f"ret {builder.phi([(whole, every), (found, some)])}" if is_load else "ret void"
-        )
+        if is_load:
+            arms = [(whole, every), (found, some), *([(value, few)] if asks else [])]
+            builder.end(f"ret {builder.phi(arms)}")
+        else:
+            builder.end("ret void")
 
     return write
 
 
-def _load_some(address: Emitted, index: LaneIndex, other: Emitted, scope: int) -> Emitted:
-    """Lanes of which not all may be there; of the others, another value."""
+def _load_some(
+    address: Emitted, index: LaneIndex, other: Emitted, scope: int, asks: bool = False
+) -> Emitted:
+    """Lanes of which not all may be there, or none if ``asks``; of the others, another value."""
     builder, type = address.builder, other.type
-    symbol = f"load.{type.suffix}"
-    builder.module.helper(symbol, _masked("load", type))
+    symbol = f"load.{'where.' * asks}{type.suffix}"
+    builder.module.helper(symbol, _masked("load", type, asks))
     access = builder.module.access(scope)
     return builder.call(symbol, type, "u", address, index.mask, index.is_whole, other, hints=access)
 
@@ -330,7 +347,7 @@ def _load_where(builder: Builder, sig: Signature, values: list[Any]) -> Any:
         index, other = _of_pairs(index, t.count), _paired(other)
     other = kept(other)
     address = builder.moved(pointer, index.first, other.element, INBOUNDS)
-    found = _load_some(address, index, other, scope)
+    found = _load_some(address, index, other, scope, asks=True)
     if t.element in PARTS:
         return _unpaired(given(found, PARTS[t.element]))
     return given(found, t)
