@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ from funcgrad.base.pytree import (
     tree_structure,
     tree_unflatten,
 )
-from funcgrad.base.transformed import HoldsProgram, Transformed
+from funcgrad.base.transformed import HoldsProgram, Wrapper
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
@@ -86,15 +86,7 @@ def grad(
         array([2., 4.])
     """
     check_callable(fun, "grad")
-    return Transformed(
-        _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, "grad"),
-        grad,
-        fun,
-        argnums=argnums,
-        has_aux=has_aux,
-        holomorphic=holomorphic,
-        allow_int=allow_int,
-    )
+    return _Gradient(grad, fun, argnums, has_aux, holomorphic, allow_int)
 
 
 def value_and_grad(
@@ -128,15 +120,7 @@ def value_and_grad(
         (8.0, 12.0)
     """
     check_callable(fun, "value_and_grad")
-    return Transformed(
-        _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, "value_and_grad"),
-        value_and_grad,
-        fun,
-        argnums=argnums,
-        has_aux=has_aux,
-        holomorphic=holomorphic,
-        allow_int=allow_int,
-    )
+    return _Gradient(value_and_grad, fun, argnums, has_aux, holomorphic, allow_int)
 
 
 _DOUBLES = frozenset((float, np.float64))
@@ -145,20 +129,36 @@ _FLOATS = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
 _LEAF = tree_structure(0.0)
 
 
-def _value_and_grad(
-    fun: Function,
-    argnums: int | Sequence[int],
-    has_aux: bool,
-    holomorphic: bool,
-    allow_int: bool,
-    transformation: str,
-) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
-    what = f"{transformation}({name_of(fun)})"
-    with_value = transformation == "value_and_grad"
-    last: PyTreeDef | None = None
+class _Gradient(Wrapper):
+    """A function that computes the gradient of another one, and its value if it is asked for.
 
-    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        nonlocal last
+    Args:
+        transformation: `grad` or `value_and_grad`, whose other parameters these are.
+    """
+
+    def __init__(
+        self,
+        transformation: Function,
+        fun: Function,
+        argnums: int | Sequence[int],
+        has_aux: bool,
+        holomorphic: bool,
+        allow_int: bool,
+    ) -> None:
+        super().__init__(
+            transformation,
+            fun,
+            argnums=argnums,
+            has_aux=has_aux,
+            holomorphic=holomorphic,
+            allow_int=allow_int,
+        )
+        what = f"{transformation.__name__}({name_of(fun)})"
+        self._call = fun, argnums, has_aux, holomorphic, allow_int, what
+        self._treedef: PyTreeDef | None = None  # that of the last call
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        fun, argnums, has_aux, holomorphic, allow_int, what = self._call
         chosen = (0,) if argnums == 0 and args else normalize_argnums(argnums, len(args), what)
         dynamic = args[chosen[0]] if isinstance(argnums, int) else tuple(args[i] for i in chosen)
         is_one = type(dynamic) in _DOUBLES or (
@@ -167,8 +167,8 @@ def _value_and_grad(
         if is_one:
             leaves, treedef = [dynamic], _LEAF
         else:
-            leaves, treedef = flatten_values(dynamic, last)
-            last = treedef
+            leaves, treedef = flatten_values(dynamic, self._treedef)
+            self._treedef = treedef
         is_active = (
             [True] * len(leaves)
             if not holomorphic and (is_one or _DOUBLES.issuperset(map(type, leaves)))
@@ -210,11 +210,9 @@ def _value_and_grad(
         check_for_nans(what, [value, *gradient], args, kwargs)
         found = gradient[0] if is_one else tree_unflatten(treedef, gradient)
         extra = (tree_unflatten(aux_tree[0], outs[1:]),) if has_aux else ()
-        if not with_value:
+        if self.transformation is grad:
             return (found, *extra) if has_aux else found
         return ((value, *extra) if has_aux else value), found
-
-    return run
 
 
 def split_aux(out: Any, aux_tree: list[PyTreeDef], what: str) -> list[Any]:

@@ -152,13 +152,33 @@ class MadeOf(Travels):
         return partial(self.transformation, **self.options), (self.original,)
 
 
-class Transformed(MadeOf):
+class Wrapper(MadeOf):
+    """Base of functions that take over the name, documentation and signature of the original.
+
+    Args:
+        transformation: The public function that makes such objects.
+        fun: Its first argument, the original.
+        options: Its keyword arguments.
+    """
+
+    def __init__(self, transformation: Callable[..., Any], fun: Any, **options: Any) -> None:
+        update_wrapper(self, fun, updated=())
+        self.transformation = transformation
+        self.original = fun
+        self.options = options
+
+    def __repr__(self) -> str:
+        inner = getattr(self, "__name__", None) or repr(self.original)
+        return f"<{self.transformation.__name__}({inner})>"
+
+
+class Transformed(Wrapper):
     """A function made of another one.
 
     Args:
         run: Called with the tuple of positional and the dict of keyword arguments.
         transformation: The public function that makes such objects.
-        fun: Its first argument, whose name, documentation and signature are taken over.
+        fun: Its first argument, the original.
         options: Its keyword arguments.
     """
 
@@ -169,15 +189,8 @@ class Transformed(MadeOf):
         fun: Any,
         **options: Any,
     ) -> None:
-        update_wrapper(self, fun, updated=())
+        super().__init__(transformation, fun, **options)
         self._run = run
-        self.transformation = transformation
-        self.original = fun
-        self.options = options
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._run(args, kwargs)
-
-    def __repr__(self) -> str:
-        inner = getattr(self, "__name__", None) or repr(self.original)
-        return f"<{self.transformation.__name__}({inner})>"

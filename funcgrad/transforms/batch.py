@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.axes import MAPPED_NOW, axis_scope, mapped_name, mapping_axis
 from funcgrad.core.facets import Facet
 from funcgrad.core.observers import report_end
@@ -24,16 +24,15 @@ operation or one of its programs uses. There need not be a mapped argument."""
 class BatchTracer(Tracer):
     """A value of the parent trace whose first axis is the mapped one."""
 
-    __slots__ = ("value",)
+    __slots__ = ("aval", "value")
+    aval: ShapedArray
 
     def __init__(self, trace: BatchTrace, value: Any) -> None:
         self.owner = trace
         self.value = value
-
-    @property
-    def aval(self) -> ShapedArray:
-        aval = aval_of(self.value)
-        return aval.update(shape=aval.shape[1:])
+        aval = aval_of(value)
+        shape = aval.shape[1:]
+        self.aval = aval.update(shape) if aval.weak_type else shaped(shape, aval.dtype)
 
 
 class BatchTrace(Trace):

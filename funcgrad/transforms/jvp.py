@@ -17,16 +17,14 @@ from funcgrad.core.trace import Trace, Tracer, current_trace, enter_trace, leave
 class JVPTracer(Tracer):
     """A primal and its tangent, both values of the parent trace."""
 
-    __slots__ = ("primal", "tangent")
+    __slots__ = ("aval", "primal", "tangent")
+    aval: ShapedArray
 
     def __init__(self, trace: JVPTrace, primal: Any, tangent: Any) -> None:
         self.owner = trace
         self.primal = primal
+        self.aval = aval_of(primal)
         self.tangent = tangent
-
-    @property
-    def aval(self) -> ShapedArray:
-        return aval_of(self.primal)
 
     def concrete(self) -> Any:
         return self.primal.concrete() if isinstance(self.primal, Tracer) else self.primal

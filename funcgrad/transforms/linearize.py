@@ -184,25 +184,23 @@ class LinearizeTracer(Tracer):
         tangent: What stands for the tangent. It is made when something first asks for it.
     """
 
-    __slots__ = ("index", "primal", "tangent")
+    __slots__ = ("aval", "index", "primal", "tangent")
     owner: LinearizeTrace
+    aval: ShapedArray
 
     def __init__(
         self, trace: LinearizeTrace, primal: Any, index: int, tangent: TangentTracer | None = None
     ) -> None:
         self.owner = trace
         self.primal = primal
+        self.aval = aval_of(primal)
         self.index = index
         self.tangent = tangent
 
     def make_tangent(self) -> TangentTracer:
         tape = self.owner.tape
-        tangent = self.tangent = TangentTracer(tape, Linear(aval_of(self.primal), self.index))
+        tangent = self.tangent = TangentTracer(tape, Linear(self.aval, self.index))
         return tangent
-
-    @property
-    def aval(self) -> ShapedArray:
-        return aval_of(self.primal)
 
     def concrete(self) -> Any:
         return self.primal.concrete() if isinstance(self.primal, Tracer) else self.primal
@@ -379,14 +377,13 @@ def linearize_flat(
     """
     trace = LinearizeTrace(current_trace(), what)
     tape = trace.tape
-    args, inputs = [], []
+    args: list[Any] = []
     for primal, active in zip(primals, is_active, strict=True):
-        slot = tape.new_slot(aval_of(primal)) if active else None
-        inputs.append(slot)
-        if slot is None:
-            args.append(primal)
+        if active:
+            args.append(LinearizeTracer(trace, primal, tape.length))
+            tape.length += 1
         else:
-            args.append(LinearizeTracer(trace, primal, slot.index, TangentTracer(tape, slot)))
+            args.append(primal)
     token = enter_trace(current_trace())
     try:
         enter_trace(trace)
@@ -397,6 +394,7 @@ def linearize_flat(
     finally:
         leave_trace(token)
         trace.is_live = tape.is_live = False
+    inputs = [trace.split(arg)[1] for arg in args]
     pairs = [trace.split(result) for result in results]
     outputs = [slot for _, slot in pairs]
     # Not the trace's any more: tracers that outlive it, in rules, would keep all residuals.

@@ -31,17 +31,14 @@ from funcgrad.core.trace import Trace, Tracer, current_trace, raise_leaked, run_
 class StageTracer(Tracer):
     """A name in a program under construction."""
 
-    __slots__ = ("_aval", "atom", "source")
+    __slots__ = ("atom", "aval", "source")
+    aval: ShapedArray
 
     def __init__(self, trace: StageTrace, var: Var, source: Location | str | None) -> None:
         self.owner = trace
         self.atom = var
-        self._aval = var.aval
+        self.aval = var.aval
         self.source = source
-
-    @property
-    def aval(self) -> ShapedArray:
-        return self._aval
 
     def origin(self) -> list[str]:
         if isinstance(self.source, str):
