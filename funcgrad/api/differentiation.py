@@ -173,8 +173,11 @@ class _Gradient(Wrapper):
             [True] * len(leaves)
             if not holomorphic and (is_one or _DOUBLES.issuperset(map(type, leaves)))
             else [
-                is_differentiable(x, holomorphic, allow_int, True)
-                or refuse_input(args, chosen, what, i, x)
+                (
+                    is_differentiable(x, holomorphic, allow_int, True)
+                    or refuse_input(args, chosen, what, i, x)
+                )
+                is True
                 for i, x in enumerate(leaves)
             ]
         )
@@ -194,7 +197,7 @@ class _Gradient(Wrapper):
             of_numbers = not _DOUBLES.isdisjoint(map(type, leaves))
             split = linearize_once if of_numbers else linearize_flat
             fun_flat = rerolled(flat, leaves, what) if current_trace().is_staged else flat
-            outs, linear = split(fun_flat, leaves, [a is True for a in is_active], what)
+            outs, linear = split(fun_flat, leaves, is_active, what)
             value = outs[0]
             one = _check_scalar(value, holomorphic, what)
             cts = linear.pull([one] + [None] * (len(outs) - 1))

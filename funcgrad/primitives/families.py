@@ -386,6 +386,8 @@ class Elementwise(Primitive):
         self.mixed = mixed
         self.parts = parts
         self.parts_kinds = parts_kinds
+        if not keeps_weak and type(self).impl is Elementwise.impl:
+            vars(self)["impl"] = function  # a call less for each evaluation
 
     def __repr__(self) -> str:
         return self.name

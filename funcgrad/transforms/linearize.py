@@ -394,14 +394,17 @@ def linearize_flat(
     finally:
         leave_trace(token)
         trace.is_live = tape.is_live = False
-    inputs = [trace.split(arg)[1] for arg in args]
-    pairs = [trace.split(result) for result in results]
-    outputs = [slot for _, slot in pairs]
+    inputs = [trace.split(x)[1] if active else None for x, active in zip(args, is_active, strict=True)]
+    values, outputs = [], []
+    for result in results:
+        value, slot = trace.split(result)
+        values.append(value)
+        outputs.append(slot)
     # Not the trace's any more: tracers that outlive it, in rules, would keep all residuals.
     entries, tape.entries = tape.entries, []
     del args, results
     report_end(trace, tape)
-    return [p for p, _ in pairs], LinearMap(inputs, entries, tape.length, outputs)
+    return values, LinearMap(inputs, entries, tape.length, outputs)
 
 
 def record_linear(
