@@ -162,7 +162,7 @@ class Wrapper(MadeOf):
     """
 
     def __init__(self, transformation: Callable[..., Any], fun: Any, **options: Any) -> None:
-        update_wrapper(self, fun, updated=())
+        update_wrapper(self, fun, updated=())  # type: ignore[arg-type]
         self.transformation = transformation
         self.original = fun
         self.options = options

@@ -394,7 +394,8 @@ def linearize_flat(
     finally:
         leave_trace(token)
         trace.is_live = tape.is_live = False
-    inputs = [trace.split(x)[1] if active else None for x, active in zip(args, is_active, strict=True)]
+    positions = zip(args, is_active, strict=True)
+    inputs = [trace.split(x)[1] if active else None for x, active in positions]
     values, outputs = [], []
     for result in results:
         value, slot = trace.split(result)
