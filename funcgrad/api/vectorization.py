@@ -16,11 +16,13 @@ from funcgrad.api.arguments import (
     leaf_paths,
     name_of,
 )
+from funcgrad.base.dialect import dialect
 from funcgrad.base.pytree import broadcast_prefix, tree_leaves, tree_unflatten
 from funcgrad.base.transformed import Transformed
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from funcgrad.higher_order.cells import Cell, fill_cells, passing_cells, rows_of
+from funcgrad.higher_order.staging import kept_weak
 from funcgrad.numpy.writable import ARGUMENT, WritableArray
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.primitives.shape import (
@@ -115,6 +117,8 @@ def vmap(
         placed = [
             _place(*row, size, what) for row in zip(outs, out_dims, places, names, strict=True)
         ]
+        if dialect().weak is not None:
+            placed = kept_weak(placed, list(map(aval_of, outs)))
         check_for_nans(what, placed, args, kwargs)
         return tree_unflatten(out_tree[0], placed)
 

@@ -202,9 +202,9 @@ def of_jax(name: str) -> str:
     """The value of a variable that JAX reads, for programs that import it; empty if it is not set.
 
     Args:
-        name: Its name, which begins with ``JAX_``.
+        name: Its name, which begins with ``JAX_`` or ``XLA_``.
     """
-    assert name.startswith("JAX_")
+    assert name.startswith(("JAX_", "XLA_"))
     return os.environ.get(name, "")
 
 

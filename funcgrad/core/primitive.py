@@ -65,7 +65,7 @@ class Linear:
     @property
     def aval(self) -> ShapedArray:
         aval = self._aval
-        return aval if type(aval) is ShapedArray else self._find_aval()
+        return aval if isinstance(aval, ShapedArray) else self._find_aval()
 
     def _find_aval(self) -> ShapedArray:
         """Find the type, after those of all placeholders that it follows from.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+from funcgrad.base.dialect import dialect
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.axes import MAPPED_NOW, axis_scope, mapped_name, mapping_axis
 from funcgrad.core.facets import Facet
@@ -15,6 +16,7 @@ from funcgrad.core.observers import report_end
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import axis_names_of
 from funcgrad.core.trace import Trace, Tracer, current_trace, enter_trace, leave_trace, run_under
+from funcgrad.dtypes import PYTHON_SCALARS
 
 batch_named: Facet[Callable[..., tuple[Any, Any]] | None] = Facet("batch_named", None)
 """``batch_named(args, dims, size, axis_name)``: as `Primitive.batch`, along an axis whose name the
@@ -94,6 +96,44 @@ class BatchTrace(Trace):
         return value, None
 
 
+_WEAK = {dtype.kind: dtype for kind, dtype in PYTHON_SCALARS.items() if kind is not bool}
+"""Dtypes of Python's numbers."""
+
+
+class WeakBatchTrace(BatchTrace):
+    """Applies batch rules, and follows which values are weak, in dialects that have weak arrays.
+
+    A parent that stages operations knows that of the values; one that evaluates does not.
+    """
+
+    __slots__ = ()
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
+        out = super().process(primitive, args)
+        if primitive.is_composite or primitive.multiple_results or type(out) is not BatchTracer:
+            return out
+        is_weak = primitive.abstract_eval(*map(aval_of, args)).weak_type
+        return self._weak(out) if is_weak else out
+
+    def wrap(self, value: Any, dim: int | None) -> Any:
+        made = super().wrap(value, dim)
+        return self._weak(made) if dim is not None and made.aval.weak_type else made
+
+    def _weak(self, value: BatchTracer) -> BatchTracer:
+        """A mapped value that is weak, whether its parent's value says so or not."""
+        made = BatchTracer(self, value.value)
+        shape, dtype = value.aval.shape, value.aval.dtype
+        made.aval = ShapedArray(shape, _WEAK.get(dtype.kind, dtype), True)
+        return made
+
+    def unwrap(self, value: Any) -> tuple[Any, int | None]:
+        out, dim = super().unwrap(value)
+        make_weak = dialect().weak
+        if make_weak is None or isinstance(out, Tracer) or not aval_of(value).weak_type:
+            return out, dim
+        return make_weak(out), dim
+
+
 def _batch_named(
     primitive: Primitive,
     args: Sequence[Any],
@@ -130,7 +170,9 @@ def batch_flat(
     """
     if axis_name is MAPPED_NOW:
         axis_name = mapped_name()
-    trace = BatchTrace(current_trace(), what, size, axis_name)
+    parent = current_trace()
+    kind = BatchTrace if parent.is_staged or dialect().weak is None else WeakBatchTrace
+    trace = kind(parent, what, size, axis_name)
     wrapped = [trace.wrap(a, d) for a, d in zip(args, dims, strict=True)]
     with axis_scope(axis_name, size):
         outputs = list(run_under(trace, function, *wrapped))

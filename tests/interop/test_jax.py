@@ -352,6 +352,42 @@ def test_one_device():
         Mesh(fg.devices() * 2, ("x",))
 
 
+SEVERAL_DEVICES = """
+import jax, jax.numpy as jnp
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+assert jax.device_count() == jax.local_device_count() == 3
+jax.config.update("jax_num_cpu_devices", 2)
+first, second = jax.devices("cpu")
+assert (second.id, repr(second)) == (1, "CpuDevice(id=1)") and jax.local_devices()[0] is first
+mesh = jax.make_mesh((2,), ("x",))
+assert mesh == Mesh(jax.devices(), "x") and mesh.shape == {"x": 2} and mesh.size == 2
+place = NamedSharding(mesh, PartitionSpec("x"))
+assert place == NamedSharding(mesh, PartitionSpec("x")) != NamedSharding(mesh, PartitionSpec(None))
+x = jnp.arange(4)
+halves, moved = jax.device_put(x, place), x.to_device(second)
+assert halves.sharding == place and halves.committed and halves.devices() == {first, second}
+assert not halves.is_fully_replicated and not x.committed and x.devices() == {first}
+assert moved.devices() == {second} and (moved + halves).tolist() == [0, 2, 4, 6]
+traces = []
+
+def scaled(row, n, name):
+    traces.append(name)
+    return row * n + jax.lax.psum(row, name)
+
+over = jax.pmap(scaled, "i", in_axes=(0, None, None), static_broadcasted_argnums=2)
+for _ in range(2):
+    assert over(jnp.arange(2.0), 3.0, "i").tolist() == [1.0, 4.0]
+assert traces == ["i"]
+assert jax.pmap(lambda: 1, axis_size=2)().tolist() == [1, 1]
+"""
+
+
+def test_as_many_devices_as_a_program_asks_for(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=3")
+    done = run(INSTALLED + SEVERAL_DEVICES)
+    assert done.returncode == 0, done.stderr
+
+
 REFERENCES = """
 import jax, jax.numpy as jnp
 
@@ -653,14 +689,26 @@ def watched(v):
 def asked(v):
     return jax.pure_callback(refuse, jax.ShapeDtypeStruct((), "f4"), v)
 
-for function in (watched, asked):
-    for way, kind in ((function, ValueError), (jax.jit(function), jax.errors.JaxRuntimeError)):
+for function, eager in ((watched, ValueError), (asked, jax.errors.JaxRuntimeError)):
+    for way, kind in ((function, eager), (jax.jit(function), jax.errors.JaxRuntimeError)):
         try:
             way(jnp.float32(1))
         except kind as error:
             assert "not this one" in str(error)
         else:
             raise SystemError(function)
+seen = []
+jax.pure_callback(lambda v: seen.append(v) or v, jax.ShapeDtypeStruct((), "f4"), jnp.float32(1))
+jax.debug.callback(seen.append, jnp.float32(1))
+assert all(type(v) is type(x) for v in seen)
+
+def scaled(v):
+    return 2 * v
+scaled.note = "kept"
+assert jax.vmap(scaled).note == jax.jit(scaled).note == "kept"
+for transform in (lambda t: jax.jvp(scaled, (1.0,), (t,))[0], lambda t: jax.vjp(scaled, 1.0)[0],
+                  lambda t: jax.linearize(scaled, 1.0)[0]):
+    assert transform(jnp.float32(1)).dtype == "float32"
 lowered = jax.jit(lambda v: v + 1).lower(1.0)
 compiled = lowered.compile()
 assert isinstance(lowered, jax.stages.Lowered) and isinstance(compiled, jax.stages.Compiled)
@@ -781,6 +829,17 @@ results = [weak + 1, -weak, weak[None], jnp.where(chosen, 1, -1), jax.lax.select
            jax.lax.cond(chosen, lambda: 1, lambda: 2),
            jax.lax.fori_loop(0, 3, lambda i, c: c + 1, 0)]
 assert all(x.weak_type for x in results), results
+rows = jnp.broadcast_to(weak, 3)
+mapped = [jax.vmap(f)(rows) for f in (
+    lambda a: a + 1, lambda a: jnp.where(a > 0, 1, -1), lambda a: weak, lambda a: 1,
+    lambda a: jax.lax.fori_loop(0, 2, lambda i, c: c + 1, a), jax.jit(lambda a: a),
+    lambda a: jax.lax.cond(a > 0, lambda: a, lambda: a), jax.custom_jvp(lambda a: a))]
+mapped += [jax.jit(jnp.array)(1), jax.eval_shape(lambda: weak),
+           jax.eval_shape(lambda a: a + 1, weak)]
+assert all(x.weak_type for x in mapped), mapped
+assert (jax.vmap(lambda a: a + jnp.float32(1))(rows) == 3).all()
+assert not jax.vmap(lambda a: a * 2)(jnp.arange(3)).weak_type
+assert repr(weak).endswith(", weak_type=True)")
 for find in (jax.lax.top_k, jax.jit(jax.lax.top_k, static_argnums=1)):
     assert [x.tolist() for x in find(jnp.arange(3), 2)] == [[2, 1], [2, 1]]
     assert find(jnp.arange(3), 2)[1].dtype == "int32"

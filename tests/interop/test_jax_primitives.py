@@ -100,6 +100,7 @@ def eval_jaxpr(jaxpr, consts, *args):
     return list(map(read, jaxpr.outvars))
 
 table = np.array([1.0, 2.0])
+table_of_jax = jnp.asarray(table)
 
 @jax.custom_jvp
 def custom(x):
@@ -117,6 +118,14 @@ np.testing.assert_allclose(jax.jit(jax.grad(run))(0.5), jax.grad(f)(0.5))
 np.testing.assert_allclose(jax.vmap(run)(table), jax.vmap(f)(table))
 np.testing.assert_allclose(jaxpr_as_fun(closed)(0.5)[0], f(0.5))
 np.testing.assert_allclose(jax.core.eval_jaxpr(closed.jaxpr, closed.consts, 0.5)[0], f(0.5))
+jax.config.update("jax_enable_x64", False)
+counted = jax.make_jaxpr(lambda n: (n + 1) * n - 2)(1)  # of a weak integer, then of a strong one
+for n in (3, jnp.int32(3), jnp.asarray(3)):
+    for outs in (eval_jaxpr(counted.jaxpr, [], n), jax.core.eval_jaxpr(counted.jaxpr, [], n),
+                 jax.jit(jaxpr_as_fun(counted))(n)):
+        assert type(outs[0]) is type(table_of_jax) and outs[0] == 10, outs
+assert {v.aval.strip_weak_type().shape for v in counted.jaxpr.invars} == {()}
+jax.config.update("jax_enable_x64", True)
 found = [eqn.primitive.name for eqn in closed.eqns]
 assert {"scan", "exp", "custom_jvp_call", "power_of", "jit"} <= set(found), found
 table_of_rules = {lax.exp_p: jnp.log, power_p: None}

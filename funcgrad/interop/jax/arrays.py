@@ -7,6 +7,7 @@ respects, with ``.at``, with indices that may be traced, and with ``x += y`` tha
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
@@ -25,7 +26,7 @@ from funcgrad.base.pytree import is_tree_node, register_pytree_node, tree_map
 from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import INT64, check_dtype
-from funcgrad.interop.jax.devices import SingleDeviceSharding
+from funcgrad.interop.jax.devices import Sharding, SingleDeviceSharding
 from funcgrad.interop.jax.widths import (
     JAX_32,
     JAX_64,
@@ -52,9 +53,13 @@ class Array(np.ndarray, metaclass=_Kind):
 
     Attributes:
         weak_type: Whether it promotes as the Python number that it was made of.
+        sharding: Where a program has put it.
+        committed: Whether a program has put it there.
     """
 
     weak_type = False
+    sharding: Sharding = SingleDeviceSharding(CPU)
+    committed = False
 
     @property
     def at(self) -> Any:
@@ -66,6 +71,10 @@ class Array(np.ndarray, metaclass=_Kind):
             return adopt(at(np.asarray(self))[index].get())
         found = adopt(np.ndarray.__getitem__(self, index))
         return weakly(found) if self.weak_type else found
+
+    def __repr__(self) -> str:
+        text = np.ndarray.__repr__(self)
+        return f"{text[:-1]}, weak_type=True)" if self.weak_type else text
 
     def __round__(self, ndigits: int | None = None) -> Array:
         return adopt(np.round(self, ndigits or 0))
@@ -79,9 +88,8 @@ class Array(np.ndarray, metaclass=_Kind):
         return adopt(numpy.sort(np.asarray(self), axis, **options))
 
     def to_device(self, device: Any, *, stream: Any = None) -> Array:
-        """The array: there is one device."""
-        check_placement("x.to_device", device=device)
-        return self
+        """The array, on another device."""
+        return placed_on(self, device, "x.to_device")
 
     def block_until_ready(self) -> Array:
         """The array: results are ready when a call returns."""
@@ -96,13 +104,8 @@ class Array(np.ndarray, metaclass=_Kind):
         """Nothing: the array is on the host."""
 
     def devices(self) -> set[Device]:
-        """The processor."""
-        return {CPU}
-
-    @property
-    def sharding(self) -> SingleDeviceSharding:
-        """Sharding of the array: on the processor."""
-        return SingleDeviceSharding(CPU)
+        """Names of the processor where it lies."""
+        return self.sharding.device_set
 
     @property
     def aval(self) -> ShapedArray:
@@ -117,12 +120,34 @@ class Array(np.ndarray, metaclass=_Kind):
 
     @property
     def is_fully_replicated(self) -> bool:
-        """Whether every device has all of it, which is always the case."""
-        return True
+        """Whether every device has all of it."""
+        return self.sharding.is_fully_replicated
 
     def is_deleted(self) -> bool:
         """Whether the memory was given away, which never happens."""
         return False
+
+
+def placed_on(x: Any, place: Any, name: str) -> Any:
+    """An array that says where a program has put it; the same array if it is there.
+
+    Args:
+        x: The array; others stay as they are.
+        place: A device, a sharding, or what else says that it is the processor.
+        name: The public function.
+
+    Raises:
+        ArgumentError: If the place is not the processor.
+    """
+    check_placement(name, device=place)
+    if type(x) is not Array or place is None or isinstance(place, str):
+        return x
+    there = place if isinstance(place, Sharding) else SingleDeviceSharding(place)
+    if x.sharding == there:
+        return x
+    made = x.view(Array)
+    made.weak_type, made.sharding, made.committed = x.weak_type, there, True
+    return made
 
 
 def weakly(x: Any) -> Any:
@@ -201,6 +226,13 @@ def weak_number(x: Any) -> Any:
 def weak_array(x: Any) -> Any:
     """A number or an array as a weak array."""
     return weakly(adopt(np.asarray(x)))
+
+
+def weak_result(x: Any) -> Any:
+    """An array that was made of a weak one, or a traced value: of 32 bits only if an integer."""
+    if not isinstance(x, Tracer):
+        return weakly(x)
+    return weak_number(x) if is_x64() or x.aval.dtype.kind == "i" else x
 
 
 JAX_32.weak = JAX_64.weak = weak_array
@@ -459,7 +491,10 @@ class Adopted:
     def __getattr__(self, name: str) -> Any:
         if name == "_original":  # while it is copied or unpickled
             raise AttributeError(name)
-        value = getattr(self._original, name)
+        try:
+            value = getattr(self._original, name)
+        except AttributeError:  # of the user's function, as `functools.wraps` hands them on
+            value = getattr(inspect.unwrap(self._original), name)
         # Methods that trace, as `lower` does.
         is_own = isinstance(value, MethodType) and value.__self__ is self._original
         return Adopted(value) if is_own and not name.startswith("_") else value

@@ -9,30 +9,33 @@ from typing import Any
 
 from funcgrad import debug
 from funcgrad.api import debugging
+from funcgrad.api.staging import ShapeDtypeStruct
 from funcgrad.base.pytree import tree_map
 from funcgrad.core.trace import EVAL, current_trace
-from funcgrad.interop.jax.arrays import Adopted, weak_number
+from funcgrad.interop.jax.arrays import Adopted, adopt, weak_number
+from funcgrad.interop.jax.widths import canonical
 
 
 class JaxRuntimeError(RuntimeError):
     """A compiled program has failed: here a callback of it, whose error is the cause."""
 
 
-def reporting(callback: Callable[..., Any]) -> Callable[..., Any]:
-    """A callback whose errors are those of the runtime, if it is traced now.
+def reporting(callback: Callable[..., Any], is_compiled: bool) -> Callable[..., Any]:
+    """A callback that is given arrays of the package, and whose errors are those of the runtime.
 
     Args:
         callback: A function of a program.
+        is_compiled: Whether a compiled program calls it.
     """
-    if current_trace() is EVAL:
-        return callback
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            return callback(*args, **kwargs)
+            return callback(*tree_map(adopt, args), **tree_map(adopt, kwargs))
         except JaxRuntimeError:
             raise
         except Exception as error:
+            if not is_compiled:
+                raise
             text = "".join(traceback.format_exception(error))
             raise JaxRuntimeError(
                 f"INTERNAL: CpuCallback error calling callback: {text}"
@@ -42,19 +45,21 @@ def reporting(callback: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _taking(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of a callback and more."""
+def _taking(function: Callable[..., Any], compiles: bool = True) -> Callable[..., Any]:
+    """A function of a callback and more; JAX compiles most of them also where nothing is traced."""
 
     @functools.wraps(function)
     def bind(callback: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        return function(reporting(callback), *args, **options)
+        is_compiled = compiles or current_trace() is not EVAL
+        return function(reporting(callback, is_compiled), *args, **options)
 
     return Adopted(bind)
 
 
 def _weak_as_asked(callback: Callable[..., Any], like: Any, *args: Any, **options: Any) -> Any:
     """Results that are weak where the types say so."""
-    found = debugging.pure_callback(callback, like, *args, **options)
+    asked = tree_map(lambda x: ShapeDtypeStruct(x.shape, canonical(x.dtype)), like)
+    found = debugging.pure_callback(callback, asked, *args, **options)
     return tree_map(
         lambda x, kind: weak_number(x) if getattr(kind, "weak_type", False) else x, found, like
     )
@@ -62,4 +67,14 @@ def _weak_as_asked(callback: Callable[..., Any], like: Any, *args: Any, **option
 
 pure_callback = _taking(_weak_as_asked)
 io_callback = _taking(debugging.io_callback)
-debug_callback = _taking(debug.callback)
+debug_callback = _taking(debug.callback, compiles=False)
+
+
+def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
+    """`funcgrad.debug.print` of arrays of the package."""
+    debugging.check_format(fmt, args, kwargs)
+
+    def write(*args: Any, **kwargs: Any) -> None:
+        print(fmt.format(*args, **kwargs))
+
+    debug_callback(write, *args, ordered=ordered, **kwargs)

@@ -1,8 +1,13 @@
-"""Placements of arrays, of which there is one: undivided, on the processor."""
+"""Devices and placements: names for the processor, in whose memory every array lies undivided.
+
+There is one device, or as many as a program asks for, as it may of JAX on processors. Placements
+over several are kept with the arrays that a program puts there; computations do not follow them.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -14,8 +19,75 @@ from funcgrad.base.records import dataclass
 from funcgrad.errors import ArgumentError
 
 
+class CpuDevice(Device):
+    """One of several names for the processor.
+
+    Args:
+        id: Its number.
+    """
+
+    def __init__(self, id: int) -> None:
+        self.id = self.local_hardware_id = id
+
+    def __repr__(self) -> str:
+        return f"CpuDevice(id={self.id})"
+
+    __str__ = __repr__
+
+
+class Devices:
+    """The devices that there are.
+
+    Attributes:
+        all: The devices, the processor first.
+    """
+
+    def __init__(self) -> None:
+        self.all: list[Device] = [CPU]
+
+    def ask_for(self, number: int | None) -> None:
+        """Have a number of devices from now on; `None` changes nothing."""
+        if number is not None:
+            self.all += [CpuDevice(i) for i in range(len(self.all), number)]
+            del self.all[max(1, number) :]
+
+    def ask_as(self, flags: str) -> None:
+        """Have as many devices as flags of XLA say."""
+        found = re.search(r"--xla_force_host_platform_device_count=(\d+)", flags)
+        self.ask_for(int(found[1]) if found else None)
+
+
+DEVICES = Devices()
+
+
+def devices(backend: str | None = None) -> list[Device]:
+    """The devices that there are.
+
+    Args:
+        backend: ``"cpu"``, if anything.
+
+    Raises:
+        RuntimeError: If it is another, as in JAX.
+    """
+    if backend not in (None, "cpu"):
+        raise RuntimeError(f"Unknown backend {backend}: there is one platform, 'cpu'.")
+    return list(DEVICES.all)
+
+
+def local_devices(
+    process_index: int | None = None, backend: str | None = None, host_id: int | None = None
+) -> list[Device]:
+    """The devices that there are: all belong to this process."""
+    return devices(backend)
+
+
+def device_count(backend: str | None = None) -> int:
+    """The number of devices."""
+    return len(devices(backend))
+
+
 class PartitionSpec(tuple[Any, ...]):
-    """Axes of a mesh for the axes of an array; without meaning for one device."""
+    """Axes of a mesh for the axes of an array."""
 
     platform = "cpu"
 
@@ -24,14 +96,14 @@ class PartitionSpec(tuple[Any, ...]):
 
 
 class Mesh:
-    """The processor as a mesh: every axis has length 1.
+    """Devices as a mesh of named axes.
 
     Args:
-        devices: The processor, in an array of any number of axes.
+        devices: Devices, in an array of any number of axes.
         axis_names: A name for each of them.
 
     Raises:
-        ArgumentError: If there is more than one device.
+        ArgumentError: If there are fewer devices.
     """
 
     platform = "cpu"
@@ -39,21 +111,32 @@ class Mesh:
     def __init__(self, devices: Any, axis_names: Any, **options: Any) -> None:
         self.devices = np.asarray(devices, object)
         self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
-        if self.devices.size != 1:
+        if self.devices.size > len(DEVICES.all):
             raise ArgumentError(
                 f"a mesh of shape {self.devices.shape} needs {self.devices.size} devices, and "
-                "there is one, the CPU. jit uses all of its cores for large arrays."
+                f"there is one, the CPU, with names for {len(DEVICES.all)}. jit uses all of its "
+                "cores for large arrays; jax_num_cpu_devices gives it more names."
             )
 
     @property
     def shape(self) -> dict[str, int]:
-        """The length of every axis, which is 1."""
-        return dict.fromkeys(self.axis_names, 1)
+        """The length of every axis."""
+        return dict(zip(self.axis_names, self.devices.shape, strict=True))
 
     @property
     def size(self) -> int:
-        """The number of devices, which is 1."""
-        return 1
+        """The number of devices."""
+        size: int = self.devices.size
+        return size
+
+    def _key(self) -> tuple[Any, ...]:
+        return (*self.axis_names, self.devices.shape, *self.devices.flat)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mesh) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
 
     def __enter__(self) -> Mesh:
         return self
@@ -65,14 +148,21 @@ class Mesh:
 def make_mesh(
     axis_shapes: Sequence[int], axis_names: Sequence[str], *args: Any, **options: Any
 ) -> Mesh:
-    """The processor as a mesh of axes of length 1."""
-    devices = np.full(tuple(axis_shapes), CPU) if math.prod(axis_shapes) != 1 else None
-    return Mesh(np.full((1,) * len(axis_names), CPU) if devices is None else devices, axis_names)
+    """The leading devices as a mesh."""
+    return Mesh(create_device_mesh(axis_shapes), axis_names)
+
+
+def create_device_mesh(mesh_shape: Sequence[int], *args: Any, **options: Any) -> np.ndarray:
+    """The leading devices in an array; the processor again where there are too few."""
+    size = math.prod(mesh_shape)
+    chosen = np.full(size, CPU, object)
+    chosen[: len(DEVICES.all)] = DEVICES.all[:size]
+    return chosen.reshape(tuple(mesh_shape))
 
 
 @contextmanager
 def set_mesh(mesh: Mesh) -> Iterator[Mesh]:
-    """A block in which the processor is the mesh, as it always is."""
+    """A block about a mesh."""
     yield mesh
 
 
@@ -104,13 +194,37 @@ class SingleDeviceSharding(Sharding):
 
     device: Any = CPU
 
+    @property
+    def device_set(self) -> set[Device]:
+        """The device."""
+        return {self.device}
+
 
 class NamedSharding(Sharding):
-    """Along the axes of a mesh of one device: undivided."""
+    """Along the axes of a mesh."""
 
     def __init__(self, mesh: Any, spec: Any, **options: Any) -> None:
         self.mesh = mesh
         self.spec = spec
+
+    @property
+    def device_set(self) -> set[Device]:
+        """The devices of the mesh."""
+        return set(self.mesh.devices.flat)
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether no axis is divided."""
+        return all(name is None for name in self.spec) or len(self.device_set) == 1
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NamedSharding) and (self.mesh, self.spec) == (
+            other.mesh,
+            other.spec,
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.mesh, self.spec))
 
 
 class _NoMesh:

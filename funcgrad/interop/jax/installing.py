@@ -18,6 +18,7 @@ from typing import Any
 from funcgrad.base import environment
 from funcgrad.errors import ArgumentError
 from funcgrad.interop.jax import recorded, recorded_modules
+from funcgrad.interop.jax.devices import DEVICES
 from funcgrad.interop.jax.modules import SOURCES, VERSION, Source, distribution
 from funcgrad.interop.jax.widths import SWITCH
 from funcgrad.interop.missing import stand_in
@@ -136,6 +137,9 @@ def install() -> None:
         "on",
         "t",
     )
+    DEVICES.ask_as(environment.of_jax("XLA_FLAGS"))
+    number = environment.of_jax("JAX_NUM_CPU_DEVICES")
+    DEVICES.ask_for(int(number) if number else None)
     sys.meta_path.insert(0, Finder())
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from funcgrad import extend, lax
 from funcgrad.api import staging
-from funcgrad.core.avals import ShapedArray
+from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.printer import format_program
 from funcgrad.core.program import Atom, Equation, Program, Var, evaluate
 from funcgrad.core.program import Literal as Scalar
@@ -21,10 +21,12 @@ from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.custom import CustomCall
 from funcgrad.higher_order.jit import Jit
 from funcgrad.interop.jax.arrays import adopt, plain
-from funcgrad.interop.jax.primitives import Applied, Primitive
+from funcgrad.interop.jax.primitives import Applied, Primitive, arrays_of
+from funcgrad.interop.jax.types import typed
 from funcgrad.interop.jax.widths import in_few_bits
 from funcgrad.interop.missing import Missing
 from funcgrad.observers.source import SourceLocation
+from funcgrad.primitives.elementwise import Convert
 
 _NAMES = {
     "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
@@ -74,11 +76,24 @@ class Native(Primitive):
 
     def bind(self, *args: Any, **params: Any) -> Any:
         if self.instance is not None:
-            return super().bind(*args, **params)
+            return super().bind(*_agreeing(args), **params)
         function = getattr(lax, _FUNCTIONS.get(self.name, self.name), None)
         if function is None:
             return Missing(f"jax.lax.{self.name}_p")()
         return adopt(function(*map(plain, args), **params))
+
+
+def _agreeing(args: Sequence[Any]) -> Sequence[Any]:
+    """Arguments of which weak integers have the bits of the others."""
+    avals = list(map(aval_of, args))
+    strong = {a.dtype for a in avals if a.dtype.kind == "i" and not a.weak_type}
+    if len(strong) != 1:
+        return args
+    (dtype,) = strong
+    return [
+        Convert(dtype).bind(x) if a.weak_type and a.dtype.kind == "i" else x
+        for x, a in zip(args, avals, strict=True)
+    ]
 
 
 def _primitive_of(primitive: extend.Primitive) -> Primitive:
@@ -135,6 +150,10 @@ class Literal(Scalar):
     """A scalar constant; every scalar constant of a program is an instance."""
 
     __slots__ = ()
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(value)
+        self.aval = typed(self.aval)
 
     @property
     def val(self) -> Any:
@@ -262,6 +281,8 @@ class Jaxpr:
         made = cls(constvars, invars, list(map(_atom, program.outputs)), (), effects)
         made._eqns = None  # made when they are asked for
         inputs = [*constvars, *invars]
+        for var in (*inputs, *(v for eqn in program.equations for v in eqn.outputs)):
+            var.aval = typed(var.aval)
         made._program = Program(inputs, program.equations, program.outputs, program.name)
         return made
 
@@ -358,8 +379,18 @@ def closed(program: Program, consts: Sequence[Any] = ()) -> ClosedJaxpr:
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, **options: Any) -> list[Any]:
     """Run a program on flat arguments, under the current transformation."""
-    outs: list[Any] = adopt(evaluate(jaxpr.program, list(map(plain, [*consts, *args]))))
+    program = jaxpr.program
+    values = map(_as_traced, program.inputs, map(plain, [*consts, *args]))
+    outs: list[Any] = arrays_of(evaluate(program, list(values)))
     return outs
+
+
+def _as_traced(var: Var, x: Any) -> Any:
+    """A value for an input; one that was traced as a Python number has 64 bits there."""
+    aval = var.aval
+    if not aval.weak_type or aval_of(x).dtype == aval.dtype:
+        return x
+    return Convert(aval.dtype, weak=True).bind(x)
 
 
 def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from funcgrad import errors
 from funcgrad.api.devices import process_count, process_index
-from funcgrad.base.placement import CPU, Device
+from funcgrad.base.placement import Device
 from funcgrad.base.records import dataclass
 from funcgrad.base.signatures import signature_of
 from funcgrad.dtypes import complex_dtype, inexact_dtype
@@ -149,6 +149,9 @@ _JAX = {
     "__version_info__": tuple(map(int, VERSION.split("."))),
     "check_tracer_leaks": checking_leaks,
     "config": words.config,
+    "device_count": devices.device_count,
+    "device_put": words.device_put,
+    "devices": devices.devices,
     "effects_barrier": registering.ignored,
     "enable_checks": words.block,
     "enable_custom_prng": words.block,
@@ -158,6 +161,10 @@ _JAX = {
     "host_count": process_count,
     "host_id": process_index,
     "jit": words.jit,
+    "jvp": words.jvp,
+    "linearize": words.linearize,
+    "local_device_count": devices.device_count,
+    "local_devices": devices.local_devices,
     "make_jaxpr": jaxprs.make_jaxpr,
     "make_mesh": devices.make_mesh,
     "pmap": words.pmap,
@@ -166,6 +173,8 @@ _JAX = {
     "threefry_partitionable": words.block,
     "transfer_guard": words.block,
     "typeof": types.type_of,
+    "vjp": words.vjp,
+    "vmap": words.vmap,
 }
 
 _CHECKS = {
@@ -207,7 +216,7 @@ _NUMPY: dict[str, Any] = {
     "iinfo": scalars.iinfo,
     "ndarray": Array,
     "result_type": words.result_type,
-    "load": Adopted(np.load),
+    "load": words.load,
 }  # fmt: skip
 
 _PRIMITIVES = {
@@ -226,7 +235,13 @@ SOURCES: dict[str, Source] = {
     "jax.custom_batching": Source({}, ("funcgrad.custom_batching",)),
     "jax.custom_derivatives": Source({}, ("funcgrad.custom_derivatives", "funcgrad")),
     "jax.debug": Source(
-        {"breakpoint": breakpoint, "callback": callbacks.debug_callback}, ("funcgrad.debug",), False
+        {
+            "breakpoint": breakpoint,
+            "callback": callbacks.debug_callback,
+            "print": callbacks.debug_print,
+        },
+        ("funcgrad.debug",),
+        False,
     ),
     "jax._src.dtypes": Source(
         {**_DTYPES, "to_complex_dtype": complex_dtype, "to_inexact_dtype": inexact_dtype},
@@ -251,7 +266,7 @@ SOURCES: dict[str, Source] = {
     "jax.experimental.checkify": Source({}, ("funcgrad.checkify",)),
     "jax.experimental.jet": Source({}, ("funcgrad.experimental.jet",)),
     "jax.experimental.mesh_utils": Source(
-        {"create_device_mesh": lambda shape, *args, **options: np.full(tuple(shape), CPU)}
+        {"create_device_mesh": devices.create_device_mesh}
     ),
     "jax.experimental.ode": Source({}, ("funcgrad.experimental.ode",)),
     "jax.experimental.sparse": Source({"BCOO": sparse_arrays.BCOO}),

@@ -19,9 +19,9 @@ from funcgrad.core.axes import mapped_name
 from funcgrad.core.observers import describe_location
 from funcgrad.core.primitive import mapped_length
 from funcgrad.core.trace import EVAL, using_trace
-from funcgrad.dtypes import float0
+from funcgrad.dtypes import PYTHON_SCALARS, float0
 from funcgrad.errors import MissingRuleError
-from funcgrad.interop.jax.arrays import adopt, plain
+from funcgrad.interop.jax.arrays import adopt, plain, weak_array
 from funcgrad.interop.jax.types import Type, type_of, typed
 from funcgrad.interop.jax.widths import rules
 from funcgrad.lowering import Extern, Form
@@ -154,7 +154,7 @@ class Primitive:
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the operation under the current transformation."""
-        return adopt(self.applied(params).bind(*map(plain, args)))
+        return arrays_of(self.applied(params).bind(*map(plain, args)))
 
     def impl(self, *args: Any, **params: Any) -> Any:
         """Call the rule of evaluation, under the current transformation."""
@@ -350,6 +350,13 @@ def apply_primitive(prim: Primitive, *args: Any, **params: Any) -> Any:
 
 def _function_of(rule: Any) -> Rule | None:
     return rule.fun if isinstance(rule, LoweredFunction) else None
+
+
+def arrays_of(out: Any) -> Any:
+    """Results as arrays of the package, also Python's numbers."""
+    if type(out) in (list, tuple):
+        return list(map(arrays_of, out))
+    return weak_array(out) if type(out) in PYTHON_SCALARS else adopt(out)
 
 
 def _type_of(value: Any) -> ShapedArray:

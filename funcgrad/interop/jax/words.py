@@ -11,15 +11,29 @@ from typing import Any
 import numpy as np
 
 from funcgrad import dtypes, lax, numpy, ref
-from funcgrad.api import settings, staging
-from funcgrad.api.vectorization import vmap
+from funcgrad.api import arrays, differentiation, settings, staging, vectorization
+from funcgrad.base.placement import Device
 from funcgrad.base.pytree import tree_map
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, using_trace
 from funcgrad.dtypes import float0
-from funcgrad.interop.jax.arrays import Adopted, Array, adopt, weakly
+from funcgrad.interop.jax.arrays import (
+    Adopted,
+    Array,
+    adopt,
+    placed_on,
+    weak_array,
+    weak_result,
+)
+from funcgrad.interop.jax.devices import DEVICES, Sharding
 from funcgrad.interop.jax.jitting import AdoptedJit, JittedOfArrays
-from funcgrad.interop.jax.widths import SWITCH, canonical, in_few_bits, is_x64, narrow
-from funcgrad.interop.missing import Missing
+from funcgrad.interop.jax.widths import (
+    SWITCH,
+    canonical,
+    in_few_bits,
+    is_x64,
+    ml_dtypes,
+    narrow,
+)
 
 
 class Ref(ref.Ref):
@@ -49,22 +63,84 @@ def pmap(
     in_axes: Any = 0,
     out_axes: Any = 0,
     static_broadcasted_argnums: Any = (),
+    axis_size: int | None = None,
+    donate_argnums: Any = (),
     **options: Any,
-) -> Callable[..., Any]:
-    """`vmap`: the one device computes what would be divided among many.
+) -> Any:
+    """`jit` of `vmap`: the processor computes what would be divided among devices.
 
     Args:
         fun: The function.
         axis_name: A name for the mapped axis.
         in_axes: As in `vmap`.
         out_axes: As in `vmap`.
-        static_broadcasted_argnums: Must be empty.
+        static_broadcasted_argnums: Positions of arguments that are no arrays.
+        axis_size: As in `vmap`.
+        donate_argnums: As in `jit`.
         **options: About devices; they are ignored.
     """
-    if static_broadcasted_argnums not in ((), None):
-        Missing("jax.pmap(static_broadcasted_argnums=...)")()
-    mapped: Callable[..., Any] = adopt(vmap(fun, in_axes, out_axes, axis_name=axis_name))
+    given = static_broadcasted_argnums
+    static = {given} if isinstance(given, int) else set(given or ())
+
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        places = [i for i in range(len(args)) if i not in static]
+
+        def of_arrays(*arrays: Any, **kwargs: Any) -> Any:
+            full = list(args)
+            for i, array in zip(places, arrays, strict=True):
+                full[i] = array
+            return fun(*full, **kwargs)
+
+        axes = tuple(in_axes[i] for i in places) if isinstance(in_axes, tuple) else in_axes
+        over = vectorization.vmap(of_arrays, axes, out_axes, axis_name, axis_size)
+        return over(*(args[i] for i in places), **kwargs)
+
+    functools.update_wrapper(mapped, fun)
+    return jit(mapped, static_argnums=tuple(static), donate_argnums=donate_argnums)
+
+
+def device_put(x: Any, device: Any = None, **options: Any) -> Any:
+    """`funcgrad.device_put`, with arrays that say where they are put.
+
+    Args:
+        x: A pytree of arrays and numbers.
+        device: A device or a sharding, or a pytree of such for leaves of ``x``.
+        **options: Of no effect.
+    """
+    made = _device_put(x)
+    if device is None or isinstance(device, Device | Sharding | str):
+        return tree_map(lambda leaf: placed_on(leaf, device, "device_put"), made)
+    return tree_map(lambda leaf, place: placed_on(leaf, place, "device_put"), made, device)
+
+
+_device_put = Adopted(arrays.device_put)
+
+
+@functools.wraps(vectorization.vmap)
+def vmap(fun: Callable[..., Any], *args: Any, **options: Any) -> Callable[..., Any]:
+    """`funcgrad.vmap`, with arguments in the bits that there are."""
+    mapped: Callable[..., Any] = adopt(vectorization.vmap(in_few_bits(fun), *args, **options))
     return mapped
+
+
+def _at_arrays(transformation: Callable[..., Any]) -> Callable[..., Any]:
+    """A transformation at primals and tangents, of which Python's floats are arrays."""
+    transform = Adopted(transformation)
+
+    @functools.wraps(transformation)
+    def compute(fun: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        return transform(fun, *tree_map(_array_of_float, args), **options)
+
+    return compute
+
+
+def _array_of_float(leaf: Any) -> Any:
+    return weak_array(leaf) if type(leaf) in (float, complex) else leaf
+
+
+jvp = _at_arrays(differentiation.jvp)
+vjp = _at_arrays(differentiation.vjp)
+linearize = _at_arrays(differentiation.linearize)
 
 
 def jit(
@@ -109,8 +185,10 @@ class Config(settings.Config):
         """
         if name == _X64:
             SWITCH.is_on = bool(value)
-        else:
-            super().update(name, value)
+            return
+        if name == "jax_num_cpu_devices":
+            DEVICES.ask_for(value)
+        super().update(name, value)
 
     def read(self, name: str) -> Any:
         """The value of a flag."""
@@ -162,7 +240,7 @@ def _making(function: Callable[..., Any]) -> Callable[..., Any]:
         made = make(_array_of_type(x), *args, **options)
         is_number = type(x) in (int, float, complex) or getattr(x, "weak_type", False)
         is_weak = is_number and not args and options.get("dtype") is None
-        return weakly(made) if is_weak else made
+        return weak_result(made) if is_weak else made
 
     return compute
 
@@ -173,7 +251,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     def with_arrays(*args: Any, **kwargs: Any) -> Any:
         return tree_map(_array_of_type, fun(*args, **kwargs))
 
-    found = staging.eval_shape(Adopted(with_arrays), *args, **kwargs)
+    found = Adopted(staging.eval_shape)(in_few_bits(with_arrays), *args, **kwargs)
     return found if is_x64() else tree_map(narrow, found)
 
 
@@ -193,6 +271,13 @@ def asarray(a: Any, dtype: Any = None, *args: Any, copy: bool | None = None, **o
     if dtype is not None:
         options["dtype"] = dtype
     return _asarray(a, *args, copy=copy, **options)
+
+
+def load(file: Any, *args: Any, **options: Any) -> Any:
+    """`numpy.load`; arrays of a bfloat16 that NumPy does not know are such again."""
+    found = np.load(file, *args, **options)
+    is_void = isinstance(found, np.ndarray) and found.dtype.str == "|V2" and ml_dtypes is not None
+    return adopt(found.view(ml_dtypes.bfloat16) if is_void else found)
 
 
 empty_like = _making(numpy.empty_like)
