@@ -1,15 +1,16 @@
 """Test problems of CUTEst as written for JAX: sparse derivatives here, and by asdex on JAX.
 
-    python -m tests.cutest --sources FOLDER             all problems of up to 10,000 variables
-    python -m tests.cutest --sources FOLDER ROSENBR     some of them
-    python -m tests.cutest --sources FOLDER --ways here
+    pip install --target cutest sif2jax asdex
+    python -m tests.cutest --sources cutest             all problems of up to 10,000 variables
+    python -m tests.cutest ROSENBR --sources cutest     some of them
+    python -m tests.cutest --sources cutest --ways here
 
-``FOLDER`` has the packages ``sif2jax`` and what it imports, and ``asdex`` to compare with: the
-site-packages of an environment after ``pip install sif2jax asdex``. Of each problem the Hessian of
+The folder has the packages ``sif2jax`` and what it imports, and ``asdex`` to compare with. Of each
+problem the Hessian of
 the objective and the Jacobian of the constraints are taken: their patterns, colours, the first
 value and later ones, in seconds of the processor. Up to 500 variables JAX's dense derivatives at
-two points say which entries must be there. Records are kept in ``--out``, and a run goes on where
-the last one ended.
+two points say which entries must be there. With ``--out`` records are kept in that folder, and a
+run goes on where the last one ended.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -269,24 +271,25 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="tests.cutest", description=(__doc__ or "")[:90])
     parser.add_argument("names", nargs="*", help="problems; all by default")
     parser.add_argument("--sources", type=Path)
-    parser.add_argument("--out", type=Path, default=Path("cutest-results"))
+    parser.add_argument("--out", type=Path, help="where records are kept")
     parser.add_argument("--most", type=int, default=10_000, help="variables")
     parser.add_argument("--seconds", type=float, default=60.0, help="for a problem")
     parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
     parser.add_argument("--inside", choices=WAYS, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    options.out = options.out.resolve()
-    options.out.mkdir(parents=True, exist_ok=True)
     if options.inside:
         run_problems(options.inside, options.out, options.names, options.most, options.seconds)
         return 0
     if options.sources is None or not (options.sources / "sif2jax").is_dir():
-        print("give the folder of sif2jax: --sources FOLDER, after pip install sif2jax asdex")
+        print("there is no sif2jax: pip install --target cutest sif2jax asdex; --sources cutest")
         return 2
     options.sources = options.sources.resolve()
-    for way in options.ways:
-        run_way(way, options)
-    return report(options.out)
+    with tempfile.TemporaryDirectory() as folder:
+        options.out = Path(options.out or folder).resolve()
+        options.out.mkdir(parents=True, exist_ok=True)
+        for way in options.ways:
+            run_way(way, options)
+        return report(options.out)
 
 
 if __name__ == "__main__":

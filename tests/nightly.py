@@ -159,6 +159,13 @@ STEPS = (
         ("kalman_filter",),
         needs="neighbours",
     ),
+    Step(
+        "CUTEst",
+        ("-m", "tests.cutest", "--sources", "cutest"),
+        "sparse derivatives of CUTEst's problems beside dense ones, and asdex's colours and times",
+        ("ROSENBR", "HS6", "TORSION1", "--sources", "cutest"),
+        needs="cutest",
+    ),
 )
 """In order."""
 

@@ -42,4 +42,4 @@ def test_what_is_missed_fails(
 
 def test_it_asks_for_the_sources(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cutest.main(["--sources", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
-    assert "pip install sif2jax asdex" in capsys.readouterr().out
+    assert "pip install --target cutest sif2jax asdex" in capsys.readouterr().out

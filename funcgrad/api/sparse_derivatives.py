@@ -20,7 +20,7 @@ from funcgrad.api.differentiation import grad, is_differentiable, refuse_input, 
 from funcgrad.api.staging import ShapeDtypeStruct, StagedFunction
 from funcgrad.base.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_map, tree_unflatten
 from funcgrad.core.program import Equation, Program, evaluate
-from funcgrad.core.trace import Tracer
+from funcgrad.core.trace import EVAL, Tracer, using_trace
 from funcgrad.errors import ArgumentError, DtypeError, MissingRuleError, ShapeError
 from funcgrad.higher_order.reroll import is_rerolling, reroll_loops
 from funcgrad.lowering import Loop, form_of
@@ -145,9 +145,19 @@ class _Point:
         return (tree_unflatten(self.aux_tree[0], outs[len(self.out_avals) :]),)
 
     def data(self, colors: Coloring, args: Sequence[Any]) -> tuple[Any, list[Any]]:
-        """All entries in the order of rows, and the residuals."""
+        """All entries in the order of rows, and the residuals.
+
+        Those of a linear function are computed now, and are constants of what is traced.
+        """
+        constants = self.derivative.constants
+        if constants is None:
+            _, residuals = self.derivative.results(args)
+            return self._entries(colors, residuals), residuals
+        with using_trace(EVAL):
+            return np.asarray(self._entries(colors, constants)), constants
+
+    def _entries(self, colors: Coloring, residuals: Sequence[Any]) -> Any:
         derivative = self.derivative
-        _, residuals = derivative.results(args)
         found = []
         if colors.n_columns:
             found.append(self._pushed(residuals, colors.column_seeds(self.dtype)))
@@ -155,9 +165,9 @@ class _Point:
             pulled = derivative.pull(residuals, colors.row_seeds(self.dtype))
             found.append(_joined(pulled, self.in_avals, colors.n_rows, self.dtype))
         if not found:
-            return fnp.zeros(colors.pattern.nnz, self.dtype), residuals
+            return fnp.zeros(colors.pattern.nnz, self.dtype)
         products = fnp.concatenate([fnp.reshape(x, (x.size,)) for x in found])
-        return colors.entries(products), residuals
+        return colors.entries(products)
 
     def _pushed(self, residuals: Sequence[Any], seeds: Any) -> Any:
         """Products of the derivative with seeds, a row for each."""

@@ -42,6 +42,7 @@ from funcgrad.patterns.index_sets import (
     moved,
     product_of,
     reshaped,
+    strides_of,
     transformed,
     union,
     with_matrix,
@@ -53,6 +54,9 @@ Found = Relation | None
 
 MOST_LAGS = 16
 """Steps after which a loop must have forgotten what it carried, to be followed step by step."""
+
+MOST_FACTORS = 1 << 22
+"""Products of elements with known factors that are not zero, up to which these are looked at."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,15 @@ class Scope:
     def callee(self, program: Program, args: Sequence[Atom | None]) -> Scope:
         """A program that is called with atoms of this one, ``None`` for unknown values."""
         return Scope(program, [None if a is None else self.asking(a) for a in args])
+
+
+def known_places(index: Any, mode: str, n: int) -> Any:
+    """The places along an axis of length `n` that indices mean; -1 for none."""
+    if mode in ("clip", "wrap"):
+        return np.clip(index, 0, n - 1) if mode == "clip" else index % n
+    place = np.where(index < 0, index + n, index) if index.dtype.kind == "i" else index
+    is_there = (place >= 0) & (place < n)
+    return np.where(is_there, np.where(is_there, place, 0).astype(np.int64), -1)
 
 
 def form_of(equation: Equation) -> Any:
@@ -213,6 +226,10 @@ class _Equation:
             places = self._places(form)
             if places is not None:
                 return self._at_places(form, k, places, shape)
+        if isinstance(form, forms.Contraction) and not form.slides:
+            factors = self._known_factors(form, k, shape)
+            if factors is not None:
+                return with_matrix([], factors, relation)
         rule = self._rule(form, k, own, shape, number)
         return collapsed(relation, shape) if rule is None else transformed(relation, rule, shape)
 
@@ -243,6 +260,33 @@ class _Equation:
         if isinstance(form, forms.Routine):
             return _stacked(form, k, own, shape, number)
         return None
+
+    def _known_factors(self, form: forms.Contraction, k: int, shape: Shape) -> Relation | None:
+        """Dependence of a contraction on one input where the other one is known, and has zeros."""
+        value = self.scope.value(self.equation.inputs[1 - k])
+        if value is None:
+            return None
+        own, other = (form.lhs, form.rhs)[k], (form.lhs, form.rhs)[1 - k]
+        own_shape = self.in_shapes[k]
+        free = [(label, n) for label, n in zip(own, own_shape, strict=True) if label not in other]
+        repeats = math.prod(n for _, n in free)
+        nonzero = np.argwhere(value).T
+        count = int(np.count_nonzero(value))
+        if count == np.size(value) or count * repeats > MOST_FACTORS:
+            return None
+        index: dict[str, Any] = dict(zip(other, (i[:, None] for i in nonzero), strict=True))
+        numbers = np.unravel_index(np.arange(repeats), [n for _, n in free]) if free else ()
+        index.update((label, i[None]) for (label, _), i in zip(free, numbers, strict=True))
+
+        def flat(labels: str, lengths: Shape) -> Any:
+            each = zip(labels, strides_of(lengths), strict=True)
+            number = sum((index[label] * stride for label, stride in each), np.zeros((), np.int64))
+            return np.broadcast_to(number, (count, repeats)).ravel()
+
+        rows, columns = flat(form.out, shape), flat(own, own_shape)
+        width = math.prod(own_shape)
+        matrix = matrix_of(rows, columns, (math.prod(shape), width))
+        return Relation(shape, width, [], matrix)
 
     def _starts(self, atoms: Sequence[Atom], whole: Shape, part: Shape) -> list[int | None]:
         """The first indices of a part, moved to be inside; ``None`` for unknown ones."""
@@ -277,21 +321,17 @@ class _Equation:
         if any(v is None for v in values):
             return None
         shape = self.in_shapes[0]
+        if 0 in shape:
+            return None
         indices = np.broadcast_arrays(*(np.asarray(v) for v in values))
         is_there = np.ones(indices[0].shape, np.bool_)
         found = []
         for index, axis in zip(indices, form.axes, strict=True):
-            n = shape[axis]
-            if form.mode in ("clip", "wrap"):
-                found.append(np.clip(index, 0, n - 1) if form.mode == "clip" else index % n)
-                continue
-            place = np.where(index < 0, index + n, index) if index.dtype.kind == "i" else index
-            is_there &= (place >= 0) & (place < n)
-            found.append(np.where((place >= 0) & (place < n), place, 0))
+            place = known_places(index, form.mode, shape[axis])
+            is_there &= place >= 0
+            found.append(np.maximum(place, 0))
         numbers = np.arange(math.prod(shape)).reshape(shape)
         front = np.moveaxis(numbers, form.axes, range(len(form.axes)))
-        if 0 in shape:
-            return None
         taken = front[tuple(i.astype(np.int64) for i in found)]
         more = is_there.reshape(is_there.shape + (1,) * (taken.ndim - is_there.ndim))
         return np.where(more, taken, -1)

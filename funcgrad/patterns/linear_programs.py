@@ -15,6 +15,7 @@ from funcgrad.base.forking import cached_property
 from funcgrad.core.program import Program, evaluate
 from funcgrad.patterns.dependence import Found, Scope, dependence
 from funcgrad.patterns.index_sets import identity
+from funcgrad.patterns.slices import with_slices
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.programs import linearize_program, transpose_program
 
@@ -28,6 +29,7 @@ class Derivative:
     """
 
     def __init__(self, program: Program, is_active: Sequence[bool]) -> None:
+        program = with_slices(program)
         self.is_active = tuple(is_active)
         self.linearized = linearize_program(program, self.is_active)
         self.program = program
@@ -41,14 +43,34 @@ class Derivative:
         return self.out_ends[-1], self.in_ends[-1]
 
     @cached_property
-    def relations(self) -> list[Found]:
-        """For each result what it depends on: elements of the active inputs, in order."""
-        forward, tangent = self.linearized.forward, self.linearized.tangent
+    def _known(self) -> list[Callable[[], Any]]:
+        """For each residual how to get its value, or `None` if it depends on inputs."""
+        forward = self.linearized.forward
         scope = Scope(forward)
-        known: list[Callable[[], Any] | None] = [
+        return [
             scope.asking(forward.inputs[i] if kind == "in" else forward.outputs[i])
             for kind, i in self.linearized.residuals
         ]
+
+    @property
+    def constants(self) -> list[Any] | None:
+        """The residuals, if none depends on inputs: the derivative is a constant.
+
+        ``None`` where one does, or where the program has effects, for which it has to run.
+        """
+        if self.linearized.forward.is_effectful:
+            return None
+        found = []
+        for ask in self._known:
+            found.append(ask())
+            if found[-1] is None:
+                return None
+        return found
+
+    @cached_property
+    def relations(self) -> list[Found]:
+        """For each result what it depends on: elements of the active inputs, in order."""
+        tangent, known = self.linearized.tangent, self._known
         width = self.in_ends[-1]
         n = len(known)
         given = [

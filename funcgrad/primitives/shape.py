@@ -231,6 +231,8 @@ class Slice(Primitive):
         return tuple(-(-(b - a) // s) for a, b, s in rows)
 
     def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
+        if self._shape() == x.shape:
+            return (ct,)
         rows = zip(self.starts, self._shape(), self.strides, x.shape, strict=True)
         highs = tuple(n - a - (m and (m - 1) * s + 1) for a, m, s, n in rows)
         padding = Pad(self.starts, highs, tuple(s - 1 for s in self.strides))

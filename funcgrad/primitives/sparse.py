@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,21 @@ class Pattern:
 
     def matrix(self, data: Any) -> Any:
         """SciPy's matrix of these entries."""
-        return scipy_sparse().csr_array((data, self.indices, self.indptr), self.shape)
+        places = self._places
+        found = copy(places)
+        # Methods such as `eliminate_zeros` write to the places of a matrix.
+        found.data, found.indices, found.indptr = data, places.indices.copy(), places.indptr.copy()
+        return found
+
+    @cached_property
+    def _places(self) -> Any:
+        """SciPy's matrix of nothing but the places: its constructor takes long to look at them.
+
+        Their dtype is the one that SciPy's own matrices of this size have.
+        """
+        is_small = max(*self.shape, self.size) <= np.iinfo(np.int32).max
+        places = (a.astype(np.int32 if is_small else np.int64) for a in (self.indices, self.indptr))
+        return scipy_sparse().csr_array((np.ones(self.size, np.bool_), *places), self.shape)
 
     @cached_property
     def padded(self) -> tuple[Any, Any] | None:

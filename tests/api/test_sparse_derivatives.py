@@ -107,6 +107,39 @@ def test_in_transformations() -> None:
     np.testing.assert_allclose(steps, expected(X) + expected(2 * X))
 
 
+def test_derivatives_of_linear_functions_are_constants() -> None:
+    jacobian = fg.jacfwd(lambda x, y: 3.0 * np.diff(x, 2) + y[:10], sparse=True)
+    program = fg.jit(lambda x, y: jacobian(x, y).data).trace(X, X)
+    assert len(str(program).splitlines()) < 8
+    first = jacobian(X, X)
+    expected = 3.0 * np.diff(np.eye(12), 2, 0)
+    np.testing.assert_allclose(first.toarray(), expected)
+    first.data[:] = 0.0  # each call returns arrays of its own
+    np.testing.assert_allclose(jacobian(X, X).toarray(), expected)
+    square = lambda x: np.sum(np.diff(x) ** 2)  # noqa: E731
+    total = lambda x: np.sum(fg.hessian(square, sparse=True)(x).data * x[0])  # noqa: E731
+    np.testing.assert_allclose(fg.grad(total)(X), [2.0 * 11 * 2 - 2.0 * 22, *[0.0] * 11])
+
+
+def test_what_a_linear_function_prints_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    def loud(x: Any) -> Any:
+        fg.debug.print("first {}", x[0])
+        return 2.0 * x
+
+    np.testing.assert_allclose(fg.jacfwd(loud, sparse=True)(X).toarray(), 2.0 * np.eye(12))
+    assert "first" in capsys.readouterr().out
+
+
+def test_places_of_results_are_their_own() -> None:
+    jacobian = fg.jacfwd(lambda x: x**2, sparse=True)
+    x = np.array([1.0, 0.0, 2.0])
+    first = jacobian(x)
+    first.eliminate_zeros()
+    assert first.nnz == 2
+    np.testing.assert_allclose(jacobian(x).toarray(), np.diag(2 * x))
+    assert jacobian(x).indices.dtype == np.int32
+
+
 def test_newton_steps_in_a_loop_that_carries_a_sparse_matrix() -> None:
     jacobian = fg.jacfwd(lambda x: x**2 + np.roll(x, 1), sparse=True)
 

@@ -195,12 +195,24 @@ def assigned(x: Any) -> Any:
     return fg.numpy.zeros(40).at[np.arange(0, 30, 2)].set(x[:15]).at[5].add(x[0] * x[1])
 
 
+FACTORS = np.random.default_rng(1).uniform(1.0, 2.0, (3, 10, 5))
+FACTORS[np.random.default_rng(2).uniform(size=FACTORS.shape) < 0.6] = 0.0
+
+
+def multiplied(x: Any) -> Any:
+    return np.concatenate([FACTORS[0] @ x[:5], x[:10] @ FACTORS[1]])
+
+
+def multiplied_in_stacks(x: Any) -> Any:
+    return np.einsum("bij,bjk->kbi", FACTORS, x.reshape(3, 5, 2)).ravel()
+
+
 EXACT = {
     f.__name__: f
     for f in (
         second_difference, five_points, mapped_over_rows, step_by_step, shifted_four_times,
         delayed, delayed_backwards, running, running_backwards,
-        doubled_and_cut, chosen, smoothed, assigned,
+        doubled_and_cut, chosen, smoothed, assigned, multiplied, multiplied_in_stacks,
     )
 }  # fmt: skip
 
