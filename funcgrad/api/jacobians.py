@@ -22,7 +22,7 @@ from funcgrad.base.pytree import PyTreeDef, tree_leaves, tree_unflatten, tuple_o
 from funcgrad.base.transformed import Transformed
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.dtypes import float0
-from funcgrad.errors import ArgumentError, DtypeError
+from funcgrad.errors import DtypeError
 from funcgrad.higher_order.reroll import rerolled
 from funcgrad.higher_order.staging import type_texts
 from funcgrad.primitives.families import zeros_like_aval
@@ -175,14 +175,9 @@ def _sparse(
 ) -> Function:
     """The function that computes a sparse derivative."""
     name = transformation.__name__
-    if options["holomorphic"]:
-        raise ArgumentError(
-            f"{name} with `sparse` is of real numbers: compute real and imaginary parts, or leave "
-            "out sparse."
-        )
     # Whoever asks for sparse matrices loads the parts of SciPy that they need.
     module = importlib.import_module("funcgrad.api.sparse_derivatives")
-    run = module.sparse_derivative(name, fun, options["argnums"], options["has_aux"], sparse)
+    run = module.sparse_derivative(name, fun, sparse=sparse, **options)
     return Transformed(run, transformation, fun, **options, sparse=sparse)
 
 

@@ -61,6 +61,7 @@ class _Point:
         argnums: The arguments to differentiate.
         has_aux: Whether it returns extra results.
         what: How messages call the transformation.
+        holomorphic: Whether it is of complex numbers.
     """
 
     def __init__(
@@ -71,15 +72,17 @@ class _Point:
         argnums: int | Sequence[int],
         has_aux: bool,
         what: str,
+        holomorphic: bool = False,
     ) -> None:
-        self._given = (fun, args, kwargs, argnums, has_aux, what)
+        self._given = (fun, args, kwargs, argnums, has_aux, what, holomorphic)
         chosen = normalize_argnums(argnums, len(args), what)
         self.what = what
+        self.holomorphic = holomorphic
         self.aux_tree: list[PyTreeDef] = []
         trees: list[PyTreeDef] = []
 
         def flat(*args_: Any, **kwargs_: Any) -> list[Any]:
-            out = fun(*args_, **kwargs_)
+            out = fun(*(args_[i] for i in where), **kwargs_)
             extra: list[Any] = []
             if has_aux:
                 out, *extra = split_aux(out, self.aux_tree, what)
@@ -88,20 +91,26 @@ class _Point:
             return [*outs, *extra]
 
         flat.__name__ = name_of(fun)
-        self.staged = staged = StagedFunction(flat, args, kwargs, what)
+        # Columns are in the order of `argnums`, as the rows of a Hessian.
+        order = list(range(len(args)))
+        for place, i in zip(sorted(chosen), chosen, strict=True):
+            order[place] = i
+        where = np.argsort(order).tolist()
+        ordered = tuple(args[i] for i in order)
+        self.staged = staged = StagedFunction(flat, ordered, kwargs, what)
         self.out_tree = trees[-1]
         self.in_tree = tree_flatten(
             args[chosen[0]] if isinstance(argnums, int) else tuple(args[i] for i in chosen)
         )[1]
         is_active = [False] * len(staged.captured)
-        for i, arg in enumerate(args):
+        for i, arg in enumerate(ordered):
             is_active += [i in chosen] * len(tree_leaves(arg))
         is_active += [False] * (len(staged.avals) + len(staged.captured) - len(is_active))
         program = staged.program
         self.in_avals = [a for a, on in zip(program.in_avals, is_active, strict=True) if on]
         for number, aval in enumerate(self.in_avals):
             value = np.empty((), aval.dtype)
-            if not is_differentiable(value, False, False, False):
+            if not is_differentiable(value, holomorphic, False, False):
                 refuse_input(args, chosen, what, number, value)
         n = self.out_tree.num_leaves
         self.out_avals = program.out_avals[:n]
@@ -185,14 +194,9 @@ class _Point:
     def blocks(self, pattern: SparsityPattern, data: Any) -> Any:
         """The entries as matrices, one for each result and each argument."""
         derivative = self.derivative
+        columns = list(zip(derivative.in_ends, derivative.in_ends[1:], strict=False))
         rows = [
-            tree_unflatten(
-                self.in_tree,
-                [
-                    _block(pattern, data, out, own)
-                    for own in zip(derivative.in_ends, derivative.in_ends[1:], strict=False)
-                ],
-            )
+            tree_unflatten(self.in_tree, [_block(pattern, data, out, own) for own in columns])
             for out in zip(derivative.out_ends, derivative.out_ends[1:], strict=False)
         ]
         return tree_unflatten(self.out_tree, rows)
@@ -224,7 +228,12 @@ def _block(
 
 
 def sparse_derivative(
-    transformation: str, fun: Function, argnums: int | Sequence[int], has_aux: bool, sparse: Any
+    transformation: str,
+    fun: Function,
+    argnums: int | Sequence[int],
+    has_aux: bool,
+    holomorphic: bool,
+    sparse: Any,
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """Compute `jacfwd`, `jacrev` or `hessian` with ``sparse``.
 
@@ -233,16 +242,17 @@ def sparse_derivative(
         fun: The function.
         argnums: The arguments to differentiate.
         has_aux: Whether the function returns extra results.
+        holomorphic: Whether the function is of complex numbers.
         sparse: ``True``, or a pattern, or a colouring.
     """
     what = f"{transformation}({name_of(fun)})"
     is_given = not isinstance(sparse, bool | SparsityPattern | Coloring)
     given = SparsityPattern.of(sparse) if is_given else sparse
-    inner = grad(fun, argnums, has_aux) if transformation == "hessian" else fun
+    inner = grad(fun, argnums, has_aux, holomorphic) if transformation == "hessian" else fun
     kind = KINDS[transformation]
 
     def entries(*args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
-        point = _Point(inner, args, kwargs, argnums, has_aux, what)
+        point = _Point(inner, args, kwargs, argnums, has_aux, what, holomorphic)
         found = _with_floats(point.pattern(kind == "symmetric") if given is True else given, point)
         colors = found if isinstance(found, Coloring) else coloring(found, kind)
         values = [*point.staged.captured_values(), *point.staged.leaves]
@@ -256,21 +266,14 @@ def sparse_derivative(
     def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         matrices, aux, probe = compiled(*args, **kwargs)
         if probe is not None and not isinstance(probe[0], Tracer):
-            _check_probe(what, given, lambda: _found(inner, argnums, has_aux, args, kwargs), *probe)
+            find = lambda: _Point(  # noqa: E731
+                inner, args, kwargs, argnums, has_aux, what, holomorphic
+            ).pattern()
+            _check_probe(what, given, find, *probe)
         result = tree_map(_eager, matrices, is_leaf=lambda x: isinstance(x, SparseArray))
         return (result, *aux) if aux else result
 
     return run
-
-
-def _found(
-    fun: Function,
-    argnums: int | Sequence[int],
-    has_aux: bool,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-) -> SparsityPattern:
-    return _Point(fun, args, kwargs, argnums, has_aux, "sparsity").pattern()
 
 
 def _eager(matrix: SparseArray) -> Any:
@@ -288,11 +291,13 @@ def _with_floats(given: Any, point: _Point) -> Any:
             f"derivative has {m} rows (elements of the result) and {n} columns (elements of the "
             "argument)."
         )
-    wrong = [a for a in point.out_avals if a.dtype.kind != "f"]
+    needed, remedy = "real floating-point", "Return real and imaginary parts, or convert integers."
+    if point.holomorphic:
+        needed, remedy = "complex", "Leave out `holomorphic`."
+    wrong = [a for a in point.out_avals if a.dtype.kind != ("c" if point.holomorphic else "f")]
     if wrong:
         raise DtypeError(
-            f"{point.what} with `sparse` needs real floating-point results, got {wrong[0]}. "
-            "Return real and imaginary parts, or convert integers."
+            f"{point.what} with `sparse` needs {needed} results, got {wrong[0]}. {remedy}"
         )
     return given
 
@@ -318,8 +323,8 @@ def _check_probe(
     others = f", and {len(wrong) - 1} more rows are wrong" if len(wrong) > 1 else ""
     raise ArgumentError(
         f"{what}: the pattern given as `sparse` misses an entry. In row {row} a random direction "
-        f"has the derivative {float(exact[row]):.6g}, by the entries of the pattern it would be "
-        f"{float(from_entries[row]):.6g}{others}. Row {row} may also depend on column(s) {columns}."
+        f"has the derivative {exact[row]:.6g}, by the entries of the pattern it would be "
+        f"{from_entries[row]:.6g}{others}. Row {row} may also depend on column(s) {columns}."
         " Add them, or let the pattern be found: sparse=True."
     )
 
@@ -338,7 +343,7 @@ def jacobian_sparsity(fun: Function, argnums: int | Sequence[int] = 0) -> Functi
     Returns:
         A function of the same arguments, or of `funcgrad.ShapeDtypeStruct` in their place, that
         returns a `SparsityPattern`. Rows are the elements of the result, columns those of the
-        arguments, leaf by leaf in row-major order.
+        arguments, in the order of ``argnums``, leaf by leaf in row-major order.
 
     Raises:
         ConcretizationError: If the program depends on values.

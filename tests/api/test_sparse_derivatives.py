@@ -140,6 +140,102 @@ def test_places_of_results_are_their_own() -> None:
     assert jacobian(x).indices.dtype == np.int32
 
 
+@pytest.mark.parametrize("transformation", [fg.jacfwd, fg.jacrev])
+def test_holomorphic_functions(transformation: Any) -> None:
+    z = X + 0.3j
+    for function in (neighbours, with_mean):
+        expected = transformation(function, holomorphic=True)(z)
+        found = transformation(function, holomorphic=True, sparse=True)(z)
+        np.testing.assert_allclose(found.toarray(), expected, atol=1e-15)
+    power = lambda x: np.sum(x[1:] ** 2 * x[:-1])  # noqa: E731
+    expected = fg.hessian(power, holomorphic=True)(z)
+    narrow = fg.hessian(power, holomorphic=True, sparse=True)(z.astype(np.complex64))
+    assert narrow.dtype == np.complex64
+    np.testing.assert_allclose(narrow.toarray(), expected, rtol=1e-5)
+    with pytest.raises(ArgumentError, match=r"misses an entry.*derivative -?0\.\d*[+-]0\.\d*j"):
+        transformation(neighbours, holomorphic=True, sparse=np.eye(11, 12))(z)
+
+
+def wide(x: Any) -> Any:
+    return fg.jacrev(with_mean, sparse=True)(x).data
+
+
+def curved(x: Any) -> Any:
+    return fg.hessian(rosenbrock, sparse=True)(x).data
+
+
+def linear(x: Any) -> Any:
+    return fg.jacfwd(np.diff, sparse=True)(x).data * x[0]
+
+
+WORDS: dict[str, Any] = {
+    "jit": fg.jit,
+    "grad": lambda f: fg.grad(lambda x: np.sum(f(x) ** 2)),
+    "jvp": lambda f: lambda x: fg.jvp(f, (x,), (np.ones_like(X),))[1],
+    "vmap": lambda f: lambda x: fg.vmap(lambda s: f(s * x))(np.array([1.0, 2.0])).ravel(),
+    "checkpoint": fg.checkpoint,
+    "scan": lambda f: (
+        lambda x: fg.lax.scan(lambda c, s: (c, f(s * c)), x, np.array([1.0, 2.0]))[1].ravel()
+    ),
+    "cond": lambda f: lambda x: fg.lax.cond(x[0] > 0, f, lambda x: 0 * f(x), x),
+    "sparse": lambda f: lambda x: fg.jacfwd(f, sparse=True)(x) @ np.ones_like(X),
+}
+
+
+def of_dense(function: Any) -> Any:
+    """The same entries out of dense derivatives, at places of a sparse one."""
+    of_matrix, dense = {
+        wide: (fg.jacrev(with_mean, sparse=True), fg.jacrev(with_mean)),
+        curved: (fg.hessian(rosenbrock, sparse=True), fg.hessian(rosenbrock)),
+        linear: (fg.jacfwd(np.diff, sparse=True), lambda x: fg.jacfwd(np.diff)(x) * x[0]),
+    }[function]
+    places = of_matrix(X).tocoo()
+    return lambda x: dense(x)[places.row, places.col]
+
+
+@pytest.mark.parametrize("function", [wide, curved, linear])
+@pytest.mark.parametrize(
+    "word",
+    [
+        *WORDS, "jit grad", "grad jit", "jit vmap", "vmap grad", "grad vmap", "grad checkpoint",
+        "grad scan", "scan grad", "jit cond", "jvp grad", "jit scan vmap", "grad cond",
+        "sparse grad",
+    ],
+)  # fmt: skip
+def test_compositions(function: Any, word: str) -> None:
+    found, expected = function, of_dense(function)
+    for part in reversed(word.split()):
+        found, expected = WORDS[part](found), WORDS[part](expected)
+    np.testing.assert_allclose(found(X), expected(X), rtol=1e-12, atol=1e-9)
+
+
+@pytest.mark.parametrize("transformation", [fg.jacfwd, fg.jacrev, fg.hessian])
+def test_nothing_has_no_entries(transformation: Any) -> None:
+    function = np.sum if transformation is fg.hessian else np.sin
+    found = transformation(function, sparse=True)(np.zeros(0))
+    assert found.shape == (0, 0)
+    if transformation is not fg.hessian:
+        assert transformation(lambda x: np.sin(x[:0]), sparse=True)(X).shape == (0, 12)
+        assert transformation(lambda x: np.sin(x), sparse=True)(2.0).shape == (1, 1)
+
+
+def test_arguments_are_chosen() -> None:
+    product = lambda x, y: x**2 * y  # noqa: E731
+    second = fg.jacrev(product, argnums=-1, sparse=True)(X, 2 * X)
+    np.testing.assert_allclose(second.toarray(), np.diag(X**2))
+    both = fg.jacfwd(product, argnums=(1, 0), sparse=True)(X, 2 * X)
+    np.testing.assert_allclose(both[0].toarray(), np.diag(X**2))
+    np.testing.assert_allclose(both[1].toarray(), np.diag(4 * X**2))
+    total = lambda x, _, y: np.sum(product(x[:9], y) + y[0] * y**3)  # noqa: E731
+    for argnums in ((0, 2), (2, 0)):
+        blocks = fg.hessian(total, argnums=argnums, sparse=True)(X, 1.0, 2 * X[:9])
+        expected = fg.hessian(total, argnums=argnums)(X, 1.0, 2 * X[:9])
+        for i, j in np.ndindex(2, 2):
+            np.testing.assert_allclose(blocks[i][j].toarray(), expected[i][j])
+    mixed = fg.jacfwd(product, argnums=(0, 1), sparse=True)(X.astype(np.float32), X)
+    np.testing.assert_allclose(mixed[1].toarray(), np.diag(X**2), rtol=1e-6)
+
+
 def test_newton_steps_in_a_loop_that_carries_a_sparse_matrix() -> None:
     jacobian = fg.jacfwd(lambda x: x**2 + np.roll(x, 1), sparse=True)
 
@@ -176,8 +272,8 @@ def test_sizes_that_do_not_match() -> None:
 def test_what_has_no_sparse_derivative() -> None:
     with pytest.raises(TracerBoolConversionError, match=r"inside jacfwd\(on_values\)"):
         fg.jacfwd(on_values, sparse=True)(X)
-    with pytest.raises(ArgumentError, match="with `sparse` is of real numbers"):
-        fg.jacfwd(neighbours, holomorphic=True, sparse=True)
+    with pytest.raises(DtypeError, match=r"needs complex results, got f64\[12\]. Leave out `holo"):
+        fg.jacfwd(abs, holomorphic=True, sparse=True)(X + 1j)
     with pytest.raises(DtypeError, match="needs real floating-point results, got c128"):
         fg.jacfwd(lambda x: x * 1j, sparse=True)(X)
     with pytest.raises(DtypeError, match=r"cannot differentiate argument `args\[0\]`"):
