@@ -614,6 +614,18 @@ def test_calls_of_many_threads_report_their_own_index() -> None:
 WIDE2 = RNG.normal(size=40)
 PLACE = np.array([3, 9, 3])
 
+
+def relaxed(c: Any, i: Any) -> Any:
+    """A step of Gauss and Seidel's method: an element from its neighbours."""
+    return c.at[i].set(0.3 * c[i - 1] * c[i + 1] + np.tanh(c[i]))
+
+
+def smoothed(c: Any, i: Any) -> Any:
+    """An element from a window."""
+    window = lax.dynamic_slice(c, (i,), (4,))
+    return lax.dynamic_update_slice(c, window.sum(keepdims=True), (i,))
+
+
 IN_PLACE: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "old values are kept": (
         lambda x: lax.scan(lambda c, i: (c.at[i].set(c[i] * 0.5), c), x, np.arange(7)),
@@ -724,6 +736,18 @@ IN_PLACE: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         ),
         (WIDE,),
     ),
+    "recurrences": (
+        fg.value_and_grad(lambda x: lax.fori_loop(1, 39, lambda i, c: relaxed(c, i), x).sum()),
+        (WIDE,),
+    ),
+    "read, changed, and read as it was": (
+        fg.value_and_grad(
+            lambda x: lax.fori_loop(
+                1, 39, lambda i, c: c.at[i].set(np.sin(c[i - 1])) + c[i - 1] * c[0], x
+            ).sum()
+        ),
+        (WIDE / 10,),
+    ),
     "rows": (
         fg.grad(
             lambda x: lax.scan(
@@ -750,10 +774,16 @@ def test_loops_that_change_few_elements_do_not_copy(monkeypatch: pytest.MonkeyPa
     def plan(f: Callable[..., Any]) -> str:
         return steps_of(fg.jit(f).lower(LINE).as_text()).split("times")[1]
 
+    def of_cotangent(step: Callable[..., Any]) -> str:
+        reverse = fg.grad(lambda x: lax.fori_loop(1, 99, lambda i, c: step(c, i), x).sum())
+        return steps_of(fg.jit(reverse).lower(LINE).as_text()).split("times")[2]
+
     changing = plan(lambda x: lax.fori_loop(0, 99, lambda i, c: c.at[i].set(c[i + 1] * 2), x))
     reverse = fg.grad(lambda x: lax.fori_loop(0, 99, lambda i, c: np.sin(c) + x[i], 0.0))
     assert "1000 iterations" not in changing
     assert "1000 iterations" not in plan(reverse)
+    assert "1000 iterations" not in of_cotangent(relaxed)
+    assert "1000 iterations" not in of_cotangent(smoothed)
 
 
 def test_donated_arrays_are_changed_in_place() -> None:

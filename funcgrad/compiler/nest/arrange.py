@@ -16,7 +16,7 @@ from funcgrad.compiler.nest.detach import detach
 from funcgrad.compiler.nest.divide import divide, divide_deposits
 from funcgrad.compiler.nest.fit import fit
 from funcgrad.compiler.nest.fuse import Group, fuse
-from funcgrad.compiler.nest.in_place import change_in_place, reuse_inputs
+from funcgrad.compiler.nest.in_place import change_in_place, read_first, reuse_inputs
 from funcgrad.compiler.nest.interchange import interchange
 from funcgrad.compiler.nest.interleave import interleave
 from funcgrad.compiler.nest.layout import Value
@@ -67,6 +67,7 @@ _ON_GROUPS: tuple[tuple[str, Callable[[Graph, Sequence[Group]], list[Group]]], .
     ("schedule", schedule_groups),
     ("detach", detach),
     ("divide", divide),
+    ("in_place", read_first),
     ("fit", fit),
 )
 """The passes that change groups, in their order. At last values get their places."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from funcgrad.compiler.machine import CACHES, SEVERAL
+from funcgrad.compiler.machine import CACHES, KERNEL_NODES, SEVERAL
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.layout import Shape, Uniform, Value, View, contiguous_strides
 from funcgrad.compiler.nest.nodes import (
@@ -24,6 +24,44 @@ from funcgrad.compiler.nest.nodes import (
     readers_of,
     values_read,
 )
+
+
+def read_first(graph: Graph, groups: Sequence[Group]) -> list[Group]:
+    """Groups in an order in which arrays are read before others change them.
+
+    The derivative of a step that reads one element of an array and replaces another one does so
+    with the cotangent of that array, in the opposite order: all of it would be copied every time.
+    """
+    order = [*groups]
+    home = {node: group for group in groups for node in group.nodes}
+    position = {group: i for i, group in enumerate(groups)}
+    readers = readers_of(home)
+    for group in groups:
+        for changed, _ in _changed(group.nodes[0]):
+            others = {home[reader] for reader in readers[changed]} - {group}
+            first, end = position[group], max(map(position.__getitem__, others), default=-1) + 1
+            if first < end <= first + KERNEL_NODES:
+                order[first:end] = _put_off(order[first:end], others)
+                position.update((order[i], i) for i in range(first, end))
+    return order
+
+
+def _put_off(groups: list[Group], readers: Iterable[Group]) -> list[Group]:
+    """The groups with the first one, and what depends on it, behind readers that do not."""
+    early: list[Group] = []
+    late: list[Group] = []
+    made: set[Value] = set()
+    has_effect = False
+    for group in groups:
+        is_effectful = any(node.is_effectful for node in group.nodes)
+        read = {value for node in group.nodes for value in values_read(node)}
+        if late and made.isdisjoint(read) and not (has_effect and is_effectful):
+            early.append(group)
+            continue
+        late.append(group)
+        made.update(out for node in group.nodes for out in node.outs)
+        has_effect |= is_effectful
+    return groups if set(late).intersection(readers) else early + late
 
 
 def reuse_inputs(graph: Graph, groups: Sequence[Group], donated: Sequence[bool]) -> None:
