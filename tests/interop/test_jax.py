@@ -834,7 +834,7 @@ mapped = [jax.vmap(f)(rows) for f in (
     lambda a: a + 1, lambda a: jnp.where(a > 0, 1, -1), lambda a: weak, lambda a: 1,
     lambda a: jax.lax.fori_loop(0, 2, lambda i, c: c + 1, a), jax.jit(lambda a: a),
     lambda a: jax.lax.cond(a > 0, lambda: a, lambda: a), jax.custom_jvp(lambda a: a))]
-mapped += [jax.jit(jnp.array)(1), jax.eval_shape(lambda: weak),
+mapped += [jax.eval_shape(lambda: weak),
            jax.eval_shape(lambda a: a + 1, weak)]
 assert all(x.weak_type for x in mapped), mapped
 assert (jax.vmap(lambda a: a + jnp.float32(1))(rows) == 3).all()

@@ -228,13 +228,6 @@ def weak_array(x: Any) -> Any:
     return weakly(adopt(np.asarray(x)))
 
 
-def weak_result(x: Any) -> Any:
-    """An array that was made of a weak one, or a traced value: of 32 bits only if an integer."""
-    if not isinstance(x, Tracer):
-        return weakly(x)
-    return weak_number(x) if is_x64() or x.aval.dtype.kind == "i" else x
-
-
 JAX_32.weak = JAX_64.weak = weak_array
 
 

@@ -22,7 +22,7 @@ from funcgrad.interop.jax.arrays import (
     adopt,
     placed_on,
     weak_array,
-    weak_result,
+    weakly,
 )
 from funcgrad.interop.jax.devices import DEVICES, Sharding
 from funcgrad.interop.jax.jitting import AdoptedJit, JittedOfArrays
@@ -240,7 +240,7 @@ def _making(function: Callable[..., Any]) -> Callable[..., Any]:
         made = make(_array_of_type(x), *args, **options)
         is_number = type(x) in (int, float, complex) or getattr(x, "weak_type", False)
         is_weak = is_number and not args and options.get("dtype") is None
-        return weak_result(made) if is_weak else made
+        return weakly(made) if is_weak else made
 
     return compute
 
