@@ -175,7 +175,14 @@ class Coloring:
         """The entries of a matrix, in the order of rows, from its products, flattened."""
         if self.is_acyclic:
             return self.substitution.entries(products)
-        return fnp.take(products, self.sources, mode="clip")
+        return fnp.take(products, self._narrow_sources, mode="clip")
+
+    @cached_property
+    def _narrow_sources(self) -> Any:
+        """The sources in half the memory, which a program reads for each matrix."""
+        m, n = self.pattern.shape
+        is_small = self.n_columns * m + self.n_rows * n <= np.iinfo(np.int32).max
+        return self.sources.astype(np.int32) if is_small else self.sources
 
 
 # A constant of whatever holds it, such as results of solvers.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ import scipy.sparse
 import funcgrad as fg
 from funcgrad.errors import ArgumentError
 from funcgrad.scipy.optimize import least_squares, minimize, root
+from funcgrad.scipy.sparse.factors import PositiveFactors
 from funcgrad.sparsity import Coloring
 
 N = 300
@@ -175,3 +178,72 @@ def test_traced_least_squares_are_sparse(function: Any) -> None:
     np.testing.assert_allclose(found.grad, 0, atol=1e-8)
     text = str(solve.trace(START).program)
     assert f"[{len(found.fun)},{N}]" not in text  # nothing has the size of the dense Jacobian
+
+
+CVXOPT = importlib.util.find_spec("cvxopt")
+installed = pytest.mark.skipif(CVXOPT is None, reason="cvxopt is not installed")
+
+
+@pytest.fixture(params=["SuperLU", pytest.param("CHOLMOD", marks=installed)])
+def library(request: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The library that factors positive definite matrices."""
+    found = CVXOPT if request.param == "CHOLMOD" else None
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: found)
+    return request.param
+
+
+def grid(n: int, shift: float) -> Any:
+    """Laplace's operator on a square, and a diagonal."""
+    line = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n))
+    units = scipy.sparse.eye_array(n)
+    laplacian = scipy.sparse.kron(line, units) + scipy.sparse.kron(units, line)
+    found = scipy.sparse.csc_array(laplacian + shift * scipy.sparse.eye_array(n * n))
+    found.sort_indices()
+    return found
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_factors_of_positive_matrices_are_ordered_once(library: str, dtype: Any) -> None:
+    first, second = grid(12, 0.1).astype(dtype), grid(12, 3.0).astype(dtype)
+    factors = PositiveFactors(first)
+    assert factors.has_pattern_of(second)
+    assert not factors.has_pattern_of(grid(11, 0.1))
+    right = np.random.default_rng(0).uniform(size=144).astype(dtype)
+    for matrix in (first, second, first):
+        found = factors.solve(matrix.data, right)
+        assert found.dtype == dtype
+        np.testing.assert_allclose(
+            matrix @ found, right, atol=1e-12 if dtype == np.float64 else 1e-5
+        )
+
+
+def test_least_squares_by_either_library(library: str) -> None:
+    found = least_squares(far_apart, START)
+    expected = scipy.optimize.least_squares(far_apart, START)
+    np.testing.assert_allclose(found.x, expected.x, atol=1e-6)
+
+
+@installed
+def test_matrices_that_are_not_positive_definite() -> None:
+    matrix = grid(5, -1.0)
+    with pytest.raises(RuntimeError, match="the matrix is not positive definite"):
+        PositiveFactors(matrix).solve(matrix.data, np.ones(25))
+
+
+@pytest.mark.parametrize("function", [chain, far_apart])
+def test_a_step_that_rounding_leaves_without_a_factor_is_damped(
+    function: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = importlib.import_module("funcgrad.scipy.optimize.sparse_steps")
+    usual, calls = module._NormalEquations._solve, []
+
+    def once(*args: Any) -> Any:
+        calls.append(args)
+        if len(calls) == 1:
+            raise RuntimeError("the matrix is not positive definite")
+        return usual(*args)
+
+    monkeypatch.setattr(module._NormalEquations, "_solve", once)
+    found = least_squares(function, START)
+    assert found.success
+    assert len(calls) > 1

@@ -13,7 +13,6 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 import scipy.sparse.csgraph
-import scipy.sparse.linalg
 
 import funcgrad.numpy.values as fnp
 from funcgrad.api.compilation import jit
@@ -26,7 +25,7 @@ from funcgrad.patterns.coloring import Coloring, coloring
 from funcgrad.primitives.sparse import Pattern
 from funcgrad.scipy.results import Result
 from funcgrad.scipy.sparse.bands import WIDEST, Band
-from funcgrad.scipy.sparse.factors import OrderedFactors
+from funcgrad.scipy.sparse.factors import OrderedFactors, PositiveFactors
 from funcgrad.scipy.sparse.linalg import spsolve
 
 Function = Callable[..., Any]
@@ -192,7 +191,7 @@ class _NormalEquations:
     """How ``J^T J`` plus a diagonal is factored; what follows from the pattern is found once.
 
     Ordered by Cuthill and McKee, matrices of chains and strips have a narrow band, which LAPACK
-    factors; others are left to SuperLU.
+    factors; others are left to CHOLMOD or SuperLU.
 
     Args:
         pattern: Where ``J`` has entries.
@@ -204,20 +203,31 @@ class _NormalEquations:
         self.place = np.argsort(self.order)
         rows, columns = self._places(normal)
         self.width = int(np.max(abs(rows - columns), initial=0))
+        self.factors: PositiveFactors | None = None
 
     def _places(self, matrix: Any) -> tuple[Any, Any]:
         coo = matrix.tocoo()
         return self.place[coo.row], self.place[coo.col]
 
     def solve(self, normal: Any, weights: Any, right: Any) -> Any:
-        """The solution of the system with these weights on the diagonal."""
+        """The solution of the system with these weights on the diagonal.
+
+        It is nan if the matrix is not positive definite as rounded: more damping is needed.
+        """
+        try:
+            return self._solve(normal, weights, right)
+        except (RuntimeError, np.linalg.LinAlgError):
+            if not np.isfinite(normal.data).all():
+                raise
+            return np.full_like(right, np.nan)
+
+    def _solve(self, normal: Any, weights: Any, right: Any) -> Any:
         if self.width > WIDEST:
-            matrix = normal + scipy.sparse.diags_array(weights, format="csc")
-            factors = scipy.sparse.linalg.splu(
-                matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0,
-                options={"SymmetricMode": True},
-            )  # fmt: skip
-            return factors.solve(right)
+            matrix = (normal + scipy.sparse.diags_array(weights, format="csc")).tocsc()
+            matrix.sort_indices()
+            if self.factors is None or not self.factors.has_pattern_of(matrix):
+                self.factors = PositiveFactors(matrix)
+            return self.factors.solve(matrix.data, right)
         rows, columns = self._places(normal)
         is_lower = rows >= columns
         rows, columns = rows[is_lower], columns[is_lower]
