@@ -116,6 +116,7 @@ if TYPE_CHECKING:  # they are loaded on first use
         nn,
         ops,
         optim,
+        profiling,
         random,
         ref,
         scipy,
@@ -127,6 +128,7 @@ if TYPE_CHECKING:  # they are loaded on first use
     )
     from funcgrad.interop.c import cfunc, export
     from funcgrad.linting import check_derivatives, lint
+    from funcgrad.profiling import profile
     from funcgrad.ref import Ref, empty_ref, free_ref, freeze, new_ref
 
 check_tracer_leaks = checking_leaks
@@ -149,9 +151,10 @@ __all__ = [
     "local_devices", "log_compiles", "make_jaxpr", "named_call", "named_scope", "new_ref", "nn",
     "numpy", "numpy_dtype_promotion", "numpy_rank_promotion", "ops", "optim",
     "print_environment_info", "print_saved_residuals", "process_count", "process_index",
-    "process_indices", "pure_callback", "random", "ref", "remat", "reroll_loops",
-    "saved_residuals", "scipy", "show_config", "sparsity", "stages", "stop_gradient", "test_util",
-    "testing", "tree", "tree_util", "typeof", "typing", "value_and_grad", "vjp", "vmap",
+    "process_indices", "profile", "profiling", "pure_callback", "random", "ref", "remat",
+    "reroll_loops", "saved_residuals", "scipy", "show_config", "sparsity", "stages",
+    "stop_gradient", "test_util", "testing", "tree", "tree_util", "typeof", "typing",
+    "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip
 
 present(__name__)

@@ -55,7 +55,7 @@ LADDER = (
         "typing",
     ),
     ("sparsity", "data", "optim", "scipy", "nn", "diagnostics", "image", "experimental", "extend"),
-    ("linting",),
+    ("linting", "profiling"),
     ("interop", "distributed"),
     ("",),  # funcgrad/__init__.py
     ("__main__",),
@@ -74,6 +74,7 @@ ROOMS = (
     "nest",
     "runtime",
     "report",
+    "timing",
     "pipeline",
 )
 ORDERED = [i for i, row in enumerate(LADDER) if {"base", "lax", "api", "nn"} & {*row}]

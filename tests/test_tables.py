@@ -81,6 +81,8 @@ TABLES = {
     "interop.numba.tracing._made": WEAK,
     "base.namespaces._fallbacks": IMPORT,
     "base.namespaces._presented": IMPORT,
+    "compiler.runtime.executable.observers": USE,
+    "compiler.runtime.kernel_store._LINED": "kernels, as they stay in the process",
     "linting.rule.RULES": IMPORT,
     "numpy.dispatch._functions": IMPORT,
     "numpy.elementwise.UFUNCS": IMPORT,

@@ -253,6 +253,12 @@ _ALL: weakref.WeakSet[Jitted] = weakref.WeakSet()
 """All functions that compile themselves."""
 
 
+def forget_call_paths() -> None:
+    """Have the next call of every jitted function take the general way, and find a short one."""
+    for function in list(_ALL):
+        function.forget_paths()
+
+
 def clear_caches() -> None:
     """Forget the programs and executables of all jitted functions; kernels on disk stay.
 
@@ -549,6 +555,13 @@ class Jitted(MadeOf):
     def cache_info(self) -> CacheInfo:
         """Count the traces and compilations so far, with their reasons."""
         return replace(self._info, reasons=list(self._info.reasons))
+
+    def forget_paths(self) -> None:
+        """Have the next calls take the general way."""
+        for entry in list(self._cache.values()):
+            entry.path = None
+        self._paths = []
+        self._paths_along = {}
 
     def clear_cache(self) -> None:
         """Forget all programs and executables of this function."""

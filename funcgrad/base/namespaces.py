@@ -29,7 +29,7 @@ INSTEAD: dict[str, str] = {
     "funcgrad.live_arrays": "arrays are NumPy arrays, which Python frees; look with gc.",
     "funcgrad.make_mesh": _SHARDS,
     "funcgrad.pmap": _SHARDS,
-    "funcgrad.profiler": "a profiler of Python sees every call, such as cProfile or perf.",
+    "funcgrad.profiler": "funcgrad.profile(f)(*args) shows the time of every line.",
     "funcgrad.shard_map": _SHARDS,
     "funcgrad.sharding": _SHARDS,
     "funcgrad.transfer_guard": _NO_DEVICES,
@@ -69,6 +69,7 @@ _OF_MODULES = {
     "funcgrad.export": "funcgrad.interop.c",
     "funcgrad.lint": "funcgrad.linting",
     "funcgrad.check_derivatives": "funcgrad.linting",
+    "funcgrad.profile": "funcgrad.profiling",
 }
 """Names of packages that are loaded when they are first asked for, and the modules they are of."""
 

@@ -11,7 +11,7 @@ Left out: memory budgets (`higher_order.budget`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +28,7 @@ from funcgrad.higher_order.series import taylor_of_call
 from funcgrad.lowering import Barrier as BarrierForm
 from funcgrad.lowering import Call, Form, Reindex
 from funcgrad.observers.checks import Kinds
+from funcgrad.observers.source import REMAT
 from funcgrad.passes.dce import dce
 from funcgrad.primitives.families import linear_jvp
 from funcgrad.transforms.programs import (
@@ -334,6 +335,13 @@ def effect_of(call: Checkpoint, is_active: Mask) -> str | None:
     return "its policy saves all residuals."
 
 
+def _again(equations: Iterable[Equation]) -> Iterator[Equation]:
+    """Equations whose lines say that they are computed again."""
+    for e in equations:
+        source = None if e.source is None else e.source.in_phase(REMAT)
+        yield Equation(e.primitive, e.inputs, e.outputs, source)
+
+
 HowToSplit = Callable[[Program, Mask], LinearizedProgram]
 
 
@@ -400,7 +408,7 @@ class _Splitter:
                 *saved,
                 *linear.tangent.inputs[len(residuals) :],
             ],
-            [*rename(again, self.stand_ins), *rename(linear.tangent.equations, names)],
+            [*_again(rename(again, self.stand_ins)), *rename(linear.tangent.equations, names)],
             [read(a, names) for a in linear.tangent.outputs],
             linear.tangent.name,
             [

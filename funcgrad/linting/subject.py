@@ -27,7 +27,7 @@ from funcgrad.diagnostics.record import Record, record
 from funcgrad.errors import MissingRuleError
 from funcgrad.higher_order.jit import stepwise
 from funcgrad.linting.sides import direction, jumps, moved
-from funcgrad.observers.source import SourceLocation, current_location
+from funcgrad.observers.source import FORWARD, SourceLocation, current_location
 from funcgrad.primitives.objects import flatten_held
 
 FINEST = 2.0**-18
@@ -173,10 +173,16 @@ class _Evaluations(Observer):
         try:
             with np.errstate(all="ignore"):
                 loop = next((w for w in self.rounds if w.partition("(")[0] in LOOPS), None)
-                place = current_location()
+                place = _line()
                 self.look(Step(primitive, tuple(operands), tuple(results), place, loop))
         finally:
             self.is_looking = False
+
+
+def _line() -> SourceLocation | None:
+    """The user's line, in whatever phase."""
+    place = current_location()
+    return None if place is None else place.in_phase(FORWARD)
 
 
 class _Derivatives(_Evaluations):
@@ -195,7 +201,7 @@ class _Derivatives(_Evaluations):
     ) -> None:
         if primitive is None or self.is_looking:
             return
-        place = (primitive, current_location())
+        place = (primitive, _line())
         if operation == primitive.name:
             if place in self.inner:
                 self.show(primitive, operands, ())

@@ -53,8 +53,11 @@ _OWN, _INSTALLED, _USERS = range(3)
 _owners: dict[str, int] = {}
 """By file name."""
 _MAX_FILES = 4096
-_stand_ins: dict[int, str] = {}
+_stand_ins: dict[int, tuple[str, str]] = {}
 """By the identity of code, whose hash is not kept; functions of modules stay."""
+
+FORWARD, BACKWARD, REMAT = "", "backward", "remat"
+"""Phases: the function and its tangents, its transpose, and residuals that are computed again."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -90,16 +93,20 @@ class SourceLocation:
         line: Line number in its file.
         scope: Names of the blocks (`named_scope`) in which it was executed, from the outside
             inwards, since the program that it belongs to began to be traced.
+        phase: `FORWARD`, or `BACKWARD` or `REMAT` of what is run for the line's derivative.
     """
 
-    __slots__ = ("code", "line", "scope")
+    __slots__ = ("code", "line", "phase", "scope")
     code: CodeType
     line: int
     scope: Scope
+    phase: str
 
-    def __new__(cls, code: CodeType, line: int, scope: Scope = ()) -> SourceLocation:
+    def __new__(
+        cls, code: CodeType, line: int, scope: Scope = (), phase: str = FORWARD
+    ) -> SourceLocation:
         # By identity: equal code objects may be of different files. A location keeps its code.
-        key = (id(code), line, scope)
+        key = (id(code), line, scope, phase)
         found = _locations.get(key)
         if found is None:
             if len(_locations) >= _MAX_LOCATIONS:
@@ -108,15 +115,22 @@ class SourceLocation:
             found.code = code
             found.line = line
             found.scope = scope
+            found.phase = phase
         return found
 
     def __reduce__(self) -> Any:
-        return SourceLocation, (self.code, self.line, self.scope)
+        return SourceLocation, (self.code, self.line, self.scope, self.phase)
+
+    def in_phase(self, phase: str) -> SourceLocation:
+        """The line in another phase."""
+        if phase == self.phase:
+            return self
+        return SourceLocation(self.code, self.line, self.scope, phase)
 
     @property
     def unscoped(self) -> SourceLocation:
         """The line alone."""
-        return SourceLocation(self.code, self.line) if self.scope else self
+        return SourceLocation(self.code, self.line) if self.scope or self.phase else self
 
     @property
     def file(self) -> str:
@@ -147,7 +161,7 @@ def _in_one_line(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\t" else ascii(c)[1:-1] for c in text)
 
 
-_locations: dict[tuple[int, int, Scope], SourceLocation] = {}
+_locations: dict[tuple[int, int, Scope, str], SourceLocation] = {}
 _MAX_LOCATIONS = 1 << 16
 
 
@@ -193,16 +207,17 @@ def is_users(code: CodeType) -> bool:
     return _owner(code) == _USERS
 
 
-def stands_for(variable: str) -> Callable[[F], F]:
+def stands_for(variable: str, phase: str = FORWARD) -> Callable[[F], F]:
     """Mark a function that runs on behalf of an earlier line of the user's.
 
     Args:
         variable: Its local variable whose ``source`` is that line: an equation that it evaluates,
             or transposes.
+        phase: What it runs of the line, if that is another phase than the line's own.
     """
 
     def mark(function: F) -> F:
-        _stand_ins[id(function.__code__)] = variable
+        _stand_ins[id(function.__code__)] = variable, phase
         return function
 
     return mark
@@ -211,13 +226,15 @@ def stands_for(variable: str) -> Callable[[F], F]:
 # Interpreters that run what was recorded earlier.
 stands_for("equation")(evaluate)
 stands_for("entry")(LinearMap.push)
-stands_for("entry")(pull_entry)
+stands_for("entry", BACKWARD)(pull_entry)
 
 
 def _location_for(frame: FrameType) -> SourceLocation | None:
     """The line that a marked function stands for."""
-    carrier = frame.f_locals.get(_stand_ins[id(frame.f_code)])
-    return None if carrier is None else carrier.source
+    variable, phase = _stand_ins[id(frame.f_code)]
+    carrier = frame.f_locals.get(variable)
+    source: SourceLocation | None = None if carrier is None else carrier.source
+    return source.in_phase(phase) if source is not None and phase else source
 
 
 def current_location() -> SourceLocation | None:
@@ -225,7 +242,16 @@ def current_location() -> SourceLocation | None:
 
     A function that `stands_for` an earlier line counts as that line.
     """
-    frame: FrameType | None = sys._getframe(1)
+    return location_at(sys._getframe(1), _scope.get())
+
+
+def location_at(frame: FrameType | None, scope: Scope = ()) -> SourceLocation | None:
+    """The user's line that a frame, of whatever thread, is executing for.
+
+    Args:
+        frame: The frame.
+        scope: The names that the location has, if it is not that of an earlier line.
+    """
     installed: FrameType | None = None
     owners = _owners
     while frame is not None:
@@ -235,7 +261,7 @@ def current_location() -> SourceLocation | None:
             owner = _owner(code)
         if owner == _USERS:
             # By the place in the code, whose line need not be looked up each time.
-            key = (id(code), frame.f_lasti, _scope.get())
+            key = (id(code), frame.f_lasti, scope)
             found = _places.get(key)
             return _place(frame, key) if found is None else found
         if owner == _INSTALLED:
@@ -248,7 +274,7 @@ def current_location() -> SourceLocation | None:
     if installed is None:
         return None
     line = installed.f_lineno or installed.f_code.co_firstlineno
-    return SourceLocation(installed.f_code, line, _scope.get())
+    return SourceLocation(installed.f_code, line, scope)
 
 
 def frames_to_user() -> list[FrameType]:

@@ -347,12 +347,14 @@ class Builder:
         function: The function.
         block: The block that is written.
         splats: The vectors that scalars have been made to.
+        line: Metadata of instructions: the statement that they are of, if that is to be known.
     """
 
     def __init__(self, module: Module, function: Function) -> None:
         self.module = module
         self.function = function
         self.splats: dict[tuple[str, int], Emitted] = {}
+        self.line = ""
         self.n_blocks = 0
         module.functions[function.symbol] = function
         self.open_block("entry")
@@ -370,12 +372,12 @@ class Builder:
         function, block = self.function, self.block
         function.n_values += 1
         name = f"%v{function.n_values}"
-        block.lines.append(f"  {name} = {text}")
+        block.lines.append(f"  {name} = {text}{self.line}")
         return Emitted(self, name, type, kind, block)
 
     def do(self, text: str) -> None:
         """Append an instruction that has no value."""
-        self.block.lines.append(f"  {text}")
+        self.block.lines.append(f"  {text}{self.line}")
 
     def number(self, type: Type, number: Any, kind: str = "i") -> Emitted:
         """A constant."""
@@ -426,7 +428,7 @@ class Builder:
     def end(self, text: str) -> None:
         """Say what comes after this block, unless that was said before."""
         if not self.block.end:
-            self.block.end = f"  {text}"
+            self.block.end = f"  {text}{self.line}"
 
     def jump(self, block: Block) -> None:
         """Go on in a block."""

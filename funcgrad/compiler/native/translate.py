@@ -48,12 +48,14 @@ class Translation(NamedTuple):
     is_in_vectors: bool
 
 
-def translate(function: language.Function, symbol: str) -> Translation:
+def translate(function: language.Function, symbol: str, has_lines: bool = False) -> Translation:
     """A kernel in LLVM.
 
     Args:
         function: The kernel.
         symbol: Name of the native function.
+        has_lines: Whether the object file is to tell of every instruction which of the statements
+            of `simplified` it is of, counted from 1 in the order of `language.every`.
 
     Raises:
         UnsupportedError: The kernel applies something that is no word.
@@ -61,7 +63,7 @@ def translate(function: language.Function, symbol: str) -> Translation:
     """
     body = simplified(function).body
     module = Module()
-    lowering = _Lowering(module, symbol, body)
+    lowering = _Lowering(module, symbol, body, has_lines)
     settle_formulas(module)
     if lowering.is_in_vectors:
         module.kept.clear()  # the vectoriser is not asked
@@ -89,7 +91,7 @@ _VECTORS = {"lanes", "first_lanes"}
 class _Lowering:
     """Appends the instructions of a kernel to an LLVM function."""
 
-    def __init__(self, module: Module, symbol: str, body: Body) -> None:
+    def __init__(self, module: Module, symbol: str, body: Body, has_lines: bool) -> None:
         types = give_types(body)
         self.types, self.signatures, self.in_memory = types.variables, types.words, types.in_memory
         self.function = llvm.Function(symbol, I64, [POINTER, POINTER], linkage="")
@@ -105,6 +107,10 @@ class _Lowering:
         self.loops: list[tuple[Block, tuple[int, int]]] = []
         self.n_loops = self.n_vectors = 0
         self.is_in_vectors = True
+        self.lines: dict[int, str] = {}
+        if has_lines:
+            metadata = module.number_lines(self.function)
+            self.lines = {id(x): metadata(k) for k, x in enumerate(language.every(body), 1)}
         self.statements([*body, END])
 
     # Statements.
@@ -112,7 +118,9 @@ class _Lowering:
         for statement in body:
             if self.builder.block.end:
                 return  # never reached
+            outer, self.builder.line = self.builder.line, self.lines.get(id(statement), "")
             self.statement(statement)
+            self.builder.line = outer
 
     def statement(self, statement: Statement) -> None:
         match statement:

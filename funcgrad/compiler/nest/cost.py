@@ -7,7 +7,7 @@ twice, to have it at hand, counts once. What nobody can know before it runs is n
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.machine import FUNCTION_CYCLES, OPERATIONS_PER_CYCLE, VECTOR_BYTES
@@ -166,17 +166,21 @@ def cycles_of_computing(node: Node) -> float:
 
 def traffic_of(nodes: Sequence[Node]) -> float:
     """Bytes that nodes move which run together: what they make of each other stays in registers."""
+    return float(sum(moves_of(nodes)))
+
+
+def moves_of(nodes: Sequence[Node]) -> Iterator[int]:
+    """The bytes of each of these nodes: what several read counts for the first of them."""
     made = {value for node in nodes for value in node.outs}
     read: dict[Value, int] = {}
-    written = 0
     for node in nodes:
         operands, moved = _operands(node)
-        written += moved
         for x in operands:
             if isinstance(x, View) and x.value not in made:
-                nbytes = min(read.get(x.value, 0) + _extent(x), x.value.nbytes)
-                read[x.value] = nbytes
-    return float(written + sum(read.values()))
+                before = read.get(x.value, 0)
+                read[x.value] = min(before + _extent(x), x.value.nbytes)
+                moved += read[x.value] - before
+        yield moved
 
 
 def _operands(node: Node) -> tuple[Sequence[Operand], int]:

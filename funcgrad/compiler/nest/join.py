@@ -353,6 +353,7 @@ class _Joiner:
     def _kernel(self, kernel: Kernel) -> None:
         """Its statements, with names and words of their own."""
         prefix, words = self._name(), self._words(kernel)
+        self.source.joined[prefix] = kernel
         self.n_scopes += SCOPES
         first = self.n_scopes
         scopes: set[float] = set()

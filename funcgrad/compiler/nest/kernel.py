@@ -59,6 +59,7 @@ class Kernel:
             each: the first one, 0, or the last one, -1; and how many these are.
         per_thread: How many parts there are for each thread.
         looks: Whether it asks, in its loops, whether to stop.
+        joined: The kernels that were put together in it, by what the names of each begin with.
         parts: Ranges of the outermost loop that are run, possibly at the same time.
     """
 
@@ -72,6 +73,7 @@ class Kernel:
     lanes: tuple[int, int] = (0, 0)
     per_thread: int = PARTS_PER_THREAD
     looks: bool = False
+    joined: dict[str, Kernel] = field(default_factory=dict)
     parts: list[tuple[int, int]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -101,6 +103,7 @@ class KernelBuilder(FunctionBuilder):
         self.words: list[int | Place | Site] = []
         self.n_words = 2
         self.looks = False
+        self.joined: dict[str, Kernel] = {}
         self._literals: dict[Any, Assign] = {}
 
     @property
@@ -110,7 +113,9 @@ class KernelBuilder(FunctionBuilder):
 
     def kernel(self, length: int = 1, **more: Any) -> Kernel:
         """The kernel; the arguments are those of `Kernel`."""
-        return Kernel(self.function, self.words, length, looks=self.looks, **more)
+        return Kernel(
+            self.function, self.words, length, looks=self.looks, joined=self.joined, **more
+        )
 
     @contextmanager
     def iterations(self, counter: str, length: int) -> Iterator[Variable]:

@@ -313,6 +313,10 @@ def _run_with_room(run: Callable[[int, int, int], int], *words: int) -> int:
     return run(*words) if stacks.has_room() else stacks.with_room(partial(run, *words))
 
 
+observers: list[Callable[[Executable], None]] = []
+"""Functions that are told of the calls of executables, but for those that call paths make."""
+
+
 class Executable:
     """A compiled program.
 
@@ -328,6 +332,8 @@ class Executable:
 
     Attributes:
         memory: Where everything is.
+        nested: What loops and branches run.
+        timed: The same steps with clocks, which a call may be running.
         is_native: Whether calls run without Python.
         n_objects: Inputs and outputs.
         stats: Where its kernels came from.
@@ -348,7 +354,8 @@ class Executable:
         calls_libraries: bool = False,
         calls_python: bool = False,
     ) -> None:
-        self._nested = tuple(nested)  # their tables are read while it runs
+        self.nested = tuple(nested)  # their tables are read while it runs
+        self.timed: Any = None
         self._sites = tuple(sites)
         self.stats = stats
         self.kernels = list(kernels)
@@ -397,6 +404,8 @@ class Executable:
             return Frame(self.memory, self._constants, self.numbers)
 
     def __call__(self, *args: Any) -> list[Any]:
+        for tell in observers:
+            tell(self)
         limits = current_limits()
         if limits is not None:
             program = self.report.program

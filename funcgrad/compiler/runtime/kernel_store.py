@@ -45,6 +45,7 @@ from funcgrad.compiler.runtime.dependencies import (
 )
 from funcgrad.compiler.runtime.disk_cache import DiskCache, from_home, open_default, size_limit
 from funcgrad.compiler.runtime.imports import load
+from funcgrad.compiler.runtime.line_table import LineTable, read_lines
 from funcgrad.compiler.runtime.linker import link
 from funcgrad.compiler.runtime.preload import preload
 from funcgrad.compiler.runtime.releases import is_by_numba
@@ -132,6 +133,25 @@ def compile_kernels(
     if builds:
         _build(builds)
     return {function.text: _ADDRESSES[function.text] for function in functions}
+
+
+def kernel_with_lines(function: Function) -> tuple[int, LineTable] | None:
+    """The same native code with a table of its lines, compiled once more for that.
+
+    Returns:
+        The address of the kernel, and the table; ``None`` where it cannot be read.
+    """
+    if _is_by_numba():
+        return None
+    build = _LinedBuild(function)
+    if build.text not in _LINED:
+        _build([build])
+        _LINED[build.text] = read_lines(build.object_file(), build.symbol, build.assembly)
+    table = _LINED[build.text]
+    return None if table is None else (_ADDRESSES[build.text], table)
+
+
+_LINED: dict[str, LineTable | None] = {}
 
 
 def code_size(texts: Iterable[str]) -> int:
@@ -471,6 +491,21 @@ class _KernelBuild(_Build):
         return native.Emission(assembly, native.Effort.TILES if self.is_program else effort)
 
 
+class _LinedBuild(_KernelBuild):
+    """A kernel whose object file tells the lines of its instructions."""
+
+    def __init__(self, function: Function) -> None:
+        super().__init__(function)
+        _Build.__init__(self, f"# lines\n{function.name}")
+        self.is_kernel = False
+        self.assembly, self.is_in_vectors = _frontend().translate(function, self.symbol, True)
+
+    def _emission(self) -> Any:
+        native = _native()
+        effort = native.Effort.VECTORS if self.is_in_vectors else native.Effort.ALL
+        return native.Emission(self.assembly, effort)
+
+
 class _NumbaBuild(_KernelBuild):
     """A kernel on its way to native code by `numba.njit`; nothing of it is kept on disk."""
 
@@ -516,6 +551,19 @@ def _noted() -> dict[str, Any] | None:
     disk = _disk()
     key = None if disk is None else _installation()
     return None if disk is None or key is None else disk.recall(key)
+
+
+def recalled(key: str) -> dict[str, Any] | None:
+    """Facts of this machine that were `noted`."""
+    disk = _disk()
+    return None if disk is None else disk.recall(key)
+
+
+def noted(key: str, facts: dict[str, Any]) -> None:
+    """Keep facts that take long to find beside the kernels, if these are kept."""
+    disk = _disk()
+    if disk is not None:
+        disk.note(key, facts)
 
 
 _installation = cache(installation)

@@ -35,6 +35,7 @@ _CONTENT, _SYMBOLS, _RELOCATIONS, _OTHER_RELOCATIONS = 1, 2, 4, 9
 _WRITABLE, _IN_MEMORY, _OF_THREADS = 1, 2, 0x400
 _ELSEWHERE, _ABSOLUTE = 0, 0xFFF1
 _ADDRESS_64 = 1
+_FUNCTION = 2
 _FAILED = ctypes.c_void_p(-1).value
 
 
@@ -55,7 +56,7 @@ class _NotSimple(Exception):
     """An object file has what is not known here."""
 
 
-_FAILURES = (_NotSimple, struct.error, IndexError)
+_FAILURES = (_NotSimple, struct.error, IndexError, ValueError)
 """Exceptions for object files that are not simple, or none at all."""
 
 
@@ -134,6 +135,43 @@ def _placed(
     if function is None:
         raise _NotSimple
     return bytes(image), function
+
+
+def line_program(code: bytes) -> tuple[bytes, dict[str, range]] | None:
+    """Read what an object file tells of the lines of its instructions, and where functions are.
+
+    Returns:
+        The section ``.debug_line``, and the addresses of the instructions of functions, counted
+        from the start of their section; ``None`` if the file is not simple.
+    """
+    if not IS_AVAILABLE:
+        return None
+    try:
+        return _line_program(code)
+    except _FAILURES:
+        return None
+
+
+def _line_program(code: bytes) -> tuple[bytes, dict[str, range]]:
+    sections = _sections(code)
+    names = sections[_HEAD.unpack_from(code)[13]]
+    number = [_name(code, names, s.name) for s in sections].index(b".debug_line")
+    found = bytearray(_content(code, sections[number]))
+    starts = {i: 0 for i, s in enumerate(sections) if s.flags & _IN_MEMORY}
+    functions: dict[str, range] = {}
+    for section in sections:
+        if section.kind == _SYMBOLS:
+            strings = sections[section.link]
+            for name, kind, _, _, value, size in _SYMBOL.iter_unpack(_content(code, section)):
+                if kind & 15 == _FUNCTION:
+                    functions[_name(code, strings, name).decode()] = range(value, value + size)
+        elif section.kind == _RELOCATIONS and section.info == number:
+            symbols = sections[section.link]
+            for offset, what, addend in _RELOCATION.iter_unpack(_content(code, section)):
+                if what & 0xFFFFFFFF == _ADDRESS_64:
+                    target = _target(code, sections, symbols, starts, what >> 32)
+                    _ADDRESS.pack_into(found, offset, target + addend)
+    return bytes(found), functions
 
 
 def _libc(name: str, result: Any = ctypes.c_int) -> Any:

@@ -1,0 +1,335 @@
+"""Programs whose steps are measured, and the user's lines that a step's time belongs to.
+
+A `TimedProgram` is an executable's plan once more, with a clock around every step (`timed_steps`):
+while it is on, calls of the executable run it, and nothing of the executable is changed but the
+table that it runs. Kernels of several lines are compiled a second time with line tables, so that a
+sampler, which knows where in its code a processor is, knows the line (`sampled`); without one, or
+for code that LLVM gives no line, time is divided by what the operations should take (`divided`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from funcgrad.base.records import dataclass
+from funcgrad.compiler import abi
+from funcgrad.compiler.loops.language import (
+    Apply,
+    Assign,
+    Evaluate,
+    Expression,
+    Statement,
+    Variable,
+    every,
+)
+from funcgrad.compiler.native.translate import simplified
+from funcgrad.compiler.nest.allocate import Nested
+from funcgrad.compiler.nest.cost import Cost, arithmetic_of, moves_of
+from funcgrad.compiler.nest.kernel import Kernel
+from funcgrad.compiler.nest.nodes import Fold, Loop, Nest, Node, Point
+from funcgrad.compiler.report import Job, Machine, nodes_of
+from funcgrad.compiler.runtime import kernel_store, timed_steps
+from funcgrad.compiler.runtime.executable import Executable, Step, Stretch
+from funcgrad.compiler.runtime.line_table import LineTable
+from funcgrad.intrinsics import EXPENSIVE, INTRINSICS
+from funcgrad.observers.source import SourceLocation
+
+Line = SourceLocation | None
+"""A line of the user's; ``None`` where nobody knows it."""
+
+
+@dataclass
+class LinedKernel:
+    """A kernel with a line table.
+
+    Attributes:
+        address: Where it is.
+        table: The statements of its instructions.
+        lines: The user's line of every statement.
+        weights: What the statements should take, relatively.
+    """
+
+    address: int
+    table: LineTable
+    lines: list[Line]
+    weights: list[float]
+
+    def shares(self, places: np.ndarray) -> dict[Line, float]:
+        """How much of the kernel belongs to each line, by where processors were found.
+
+        What LLVM has put elsewhere has no statement: it is divided among those of which nothing is
+        left, by what they should take; and counters of loops among all that is there.
+        """
+        inside = places - self.address
+        inside = inside[(inside >= self.table.first) & (inside < self.table.end)]
+        found = self.table.shares(inside)
+        there = {int(line) for line in np.unique(self.table.lines)} - {0}
+        nowhere = found.pop(0, 0.0)
+        gone = {
+            k: w
+            for k, w in enumerate(self.weights, 1)
+            if w and k not in there and self.lines[k - 1]
+        }
+        total = sum(gone.values())
+        for k, weight in gone.items() if nowhere else ():
+            found[k] = found.get(k, 0.0) + nowhere * weight / total
+        shares: dict[Line, float] = {}
+        for k, count in found.items():
+            line = self.lines[k - 1]
+            if line is not None:
+                shares[line] = shares.get(line, 0.0) + count
+        return shares
+
+
+@dataclass
+class TimedStep:
+    """A step of a program that is measured.
+
+    Attributes:
+        job: What it runs; ``None`` for the check of donated arrays.
+        inside: The step of the loop or branch that runs it; -1 if the program does.
+        parts: How many parts it has, for several threads.
+        kernel: The kernel with its lines, if it has several.
+    """
+
+    job: Job | None
+    inside: int
+    parts: int = 1
+    kernel: LinedKernel | None = None
+
+
+class TimedProgram:
+    """An executable with a clock around every step.
+
+    Attributes:
+        steps: The steps, those of loops and branches behind the steps that run them.
+        counters: The words of `timed_steps` of every step.
+        part_counters: Likewise, of its parts.
+    """
+
+    def __init__(self, executable: Executable, log: np.ndarray, has_sampler: bool) -> None:
+        report = executable.report
+        self.executable = executable
+        self.has_sampler = has_sampler
+        self.log = log
+        self.plain = executable.stretch
+        self.tables = {s.address: s for s in executable.nested}
+        self.steps: list[TimedStep] = []
+        n = len(self.plain.steps) + sum(len(s.steps) for s in executable.nested)
+        self.counters, self.part_counters = (np.zeros((n, 4), np.int64) for _ in range(2))
+        self.counters[:, timed_steps.NUMBER] = self.part_counters[:, timed_steps.NUMBER] = range(n)
+        self.counters[:, timed_steps.LOG] = self.part_counters[:, timed_steps.LOG] = log.ctypes.data
+        self.nested: list[Stretch] = []
+        self.stretch = self._timed(self.plain, report.jobs, -1)
+        graph = report.graph
+        self.stretch.describe = self.plain.describe
+        written = [value.home for value in graph.outputs if value.home is not value]
+        self.stretch.seal(graph.inputs, written)
+
+    def start(self) -> None:
+        """Measure from now on, from 0."""
+        self.counters[:, : timed_steps.NUMBER] = self.part_counters[:, : timed_steps.NUMBER] = 0
+        self.executable.timed = self
+        self.executable.stretch = self.stretch
+
+    def keep(self) -> None:
+        """Keep what was measured until now: what follows does not count."""
+        self.kept, self.kept_parts = self.counters.copy(), self.part_counters.copy()
+
+    def stop(self) -> None:
+        """Run as before."""
+        self.executable.stretch = self.plain
+
+    # The steps.
+
+    def _timed(self, stretch: Stretch, jobs: Sequence[Sequence[Job]], inside: int) -> Stretch:
+        rows: list[Job | None] = [job for row in jobs for job in row]
+        rows[:0] = [None] * (len(stretch.steps) - len(rows))
+        steps = []
+        for job, step in zip(rows, stretch.steps, strict=True):
+            number = len(self.steps)
+            self.steps.append(TimedStep(job, inside))
+            if isinstance(job, Nested):
+                step = self._with_tables(job, step, number)
+            else:
+                step = self._with_kernel(job, step, self.steps[-1], number)
+            steps.append(timed_steps.timed_step(step, self.counters[number]))
+        return Stretch(steps)
+
+    def _with_tables(self, job: Nested, step: Step, number: int) -> Step:
+        """A loop or branch that runs tables of timed steps."""
+        words = list(step.words)
+        if isinstance(job.node, Loop):
+            places = [abi.LOOP_WORDS.index(name) for name in ("condition", "body")]
+            places = [place for place in places if words[place]]
+        else:
+            places = [*range(len(words) - len(job.sections), len(words))]
+        for place, section in zip(places, job.sections, strict=True):
+            inner = self._timed(self.tables[words[place]], section.jobs, number)
+            inner.seal((), ())
+            self.nested.append(inner)
+            words[place] = inner.address
+        return Step(step.address, words, step.held, step.flushes)
+
+    def _with_kernel(self, job: Job | None, step: Step, timed: TimedStep, number: int) -> Step:
+        """A step that runs the kernel with lines, if that tells more, with its parts measured."""
+        address = 0
+        if isinstance(job, Kernel) and self.has_sampler and len(costs_of(job.nodes)) > 1:
+            found = kernel_store.kernel_with_lines(job.function)
+            if found is not None:
+                address, table = found
+                timed.kernel = LinedKernel(address, table, *statements_of(job))
+        if step.address != kernel_store.parallel_address():
+            return Step(address or step.address, step.words, step.held, step.flushes)
+        place = abi.PARALLEL_WORDS.index("kernel")
+        timed.parts = step.words[abi.PARALLEL_WORDS.index("count")]
+        return timed_steps.timed_parts(
+            step, address or step.words[place], self.part_counters[number]
+        )
+
+    # What was measured.
+
+    def seconds(self) -> list[float]:
+        """The time of every step, without that of the steps that it runs."""
+        ticks = self.kept[:, timed_steps.TICKS].tolist()
+        own = list(ticks)
+        for step, time in zip(self.steps, ticks, strict=False):
+            if step.inside >= 0:
+                own[step.inside] -= time
+        return [max(time, 0) * timed_steps.tick() for time in own]
+
+    def on_threads(self) -> list[float]:
+        """The time of every step on all threads."""
+        parts = self.kept_parts[:, timed_steps.TICKS].tolist()
+        return [
+            time if step.parts == 1 else n * timed_steps.tick()
+            for step, time, n in zip(self.steps, self.seconds(), parts, strict=False)
+        ]
+
+    def calls(self) -> list[int]:
+        """How often every step has run."""
+        found: list[int] = self.kept[: len(self.steps), timed_steps.CALLS].tolist()
+        return found
+
+
+# Lines.
+
+
+def costs_of(nodes: Iterable[Node], times: float = 1.0) -> dict[Line, tuple[Cost, float]]:
+    """What nodes cost that run together, by line, and how often each line is run.
+
+    Args:
+        nodes: The nodes.
+        times: How often they run; loops inside of them run their bodies as often as they say.
+    """
+    found: dict[Line, tuple[Cost, float]] = {}
+    nodes = list(nodes)
+    for node, moved in zip(nodes, moves_of(nodes), strict=True):
+        if isinstance(node, Nest):
+            count = node.length or 1 if isinstance(node, Loop) else 1 / len(node.bodies)
+            rows = [costs_of(body.nodes, times * count) for body in node.bodies]
+        else:
+            cost = arithmetic_of(node) + Cost(nbytes=float(moved))
+            rows = [{line_of(node): (cost.times(times), times)}]
+        for row in rows:
+            for line, (cost, calls) in row.items():
+                known, most = found.get(line, (Cost(), 0.0))
+                found[line] = known + cost, max(calls, most)
+    return found
+
+
+def line_of(node: Node) -> Line:
+    """The user's line of a node, whatever block it stands in."""
+    source = None if node.equation is None else node.equation.source
+    return None if source is None else source.unscoped.in_phase(source.phase)
+
+
+def divided(job: Job, machine: Machine) -> dict[Line, float]:
+    """What each line of a step should take, relatively."""
+    found = {}
+    for line, (cost, _) in costs_of(nodes_of(job)).items():
+        found[line] = machine.seconds(cost, 8) or _LEAST_SECONDS
+    return found
+
+
+_LEAST_SECONDS = 1e-12
+
+_OWN = re.compile(r"[va](\d+)(?!\d)")
+_PREFIX = re.compile(r"k\d+_")
+
+
+def _node_of(kernel: Kernel, name: str) -> Node | None:
+    """The node that a variable of a kernel belongs to, by its name."""
+    prefix = _PREFIX.match(name)
+    if prefix is not None and prefix[0] in kernel.joined:
+        inner = kernel.joined[prefix[0]]
+        return _node_of(inner, name[prefix.end() :]) or inner.nodes[0]
+    found = _OWN.match(name)
+    if found is not None and isinstance(kernel.nodes[0], Point | Fold):
+        number = int(found[1])
+        return kernel.nodes[number] if number < len(kernel.nodes) else None
+    return None
+
+
+def statements_of(kernel: Kernel) -> tuple[list[Line], list[float]]:
+    """The user's line of every statement of a kernel, as it is translated, and its weight.
+
+    A variable whose name does not tell belongs to the line that reads it first, and a store to that
+    of what it stores. Control flow belongs to no line.
+    """
+    statements = list(every(simplified(kernel.function).body))
+    nodes: list[Node | None] = []
+    read = [list(_variables(statement)) for statement in statements]
+    for statement in statements:
+        name = statement.name if isinstance(statement, Assign) else ""
+        nodes.append(_node_of(kernel, name) if name else None)
+    reader: dict[str, Node] = {}
+    for k in range(len(statements) - 1, -1, -1):
+        statement, node = statements[k], nodes[k]
+        if node is None and isinstance(statement, Assign):
+            node = nodes[k] = reader.get(statement.name)
+        if node is not None:
+            reader.update(dict.fromkeys(read[k], node))
+    maker: dict[str, Node] = {}
+    for k, statement in enumerate(statements):
+        if nodes[k] is None and isinstance(statement, Evaluate):
+            nodes[k] = next((maker[name] for name in reversed(read[k]) if name in maker), None)
+        node = nodes[k]
+        if isinstance(statement, Assign) and node is not None:
+            maker[statement.name] = node
+    if all(node is None for node in nodes) and len(kernel.nodes) == 1:
+        nodes = [kernel.nodes[0]] * len(nodes)
+    lines = [None if node is None else line_of(node) for node in nodes]
+    return lines, [sum(map(_weight, _applied(statement))) for statement in statements]
+
+
+def _weight(x: Apply) -> float:
+    intrinsic = INTRINSICS.get(x.word)
+    return float(_FUNCTION if intrinsic is not None and intrinsic.cost >= EXPENSIVE else 1)
+
+
+_FUNCTION = 20
+"""Instructions of an elementary function, about."""
+
+
+def _inside(x: Expression) -> Iterator[Expression]:
+    """An expression, and those that it is made of."""
+    yield x
+    for y in x.operands if isinstance(x, Apply) else ():
+        yield from _inside(y)
+
+
+def _applied(statement: Statement) -> Iterator[Apply]:
+    for x in _inside(statement.value) if isinstance(statement, Assign | Evaluate) else ():
+        if isinstance(x, Apply):
+            yield x
+
+
+def _variables(statement: Statement) -> Iterator[str]:
+    """The variables that a statement reads."""
+    for x in _inside(statement.value) if isinstance(statement, Assign | Evaluate) else ():
+        if isinstance(x, Variable):
+            yield x.name

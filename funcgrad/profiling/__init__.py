@@ -1,0 +1,15 @@
+"""Profiles: where the time of a function goes, line by line.
+
+``profile : (a -> b) -> (a -> Profile)``. Compiled programs are measured step by step by clocks that
+are part of a copy of their plan, and sampled within kernels of several lines; Python is sampled.
+"""
+
+from funcgrad.base.namespaces import present
+from funcgrad.profiling.memory import MemoryProfile
+from funcgrad.profiling.profiler import LineProfile, Profile, profile
+from funcgrad.profiling.roofline import Roofline
+from funcgrad.profiling.session import FirstCall
+
+__all__ = ["FirstCall", "LineProfile", "MemoryProfile", "Profile", "Roofline", "profile"]
+
+present(__name__)

@@ -1,0 +1,192 @@
+"""Programs with clocks: the same results and errors, counts that are so, lines of statements."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+from funcgrad import lax
+from funcgrad.api.staging import StagedFunction
+from funcgrad.compiler.pipeline import compile_program
+from funcgrad.compiler.runtime import kernel_store, timed_steps
+from funcgrad.compiler.runtime.executable import Executable
+from funcgrad.compiler.timing import TimedProgram, costs_of, line_of, statements_of
+from funcgrad.core.trace import EVAL, using_trace
+
+
+def timed(f: Callable[..., Any], *args: Any, **options: Any) -> TimedProgram:
+    with using_trace(EVAL):
+        program = StagedFunction(f, args, {}, "timed").program
+        found: Executable = compile_program(program, **options)
+    log = np.zeros(2, np.int64)
+    return TimedProgram(found, log, has_sampler=True)
+
+
+def chain(x):
+    y = np.sin(x) * 2
+    z = np.exp(-y)
+    return np.sum(z / (1 + z))
+
+
+def dynamic(x):
+    def body(state):
+        i, c = state
+        return i + 1, np.tanh(c @ np.ones((40, 40))) + np.linalg.norm(c)
+
+    return lax.while_loop(lambda state: state[0] < 7, body, (0, x))[1]
+
+
+def branches(x):
+    return lax.cond(
+        x[0] > 0, lambda x: np.linalg.solve(np.eye(3) + x, x), lambda x: np.cumsum(x), x
+    )
+
+
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [
+        (chain, np.linspace(0, 1, 300_000)),
+        (fg.grad(chain), np.linspace(0, 1, 1000)),
+        (dynamic, np.linspace(0, 1, 40)),
+        (branches, np.ones(3)),
+        (branches, -np.ones(3)),
+        (lambda x: np.sort(np.fft.fft(x).real) + np.sin(x), np.arange(50.0)),
+    ],
+)
+def test_results_are_the_same_with_clocks(f, x):
+    program = timed(f, x)
+    expected = program.executable(x)
+    program.start()
+    found = program.executable(x)
+    program.keep()
+    program.stop()
+    for a, b in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(a, b)
+    outer = [n for k, n in enumerate(program.calls()) if program.steps[k].inside < 0]
+    assert outer == [1] * len(outer)
+    assert all(time >= 0 for time in program.seconds())
+    before = program.counters.copy()
+    program.executable(x)  # without clocks
+    np.testing.assert_array_equal(program.counters, before)
+
+
+def test_steps_of_loops_are_counted():
+    program = timed(dynamic, np.ones(40))
+    program.start()
+    program.executable(np.ones(40))
+    program.keep()
+    program.stop()
+    inner = {n for k, n in enumerate(program.calls()) if program.steps[k].inside >= 0}
+    assert (inner <= {7, 8} and 7 in inner) or not inner
+
+
+def test_parts_are_measured_on_their_threads():
+    x = np.linspace(0, 1, 1 << 20)
+    program = timed(lambda x: np.exp(np.sin(x)), x, threads=2)
+    program.start()
+    program.executable(x)
+    program.keep()
+    program.stop()
+    (shared,) = [k for k, step in enumerate(program.steps) if step.parts > 1]
+    assert program.kept_parts[shared, timed_steps.CALLS] == program.steps[shared].parts
+    assert program.on_threads()[shared] >= program.seconds()[shared] / 2
+
+
+def test_refused_index_is_the_same_error_with_clocks():
+    x, i = np.ones(5), np.array([1, 9])
+    program = timed(lambda x, i: np.sin(x[i]) * 2, x, i)
+    program.start()
+    with pytest.raises(IndexError, match="9") as error:
+        program.executable(x, i)
+    program.stop()
+    with pytest.raises(IndexError, match="9") as plain:
+        program.executable(x, i)
+    assert str(error.value) == str(plain.value)
+
+
+def test_log_has_every_run_in_order():
+    x = np.ones(40)
+    program = timed(chain, x)
+    log = np.zeros(2 + 4 * 8, np.int64)
+    program.counters[:, timed_steps.LOG] = log.ctypes.data
+    program.start()
+    log[1] = 8
+    program.executable(x)
+    program.stop()
+    n = len(program.steps)
+    assert log[0] == n
+    rows = log[2 : 2 + 4 * n].reshape(n, 4)
+    assert rows[:, 0].tolist() == list(range(n))
+    assert (rows[:, 1] <= rows[:, 2]).all()
+    assert (rows[1:, 1] >= rows[:-1, 2]).all()
+
+
+def test_statements_know_their_lines():
+    program = timed(chain, np.ones(100))
+    (job,) = [step.job for step in program.steps if step.job is not None and step.kernel]
+    lines, weights = statements_of(job)
+    text = {line.line - chain.__code__.co_firstlineno for line in lines if line is not None}
+    assert text == {1, 2, 3}
+    assert len(lines) == len(weights)
+    assert set(costs_of(job.nodes)) == {line for line in lines if line is not None}
+
+
+def test_joined_loops_know_their_lines():
+    def loop(x):
+        def body(c, t):
+            a = np.sin(c) * t
+            return np.exp(-a), np.sum(a)
+
+        return lax.scan(body, x, np.linspace(0, 1, 20))
+
+    program = timed(loop, np.ones(40))
+    kernels = [step.job for step in program.steps if step.kernel is not None]
+    lines = {line.line for job in kernels for line in statements_of(job)[0] if line is not None}
+    first = loop.__code__.co_firstlineno
+    assert {first + 2, first + 3} <= lines
+
+
+@pytest.mark.skipif(kernel_store._is_by_numba(), reason="Numba tells no lines")
+def test_line_tables_cover_kernels():
+    """Each statement that computes has instructions, or was moved to where none is known."""
+    program = timed(chain, np.ones(100))
+    (kernel,) = [step.kernel for step in program.steps if step.kernel is not None]
+    table = kernel.table
+    assert (np.diff(table.starts) >= 0).all()
+    known = {int(k) for k in table.lines} - {0}
+    assert known <= set(range(1, len(kernel.lines) + 1))
+    assert len({kernel.lines[k - 1] for k in known} - {None}) == 3
+    places = kernel.address + np.arange(table.first, table.end)
+    shares = kernel.shares(places)
+    assert sum(shares.values()) > 0.3 * len(places)
+    assert kernel.shares(places + (1 << 40)) == {}
+
+
+def test_kernels_with_lines_are_the_same_code():
+    """Line tables change no instruction: objects differ in what is not code."""
+    program = timed(chain, np.ones(100))
+    (job,) = [step.job for step in program.steps if step.kernel is not None]
+    found = kernel_store.kernel_with_lines(job.function)
+    assert found is not None
+    assert found == kernel_store.kernel_with_lines(job.function)
+
+
+def test_lines_in_phases():
+    program = timed(fg.grad(chain), np.ones(100))
+    phases = {
+        line.phase for step in program.steps if step.job is not None
+        for line in costs_of(step.job.nodes) if line is not None
+    }  # fmt: skip
+    assert phases == {"", "backward"}
+
+    def again(x):
+        return np.sum(fg.checkpoint(lambda x: np.sin(np.cos(x) * x))(x) ** 2)
+
+    nodes = [node for step in timed(fg.grad(again), np.ones(100)).steps for node in step.job.nodes]
+    assert {line_of(node).phase for node in nodes if line_of(node)} == {"", "backward", "remat"}
+    assert re.fullmatch(r"test_timing\.py:\d+", line_of(nodes[0]).short())
