@@ -190,7 +190,7 @@ class TimedProgram:
             step, address or step.words[place], self.part_counters[number]
         )
 
-    # What was measured.
+    # Measurements.
 
     def seconds(self) -> list[float]:
         """The time of every step, without that of the steps that it runs."""
@@ -219,7 +219,7 @@ class TimedProgram:
 
 
 def costs_of(nodes: Iterable[Node], times: float = 1.0) -> dict[Line, tuple[Cost, float]]:
-    """What nodes cost that run together, by line, and how often each line is run.
+    """Costs of nodes that run together, by line, and how often each line is run.
 
     Args:
         nodes: The nodes.
@@ -248,7 +248,7 @@ def line_of(node: Node) -> Line:
 
 
 def divided(job: Job, machine: Machine) -> dict[Line, float]:
-    """What each line of a step should take, relatively."""
+    """Time that each line of a step should take, relatively."""
     found = {}
     for line, (cost, _) in costs_of(nodes_of(job)).items():
         found[line] = machine.seconds(cost, 8) or _LEAST_SECONDS

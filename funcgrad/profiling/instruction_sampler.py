@@ -1,4 +1,4 @@
-"""Where in its code each thread is, five hundred times in a second of its processor's time.
+"""Samples of the instructions of each thread, five hundred in a second of its processor's time.
 
 Linux counts the time of threads, and puts the addresses of the instructions at which they were
 found into a ring in memory (``perf_event_open``, for a process's own threads, in user code): no
@@ -40,7 +40,7 @@ class _Ring:
     memory: mmap.mmap
 
     def addresses(self) -> Iterator[int]:
-        """What has come since the last time."""
+        """Addresses since the last time."""
         size = _PAGES * mmap.PAGESIZE
         (head,) = struct.unpack_from("<Q", self.memory, _HEAD)
         (tail,) = struct.unpack_from("<Q", self.memory, _TAIL)

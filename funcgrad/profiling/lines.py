@@ -33,7 +33,7 @@ def _zeros() -> defaultdict[Any, float]:
 
 @dataclass
 class LineTimes:
-    """What one line does in a call.
+    """Work of one line in a call.
 
     Attributes:
         location: The line.
@@ -133,7 +133,7 @@ class _Collector:
     def _shares(
         self, step: TimedStep, costs: dict[Line, Any]
     ) -> tuple[dict[Line, float], str | None]:
-        """Which part of a step's time belongs to which line, and how that is known."""
+        """Divide a step's time among lines; and the way in which that is known."""
         if len(costs) == 1:
             return dict.fromkeys(costs, 1.0), None
         way, shares = "modelled", {}
@@ -198,7 +198,7 @@ Costs = dict[Line, tuple[Cost, float]]
 
 
 def _costs_of(primitive: Primitive, avals: tuple[ShapedArray, ...]) -> Costs:
-    """What one operation costs, by itself: by line, if it runs a program, else of no line."""
+    """Costs of one operation by itself: by line, if it runs a program, else of no line."""
     inputs = [Var(aval) for aval in avals]
     out = primitive.abstract_eval(*avals)
     outputs = [Var(aval) for aval in (out if primitive.multiple_results else [out])]

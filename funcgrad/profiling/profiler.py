@@ -1,4 +1,4 @@
-"""Where the time of a function goes: `profile`, and what it returns."""
+"""Profiles of functions: `profile`, and its result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PHASES = ("forward", "backward", "remat")
 
 @dataclass(frozen=True)
 class LineProfile:
-    """What a line does in one call.
+    """Work and time of a line in one call.
 
     Attributes:
         location: The line: it has a ``file``, a ``line`` number and a `text`.
@@ -74,7 +74,7 @@ class LineProfile:
 
 @dataclass(frozen=True)
 class Profile:
-    """Where the time of a function goes, in one call; prints as a table.
+    """Time of a function by line, in one call; prints as a table.
 
     Attributes:
         name: Name of the function.

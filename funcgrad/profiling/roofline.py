@@ -48,7 +48,7 @@ class Roofline:
     bandwidths: dict[str, float]
 
     def bound(self, cost: Cost, seconds: float, itemsize: int = 8) -> tuple[str, float]:
-        """What bounds a computation, and the least time that it can take.
+        """Find the bound of a computation, and the least time that it can take.
 
         Args:
             cost: The computation, each time that it runs.

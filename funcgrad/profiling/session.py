@@ -39,7 +39,7 @@ Operation = tuple[Line, Primitive, tuple[ShapedArray, ...]]
 
 @dataclass
 class FirstCall:
-    """What the first call took.
+    """Times of the first call.
 
     Attributes:
         seconds: All of it.

@@ -1,4 +1,4 @@
-"""What a thread of Python is doing: the user's line, some hundred times in a second.
+"""Samples of the user's line that a thread of Python is at, two hundred in a second.
 
 Another thread looks at its stack. While native code runs without the interpreter's lock, it can
 look at any time; else it has to wait, and a sample counts for as long as it is since the last one:

@@ -233,7 +233,6 @@ class Module:
         ]
         function.origin = f" !dbg !{own}"
 
-        @cache
         def metadata(line: int) -> str:
             return f", !dbg !{self._node(f'!DILocation(line: {line}, column: 1, scope: !{own})')}"
 
