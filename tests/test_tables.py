@@ -83,6 +83,7 @@ TABLES = {
     "base.namespaces._fallbacks": IMPORT,
     "base.namespaces._presented": IMPORT,
     "linting.rule.RULES": IMPORT,
+    "profiling.what_if.trial.TRIALS": IMPORT,
     "numpy.dispatch._functions": IMPORT,
     "numpy.elementwise.UFUNCS": IMPORT,
     "scalar_tape.operators._PRIMITIVES": IMPORT,

@@ -9,7 +9,11 @@ from funcgrad.profiling.memory import MemoryProfile
 from funcgrad.profiling.profiler import LineProfile, Profile, profile
 from funcgrad.profiling.roofline import Roofline
 from funcgrad.profiling.session import FirstCall
+from funcgrad.profiling.what_if import Trial, WhatIf
 
-__all__ = ["FirstCall", "LineProfile", "MemoryProfile", "Profile", "Roofline", "profile"]
+__all__ = [
+    "FirstCall", "LineProfile", "MemoryProfile", "Profile", "Roofline", "Trial", "WhatIf",
+    "profile",
+]  # fmt: skip
 
 present(__name__)

@@ -18,6 +18,7 @@ from funcgrad.profiling.lines import LineTimes, lines_of
 from funcgrad.profiling.memory import MemoryProfile, of_program
 from funcgrad.profiling.roofline import Roofline, roofline
 from funcgrad.profiling.session import FirstCall, Measured, measure
+from funcgrad.profiling.what_if import Subject, WhatIf, try_all
 
 SHOWN = 20
 """Lines of a table."""
@@ -87,6 +88,7 @@ class Profile:
         roofline: Rates of the machine.
         result: What the function returned.
         measured: The measurements.
+        call: The function and its arguments.
     """
 
     name: str
@@ -99,6 +101,7 @@ class Profile:
     roofline: Roofline
     result: Any
     measured: Measured
+    call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
     def __str__(self) -> str:
         parts = [self._head(), self._table(), *self._shared(), self._first(), self._memory()]
@@ -176,6 +179,26 @@ class Profile:
         text = f"memory: {format_bytes(self.memory.peak)} at most"
         return text + (f", held by {', '.join(held)}" if held else "")
 
+    def what_if(self) -> WhatIf:
+        """Try other ways to write the function, and measure each beside what there is.
+
+        Arguments in float32; each large argument with its axes in another order in memory; the
+        function in a `checkpoint`; loops of Python as loops of the program, or unrolled; two
+        products as one einsum in another order; donated arguments.
+
+        Returns:
+            A `WhatIf`: trials, the best first, which prints as a table.
+
+        Example:
+            >>> import numpy as np, funcgrad as fg
+            >>> f = fg.jit(lambda a, b, c: a @ b @ c)
+            >>> args = np.ones((300, 300)), np.ones((300, 300)), np.ones((300, 1))
+            >>> [x.is_gain for x in fg.profile(f, seconds=0)(*args).what_if().trials if x.location]
+            [True]
+        """
+        lines = [line.location for line in self.lines]
+        return try_all(Subject(*self.call, lines))
+
     # Pictures.
 
     def _repr_html_(self) -> str:
@@ -249,19 +272,21 @@ def profile(f: Callable[..., Any], *, seconds: float = 1.0) -> Callable[..., Pro
 
     @wraps(f)
     def profiled(*args: Any, **kwargs: Any) -> Profile:
-        return _profile_of(name_of(f), measure(f, args, kwargs, seconds))
+        return _profile_of(measure(f, args, kwargs, seconds), (f, args, kwargs))
 
     return profiled
 
 
-def _profile_of(name: str, measured: Measured) -> Profile:
+def _profile_of(
+    measured: Measured, call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+) -> Profile:
     machine = roofline()
     found, nowhere = lines_of(measured, machine.machine)
     seconds = measured.seconds / measured.n_calls
     lines = sorted((_line(x, machine) for x in found.values()), key=lambda x: -x.seconds)
     memories = [measured.memory, *(of_program(p.executable.report) for p in measured.programs)]
     return Profile(
-        name,
+        name_of(call[0]),
         seconds,
         measured.n_calls,
         tuple(x for x in lines if x.seconds or x.calls),
@@ -271,6 +296,7 @@ def _profile_of(name: str, measured: Measured) -> Profile:
         machine,
         measured.result,
         measured,
+        call,
     )
 
 

@@ -112,8 +112,8 @@ def test_phases_are_apart():
     line = next(line for line in profile.lines if line.text.endswith("# slow"))
     assert line.remat > 0
     assert line.backward > 0
-    eager = fg.profile(fg.grad(fused), seconds=0.2)(X)
-    assert next(x for x in eager.lines if x.text.endswith("# slow")).backward > 0
+    eager = fg.profile(fg.grad(fused), seconds=0)(X).measured.transposes
+    assert any(line.text().endswith("# slow") and eager[line] > 0 for line in eager)
     plain = fg.profile(fg.jit(fused), seconds=0.1)(X)
     assert all(line.backward == line.remat == 0 for line in plain.lines)
 
