@@ -18,8 +18,8 @@ import scipy.sparse
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Linear, Primitive
 from funcgrad.lowering import Slide
+from funcgrad.primitives import bits, gamma_functions, incomplete, log_incomplete
 from funcgrad.primitives import elementwise as el
-from funcgrad.primitives import gamma_functions, incomplete, log_incomplete
 from funcgrad.primitives import special as sp
 from funcgrad.primitives.banded import (
     BandedCholesky,
@@ -392,7 +392,7 @@ ARITHMETIC = [
     *two(el.arctan2, nonzero, nonzero),
     *two(el.hypot, nonzero, nonzero),
     *two(el.copysign, nonzero, nonzero),
-    *two(el.nextafter, uniform, uniform, order=0),
+    *two(bits.nextafter, uniform, uniform, order=0),
     *(row for p in (el.add, el.sub, el.mul, el.maximum, el.minimum) for row in integer_rows(p, 2)),
     *(row for p in (el.floor_divide, el.remainder) for row in integer_rows(p, 2, low=1)),
     *integer_rows(el.power, 2, low=0),

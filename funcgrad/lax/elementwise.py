@@ -256,7 +256,7 @@ atan2 = _binary(
     "Angle of the point ``(y, x)``: first ``x`` is its height.",
     shows="1.0, -1.0 -> np.float64(2.356194490192345)",
 )
-_neighbour = _binary("nextafter", primitive.nextafter, "The number next to ``x`` towards ``y``.")
+_neighbour = _binary("nextafter", bits.nextafter, "The number next to ``x`` towards ``y``.")
 eq = _binary("eq", primitive.equal, "``x == y``, bool.", shows="1.0, 2.0 -> np.False_")
 ne = _binary("ne", primitive.not_equal, "``x != y``, bool.", shows="1.0, 2.0 -> np.True_")
 lt = _binary("lt", primitive.less, "``x < y``, bool.", "biuf", shows="1.0, 2.0 -> np.True_")

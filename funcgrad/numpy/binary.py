@@ -23,7 +23,7 @@ from funcgrad.numpy.reducing import sum
 from funcgrad.numpy.selecting import ldexp
 from funcgrad.numpy.shaping import constant_pad, moveaxis, ravel
 from funcgrad.primitives import elementwise as p
-from funcgrad.primitives.bits import Bitcast, gcd_of, population_count
+from funcgrad.primitives.bits import Bitcast, gcd_of, nextafter, population_count
 from funcgrad.primitives.shape import reshape, shape_of
 
 INT32, UINT8 = np.dtype(np.int32), np.dtype(np.uint8)
@@ -187,7 +187,7 @@ def spacing(x: Any) -> Any:
     largest = np.finfo(dtype).max
     is_last = p.equal.bind(size, largest)
     low = p.select.bind(is_last, np.nextafter(largest, dtype.type(0)), size)
-    gap = p.sub.bind(p.nextafter.bind(low, dtype.type(np.inf)), low)
+    gap = p.sub.bind(nextafter.bind(low, dtype.type(np.inf)), low)
     is_negative = p.less.bind(p.stop_gradient.bind(x), dtype.type(0))
     return p.select.bind(is_negative, p.neg.bind(gap), gap)
 

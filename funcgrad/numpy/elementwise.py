@@ -43,6 +43,7 @@ from funcgrad.numpy.promotion import (
 )
 from funcgrad.numpy.ufunc_texts import TEXTS
 from funcgrad.observers.promotion import PROMOTIONS
+from funcgrad.primitives import bits
 from funcgrad.primitives import elementwise as p
 
 Function = Callable[..., Any]
@@ -371,7 +372,7 @@ arccosh = _inexact(np.arccosh, p.arccosh)
 arctanh = _inexact(np.arctanh, p.arctanh)
 hypot = _inexact(np.hypot, p.hypot)
 copysign = _inexact(np.copysign, p.copysign)
-nextafter = _inexact(np.nextafter, p.nextafter)
+nextafter = _inexact(np.nextafter, bits.nextafter)
 
 
 def _scaled(ufunc: np.ufunc) -> Function:

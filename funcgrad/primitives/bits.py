@@ -1,4 +1,4 @@
-"""Bit patterns: reading them as another dtype, counting them."""
+"""Bit patterns: reading them as another dtype, counting them, the next one."""
 
 from __future__ import annotations
 
@@ -11,10 +11,21 @@ import numpy as np
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
+from funcgrad.core.program import Var
 from funcgrad.dtypes import short_name
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.lowering import Form, Pointwise
-from funcgrad.primitives.elementwise import Constantlike
+from funcgrad.primitives.elementwise import (
+    Constantlike,
+    add,
+    bitwise_and,
+    bitwise_or,
+    equal,
+    less,
+    not_equal,
+    select,
+    sub,
+)
 from funcgrad.primitives.families import Recipe, zero_jvp
 from funcgrad.primitives.shape import Concatenate, Reshape, Slice
 
@@ -157,3 +168,32 @@ def _population_count(x: Any) -> Any:
 population_count = Constantlike("population_count", _population_count, "popcount({0})", "iu", "iu")
 
 gcd_of = Constantlike("gcd", np.gcd, "gcd({0}, {1})", "iu", "iu")
+
+
+def _neighbour_parts(recipe: Recipe, x: Var, y: Var) -> Var:
+    """The number next to ``x``: one more or less in the order of bit patterns as integers."""
+    integer = np.dtype(f"i{x.aval.dtype.itemsize}")
+    zero, one, least = integer.type(0), integer.type(1), np.iinfo(integer).min
+    read = Bitcast(integer)
+
+    def reflected(place: Var, is_negative: Var) -> Var:
+        """From sign and magnitude to a signed integer, or back."""
+        return recipe(select, is_negative, recipe(sub, integer.type(least), place), place)
+
+    bits = [recipe(read, v) for v in (x, y)]
+    places = [reflected(b, recipe(less, b, zero)) for b in bits]
+    step = recipe(select, recipe(less, *places), one, -one)
+    moved = recipe(add, places[0], step)
+    # From the negative number next to 0 upwards is -0.
+    is_minus_zero = recipe(bitwise_and, recipe(equal, moved, zero), recipe(less, bits[0], zero))
+    is_negative = recipe(bitwise_or, recipe(less, moved, zero), is_minus_zero)
+    found = recipe(Bitcast(x.aval.dtype), reflected(moved, is_negative))
+    other = recipe(select, recipe(equal, *places), y, found)
+    is_nan = recipe(bitwise_or, recipe(not_equal, x, x), recipe(not_equal, y, y))
+    result: Var = recipe(select, is_nan, recipe(add, x, y), other)
+    return result
+
+
+nextafter = Constantlike(
+    "nextafter", np.nextafter, "nextafter({0}, {1})", "", "f", parts=_neighbour_parts
+)

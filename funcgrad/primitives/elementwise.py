@@ -782,7 +782,6 @@ copysign: Smooth = Smooth(
     "copysign({0}, {1})",
     kinds="f",
 )
-nextafter = Constantlike("nextafter", np.nextafter, "nextafter({0}, {1})", "", "f")
 
 
 def _comparison(name: str, function: Any, symbol: str, code_kinds: str = "biuf") -> Constantlike:

@@ -18,6 +18,7 @@ from funcgrad.dtypes import INT64
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.lax.operands import Array, ArrayLike
 from funcgrad.primitives import elementwise as primitive
+from funcgrad.primitives.bits import nextafter
 from funcgrad.primitives.random import erfinv_giles
 from funcgrad.primitives.shape import broadcast_to
 from funcgrad.random.keys import canonical_shape, hash_counters, parts_of, refuse_sharding
@@ -111,8 +112,8 @@ def truncated_normal(
     root = wanted.type(math.sqrt(2))
     u = uniform(key, lengths, wanted, *(lax.erf(primitive.div.bind(x, root)) for x in (low, high)))
     out = primitive.mul.bind(erfinv_giles.bind(u), root)
-    above = primitive.nextafter.bind(primitive.stop_gradient.bind(low), wanted.type(np.inf))
-    below = primitive.nextafter.bind(primitive.stop_gradient.bind(high), wanted.type(-np.inf))
+    above = nextafter.bind(primitive.stop_gradient.bind(low), wanted.type(np.inf))
+    below = nextafter.bind(primitive.stop_gradient.bind(high), wanted.type(-np.inf))
     return primitive.minimum.bind(primitive.maximum.bind(out, above), below)
 
 

@@ -86,10 +86,9 @@ def complex_edges(code: str) -> np.ndarray:
 
 def arguments_of(ufunc: np.ufunc, code: str) -> tuple[np.ndarray, ...]:
     x = complex_edges(code) if code in "FD" else edges_of(code)
-    if code == "f":  # single precision takes subnormal numbers for zero
+    # Single precision takes subnormal numbers for zero, but for their bits.
+    if code == "f" and ufunc is not np.nextafter:
         x = x[(x == 0) | ~(np.abs(x) < np.finfo(np.float32).tiny)]
-        if ufunc is np.nextafter:
-            x = x[x != 0]
     if ufunc is np.reciprocal and code not in "fd":
         x = x[x != 0]
     return (x[:, None], x[None, :]) if ufunc.nin == 2 else (x,)

@@ -171,8 +171,10 @@ def in_few_bits(fun: Callable[..., Any]) -> Callable[..., Any]:
             args, kwargs = tree_map(narrow_weak, (args, kwargs))
         return fun(*args, **kwargs)
 
-    functools.update_wrapper(traced, fun)
+    functools.update_wrapper(traced, fun, ("__module__", "__doc__"))
     traced.__name__ = name_of(fun)
+    qualified = getattr(fun, "__qualname__", None)
+    traced.__qualname__ = qualified if isinstance(qualified, str) else traced.__name__
     return traced
 
 
