@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.api.arguments import check_callable, name_of
-from funcgrad.errors import ArgumentError
+from funcgrad.errors import ArgumentError, ConcretizationTypeError
 from funcgrad.linting.findings import Finding, LintReport
 from funcgrad.linting.rule import Rule
 from funcgrad.linting.rules import RULES
@@ -66,7 +66,12 @@ def lint(
     check_callable(f, "lint")
     chosen = _chosen(ignore, only)
     with np.errstate(all="ignore"):
-        found = _found(chosen, Subject(f, args, kwargs))
+        try:
+            found = _found(chosen, Subject(f, args, kwargs))
+        except ConcretizationTypeError as error:
+            found = [rule.found(*rule.look(error)) for rule in chosen if rule.watches == "errors"]
+            if not found:
+                raise
     return LintReport(name_of(f), _merged(found), [rule.name for rule in chosen])
 
 

@@ -22,7 +22,7 @@ class Rule:
         severity: That of its findings.
         summary: What it looks for, in a sentence.
         look: The function.
-        watches: ``"record"``, ``"evaluations"`` or ``"derivatives"``: what it is given.
+        watches: What it is given: ``"record"``, ``"evaluations"``, ``"derivatives"``, ``"errors"``.
     """
 
     name: str
@@ -51,7 +51,8 @@ def rule(name: str, severity: str, watches: str = "record") -> Callable[[F], F]:
         severity: ``"error"``, ``"warning"`` or ``"note"``.
         watches: ``"record"``: it is given the `Subject`, and yields what `Said` is. Otherwise it is
             a class, made anew for each function, which is called with each `Step` and gives a line,
-            why, and advice, or nothing.
+            why, and advice, or nothing. ``"errors"``: it is given the error with which the function
+            has left the trace, and says why.
     """
 
     def publish(look: F) -> F:

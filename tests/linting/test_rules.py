@@ -195,6 +195,58 @@ def dead(x: Any) -> Any:
 ROWS = np.abs(np.random.default_rng(0).normal(size=(4, 4)))
 COLUMN, ROW = np.ones((5, 1)), np.arange(5.0)
 
+SCALE = 1.0
+
+
+def set_scale(value: float) -> None:
+    global SCALE
+    SCALE = value
+
+
+def reads_global(x: Any) -> Any:
+    return np.sum(SCALE * x)  # here
+
+
+class Model:
+    def __init__(self) -> None:
+        self.rate = 0.5
+        self.kept = 2.0
+
+    def cool(self) -> None:
+        self.rate = self.rate / 2
+
+    def loss(self, x: Any) -> Any:
+        return np.sum(self.rate * x**2)  # here
+
+    def fixed(self, x: Any) -> Any:
+        return np.sum(self.kept * x**2)
+
+
+@fg.jit  # here
+def often(x: Any) -> Any:
+    return np.sum(x**2)
+
+
+@fg.jit
+def once(x: Any) -> Any:
+    return np.sum(x**2)
+
+
+for n in range(2, 8):
+    often(np.ones(n))
+    once(np.ones(2))
+
+
+def reads_number(x: Any) -> Any:
+    return np.sum(x) / float(np.sum(x))  # here
+
+
+def long_sum(x: Any) -> Any:
+    return np.sum(np.cumsum(x)[-1] * x[:3])  # here
+
+
+TENTHS = np.full(1 << 20, 0.1, np.float32)
+
 FAULTS: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     ("unused-argument", unused, (X, X)),
     ("cut-derivative", rounded, (X,)),
@@ -225,6 +277,11 @@ FAULTS: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     ("large-constant", closes_over, (1.0,)),
     ("unrolled-loop", loop_of_python, (1.0,)),
     ("unused-result", dead, (X,)),
+    ("changing-state", reads_global, (X,)),
+    ("changing-state", Model().loss, (X,)),
+    ("retraced", often, (X,)),
+    ("left-trace", reads_number, (X,)),
+    ("float32-sum", long_sum, (TENTHS,)),
 ]
 
 CLEAN: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
@@ -253,6 +310,12 @@ CLEAN: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     ("large-constant", takes, (1.0, BIG)),
     ("unrolled-loop", loop_of_library, (1.0,)),
     ("unused-result", smooth, (X,)),
+    ("changing-state", Model().fixed, (X,)),
+    ("changing-state", smooth, (X,)),
+    ("retraced", once, (X,)),
+    ("left-trace", lambda x: x / float(np.float64(2.0)), (X,)),
+    ("float32-sum", long_sum, (TENTHS.astype(np.float64),)),
+    ("float32-sum", lambda x: np.sum(x), (TENTHS,)),
 ]
 
 

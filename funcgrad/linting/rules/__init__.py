@@ -8,6 +8,6 @@ nothing. A file for each subject; `RULES` lists them all.
 from __future__ import annotations
 
 from funcgrad.linting.rule import RULES
-from funcgrad.linting.rules import dependence, keys, numbers, points, shapes, size
+from funcgrad.linting.rules import dependence, keys, numbers, points, shapes, size, state
 
-__all__ = ["RULES", "dependence", "keys", "numbers", "points", "shapes", "size"]
+__all__ = ["RULES", "dependence", "keys", "numbers", "points", "shapes", "size", "state"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from funcgrad.core.program import Equation, Literal, Var
-from funcgrad.errors import MissingRuleError
-from funcgrad.linting.rule import Findings, rule
+from funcgrad.errors import ConcretizationTypeError, MissingRuleError
+from funcgrad.linting.rule import Findings, Said, rule
 from funcgrad.linting.subject import Subject
+from funcgrad.observers.source import location_of
 
 
 @rule("unused-argument", "warning")
@@ -80,3 +81,14 @@ def _active_results(subject: Subject, equation: Equation, active: set[Var]) -> l
         return [var for var in equation.outputs if var.aval.dtype.kind in "fc"]
     dots = dots if equation.primitive.multiple_results else [dots]
     return [var for var, dot in zip(equation.outputs, dots, strict=True) if dot is not None]
+
+
+@rule("left-trace", "error", watches="errors")
+def left(error: ConcretizationTypeError) -> Said:
+    """A traced value that Python, NumPy or a library is given as a plain number: no derivative."""
+    return (
+        location_of(error.__traceback__),
+        f"{str(error).partition(chr(10))[0]} What follows has no derivative",
+        "functions of NumPy, SciPy or funcgrad instead, or pure_callback with custom_vjp for a "
+        "library of others",
+    )

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import aval_of
-from funcgrad.core.program import Equation
+from funcgrad.core.program import Equation, Var
 from funcgrad.diagnostics.record import Record
 from funcgrad.linting.rule import Findings, Said, rule
-from funcgrad.linting.subject import Step, Subject
+from funcgrad.linting.subject import Step, Subject, form_of
+from funcgrad.lowering import PrefixScan, Reduction
 from funcgrad.observers.nonfinite import describe
 from funcgrad.transforms.linearize import linearize
 
@@ -21,6 +22,11 @@ CHOICES = re.compile(r"where|select|choose|piecewise|cond|switch|nan_to_num|maxi
 """Words of a line that chooses."""
 DRAWS = 3
 """Runs with other errors."""
+LONG = 1 << 12
+"""Elements of a sum that may be long."""
+EATEN = 1e-5
+"""Error of a sum, of what is added up, that its length has made: a hundred roundings."""
+TINIEST = 1e-300
 GROWTH = 100.0
 """How many times larger than those of its operands errors of a result must be to be its own."""
 
@@ -116,6 +122,34 @@ def lost_digits(subject: Subject) -> Findings:
                 "a form that does not subtract near numbers (log1p, expm1, hypot, a mean taken off "
                 "first), or float64",
             )
+
+
+@rule("float32-sum", "warning", watches="evaluations")
+class LongSum:
+    """A sum in single precision whose length has eaten digits: the same in double differs."""
+
+    def __init__(self, subject: Subject) -> None:
+        pass
+
+    def __call__(self, step: Step) -> Said | None:
+        avals = [aval_of(x) for x in step.operands]
+        if len(avals) != 1 or avals[0].dtype != np.float32 or avals[0].size < LONG:
+            return None
+        form = form_of(Equation(step.primitive, [*map(Var, avals)], []))
+        if not isinstance(form, Reduction | PrefixScan) or not all(map(_is_finite, step.operands)):
+            return None
+        wide = np.asarray(step.operands[0], np.float64)
+        exact, size = (np.asarray(step.primitive.impl(x)) for x in (wide, np.abs(wide)))
+        error = np.max(np.abs(exact - step.results[0]) / np.maximum(np.abs(size), TINIEST))
+        if error < EATEN:
+            return None
+        return (
+            step.location,
+            f"{step.primitive.name} of {avals[0]} is off by {error:.0e} of what it adds up: each "
+            "addition rounds a large number",
+            "dtype=np.float64 for the sum, the axis of the sum last in memory, or jit, which adds "
+            "in blocks",
+        )
 
 
 def _drawn(
