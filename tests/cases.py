@@ -1149,6 +1149,7 @@ LINALG = [
     Case(LuFactor(), (regular(4, 2),), "tall", ALL),
     Case(LuFactor(), (regular(2, 4),), "wide", ALL),
     *_matrix_rows(Cholesky(), positive_definite),
+    *_matrix_rows(Cholesky(nan_if_indefinite=True), positive_definite),
     *_matrix_rows(Eigh(), hermitian, observe=observe_eigh),
     *_matrix_rows(Eigvalsh(), hermitian),
     *_matrix_rows(Eig(), regular, observe=observe_eig),

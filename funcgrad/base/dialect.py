@@ -65,6 +65,11 @@ NARROWER: dict[np.dtype[Any], np.dtype[Any]] = {
 """The dtype of half the bits, of those that have 64."""
 
 
+def fails_as_nan() -> bool:
+    """Whether what fails for an array is nan, as in JAX, instead of an error."""
+    return dialect() is not NUMPY
+
+
 def default_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype in which the dialect computes what is of another one, or the same."""
     return dialect().dtypes.get(dtype, dtype)

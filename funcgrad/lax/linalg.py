@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.defaults import only_defaults
+from funcgrad.base.dialect import fails_as_nan
 from funcgrad.base.namespaces import present
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
@@ -106,7 +107,8 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
                [1., 2.]])
     """
     x = _square("cholesky", x)
-    return checked(primitives.Cholesky(), _symmetrized(x) if symmetrize_input else x)
+    factor = primitives.Cholesky(nan_if_indefinite=fails_as_nan())
+    return checked(factor, _symmetrized(x) if symmetrize_input else x)
 
 
 def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from funcgrad.base.dialect import fails_as_nan
 from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
@@ -389,9 +390,8 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = False) -> 
                [0.70710678, 1.58113883]])
     """
     x = symmetrized(square(a, "cholesky"), symmetrize_input)
-    if not upper:
-        return primitives.Cholesky().bind(x)
-    return adjoint(primitives.Cholesky().bind(adjoint(x)))
+    factor = primitives.Cholesky(nan_if_indefinite=fails_as_nan())
+    return adjoint(factor.bind(adjoint(x))) if upper else factor.bind(x)
 
 
 def qr(a: Any, mode: str = "reduced") -> Any:

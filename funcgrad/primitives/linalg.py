@@ -23,8 +23,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -633,7 +634,7 @@ class Inv(Factorization):
     failure = "Singular matrix"
 
     def impl(self, a: Any) -> Any:
-        return _inv_or_nan(np.asarray(a)) if self.nan_if_singular else np.linalg.inv(a)
+        return _or_nan(np.linalg.inv, a) if self.nan_if_singular else np.linalg.inv(a)
 
     def lower(self, a: ShapedArray) -> Form:
         may_fail = not self.nan_if_singular
@@ -679,13 +680,14 @@ def _without_nan(x: Value) -> tuple[Value, Value]:
     return select.bind(is_nan, one, x), select.bind(is_nan, aval_of(x).dtype.type(np.nan), one)
 
 
-def _inv_or_nan(a: Any) -> Any:
+def _or_nan(function: Callable[[Any], Any], a: Any) -> Any:
+    """A function of matrices to matrices, nan where it fails."""
     try:
-        return np.linalg.inv(a)
+        return function(a)
     except np.linalg.LinAlgError:
-        if a.ndim == 2:
+        if np.ndim(a) == 2:
             return np.full_like(a, np.nan)
-        return np.reshape(per_matrix(_inv_or_nan, a), a.shape)
+        return np.reshape(per_matrix(partial(_or_nan, function), np.asarray(a)), np.shape(a))
 
 
 @dataclass(frozen=True)
@@ -1016,17 +1018,28 @@ def _sign_and_logarithm(recipe: Recipe, a: Var) -> tuple[Any, Any]:
 
 @dataclass(frozen=True)
 class Cholesky(Factorization):
-    """Lower triangular ``L`` with ``L L^H = A``; the lower triangle of ``A`` is read."""
+    """Lower triangular ``L`` with ``L L^H = A``; the lower triangle of ``A`` is read.
+
+    Args:
+        nan_if_indefinite: Whether matrices that are not positive definite have a factor of nan,
+            instead of an error.
+    """
+
+    nan_if_indefinite: bool = False
 
     failure = "Matrix is not positive definite"
 
     def impl(self, a: Any) -> Any:
-        return np.linalg.cholesky(a)
+        if not self.nan_if_indefinite:
+            return np.linalg.cholesky(a)
+        return np.tril(_or_nan(np.linalg.cholesky, a))
 
     def lower(self, a: ShapedArray) -> Form:
+        recipe = Recipe(a)
+        if self.nan_if_indefinite and a.size:
+            return recipe.form(_factored_or_nan(recipe, *recipe.inputs))
         if is_small(a):
             return by_kernel("cholesky", [a], [a], may_fail=True)
-        recipe = Recipe(a)
         if not math.prod(a.shape):
             return recipe.form(*recipe.inputs)
         if a.dtype == double(a.dtype):
@@ -1064,6 +1077,20 @@ def _lower_triangle(recipe: Recipe, packed: Var) -> Any:
     return recipe(select, is_lower, packed, packed.aval.dtype.type(0))
 
 
+def _factored_or_nan(recipe: Recipe, a: Var) -> Any:
+    """The factors, with nan in the lower triangle for matrices that are not positive definite."""
+    if is_small(a.aval):
+        packed = recipe(_SmallCholesky(), a)
+        sizes = recipe(absolute, _diagonal_of_factors(recipe, packed))
+        is_good = recipe(less, sizes.aval.dtype.type(0), sizes)
+    else:
+        packed, codes = recipe(_PackedCholesky(may_fail=False), a)
+        is_good = recipe(equal, codes, INT32.type(0))
+    is_good = recipe(ReduceAll((is_good.aval.ndim - 1,)), is_good)
+    is_good = recipe(Reshape((*is_good.aval.shape, 1, 1)), is_good)
+    return _lower_triangle(recipe, recipe(select, is_good, packed, a.aval.dtype.type(np.nan)))
+
+
 def _factored(recipe: Recipe, a: Var) -> Any:
     """The packed factors of `Cholesky`, by way of double precision."""
     wide = recipe(Convert(double(a.aval.dtype)), a)
@@ -1091,6 +1118,21 @@ def _once_or_twice(a: ShapedArray) -> tuple[Program, Program]:
     packed = twice(select, is_bad, _factored(twice, kept), packed)
     found = _lower_triangle(once, once.inputs[1])
     return once.form(found).program, twice.form(_lower_triangle(twice, packed)).program
+
+
+class _SmallCholesky(Factorization):
+    """`Cholesky` of small matrices; pivots that are not positive are found in the result."""
+
+    name = "small_cholesky"
+
+    def impl(self, a: Any) -> Any:
+        return Cholesky(nan_if_indefinite=True).impl(a)
+
+    def abstract_eval(self, a: ShapedArray) -> ShapedArray:
+        return a
+
+    def lower(self, a: ShapedArray) -> Form:
+        return by_kernel("cholesky", [a], [a])
 
 
 @dataclass(frozen=True)

@@ -709,6 +709,10 @@ assert jax.vmap(scaled).note == jax.jit(scaled).note == "kept"
 for transform in (lambda t: jax.jvp(scaled, (1.0,), (t,))[0], lambda t: jax.vjp(scaled, 1.0)[0],
                   lambda t: jax.linearize(scaled, 1.0)[0]):
     assert transform(jnp.float32(1)).dtype == "float32"
+indefinite = jnp.diag(jnp.array([1.0, -1.0]))
+for factor in (jnp.linalg.cholesky, jax.lax.linalg.cholesky, jax.scipy.linalg.cholesky):
+    for way in (factor, jax.jit(factor), lambda a: jax.vmap(factor)(a[None])[0]):
+        assert jnp.isnan(way(indefinite)).sum() == 3
 lowered = jax.jit(lambda v: v + 1).lower(1.0)
 compiled = lowered.compile()
 assert isinstance(lowered, jax.stages.Lowered) and isinstance(compiled, jax.stages.Compiled)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
+import funcgrad as fg
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import DtypeError, MissingRuleError, ShapeError
 from funcgrad.primitives.linalg import (
@@ -188,6 +189,25 @@ def test_singular_matrices_raise_as_in_numpy(primitive):
     args = [np.zeros((2, 2)), np.ones((2, 1))][: 2 if primitive == Solve() else 1]
     with pytest.raises(np.linalg.LinAlgError):
         primitive.bind(*args)
+
+
+@pytest.mark.parametrize("n", [3, 40, 300])
+@pytest.mark.parametrize("code", "fdFD")
+def test_factors_of_indefinite_matrices_are_nan_if_asked(n, code):
+    """Also where the pivot that is not positive is the last one, and 0."""
+    rng, factor = np.random.default_rng(n), Cholesky(nan_if_indefinite=True)
+    low = np.tril(rng.normal(size=(n, n)) + (1j * rng.normal(size=(n, n)) if code in "FD" else 0))
+    low[np.arange(n), np.arange(n)] = 1 + rng.random(n)
+    good = (np.tril(low, -1) / n + np.diag(np.diag(low))).astype(code)
+    good = good @ good.conj().T
+    singular, negative, early = np.diag(np.r_[np.ones(n - 1), 0.0]), good.copy(), good.copy()
+    negative[-1, -1], early[0, 0] = -1, -1
+    matrices = np.stack([good, singular.astype(code), negative, early])
+    for find in (factor.bind, fg.jit(factor.bind)):
+        found = find(matrices)
+        np.testing.assert_allclose(found[0] @ found[0].conj().T, good, atol=1e-4 * n)
+        assert np.isnan(found[1:][:, np.tri(n, dtype=bool)]).all()
+        assert (found[:, ~np.tri(n, dtype=bool)] == 0).all()
 
 
 def test_factored_solve_of_a_singular_matrix_raises():
