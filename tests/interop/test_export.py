@@ -445,6 +445,77 @@ def test_one_file_for_many_sizes(tmp_path, monkeypatch):
         of_sizes(np.zeros(3), np.zeros((9, 4)))
 
 
+def _residuals(w, x, y):
+    return np.sum(np.log1p(np.exp(-y * (x @ w)))) / len(y) + np.mean(w**2)
+
+
+def _recurrence(x):
+    def step(c, u):
+        return np.tanh(c + u), c * u
+
+    return fg.lax.scan(step, x[0] * 0, x)[1].sum()
+
+
+RANGES: dict[str, tuple[Any, str]] = {
+    "gradient": (
+        fg.value_and_grad(_residuals),
+        "float64[m], float64[n, m], float64[n] -> float64, float64[m]",
+    ),
+    "scan": (fg.grad(_recurrence), "float64[n, m] -> float64[n, m]"),
+    "steps": (
+        lambda x: fg.lax.fori_loop(0, 9, lambda i, c: c + 0.1 * np.sin(c), x),
+        "float32[n] -> float32[n]",
+    ),
+    "products": (lambda x: np.sum((x @ x.T) @ (x + 1)), "float64[n, m] -> float64"),
+    "solve": (
+        lambda a: fg.numpy.linalg.solve(a + 9 * np.eye(6), a[:, :, :2]),
+        "float64[n, 6, 6] -> float64[n, 6, 2]",
+    ),
+    "softmax": (
+        lambda a: np.exp(a - a.max(1)[:, None]) / np.exp(a).sum(1)[:, None],
+        "float64[n, m] -> float64[n, m]",
+    ),
+}
+"""Programs for ranges of sizes."""
+
+
+@pytest.mark.parametrize(
+    "name", [x if x == "steps" else pytest.param(x, marks=pytest.mark.nightly) for x in RANGES]
+)
+def test_ranges_of_sizes(name, tmp_path, monkeypatch):
+    """Sizes between those that plans were made for, at edges of pieces, and equal ones."""
+    f, text = RANGES[name]
+    sizes = {key: range(1, 1501) for key in "nm" if key in text.partition("->")[0]}
+    made = fg.export(f, text, f"of_ranges_{name}", sizes)
+    source, *_ = made.write(tmp_path)
+    library = str(tmp_path / f"lib{made.name}.so")
+    flags = ["-march=native", "-shared", "-fPIC"]
+    subprocess.run(["gcc", *STRICT, *flags, str(source), "-o", library, "-lm"], check=True)
+    monkeypatch.syspath_prepend(tmp_path)
+    call = getattr(importlib.import_module(made.name), made.name)
+    rng = np.random.default_rng(3)
+    rows = [(n, m) for n in (1, 2, 3, 4, 16, 17) for m in (1, 3, 5, 17)]
+    rows += [
+        (33, 33),
+        (1500, 7),
+        (7, 1500),
+        *np.exp(rng.uniform(0, 6, (9, 2))).astype(int).tolist(),
+    ]
+    for row in rows:
+        known = dict(zip("nm", row, strict=False))
+        args = [rng.standard_normal(t.shape(known)).astype(t.dtype) for t in made.signature.leaves]
+        expected = fg.tree.leaves(fg.jit(f, threads=1)(*args))
+        check(f"{name} {row}", fg.tree.leaves(call(*args)), expected)
+
+
+def test_ranges_whose_programs_differ_are_refused():
+    def powers(x):
+        return x ** np.arange(len(x))
+
+    with pytest.raises(ArgumentError, match=r"every size has a program of its own, .* n = 2999"):
+        fg.export(powers, "float64[n] -> float64[n]", "powers", {"n": range(1, 6001)})
+
+
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "call_from_c.md"
 
 

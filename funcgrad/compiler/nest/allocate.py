@@ -14,7 +14,7 @@ import numpy as np
 
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.abi import FIRST_SLOT, OWN_SLOT
-from funcgrad.compiler.nest.arena import Buffer, live_bytes, packed
+from funcgrad.compiler.nest.arena import Buffer, Offset, live_bytes, packed
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.layout import Uniform, Value
 from funcgrad.compiler.nest.nodes import (
@@ -41,6 +41,8 @@ class Memory:
         arena_slot: Slot of the arena's address.
         arena_bytes: Size of the arena.
         live_bytes: What lives in it at once, at most.
+        arenas: Of the inner graphs of loops and branches: the slots of their addresses, and the
+            values whose memory they are.
         states: Of calls that go on in the background: the slots of their words, which stay where
             they are, and the calls.
     """
@@ -50,6 +52,7 @@ class Memory:
     arena_slot: int = 0
     arena_bytes: int = 0
     live_bytes: int = 0
+    arenas: list[tuple[int, Value]] = field(default_factory=list)
     states: list[tuple[int, Background]] = field(default_factory=list)
 
 
@@ -148,9 +151,9 @@ class Nested:
 
         Made before the first iteration.
         """
-        return [(slot, x.slot, x.offset + nbytes) for slot, x, nbytes in self.aims()]
+        return [(slot, x.slot, x.offset + nbytes) for slot, x, nbytes in self._aims()]
 
-    def aims(self) -> Iterator[tuple[int, Value, int]]:
+    def _aims(self) -> Iterator[tuple[int, Value, int]]:
         """Slots of the inner graphs, each with the outer value that it is aimed at, and where."""
         for k in self.node.links:
             yield k.inner.slot, k.outer, _bytes_from(k)
@@ -231,6 +234,7 @@ def _place_nested(nested: Nested, memory: Memory) -> None:
         nbytes = _fill_arena(section.graph, section.groups, section.jobs, slot, memory)
         nested.arena_slots.append(slot)
         nested.arenas.append(Value((nbytes,), np.dtype(np.uint8)))
+        memory.arenas.append((slot, nested.arenas[-1]))
 
 
 def _fill_arena(
@@ -261,7 +265,7 @@ def _fill_arena(
         shared += stored
     size = packed([*buffers.values()])
     for value, buffer in buffers.items():
-        value.slot, value.offset = arena_slot, buffer.offset
+        value.slot, value.offset = arena_slot, Offset(buffer.offset, value, buffer.offset)
     for value in shared:
         value.slot, value.offset = value.home.slot, value.home.offset
     memory.live_bytes = live_bytes(buffers.values())

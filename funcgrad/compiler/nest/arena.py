@@ -13,6 +13,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
+from typing import Any
 
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.machine import VECTOR_BYTES
@@ -38,6 +39,28 @@ class Buffer:
     def room(self) -> int:
         """Its size in whole vectors."""
         return -(-max(self.nbytes, 1) // VECTOR_BYTES) * VECTOR_BYTES
+
+
+class Offset(int):
+    """Offset of a buffer, or of a place in it: an integer that knows the buffer.
+
+    Attributes:
+        owner: The value whose buffer it is.
+        start: Where the buffer begins.
+    """
+
+    owner: Any
+    start: int
+
+    def __new__(cls, offset: int, owner: Any, start: int) -> Offset:
+        found = super().__new__(cls, offset)
+        found.owner, found.start = owner, start
+        return found
+
+    def __add__(self, nbytes: int) -> Offset:
+        return Offset(int(self) + nbytes, self.owner, self.start)
+
+    __radd__ = __add__
 
 
 def packed(buffers: Sequence[Buffer]) -> int:

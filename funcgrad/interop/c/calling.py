@@ -397,16 +397,22 @@ def compiled(
     return executable
 
 
-def described_site(site: Site) -> str:
-    """Describe the check of a site, without the value that a kernel refused there."""
+def described_site(site: Site, has_sizes: bool = True) -> str:
+    """Describe the check of a site, without the value that a kernel refused there.
+
+    Args:
+        site: The site.
+        has_sizes: Whether the sizes of its arrays are always these.
+    """
     equation = site.equation
-    types = ", ".join(str(atom.aval) for atom in equation.inputs)
+    avals = [atom.aval for atom in equation.inputs]
+    types = [str(aval) if has_sizes else aval.dtype.name for aval in avals]
     at = "" if equation.source is None else f"\n  at            {equation.source}"
+    what = "the operation is not defined for a value"
     if site.length:
-        what = f"an index is out of bounds for an axis of length {site.length}"
-    else:
-        what = "the operation is not defined for a value"
-    return f"{what}: {equation.primitive.name} of {types}{at}"
+        what = "an index is out of bounds"
+        what += f" for an axis of length {site.length}" if has_sizes else ""
+    return f"{what}: {equation.primitive.name} of {', '.join(types)}{at}"
 
 
 @cache

@@ -8,9 +8,10 @@ function has the prototype that `cfunc` gives the same signature.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from funcgrad.api.arguments import check_callable, name_of
 from funcgrad.base.pytree import tree_leaves
@@ -18,7 +19,7 @@ from funcgrad.compiler.abi import FIRST_SLOT, REFUSED
 from funcgrad.errors import ArgumentError
 from funcgrad.interop.c.calling import compiled, parameters
 from funcgrad.interop.c.entry import FAILED, FIRST_MESSAGE, NO_MEMORY
-from funcgrad.interop.c.plan import Kernels, Mark, PlanWriter
+from funcgrad.interop.c.plan import Kernels, PlanWriter
 from funcgrad.interop.c.signature import (
     COMPLEX_TYPES,
     LIBRARY,
@@ -27,8 +28,7 @@ from funcgrad.interop.c.signature import (
     identifiers,
     parse,
 )
-
-_ALIGNMENT = 64
+from funcgrad.interop.c.sizes import ALIGNMENT, Piece, Pieces, Plan, Point
 
 HEAD = """\
 #if defined(__GNUC__) && !defined(__clang__)
@@ -174,15 +174,18 @@ def export(
         signature: Types of its arguments and results, as of `cfunc`.
         name: Of the function in C; by default that of ``fun``. A name that C's library has gets an
             underscore.
-        sizes: For every name of a size in the signature, the sizes that the file is for. It has a
-            plan for each combination; kernels are there once.
+        sizes: For every name of a size in the signature, the sizes that the file is for: a range
+            or a list. Plans for a range are one text, whose numbers are formulas of the sizes, as
+            far as kernels are the same; those for a list are there one by one. Kernels are there
+            once.
 
     Returns:
         An `Exported`, with `source`, `header` and `write`.
 
     Raises:
-        ArgumentError: If the signature is of another form or does not fit, sizes are missing, or
-            NumPy or SciPy evaluate a step of the function.
+        ArgumentError: If the signature is of another form or does not fit, sizes are missing,
+            every size of a range has kernels of its own, or NumPy or SciPy evaluate a step of the
+            function.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -190,7 +193,7 @@ def export(
         >>> slope = fg.export(total, "float64[3] -> float64[3]", "slope")
         >>> "int32_t slope(const double *x, double *out, void *scratch);" in slope.header
         True
-        >>> slope = fg.export(total, "float64[n] -> float64[n]", "slope", {"n": range(1, 9)})
+        >>> slope = fg.export(total, "float64[n] -> float64[n]", "slope", {"n": range(1, 999)})
         >>> "int32_t slope(int64_t n, const double *x, double *out, void *scratch);" in slope.header
         True
     """
@@ -203,7 +206,7 @@ def export(
         raise ArgumentError(
             f"{what}: exported functions have a status: write 'arguments -> results'."
         )
-    given = {key: [int(x) for x in values] for key, values in (sizes or {}).items()}
+    given = {key: _intervals(values) for key, values in (sizes or {}).items()}
     if set(given) != set(parsed.names) or not all(given.values()):
         raise ArgumentError(
             f"{what}: the file has code for sizes that are known: give sizes={{...}} with some for "
@@ -213,12 +216,13 @@ def export(
     return _Writer(fun, parsed, own, what, given).exported()
 
 
-class _Plan(NamedTuple):
-    """The plan of some sizes, and the bytes of scratch memory that it takes."""
-
-    sizes: tuple[int, ...]
-    text: PlanWriter
-    nbytes: int
+def _intervals(sizes: Iterable[int]) -> list[tuple[int, int]]:
+    """The first and the last of sizes without a gap between them."""
+    if isinstance(sizes, range) and sizes.step == 1:
+        return [(sizes[0], sizes[-1])] if sizes else []
+    rows = itertools.groupby(enumerate(sorted({*map(int, sizes)})), lambda pair: pair[1] - pair[0])
+    found = [[size for _, size in row] for _, row in rows]
+    return [(row[0], row[-1]) for row in found]
 
 
 class _Writer:
@@ -230,22 +234,28 @@ class _Writer:
         signature: Signature,
         name: str,
         what: str,
-        sizes: Mapping[str, Sequence[int]],
+        sizes: Mapping[str, Sequence[tuple[int, int]]],
     ) -> None:
         self.signature = signature
         self.name = name
         self.sizes = sizes
         self.parameters = parameters(fun, len(signature.arguments))
-        self.kernels = Kernels()
-        self.plans = []
+        self.kernels = Kernels(has_sizes=not sizes)
         names = signature.names
-        for row in sorted(set(itertools.product(*(sizes[key] for key in names)))):
-            known = dict(zip(names, row, strict=True))
+
+        def plan_of(point: Point) -> Plan:
+            known = dict(zip(names, point, strict=True))
             executable = compiled(fun, signature, known, what)
-            plan = PlanWriter(executable, self.kernels, what)
             nbytes = executable.memory.arena_bytes
-            self.plans.append(_Plan(row, plan, nbytes + _ALIGNMENT * bool(nbytes)))
-        self.nbytes = max(plan.nbytes for plan in self.plans)
+            text = PlanWriter(executable, self.kernels, what)
+            return Plan(text, nbytes + ALIGNMENT * bool(nbytes))
+
+        pieces = Pieces(names, plan_of, what)
+        boxes = [*itertools.product(*(sizes[key] for key in names))]
+        for box in boxes:
+            pieces.check(box)
+        self.pieces = [piece for box in boxes for piece in pieces.cover(box)]
+        self.nbytes = max(piece.nbytes(tuple(x for _, x in piece.box)) for piece in self.pieces)
 
     def exported(self) -> Exported:
         return Exported(
@@ -293,9 +303,7 @@ class _Writer:
         parts = [
             f"/* {self.signature} */",
             HEAD.format(name=self.name),
-            self.kernels.prelude.text(),
-            *self.kernels.constants,
-            *self.kernels.texts,
+            *self.kernels.definitions("\n".join(runs)),
             *runs,
             *self._entries(),
             f"const char *{self.name}_message(int32_t status) {{\n"
@@ -306,27 +314,30 @@ class _Writer:
         return "\n\n".join(part for part in parts if part or part == "")
 
     def _runs(self) -> list[str]:
-        """A function for all plans that differ by numbers alone, and the table of these."""
-        groups: dict[Any, list[_Plan]] = {}
-        for plan in self.plans:
-            slot = plan.text.memory.arena_slot if plan.nbytes else -1
-            groups.setdefault((slot, *plan.text.lines), []).append(plan)
+        """A function for all plans that differ by numbers alone, and what finds these."""
+        groups: dict[Any, list[Piece]] = {}
+        for piece in self.pieces:
+            groups.setdefault((piece.plan.key, piece.formulas, piece.ranges), []).append(piece)
         texts: list[str] = []
-        rows: dict[tuple[int, ...], list[int]] = {}
-        n_sizes = len(self.sizes)
-        for kind, ((slot, *lines), plans) in enumerate(groups.items()):
-            numbers = [[*map(_number, plan.text.marks)] for plan in plans]
-            for plan in plans:
-                rows[plan.sizes] = [*plan.sizes, kind, plan.nbytes]
-            filled = []
-            for values in zip(*numbers, strict=True):
-                if len({*values}) == 1:
-                    filled.append(_text_of(values[0]))
-                    continue
-                column = len(rows[plans[0].sizes])
-                filled.append(f"row[{column}]")
-                for plan, value in zip(plans, values, strict=True):
-                    rows[plan.sizes].append(value)
+        runs: list[str] = []
+        fills: list[str] = []
+        numbers: list[int] = []
+        places: list[list[int]] = []
+        self.width = 2
+        for kind, pieces in enumerate(groups.values()):
+            first = pieces[0]
+            slot, lines, *_ = first.plan.key
+            if first.formulas:
+                columns = [[text] for text in first.numbers(self._names)]
+                varying = [k for k, (text,) in enumerate(columns) if not _LITERAL.fullmatch(text)]
+                texts.append(self._numbers(kind, first, [columns[k][0] for k in varying]))
+            else:
+                rows = zip(*(x.plan.numbers for x in pieces), strict=True)
+                columns = [[*map(_text_of, row)] for row in rows]
+                varying = [k for k, column in enumerate(columns) if len({*column}) > 1]
+            filled = [column[0] for column in columns]
+            for place, k in enumerate(varying):
+                filled[k] = f"row[{place + 2}]"
             body = "\n".join(lines).format(*filled) or "    (void)slots;"
             head = f"    slots[{slot}] = arena;" if slot >= 0 else "    (void)arena;"
             given = "int64_t *slots, int64_t arena, const int64_t *row"
@@ -334,37 +345,68 @@ class _Writer:
                 f"static int64_t run_{kind}({given}) {{\n    (void)row;\n{head}\n{body}\n"
                 "    return 0;\n}"
             )
-        if not n_sizes:
+            runs.append(f"    case {kind}: return run_{kind}(slots, arena, row);")
+            if first.formulas:
+                fills.append(f"    case {kind}: numbers_{kind}(sizes, room); return room;")
+            for piece in pieces:
+                bounds = [x for pair in piece.box for x in pair]
+                places.append([*bounds, kind, 0 if piece.formulas else len(numbers)])
+                if not piece.formulas:
+                    found = piece.plan.numbers
+                    numbers += [kind, piece.plan.nbytes, *(found[k] for k in varying)]
+            self.width = max(self.width, 2 + len(varying))
+        if not self.sizes:
             return texts
-        width = max(map(len, rows.values()))
-        lines = ["    {" + ", ".join(map(_text_of, row)) + "}," for _, row in sorted(rows.items())]
-        table = "\n".join([f"static const int64_t rows[][{width}] = {{", *lines, "};"])
-        search = _SEARCH.format(width=width, count=len(rows), n_sizes=n_sizes)
-        cases = [
-            f"    case {kind}: return run_{kind}(slots, arena, row);" for kind in range(len(groups))
-        ]
-        choice = "\n".join(
-            [
-                "static int64_t run_row(int64_t *slots, int64_t arena, const int64_t *row) {",
-                f"    switch (row[{n_sizes}]) {{",
-                *cases,
-                f"    default: return {REFUSED};",
-                "    }",
-                "}",
-            ]
+        listed = [", ".join(map(_text_of, numbers[k : k + 8])) for k in range(0, len(numbers), 8)]
+        search = _SEARCH.format(
+            numbers=",\n    ".join(listed) or "0",
+            width=2 * len(self.sizes) + 2,
+            pieces="\n".join("    {" + ", ".join(map(_text_of, row)) + "}," for row in places),
+            count=len(places),
+            n_sizes=len(self.sizes),
+            kind=2 * len(self.sizes),
+            cases="\n    ".join(fills),
         )
-        return [*texts, table, search, choice]
+        choice = [
+            "static int64_t run_row(int64_t *slots, int64_t arena, const int64_t *row) {",
+            "    switch (row[0]) {",
+            *runs,
+            f"    default: return {REFUSED};",
+            "    }",
+            "}",
+        ]
+        return [*texts, search, "\n".join(choice)]
+
+    @property
+    def _names(self) -> list[str]:
+        """Expressions for the sizes."""
+        return [f"size_{name}" for name in self.signature.names]
+
+    def _numbers(self, kind: int, piece: Piece, texts: Sequence[str]) -> str:
+        """The function that computes the numbers of a plan, of sizes."""
+        statements = piece.statements(self._names)
+        used = " ".join([*texts, *(text for _, text in statements)])
+        lines = [
+            f"    const int64_t {name} = sizes[{k}];"
+            for k, name in enumerate(self._names)
+            if re.search(rf"\b{name}\b", used)
+        ]
+        lines += [f"    const int64_t {name} = {text};" for name, text in statements]
+        lines += [f"    row[{k}] = {text};" for k, text in enumerate([str(kind), "total", *texts])]
+        function = f"static void numbers_{kind}(const int64_t *sizes, int64_t *row) {{"
+        return self.kernels.prelude.use("\n".join([function, "    (void)sizes;", *lines, "}"]))
 
     def _entries(self) -> list[str]:
         """The function of addresses, and the one that calls it with its arguments."""
         arrays = [*self.signature.leaves, *self.signature.outs]
-        n_slots = max(plan.text.memory.n_slots for plan in self.plans)
+        n_slots = max(piece.plan.text.memory.n_slots for piece in self.pieces)
         lines = [f"    int64_t slots[{max(n_slots, 1)}] = {{0}};"]
         run, nbytes = "run_0(slots, arena, NULL)", str(self.nbytes)
         if self.sizes:
-            run, nbytes = "run_row(slots, arena, row)", f"(size_t)row[{len(self.sizes) + 1}]"
+            run, nbytes = "run_row(slots, arena, row)", "(size_t)row[1]"
             unknown = FIRST_MESSAGE + len(self.kernels.messages)
-            lines.append("    const int64_t *row = row_of(sizes);")
+            lines.append(f"    int64_t room[{self.width}];")
+            lines.append("    const int64_t *row = row_of(sizes, room);")
             lines.append(f"    if (!row) return {unknown};")
         lines += [
             f"    for (int k = 0; k < {len(arrays)}; k++) "
@@ -442,32 +484,38 @@ class _Writer:
 
 
 _SEARCH = """\
-static const int64_t *row_of(const int64_t *sizes) {{
-    int64_t low = 0, high = {count};
-    while (low < high) {{
-        int64_t middle = (low + high) / 2, order = 0;
-        for (int k = 0; k < {n_sizes} && order == 0; k++)
-            order = (sizes[k] > rows[middle][k]) - (sizes[k] < rows[middle][k]);
-        if (order == 0) return rows[middle];
-        if (order > 0) low = middle + 1;
-        else high = middle;
+static const int64_t numbers[] = {{
+    {numbers}
+}};
+static const int64_t *row_of(const int64_t *sizes, int64_t *room) {{
+    static const int64_t pieces[][{width}] = {{
+{pieces}
+    }};
+    (void)room;
+    for (int k = 0; k < {count}; k++) {{
+        bool is_it = true;
+        for (int j = 0; j < {n_sizes}; j++)
+            is_it = is_it && sizes[j] >= pieces[k][2 * j] && sizes[j] <= pieces[k][2 * j + 1];
+        if (!is_it) continue;
+        switch (pieces[k][{kind}]) {{
+        {cases}
+        default: return numbers + pieces[k][{kind} + 1];
+        }}
     }}
     return NULL;
 }}"""
-"""The search for the row of a table that begins with some sizes; rows are in order."""
+"""The search for the numbers of a plan, by bounds of sizes, the kind of their plan and a place."""
+
+_LITERAL = re.compile(r"-?\d+")
 
 
-def _listed(sizes: Sequence[int]) -> str:
+def _listed(intervals: Sequence[tuple[int, int]]) -> str:
     """Sizes in words."""
-    found = sorted({*sizes})
-    if found == [*range(found[0], found[-1] + 1)] and len(found) > 2:
-        return f"{found[0]} to {found[-1]}"
-    return ", ".join(map(str, found))
-
-
-def _number(mark: Mark) -> int:
-    """A number of a plan, as a word of 64 bits."""
-    return (mark.value + mark.arena + (1 << 63)) % (1 << 64) - (1 << 63)
+    texts = (
+        f"{low} to {high}" if high > low + 1 else ", ".join(map(str, {low: 0, high: 0}))
+        for low, high in intervals
+    )
+    return ", ".join(texts)
 
 
 def _text_of(value: int) -> str:

@@ -25,6 +25,13 @@ static inline fg_lanes fg_first_lanes(int64_t first, int64_t end, int count) {
     fg_lanes r = {first, end - first < count ? end - first : count};
     return r;
 }""",
+    # Numbers of plans, by sizes.
+    "fg_quotient": "static inline int64_t fg_quotient(int64_t a, int64_t b) { return a / b; }",
+    "fg_larger": "static inline int64_t fg_larger(int64_t a, int64_t b) { return a > b ? a : b; }",
+    "fg_room": "static inline int64_t fg_room(int64_t size) { return (size + 63) / 64 * 64; }",
+    "fg_float64": "static inline double fg_float64(int64_t a) { return (double)a; }",
+    "fg_word64": "static inline int64_t fg_word64(double a) { return fg_bits_f64_i64(a); }",
+    "fg_word32": "static inline int64_t fg_word32(double a) { return fg_bits_f32_i32((float)a); }",
 }
 
 OF_MEMORY = {

@@ -7,6 +7,7 @@ sizes stand apart, so that plans for several sizes are one text and a table of n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -16,11 +17,12 @@ from funcgrad.base.records import dataclass
 from funcgrad.compiler.loops.language import Function, NamedFunction
 from funcgrad.compiler.native.types import SCALARS
 from funcgrad.compiler.nest.allocate import Nested
+from funcgrad.compiler.nest.arena import Offset
 from funcgrad.compiler.nest.kernel import Kernel, Place
 from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.nodes import Loop, Site
 from funcgrad.compiler.report import Job, nodes_of
-from funcgrad.compiler.runtime.executable import Executable
+from funcgrad.compiler.runtime.executable import Executable, Step
 from funcgrad.compiler.runtime.matmul import Multiplication
 from funcgrad.compiler.runtime.python_calls import PythonCall
 from funcgrad.compiler.runtime.routines import ForeignCall
@@ -38,30 +40,60 @@ class Mark:
 
     Attributes:
         value: The number, without the offset in scratch memory that is part of it.
-        arena: That offset.
+        buffer: The number of the buffer whose offset that is; -1 if there is none.
     """
 
     value: int
-    arena: int = 0
+    buffer: int = -1
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A range of scratch memory.
+
+    Attributes:
+        arena: The slot of the arena in which it lies.
+        offset: Where it lies there.
+        nbytes: Its size.
+        inner: The slot of the arena that it is, if it is one.
+    """
+
+    arena: int
+    offset: int
+    nbytes: int
+    inner: int = -1
 
 
 class Kernels:
     """Functions of an exported file, each once, whatever plans call them.
 
+    Args:
+        has_sizes: Whether all plans are for the same sizes.
+
     Attributes:
         prelude: Functions that they use.
-        texts: Their definitions.
-        constants: Definitions of arrays that do not change.
+        texts: Their definitions, by their names.
+        constants: Definitions of arrays that do not change, likewise.
         messages: Descriptions of what kernels may refuse, by the numbers that they know.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, has_sizes: bool = True) -> None:
+        self.has_sizes = has_sizes
         self.prelude = Prelude()
-        self.texts: list[str] = []
+        self.texts: dict[str, str] = {}
         self.names: dict[str, str] = {}
-        self.constants: list[str] = []
+        self.constants: dict[str, str] = {}
         self.messages: dict[str, int] = {}
         self._arrays: dict[tuple[str, bytes], str] = {}
+
+    def definitions(self, users: str) -> list[str]:
+        """List definitions that a text uses: functions of the prelude, arrays and kernels."""
+        used = {*re.findall(r"\b(?:kernel|constant)_\d+\b", users)}
+        kernels, constants = (
+            [text for name, text in texts.items() if name in used]
+            for texts in (self.texts, self.constants)
+        )
+        return [self.prelude.text("\n".join([*kernels, users])), *constants, *kernels]
 
     def array(self, array: np.ndarray) -> str:
         """The name of a constant array."""
@@ -69,12 +101,13 @@ class Kernels:
         name = self._arrays.get(key)
         if name is None:
             name = self._arrays[key] = f"constant_{len(self._arrays)}"
-            self.constants.append(definition(array, name))
+            self.constants[name] = definition(array, name)
         return name
 
     def site(self, site: Site) -> int:
         """The number of a check that may fail."""
-        return self.messages.setdefault(described_site(site), len(self.messages))
+        text = described_site(site, self.has_sizes)
+        return self.messages.setdefault(text, len(self.messages))
 
     def name(self, function: Function, lines: Iterable[str] = ()) -> str:
         """The name in C of a kernel, which is printed when it is first asked for.
@@ -87,7 +120,7 @@ class Kernels:
         if key not in self.names:
             name = self.names[key] = f"kernel_{len(self.names)}"
             comment = "".join(f"/* {line} */\n" for line in lines)
-            self.texts.append(comment + print_function(function, name, self.prelude))
+            self.texts[name] = comment + print_function(function, name, self.prelude)
         return self.names[key]
 
 
@@ -97,6 +130,7 @@ class PlanWriter:
     Attributes:
         lines: Statements of C; ``{}`` stands for a number of `marks`.
         marks: The numbers, in order.
+        buffers: Scratch memory that the numbers name.
     """
 
     def __init__(self, executable: Executable, kernels: Kernels, what: str) -> None:
@@ -106,7 +140,9 @@ class PlanWriter:
         self.marks: list[Mark] = []
         report = executable.report
         self.memory = executable.memory
-        self.arenas = {self.memory.arena_slot}
+        self.inner = {value: slot for slot, value in self.memory.arenas}
+        self.numbered: dict[Value, int] = {}
+        self.buffers: list[Buffer] = []
         self.graph = report.graph
         for value in report.graph.constants:
             assert value.array is not None
@@ -117,16 +153,21 @@ class PlanWriter:
             for job in row:
                 self.job(job, 1)
 
-    def line(self, depth: int, text: str, *marks: Mark | int) -> None:
-        """A statement, with numbers for which ``{}`` stands."""
+    def line(self, depth: int, text: str, *words: int) -> None:
+        """A statement, with words for which ``{}`` stands."""
         self.lines.append("    " * depth + text)
-        self.marks += [x if isinstance(x, Mark) else Mark(x) for x in marks]
+        self.marks += [self.mark(word) for word in words]
 
-    def place(self, value: Value, nbytes: int = 0) -> Mark:
-        """The offset of a value, and so many bytes."""
-        if value.slot in self.arenas:
-            return Mark(nbytes, value.offset)
-        return Mark(value.offset + nbytes)
+    def mark(self, word: int) -> Mark:
+        """A word of a plan."""
+        if not isinstance(word, Offset):
+            return Mark(word)
+        owner = word.owner
+        if owner not in self.numbered:
+            self.numbered[owner] = len(self.buffers)
+            inner = self.inner.get(owner, -1)
+            self.buffers.append(Buffer(owner.slot, word.start, owner.nbytes, inner))
+        return Mark(word - word.start, self.numbered[owner])
 
     # Jobs.
 
@@ -151,32 +192,32 @@ class PlanWriter:
                 f"cannot call: {job.text().strip()}.{lines}"
             )
 
-    def words(self, job: Kernel, part: int) -> list[Mark]:
+    def words(self, job: Kernel, part: int) -> list[int]:
         """The words of one part of a kernel."""
-        found = [Mark(x) for x in job.parts[part]]
+        found = [*job.parts[part]]
         for word in job.words:
             if isinstance(word, Place):
                 value = word.value
                 share = part * value.nbytes // len(job.parts) if value in job.scratch else 0
-                found += [Mark(value.slot), self.place(value, word.offset + share)]
+                found += [value.slot, value.offset + word.offset + share]
             elif isinstance(word, Site):
-                found.append(Mark(self.kernels.site(word)))
+                found.append(self.kernels.site(word))
             else:
-                found.append(Mark(word))
+                found.append(word)
         return found
 
-    def step(self, depth: int, name: str, words: Sequence[Mark | str]) -> None:
+    def step(self, depth: int, name: str, words: Sequence[int | str]) -> None:
         """Call a kernel."""
         texts = [x if isinstance(x, str) else "{}" for x in words]
-        marks = [x for x in words if isinstance(x, Mark)]
+        numbers = [x for x in words if not isinstance(x, str)]
         self.line(depth, "{{")
         rows = [", ".join(texts[k : k + 8]) for k in range(0, len(texts), 8)]
         separator = ",\n" + "    " * (depth + 2)
-        self.line(depth + 1, f"const int64_t args[] = {{{{{separator.join(rows)}}}}};", *marks)
+        self.line(depth + 1, f"const int64_t args[] = {{{{{separator.join(rows)}}}}};", *numbers)
         self.line(depth + 1, f"FG_STEP({name}(slots, args));")
         self.line(depth, "}}")
 
-    def own(self, step: Any, codes: Sequence[Any], job: Job, depth: int) -> None:
+    def own(self, step: Step, codes: Sequence[Any], job: Job, depth: int) -> None:
         """Call a program that is written down, with constants of its own."""
         (code,) = codes
         assert isinstance(code, NamedFunction)
@@ -185,7 +226,7 @@ class PlanWriter:
         words = [
             f"(int64_t)(intptr_t){self.kernels.array(addresses[word])}"
             if word in addresses
-            else Mark(word)
+            else word
             for word in step.words
         ]
         self.step(depth, name, words)
@@ -197,15 +238,15 @@ class PlanWriter:
         a, b = node.operands
         assert isinstance(a, View)
         assert isinstance(b, View)
-        words: list[Mark] = [Mark(x) for x in (batch, m, n, k)]
+        words = [batch, m, n, k]
         layouts = node.layouts
         for x, layout in ((a, layouts[0]), (b, layouts[1])):
             size = x.dtype.itemsize
-            words += [Mark(x.value.slot), self.place(x.value, x.first_byte - x.value.offset)]
+            words += [x.value.slot, x.first_byte]
             steps = (1, layout.row_stride) if layout.is_transposed else (layout.row_stride, 1)
-            words += [Mark(size * step) for step in (layout.batch_stride, *steps)]
+            words += [size * step for step in (layout.batch_stride, *steps)]
         out = whole(node.out)
-        words += [Mark(out.value.slot), self.place(out.value, out.first_byte - out.value.offset)]
+        words += [out.value.slot, out.first_byte]
         name = f"fg_product_{short_name(node.out.dtype)}"
         self.kernels.prelude.use(name)
         self.step(depth, name, words)
@@ -213,11 +254,8 @@ class PlanWriter:
     def nested(self, job: Nested, depth: int) -> None:
         """A loop or a branch."""
         node = job.node
-        self.arenas.update(job.arena_slots)
-        for slot, value, nbytes in job.aims():
-            self.line(
-                depth, f"slots[{slot}] = slots[{value.slot}] + {{}};", self.place(value, nbytes)
-            )
+        for slot, start, nbytes in job.sets():
+            self.line(depth, f"slots[{slot}] = slots[{start}] + {{}};", nbytes)
         if not isinstance(node, Loop):
             self.branch(job, depth)
             return
@@ -229,7 +267,7 @@ class PlanWriter:
             self.line(
                 depth + 1,
                 f"if (!*(const uint8_t *)(intptr_t)(slots[{test.slot}] + {{}})) break;",
-                self.place(test),
+                test.offset,
             )
         else:
             self.line(
@@ -252,11 +290,10 @@ class PlanWriter:
         assert isinstance(index, View)
         last = len(job.sections) - 1
         self.line(depth, "{{")
-        place = self.place(index.value, index.first_byte - index.value.offset)
         self.line(
             depth + 1,
             f"int64_t which = *(const fg_i64 *)(intptr_t)(slots[{index.value.slot}] + {{}});",
-            place,
+            index.first_byte,
         )
         self.kernels.prelude.use("fg_i64")
         self.line(depth + 1, f"switch (which < 0 ? 0 : which > {last} ? {last} : which) {{{{")

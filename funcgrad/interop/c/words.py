@@ -110,8 +110,13 @@ class Prelude:
     def __init__(self) -> None:
         self.found: dict[str, str] = {}
 
-    def text(self) -> str:
-        return "\n".join(self.found.values())
+    def text(self, users: str) -> str:
+        """The functions and types that a text uses, and what these use."""
+        used: set[str] = set()
+        for name, text in reversed(self.found.items()):
+            if re.search(rf"\b{name}\b", users) or name in used:
+                used.update(re.findall(r"\bfg_\w+", text), {name})
+        return "\n".join(text for name, text in self.found.items() if name in used)
 
     def need(self, name: str, text: str) -> str:
         """Add a text, and before it what it names."""
