@@ -48,7 +48,11 @@ ALLOWED = {
     ("compiler/foreign.py", "CDLL"): "SciPy's own library, found by the address of its functions",
     ("distributed/processes.py", "CDLL"): "the MPI library that mpi4py has loaded, by its own path",
     ("__main__.py", "pickle"): "a jitted function of its own, pickled and read back at once",
-    ("interop/jax/modules.py", "np.load"): "NumPy's own under JAX's name: without pickles",
+    (
+        "profiling/instruction_sampler.py",
+        "CDLL",
+    ): "the process itself, for two system calls: no library is loaded",
+    ("interop/jax/words.py", "np.load"): "NumPy's own under JAX's name: without pickles",
 }
 """Where code is made of text or loaded, and why that is not a way for data."""
 

@@ -394,18 +394,16 @@ def linearize_flat(
     finally:
         leave_trace(token)
         trace.is_live = tape.is_live = False
-    positions = zip(args, is_active, strict=True)
-    inputs = [trace.split(x)[1] if active else None for x, active in positions]
-    values, outputs = [], []
-    for result in results:
-        value, slot = trace.split(result)
-        values.append(value)
-        outputs.append(slot)
+    inputs = [
+        trace.split(x)[1] if active else None for x, active in zip(args, is_active, strict=True)
+    ]
+    pairs = [trace.split(result) for result in results]
+    outputs = [slot for _, slot in pairs]
     # Not the trace's any more: tracers that outlive it, in rules, would keep all residuals.
     entries, tape.entries = tape.entries, []
     del args, results
     report_end(trace, tape)
-    return values, LinearMap(inputs, entries, tape.length, outputs)
+    return [p for p, _ in pairs], LinearMap(inputs, entries, tape.length, outputs)
 
 
 def record_linear(
