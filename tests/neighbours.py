@@ -318,7 +318,7 @@ def write_table(table: str) -> None:
     stamp = time.strftime("%Y-%m-%d")
     jax = importlib.metadata.version("jax")
     command = "`python -m tests.neighbours --write`"
-    made = f"On JAX {jax}, {stamp}, a sample of the tests of each file, by {command}:"
+    made = f"On JAX {jax}, {stamp}, by {command}; of each file all tests, or so many at most:"
     write_between(BEGIN, END, f"{made}\n\n{table}")
 
 

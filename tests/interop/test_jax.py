@@ -709,6 +709,8 @@ assert jax.vmap(scaled).note == jax.jit(scaled).note == "kept"
 for transform in (lambda t: jax.jvp(scaled, (1.0,), (t,))[0], lambda t: jax.vjp(scaled, 1.0)[0],
                   lambda t: jax.linearize(scaled, 1.0)[0]):
     assert transform(jnp.float32(1)).dtype == "float32"
+tree = {"a": x}
+assert jax.block_until_ready(tree) is tree
 indefinite = jnp.diag(jnp.array([1.0, -1.0]))
 for factor in (jnp.linalg.cholesky, jax.lax.linalg.cholesky, jax.scipy.linalg.cholesky):
     for way in (factor, jax.jit(factor), lambda a: jax.vmap(factor)(a[None])[0]):

@@ -147,6 +147,7 @@ _JAX = {
     "P": devices.PartitionSpec,
     "__version__": VERSION,
     "__version_info__": tuple(map(int, VERSION.split("."))),
+    "block_until_ready": words.block_until_ready,
     "check_tracer_leaks": checking_leaks,
     "config": words.config,
     "device_count": devices.device_count,
