@@ -17,7 +17,6 @@ Iterations at either end that do not fit stay outside.
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -49,6 +48,9 @@ LEAST_STEPS = 4
 
 MAX_STACKED = 1 << 20
 """Bytes that may be copied so that values which have nothing in common can be walked along."""
+
+_WINDOW = 8
+"""Length of the sequences of operations by which `may_repeat` knows loops."""
 
 _MAX_LAG = 4
 """Over how many iterations values are handed on without a copy: that many become one step."""
@@ -102,16 +104,28 @@ class Run:
 
 
 def may_repeat(program: Program, least: int) -> bool:
-    """Whether enough operations stand on lines that are executed again and again.
+    """Whether enough operations stand in sequences of operations and lines that come again.
 
-    It costs a fraction of a search, and no program without loops gets further.
+    It costs a fraction of a search, and no program without loops gets further: a line that is
+    executed once may hold an operation many times, but not in the same surroundings.
 
     Args:
         program: The program.
         least: How many equations a loop must save.
     """
-    kinds = [(e.source and id(e.source.unscoped), type(e.primitive)) for e in program.equations]
-    return sum(n for n in Counter(kinds).values() if n >= LEAST_STEPS) >= least
+    numbers: dict[tuple[int, type], int] = {}
+    kinds = [
+        numbers.setdefault((0 if e.source is None else id(e.source.unscoped), type(e.primitive)), i)
+        for i, e in enumerate(program.equations)
+    ]
+    n_windows = len(kinds) - _WINDOW + 1
+    if n_windows <= 0:
+        return False
+    # A hash: the numbers of a sequence as the digits of one, which may overflow.
+    digits = np.lib.stride_tricks.sliding_window_view(np.array(kinds, np.uint64), _WINDOW)
+    sequences = digits @ np.uint64(0x9E3779B97F4A7C15) ** np.arange(_WINDOW, dtype=np.uint64)
+    counts = np.unique(sequences, return_counts=True)[1]
+    return int(counts[counts >= LEAST_STEPS - 1].sum()) > least - _WINDOW
 
 
 class Search:
