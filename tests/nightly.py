@@ -140,6 +140,12 @@ STEPS = (
         ("--brief",),
     ),
     Step(
+        "exports",
+        ("-m", "tests.exports"),
+        "a hundred programs as files of C: compilers, bits, times, another processor, no Python",
+        ("--programs", "1"),
+    ),
+    Step(
         "matrix",
         ("-m", "tests.matrix"),
         "lowest and newest dependencies, wheel and source",
