@@ -30,6 +30,12 @@ def direction(x: Any, position: int) -> Any:
     return (signs * generator.uniform(0.5, 1, np.shape(x))).astype(aval_of(x).dtype)
 
 
+def distance(x: Any) -> float:
+    """The shortest step beside a point, in units of the numbers: nearer than chance would be."""
+    eps = float(np.finfo(aval_of(x).dtype).eps)
+    return max(64 * eps, min(FARTHEST, BY_CHANCE / max(np.size(x), 1)))
+
+
 def moved(x: Any, along: Any, times: int) -> Any:
     """A point beside it: at the next numbers, or nearer than chance would be."""
     if along is None or not np.size(x):

@@ -26,12 +26,12 @@ from funcgrad.core.trace import Tracer
 from funcgrad.diagnostics.record import Record, record
 from funcgrad.errors import MissingRuleError
 from funcgrad.higher_order.jit import stepwise
-from funcgrad.linting.sides import direction, jumps, moved
+from funcgrad.linting.sides import direction, distance, jumps, moved
 from funcgrad.observers.source import FORWARD, SourceLocation, current_location
 from funcgrad.primitives.objects import flatten_held
 
-FINEST = 2.0**-18
-"""The largest rounding error, in units of the numbers, that steps beside a point may have."""
+FARTHEST = 2.0**-12
+"""The longest step beside a point, in units of the numbers: farther away are kinks of others."""
 
 LOOPS = frozenset({"scan", "fori_loop", "while_loop", "map"})
 """Functions whose body is traced once for all its rounds, as observers call them."""
@@ -108,8 +108,8 @@ class Subject:
             return False
         directions = [direction(x, i) for i, x in enumerate(self.active)]
         # An intermediate result may move less than its rounding, so steps get longer.
-        coarsest = max(float(np.finfo(aval_of(x).dtype).eps) for x in self.active)
-        scales = [scale for scale in (1, 1 << 3, 1 << 8, 1 << 16) if scale * coarsest < FINEST]
+        longest = max(map(distance, self.active))
+        scales = [scale for scale in (1, 1 << 3, 1 << 8, 1 << 16) if scale * longest < FARTHEST]
         return any(self._jumps_at(scale, directions) for scale in scales)
 
     def _jumps_at(self, scale: int, directions: Sequence[Any]) -> bool:

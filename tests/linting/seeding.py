@@ -237,7 +237,7 @@ def main(arguments: list[str] | None = None) -> int:
             if made is None or not runs(made, leaves(args)):
                 continue
             seeds[fault.rule] += 1
-            report = fg.lint(made, *leaves(args))
+            report = fg.lint(made, *leaves(args), only=[fault.rule])
             if is_found(report, fault):
                 hits[fault.rule] += 1
             else:
