@@ -30,7 +30,7 @@ from funcgrad.linting.sides import direction, distance, jumps, moved
 from funcgrad.observers.source import FORWARD, SourceLocation, current_location
 from funcgrad.primitives.objects import flatten_held
 
-FARTHEST = 2.0**-4
+FARTHEST = 2.0**-8
 """The longest step beside a point, in units of the numbers: farther away are kinks of others."""
 
 LOOPS = frozenset({"scan", "fori_loop", "while_loop", "map"})
