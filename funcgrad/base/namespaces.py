@@ -230,22 +230,32 @@ def _all_names() -> dict[str, Sequence[str]]:
 
 @cache
 def _names_in_source(path: str) -> tuple[tuple[str, ...], dict[str, None]]:
-    """The names in the ``__all__`` of a module, and what it imports or defines at once."""
+    """The names in the ``__all__`` of a module, and what it imports or defines at once.
+
+    A module without ``__all__`` is a table, and its names are those that it assigns.
+    """
     file = Path(__file__).parents[1].joinpath(*path.split(".")[1:])
     file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
     names: tuple[str, ...] = ()
+    assigned: list[str] = []
     there: dict[str, None] = {}
     for node in ast.parse(file.read_text(encoding="utf-8") if file.exists() else "").body:
         match node:
             case ast.Assign(targets=[ast.Name(id="__all__")], value=ast.List() as value):
-                names = tuple(str(x.value) for x in value.elts if isinstance(x, ast.Constant))
+                names += tuple(str(x.value) for x in value.elts if isinstance(x, ast.Constant))
+            case ast.ImportFrom(module=str(module), names=[ast.alias(name="*")]):
+                names += _names_in_source(module)[0]
+                there.update(dict.fromkeys(_names_in_source(module)[0]))
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
                 there.update(dict.fromkeys(x.asname or x.name for x in aliases))
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
                 there[name] = None
-            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            case ast.Assign(targets=targets):
+                assigned += [x.id for x in targets if isinstance(x, ast.Name)]
+            case ast.AnnAssign(target=ast.Name(id=name)):
                 there[name] = None
-    return names, there
+    there.update(dict.fromkeys(assigned))
+    return names or tuple(assigned), there
 
 
 def _similar(name: str, names: Iterable[str]) -> list[str]:

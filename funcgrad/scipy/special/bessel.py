@@ -3,8 +3,6 @@
 There are derivatives in the argument, of every order; none in the order of the function.
 """
 
-from __future__ import annotations
-
 from funcgrad.scipy.special.rows import ufunc
 
 # Bessel functions of order 0 and 1.

@@ -4,8 +4,6 @@ The derivatives in the variable are densities. Derivatives in degrees of freedom
 for the central distributions, once. Counts have none.
 """
 
-from __future__ import annotations
-
 from funcgrad.scipy.special.rows import ufunc
 
 betaincc = ufunc(

@@ -4,8 +4,6 @@ A row for every function; the primitives, with the derivatives, are in
 `funcgrad.primitives.special` and its neighbours.
 """
 
-from __future__ import annotations
-
 from funcgrad.scipy.special.rows import ufunc
 
 # Error functions and the normal distribution.

@@ -3,8 +3,6 @@
 Elliptic integrals have derivatives in all arguments; hypergeometric functions in the last.
 """
 
-from __future__ import annotations
-
 from funcgrad.scipy.special.rows import ufunc
 
 # Elliptic integrals and functions.

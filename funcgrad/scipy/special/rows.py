@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from funcgrad.base.signatures import call_of, docstring
@@ -109,6 +110,11 @@ def ufunc(name: str, summary: str, arguments: str = "", of: str = "", *, shows: 
         {"DtypeError": "If an argument is not of numbers.", **(broadcast if names[1:] else {})},
     )
     return function
+
+
+def names_in(*tables: ModuleType) -> list[str]:
+    """Names of the public functions of modules that are tables of them."""
+    return [n for table in tables for n, f in vars(table).items() if hasattr(f, "__signature__")]
 
 
 def _ordered(

@@ -3,8 +3,6 @@
 There are derivatives in the last argument, of every order; none in the others.
 """
 
-from __future__ import annotations
-
 from funcgrad.scipy.special.rows import ufunc
 
 pbdv = ufunc(
