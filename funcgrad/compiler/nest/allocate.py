@@ -1,6 +1,6 @@
-"""Where values live: slots for what the caller sees, one arena for everything in between.
+"""Memory allocation: slots for what the caller sees, one arena for all intermediate values.
 
-Lifetimes are known, so memory of the arena is used again as soon as the last reader has run.
+Live ranges are known, so memory of the arena is reused as soon as the last reader has run.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class Nested:
         return self.node.length if isinstance(self.node, Loop) else 1
 
     def _carries(self) -> Iterator[tuple[Carry, list[Value], int]]:
-        """What is carried, with its spare memory and the slot of that, if it has any."""
+        """Carried values, with their spare memory and its slot, if they have any."""
         buffers = zip(self.spares, self.spare_slots, strict=True)
         for carry in self.node.carries if isinstance(self.node, Loop) else ():
             has_spares = carry.final is not None and not carry.is_in_place

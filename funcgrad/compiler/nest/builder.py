@@ -1,6 +1,6 @@
-"""What appends nodes to a graph.
+"""Builder of a graph, to which nodes are appended.
 
-`lower` goes through the equations; `loops` and `contractions`, which it calls, append through this.
+`lower` goes through the equations; it and `loops` and `contractions`, which it calls, use this.
 """
 
 from __future__ import annotations

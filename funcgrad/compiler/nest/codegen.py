@@ -99,7 +99,7 @@ class _Writer:
                 if plan.kind(node) in ("inner", "total"):
                     self.folds[node].vectors = vectors
                     self.folds[node].is_accurate &= plan.row_vectors is None
-        # What loops in vectors leave, with names in the loop over what is left of whole vectors.
+        # Results of vectorised loops, with their names in the remainder loop.
         self.carried = {fold.name: f"{fold.name}r" for fold in self.folds.values()}
         self.carried |= {worst: worst for worst, _ in self.gathers.watched.values()}
         # Folds that carry something from one outer iteration to the next.
@@ -235,7 +235,7 @@ class _Writer:
     def _hoist(self, body: list[Node]) -> dict[Access, Variable]:
         """Loads that are the same all along the row, among what has been read for it."""
         for node in body:
-            # What a guard reads need not be there everywhere.
+            # Operands of a guard need not exist at every index: they are not hoisted.
             for x in node.operands[isinstance(node, Guard | Pick) :]:
                 if isinstance(x, View) and x.value not in self.plan.made:
                     access = self.plan.operand_access(x, node)

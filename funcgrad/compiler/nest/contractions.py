@@ -91,7 +91,7 @@ def _unfolded(builder: Builder, form: Contraction, x: Operand, y: Operand) -> Op
 
 @dataclass(frozen=True)
 class _Roles:
-    """What the letters of a contraction stand for, as a stack of matrix products.
+    """Roles of the letters of a contraction in a batched matrix product.
 
     Attributes:
         batch: Those that count products; an operand that lacks some is the same in all of these.
@@ -172,7 +172,7 @@ class Contractor(Letters):
 
     @property
     def _matrix(self) -> tuple[Operand, str]:
-        """What is multiplied with a vector, and the letters of its axes."""
+        """The operand that is multiplied with a vector, and the letters of its axes."""
         is_rhs = self.size(self.columns) != 1
         return self.operands[is_rhs], (self.form.lhs, self.form.rhs)[is_rhs]
 

@@ -1,7 +1,7 @@
-"""What nodes cost: arithmetic, and the bytes that they move.
+"""Cost model of nodes: arithmetic, and the bytes that they move.
 
-Counted from expressions and forms, for what the program asks for: an element that a kernel computes
-twice, to have it at hand, counts once. What nobody can know before it runs is named.
+Counted from expressions and forms, for the work that the program asks for: an element that a kernel
+recomputes counts once. Costs that are only known at run time are named.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from funcgrad.intrinsics import CASTS, EXPENSIVE, Intrinsic, expression
 
 @dataclass(frozen=True)
 class Cost:
-    """What something costs.
+    """Cost of a node or a program.
 
     Attributes:
         flops: Operations on real numbers, elementary functions apart.
@@ -64,7 +64,7 @@ class Cost:
 
 
 def arithmetic_of(node: Node) -> Cost:
-    """What a node computes, without the bytes that it moves."""
+    """Arithmetic of a node, without the bytes that it moves."""
     if isinstance(node, Product):
         is_complex = node.out.dtype.kind == "c"
         return Cost(flops=math.prod(node.sizes) * (8.0 if is_complex else 2.0))

@@ -1,7 +1,7 @@
-"""What was begun is waited for where its result is read first, not where it was begun.
+"""Asynchronous calls: wait where the result is first read, not where the call was begun.
 
-``defer : graph -> graph``. In between, other steps run, after which the plan asks the library to go
-on with it.
+``defer : graph -> graph``. Other steps run in between; after each, the plan lets the library make
+progress.
 """
 
 from __future__ import annotations

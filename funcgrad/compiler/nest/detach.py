@@ -1,10 +1,10 @@
-"""What only follows from the numbers of rows leaves the walk over the rows.
+"""Loop fission: functions of row reductions alone leave the loop over the rows.
 
-``detach : groups -> groups``. A reduction along rows and what is done with its results fuse into
-one walk, because a softmax needs them in the next pass over the same row. Where nothing more is
-done with the row, this has a price: functions of the row's numbers are computed one by one, since
-the loop over rows is no loop over vectors, and a sum of them keeps the rows from being shared among
-threads. A row's number takes little memory beside the row; so those nodes run after it, alone.
+``detach : groups -> groups``. A reduction along rows and the readers of its results fuse into one
+loop nest, because a softmax needs them in the next pass over the same row. Where the row is not
+read again, this has a price: functions of the reduced values are computed one by one, since the
+loop over rows is not vectorised, and a sum of them keeps the rows from being divided among threads.
+A reduced value takes little memory beside its row; so those nodes get a loop of their own.
 """
 
 from __future__ import annotations

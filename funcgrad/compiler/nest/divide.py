@@ -1,12 +1,12 @@
-"""What carries sums from row to row is divided into parts, whose sums are added up then.
+"""Parallel reductions: split loops that carry sums from row to row into parts with partial sums.
 
-``divide_deposits : graph -> graph``. Numbers that are added up at computed places, few of them,
-come one after the other: each part of them is added up by itself.
+``divide_deposits : graph -> graph``. A scatter-add to few places is serial: each part of its
+elements gets an accumulator of its own.
 
-``divide : groups -> groups``. A kernel that adds up columns, or everything, while it computes what
-its rows need cannot share its rows among threads. Its rows are therefore counted in two numbers,
-the part and the row in it: every part has sums of its own, and what is few is added up at the end.
-How many parts there are depends on the shape alone, so that results do not depend on threads.
+``divide : groups -> groups``. A kernel that reduces columns, or everything, while it computes
+functions of its rows cannot divide its rows among threads. Its iteration space is therefore tiled
+into parts of rows: every part has partial sums, and these few are added at the end. The number of
+parts depends on the shape alone, so that results do not depend on threads.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _divided_deposit(node: Put) -> list[Node] | None:
     x, *taken = node.operands
     dtype, length = node.out.dtype, taken[0].shape[0]
     even = length - length % n_parts
-    # What no part has is taken in at last.
+    # The remainder, which no part has, is added last.
     out = node.out if even == length else Value(node.out.shape, dtype)
     parts = Value((n_parts, *out.shape), dtype)
     target = _split(_rows(node.target, 0, even), n_parts)
@@ -142,7 +142,7 @@ def _n_parts(group: Group) -> int:
     after = _after_all(group)
     if not all(_is_divisible(node, space[0]) for node in group.nodes if node not in after):
         return 0
-    # What is known after all rows, which those that follow in the group may not read.
+    # Values that are complete after all rows, which later nodes of the group may not read.
     late = {*after, *(n for n in group.nodes if isinstance(n, Fold) and 0 in n.form.axes)}
     if any(v.maker in late for n in group.nodes if n not in after for v in values_read(n)):
         return 0

@@ -51,7 +51,7 @@ def fit(graph: Graph, groups: Sequence[Group]) -> list[Group]:
     if len(order) == len(groups):
         return list(groups)
     found = _Repetition(search, order).run()
-    # What only earlier or later runs are read for is not computed in the other ones.
+    # A run computes only the values that are read from it, not those read from other runs.
     nodes = [node for group in found for node in group.nodes]
     twice = (groups[i] for i, count in Counter(order).items() if count > 1)
     kinds = {type(node) for group in twice for node in group.nodes}
@@ -81,13 +81,13 @@ class _Lifetimes:
 
     @property
     def measure(self) -> tuple[int, int]:
-        """What has to become less: the most bytes in use, and how often it is that many."""
+        """Objective to minimise: peak memory in bytes, and how often the peak is reached."""
         most = max(self.live)
         return most, self.live.count(most)
 
 
 class _Search:
-    """Which groups run again, and where.
+    """Search for the groups that are recomputed, and for their positions.
 
     An order is a list of the numbers of groups, some of which occur several times. A run reads what
     the last run before it has made.
@@ -108,7 +108,7 @@ class _Search:
             for i, group in enumerate(groups)
         ]
         self.made: list[list[Value]] = [[] for _ in groups]
-        """What every group stores for others."""
+        """Values that each group stores for others."""
         read = {value for values in self.reads for value in values}
         for value, i in self.maker.items():
             if value not in self.outputs and (value in read or not groups[i].is_fusable):

@@ -204,7 +204,7 @@ class _Scatter:
     # Numbers, one after the other.
 
     def _write_line(self, loop: Loop) -> None:
-        """Where places ascend, a number stays in a register until elements go to another one."""
+        """Accumulate a run of equal places in a register, where places ascend."""
         source = self.source
         self._compare(loop)
         with source.when(Variable("falls") > 0), source.when(equal(loop.begin, 0)):

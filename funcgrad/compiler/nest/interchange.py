@@ -104,7 +104,7 @@ class _Interchanger:
     # The body.
 
     def _place(self, node: Node) -> None:
-        """What takes the place of a node, if it is one of lanes."""
+        """Replace a node, if it is one of lanes."""
         if not isinstance(node, Point | Fold | Scan | Copies | Product):
             raise _NotAlikeError
         is_own = any(isinstance(x, View) and x.value in self.own for x in node.operands)

@@ -1,13 +1,13 @@
-"""What lies in turn in an array is computed by one kernel, which writes whole stretches of it.
+"""Interleaved parts of an array are computed by one kernel, which writes contiguous memory.
 
 ``interleave : graph -> graph``. Stacking along the last axis, repeating each element, and parts of
-short rows put one element of every part beside each other. One kernel for each part would go
+short rows put one element of every part beside each other. One kernel for each part would stream
 through all of the array's memory as often as there are parts. Here parts become points of one
-space, which share a kernel (`fuse`) and write where they belong (`write_through`).
+iteration space, which share a kernel (`fuse`) and write in place (`write_through`).
 
 Stacks of products of matrices with up to four rows and columns are written out likewise: one point
 for every element of a result, a chain of fused multiplications and additions as in
-`native.gemm`, of which the stack makes the loop.
+`loops.library.tiles`, of which the stack makes the loop.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from funcgrad.compiler.nest.kernel import KernelBuilder
 from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View
 
 Span = tuple[Expression, Expression]
-"""Where indices begin and end."""
+"""Half-open range of an index: its begin and its end."""
 
 FIRST = Number(0)
 """The index of a pointer's own element."""

@@ -112,7 +112,7 @@ def _is_brief(job: Nested) -> bool:
 
 
 def _kernels(job: Nested) -> Iterator[Any]:
-    """What a loop or branch runs, and those inside of it."""
+    """Iterate over the kernels of a loop or branch, and of those inside of it."""
     for section in job.sections:
         for inner in (x for row in section.jobs for x in row):
             if isinstance(inner, Nested):
@@ -319,7 +319,7 @@ class _Joiner:
         self.n_inner += 1
         return f"k{self.n_inner}_"
 
-    # What is joined.
+    # The kinds of steps that are joined.
 
     def _section(self, section: Section) -> None:
         for inner in (x for row in section.jobs for x in row):

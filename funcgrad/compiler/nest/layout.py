@@ -1,4 +1,4 @@
-"""Where the elements of a value are: strided views of contiguous memory.
+"""Layouts of values: strided views of contiguous memory.
 
 A `Value` is stored contiguously, in row-major order; everything that moves elements only
 (transposition, slices, broadcasting, most reshapes) is a `View` of it and costs nothing.
@@ -64,7 +64,7 @@ class Value:
 
 
 class Strided:
-    """What a kernel reads, index by index: elements that lie regularly."""
+    """Base of operands whose elements are at constant strides."""
 
     shape: Shape
     strides: tuple[int, ...]
@@ -344,7 +344,7 @@ def core_of(space: Shape, boxes: Iterable[Box]) -> tuple[Box, list[bool]]:
 
 
 def common_box(a: Box, b: Box) -> Box:
-    """What two boxes have in common."""
+    """Intersection of two boxes."""
     return tuple((max(x[0], y[0]), min(x[1], y[1])) for x, y in zip(a, b, strict=True))
 
 

@@ -196,7 +196,7 @@ def _overwritten(builder: Builder, x: Operand, update: Operand, place: View) -> 
 
 @dataclass
 class _Places:
-    """Where the index arrays of a lookup point to.
+    """Addresses that the index arrays of a lookup point to.
 
     Attributes:
         first: The element of the array that is meant, at every index, if all integers are 0.
@@ -382,7 +382,7 @@ def known_numbers(index: Operand) -> np.ndarray | None:
 def _known_places(
     form: forms.Lookup | forms.Scatter, shape: Shape, indices: Sequence[Operand]
 ) -> list[int | None] | None:
-    """Where scalar indices that are known now point to; ``None`` for one that is filled.
+    """Addresses of scalar indices that are compile-time constants; ``None`` for one that is filled.
 
     Nothing is known where an index is not, or is to be refused.
     """

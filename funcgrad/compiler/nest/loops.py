@@ -48,7 +48,7 @@ class Nester:
         # Equal stacks are one. A carried value that is stacked, too, is carried in its stack.
         stacks = list(dict.fromkeys(results[k:]))
         changing = [x for x, on in zip(results, carried, strict=False) if on]
-        # What is carried is as it is in memory, whatever its shape.
+        # Carried values keep their layout in memory, whatever their shape.
         returned = [*stacks, *(x for x in changing if x not in stacks)]
         graph = self._graph(body, inner, returned, len(stacks))
         made = dict(zip(stacks, graph.outputs, strict=False))

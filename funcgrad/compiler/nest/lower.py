@@ -501,7 +501,7 @@ def _with_sums_in_place(graph: Graph) -> list[Node]:
 
 
 def _taken_into_zeros(operand: Operand, reader: Node, uses: Counter[Value]) -> list[Put]:
-    """What made zeros, read by one node only, into an operand; nothing if that is not so."""
+    """Chain of nodes that wrote an operand into zeros and have no other reader; else empty."""
     chain: list[Put] = []
     while isinstance(operand, View):
         node = operand.value.maker

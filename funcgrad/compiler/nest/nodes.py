@@ -50,7 +50,7 @@ class Node:
     epoch: int = field(default=0, init=False)
     """How many barriers come before it: nodes of different epochs share no kernel."""
     equation: Equation | None = field(default=None, init=False)
-    """What it computes, or a part of what it computes: errors and plans speak of it."""
+    """Equation that it computes, or computes a part of: errors and plans name it."""
 
     def __post_init__(self) -> None:
         for out in self.outs:
@@ -179,7 +179,7 @@ class Product(Node):
 
     @property
     def layouts(self) -> tuple[Matrices, Matrices]:
-        """Those of both operands."""
+        """Layouts of both operands."""
         a, b = (Matrices.of(x) for x in self.operands if isinstance(x, View))
         assert a is not None
         assert b is not None
@@ -324,7 +324,7 @@ class Routine(Node):
     starts: tuple[tuple[int, Operand], ...]
     hidden: frozenset[Value]
     begun_by: Routine | None = None
-    """What has begun the call that this one waits for."""
+    """The node that has begun the call that this one waits for."""
 
     @property
     def is_effectful(self) -> bool:
@@ -332,7 +332,7 @@ class Routine(Node):
 
     @property
     def background(self) -> forms.Background | None:
-        """What goes on when it has run."""
+        """Work that goes on in the background when it has run."""
         call = self.calls[0]
         return call.background if isinstance(call, forms.NativeCall) else None
 
@@ -453,7 +453,7 @@ class Branch(Nest):
 
 @dataclass(frozen=True)
 class Limit:
-    """What intermediate results of a graph may take.
+    """Bound on the memory of intermediate results of a graph.
 
     Attributes:
         nbytes: Bytes at a time; infinite where loops only compute again what they can.
@@ -508,7 +508,7 @@ def all_nodes(graph: Graph) -> Iterator[Node]:
 
 
 def precision(nodes: Iterable[Node]) -> str:
-    """That of what some nodes read and make: "double" where any of it is, else "single", if any.
+    """Precision of what nodes read and make: "double" where any of it is, else "single", if any.
 
     An operation of single precision may run while subnormal numbers are zero, one of double may
     not. A loop or branch is what is inside of it.

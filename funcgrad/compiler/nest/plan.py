@@ -274,7 +274,7 @@ class Plan:
         self.only_written = {access.value for access in self.outs.values()} - read
 
     def _column_access(self, node: Node) -> Access:
-        """Where a column fold accumulates: in the result, sums of floats in float64 beside it."""
+        """Accumulator of a column fold: the result, or float64 memory for sums of floats."""
         assert isinstance(node, Fold)
         if not is_accurate(node):
             return self.outs[node]

@@ -90,7 +90,7 @@ def common_refinement(a: Shape, b: Shape) -> Shape | None:
 
 
 def _maker(x: Operand, node: Node) -> Point | Pick | None:
-    """What computes an operand that is all of a value, element by element."""
+    """Return the elementwise node that computes an operand, if the operand is a whole value."""
     maker = x.value.maker if isinstance(x, View) and x.is_whole else None
     is_point = isinstance(maker, Point | Pick) and maker.epoch == node.epoch
     return maker if is_point else None

@@ -68,7 +68,7 @@ class Registers:
         """Whether a number is stored to memory as well, for what reads it after the loop."""
         return self._memory.leader(value.home) in self._kept
 
-    # What is said of the memory of numbers.
+    # Constraints on the memory of scalars.
 
     def _nested(self, job: Nested) -> None:
         node = job.node

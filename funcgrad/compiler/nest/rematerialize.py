@@ -1,9 +1,9 @@
-"""What a loop keeps for the way back is computed again there, where that is cheaper than memory.
+"""Rematerialisation: recompute residuals of a loop in its backward loop, where memory costs more.
 
-``rematerialize : graph -> graph``. The derivative of a loop runs back over what every step left: a
-stack of residuals per operation that is not linear. Of long loops over many numbers these stacks
-are far larger than any cache, while most of them follow from the carried values by a few cheap
-operations. So the second loop repeats those operations, and the first one keeps what it carries.
+``rematerialize : graph -> graph``. The derivative of a loop runs backwards over its residuals: a
+stack per operation that is not linear. In long loops over large arrays these stacks exceed any
+cache, while most of them follow from the carried values by a few cheap operations. So the backward
+loop repeats those operations, and the forward loop keeps only its carried values.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class _Pair:
             self._repeat(again)
             self._drop()
 
-    # What could be computed again, and whether it should be.
+    # Candidates for recomputation, and its profit.
 
     def _walks(self) -> dict[Value, list[Link]]:
         """For every stacked value the links by which the second loop has it, step by step.
@@ -116,7 +116,7 @@ class _Pair:
         inner = {v for node in _nests(self.body) for v in values_read(node)}
         again: set[Node] = set()
         self.kept: dict[Value, Value] = {}
-        """What the second loop has of the first one's values, by its own."""
+        """Values of the first loop that the second one has, by its own names for them."""
         self.gone: list[Value] = []
         for node in self.body.nodes:
             value = node.outs[0] if len(node.outs) == 1 else None
@@ -192,7 +192,7 @@ class _Pair:
         body.nodes[:0] = clones
 
     def _given(self, value: Value) -> Value:
-        """What the first loop is given, as the second one has it."""
+        """Return an input of the first loop as the second one has it."""
         link = self._stack(value) if value in self.carried else self.given.get(value)
         if link is None:
             return value  # a constant

@@ -99,7 +99,7 @@ class _Way:
 
 
 class _Chain:
-    """What computes a value at one index: points that read each other there, and what they load.
+    """Expression of a value at one index: pointwise nodes that read each other, and their loads.
 
     Args:
         node: The last of them.
@@ -363,7 +363,7 @@ class _Sharing:
         self.readers = readers_of(self.home)
         self.outputs = set(graph.outputs)
         self.stored = {node.out: node for node in self.home if self._crosses(node)}
-        """What goes from a group to others by memory."""
+        """Values that cross groups through memory, with the nodes that make them."""
         self.copies: dict[Group, dict[Value, Value]] = defaultdict(dict)
         """For every group the values that it computes again, with its own ones."""
 
@@ -440,7 +440,7 @@ class _Sharing:
             fresh = (n for n in chain.nodes if n.out not in self.copies[other])
             inlined += chain.slowness * sum(map(cycles_of_computing, fresh))
             inlined += sum(map(_loading, missing))
-            # What is repeated along an axis, such as a bias, is in the nearest cache.
+            # An operand that is broadcast along an axis, such as a bias, is in the nearest cache.
             moved = {x.value for x in missing if not _is_repeated(x)}
             inlined += sum(cycles_of_moving(v.nbytes) for v in moved)
             stored += moving + UNALIGNED

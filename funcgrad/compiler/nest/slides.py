@@ -314,7 +314,7 @@ class _WindowFolding:
         ]
 
     def result(self, chosen: tuple[Phase, ...]) -> Operand:
-        """That of one phase."""
+        """Result of one phase."""
         n_taps = math.prod(p.taps for p in chosen)
         shape, out = tuple(p.windows for p in chosen), self.out
         if not n_taps:

@@ -83,7 +83,7 @@ def specialize(graph: Graph, groups: Sequence[Group], is_inner: bool = False) ->
         try:
             writing = _Writing(group, *found, readers, set(graph.outputs))
         except _NotAligned:
-            # What was written so far is nobody's: the values are made by the nodes of before.
+            # Discard the partial rewrite: the original nodes make the values again.
             for node in group.nodes:
                 for out in node.outs:
                     out.maker = node

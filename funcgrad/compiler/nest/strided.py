@@ -27,7 +27,7 @@ _Walk = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class _Choice:
-    """Which letter is the columns.
+    """Choice of the letter whose axis becomes the columns.
 
     Attributes:
         letter: The letter.

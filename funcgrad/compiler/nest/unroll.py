@@ -55,7 +55,7 @@ def is_scanning(node: Nest) -> bool:
 
 
 def places_of(view: View) -> list[int]:
-    """Where the elements of a view are, in row-major order."""
+    """Positions of the elements of a view, in row-major order."""
     places = np.full(view.shape, view.offset)
     for axis, (n, stride) in enumerate(zip(view.shape, view.strides, strict=True)):
         places += (np.arange(n) * stride).reshape((n,) + (1,) * (len(view.shape) - axis - 1))

@@ -52,7 +52,7 @@ def vectors_of(plan: Plan, body: list[Node]) -> Vectors | None:
     lookups = [n for n in body if isinstance(n, Pick) and not plan.is_of_row(n)]
     is_guarded = any(isinstance(node, Guard) for node in body)
     cost = _cost(body)
-    # What is written lane by lane is put together again by whoever reads it.
+    # Values that are written lane by lane are reassembled by their readers.
     n_single = len(lookups) + len(far) + len(scattered)
     if (apart or n_single) and (cost < max(HEAVY, LOOKUP * n_single) or is_guarded):
         return None
@@ -117,7 +117,7 @@ def _touched(plan: Plan, node: Node, body: list[Node]) -> tuple[list[Access], li
     read = node.operands[:1] if is_row else node.operands[isinstance(node, Pick) :]
     views = [x for x in read if isinstance(x, View)]
     accesses = [plan.operand_access(x, node) for x in views if x.value not in plan.made]
-    # What an earlier pass over the row has left in memory.
+    # Values that an earlier pass over the row has left in memory.
     earlier = {plan.made[x.value] for x in views if x.value in plan.made} - {*body}
     accesses += [plan.outs[maker] for maker in earlier if maker in plan.outs]
     if plan.kind(node) in ("inner", "total"):

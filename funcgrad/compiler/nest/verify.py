@@ -1,7 +1,7 @@
-"""What holds of every graph between two passes, checked.
+"""Verifier: invariants of every graph between two passes.
 
-Nothing here changes anything. Tests, and whoever sets ``FUNCGRAD_VERIFY=1``, have it run after each
-pass, so that a pass that breaks something is named and not the kernel that comes out wrong.
+It changes nothing. Tests, and ``FUNCGRAD_VERIFY=1``, run it after each pass, so that an error names
+the pass that breaks an invariant, and not the kernel that comes out wrong.
 """
 
 from __future__ import annotations
