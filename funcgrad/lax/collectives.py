@@ -15,12 +15,14 @@ import numpy as np
 
 from funcgrad.base.pytree import tree_map
 from funcgrad.base.ranks import Ranks
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.core.axes import named_axis
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.higher_order.staging import place
+from funcgrad.lax.meanings import MEANINGS
 from funcgrad.primitives.collectives import (
     AllGather,
     AllToAll,
@@ -76,12 +78,9 @@ def psum(x: Tree, axis_name: AxisName) -> Tree:
     return map_numbers(of_leaf, x)
 
 
+@explained(MEANINGS)
 def pmean(x: Tree, axis_name: AxisName) -> Tree:
     """Mean over the mapped axis.
-
-    Args:
-        x: Pytree of arrays.
-        axis_name: Name of a mapped axis, or a tuple of names.
 
     Returns:
         A pytree like ``x``, the same for all examples.
@@ -98,12 +97,9 @@ def pmean(x: Tree, axis_name: AxisName) -> Tree:
     return tree_map(lambda total: total / size, psum(x, axis_name))
 
 
+@explained(MEANINGS)
 def pmax(x: Tree, axis_name: AxisName) -> Tree:
     """Maximum over the mapped axis.
-
-    Args:
-        x: Pytree of arrays.
-        axis_name: Name of a mapped axis, or a tuple of names.
 
     Returns:
         A pytree like ``x``, the same for all examples. Its derivative is shared by ties.
@@ -120,12 +116,9 @@ def pmax(x: Tree, axis_name: AxisName) -> Tree:
     return _of_lanes(PMax, axes, x)
 
 
+@explained(MEANINGS)
 def pmin(x: Tree, axis_name: AxisName) -> Tree:
     """Minimum over the mapped axis.
-
-    Args:
-        x: Pytree of arrays.
-        axis_name: Name of a mapped axis, or a tuple of names.
 
     Returns:
         A pytree like ``x``, the same for all examples. Its derivative is shared by ties.
@@ -142,13 +135,9 @@ def pmin(x: Tree, axis_name: AxisName) -> Tree:
     return _of_lanes(PMin, axes, x)
 
 
+@explained(MEANINGS, source="Number of the example.")
 def pbroadcast(x: Tree, axis_name: AxisName, source: int) -> Tree:
     """The value of one example, for all.
-
-    Args:
-        x: Pytree of arrays.
-        axis_name: Name of a mapped axis, or a tuple of names.
-        source: Number of the example.
 
     Returns:
         A pytree like ``x``, the same for all examples.
@@ -180,11 +169,9 @@ def pbroadcast(x: Tree, axis_name: AxisName, source: int) -> Tree:
     return map_values(of_leaf, x)
 
 
+@explained(MEANINGS)
 def axis_index(axis_name: AxisName) -> Any:
     """Number of the example along the mapped axis.
-
-    Args:
-        axis_name: Name of a mapped axis, or a tuple of names.
 
     Returns:
         An int32 scalar, from 0.
@@ -203,11 +190,9 @@ def axis_index(axis_name: AxisName) -> Any:
     return index
 
 
+@explained(MEANINGS)
 def axis_size(axis_name: AxisName) -> int:
     """Length of the mapped axis, a Python int.
-
-    Args:
-        axis_name: Name of a mapped axis, or a tuple of names.
 
     Returns:
         The length; the product of lengths for several names.

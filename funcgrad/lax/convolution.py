@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from funcgrad.base.placement import check_placement
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.lax.meanings import MEANINGS
 from funcgrad.lax.operands import (
     Array,
     ArrayLike,
@@ -273,6 +275,7 @@ def _groups(
     return features, batches
 
 
+@explained(MEANINGS)
 def conv(
     lhs: ArrayLike,
     rhs: ArrayLike,
@@ -282,14 +285,6 @@ def conv(
     preferred_element_type: Any = None,
 ) -> Array:
     """`conv_general_dilated` with its defaults: ``(N, C, ...)`` and ``(O, C, ...)``.
-
-    Args:
-        lhs: Array.
-        rhs: The kernel.
-        window_strides: Distance of windows.
-        padding: As in `conv_general_dilated`.
-        precision: Accepted for JAX's signature.
-        preferred_element_type: Dtype in which products are formed and returned.
 
     Returns:
         An array ``(N, O, ...)``.
@@ -305,6 +300,11 @@ def conv(
     )
 
 
+@explained(
+    MEANINGS,
+    lhs_dilation="Distance of neighbouring elements of ``lhs``.",
+    rhs_dilation="Distance of the elements that neighbouring taps meet.",
+)
 def conv_with_general_padding(
     lhs: ArrayLike,
     rhs: ArrayLike,
@@ -316,16 +316,6 @@ def conv_with_general_padding(
     preferred_element_type: Any = None,
 ) -> Array:
     """`conv_general_dilated` of ``(N, C, ...)`` and ``(O, C, ...)`` without groups.
-
-    Args:
-        lhs: Array.
-        rhs: The kernel.
-        window_strides: Distance of windows.
-        padding: As in `conv_general_dilated`.
-        lhs_dilation: Distance of neighbouring elements of ``lhs``.
-        rhs_dilation: Distance of the elements that neighbouring taps meet.
-        precision: Accepted for JAX's signature.
-        preferred_element_type: Dtype in which products are formed and returned.
 
     Returns:
         An array ``(N, O, ...)``.

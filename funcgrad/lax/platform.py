@@ -10,16 +10,19 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.pytree import tree_leaves, tree_map
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of, shaped
 from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.higher_order.callback import DebugCallback, IoCallback
 from funcgrad.lax.elementwise import neg
+from funcgrad.lax.meanings import MEANINGS
 from funcgrad.lax.operands import Array, ArrayLike
 from funcgrad.lax.reductions import top_k
 from funcgrad.primitives.shape import Reshape
 
 
+@explained(MEANINGS, operand="Real array.")
 def approx_max_k(
     operand: ArrayLike,
     k: int,
@@ -29,14 +32,6 @@ def approx_max_k(
     aggregate_to_topk: bool = True,
 ) -> tuple[Array, Array]:
     """The ``k`` greatest elements along an axis and their places: exactly, as `top_k`.
-
-    Args:
-        operand: Real array.
-        k: How many.
-        reduction_dimension: The axis.
-        recall_target: Accepted for JAX's signature: all are found.
-        reduction_input_size_override: Accepted for JAX's signature.
-        aggregate_to_topk: Accepted for JAX's signature.
 
     Returns:
         The elements, in descending order, and their places.
@@ -50,6 +45,7 @@ def approx_max_k(
     return top_k(operand, k, reduction_dimension)
 
 
+@explained(MEANINGS, operand="Floating array.")
 def approx_min_k(
     operand: ArrayLike,
     k: int,
@@ -59,14 +55,6 @@ def approx_min_k(
     aggregate_to_topk: bool = True,
 ) -> tuple[Array, Array]:
     """The ``k`` least elements along an axis and their places, exactly.
-
-    Args:
-        operand: Floating array.
-        k: How many.
-        reduction_dimension: The axis.
-        recall_target: Accepted for JAX's signature: all are found.
-        reduction_input_size_override: Accepted for JAX's signature.
-        aggregate_to_topk: Accepted for JAX's signature.
 
     Returns:
         The elements, in ascending order, and their places.

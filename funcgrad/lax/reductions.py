@@ -11,12 +11,13 @@ import numpy as np
 
 from funcgrad.base.placement import check_placement
 from funcgrad.base.pytree import PyTreeDef
-from funcgrad.base.signatures import call_of, docstring
+from funcgrad.base.signatures import call_of, docstring, explained
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Primitive
 from funcgrad.errors import ArgumentError, ShapeError, TreeError
 from funcgrad.higher_order.staging import check_function, name_of
 from funcgrad.lax import elementwise
+from funcgrad.lax.meanings import MEANINGS
 from funcgrad.lax.operands import (
     Array,
     ArrayLike,
@@ -306,13 +307,9 @@ class _Fold:
         return convert(out, expected.dtype)
 
 
+@explained(MEANINGS, operand="Array of real numbers or bools; nan counts as largest.")
 def argmax(operand: ArrayLike, axis: int, index_dtype: Any = np.int64) -> Array:
     """Index of the first maximum along an axis, which is dropped.
-
-    Args:
-        operand: Array of real numbers or bools; nan counts as largest.
-        axis: The axis.
-        index_dtype: Integer dtype of the result.
 
     Returns:
         The indices.
@@ -325,13 +322,9 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: Any = np.int64) -> Array:
     return _place("argmax", reductions.ArgMax, operand, axis, index_dtype)
 
 
+@explained(MEANINGS, operand="Array of real numbers or bools; nan counts as smallest.")
 def argmin(operand: ArrayLike, axis: int, index_dtype: Any = np.int64) -> Array:
     """Index of the first minimum along an axis, which is dropped.
-
-    Args:
-        operand: Array of real numbers or bools; nan counts as smallest.
-        axis: The axis.
-        index_dtype: Integer dtype of the result.
 
     Returns:
         The indices.
@@ -463,13 +456,9 @@ def sort_key_val(
     return keys, values
 
 
+@explained(MEANINGS, operand="Array of real numbers; nan counts as largest.")
 def top_k(operand: ArrayLike, k: int, axis: int = -1) -> tuple[Array, Array]:
     """The ``k`` largest elements along an axis, descending, and their indices.
-
-    Args:
-        operand: Array of real numbers; nan counts as largest.
-        k: How many.
-        axis: The axis.
 
     Returns:
         Values, and indices (int64); of equal elements the first comes first.

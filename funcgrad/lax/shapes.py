@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.placement import check_placement
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.lax.meanings import MEANINGS
 from funcgrad.lax.operands import (
     Array,
     ArrayLike,
@@ -247,12 +249,9 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
     return primitive.reshape(x, (*own[:start], merged, *own[stop:]))
 
 
+@explained(MEANINGS)
 def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """``array`` without the axes ``dimensions``, which have length 1.
-
-    Args:
-        array: An array.
-        dimensions: Axes, as integers.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -268,12 +267,9 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     return primitive.reshape(x, primitive.drop_axes(own, axes))
 
 
+@explained(MEANINGS)
 def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """``array`` with axes of length 1 that are at ``dimensions`` of the result.
-
-    Args:
-        array: An array.
-        dimensions: Axes, as integers.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -417,13 +413,9 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     return tuple(squeeze(part, (place,)) for part in split(x, sizes, place))
 
 
+@explained(MEANINGS, sizes="Lengths of the pieces; their sum is the length of the axis.")
 def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """Consecutive pieces of the given ``sizes`` along an axis.
-
-    Args:
-        operand: Array.
-        sizes: Lengths of the pieces; their sum is the length of the axis.
-        axis: The axis.
 
     Returns:
         One array per size.

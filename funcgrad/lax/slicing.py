@@ -10,9 +10,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import DtypeError, OutOfBoundsError, ShapeError
+from funcgrad.lax.meanings import MEANINGS
 from funcgrad.lax.operands import (
     Array,
     ArrayLike,
@@ -95,14 +97,9 @@ def slice_in_dim(
     return slice(x, starts, limits, strides)
 
 
+@explained(MEANINGS, index="The index; negative ones count from the end.")
 def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """The slice at one static index along an axis.
-
-    Args:
-        operand: Array.
-        index: The index; negative ones count from the end.
-        axis: The axis.
-        keepdims: Whether the axis stays, with length 1.
 
     Returns:
         The slice.
@@ -156,6 +153,7 @@ def _from_end(name: str, index: Array, n: int) -> Array:
     return select.bind(less.bind(index, np.int64(0)), add.bind(index, np.int64(n)), index)
 
 
+@explained(MEANINGS, slice_sizes="Shape of the window.")
 def dynamic_slice(
     operand: ArrayLike,
     start_indices: ArrayLike | Sequence[ArrayLike],
@@ -163,12 +161,6 @@ def dynamic_slice(
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
     """The window of static shape at a start that may be traced.
-
-    Args:
-        operand: Array.
-        start_indices: One integer per axis, clamped so that the window lies inside.
-        slice_sizes: Shape of the window.
-        allow_negative_indices: Whether negative starts count from the end, for all or each axis.
 
     Returns:
         An array of shape ``slice_sizes``.
@@ -184,6 +176,11 @@ def dynamic_slice(
     return checked(indexing.DynamicSlice(tuple(map(int, slice_sizes))), x, *starts)
 
 
+@explained(
+    MEANINGS,
+    slice_size="Length of the window.",
+    allow_negative_indices="Whether a negative start counts from the end.",
+)
 def dynamic_slice_in_dim(
     operand: ArrayLike,
     start_index: ArrayLike,
@@ -192,13 +189,6 @@ def dynamic_slice_in_dim(
     allow_negative_indices: bool = True,
 ) -> Array:
     """`dynamic_slice` along one axis.
-
-    Args:
-        operand: Array.
-        start_index: Integer scalar.
-        slice_size: Length of the window.
-        axis: The axis.
-        allow_negative_indices: Whether a negative start counts from the end.
 
     Returns:
         The window.
@@ -216,6 +206,7 @@ def dynamic_slice_in_dim(
     return dynamic_slice(x, starts, sizes, allow_negative_indices)
 
 
+@explained(MEANINGS, allow_negative_indices="Whether a negative index counts from the end.")
 def dynamic_index_in_dim(
     operand: ArrayLike,
     index: ArrayLike,
@@ -224,13 +215,6 @@ def dynamic_index_in_dim(
     allow_negative_indices: bool = True,
 ) -> Array:
     """The slice at one index, which may be traced, along an axis.
-
-    Args:
-        operand: Array.
-        index: Integer scalar, clamped into the axis.
-        axis: The axis.
-        keepdims: Whether the axis stays, with length 1.
-        allow_negative_indices: Whether a negative index counts from the end.
 
     Returns:
         The slice.
@@ -246,6 +230,7 @@ def dynamic_index_in_dim(
     return out if keepdims else squeeze(out, (place,))
 
 
+@explained(MEANINGS, update="The new window, of the same dtype and number of axes.")
 def dynamic_update_slice(
     operand: ArrayLike,
     update: ArrayLike,
@@ -253,12 +238,6 @@ def dynamic_update_slice(
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
     """``operand`` with the window at a start that may be traced replaced.
-
-    Args:
-        operand: Array.
-        update: The new window, of the same dtype and number of axes.
-        start_indices: One integer per axis, clamped so that the window lies inside.
-        allow_negative_indices: Whether negative starts count from the end, for all or each axis.
 
     Returns:
         An array like ``operand``.
@@ -275,6 +254,11 @@ def dynamic_update_slice(
     return checked(indexing.DynamicUpdateSlice(), x, update, *starts)
 
 
+@explained(
+    MEANINGS,
+    update="The new window.",
+    allow_negative_indices="Whether a negative start counts from the end.",
+)
 def dynamic_update_slice_in_dim(
     operand: ArrayLike,
     update: ArrayLike,
@@ -283,13 +267,6 @@ def dynamic_update_slice_in_dim(
     allow_negative_indices: bool = True,
 ) -> Array:
     """`dynamic_update_slice` along one axis.
-
-    Args:
-        operand: Array.
-        update: The new window.
-        start_index: Integer scalar.
-        axis: The axis.
-        allow_negative_indices: Whether a negative start counts from the end.
 
     Returns:
         An array like ``operand``.
@@ -305,6 +282,11 @@ def dynamic_update_slice_in_dim(
     return dynamic_update_slice(x, update, starts, allow_negative_indices)
 
 
+@explained(
+    MEANINGS,
+    update="The new slice, with the axis (of length 1) or without it.",
+    allow_negative_indices="Whether a negative index counts from the end.",
+)
 def dynamic_update_index_in_dim(
     operand: ArrayLike,
     update: ArrayLike,
@@ -313,13 +295,6 @@ def dynamic_update_index_in_dim(
     allow_negative_indices: bool = True,
 ) -> Array:
     """``operand`` with the slice at one index, which may be traced, replaced.
-
-    Args:
-        operand: Array.
-        update: The new slice, with the axis (of length 1) or without it.
-        index: Integer scalar, clamped into the axis.
-        axis: The axis.
-        allow_negative_indices: Whether a negative index counts from the end.
 
     Returns:
         An array like ``operand``.

@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ShapeError
+from funcgrad.nn.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value, normalize_axis, strong
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import special
@@ -24,11 +26,9 @@ _SELU_ALPHA = 1.6732632423543772848170429916717
 _SELU_SCALE = 1.0507009873554804934193349852946
 
 
+@explained(MEANINGS)
 def identity(x: ArrayLike) -> Array:
     """``x`` itself, as an array.
-
-    Args:
-        x: An array or a number, floating. The function is taken of each element.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -56,11 +56,9 @@ def relu(x: ArrayLike) -> Array:
     return p.relu.bind(strong(as_value(x, "relu")))
 
 
+@explained(MEANINGS)
 def relu6(x: ArrayLike) -> Array:
     """``min(max(x, 0), 6)``; its derivative at the two kinks is 0.
-
-    Args:
-        x: An array or a number, floating. The function is taken of each element.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -78,11 +76,9 @@ def _clipped(x: Array, low: float, high: float) -> Array:
     return p.minimum.bind(p.maximum.bind(x, scalar(low)), scalar(high))
 
 
+@explained(MEANINGS)
 def sigmoid(x: ArrayLike) -> Array:
     """Logistic function, ``1 / (1 + exp(-x))``.
-
-    Args:
-        x: An array or a number, floating. The function is taken of each element.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -93,11 +89,9 @@ def sigmoid(x: ArrayLike) -> Array:
     return p.logistic.bind(x)
 
 
+@explained(MEANINGS)
 def log_sigmoid(x: ArrayLike) -> Array:
     """Logarithm of `sigmoid`, accurate for very negative ``x``.
-
-    Args:
-        x: An array or a number, floating. The function is taken of each element.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -145,11 +139,9 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     return 0.5 * (x + p.sqrt.bind(x * x + b))
 
 
+@explained(MEANINGS)
 def soft_sign(x: ArrayLike) -> Array:
     """``x / (1 + |x|)``.
-
-    Args:
-        x: An array or a number, floating. The function is taken of each element.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -160,11 +152,9 @@ def soft_sign(x: ArrayLike) -> Array:
     return x / (1 + p.absolute.bind(x))
 
 
+@explained(MEANINGS)
 def silu(x: ArrayLike) -> Array:
     """``x sigmoid(x)``, also called swish.
-
-    Args:
-        x: An array or a number, floating. The function is taken of each element.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -178,11 +168,9 @@ def silu(x: ArrayLike) -> Array:
 swish = silu
 
 
+@explained(MEANINGS)
 def mish(x: ArrayLike) -> Array:
     """``x tanh(softplus(x))``.
-
-    Args:
-        x: An array or a number, floating. The function is taken of each element.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -310,11 +298,9 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     return p.select.bind(p.greater_equal.bind(x, p.zero_of(x)), x, slope * x)
 
 
+@explained(MEANINGS)
 def hard_tanh(x: ArrayLike) -> Array:
     """``x`` limited to -1 .. 1; its derivative at the two kinks is 1.
-
-    Args:
-        x: An array or a number, floating. The function is taken of each element.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -326,11 +312,9 @@ def hard_tanh(x: ArrayLike) -> Array:
     return p.select.bind(p.greater.bind(x, one), one, p.select.bind(p.less.bind(x, -one), -one, x))
 
 
+@explained(MEANINGS)
 def hard_sigmoid(x: ArrayLike) -> Array:
     """``relu6(x + 3) / 6``, a piecewise linear `sigmoid`.
-
-    Args:
-        x: An array or a number, floating. The function is taken of each element.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -341,11 +325,9 @@ def hard_sigmoid(x: ArrayLike) -> Array:
     return relu6(x + 3) / 6
 
 
+@explained(MEANINGS)
 def hard_silu(x: ArrayLike) -> Array:
     """``x hard_sigmoid(x)``, also called hard swish.
-
-    Args:
-        x: An array or a number, floating. The function is taken of each element.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -359,11 +341,9 @@ def hard_silu(x: ArrayLike) -> Array:
 hard_swish = hard_silu
 
 
+@explained(MEANINGS)
 def sparse_plus(x: ArrayLike) -> Array:
     """0 up to -1, ``x`` from 1 on, and the parabola ``(x + 1)**2 / 4`` in between.
-
-    Args:
-        x: An array or a number, floating. The function is taken of each element.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -376,11 +356,9 @@ def sparse_plus(x: ArrayLike) -> Array:
     return p.select.bind(p.greater_equal.bind(x, one), x, 0.25 * (inner * inner))
 
 
+@explained(MEANINGS)
 def sparse_sigmoid(x: ArrayLike) -> Array:
     """``(x + 1) / 2`` limited to 0 .. 1: the derivative of `sparse_plus`.
-
-    Args:
-        x: An array or a number, floating. The function is taken of each element.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -391,11 +369,9 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
     return 0.5 * _clipped(x + 1, 0.0, 2.0)
 
 
+@explained(MEANINGS)
 def log1mexp(x: ArrayLike) -> Array:
     """``log(1 - exp(-x))`` for positive ``x``, accurate for small and for large ones.
-
-    Args:
-        x: An array or a number, floating. The function is taken of each element.
 
     Example:
         >>> import numpy as np, funcgrad as fg

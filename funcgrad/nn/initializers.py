@@ -15,10 +15,11 @@ import numpy as np
 from funcgrad import random
 from funcgrad.base.dialect import default_dtype
 from funcgrad.base.placement import check_placement
-from funcgrad.base.signatures import docstring
+from funcgrad.base.signatures import docstring, explained
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import FLOAT64
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
+from funcgrad.nn.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value, checked_dtype, normalize_axis, to_dtype
 from funcgrad.numpy.shaping import full
 from funcgrad.primitives import elementwise as p
@@ -44,14 +45,9 @@ Axes = int | Sequence[int]
 _TRUNCATED_STD = 0.87962566103423978
 
 
+@explained(MEANINGS, dtype="Dtype of the result.")
 def zeros(key: Array, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Array:
     """An array of zeros; the key is not used.
-
-    Args:
-        key: A key of random numbers.
-        shape: Lengths of the axes.
-        dtype: Dtype of the result.
-        out_sharding: None: there is one device.
 
     Example:
         >>> import funcgrad as fg
@@ -62,14 +58,9 @@ def zeros(key: Array, shape: Sequence[int], dtype: Any = None, out_sharding: Any
     return full(shape, 0, _dtype(dtype))
 
 
+@explained(MEANINGS, dtype="Dtype of the result.")
 def ones(key: Array, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Array:
     """An array of ones; the key is not used.
-
-    Args:
-        key: A key of random numbers.
-        shape: Lengths of the axes.
-        dtype: Dtype of the result.
-        out_sharding: None: there is one device.
 
     Example:
         >>> import funcgrad as fg

@@ -18,10 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ShapeError
 from funcgrad.higher_order.staging import located
 from funcgrad.nn.classes import checked_integers, within
+from funcgrad.nn.meanings import MEANINGS
 from funcgrad.numpy.promotion import normalize_axes, normalize_axis
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import special
@@ -70,12 +72,9 @@ def _errors(name: str, predictions: ArrayLike, targets: ArrayLike | None) -> Arr
     return p.sub.bind(x, y)
 
 
+@explained(MEANINGS)
 def squared_error(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
     """``(predictions - targets)**2``; its mean is the mean squared error.
-
-    Args:
-        predictions: Array of real numbers.
-        targets: Array that broadcasts to the shape of the predictions, by default zeros.
 
     Returns:
         One loss for every element of ``predictions``.
@@ -93,12 +92,9 @@ def squared_error(predictions: ArrayLike, targets: ArrayLike | None = None) -> A
     return error * error
 
 
+@explained(MEANINGS)
 def l2_loss(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
     """Half of `squared_error`, so that the derivative is the error itself.
-
-    Args:
-        predictions: Array of real numbers.
-        targets: Array that broadcasts to the shape of the predictions, by default zeros.
 
     Returns:
         One loss for every element of ``predictions``.
@@ -115,12 +111,9 @@ def l2_loss(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
     return 0.5 * (error * error)
 
 
+@explained(MEANINGS)
 def absolute_error(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
     """``|predictions - targets|``; its mean is the mean absolute error, or L1 loss.
-
-    Args:
-        predictions: Array of real numbers.
-        targets: Array that broadcasts to the shape of the predictions, by default zeros.
 
     Returns:
         One loss for every element of ``predictions``. The derivative at 0 is 0.
@@ -136,15 +129,11 @@ def absolute_error(predictions: ArrayLike, targets: ArrayLike | None = None) -> 
     return p.absolute.bind(_errors("absolute_error", predictions, targets))
 
 
+@explained(MEANINGS, delta="Positive error beyond which the loss is linear.")
 def huber_loss(
     predictions: ArrayLike, targets: ArrayLike | None = None, delta: float = 1.0
 ) -> Array:
     """`l2_loss` up to ``delta``, and from there on its tangent: outliers pull with that force only.
-
-    Args:
-        predictions: Array of real numbers.
-        targets: Array that broadcasts to the shape of the predictions, by default zeros.
-        delta: Positive error beyond which the loss is linear.
 
     Returns:
         One loss for every element of ``predictions``.
@@ -167,12 +156,9 @@ def huber_loss(
     return 0.5 * (near * near) + delta * (distance - near)
 
 
+@explained(MEANINGS)
 def log_cosh(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
     """``log(cosh(predictions - targets))``: a smooth `huber_loss`.
-
-    Args:
-        predictions: Array of real numbers.
-        targets: Array that broadcasts to the shape of the predictions, by default zeros.
 
     Returns:
         One loss for every element of ``predictions``.

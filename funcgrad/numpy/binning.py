@@ -201,19 +201,17 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     return edges
 
 
+@explained(
+    MEANINGS,
+    range="Smallest and largest value that are counted.",
+    density="Whether counts are divided so that the integral is 1.",
+)
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[Any, Any]:
     """Number of elements in bins.
 
     As `numpy.histogram`, for a known number of bins or edges.
-
-    Args:
-        a: Array, number or traced value.
-        bins: Number of bins, or their edges.
-        range: Smallest and largest value that are counted.
-        density: Whether counts are divided so that the integral is 1.
-        weights: Weight of each element.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from funcgrad.base.placement import check_placement
-from funcgrad.base.signatures import docstring, signature_of
+from funcgrad.base.signatures import docstring, explained, signature_of
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import FLOAT64, complex_dtype, is_complex, is_inexact
@@ -42,16 +42,11 @@ Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
 
 
+@explained(MEANINGS, n="Length of the transform.", dtype="Of the result, float64 by default.")
 def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
     """Frequencies of the elements of a transform.
 
     As `numpy.fft.fftfreq`; the spacing may be traced.
-
-    Args:
-        n: Length of the transform.
-        d: Spacing of the samples.
-        dtype: Of the result, float64 by default.
-        device: ``None`` or ``"cpu"``.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -61,16 +56,11 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     return _frequencies(np.fft.fftfreq, n, d, dtype, device)
 
 
+@explained(MEANINGS, n="Length of the transform.", dtype="Of the result, float64 by default.")
 def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
     """Frequencies of the elements of a transform of real numbers.
 
     As `numpy.fft.rfftfreq`; the spacing may be traced.
-
-    Args:
-        n: Length of the transform.
-        d: Spacing of the samples.
-        dtype: Of the result, float64 by default.
-        device: ``None`` or ``"cpu"``.
 
     Example:
         >>> import funcgrad.numpy as fnp

@@ -18,6 +18,7 @@ import numpy as np
 from funcgrad.base.index_rule import INDEX_RULE
 from funcgrad.base.placement import check_placement
 from funcgrad.base.records import dataclass
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import Shape, ShapedArray, aval_of
 from funcgrad.core.observers import describe_location
 from funcgrad.core.primitive import Primitive
@@ -26,6 +27,7 @@ from funcgrad.dtypes import INT64
 from funcgrad.errors import ArgumentError, DtypeError, NonConcreteBooleanIndexError, ShapeError
 from funcgrad.lax.loops import while_loop
 from funcgrad.numpy import elementwise
+from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value, result_dtype, stack_nested, strong, to_dtype
 from funcgrad.observers.source import current_location
 from funcgrad.primitives import elementwise as p
@@ -925,13 +927,11 @@ class IndexUpdateHelper:
         return f"at({aval_of(self.array)})"
 
 
+@explained(MEANINGS)
 def at(x: Any) -> IndexUpdateHelper:
     """Functional updates: ``at(x)[index].set(value)`` is a copy of ``x`` with elements replaced.
 
     Traced arrays have it as the property ``x.at``; this function serves NumPy's arrays too.
-
-    Args:
-        x: Array, number or traced value.
 
     Returns:
         An object to be indexed, whose items have the methods ``set``, ``add``, ``subtract``,

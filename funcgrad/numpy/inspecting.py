@@ -57,11 +57,9 @@ def promote_types(a: Any, b: Any) -> np.dtype[Any]:
     return np.promote_types(a, b)
 
 
+@explained(MEANINGS)
 def shape(a: Any) -> tuple[int, ...]:
     """The lengths of the axes.
-
-    Args:
-        a: Array, number or traced value.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -71,11 +69,9 @@ def shape(a: Any) -> tuple[int, ...]:
     return shape_of(as_value(a, "shape"))
 
 
+@explained(MEANINGS)
 def ndim(a: Any) -> int:
     """The number of axes.
-
-    Args:
-        a: Array, number or traced value.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -122,11 +118,9 @@ def isscalar(element: Any) -> bool:
     return not isinstance(element, Tracer) and np.isscalar(element)
 
 
+@explained(MEANINGS)
 def iscomplexobj(x: Any) -> bool:
     """Whether the dtype is complex.
-
-    Args:
-        x: Array, number or traced value.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -136,11 +130,9 @@ def iscomplexobj(x: Any) -> bool:
     return is_complex(aval_of(as_value(x, "iscomplexobj")).dtype)
 
 
+@explained(MEANINGS)
 def isrealobj(x: Any) -> bool:
     """Whether the dtype is not complex.
-
-    Args:
-        x: Array, number or traced value.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -202,11 +194,9 @@ def copy(a: Any, order: str = "K") -> Any:
     return shaping.array(a)
 
 
+@explained(MEANINGS)
 def real(val: Any) -> Any:
     """The real part.
-
-    Args:
-        val: Array, number or traced value.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -219,11 +209,9 @@ def real(val: Any) -> Any:
     return p.real.bind(strong(val)) if iscomplexobj(val) else val
 
 
+@explained(MEANINGS)
 def imag(val: Any) -> Any:
     """The imaginary part; zeros of the same dtype for real values.
-
-    Args:
-        val: Array, number or traced value.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -252,11 +240,9 @@ def angle(z: Any, deg: bool = False) -> Any:
     return elementwise.degrees(radians) if deg else radians
 
 
+@explained(MEANINGS)
 def isreal(x: Any) -> Any:
     """Whether imaginary parts are zero.
-
-    Args:
-        x: Array, number or traced value.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -266,11 +252,9 @@ def isreal(x: Any) -> Any:
     return elementwise.equal(imag(x), 0)
 
 
+@explained(MEANINGS)
 def iscomplex(x: Any) -> Any:
     """Whether imaginary parts are not zero.
-
-    Args:
-        x: Array, number or traced value.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -494,15 +494,11 @@ def _lower_of(a: Any, UPLO: str | None, function: str, is_symmetrized: bool) -> 
     return x if triangle == "L" else adjoint(x)
 
 
+@explained(MEANINGS, a="Matrix, or a stack of matrices.")
 def eigh(a: Any, UPLO: str | None = "L", symmetrize_input: bool = False) -> EighResult:
     """Eigenvalues and eigenvectors of Hermitian matrices.
 
     As `numpy.linalg.eigh`; with ``symmetrize_input`` as in `cholesky`.
-
-    Args:
-        a: Matrix, or a stack of matrices.
-        UPLO: ``"L"`` or ``"U"``: which triangle is read.
-        symmetrize_input: Whether the matrix is replaced by the mean of it and its transpose first.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -512,15 +508,11 @@ def eigh(a: Any, UPLO: str | None = "L", symmetrize_input: bool = False) -> Eigh
     return EighResult(*primitives.Eigh().bind(_lower_of(a, UPLO, "eigh", symmetrize_input)))
 
 
+@explained(MEANINGS, a="Matrix, or a stack of matrices.")
 def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = False) -> Any:
     """Eigenvalues of Hermitian matrices.
 
     As `numpy.linalg.eigvalsh`; with ``symmetrize_input`` as in `cholesky`.
-
-    Args:
-        a: Matrix, or a stack of matrices.
-        UPLO: ``"L"`` or ``"U"``: which triangle is read.
-        symmetrize_input: Whether the matrix is replaced by the mean of it and its transpose first.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -62,4 +62,12 @@ MEANINGS = {
     "x1": "First operand.",
     "x2": "Second operand; it broadcasts with the first one.",
     "y": "Values; of ``corrcoef`` and ``cov``, further variables.",
+    "*arrays": "Arrays, or a sequence of them.",
+    "UPLO": '``"L"`` or ``"U"``: which triangle is read.',
+    "assume_unique": "The caller's promise that neither names a number twice.",
+    "d": "Spacing of the samples.",
+    "include_initial": "Whether the result begins with the value for zero elements.",
+    "kth": "Index of the element that is moved to its sorted position.",
+    "symmetrize_input": "Whether the matrix is replaced by the mean of it and its transpose first.",
+    "val": "Array, number or traced value.",
 }

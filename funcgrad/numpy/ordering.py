@@ -137,19 +137,13 @@ def _check_kth(kth: Any, n: int) -> None:
             raise ValueError(f"kth(={k}) out of bounds ({n})")
 
 
+@explained(MEANINGS, axis="The axis, counted from the end if negative.")
 def partition(
     a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: None = None
 ) -> Any:
     """A copy whose k-th element is where sorting would put it.
 
     As `numpy.partition`, with everything in sorted order.
-
-    Args:
-        a: Array, number or traced value.
-        kth: Index of the element that is moved to its sorted position.
-        axis: The axis, counted from the end if negative.
-        kind: Without effect: sorting is always stable.
-        order: ``None``: there are no fields.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -162,19 +156,13 @@ def partition(
     return Sort(index).bind(x)
 
 
+@explained(MEANINGS, axis="The axis, counted from the end if negative.")
 def argpartition(
     a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: None = None
 ) -> Any:
     """Indices that partition an array.
 
     As `numpy.argpartition`, with everything in sorted order.
-
-    Args:
-        a: Array, number or traced value.
-        kth: Index of the element that is moved to its sorted position.
-        axis: The axis, counted from the end if negative.
-        kind: Without effect: sorting is always stable.
-        order: ``None``: there are no fields.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -210,11 +198,9 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     return ArgSort(index).bind(*reversed(values))
 
 
+@explained(MEANINGS)
 def sort_complex(a: Any) -> Any:
     """A complex copy, sorted by real and then by imaginary part, as `numpy.sort_complex`.
-
-    Args:
-        a: Array, number or traced value.
 
     Example:
         >>> import numpy as np, funcgrad as fg

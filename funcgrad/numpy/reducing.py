@@ -1157,14 +1157,11 @@ def _running(x: Any, axis: Any, primitive: Callable[..., Primitive], name: str) 
     return primitive(normalize_axis(axis, len(shape_of(x)), name)).bind(x)
 
 
+@explained(
+    MEANINGS, axis="The axis, counted from the end if negative. By default the array is flattened."
+)
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
     """Cumulative sum along an axis, as `numpy.cumsum`.
-
-    Args:
-        a: Array, number or traced value.
-        axis: The axis, counted from the end if negative. By default the array is flattened.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        out: ``None``; results are new arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1176,16 +1173,13 @@ def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any
     return _running(summand(a, dtype, "cumsum"), axis, Cumsum, "cumsum")
 
 
+@explained(
+    MEANINGS, axis="The axis, counted from the end if negative. By default the array is flattened."
+)
 def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
     """Cumulative product along an axis.
 
     As `numpy.cumprod`. Its derivative is exact where elements are 0.
-
-    Args:
-        a: Array, number or traced value.
-        axis: The axis, counted from the end if negative. By default the array is flattened.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        out: ``None``; results are new arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1197,14 +1191,11 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> An
     return _running(summand(a, dtype, "cumprod"), axis, Cumprod, "cumprod")
 
 
+@explained(
+    MEANINGS, axis="The axis, counted from the end if negative. By default the array is flattened."
+)
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
     """Cumulative sum along an axis; nan counts as 0, as `numpy.nancumsum`.
-
-    Args:
-        a: Array, number or traced value.
-        axis: The axis, counted from the end if negative. By default the array is flattened.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        out: ``None``; results are new arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1215,14 +1206,11 @@ def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> 
     return cumsum(_filled(a, 0, "nancumsum"), axis, dtype, out)
 
 
+@explained(
+    MEANINGS, axis="The axis, counted from the end if negative. By default the array is flattened."
+)
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
     """Cumulative product along an axis; nan counts as 1, as `numpy.nancumprod`.
-
-    Args:
-        a: Array, number or traced value.
-        axis: The axis, counted from the end if negative. By default the array is flattened.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        out: ``None``; results are new arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1247,6 +1235,7 @@ def _with_initial(x: Any, axis: Any, primitive: Any, first: int, include: bool, 
     return s.Pad(lows, zeros, zeros).bind(out, aval_of(x).dtype.type(first))
 
 
+@explained(MEANINGS, axis="The axis, counted from the end if negative. A vector needs none.")
 def cumulative_sum(
     x: Any,
     /,
@@ -1257,13 +1246,6 @@ def cumulative_sum(
     include_initial: bool = False,
 ) -> Any:
     """Cumulative sum along an axis, as `numpy.cumulative_sum`.
-
-    Args:
-        x: Array, number or traced value.
-        axis: The axis, counted from the end if negative. A vector needs none.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        out: ``None``; results are new arrays.
-        include_initial: Whether the result begins with the value for zero elements.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1276,6 +1258,7 @@ def cumulative_sum(
     return _with_initial(x, axis, Cumsum, 0, include_initial, "cumulative_sum")
 
 
+@explained(MEANINGS, axis="The axis, counted from the end if negative. A vector needs none.")
 def cumulative_prod(
     x: Any,
     /,
@@ -1286,13 +1269,6 @@ def cumulative_prod(
     include_initial: bool = False,
 ) -> Any:
     """Cumulative product along an axis, as `numpy.cumulative_prod`.
-
-    Args:
-        x: Array, number or traced value.
-        axis: The axis, counted from the end if negative. A vector needs none.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
-        out: ``None``; results are new arrays.
-        include_initial: Whether the result begins with the value for zero elements.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -603,13 +603,11 @@ def _widened(x: Any, name: str) -> Any:
     return x
 
 
+@explained(MEANINGS)
 def sinc(x: Any) -> Any:
     """sin(pi x) / (pi x), 1 at 0.
 
     As `numpy.sinc`: ``sin(pi x) / (pi x)``, with derivatives of every order at 0.
-
-    Args:
-        x: Array, number or traced value.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -643,13 +641,11 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     return out
 
 
+@explained(MEANINGS)
 def i0(x: Any) -> Any:
     """Modified Bessel function of the first kind, of order 0.
 
     As `numpy.i0`: the modified Bessel function of order 0.
-
-    Args:
-        x: Array, number or traced value.
 
     Example:
         >>> import funcgrad as fg
@@ -1107,11 +1103,9 @@ def resize(a: Any, new_shape: Any) -> Any:
     return reshape(part(tile(x, -(-size // own)), 0, 0, size), shape)
 
 
+@explained(MEANINGS)
 def block(arrays: Any) -> Any:
     """An array joined from nested lists of blocks, as `numpy.block`.
-
-    Args:
-        arrays: Arrays, or a sequence of them.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -87,6 +87,14 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
     return unique(concatenate([x, y]), size=size, fill_value=fill_value)
 
 
+@explained(
+    MEANINGS,
+    return_indices="Whether to return the first places in both arrays, too.",
+    fill_value=(
+        "What follows if there are fewer; by default the least value of both. Places "
+        "become the length of their array."
+    ),
+)
 def intersect1d(
     ar1: Any,
     ar2: Any,
@@ -99,15 +107,6 @@ def intersect1d(
     """Sorted values that two arrays have in common.
 
     As `numpy.intersect1d`: the sorted numbers of both arrays.
-
-    Args:
-        ar1: Array, taken as one line.
-        ar2: Array, taken as one line.
-        assume_unique: The caller's promise that neither names a number twice.
-        return_indices: Whether to return the first places in both arrays, too.
-        size: Length of the result, for traced arrays.
-        fill_value: What follows if there are fewer; by default the least value of both. Places
-            become the length of their array.
 
     Raises:
         ConcretizationTypeError: If the values are not known and no ``size`` is given.
@@ -172,6 +171,9 @@ def setdiff1d(
     return compressed(is_left, ordered, size, fill, "setdiff1d")
 
 
+@explained(
+    MEANINGS, fill_value="What follows if there are fewer; by default the least value of either."
+)
 def setxor1d(
     ar1: Any,
     ar2: Any,
@@ -183,13 +185,6 @@ def setxor1d(
     """Sorted values that are in one of two arrays only.
 
     As `numpy.setxor1d`: the sorted numbers of exactly one of both arrays.
-
-    Args:
-        ar1: Array, taken as one line.
-        ar2: Array, taken as one line.
-        assume_unique: The caller's promise that neither names a number twice.
-        size: Length of the result, for traced arrays.
-        fill_value: What follows if there are fewer; by default the least value of either.
 
     Raises:
         ConcretizationTypeError: If the values are not known and no ``size`` is given.

@@ -583,11 +583,9 @@ def transpose(a: Any, axes: Any = None) -> Any:
 permute_dims = transpose
 
 
+@explained(MEANINGS)
 def matrix_transpose(x: Any) -> Any:
     """The last two axes exchanged.
-
-    Args:
-        x: Array, number or traced value.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -730,11 +728,9 @@ def _at_least(*arrays: Any, shape: Any) -> Any:
     return results[0] if len(results) == 1 else results
 
 
+@explained(MEANINGS)
 def atleast_1d(*arrays: Any) -> Any:
     """Arrays with at least one axis, as `numpy.atleast_1d`.
-
-    Args:
-        *arrays: Arrays, or a sequence of them.
 
     Example:
         >>> import funcgrad as fg
@@ -744,11 +740,9 @@ def atleast_1d(*arrays: Any) -> Any:
     return _at_least(*arrays, shape=lambda n: n or (1,))
 
 
+@explained(MEANINGS)
 def atleast_2d(*arrays: Any) -> Any:
     """Arrays with at least two axes, as `numpy.atleast_2d`.
-
-    Args:
-        *arrays: Arrays, or a sequence of them.
 
     Example:
         >>> import funcgrad as fg
@@ -758,11 +752,9 @@ def atleast_2d(*arrays: Any) -> Any:
     return _at_least(*arrays, shape=lambda n: (1,) * (2 - len(n)) + n)
 
 
+@explained(MEANINGS)
 def atleast_3d(*arrays: Any) -> Any:
     """Arrays with at least three axes, as `numpy.atleast_3d`.
-
-    Args:
-        *arrays: Arrays, or a sequence of them.
 
     Example:
         >>> import funcgrad as fg
@@ -1002,11 +994,9 @@ def flip(m: Any, axis: Any = None) -> Any:
     return s.Reverse(normalize_axes(axis, len(shape_of(m)), "flip")).bind(m)
 
 
+@explained(MEANINGS)
 def fliplr(m: Any) -> Any:
     """Elements in reversed order along the second axis, as `numpy.fliplr`.
-
-    Args:
-        m: Array.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1017,11 +1007,9 @@ def fliplr(m: Any) -> Any:
     return flip(m, 1)
 
 
+@explained(MEANINGS)
 def flipud(m: Any) -> Any:
     """Elements in reversed order along the first axis, as `numpy.flipud`.
-
-    Args:
-        m: Array.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -119,13 +119,11 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     return own.kind in _BY_KIND[kind]
 
 
+@explained(MEANINGS)
 def finfo(dtype: Any) -> np.finfo[Any]:
     """Limits of a floating dtype.
 
     As `numpy.finfo`, of a dtype or of an array, which may be traced.
-
-    Args:
-        dtype: Dtype to which operands are converted first, or dtype of the result.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -160,13 +158,11 @@ def _dtype_of(x: Any) -> Any:
     return aval_of(x).dtype if is_value else np.dtype(x)
 
 
+@explained(MEANINGS)
 def common_type(*arrays: Any) -> Any:
     """Inexact dtype that several arrays have in common.
 
     As `numpy.common_type`: the floating type that holds all of the arrays.
-
-    Args:
-        *arrays: Arrays, or a sequence of them.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -177,13 +173,11 @@ def common_type(*arrays: Any) -> Any:
     return np.common_type(*(np.empty((1,) * bool(a.shape), a.dtype) for a in avals))
 
 
+@explained(MEANINGS)
 def min_scalar_type(a: Any) -> np.dtype[Any]:
     """Smallest dtype that holds a number.
 
     As `numpy.min_scalar_type`; of a traced number it is the dtype, as of an array.
-
-    Args:
-        a: Array, number or traced value.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -194,13 +188,11 @@ def min_scalar_type(a: Any) -> np.dtype[Any]:
     return aval_of(x).dtype if isinstance(x, Tracer) else np.min_scalar_type(x)
 
 
+@explained(MEANINGS)
 def iterable(y: Any) -> bool:
     """Whether an object can be iterated over.
 
     As `numpy.iterable`: whether it can be iterated over.
-
-    Args:
-        y: Values; of ``corrcoef`` and ``cov``, further variables.
 
     Example:
         >>> import funcgrad.numpy as fnp

@@ -24,6 +24,7 @@ from funcgrad.random.rejection import gamma_numbers
 from funcgrad.random.uniform import uniform
 
 
+@explained(MEANINGS, shape="Shape of the result, by default that of ``a``.")
 def loggamma(
     key: ArrayLike,
     a: ArrayLike,
@@ -33,13 +34,6 @@ def loggamma(
     out_sharding: None = None,
 ) -> Array:
     """Logarithms of gamma-distributed numbers, which do not vanish however small ``a`` is.
-
-    Args:
-        key: A key.
-        a: Shape parameter, positive, a scalar or an array that broadcasts to ``shape``.
-        shape: Shape of the result, by default that of ``a``.
-        dtype: float64 by default, or float32.
-        out_sharding: Must be None.
 
     Returns:
         The samples, once differentiable in ``a``.
@@ -57,6 +51,7 @@ def loggamma(
     return gamma_numbers("loggamma", key, alpha, is_log=True)
 
 
+@explained(MEANINGS, shape="Shape of the result, by default that of ``a``.")
 def gamma(
     key: ArrayLike,
     a: ArrayLike,
@@ -66,13 +61,6 @@ def gamma(
     out_sharding: None = None,
 ) -> Array:
     """Positive numbers with a density proportional to ``x**(a - 1) exp(-x)``.
-
-    Args:
-        key: A key.
-        a: Shape parameter, positive, a scalar or an array that broadcasts to ``shape``.
-        shape: Shape of the result, by default that of ``a``.
-        dtype: float64 by default, or float32.
-        out_sharding: Must be None.
 
     Returns:
         The samples, once differentiable in ``a``.
@@ -126,6 +114,11 @@ def beta(
     )
 
 
+@explained(
+    MEANINGS,
+    alpha="Shape parameters, positive, ``(..., n)``.",
+    shape="Shape of the result without its last axis, by default that of ``alpha``.",
+)
 def dirichlet(
     key: ArrayLike,
     alpha: ArrayLike,
@@ -135,13 +128,6 @@ def dirichlet(
     out_sharding: None = None,
 ) -> Array:
     """Vectors of positive numbers whose sum is 1: gamma-distributed ones, divided by their sum.
-
-    Args:
-        key: A key.
-        alpha: Shape parameters, positive, ``(..., n)``.
-        shape: Shape of the result without its last axis, by default that of ``alpha``.
-        dtype: float64 by default, or float32.
-        out_sharding: Must be None.
 
     Returns:
         The samples, ``(*shape, n)``, differentiable in ``alpha``.
@@ -167,6 +153,11 @@ def dirichlet(
     return lax.div(parts, lax.expand_dims(lax.reduce_sum(parts, (axis,)), (axis,)))
 
 
+@explained(
+    MEANINGS,
+    df="Degrees of freedom, positive, a scalar or an array that broadcasts to ``shape``.",
+    shape="Shape of the result, by default that of ``df``.",
+)
 def chisquare(
     key: ArrayLike,
     df: ArrayLike,
@@ -176,13 +167,6 @@ def chisquare(
     out_sharding: None = None,
 ) -> Array:
     """Sums of squares of ``df`` normal numbers.
-
-    Args:
-        key: A key.
-        df: Degrees of freedom, positive, a scalar or an array that broadcasts to ``shape``.
-        shape: Shape of the result, by default that of ``df``.
-        dtype: float64 by default, or float32.
-        out_sharding: Must be None.
 
     Returns:
         The samples, differentiable in ``df``.
@@ -334,6 +318,11 @@ def ball(
     return lax.div(point, lax.expand_dims(size, (axis,)))
 
 
+@explained(
+    MEANINGS,
+    sigma="A scalar or an array that broadcasts to ``shape``.",
+    shape="Shape of the result, by default that of ``sigma``.",
+)
 def lognormal(
     key: ArrayLike,
     sigma: ArrayLike = 1.0,
@@ -343,13 +332,6 @@ def lognormal(
     out_sharding: None = None,
 ) -> Array:
     """Numbers whose logarithms are normal, of mean 0 and standard deviation ``sigma``.
-
-    Args:
-        key: A key.
-        sigma: A scalar or an array that broadcasts to ``shape``.
-        shape: Shape of the result, by default that of ``sigma``.
-        dtype: float64 by default, or float32.
-        out_sharding: Must be None.
 
     Returns:
         The samples, differentiable in ``sigma``.
@@ -366,6 +348,11 @@ def lognormal(
     return lax.exp(scaled)
 
 
+@explained(
+    MEANINGS,
+    loc="Centre, a scalar or an array that broadcasts to ``shape``.",
+    scale="Factor, likewise.",
+)
 def double_sided_maxwell(
     key: ArrayLike,
     loc: ArrayLike,
@@ -374,13 +361,6 @@ def double_sided_maxwell(
     dtype: Any = None,
 ) -> Array:
     """Maxwell-distributed numbers with a random sign, scaled and shifted.
-
-    Args:
-        key: A key.
-        loc: Centre, a scalar or an array that broadcasts to ``shape``.
-        scale: Factor, likewise.
-        shape: Shape of the result.
-        dtype: float64 by default, or float32.
 
     Returns:
         The samples, differentiable in ``loc`` and ``scale``.
@@ -441,6 +421,11 @@ def triangular(
     return lax.select(lax.lt(u, lax.div(rising, span)), up, down)
 
 
+@explained(
+    MEANINGS,
+    mean="Mean, positive, a scalar or an array that broadcasts to ``shape``.",
+    shape="Shape of the result, by default that of ``mean``.",
+)
 def wald(
     key: ArrayLike,
     mean: ArrayLike,
@@ -450,13 +435,6 @@ def wald(
     out_sharding: None = None,
 ) -> Array:
     """Inverse Gaussian numbers: when a motion with drift first covers a distance of 1.
-
-    Args:
-        key: A key.
-        mean: Mean, positive, a scalar or an array that broadcasts to ``shape``.
-        shape: Shape of the result, by default that of ``mean``.
-        dtype: float64 by default, or float32.
-        out_sharding: Must be None.
 
     Returns:
         The samples, of scale 1. Which of the two roots is taken is a choice, whose derivative is

@@ -33,16 +33,14 @@ from funcgrad.random.parameters import (
 from funcgrad.random.uniform import uniform, unit_of
 
 
+@explained(
+    MEANINGS,
+    dtype="float64 by default, float32, or a complex dtype (whose parts have variance 1/2).",
+)
 def normal(
     key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None, *, out_sharding: None = None
 ) -> Array:
     """Normal numbers of mean 0 and variance 1.
-
-    Args:
-        key: A key.
-        shape: Shape of the result.
-        dtype: float64 by default, float32, or a complex dtype (whose parts have variance 1/2).
-        out_sharding: Must be None.
 
     Returns:
         ``sqrt(2) * erf_inv(u)`` of uniform ``u`` in (-1, 1). With ``dtype=np.float32`` they are
@@ -136,6 +134,13 @@ def exponential(
     return lax.neg(lax.log1p(lax.neg(u)))
 
 
+@explained(
+    MEANINGS,
+    mode=(
+        '``"low"`` (the default) draws from one uniform number, ``"high"`` from two, so '
+        "that the upper tail reaches further."
+    ),
+)
 def gumbel(
     key: ArrayLike,
     shape: int | Sequence[int] = (),
@@ -145,14 +150,6 @@ def gumbel(
     out_sharding: None = None,
 ) -> Array:
     """Gumbel-distributed numbers: the maximum of many of exponential tails, shifted.
-
-    Args:
-        key: A key.
-        shape: Shape of the result.
-        dtype: float64 by default, or float32.
-        mode: ``"low"`` (the default) draws from one uniform number, ``"high"`` from two, so that
-            the upper tail reaches further.
-        out_sharding: Must be None.
 
     Returns:
         ``-log(-log(u))`` of uniform ``u``.
@@ -238,6 +235,11 @@ def cauchy(
     return lax.tan(lax.mul(wanted.type(np.pi), lax.sub(u, 0.5)))
 
 
+@explained(
+    MEANINGS,
+    b="Exponent of the tail, a scalar or an array that broadcasts to ``shape``.",
+    shape="Shape of the result, by default that of ``b``.",
+)
 def pareto(
     key: ArrayLike,
     b: ArrayLike,
@@ -247,13 +249,6 @@ def pareto(
     out_sharding: None = None,
 ) -> Array:
     """Numbers with the density ``b / x**(b + 1)`` on ``x >= 1``.
-
-    Args:
-        key: A key.
-        b: Exponent of the tail, a scalar or an array that broadcasts to ``shape``.
-        shape: Shape of the result, by default that of ``b``.
-        dtype: float64 by default, or float32.
-        out_sharding: Must be None.
 
     Returns:
         The samples.
@@ -270,6 +265,7 @@ def pareto(
     return lax.exp(primitive.div.bind(exponential(key, lengths, wanted), exponent))
 
 
+@explained(MEANINGS, shape="Shape of the result, by default that of ``scale``.")
 def rayleigh(
     key: ArrayLike,
     scale: ArrayLike,
@@ -279,13 +275,6 @@ def rayleigh(
     out_sharding: None = None,
 ) -> Array:
     """Lengths of vectors of two normal numbers of standard deviation ``scale``.
-
-    Args:
-        key: A key.
-        scale: A scalar or an array that broadcasts to ``shape``.
-        shape: Shape of the result, by default that of ``scale``.
-        dtype: float64 by default, or float32.
-        out_sharding: Must be None.
 
     Returns:
         The samples.
@@ -302,6 +291,7 @@ def rayleigh(
     return primitive.mul.bind(parameter("rayleigh", scale, wanted), length)
 
 
+@explained(MEANINGS, concentration="A scalar or an array that broadcasts to ``shape``.")
 def weibull_min(
     key: ArrayLike,
     scale: ArrayLike,
@@ -310,13 +300,6 @@ def weibull_min(
     dtype: Any = None,
 ) -> Array:
     """``scale`` times exponentially distributed numbers to the power ``1 / concentration``.
-
-    Args:
-        key: A key.
-        scale: A scalar or an array that broadcasts to ``shape``.
-        concentration: A scalar or an array that broadcasts to ``shape``.
-        shape: Shape of the result.
-        dtype: float64 by default, or float32.
 
     Returns:
         The samples.

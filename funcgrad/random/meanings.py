@@ -5,4 +5,6 @@ MEANINGS = {
     "key": "A key.",
     "out_sharding": "Must be None.",
     "shape": "Shape of the result.",
+    "a": "Shape parameter, positive, a scalar or an array that broadcasts to ``shape``.",
+    "scale": "A scalar or an array that broadcasts to ``shape``.",
 }

@@ -6,26 +6,23 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.signatures import explained
 from funcgrad.errors import ShapeError
 from funcgrad.higher_order.staging import located
 from funcgrad.lax.collectives import AxisName
 from funcgrad.nn import initializers, norms
 from funcgrad.nn.initializers import Initializer
 from funcgrad.nn.layers.base import Array, Layer, Tree, entries, typed
+from funcgrad.nn.meanings import MEANINGS
 from funcgrad.nn.norms import Bessel
 from funcgrad.numpy.promotion import normalize_axis
 
 
+@explained(MEANINGS)
 def layer_norm(
     *, epsilon: float = 1e-5, scale: bool = True, bias: bool = True, dtype: Any = np.float32
 ) -> Layer:
     """Every row of mean 0 and variance 1, then scaled and shifted: `nn.layer_norm`.
-
-    Args:
-        epsilon: Added to the variance.
-        scale: Whether there is a scale.
-        bias: Whether there is a bias.
-        dtype: Dtype of the parameters.
 
     Returns:
         A layer from (..., features) to (..., features), with parameters ``scale`` and ``bias``
@@ -86,6 +83,7 @@ def rms_norm(*, epsilon: float = 1e-5, scale: bool = True, dtype: Any = np.float
     return Layer(init, apply)
 
 
+@explained(MEANINGS, groups="Into how many groups the features are divided.")
 def group_norm(
     groups: int,
     *,
@@ -95,13 +93,6 @@ def group_norm(
     dtype: Any = np.float32,
 ) -> Layer:
     """Every example normalised by groups of its features: `nn.group_norm`.
-
-    Args:
-        groups: Into how many groups the features are divided.
-        epsilon: Added to the variance.
-        scale: Whether there is a scale.
-        bias: Whether there is a bias.
-        dtype: Dtype of the parameters.
 
     Returns:
         A layer from (batch, ..., features) to (batch, ..., features), with parameters ``scale``

@@ -14,6 +14,7 @@ import numpy as np
 from funcgrad import lax, random
 from funcgrad.api.staging import ShapeDtypeStruct, eval_shape
 from funcgrad.base.pytree import tree_map
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ShapeError
 from funcgrad.higher_order.staging import located
@@ -21,6 +22,7 @@ from funcgrad.nn import initializers
 from funcgrad.nn.initializers import Initializer
 from funcgrad.nn.layers.base import Array, Layer, Tree, entries, typed, types_of
 from funcgrad.nn.linear import check_features
+from funcgrad.nn.meanings import MEANINGS
 from funcgrad.numpy.contracting import matmul
 from funcgrad.numpy.promotion import as_value, normalize_axis
 from funcgrad.numpy.shaping import concatenate, full, moveaxis, zeros
@@ -77,6 +79,11 @@ def rnn_cell(
     return Layer(init, _applied(name, features, 1, step))
 
 
+@explained(
+    MEANINGS,
+    features="Length of ``h``, the output, and of ``c``; the carry is the pair ``(h, c)``.",
+    forget_bias="Initial bias of the gate ``f``: with 1 a new cell remembers.",
+)
 def lstm_cell(
     features: int,
     *,
@@ -90,13 +97,6 @@ def lstm_cell(
     Four gates ``i, f, g, o`` are the parts, in this order, of
     ``x @ kernel + h @ recurrent_kernel + bias``; then ``c = sigmoid(f) * c + sigmoid(i) * tanh(g)``
     and ``h = sigmoid(o) * tanh(c)``.
-
-    Args:
-        features: Length of ``h``, the output, and of ``c``; the carry is the pair ``(h, c)``.
-        forget_bias: Initial bias of the gate ``f``: with 1 a new cell remembers.
-        kernel_init: Initial kernel.
-        recurrent_init: Initial recurrent kernel of every gate, a square matrix.
-        dtype: Dtype of the parameters.
 
     Returns:
         A cell with parameters ``kernel`` (inputs, 4 features), ``recurrent_kernel`` (features,
@@ -134,6 +134,7 @@ def lstm_cell(
     return Layer(init, _applied(name, features, 2, step))
 
 
+@explained(MEANINGS, features="Length of the carry ``h``, which is the output too.")
 def gru_cell(
     features: int,
     *,
@@ -146,12 +147,6 @@ def gru_cell(
     With ``a = x @ kernel + bias`` and ``b = h @ recurrent_kernel``, each of parts ``r, z, n`` in
     this order: ``r = sigmoid(a_r + b_r)``, ``z = sigmoid(a_z + b_z)``,
     ``n = tanh(a_n + r * (b_n + recurrent_bias))`` and ``h = (1 - z) * n + z * h``.
-
-    Args:
-        features: Length of the carry ``h``, which is the output too.
-        kernel_init: Initial kernel.
-        recurrent_init: Initial recurrent kernel of every gate, a square matrix.
-        dtype: Dtype of the parameters.
 
     Returns:
         A cell with parameters ``kernel`` (inputs, 3 features), ``recurrent_kernel`` (features,

@@ -221,13 +221,11 @@ def expm_cond(A: Any, check_finite: bool = True) -> Any:
     return linalg.norm(kronecker, 2, (-2, -1)) * size
 
 
+@explained(MEANINGS)
 def logm(A: Any) -> Any:
     """Logarithm of a matrix.
 
     As `scipy.linalg.logm`: the principal logarithm of matrices, complex for real ones too.
-
-    Args:
-        A: Matrix, or a stack of matrices.
 
     Example:
         >>> import numpy as np
@@ -297,13 +295,11 @@ def fractional_matrix_power(A: Any, t: Any) -> Any:
     return MatrixFunction("power", float(t)).bind(as_complex(a))
 
 
+@explained(MEANINGS)
 def signm(A: Any) -> Any:
     """Sign function of a matrix.
 
     As `scipy.linalg.signm`: eigenvalues become 1 or -1 by the sign of their real parts.
-
-    Args:
-        A: Matrix, or a stack of matrices.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -320,13 +316,11 @@ def _of_both(a: Any, sign: int, factor: complex) -> Any:
     return (forth + sign * back) * aval_of(a).dtype.type(0.5 if factor == 1 or sign > 0 else -0.5j)
 
 
+@explained(MEANINGS)
 def cosm(A: Any) -> Any:
     """Cosine of a matrix.
 
     As `scipy.linalg.cosm`: the cosine of matrices.
-
-    Args:
-        A: Matrix, or a stack of matrices.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -340,13 +334,11 @@ def cosm(A: Any) -> Any:
     return p.real.bind(expm(as_complex(a) * aval_of(as_complex(a)).dtype.type(1j)))
 
 
+@explained(MEANINGS)
 def sinm(A: Any) -> Any:
     """Sine of a matrix.
 
     As `scipy.linalg.sinm`: the sine of matrices.
-
-    Args:
-        A: Matrix, or a stack of matrices.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -360,13 +352,11 @@ def sinm(A: Any) -> Any:
     return p.imag.bind(expm(as_complex(a) * aval_of(as_complex(a)).dtype.type(1j)))
 
 
+@explained(MEANINGS)
 def tanm(A: Any) -> Any:
     """Tangent of a matrix.
 
     As `scipy.linalg.tanm`: the tangent of matrices.
-
-    Args:
-        A: Matrix, or a stack of matrices.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -377,13 +367,11 @@ def tanm(A: Any) -> Any:
     return linalg.solve(cosm(A), sinm(A))
 
 
+@explained(MEANINGS)
 def coshm(A: Any) -> Any:
     """Hyperbolic cosine of a matrix.
 
     As `scipy.linalg.coshm`: the hyperbolic cosine of matrices.
-
-    Args:
-        A: Matrix, or a stack of matrices.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -394,13 +382,11 @@ def coshm(A: Any) -> Any:
     return _of_both(square(A, "coshm"), 1, 1)
 
 
+@explained(MEANINGS)
 def sinhm(A: Any) -> Any:
     """Hyperbolic sine of a matrix.
 
     As `scipy.linalg.sinhm`: the hyperbolic sine of matrices.
-
-    Args:
-        A: Matrix, or a stack of matrices.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -411,13 +397,11 @@ def sinhm(A: Any) -> Any:
     return _of_both(square(A, "sinhm"), -1, 1)
 
 
+@explained(MEANINGS)
 def tanhm(A: Any) -> Any:
     """Hyperbolic tangent of a matrix.
 
     As `scipy.linalg.tanhm`: the hyperbolic tangent of matrices.
-
-    Args:
-        A: Matrix, or a stack of matrices.
 
     Example:
         >>> import numpy as np, funcgrad as fg

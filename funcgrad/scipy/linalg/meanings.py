@@ -12,4 +12,9 @@ MEANINGS = {
     "overwrite_ab": "Without effect.",
     "overwrite_b": "Without effect.",
     "s": "Rates of survival.",
+    "atol": "Allowed difference; of ``pinvh``, singular values below it count as zero.",
+    "rtol": (
+        "Allowed relative difference; of ``pinvh``, singular values below this multiple "
+        "of the greatest count as zero."
+    ),
 }

@@ -124,6 +124,11 @@ def cho_solve(
     return solve_triangular(c, half, trans=2 if lower else 0, lower=lower)
 
 
+@explained(
+    MEANINGS,
+    lu_and_piv="The factors of ``a``, square, and its exchanges of rows.",
+    trans="1 for the transpose of ``a`` in its place, 2 for its conjugate transpose.",
+)
 def lu_solve(
     lu_and_piv: tuple[Any, Any],
     b: Any,
@@ -132,13 +137,6 @@ def lu_solve(
     check_finite: bool = True,
 ) -> Any:
     """Solve ``a x = b`` with the result of `lu_factor`.
-
-    Args:
-        lu_and_piv: The factors of ``a``, square, and its exchanges of rows.
-        b: A vector ``(n,)``, or right sides ``(..., n, k)``.
-        trans: 1 for the transpose of ``a`` in its place, 2 for its conjugate transpose.
-        overwrite_b: Without effect.
-        check_finite: Without effect.
 
     Returns:
         The solutions, of the shape of ``b``.

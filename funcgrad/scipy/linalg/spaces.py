@@ -105,6 +105,7 @@ def pinv(
     return (out, _rank(x, atol, rtol)) if return_rank else out
 
 
+@explained(MEANINGS, return_rank="Whether to return the rank, too.")
 def pinvh(
     a: Any,
     atol: float | None = None,
@@ -116,15 +117,6 @@ def pinvh(
     """Pseudo-inverse of a Hermitian matrix.
 
     As `scipy.linalg.pinvh`: `pinv` of Hermitian matrices, of which one triangle is read.
-
-    Args:
-        a: Matrix, or a stack of matrices.
-        atol: Allowed difference; of ``pinvh``, singular values below it count as zero.
-        rtol: Allowed relative difference; of ``pinvh``, singular values below this multiple of the
-            greatest count as zero.
-        lower: Whether the lower triangle is read, or returned.
-        return_rank: Whether to return the rank, too.
-        check_finite: Without effect.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -155,6 +147,11 @@ def _known_rank(x: Any, rcond: Any, function: str) -> int:
     return int(_rank(x, 0.0, _tolerances(x, None, rcond, function)[1]))
 
 
+@explained(
+    MEANINGS,
+    A="A matrix, ``(m, n)``.",
+    rcond="Singular values up to this part of the largest count as zero.",
+)
 def null_space(
     A: Any,
     rcond: float | None = None,
@@ -169,13 +166,6 @@ def null_space(
 
     The rank must be known, as it is in eager code, derivatives included. Derivatives are those at
     constant rank, and turn the columns not among themselves.
-
-    Args:
-        A: A matrix, ``(m, n)``.
-        rcond: Singular values up to this part of the largest count as zero.
-        overwrite_a: Without effect.
-        check_finite: Without effect.
-        lapack_driver: Without effect.
 
     Returns:
         The columns, ``(n, k)``.

@@ -161,13 +161,11 @@ def companion(a: Any) -> Any:
     return shaping.concatenate([first, rest], -2)
 
 
+@explained(MEANINGS)
 def fiedler(a: Any) -> Any:
     """Fiedler's matrix of a vector.
 
     As `scipy.linalg.fiedler`: the distances of all pairs, ``|a_i - a_j|``.
-
-    Args:
-        a: Matrix, or a stack of matrices.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -180,13 +178,11 @@ def fiedler(a: Any) -> Any:
     return elementwise.abs(a[..., :, None] - a[..., None, :])
 
 
+@explained(MEANINGS)
 def fiedler_companion(a: Any) -> Any:
     """Fiedler's companion matrix of a polynomial.
 
     As `scipy.linalg.fiedler_companion`: a band with the eigenvalues of `companion`.
-
-    Args:
-        a: Matrix, or a stack of matrices.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -373,16 +369,11 @@ def issymmetric(a: Any, atol: float | None = None, rtol: float | None = None) ->
     return _equals_transpose(a, atol, rtol, False)
 
 
+@explained(MEANINGS)
 def ishermitian(a: Any, atol: float | None = None, rtol: float | None = None) -> Any:
     """Whether a matrix is Hermitian.
 
     As `scipy.linalg.ishermitian`: whether matrices equal their conjugate transposes.
-
-    Args:
-        a: Matrix, or a stack of matrices.
-        atol: Allowed difference; of ``pinvh``, singular values below it count as zero.
-        rtol: Allowed relative difference; of ``pinvh``, singular values below this multiple of the
-            greatest count as zero.
 
     Example:
         >>> import numpy as np, funcgrad as fg
