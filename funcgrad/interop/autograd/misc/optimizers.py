@@ -1,7 +1,6 @@
 """``autograd.misc.optimizers``: descent with ``grad(x, i)``, for containers of arrays.
 
-Sources: momentum, Polyak (1964); RMSprop, Tieleman and Hinton (2012); Adam, Kingma and Ba,
-arXiv:1412.6980.
+The directions are those of `funcgrad.optim`.
 """
 
 from __future__ import annotations
@@ -9,28 +8,50 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
+from funcgrad.base.signatures import explained
 from funcgrad.flatten_util import ravel_pytree
+from funcgrad.optim import GradientTransformation, ema, scale_by_adam, scale_by_rms
 
 Gradient = Callable[[Any, int], Any]
 Callback = Callable[[Any, int, Any], Any] | None
-Update = Callable[[int, Any, Any], Any]
 __all__ = ["adam", "rmsprop", "sgd"]
 
+_MEANINGS = {
+    "grad": "``grad(x, i)``, the gradient for step ``i``.",
+    "x": "Where to start: an array or a container of arrays.",
+    "callback": "Called as ``callback(x, i, g)`` before each step.",
+    "num_iters": "Number of steps.",
+    "step_size": "Length of a step.",
+    "eps": "Added to the root.",
+}
 
-def _descend(grad: Gradient, x0: Any, callback: Callback, num_iters: int, update: Update) -> Any:
-    """Iterate ``x = update(i, x, g)`` on the vector of all entries of ``x``."""
+
+def _descend(
+    grad: Gradient,
+    x0: Any,
+    callback: Callback,
+    num_iters: int,
+    step_size: float,
+    direction: GradientTransformation,
+) -> Any:
+    """Iterate on the vector of all entries of ``x0``."""
     x, unflatten = ravel_pytree(x0)
+    state = direction.init(x)
     for i in range(num_iters):
         point = unflatten(x)
         gradient = grad(point, i)
         if callback:
             callback(point, i, gradient)
-        x = update(i, x, ravel_pytree(gradient)[0])
+        step, state = direction.update(ravel_pytree(gradient)[0], state)
+        x = x - step_size * step
     return unflatten(x)
 
 
+@explained(
+    _MEANINGS,
+    step_size="Factor of the velocity.",
+    mass="How much of the velocity is kept.",
+)
 def sgd(
     grad: Gradient,
     x: Any,
@@ -39,15 +60,7 @@ def sgd(
     step_size: float = 0.1,
     mass: float = 0.9,
 ) -> Any:
-    """Gradient descent with momentum, whose velocity is a running mean of gradients.
-
-    Args:
-        grad: ``grad(x, i)``, the gradient for step ``i``.
-        x: Where to start: an array or a container of arrays.
-        callback: Called as ``callback(x, i, g)`` before each step.
-        num_iters: Number of steps.
-        step_size: Factor of the velocity.
-        mass: How much of the velocity is kept.
+    """Gradient descent with momentum (Polyak, 1964): the velocity is a running mean of gradients.
 
     Returns:
         The last point, like ``x``.
@@ -57,16 +70,13 @@ def sgd(
         >>> abs(sgd(lambda x, i: 2 * x, 1.0)) < 1e-2
         np.True_
     """
-    velocity: Any = 0.0
-
-    def update(i: int, x: Any, g: Any) -> Any:
-        nonlocal velocity
-        velocity = mass * velocity - (1.0 - mass) * g
-        return x + step_size * velocity
-
-    return _descend(grad, x, callback, num_iters, update)
+    return _descend(grad, x, callback, num_iters, step_size, ema(mass, debias=False))
 
 
+@explained(
+    _MEANINGS,
+    gamma="How much of the mean is kept.",
+)
 def rmsprop(
     grad: Gradient,
     x: Any,
@@ -78,15 +88,6 @@ def rmsprop(
 ) -> Any:
     """Steps divided by the root of a running mean of squares, which starts at one.
 
-    Args:
-        grad: ``grad(x, i)``, the gradient for step ``i``.
-        x: Where to start: an array or a container of arrays.
-        callback: Called as ``callback(x, i, g)`` before each step.
-        num_iters: Number of steps.
-        step_size: Length of a step.
-        gamma: How much of the mean is kept.
-        eps: Added to the root.
-
     Returns:
         The last point, like ``x``.
 
@@ -95,16 +96,16 @@ def rmsprop(
         >>> abs(rmsprop(lambda x, i: 2 * x, 1.0, num_iters=300, step_size=0.01)) < 0.1
         np.True_
     """
-    mean: Any = 1.0
-
-    def update(i: int, x: Any, g: Any) -> Any:
-        nonlocal mean
-        mean = gamma * mean + (1.0 - gamma) * g * g
-        return x - step_size * g / (np.sqrt(mean) + eps)
-
-    return _descend(grad, x, callback, num_iters, update)
+    return _descend(
+        grad, x, callback, num_iters, step_size, scale_by_rms(gamma, eps, 1.0, eps_in_sqrt=False)
+    )
 
 
+@explained(
+    _MEANINGS,
+    b1="How much of the mean of gradients is kept.",
+    b2="How much of the mean of squares is kept.",
+)
 def adam(
     grad: Gradient,
     x: Any,
@@ -117,16 +118,6 @@ def adam(
 ) -> Any:
     """Adam: steps of running means of gradients over roots of those of squares, both unbiased.
 
-    Args:
-        grad: ``grad(x, i)``, the gradient for step ``i``.
-        x: Where to start: an array or a container of arrays.
-        callback: Called as ``callback(x, i, g)`` before each step.
-        num_iters: Number of steps.
-        step_size: Length of a step.
-        b1: How much of the mean of gradients is kept.
-        b2: How much of the mean of squares is kept.
-        eps: Added to the root.
-
     Returns:
         The last point, like ``x``.
 
@@ -135,15 +126,4 @@ def adam(
         >>> abs(adam(lambda x, i: 2 * x, 1.0, num_iters=300, step_size=0.1)) < 1e-3
         np.True_
     """
-    first: Any = 0.0
-    second: Any = 0.0
-
-    def update(i: int, x: Any, g: Any) -> Any:
-        nonlocal first, second
-        first = b1 * first + (1.0 - b1) * g
-        second = b2 * second + (1.0 - b2) * g * g
-        mean = first / (1.0 - b1 ** (i + 1))
-        square = second / (1.0 - b2 ** (i + 1))
-        return x - step_size * mean / (np.sqrt(square) + eps)
-
-    return _descend(grad, x, callback, num_iters, update)
+    return _descend(grad, x, callback, num_iters, step_size, scale_by_adam(b1, b2, eps))
