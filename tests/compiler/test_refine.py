@@ -66,11 +66,20 @@ CHAINS: dict[str, tuple[Any, Any]] = {
     "a sum of rows": (lambda x: np.sum(np.tile(x, (1, 3)), 1), X),
     "a sum of columns": (lambda x: np.sum(np.tile(x, (2, 3)) ** 2, 0), X),
     "groups": (grouped, ROWS),
+    "coordinates": (lambda x: (x[::4] - x[1::4] ** 2) * x[2::4] + np.sin(x[3::4]), ROW),
+    "wavelets": (lambda x: np.tanh(x[::2] + x[1::2]) * (x[::2] - x[1::2]), ROW),
+    "colours of a grid": (lambda x: np.sin(x[::2, ::2]) * x[1::2, ::2] * x[::2, 1::2], X),
+    "other steps": (lambda x: np.sum(x[1::2] ** 2) + np.sin(x[3::8]), ROW),
+    "inside": (lambda x: np.sin(x[2:-2:2]) * x[3:-1:2], ROW),
+    "a reversed part": (lambda x: np.sin(x[::-2]) * x[::2], ROW),
+    "no whole number": (lambda x: np.sin(x[::2]) * x[::2] + x[1] * x[3::2].sum(), ROW[1:]),
 }
 STEPS = {
     "tile": 1, "tile along one axis": 1, "repeated rows": 2, "repeated elements": 1,
     "other operands": 1, "every pair": 3, "split": 1, "neither splits": 1, "axes of length 1": 1,
-    "a sum of rows": 2, "a sum of columns": 2, "groups": 2,
+    "a sum of rows": 2, "a sum of columns": 2, "groups": 2, "coordinates": 1, "wavelets": 1,
+    "colours of a grid": 2, "other steps": 6, "inside": 2, "a reversed part": 2,
+    "no whole number": 9,
 }  # fmt: skip
 """Of the gradient: what is as large as a repeated array is stored by none."""
 
@@ -105,6 +114,21 @@ def test_results_have_their_own_shapes() -> None:
     out = given(mine)
     assert np.shares_memory(out, mine)
     np.testing.assert_allclose(out, np.exp(np.exp(X)), rtol=1e-14)
+
+
+def test_what_lies_between_elements_is_not_stored() -> None:
+    """Sums of arrays with zeros in between are folded as they are computed."""
+    compiled = fg.jit(lambda x: np.sum(np.square(np.exp(fg.lax.pad(x, 0.5, [(1, 0, 1)])) + 1)))
+    x = np.append(ROW, 1.0)[:160]
+    padded = np.full(320, 0.5)
+    padded[1::2] = x
+    assert len(steps_of(compiled, x)) == 1
+    np.testing.assert_allclose(compiled(x), np.sum((np.exp(padded) + 1) ** 2), rtol=1e-13)
+    energy = CHAINS["coordinates"][0]
+    slope = fg.grad(lambda x: np.sum(energy(x)))
+    norm = fg.jit(lambda x: np.sum(slope(x) ** 2))
+    assert len(steps_of(norm, ROW)) == 1
+    np.testing.assert_allclose(norm(ROW), np.sum(slope(ROW) ** 2), rtol=1e-13)
 
 
 def test_in_loops_and_under_vmap() -> None:

@@ -69,20 +69,16 @@ def _unfolded(builder: Builder, form: Contraction, x: Operand, y: Operand) -> Op
         found = copied_windows(one)
         if found is None or not isinstance(two, View):
             continue
-        windows, runs = found
+        windows, shapes = found
         fresh = iter(c for c in ascii_letters if c not in form.lhs + form.rhs)
-        shapes = [tuple(windows.shape[a] for a in run) for run in runs]
         letters = {
             c: c if len(shape) == 1 else "".join(next(fresh) for _ in shape)
             for c, shape in zip(own, shapes, strict=True)
         }
-        # Axes of length 1 are nobody's.
-        strides = tuple(windows.strides[a] for run in runs for a in run)
-        moved = View(windows.value, sum(shapes, ()), strides, windows.offset)
         by_letter = dict(zip(own, shapes, strict=True))
         split = two.divided([by_letter.get(c, (n,)) for c, n in zip(other, two.shape, strict=True)])
         lhs, rhs, out = ("".join(letters.get(c, c) for c in x) for x in (own, other, form.out))
-        strider = Strider(builder, Contraction(lhs, rhs, out), moved, split, ())
+        strider = Strider(builder, Contraction(lhs, rhs, out), windows, split, ())
         if strider.is_possible:
             lengths = dict(zip(own + other, one.shape + two.shape, strict=True))
             return builder.reshaped(strider.result(), tuple(lengths[c] for c in form.out))

@@ -21,6 +21,9 @@ Shape = tuple[int, ...]
 Box = tuple[tuple[int, int], ...]
 """For every axis of an index space the first index inside, and the first one after it."""
 
+Range = tuple[int, int, int]
+"""Indices along an axis: the first one, their distance, and their number."""
+
 
 class Value:
     """An array of the plan: computed by a kernel, given by the caller, or constant.
@@ -249,32 +252,77 @@ def first(operand: S, shape: Shape) -> S:
     return operand.walked(shape, operand.strides, operand.offset)
 
 
-def reindex_of(view: View) -> Reindex | None:
-    """How a view walks its value, if every axis of it walks along an axis of its own there."""
+def factored(view: View) -> tuple[list[Shape], Reindex] | None:
+    """The axes that those of a view split into so that each walks along one axis of its value.
+
+    Returns:
+        The lengths of the axes that each of the view's is split into, and how these walk; nothing
+        where there are no such axes.
+    """
     shape, strides = view.value.shape, view.value.strides
-    first = view.offset
+    lowest = view.offset
     for n, stride in zip(view.shape, view.strides, strict=True):
-        first += min(0, (n - 1) * stride)
-    starts = [first // s % n if n else 0 for n, s in zip(shape, strides, strict=True)]
+        lowest += min(0, (n - 1) * stride)
+    starts = [lowest // s % n if n else 0 for n, s in zip(shape, strides, strict=True)]
+    lengths: list[Shape] = []
     axes: list[int | None] = []
     steps: list[int] = []
     for n, stride in zip(view.shape, view.strides, strict=True):
-        if n == 1 or stride == 0:
-            axes.append(None)
-            steps.append(1)
-            continue
-        walked = (a for a, s in enumerate(strides) if shape[a] > 1 and stride % s == 0)
-        axis = next(walked, None)
-        if axis is None or axis in axes:
-            return None
-        step = stride // strides[axis]
-        if starts[axis] + abs(step) * (n - 1) >= shape[axis]:
-            return None
-        if step < 0:
-            starts[axis] += -step * (n - 1)
-        axes.append(axis)
-        steps.append(step)
-    return Reindex(tuple(axes), tuple(starts), tuple(steps))
+        own: list[tuple[int, int | None, int]] = []
+        while n != 1 and stride:
+            walked = (a for a, s in enumerate(strides) if shape[a] > 1 and stride % s == 0)
+            axis = next(walked, None)
+            if axis is None or axis in axes or any(axis == a for _, a, _ in own):
+                return None
+            step, count = stride // strides[axis], n
+            if starts[axis] + abs(step) * (n - 1) >= shape[axis]:
+                # It goes on along another axis, from the end of this one.
+                count = shape[axis] // abs(step)
+                if starts[axis] or shape[axis] % step or n % max(count, 1):
+                    return None
+            starts[axis] -= min(step, 0) * (count - 1)
+            own.insert(0, (count, axis, step))
+            n, stride = n // count, stride * count
+        own = own or [(n, None, 1)]
+        lengths.append(tuple(count for count, _, _ in own))
+        axes += [axis for _, axis, _ in own]
+        steps += [step for _, _, step in own]
+    return lengths, Reindex(tuple(axes), tuple(starts), tuple(steps))
+
+
+def reindex_of(view: View) -> Reindex | None:
+    """How a view walks its value, if every axis of it walks along an axis of its own there."""
+    found = factored(view)
+    return None if found is None or any(len(own) > 1 for own in found[0]) else found[1]
+
+
+def ranges_of(place: View) -> list[Range] | None:
+    """The indices that a view has along every axis of its value, if it is regular there."""
+    form = reindex_of(place)
+    if form is None:
+        return None
+    found = [(start, 1, 1) for start in form.starts]
+    for n, axis, step in zip(place.shape, form.axes, form.steps, strict=True):
+        if axis is not None:
+            found[axis] = form.starts[axis] + min(0, (n - 1) * step), abs(step), n
+    return found
+
+
+def is_in_order(place: View) -> bool:
+    """Whether every axis of a view goes up the same axis of its value, if it goes along any."""
+    form = reindex_of(place)
+    if form is None or len(place.shape) != len(place.value.shape):
+        return False
+    walks = enumerate(zip(form.axes, form.steps, strict=True))
+    return all(axis in (None, k) and step > 0 for k, (axis, step) in walks)
+
+
+def box_of(place: View) -> Box | None:
+    """The box of its value that a view with the same axes covers, if it is one."""
+    ranges = ranges_of(place)
+    if ranges is None or not is_in_order(place) or any(step != 1 for _, step, _ in ranges):
+        return None
+    return tuple((a, a + n) for a, _, n in ranges)
 
 
 def seen_box(box: Box, form: Reindex, shape: Shape) -> Box | None:

@@ -22,6 +22,7 @@ from funcgrad.compiler.nest.layout import (
     Uniform,
     Value,
     View,
+    box_of,
     is_everything,
     reindex_of,
     seen_box,
@@ -106,15 +107,3 @@ def _guards(node: Copies, boxes: Sequence[Box]) -> list[Node]:
         nodes.append(Guard((part, found), (out,), box))
         found = whole(out)
     return nodes
-
-
-def box_of(place: View) -> Box | None:
-    """The box of its value that a view with the same axes covers, if it is one."""
-    form = reindex_of(place)
-    if form is None or any(step != 1 for step in form.steps):
-        return None
-    if len(place.shape) != len(form.starts):
-        return None
-    if any(axis not in (None, k) for k, axis in enumerate(form.axes)):
-        return None
-    return tuple((a, a + n) for a, n in zip(form.starts, place.shape, strict=True))

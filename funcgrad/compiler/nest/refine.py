@@ -20,12 +20,18 @@ from funcgrad.compiler.machine import FEW, KERNEL_NODES, SHORT_AXIS, VECTOR_BYTE
 from funcgrad.compiler.nest.layout import (
     Box,
     Operand,
+    Range,
     Shape,
     Value,
     View,
     contiguous_strides,
+    cut,
+    factored,
+    is_in_order,
+    ranges_of,
     reindex_of,
     reshaped,
+    whole,
 )
 from funcgrad.compiler.nest.nodes import (
     Copies,
@@ -62,6 +68,9 @@ def refine(graph: Graph) -> None:
     for node in graph.nodes:
         if not isinstance(node, Point | Fold):
             continue
+        space = _space_of_parts(node, readers, outputs)
+        if space is not None:
+            _Change(graph, readers, outputs, space).make_if_possible([node])
         for x in node.operands:
             space = _space_of_source(x, node)
             if space is not None:
@@ -89,10 +98,10 @@ def common_refinement(a: Shape, b: Shape) -> Shape | None:
     return tuple(m // n for n, m in itertools.pairwise(ascending))[::-1]
 
 
-def _maker(x: Operand, node: Node) -> Point | Pick | None:
-    """Return the elementwise node that computes an operand, if the operand is a whole value."""
+def _maker(x: Operand, node: Node) -> Point | Pick | Copies | None:
+    """Return the node that computes a whole value, element by element or part by part."""
     maker = x.value.maker if isinstance(x, View) and x.is_whole else None
-    is_point = isinstance(maker, Point | Pick) and maker.epoch == node.epoch
+    is_point = isinstance(maker, Point | Pick | Copies) and maker.epoch == node.epoch
     return maker if is_point else None
 
 
@@ -128,20 +137,39 @@ def _space_of_source(x: Operand, node: Node) -> Shape | None:
         isinstance(y, View) and _is_across(y) for y in (x, *maker.operands)
     ):
         return None
-    axes = dict(zip(x.value.strides, x.value.shape, strict=True))
-    lengths: list[int] = []
-    for n, stride in zip(x.shape, x.strides, strict=True):
-        parts: list[int] = []
-        while stride and n > axes.get(stride, n):
-            length = axes[stride]
-            if n % length:
-                return None
-            parts.insert(0, length)
-            n, stride = n // length, stride * length
-        lengths += [n, *parts]
-    space = tuple(n for n in lengths if n != 1)
+    found = factored(x)
+    if found is None:
+        return None
+    space = tuple(n for lengths in found[0] for n in lengths if n != 1)
     is_shorter = [n for n in x.shape if n != 1][-1:] != [*space[-1:]]
     return None if is_shorter or space == node.space else space
+
+
+def _space_of_parts(
+    node: Point | Fold, readers: Mapping[Value, Sequence[Node]], outputs: set[Value]
+) -> Shape | None:
+    """The axes by which parts of assemblies that lie apart in these are boxes.
+
+    Then their reader reads these where they come from (`read_through`), piece by piece of a short
+    axis (`specialize`).
+    """
+    space: Shape | None = node.space
+    for maker in (_maker(x, node) for x in node.operands):
+        if not isinstance(maker, Copies) or maker.space != node.space or maker.out in outputs:
+            continue
+        if not all(isinstance(reader, Point | Fold) for reader in readers[maker.out]):
+            continue
+        for place in maker.places:
+            steps = zip(node.space, ranges_of(place) or (), strict=False)
+            split = [(n // step, step) for n, (_, step, _) in steps]
+            if (
+                space is None
+                or math.prod(sum(split, ())) != math.prod(space)
+                or any(step > SHORT_AXIS for _, step in split)
+            ):
+                return None
+            space = common_refinement(space, sum(split, ()))
+    return None if space == tuple(n for n in node.space if n != 1) else space
 
 
 def _merge_folds(graph: Graph, readers: dict[Value, list[Node]], outputs: set[Value]) -> None:
@@ -194,7 +222,7 @@ class _Change:
         self.readers = readers
         self.outputs = outputs
         self.space = space
-        self.members: dict[Node, list[Sequence[int]]] = {}
+        self.members: dict[Node, list[range]] = {}
         """For each the axes that every axis of its own space becomes."""
 
     def reaches(self, nodes: Sequence[Node]) -> bool:
@@ -219,7 +247,7 @@ class _Change:
 
     def _beside(self, node: Node) -> Iterator[Node]:
         """The nodes that read what it computes, or compute what it reads, index by index."""
-        for x in node.operands:
+        for x in node.operands if not isinstance(node, Copies) else ():
             maker = _maker(x, node)
             if maker is not None and _runs(maker.space, self.space) is not None:
                 yield maker
@@ -231,16 +259,19 @@ class _Change:
                 if any(x.is_whole for x in whole):
                     yield reader
 
-    def _is_possible(self, node: Node, runs: Sequence[Sequence[int]]) -> bool:
+    def _is_possible(self, node: Node, runs: Sequence[range]) -> bool:
         if isinstance(node, Guard) and _split_box(node.box, runs, self.space) is None:
             return False
         if isinstance(node, Fold) and not _is_splittable(node, runs):
             return False
-        is_kept = all(
-            _is_as_readable(x, reshaped(x, self.space))
-            for x in node.operands
-            if isinstance(x, View)
-        )
+        if isinstance(node, Copies):
+            is_kept = self._split_parts(node, runs) is not None
+        else:
+            is_kept = all(
+                _is_as_readable(x, reshaped(x, self.space))
+                for x in node.operands
+                if isinstance(x, View)
+            )
         return is_kept and self._may_have(node.out, self._shape_of(node, runs))
 
     def _may_have(self, value: Value, shape: Shape) -> bool:
@@ -257,7 +288,7 @@ class _Change:
                         return False
         return True
 
-    def _shape_of(self, node: Node, runs: Sequence[Sequence[int]]) -> Shape:
+    def _shape_of(self, node: Node, runs: Sequence[range]) -> Shape:
         """The shape of what it computes then."""
         folded = _split_axes(node, runs) if isinstance(node, Fold) else ()
         return tuple(n for axis, n in enumerate(self.space) if axis not in folded)
@@ -277,14 +308,37 @@ class _Change:
                 box = _split_box(node.box, runs, self.space)
                 assert box is not None  # it is possible
                 node.box = box
-            operands = [reshaped(x, self.space) for x in node.operands]
-            node.operands = tuple(x for x in operands if x is not None)
+            if isinstance(node, Copies):
+                parts = self._split_parts(node, runs)
+                assert parts is not None  # it is possible
+                node.operands = tuple(x for x, _ in parts)
+                node.places = tuple(place for _, place in parts)
+            else:
+                operands = [reshaped(x, self.space) for x in node.operands]
+                node.operands = tuple(x for x in operands if x is not None)
             node.out.shape, node.out.strides = shape, contiguous_strides(shape)
 
+    def _split_parts(
+        self, node: Copies, runs: Sequence[range]
+    ) -> list[tuple[Operand, View]] | None:
+        """The parts of an assembly and their places there, if each is regular."""
+        parts: list[tuple[Operand, View]] = []
+        out = Value(self.space, node.out.dtype)
+        for x, place in zip(node.operands, node.places, strict=True):
+            ranges = ranges_of(place) if is_in_order(place) else None
+            split = None if ranges is None else _split_ranges(ranges, runs, self.space)
+            if split is None:
+                return None
+            starts, steps, sizes = zip(*split, strict=True) if split else ((), (), ())
+            lengths = [tuple(sizes[axis] for axis in run) for run in runs]
+            form = replace(cut(starts), steps=steps)
+            parts.append((x.divided(lengths), whole(out).reindexed(form, sizes).of(node.out)))
+        return parts
 
-def _runs(shape: Shape, space: Shape) -> list[Sequence[int]] | None:
+
+def _runs(shape: Shape, space: Shape) -> list[range] | None:
     """The axes of a space that those of a shape split into, if they do."""
-    runs: list[Sequence[int]] = []
+    runs: list[range] = []
     axis = 0
     for n in shape:
         first, length = axis, 1
@@ -297,12 +351,12 @@ def _runs(shape: Shape, space: Shape) -> list[Sequence[int]] | None:
     return runs if all(n == 1 for n in space[axis:]) else None
 
 
-def _split_axes(node: Fold, runs: Sequence[Sequence[int]]) -> tuple[int, ...]:
+def _split_axes(node: Fold, runs: Sequence[range]) -> tuple[int, ...]:
     """The axes that a fold folds then."""
     return tuple(axis for a in node.form.axes for axis in runs[a])
 
 
-def _is_splittable(node: Fold, runs: Sequence[Sequence[int]]) -> bool:
+def _is_splittable(node: Fold, runs: Sequence[range]) -> bool:
     """Whether a fold's results go where they went, for those who read them on the way.
 
     The numbers of rows are read by other elements of the rows; all other results exist only when
@@ -315,25 +369,41 @@ def _is_splittable(node: Fold, runs: Sequence[Sequence[int]]) -> bool:
     return not is_of_rows or all(len(runs[axis]) <= 1 for axis in kept)
 
 
-def _split_box(box: Box, runs: Sequence[Sequence[int]], space: Shape) -> Box | None:
+def _split_box(box: Box, runs: Sequence[range], space: Shape) -> Box | None:
     """The same box of a space with more axes, if it is one."""
-    found: list[tuple[int, int]] = [(0, n) for n in space]
-    for (a, b), run in zip(box, runs, strict=True):
-        rest = math.prod(space[axis] for axis in run[1:])
-        if (a, b) == (0, math.prod(space[axis] for axis in run)):
-            continue
-        if not run or a % rest or b % rest:
-            return None
-        found[run[0]] = a // rest, b // rest
-    return tuple(found)
+    split = _split_ranges([(a, 1, b - a) for a, b in box], runs, space)
+    return None if split is None else tuple((a, a + n) for a, _, n in split)
+
+
+def _split_ranges(
+    ranges: Sequence[Range], runs: Sequence[range], space: Shape
+) -> list[Range] | None:
+    """The same indices of a space with more axes, if they are ranges there."""
+    found: list[Range] = [(0, 1, n) for n in space]
+    for (start, step, count), run in zip(ranges, runs, strict=True):
+        for axis in run[:0:-1]:
+            n = space[axis]
+            if step % n == 0 or count == 1:
+                found[axis] = start % n, 1, 1
+                start, step = start // n, max(step // n, 1)
+            elif step == 1 and start % n == count % n == 0:
+                start, count = start // n, count // n
+            elif start // n == (start + step * (count - 1)) // n:
+                found[axis] = start % n, step, count
+                start, step, count = start // n, 1, 1
+            else:
+                return None
+        for axis in run[:1]:
+            found[axis] = start, step, count
+    return found
 
 
 def _is_as_readable(x: View, split: Operand | None) -> bool:
     """Whether what is read need not be stored for being seen through more axes."""
     maker = x.value.maker
-    if (isinstance(maker, Point | Pick) and x.is_whole) or not isinstance(
-        maker, Point | Pick | Copies
-    ):
+    if isinstance(maker, Copies) and x.is_whole and split is not None:
+        return _runs(maker.space, split.shape) is not None
+    if x.is_whole or not isinstance(maker, Point | Pick | Copies):
         return split is not None
     if reindex_of(x) is None or FEW * math.prod(x.value.shape) <= math.prod(x.shape):
         return True

@@ -139,16 +139,19 @@ def _elements(group: Group, is_inner: bool) -> tuple[int, list[Range]] | None:
 def _pieces(group: Group) -> tuple[int, list[Range]] | None:
     """An axis of a group, and its pieces, in which nothing need be asked about its indices.
 
-    Where most elements lie on one side of all borders, these are asked at the edges only.
+    Where most elements lie on one side of all borders of a long axis, these are asked at the edges
+    only.
     """
     space, guards = group.space, [node for node in group.nodes if isinstance(node, Guard)]
     if not guards or group.walk is not None:
         return None
-    core, _ = core_of(space, [guard.box for guard in guards])
-    if 2 * box_size(core) > math.prod(space):
-        return None
     asked = [sum(guard.box[axis] != (0, n) for guard in guards) for axis, n in enumerate(space)]
     axis = asked.index(max(asked))
+    core, _ = core_of(space, [guard.box for guard in guards])
+    is_short = space[-1] <= SHORT_AXIS and asked[-1] == asked[axis]
+    if 2 * box_size(core) > math.prod(space) and not is_short:
+        return None
+    axis = len(space) - 1 if is_short else axis
     borders = sorted({0, space[axis], *(end for guard in guards for end in guard.box[axis])})
     ranges = list(itertools.pairwise(borders))
     n_kernels = len(ranges)

@@ -13,12 +13,13 @@ from collections.abc import Sequence
 
 from funcgrad.compiler.nest.layout import (
     Operand,
+    Shape,
     View,
-    contiguous_strides,
+    factored,
     is_overlapping,
     reshaped,
 )
-from funcgrad.compiler.nest.nodes import Point
+from funcgrad.compiler.nest.nodes import is_copy
 
 _Axis = tuple[int, int]
 """Length and stride."""
@@ -74,29 +75,14 @@ def _even(offsets: Sequence[int]) -> list[_Axis] | None:
     return [(len(rows), apart), (length, distance)] if [*offsets] == expected else None
 
 
-def copied_windows(x: Operand) -> tuple[View, list[list[int]]] | None:
-    """The windows that an operand is a copy of, and which axes of them each of its axes joins."""
-    maker = x.value.maker if isinstance(x, View) and not x.offset else None
-    if not isinstance(x, View) or not isinstance(maker, Point) or maker.expr != "{0}":
+def copied_windows(x: Operand) -> tuple[View, list[Shape]] | None:
+    """The windows that an operand is a copy of, and the axes that each of its axes joins."""
+    maker = x.value.maker if isinstance(x, View) else None
+    if not isinstance(x, View) or maker is None or not is_copy(maker):
         return None
     (windows,) = maker.operands
-    if not isinstance(windows, View) or not is_overlapping(windows):
+    found = factored(x)
+    if found is None or not isinstance(windows, View) or not is_overlapping(windows):
         return None
-    if math.prod(x.shape) != math.prod(windows.shape) or windows.dtype != x.dtype:
-        return None
-    strides = contiguous_strides(windows.shape)
-    left = [a for a, n in enumerate(windows.shape) if n > 1]
-    runs: list[list[int]] = []
-    for n, stride in zip(x.shape, x.strides, strict=True):
-        run: list[int] = []
-        while math.prod(windows.shape[a] for a in run) < n:
-            wanted = stride if not run else strides[run[0]] * windows.shape[run[0]]
-            axis = next((a for a in left if strides[a] == wanted), None)
-            if axis is None:
-                return None
-            run.insert(0, axis)
-            left.remove(axis)
-        if math.prod(windows.shape[a] for a in run) != n:
-            return None
-        runs.append(run)
-    return windows, runs
+    lengths, form = found
+    return windows.reindexed(form, sum(lengths, ())), lengths

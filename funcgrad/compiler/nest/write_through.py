@@ -13,9 +13,8 @@ from collections.abc import Iterator, Sequence
 
 from funcgrad.compiler.machine import FEW, QUESTIONS
 from funcgrad.compiler.nest.fuse import Group
-from funcgrad.compiler.nest.layout import Box, Operand, Value, View, cut, reindex_of
+from funcgrad.compiler.nest.layout import Box, Operand, Range, Value, View, box_of, cut, ranges_of
 from funcgrad.compiler.nest.nodes import Copies, Graph, Node, Point, values_read
-from funcgrad.compiler.nest.read_through import box_of
 
 MAX_PIECES = FEW * QUESTIONS
 """Pieces that are copied for one array: more are more steps than memory is saved."""
@@ -152,25 +151,13 @@ def _may_change(node: Copies, operand: View, place: View, plan: _Plan) -> bool:
 
 def _are_apart(one: View, other: View) -> bool:
     """Whether two places are known to have no element in common."""
-    first, second = _progressions(one), _progressions(other)
+    first, second = ranges_of(one), ranges_of(other)
     if first is None or second is None:
         return False
     return any(_never_meet(a, b) for a, b in zip(first, second, strict=True))
 
 
-def _progressions(place: View) -> list[tuple[int, int, int]] | None:
-    """The indices that a place has along every axis of its value: first, step, number."""
-    form = reindex_of(place)
-    if form is None:
-        return None
-    found = [(start, 1, 1) for start in form.starts]
-    for n, axis, step in zip(place.shape, form.axes, form.steps, strict=True):
-        if axis is not None:
-            found[axis] = form.starts[axis] + min(0, (n - 1) * step), abs(step), n
-    return found
-
-
-def _never_meet(a: tuple[int, int, int], b: tuple[int, int, int]) -> bool:
+def _never_meet(a: Range, b: Range) -> bool:
     (first, step, n), (start, pace, m) = a, b
     if first + step * (n - 1) < start or start + pace * (m - 1) < first:
         return True
