@@ -18,7 +18,6 @@ from funcgrad.compiler.nest.fit import fit
 from funcgrad.compiler.nest.fuse import Group, fuse
 from funcgrad.compiler.nest.in_place import change_in_place, read_first, reuse_inputs
 from funcgrad.compiler.nest.interchange import interchange
-from funcgrad.compiler.nest.interleave import interleave
 from funcgrad.compiler.nest.layout import Value
 from funcgrad.compiler.nest.nodes import Graph, Loop
 from funcgrad.compiler.nest.read_through import read_through
@@ -34,10 +33,9 @@ OPTIONAL = (
     "rematerialize",  # loops compute again what earlier loops would keep for them
     "interchange",  # loops of independent lanes have these last, and run in blocks of them
     "refine",  # both sides of a reshape are walked by the axes of both shapes
-    "read_through",  # assembled arrays are read where their parts come from
+    "read_through",  # parts of arrays are read where they come from, or written in turn
     "schedule",  # cheap values are computed again by their readers, others are stored
     "split_totals",  # folds of whole arrays are folds of rows first
-    "interleave",  # what lies in turn in an array is computed by one kernel
     "specialize",  # short axes are written out
     "detach",  # functions of the numbers of rows run apart from the rows
     "divide",  # sums over rows are sums over parts of them first
@@ -58,7 +56,6 @@ _ON_GRAPHS: tuple[tuple[str, Callable[[Graph], None]], ...] = (
     ("read_through", read_through),
     ("schedule", schedule),
     ("split_totals", split_totals),
-    ("interleave", interleave),
 )
 """The passes that change a graph, in their order. Then `fuse` forms groups of its nodes, and anew
 where `specialize` has changed anything."""

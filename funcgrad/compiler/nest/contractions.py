@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Iterator
 from string import ascii_letters
 
+import numpy as np
+
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.machine import EVEN_PARTS, FEW, SEVERAL, SUM_BLOCK, THREAD_WORK
 from funcgrad.compiler.nest.builder import Builder
@@ -15,15 +17,15 @@ from funcgrad.compiler.nest.layout import (
     Uniform,
     Value,
     View,
+    factored,
     is_overlapping,
     moved_axes,
     whole,
 )
-from funcgrad.compiler.nest.nodes import Matrices, Point, Product
+from funcgrad.compiler.nest.nodes import Copies, Matrices, Point, Product, is_copy
 from funcgrad.compiler.nest.split import even_parts
 from funcgrad.compiler.nest.strided import Letters, Strider
-from funcgrad.compiler.nest.windows import copied_windows
-from funcgrad.lowering import Contraction
+from funcgrad.lowering import Contraction, Reindex
 
 
 def contracted(
@@ -66,7 +68,7 @@ def strided_cycles(
 def _unfolded(builder: Builder, form: Contraction, x: Operand, y: Operand) -> Operand | None:
     """A contraction of copied windows as one of the windows where they are, if there are any."""
     for own, other, one, two in ((form.lhs, form.rhs, x, y), (form.rhs, form.lhs, y, x)):
-        found = copied_windows(one)
+        found = _copied_windows(one)
         if found is None or not isinstance(two, View):
             continue
         windows, shapes = found
@@ -83,6 +85,19 @@ def _unfolded(builder: Builder, form: Contraction, x: Operand, y: Operand) -> Op
             lengths = dict(zip(own + other, one.shape + two.shape, strict=True))
             return builder.reshaped(strider.result(), tuple(lengths[c] for c in form.out))
     return None
+
+
+def _copied_windows(x: Operand) -> tuple[View, list[Shape]] | None:
+    """The windows that an operand is a copy of, and the axes that each of its axes joins."""
+    maker = x.value.maker if isinstance(x, View) else None
+    if not isinstance(x, View) or maker is None or not is_copy(maker):
+        return None
+    (windows,) = maker.operands
+    found = factored(x)
+    if found is None or not isinstance(windows, View) or not is_overlapping(windows):
+        return None
+    lengths, form = found
+    return windows.reindexed(form, sum(lengths, ())), lengths
 
 
 @dataclass(frozen=True)
@@ -135,6 +150,8 @@ class Contractor(Letters):
             return self._by_elements()
         if self._is_walk_of_windows:
             return self._by_rows_of_windows()
+        if self._is_tiny:
+            return self._written_out()
         is_asked = form.out == "".join(self.batch + self.rows + self.columns)
         if self._is_of_columns or (
             not is_asked and form.out == "".join(self.batch + self.columns + self.rows)
@@ -182,6 +199,47 @@ class Contractor(Letters):
             return False
         last = own.index(self.summed[-1])
         return windows.strides[last] == 1 and windows.shape[last] >= FEW * SEVERAL
+
+    @property
+    def _is_tiny(self) -> bool:
+        """Whether it is many products of matrices of a few rows and columns."""
+        sizes = map(self.size, (self.rows, self.columns, self.summed))
+        is_real = self.operands[0].dtype.kind == "f"
+        return is_real and self.size(self.batch) >= SEVERAL and all(1 <= n <= FEW for n in sizes)
+
+    def _written_out(self) -> Operand:
+        """Every element of a product by itself: the stack makes the loop.
+
+        A chain of multiplications with additions, as in `loops.library.tiles`.
+        """
+        (x, y), form = self.operands, self.form
+        stack, rank = self._shape(self.batch), len(self.batch)
+        value = Value(self._shape([*self.batch, *self.rows, *self.columns]), x.dtype)
+        terms = [*np.ndindex(self._shape(self.summed))]
+        expr = "{0} * {1}"
+        for k in range(1, len(terms)):
+            expr = f"fma({{{2 * k}}}, {{{2 * k + 1}}}, {expr})"
+        parts: list[Operand] = []
+        places: list[View] = []
+        for at in np.ndindex(value.shape[rank:]):
+            kept = dict(zip([*self.rows, *self.columns], at, strict=True))
+            factors: list[Operand] = []
+            for term in terms:
+                index = kept | dict(zip(self.summed, term, strict=True))
+                factors += [self._element(x, form.lhs, index), self._element(y, form.rhs, index)]
+            point = Point(tuple(factors), (Value(stack, x.dtype),), expr)
+            parts.append(self.builder.result(point))
+            cut = Reindex(tuple(range(rank)), (0,) * rank + at, (1,) * rank)
+            places.append(whole(value).reindexed(cut, stack))
+        self.builder.add(Copies(tuple(parts), (value,), tuple(places)))
+        strides = dict(zip([*self.batch, *self.rows, *self.columns], value.strides, strict=True))
+        return View(value, self._shape(form.out), tuple(strides[c] for c in form.out))
+
+    def _element(self, x: Operand, own: str, index: dict[str, int]) -> Operand:
+        """The elements of an operand at an index, one for each product."""
+        axes = tuple(own.index(c) if c in own else None for c in self.batch)
+        starts = tuple(index.get(c, 0) for c in own)
+        return x.reindexed(Reindex(axes, starts, (1,) * len(axes)), self._shape(self.batch))
 
     def _by_rows_of_windows(self) -> Operand:
         """Row by row of all windows, so that rows that windows share are in the nearest cache."""

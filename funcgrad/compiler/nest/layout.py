@@ -6,6 +6,7 @@ A `Value` is stored contiguously, in row-major order; everything that moves elem
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import field
@@ -447,3 +448,52 @@ def _is_along_one(value: Value, n: int, stride: int) -> bool:
         stride > 0 and stride % s == 0 and n * stride <= s * length
         for length, s in zip(value.shape, value.strides, strict=True)
     )
+
+
+def view_of_parts(parts: Sequence[Operand], places: Sequence[View]) -> View | None:
+    """The view that shows what is assembled of parts, if they lie in one array like that.
+
+    Slices of one array, stacked at even distances, lie in that array already: a view with an axis
+    more shows them.
+
+    Args:
+        parts: Parts of one shape, in the order of their places.
+        places: Where they go, in an array that they fill.
+    """
+    if len(parts) < 2 or not isinstance(parts[0], View):
+        return None
+    first, out = parts[0], places[0].value
+    if len(parts) * math.prod(first.shape) != math.prod(out.shape):
+        return None
+    axis = next((a for a, n in enumerate(out.shape) if n != first.shape[a]), 0)
+    offsets: list[int] = []
+    for k, (part, place) in enumerate(zip(parts, places, strict=True)):
+        begin = k * first.shape[axis] * out.strides[axis]
+        if place.offset != begin or place.strides != out.strides or part.shape != first.shape:
+            return None
+        if not isinstance(part, View) or part.value is not first.value:
+            return None
+        if part.strides != first.strides:
+            return None
+        offsets.append(part.offset)
+    found = _even(offsets)
+    if found is None:
+        return None
+    shape = (*first.shape[:axis], *(n for n, _ in found), *first.shape[axis:])
+    strides = (*first.strides[:axis], *(s for _, s in found), *first.strides[axis:])
+    view = View(first.value, shape, strides, offsets[0])
+    return view if is_overlapping(view) or reshaped(view, out.shape) is not None else None
+
+
+def _even(offsets: Sequence[int]) -> list[tuple[int, int]] | None:
+    """The lengths and distances of axes along which so many distances are walked, if there are."""
+    if len(offsets) == 1:
+        return []
+    distance = offsets[1] - offsets[0]
+    steps = (b - a for a, b in itertools.pairwise(offsets))
+    length = next((k for k, step in enumerate(steps, 1) if step != distance), len(offsets))
+    rows = offsets[::length]
+    if [*offsets] != [row + j * distance for row in rows for j in range(length)]:
+        return None
+    outer = _even(rows)
+    return None if outer is None else [*outer, (length, distance)]

@@ -31,6 +31,7 @@ from funcgrad.compiler.nest.layout import (
     domain,
     first,
     same_strides,
+    view_of_parts,
     whole,
     with_joined_axes,
 )
@@ -60,7 +61,6 @@ from funcgrad.compiler.nest.nodes import (
 from funcgrad.compiler.nest.orders import followed_order, inverse, permuted_shape
 from funcgrad.compiler.nest.slides import sliding_contraction, window_fold
 from funcgrad.compiler.nest.sort_places import is_sortable, sorted_places
-from funcgrad.compiler.nest.windows import view_of_parts
 from funcgrad.core.program import Atom, Equation, Program, Var
 from funcgrad.intrinsics import expression, with_constants
 from funcgrad.passes.advance import advance, messages

@@ -5,16 +5,21 @@ an array whose inner part was replaced: what computes with them reads the part t
 to (`Guard`), so that neither the assembled array nor its memory exists. An array is still put
 together where something else than points and folds needs it, or where its elements are read so
 often that asking costs more than memory.
+
+Where parts lie in turn (stacks along the last axis, repeated elements, parts of short rows), one
+kernel for each of them would go through all of the array's memory as often as there are parts. They
+become points of one space, which share a kernel (`fuse`) and write where they belong
+(`write_through`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from funcgrad.compiler.machine import QUESTIONS
+from funcgrad.compiler.machine import QUESTIONS, SEVERAL
 from funcgrad.compiler.nest.layout import (
     Box,
     Operand,
@@ -48,13 +53,16 @@ def read_through(graph: Graph) -> None:
     readers = readers_of(graph.nodes)
     outputs = set(graph.outputs)
 
-    def rule(node: Node) -> list[Node] | None:
-        if not isinstance(node, Copies) or node.out in outputs:
+    def rule(node: Node) -> Iterable[Node] | None:
+        if not isinstance(node, Copies):
             return None
-        boxes = _boxes(node)
-        if boxes is None or not _is_readable(node, boxes, readers[node.out]):
-            return None
-        return _guards(node, boxes)
+        boxes = None if node.out in outputs else _boxes(node)
+        if boxes is not None and _is_readable(node, boxes, readers[node.out]):
+            return _guards(node, boxes)
+        places = [place.without_ones() for place in node.places]
+        # Single numbers are most often the results of folds, which no point copies for less.
+        is_some = _lie_in_turn(places) and math.prod(places[0].shape) > 1
+        return _in_turn(node, places) if is_some else None
 
     rewrite(graph, rule)
 
@@ -107,3 +115,27 @@ def _guards(node: Copies, boxes: Sequence[Box]) -> list[Node]:
         nodes.append(Guard((part, found), (out,), box))
         found = whole(out)
     return nodes
+
+
+def _lie_in_turn(places: Sequence[View]) -> bool:
+    """Whether parts of an array have their elements beside each other, perhaps again and again."""
+    if not 2 <= len(places) <= SEVERAL:
+        return False
+    first, offsets = places[0], {place.offset for place in places}
+    steps = [abs(s) for n, s in zip(first.shape, first.strides, strict=True) if n != 1]
+    apart = min(steps, default=SEVERAL)
+    if len(offsets) < len(places) or apart > SEVERAL:
+        return False
+    return max(offsets) - min(offsets) < apart and all(
+        (place.shape, place.strides) == (first.shape, first.strides) for place in places
+    )
+
+
+def _in_turn(node: Copies, places: Sequence[View]) -> Iterator[Node]:
+    """An assembly with its parts as points."""
+    parts = []
+    for operand, place in zip(node.operands, places, strict=True):
+        point = Point((operand.without_ones(),), (Value(place.shape, node.out.dtype),), "{0}")
+        parts.append(whole(point.out))
+        yield point
+    yield Copies(tuple(parts), node.outs, tuple(places), node.is_fresh)
