@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 
 import funcgrad as fg
 from funcgrad.compiler.nest.arrange import SKIP_VARIABLE, VERIFY_VARIABLE
+from funcgrad.compiler.nest.layout import Value, View, factored, whole
 from funcgrad.compiler.nest.refine import common_refinement
 
 
@@ -38,6 +41,43 @@ def steps_of(compiled: Any, *args: Any) -> list[str]:
 )
 def test_refinements_of_both_shapes(a: Any, b: Any, expected: Any) -> None:
     assert common_refinement(a, b) == expected
+
+
+@pytest.mark.parametrize(
+    ("shape", "seen", "lengths"),
+    [
+        ((4, 6), lambda x: x.reshape(-1), [(4, 6)]),
+        ((4, 6), lambda x: x.reshape(-1)[::-1], [(4, 6)]),
+        ((4, 6), lambda x: x.reshape(-1)[::3], [(4, 2)]),
+        ((4, 6), lambda x: x.reshape(-1)[1::2], [(4, 3)]),
+        ((4, 6), lambda x: x.reshape(-1)[::-2], [(4, 3)]),
+        ((4, 6), lambda x: x.reshape(-1)[::-2].reshape(2, 6), None),
+        ((4, 6), lambda x: x.reshape(-1)[6:18], [(2, 6)]),
+        ((4, 6), lambda x: x.reshape(-1)[3:15], None),
+        ((4, 6), lambda x: x.reshape(-1)[::5], None),
+        ((4, 6), lambda x: x[::-1, 1:5].T, [(4,), (4,)]),
+        ((2, 3, 4, 5), lambda x: x.reshape(6, 20)[:, None], [(2, 3), (1,), (4, 5)]),
+        ((2, 3, 4, 5), lambda x: x.transpose(2, 3, 0, 1), [(4,), (5,), (2,), (3,)]),
+        ((3, 0, 4), lambda x: x.reshape(0, 12), None),
+        ((6,), lambda x: x[:0], [(0,)]),
+        ((5,), lambda x: x[2], []),
+    ],
+)
+def test_axes_of_views(shape: Any, seen: Any, lengths: Any) -> None:
+    """Each walks along one axis of the array, and all of them meet the elements of the view."""
+    array = np.arange(math.prod(shape), dtype=np.int64).reshape(shape)
+    part = seen(array)
+    place = int(part.reshape(-1)[0]) if part.size else 0
+    view = View(Value(shape, part.dtype), part.shape, tuple(s // 8 for s in part.strides), place)
+    found = factored(view)
+    assert (found and found[0]) == lengths
+    if found is None:
+        return
+    space = sum(found[0], ())
+    same = whole(view.value).reindexed(found[1], space)
+    for index in np.ndindex(space):
+        element = same.offset + sum(map(operator.mul, index, same.strides))
+        assert element == part.reshape(space)[index]
 
 
 RNG = np.random.default_rng(0)

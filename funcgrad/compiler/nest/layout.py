@@ -279,10 +279,12 @@ def factored(view: View) -> tuple[list[Shape], Reindex] | None:
             if starts[axis] + abs(step) * (n - 1) >= shape[axis]:
                 # It goes on along another axis, from the end of this one.
                 count = shape[axis] // abs(step)
-                if starts[axis] or shape[axis] % step or n % max(count, 1):
+                if starts[axis] >= abs(step) or shape[axis] % step or n % max(count, 1):
                     return None
             starts[axis] -= min(step, 0) * (count - 1)
             own.insert(0, (count, axis, step))
+            if count == n:
+                break
             n, stride = n // count, stride * count
         own = own or [(n, None, 1)]
         lengths.append(tuple(count for count, _, _ in own))
