@@ -102,6 +102,10 @@ SEVERAL = 16
 array of so many times another one's size makes that one count as nothing; LLVM looks for no vectors
 in loops over fewer elements."""
 
+SMALL = SEVERAL * SEVERAL
+"""Work of the largest kernel that is written out with its sizes, the largest of these, and elements
+of the largest array of variables that nothing changes."""
+
 SUM_BLOCK = 512
 """Elements of the blocks in which sums are formed: their rounding errors are those of blocks."""
 

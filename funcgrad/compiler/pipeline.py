@@ -1,8 +1,8 @@
 """The compiler: ``Program -> Executable``.
 
 `passes` rewrite the program; `lower.build` leaves only what computes; `fuse` forms groups;
-`codegen` writes one kernel per group, `scalarize` one per loop over few numbers; `allocate` gives
-everything a place; `kernel_store` turns sources into native code.
+`codegen` writes one kernel per group; `allocate` gives everything a place; `join` makes one kernel
+of all that a small loop runs; `kernel_store` turns sources into native code.
 """
 
 from __future__ import annotations
@@ -50,7 +50,6 @@ from funcgrad.compiler.nest.nodes import (
     precision,
     values_read,
 )
-from funcgrad.compiler.nest.scalarize import generate_small, is_small
 from funcgrad.compiler.report import Job, Report, nodes_of, source_lines
 from funcgrad.compiler.runtime import executor, kernel_store, warm_memory
 from funcgrad.compiler.runtime.executable import (
@@ -246,9 +245,9 @@ def _described(jobs: Sequence[Job], offset: int, step: int) -> str:
     return "".join(f"\n  at            {line}" for line in itertools.islice(lines, 3))
 
 
-def _jobs(group: Group) -> Iterator[Job]:
-    """Jobs of a group; every kernel with the nodes that it computes."""
-    for job in _arranged(group):
+def _jobs(group: Group, is_inner: bool = False) -> Iterator[Job]:
+    """Jobs of a group, maybe of a loop; every kernel with the nodes that it computes."""
+    for job in _arranged(group, is_inner):
         if isinstance(job, Kernel):
             if not job.nodes:
                 job.nodes = group.nodes
@@ -257,10 +256,10 @@ def _jobs(group: Group) -> Iterator[Job]:
         yield job
 
 
-def _arranged(group: Group) -> Iterator[Job]:
+def _arranged(group: Group, is_inner: bool) -> Iterator[Job]:
     node = group.nodes[0]
     if group.is_fusable:
-        yield generate(group)
+        yield generate(group, is_inner)
     elif isinstance(node, Nest):
         yield from _nest_jobs(node)
     elif type(node) in GENERATORS:
@@ -289,9 +288,6 @@ def _routine_jobs(node: Routine) -> Iterator[Job]:
 
 
 def _nest_jobs(node: Nest) -> Iterator[Job]:
-    if is_on("scalarize") and is_small(node):
-        yield generate_small(node)
-        return
     carries = node.carries if isinstance(node, Loop) else ()
     given = frozenset([k.inner for k in node.links if k.inner.maker is None])
     given |= {carry.now for carry in carries}
@@ -344,7 +340,7 @@ def _is_long(job: Job) -> bool:
 def _section(graph: Graph, node: Nest, outer: frozenset[Value]) -> Section:
     around = node if isinstance(node, Loop) and graph is node.bodies[-1] else None
     groups = arrange(graph, around=around, outer=outer)
-    return Section(graph, groups, [list(_jobs(group)) for group in groups])
+    return Section(graph, groups, [list(_jobs(group, is_inner=True)) for group in groups])
 
 
 def _every(jobs: Sequence[Sequence[Job]], is_repeated: bool = False) -> Iterator[tuple[Job, bool]]:

@@ -241,3 +241,27 @@ def test_results_do_not_depend_on_the_number_of_threads() -> None:
     one, two = (fg.jit(f, threads=k)(*args) for k in (1, 2))
     for x, y in zip(one, two, strict=True):
         np.testing.assert_array_equal(x, y)
+
+
+SQUARE = np.random.default_rng(1).normal(size=(70, 70))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda c, i: np.tanh(c.T) * 0.9,
+        lambda c, i: np.tanh(c) * 0.9 + 0.01 * np.sum(c, axis=0),
+        lambda c, i: np.tanh(c) * 0.9 + 0.01 * np.sum(c, axis=1),
+        lambda c, i: np.tanh(c) * 0.9 + 0.01 * np.cumsum(c, axis=1),
+        lambda c, i: np.roll(c, 1, axis=0) * 0.9 + np.roll(c, 1, axis=1),
+        lambda c, i: fnp.at(c)[:, i].set(c[:, i] * 2 + c[:, 3]),
+        lambda c, i: c.reshape(2, -1).T.reshape(c.shape) * 0.5,
+    ],
+    ids=["transposed", "columns", "rows", "prefixes", "shifted", "one column", "in turn"],
+)
+def test_lanes_are_rows_or_columns_but_not_both(step: Any) -> None:
+    expected = SQUARE
+    for i in range(4):
+        expected = step(expected, i)
+    found = fg.jit(lambda x: fg.lax.fori_loop(0, 4, lambda i, c: step(c, i), x))(SQUARE)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)

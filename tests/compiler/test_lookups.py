@@ -420,7 +420,8 @@ def test_modes_in_loops(mode: str) -> None:
         def step(c: Any, km: Any) -> Any:
             k, m = km
             read = Gather((0,), mode).bind(c, k), Gather((1,), mode).bind(c, m)
-            return c * 0.5 + np.sin(Gather((1, 0), mode).bind(c, m, k)).sum(), read
+            # A contraction: of sums that are formed in another order, it keeps the last digits.
+            return c * 0.5 + np.sin(Gather((1, 0), mode).bind(c, m, k)).sum() / 16, read
 
         return lax.scan(step, x, (k, m))
 
@@ -771,8 +772,9 @@ def test_changes_in_place_change_nothing_else(name: str) -> None:
 def test_loops_that_change_few_elements_do_not_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FUNCGRAD_SKIP_PASSES", "join")  # whose loops are single steps
 
-    def plan(f: Callable[..., Any]) -> str:
-        return steps_of(fg.jit(f).lower(LINE).as_text()).split("times")[1]
+    def plan(f: Callable[..., Any]) -> list[str]:
+        steps = steps_of(fg.jit(f).lower(LINE).as_text())
+        return [line for line in steps.splitlines() if line.startswith("    ")]
 
     def of_cotangent(step: Callable[..., Any]) -> str:
         reverse = fg.grad(lambda x: lax.fori_loop(1, 99, lambda i, c: step(c, i), x).sum())
@@ -780,8 +782,9 @@ def test_loops_that_change_few_elements_do_not_copy(monkeypatch: pytest.MonkeyPa
 
     changing = plan(lambda x: lax.fori_loop(0, 99, lambda i, c: c.at[i].set(c[i + 1] * 2), x))
     reverse = fg.grad(lambda x: lax.fori_loop(0, 99, lambda i, c: np.sin(c) + x[i], 0.0))
-    assert "1000 iterations" not in changing
-    assert "1000 iterations" not in plan(reverse)
+    for inside in changing, plan(reverse):
+        assert inside
+        assert not any("1000 iterations" in line for line in inside)
     assert "1000 iterations" not in of_cotangent(relaxed)
     assert "1000 iterations" not in of_cotangent(smoothed)
 

@@ -14,7 +14,12 @@ from funcgrad.compiler.loops.common import name_common
 from funcgrad.compiler.loops.hoist import hoist
 from funcgrad.compiler.loops.language import (
     Apply,
+    Assign,
+    Break,
+    Evaluate,
+    For,
     Function,
+    If,
     Number,
     Variable,
     all_of,
@@ -22,7 +27,9 @@ from funcgrad.compiler.loops.language import (
     call,
     equal,
     sum_of,
+    without_unused,
 )
+from funcgrad.compiler.loops.unroll import unroll
 from funcgrad.compiler.native.translate import translate
 from funcgrad.compiler.native.vocabulary import WORDS
 from funcgrad.compiler.runtime import kernel_store
@@ -185,3 +192,58 @@ def test_an_expression_has_no_truth() -> None:
 def test_templates_are_made_of_operators_and_words() -> None:
     with pytest.raises(ValueError, match="is not made of operators and intrinsics"):
         applied("{0}[1]", [INDEX])
+
+
+def test_loops_of_known_ranges_are_unrolled() -> None:
+    i, p = Variable("i"), Variable("p")
+    moved = Assign("q", call("offset", p, i * call("i64", 16)))
+    guarded = If(i < call("i64", 1), [Assign("x", call("load", Variable("q"), 0, 1))])
+    total = Assign("a", Variable("a") + Variable("x"))
+    loop = For("i", Number(0), call("i64", 2), 1, [moved, guarded, total])
+    lines = [line for x in unroll([Assign("a", Number(0.0)), loop], 4) for line in x.lines()]
+    assert lines == [
+        "a = 0.0",
+        "qu0 = offset(p, i64(0))",
+        "xu0 = load(qu0, 0, 1)",
+        "a = a + xu0",
+        "qu1 = offset(p, i64(16))",
+        "a = a + xu1",
+    ]
+
+
+def test_loops_without_iterations_are_nothing() -> None:
+    assert not unroll([For("i", Number(3), Number(3), 1, [Assign("x", Variable("i"))])], 4)
+
+
+@pytest.mark.parametrize("scope", [1, 2])
+def test_unrolled_iterations_stand_side_by_side_where_none_needs_another(scope: int) -> None:
+    i, p, q, x = map(Variable, "ipqx")
+    body = [Assign("x", call("load", p, i, 1)), Evaluate(call("store", q, i + 1, x, scope))]
+    loop = For("i", Number(0), Number(2), 1, body)
+    lines = [line for statement in unroll([loop], 4) for line in statement.lines()]
+    loads = [f"xu{k} = load(p, i64({k}), 1)" for k in range(2)]
+    stores = [f"store(q, i64({k + 1}), xu{k}, {scope})" for k in range(2)]
+    apart = [line for both in zip(loads, stores, strict=True) for line in both]
+    assert lines == (apart if scope == 1 else loads + stores)
+
+
+def test_what_is_only_used_by_what_nobody_uses_goes() -> None:
+    a, b = Assign("a", Variable("p") + 1), Assign("b", Variable("a") + 2)
+    kept = Evaluate(call("store", Variable("p"), 0, Variable("c"), 1))
+    read = Assign("d", call("read_word", Variable("b"), 0))
+    assert len(without_unused([a, b, kept], {"add"}.__contains__)) == 1
+    assert len(without_unused([a, b, kept, read], {"add"}.__contains__)) == 4
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        For("i", Number(0), Variable("n"), 1, []),
+        For("i", Number(0), Number(9), 1, []),
+        For("i", Number(0), Number(2), 1, [If(Variable("f"), [Break()])]),
+    ],
+    ids=["unknown", "long", "left early"],
+)
+def test_other_loops_stay(loop: For) -> None:
+    (found,) = unroll([loop], 4)
+    assert [*found.lines()] == [*loop.lines()]

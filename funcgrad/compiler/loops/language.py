@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import ast
 import operator
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -499,6 +500,20 @@ def expressions(body: Body) -> Iterator[Expression]:
         yield from parts_of(statement)[1]
 
 
+def variables(x: Expression) -> Iterator[str]:
+    """The names of the variables of an expression, once for each use."""
+    if isinstance(x, Variable):
+        yield x.name
+    elif isinstance(x, Apply):
+        for y in x.operands:
+            yield from variables(y)
+
+
+def uses(body: Body) -> Counter[str]:
+    """How often statements, and those inside of them, use each variable."""
+    return Counter(name for x in expressions(body) for name in variables(x))
+
+
 def without_unused(body: Body, is_pure: Callable[[str], bool]) -> list[Statement]:
     """Statements but for those that give a value to a variable which nothing uses.
 
@@ -507,32 +522,28 @@ def without_unused(body: Body, is_pure: Callable[[str], bool]) -> list[Statement
         is_pure: Whether a value of a word may be dropped.
     """
 
-    def variables(x: Expression) -> Iterator[str]:
-        if isinstance(x, Variable):
-            yield x.name
-        elif isinstance(x, Apply):
-            for y in x.operands:
-                yield from variables(y)
-
     def may_go(x: Expression) -> bool:
         return not isinstance(x, Apply) or (is_pure(x.word) and all(map(may_go, x.operands)))
 
-    def kept(body: Body) -> list[Statement]:
-        used = {name for x in expressions(body) for name in variables(x)}
-
-        def replace(statement: Statement) -> Body | None:
-            match statement:
-                case Assign(name, value) if name not in used and may_go(value):
-                    return ()
-            return None
-
-        return rewritten(body, lambda x: x, replace=replace)
-
+    used, values = uses(body), defaultdict(list)
+    for statement in every(body):
+        if isinstance(statement, Assign) and may_go(statement.value):
+            values[statement.name].append(statement.value)
     # Operands of unused values alone are not used either.
-    n_before, found = -1, [*body]
-    while n_before != len(names := [*assigned(found)]):
-        n_before, found = len(names), kept(found)
-    return found
+    waiting = [name for name in values if not used[name]]
+    while waiting:
+        for name in [y for x in values.pop(waiting.pop(), ()) for y in variables(x)]:
+            used[name] -= 1
+            if not used[name]:
+                waiting.append(name)
+
+    def replace(statement: Statement) -> Body | None:
+        match statement:
+            case Assign(name, value) if not used[name] and may_go(value):
+                return ()
+        return None
+
+    return rewritten(body, lambda x: x, replace=replace)
 
 
 END = Return(Number(0))

@@ -162,7 +162,7 @@ class _Lowering:
         inside, end = builder.new_block("do"), builder.new_block("end")
         builder.fork(self.operand(test, BOOL), inside, end)
         builder.begin(inside)
-        self.open_loop(end)
+        self.open_loop(end, is_cold=True)  # how often it runs is not known before
         self.statements(body)
         builder.jump(head)
         self.close_loop()

@@ -24,6 +24,7 @@ from funcgrad.compiler.nest.read_through import read_through
 from funcgrad.compiler.nest.refine import refine
 from funcgrad.compiler.nest.rematerialize import rematerialize
 from funcgrad.compiler.nest.schedule import schedule, schedule_groups
+from funcgrad.compiler.nest.small_products import write_out_products
 from funcgrad.compiler.nest.specialize import specialize
 from funcgrad.compiler.nest.split_totals import split_totals
 from funcgrad.compiler.nest.verify import verify_graph, verify_groups
@@ -42,7 +43,7 @@ OPTIONAL = (
     "fit",  # under a limit of bytes, values are computed again by groups that run again
     "write_through",  # parts of assembled arrays are computed where they belong
     "in_place",  # results take the memory of what nobody needs any more
-    "scalarize",  # loops over few numbers are one kernel of variables
+    "unroll",  # in loops, small products are sums, and elements of small arrays variables
     "join",  # loops whose kernels have little to do are one kernel
 )
 """The passes that can be left out, with what they do."""
@@ -104,6 +105,9 @@ def arrange(
                 verify_groups(graph, groups, after)
 
     check("lower")
+    if outer and is_on("unroll"):
+        write_out_products(graph)
+        check("unroll")
     for name, change in _ON_GRAPHS:
         if is_on(name):
             change(graph)

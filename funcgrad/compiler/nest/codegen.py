@@ -14,7 +14,14 @@ from functools import partial
 import numpy as np
 
 from funcgrad.compiler.loops.language import Expression, Number, Variable, applied, call
-from funcgrad.compiler.machine import FUNCTION, SHORT_AXIS, SUM_BLOCK, VECTOR_BYTES, VECTORS
+from funcgrad.compiler.machine import (
+    FUNCTION,
+    SEVERAL,
+    SHORT_AXIS,
+    SUM_BLOCK,
+    VECTOR_BYTES,
+    VECTORS,
+)
 from funcgrad.compiler.nest.accumulate import Accumulator
 from funcgrad.compiler.nest.fuse import Group, Walk
 from funcgrad.compiler.nest.gathers import Gathers
@@ -32,9 +39,10 @@ TILE = 2 * VECTOR_BYTES // 4
 is read or written across stays in the nearest cache until all of a cache line was used."""
 
 
-def generate(group: Group) -> Kernel:
-    """The kernel of a group of points and folds."""
-    return _Writer(group.nodes, group.space, group.walk).kernel
+def generate(group: Group, is_inner: bool = False) -> Kernel:
+    """The kernel of a group of points and folds; in a loop, one of few elements is in numbers."""
+    is_small = is_inner and math.prod(group.space) <= SEVERAL
+    return _Writer(group.nodes, group.space, group.walk, is_small).kernel
 
 
 def generate_copy(operand: Operand, place: View) -> Kernel:
@@ -47,17 +55,20 @@ def generate_copy(operand: Operand, place: View) -> Kernel:
 class _Writer:
     """Writes one kernel."""
 
-    def __init__(self, nodes: list[Node], shape: Shape, walk: Walk | None) -> None:
+    def __init__(
+        self, nodes: list[Node], shape: Shape, walk: Walk | None, is_small: bool = False
+    ) -> None:
         self.nodes = nodes
+        self.is_small = is_small
         self.source = KernelBuilder()
-        self.plan = plan = Plan(self.source, nodes, shape, walk)
+        self.plan = plan = Plan(self.source, nodes, shape, walk, is_small)
         self.space = plan.space
         self.guards = Guards(plan)
         self.gathers = Gathers(plan)
         self.tiles = TransposedTiles(plan)
         self.names: dict[Value, Expression] = {}
         self.loaded: dict[Access, Variable] = {}
-        self.vectors = [vectors_of(plan, body) for body in plan.bodies]
+        self.vectors = [None if is_small else vectors_of(plan, body) for body in plan.bodies]
         read = {
             x.value.home
             for node in nodes
@@ -98,7 +109,7 @@ class _Writer:
             for node in body:
                 if plan.kind(node) in ("inner", "total"):
                     self.folds[node].vectors = vectors
-                    self.folds[node].is_accurate &= plan.row_vectors is None
+                    self.folds[node].is_accurate &= plan.row_vectors is None and not self.is_small
         # Results of vectorised loops, with their names in the remainder loop.
         self.carried = {fold.name: f"{fold.name}r" for fold in self.folds.values()}
         self.carried |= {worst: worst for worst, _ in self.gathers.watched.values()}

@@ -33,7 +33,7 @@ from funcgrad.compiler.nest.nodes import (
     rewrite,
     without_unread,
 )
-from funcgrad.lowering import Reduction
+from funcgrad.compiler.nest.small_products import sums_of_products
 
 
 def interchange(graph: Graph) -> None:
@@ -142,18 +142,7 @@ class _Interchanger:
             a = a.permuted((1, 0, 2))
             b = b.walked((self.count, *b.shape[1:]), (0, *b.strides[1:]), b.offset)
         a, b = map(self._operand, (a, b))
-        (m, k, _), n = a.shape, b.shape[1]
-        axes = [(m, a.strides[0], 0), (n, 0, b.strides[1])]
-        axes = [axis for axis in axes if len(out.shape) > 2 or axis[0] > 1]
-        axes += [(k, a.strides[1], b.strides[0]), (self.count, a.strides[2], b.strides[2])]
-        shape, *strides = zip(*axes, strict=True)
-        if (*shape[:-2], self.count) != out.shape:
-            raise _NotAlikeError
-        terms = Value(shape, out.dtype)
-        views = (x.walked(shape, s, x.offset) for x, s in zip((a, b), strides, strict=True))
-        yield Point(tuple(views), (terms,), "{0} * {1}")
-        form = Reduction((len(shape) - 2,), "0", "radd({0}, {1})")
-        yield Fold((whole(terms),), (out,), form)
+        yield from sums_of_products(a, b, out, 0)
 
     def _operand(self, x: Operand) -> Operand:
         """An operand with its lanes last."""

@@ -21,6 +21,7 @@ scopes of its own, which begin anew with it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -32,6 +33,7 @@ from funcgrad.compiler.loops.language import (
     WORDS,
     Apply,
     Assign,
+    Body,
     Evaluate,
     Expression,
     Number,
@@ -39,19 +41,22 @@ from funcgrad.compiler.loops.language import (
     Variable,
     call,
     equal,
+    every,
     rewritten,
     without_unused,
 )
-from funcgrad.compiler.machine import JOINED_WORK, LOOP_OPERATIONS
+from funcgrad.compiler.loops.unroll import number_of, unroll
+from funcgrad.compiler.machine import FEW, JOINED_WORK, LOOP_OPERATIONS, SEVERAL, SMALL
 from funcgrad.compiler.nest.allocate import Nested, Section
 from funcgrad.compiler.nest.arrange import is_on
-from funcgrad.compiler.nest.kernel import Kernel, KernelBuilder, Place, word_of
+from funcgrad.compiler.nest.kernel import Bits, Kernel, KernelBuilder, Place, word_of
 from funcgrad.compiler.nest.lanes import lanes_of
 from funcgrad.compiler.nest.layout import Value, View
 from funcgrad.compiler.nest.nodes import Branch, Loop, Node, Site, precision
-from funcgrad.compiler.nest.registers import Registers, carries_of, is_number, is_same, word_read
+from funcgrad.compiler.nest.registers import Registers, carries_of, is_same, word_read
+from funcgrad.intrinsics import CASTS, INTRINSICS
 
-MOST_LINES = LOOP_OPERATIONS // 2
+MOST_LINES = 2 * LOOP_OPERATIONS
 """Lines of a joined function: LLVM takes its time for each."""
 
 _N_SCOPES = {
@@ -87,14 +92,20 @@ def _joined(job: Nested, is_single: Callable[[Kernel], bool], n_threads: int) ->
     kernels = [*_kernels(job)]
     if not all(isinstance(kernel, Kernel) for kernel in kernels):
         return None
-    if sum(kernel.text.count("\n") for kernel in kernels) > MOST_LINES:
+    bodies = {id(kernel): kernel.function.body for kernel in kernels}
+    if is_on("unroll"):
+        bodies = {id(kernel): _specialized(kernel) for kernel in kernels}
+    if sum(1 for body in bodies.values() for _ in every(body)) > MOST_LINES:
         return None
-    registers = Registers(job)
+    registers = Registers(job, bodies)
     lanes = lanes_of(job, registers) if is_on("interchange") else (0, 0)
     if not any(lanes) and not _is_brief(job):
         return None
-    kernel = _Joiner(job, registers, *lanes).kernel()
+    kernel = _Joiner(job, registers, bodies, *lanes).kernel()
     kernel.split(n_threads)
+    # Of few numbers, and of lanes, all counts as double if any of it does.
+    if any(lanes) or all(x.work <= SMALL for x in kernels):
+        return kernel
     modes = {is_single(x) for x in kernels if precision(x.nodes)}
     return kernel if modes <= {is_single(kernel)} else None
 
@@ -121,13 +132,47 @@ def _kernels(job: Nested) -> Iterator[Any]:
                 yield inner
 
 
+def _specialized(kernel: Kernel) -> Body:
+    """The statements of a kernel; those of a few elements with its sizes, and without loops.
+
+    Longer ranges stay words: blocks of lanes have others. On single numbers, libm may be sooner
+    than formulas.
+    """
+    body = kernel.function.body
+    if kernel.work > SMALL or kernel.length > SEVERAL:
+        return body
+    words: dict[int, Expression] = {}
+    number = 0
+    for word in (0, kernel.length, *kernel.words):
+        if isinstance(word, int) and not isinstance(word, Bits) and 0 <= word <= SMALL:
+            words[number] = call("i64", word)
+        number += 2 if isinstance(word, Place) else 1
+
+    count = max(math.prod(node.space) for node in kernel.nodes)
+    sooner = (("always", "few") if count <= FEW else ("always",)) if count <= SEVERAL else ()
+
+    def change(x: Apply) -> Expression:
+        if x.word == "read_word":
+            table, k = x.operands
+            return words.get(int(k.value), x) if table is WORDS and isinstance(k, Number) else x
+        intrinsic = INTRINSICS.get(x.word)
+        if intrinsic is None or intrinsic.libm not in sooner:
+            return x
+        return Apply(f"libm_{x.word}", x.operands)
+
+    return unroll(body, SEVERAL, change)
+
+
 class _Joiner:
     """Writes the function of one loop or branch."""
 
-    def __init__(self, job: Nested, registers: Registers, lanes: int, length: int) -> None:
+    def __init__(
+        self, job: Nested, registers: Registers, bodies: Mapping[int, Body], lanes: int, length: int
+    ) -> None:
         self.source = KernelBuilder()
         self.job = job
         self.registers = registers
+        self.bodies = bodies
         self.lanes = lanes
         self.block_length = length
         self.block: tuple[Expression, Expression] | None = None
@@ -153,7 +198,7 @@ class _Joiner:
             for slot, variable in self.slots.items()
             if slot not in self.set_inside
         ]
-        self.source.body = without_unused([*first, *self.source.body], _ADDRESSES.__contains__)
+        self.source.body = without_unused([*first, *self.source.body], _DROPPED.__contains__)
         nodes: tuple[Node, ...] = (self.job.node,)
         if not self.lanes:
             return self.source.kernel(scratch=self.job.scratch, nodes=nodes)
@@ -164,7 +209,7 @@ class _Joiner:
 
     def _everything(self) -> None:
         for value in self.registers.before:
-            self._load_number(value, value.slot, value.offset)
+            self._load(value, value.slot, value.offset)
         self._nested(self.job)
 
     def _nested(self, job: Nested) -> None:
@@ -173,7 +218,7 @@ class _Joiner:
             self._set(slot, self._address(origin, nbytes))
         for link in job.node.links:
             if link.inner.maker is None and not link.step and not is_same(link):
-                self._load_number(link.inner, link.inner.slot)
+                self._load(link.inner, link.inner.slot)
         if isinstance(job.node, Loop):
             self._loop(job, job.node)
         else:
@@ -213,24 +258,31 @@ class _Joiner:
 
     def _number(self, x: View) -> Expression:
         """The first element of a value."""
-        variable = self.registers.of(x.value)
-        if variable is not None:
-            return variable
+        variables = self.registers.of(x.value)
+        if variables is not None:
+            return variables[x.offset]
         pointer = call(f"ptr_{word_of(x.dtype)}", self._address(x.value.slot, x.first_byte))
         return call("load", pointer, 0, self._scope())
 
-    def _load_number(self, value: Value, slot: int, nbytes: int = 0) -> None:
-        """Give a number's variable, if it has one, what stands in memory."""
-        variable = self.registers.of(value)
-        if variable is not None:
-            pointer = call(f"ptr_{word_of(value.dtype)}", self._address(slot, nbytes))
-            self.source.assign(variable.name, call("load", pointer, 0, self._scope()))
+    def _load(self, value: Value, slot: int, nbytes: int = 0) -> None:
+        """Give the variables of a value, if it has any, what stands in memory."""
+        variables = self.registers.of(value)
+        if variables is not None:
+            self._fill(variables, value, self._address(slot, nbytes))
 
-    def _store_number(self, value: Value, address: Expression) -> None:
-        variable = self.registers.of(value)
-        assert variable is not None
-        pointer = call(f"ptr_{word_of(value.dtype)}", address)
-        self.source.store(pointer, 0, variable, self._scope())
+    def _fill(self, variables: Sequence[Variable], value: Value, address: Expression) -> None:
+        pointer, scope = call(f"ptr_{word_of(value.dtype)}", address), self._scope()
+        for i, variable in enumerate(variables):
+            self.source.assign(variable.name, call("load", pointer, i, scope))
+
+    def _copy(self, to: Sequence[Variable], values: Sequence[Expression]) -> None:
+        for variable, value in zip(to, values, strict=True):
+            self.source.assign(variable.name, value)
+
+    def _store(self, value: Value, address: Expression) -> None:
+        pointer, scope = call(f"ptr_{word_of(value.dtype)}", address), self._scope()
+        for i, variable in enumerate(self.registers.of(value) or ()):
+            self.source.store(pointer, i, variable, scope)
 
     # Control flow.
 
@@ -240,14 +292,22 @@ class _Joiner:
             now = self.registers.of(carry.now)
             if now is not None and not carry.is_in_place:
                 outer, offset = carry.initial.outer, carry.initial.offset
-                initial = View(outer, carry.now.shape, carry.now.strides, offset)
-                same = self.registers.of(outer) if is_number(outer) else None
-                self.source.assign(now.name, self._number(initial) if same is None else same)
+                same = self.registers.of(outer)
+                if same is None:
+                    first = View(outer, carry.now.shape, carry.now.strides, offset).first_byte
+                    self._fill(now, carry.now, self._address(outer.slot, first))
+                else:
+                    self._copy(now, same[offset : offset + len(now)])
         if node.length is not None:
-            with self.source.iterations(f"{name}t", node.length):
+            # Iterations that wait for numbers of the one before are no vectors.
+            is_serial = any(
+                self.registers.of(carry.now) is not None and carry.now.dtype.kind in "fc"
+                for carry in carries_of(job)
+            )
+            with self.source.iterations(f"{name}t", node.length, is_serial):
                 for link in node.links:
                     if link.inner.maker is None and link.step:
-                        self._load_number(link.inner, link.inner.slot)
+                        self._load(link.inner, link.inner.slot)
                 self._section(job.sections[-1])
                 self._go_on(job)
             for carry in carries_of(job):
@@ -269,9 +329,9 @@ class _Joiner:
         swapped = [c for c in carries_of(job) if not c.is_in_place]
         rows = zip(swapped, job.turns(), strict=True)
         for k, (carry, (now, following, spare)) in enumerate(rows):
-            variable, new_variable = self.registers.of(carry.now), self.registers.of(carry.next)
-            if variable is not None and new_variable is not None:
-                self.source.assign(variable.name, new_variable)
+            old_ones, new_ones = self.registers.of(carry.now), self.registers.of(carry.next)
+            if old_ones is not None and new_ones is not None:
+                self._copy(old_ones, new_ones)
                 continue
             new = self.source.assign(f"{name}n{k}", self._slot(following))
             old = self.source.assign(f"{name}o{k}", self._slot(spare))
@@ -283,13 +343,13 @@ class _Joiner:
     def _end(self, now: Value, final: Value | None) -> None:
         """Carried values after a loop whose length is known."""
         last = self.registers.of(now)
-        variable = None if final is None else self.registers.of(final)
-        if final is None or last is None or variable is last:
+        variables = None if final is None else self.registers.of(final)
+        if final is None or last is None or variables is last:
             return
-        assert variable is not None  # they are kin
-        self.source.assign(variable.name, last)
+        assert variables is not None  # they are kin
+        self._copy(variables, last)
         if self.registers.is_kept(final):
-            self._store_number(final, self._address(final.slot, final.offset))
+            self._store(final, self._address(final.slot, final.offset))
 
     def _leave_carried(self) -> None:
         """Put what a loop has carried, of unknown length, where the next step looks for it."""
@@ -299,7 +359,7 @@ class _Joiner:
             address: Expression = self._slot(place)
             if self.registers.of(carry.now) is not None:
                 address = self._address(spare.slot, spare.offset)
-                self._store_number(carry.now, address)
+                self._store(carry.now, address)
             self.source.evaluate(call("write_word", SLOTS, self.source.word(place), address))
 
     def _branch(self, job: Nested, node: Any) -> None:
@@ -357,11 +417,19 @@ class _Joiner:
         self.n_scopes += SCOPES
         first = self.n_scopes
         scopes: set[float] = set()
-        numbers: dict[str, Value] = {}
+        # Pointers to arrays whose elements have variables, and the element that each points to.
+        pointers: dict[str, tuple[Value, int]] = {}
 
         def place_of(address: Expression) -> Place | None:
             place = words.get(word_read(address))
             return place if isinstance(place, Place) else None
+
+        def element(name: str, i: Expression) -> Variable:
+            value, first = pointers[name]
+            variables, number = self.registers.of(value), number_of(i)
+            assert variables is not None
+            assert number is not None
+            return variables[first + number]
 
         def change(x: Expression) -> Expression:
             match x:
@@ -371,10 +439,8 @@ class _Joiner:
                     word = words[int(k)]
                     assert isinstance(word, Expression)
                     return word
-                case Apply("load", (Variable(name), _, _)) if name in numbers:
-                    found = self.registers.of(numbers[name])
-                    assert found is not None
-                    return found
+                case Apply("load", (Variable(name), i, _)) if name in pointers:
+                    return element(name, i)
                 case Apply() if (place := place_of(x)) is not None:
                     value = place.value
                     return self._address(value.slot, value.offset + place.offset, value)
@@ -389,30 +455,36 @@ class _Joiner:
             match statement:
                 case Assign(name, Apply(_, (address,))) if (place := place_of(address)) is not None:
                     if self.registers.of(place.value) is not None:
-                        numbers[name] = place.value
+                        pointers[name] = place.value, place.offset // place.value.dtype.itemsize
                         return ()
-                case Evaluate(Apply("store", (Variable(name), _, x, _))) if name in numbers:
-                    return self._stored(numbers[name], change(x))
+                case Assign(name, Apply("offset", (Variable(of), n))) if of in pointers:
+                    nbytes, (value, start) = number_of(n), pointers[of]
+                    assert nbytes is not None
+                    pointers[name] = value, start + nbytes // value.dtype.itemsize
+                    return ()
+                case Evaluate(Apply("store", (Variable(name), i, x, _))) if name in pointers:
+                    return self._stored(*pointers[name], element(name, i), i, change(x))
             return None
 
-        body = rewritten(kernel.function.body, change, lambda name: prefix + name, replace)
+        body = rewritten(self.bodies[id(kernel)], change, lambda name: prefix + name, replace)
         for scope in sorted(scopes):
             self.source.evaluate(call("scope", scope))
         self.source.body += body
 
-    def _stored(self, value: Value, x: Expression) -> Iterator[Statement]:
-        """Statements that store a number."""
-        variable = self.registers.of(value)
-        assert variable is not None
+    def _stored(
+        self, value: Value, first: int, variable: Variable, i: Expression, x: Expression
+    ) -> Iterator[Statement]:
+        """Statements that store an element which has a variable."""
         cast = word_of(value.dtype)
         yield Assign(variable.name, call(cast, x))
         if self.registers.is_kept(value):
             pointer = call(f"ptr_{cast}", self._address(value.slot, value.offset, value))
-            yield Evaluate(call("store", pointer, 0, variable, self._scope()))
+            place = first + (number_of(i) or 0)
+            yield Evaluate(call("store", pointer, place, variable, self._scope()))
 
 
-_ADDRESSES = frozenset({"add", "read_word", "i64"})
-"""The words that addresses are made of, which nobody needs where numbers have variables."""
+_DROPPED = frozenset({"add", "read_word", "i64", "load", *(f"ptr_{word}" for word in CASTS)})
+"""The words of what nobody needs where numbers have variables: addresses, and loads of others."""
 
 
 def _moved(scope: Expression, first: int) -> Number:

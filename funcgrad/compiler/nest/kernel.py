@@ -42,6 +42,10 @@ class Place:
     offset: int
 
 
+class Bits(int):
+    """A word that holds a scalar of the program, and is no size or distance."""
+
+
 @dataclass
 class Kernel:
     """Function and arguments of one step.
@@ -118,13 +122,13 @@ class KernelBuilder(FunctionBuilder):
         )
 
     @contextmanager
-    def iterations(self, counter: str, length: int) -> Iterator[Variable]:
+    def iterations(self, counter: str, length: int, is_cold: bool = False) -> Iterator[Variable]:
         """A loop of so many iterations, which stops where the program has to."""
         total = self.assign(f"{counter}_n", self.word(length))
         with self.blocks(f"{counter}_0", 0, total, ITERATIONS) as (first, last):
             with self.when(first > 0):
                 self._look(counter)
-            with self.loop(counter, first, last) as index:
+            with self.loop(counter, first, last, is_cold=is_cold) as index:
                 yield index
 
     @contextmanager
@@ -171,6 +175,10 @@ class KernelBuilder(FunctionBuilder):
         address = read_word(SLOTS, read_word(WORDS, k)) + read_word(WORDS, k + 1)
         return self.assign(name, call(f"ptr_{word_of(value.dtype)}", address))
 
+    def _bits(self, value: int) -> Expression:
+        """A word that is part of a number which the program computes with."""
+        return self.word(Bits(value))
+
     def literal(self, scalar: Any) -> Variable:
         """A variable that holds a scalar."""
         key = (scalar.dtype.char, scalar.tobytes())
@@ -183,11 +191,11 @@ class KernelBuilder(FunctionBuilder):
         if dtype.kind == "c":
             return call(word_of(dtype), self._read(scalar.real), self._read(scalar.imag))
         if dtype.kind == "f":
-            word = self.word(int(np.asarray(scalar).view(f"i{dtype.itemsize}")))
+            word = self._bits(int(np.asarray(scalar).view(f"i{dtype.itemsize}")))
             if dtype.itemsize == 8:
                 return call("bitcast_i64_f64", word)
             return call("bitcast_i32_f32", call("i32", word))
-        word = self.word(int(np.asarray(scalar).astype(np.int64)))
+        word = self._bits(int(np.asarray(scalar).astype(np.int64)))
         return call("not_equal", word, 0) if dtype.kind == "b" else call(word_of(dtype), word)
 
 

@@ -72,7 +72,12 @@ class Plan:
     """
 
     def __init__(
-        self, source: KernelBuilder, nodes: list[Node], shape: Shape, walk: Walk | None
+        self,
+        source: KernelBuilder,
+        nodes: list[Node],
+        shape: Shape,
+        walk: Walk | None,
+        is_small: bool = False,
     ) -> None:
         self.source = source
         self.nodes = nodes
@@ -93,7 +98,7 @@ class Plan:
         self._find_stages()
         self.row_vectors: Vectors | None = None
         self._settle()
-        self.row_vectors = self._vectors_of_rows()
+        self.row_vectors = None if is_small else self._vectors_of_rows()
         if self.row_vectors is not None:
             self._settle()
 

@@ -14,7 +14,7 @@ arrays, and numbers of which a kernel asks more than to load or store them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Mapping
 
 from funcgrad.compiler.loops.language import (
     Apply,
@@ -23,8 +23,11 @@ from funcgrad.compiler.loops.language import (
     Expression,
     Number,
     Variable,
-    expressions,
+    every,
+    parts_of,
 )
+from funcgrad.compiler.loops.unroll import number_of
+from funcgrad.compiler.machine import SEVERAL, SMALL
 from funcgrad.compiler.nest.allocate import Nested
 from funcgrad.compiler.nest.kernel import Kernel, Place, word_of
 from funcgrad.compiler.nest.layout import Value
@@ -38,30 +41,40 @@ class Registers:
         before: Numbers from around the loop that have variables, which it finds in memory.
     """
 
-    def __init__(self, job: Nested) -> None:
+    def __init__(self, job: Nested, bodies: Mapping[int, Body]) -> None:
+        self._bodies = bodies
         self._memory = _Classes()
         self._kin = _Classes()
         self._excluded: set[Value] = set()
         self._kept: set[Value] = set()
         self._known: dict[Value, None] = {}
         self._made: set[Value] = set()
+        self._changing: set[Value] = set()
         self._nested(job)
+        # Of arrays that stay as they are, what nobody reads costs nothing.
+        changing = {*map(self._memory.leader, self._changing)}
+        self._excluded.update(
+            value
+            for value in self._known
+            if not is_small(value, SEVERAL if self._memory.leader(value) in changing else SMALL)
+        )
         self._made -= {
             c.final.home for c in carries_of(job) if c.final is not None and c.is_in_place
         }
         self._kept.update(out.home for out in job.node.outs)
         self._kept = {*map(self._memory.leader, self._kept)}
         excluded = {*map(self._kin.leader, self._excluded)}
-        self._names: dict[Value, Variable] = {}
+        self._names: dict[Value, list[Variable]] = {}
         for value in self._known:
             leader = self._memory.leader(value)
-            is_free = is_number(value) and self._kin.leader(value) not in excluded
-            if is_free and leader not in self._names:
-                self._names[leader] = Variable(f"r{len(self._names)}")
+            if self._kin.leader(value) not in excluded and leader not in self._names:
+                name = f"r{len(self._names)}"
+                names = [f"{name}_{i}" for i in range(math.prod(value.shape))]
+                self._names[leader] = [*map(Variable, [name] if len(names) == 1 else names)]
         self.before = [v for v in self._known if self.of(v) is not None and v not in self._made]
 
-    def of(self, value: Value) -> Variable | None:
-        """The variable of a number, if it has one."""
+    def of(self, value: Value) -> list[Variable] | None:
+        """The variables of the elements of an array, if it has any."""
         return self._names.get(self._memory.leader(value.home))
 
     def is_kept(self, value: Value) -> bool:
@@ -79,7 +92,9 @@ class Registers:
         self._made.update(out.home for out in node.outs)
         for section in job.sections:
             for group in section.groups:
-                self._made.update(out.home for inner in group.nodes for out in inner.outs)
+                outs = [out.home for inner in group.nodes for out in inner.outs]
+                self._made.update(outs)
+                self._changing.update(outs)
             for each in (x for row in section.jobs for x in row):
                 if isinstance(each, Nested):
                     self._nested(each)
@@ -100,6 +115,7 @@ class Registers:
 
     def _carry(self, carry: Carry) -> None:
         now, following = carry.now.home, carry.next.home
+        self._changing.update((now, following))
         self._made.add(now)
         self._known.update({now: None, following: None})
         self._kin.unite(now, following)
@@ -110,7 +126,7 @@ class Registers:
         if carry.is_in_place:
             assert final is not None
             self._memory.unite(now, final.home)
-        elif is_number(carry.initial.outer):
+        elif is_all(carry.initial):
             self._known[carry.initial.outer.home] = None
             self._kin.unite(now, carry.initial.outer.home)
 
@@ -118,21 +134,43 @@ class Registers:
         """Read off how a kernel uses its pointers; scratch memory is its own."""
         self._excluded.update(kernel.scratch)
         places = places_of(kernel)
-        pointers: dict[str, Place] = {}
-        for statement in kernel.function.body:
+        pointers: dict[str, tuple[Value, int]] = {}
+        for statement in every(self._bodies[id(kernel)]):
             match statement:
                 case Assign(name, Apply(word, (address,))) if (k := word_read(address)) in places:
                     place = places.pop(k)
                     home = place.value.home
                     self._known[home] = None
-                    if is_number(home) and word == f"ptr_{word_of(home.dtype)}":
-                        pointers[name] = place
+                    if is_small(home) and word == f"ptr_{word_of(home.dtype)}":
+                        pointers[name] = home, place.offset // home.dtype.itemsize
                     else:
                         self._excluded.add(home)
+                    continue
+                case Assign(name, Apply("offset", (Variable(of), n))) if of in pointers:
+                    home, first = pointers[of]
+                    nbytes = number_of(n)
+                    if nbytes is not None:
+                        pointers[name] = home, first + nbytes // home.dtype.itemsize
+                        continue
+            for x in parts_of(statement)[1]:
+                self._use(x, pointers)
         self._excluded.update(place.value.home for place in places.values())
-        for name in _used_otherwise(kernel.function.body):
-            if name in pointers:
-                self._excluded.add(pointers[name].value.home)
+
+    def _use(self, x: Expression, pointers: Mapping[str, tuple[Value, int]]) -> None:
+        """Leave in memory of what more is asked than to load or store elements at known places."""
+        match x:
+            case Variable(name) if name in pointers:
+                self._excluded.add(pointers[name][0])
+            case Apply("load" | "store", (Variable(name), i, *others)) if name in pointers:
+                home, first = pointers[name]
+                number = number_of(i)
+                if number is None or not 0 <= first + number < math.prod(home.shape):
+                    self._excluded.add(home)
+                for y in others:
+                    self._use(y, pointers)
+            case Apply(_, operands):
+                for y in operands:
+                    self._use(y, pointers)
 
 
 def carries_of(job: Nested) -> tuple[Carry, ...]:
@@ -145,10 +183,20 @@ def is_number(value: Value) -> bool:
     return math.prod(value.shape) == 1
 
 
+def is_small(value: Value, most: int = SMALL) -> bool:
+    """Whether a value has so few elements that each may have a variable."""
+    return 1 <= math.prod(value.shape) <= most
+
+
+def is_all(link: Link) -> bool:
+    """Whether a link leads to all of a small array."""
+    sizes = {math.prod(value.shape) for value in (link.inner, link.outer)}
+    return is_small(link.inner) and len(sizes) == 1 and not link.offset
+
+
 def is_same(link: Link) -> bool:
-    """Whether an inner number is an outer one, in all iterations."""
-    is_whole = is_number(link.inner) and is_number(link.outer)
-    return is_whole and not link.offset and not link.step
+    """Whether an inner array is an outer one, in all iterations."""
+    return is_all(link) and not link.step
 
 
 def places_of(kernel: Kernel) -> dict[int, Place]:
@@ -168,22 +216,6 @@ def word_read(address: Expression) -> int:
         case Apply(_, (Apply("read_word", (_, Apply("read_word", (_, Number(k))))), _)):
             return int(k)
     return -1
-
-
-def _used_otherwise(body: Body) -> Iterator[str]:
-    """The variables that are more than pointers of which an element is loaded or stored."""
-
-    def used(xs: Iterable[Expression]) -> Iterator[str]:
-        for x in xs:
-            match x:
-                case Variable(name):
-                    yield name
-                case Apply("load" | "store", (Variable(), Number(0), *others)):
-                    yield from used(others)
-                case Apply(_, operands):
-                    yield from used(operands)
-
-    return used(expressions(body))
 
 
 class _Classes:
