@@ -67,6 +67,23 @@ def test_compiled_code_prints_though_nothing_is_used():
     assert log[3:] == [[5.0, 10.0], [6.0, 12.0]]
 
 
+def test_branches_that_give_nothing():
+    log = Log()
+
+    def told(x):
+        fg.lax.cond(x > 1, lambda: fg.debug.callback(log, x), lambda: None)
+
+    def step(state):
+        told(state[1])
+        return state[0] + 1, 2 * state[1]
+
+    fg.jit(told)(2.0)
+    fg.jit(told)(1.0)
+    assert log == [[2.0]]
+    assert fg.jit(lambda x: while_loop(lambda s: s[0] < 3, step, (0, x))[1])(1.0) == 8.0
+    assert log[1:] == [[2.0], [4.0]]
+
+
 def test_program_order_is_kept():
     log = Log()
 

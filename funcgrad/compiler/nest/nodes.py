@@ -63,8 +63,8 @@ class Node:
 
     @property
     def space(self) -> Shape:
-        """The index space that it loops over."""
-        return self.out.shape
+        """The index space that it loops over; that of a number, if it has no results."""
+        return self.outs[0].shape if self.outs else ()
 
     @property
     def is_effectful(self) -> bool:
