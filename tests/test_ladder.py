@@ -83,7 +83,7 @@ ORDERED = [i for i, row in enumerate(LADDER) if {"base", "lax", "api", "nn"} & {
 # at the first use as at the top, so that the ladder sees it.
 MAY_COMPUTE_NAMES = {
     "funcgrad.compiler.foreign": "libraries of NumPy and SciPy, of calls that primitives describe",
-    "funcgrad.compiler.runtime.imports": "modules of others, by a list",
+    "funcgrad.base.imports": "the function `load`, by which all others import by name",
     "funcgrad.interop.autograd.installing": "all modules of its own package",
     "funcgrad.interop.jax.installing": "what stands for a module of JAX",
     "funcgrad.interop.jax.modules": "what stands for a module of JAX",
@@ -131,14 +131,22 @@ def names_imported_from(base: str, node: ast.ImportFrom) -> Iterator[str]:
 
 def loads(module: str) -> Iterator[ast.Call]:
     """The calls that import a module by its name."""
-    words = ("import_module", "__import__")
-    for node in nodes_of(module) if any(word in text_of(module) for word in words) else ():
-        if isinstance(node, ast.Call) and called_name(node) in words:
+    text = text_of(module)
+    if "base.imports" not in text and not any(word in text for word in IMPORTS_BY_NAME):
+        return
+    for node in nodes_of(module):
+        if isinstance(node, ast.Call) and called_name(node) in ("load", *IMPORTS_BY_NAME):
             yield node
 
 
 def called_name(node: ast.Call) -> str:
-    return ast.unparse(node.func).rpartition(".")[2]
+    """The name of a function that is called: of methods, only of those that import by name."""
+    name = ast.unparse(node.func)
+    method = name.rpartition(".")[2]
+    return method if method in IMPORTS_BY_NAME else name
+
+
+IMPORTS_BY_NAME = ("import_module", "__import__")
 
 
 def own_imports(module: str) -> set[str]:
@@ -219,6 +227,16 @@ def test_modules_that_are_imported_by_name_are_named():
         if not (isinstance(call.args[0], ast.Constant) and is_absolute(call.args[0].value))
     }
     assert computed == MAY_COMPUTE_NAMES.keys()
+
+
+def test_all_imports_by_name_go_through_one_function():
+    direct = {
+        module
+        for module in SOURCES
+        for call in loads(module)
+        if called_name(call) in IMPORTS_BY_NAME
+    }
+    assert direct == {"funcgrad.base.imports"}
 
 
 def test_no_import_is_circular():

@@ -64,7 +64,10 @@ def findings(nodes: Iterable[ast.AST]) -> Iterator[str]:
                 yield from (a.name for a in names if a.name.split(".")[0] in UNPICKLES)
             case ast.ImportFrom(module=str(module)) if module.split(".")[0] in UNPICKLES:
                 yield module
-            case ast.Call(func=ast.Attribute(attr="import_module"), args=[ast.Constant(name)]):
+            case ast.Call(
+                func=ast.Attribute(attr="import_module") | ast.Name(id="load"),
+                args=[ast.Constant(name), *_],
+            ):
                 if str(name).split(".")[0] in UNPICKLES:
                     yield str(name)
             case ast.Name(id=name) if name in RUNS_TEXT:
@@ -92,12 +95,12 @@ def test_nothing_is_unpickled_and_little_is_made_of_text() -> None:
 def test_the_search_finds_what_it_is_for() -> None:
     text = (
         "import pickle\nfrom marshal import loads\nimport builtins, importlib, ctypes\n"
-        "importlib.import_module('dill')\neval('1')\nbuiltins.exec('1')\n"
+        "importlib.import_module('dill')\nload('shelve')\neval('1')\nbuiltins.exec('1')\n"
         "np.load('x', allow_pickle=True)\nctypes.CDLL('x')\n"
     )
     assert WORDS.search(text)
     assert sorted(findings(ast.walk(ast.parse(text)))) == sorted(
-        ["pickle", "marshal", "dill", "eval", "exec", "np.load", "allow_pickle", "CDLL"]
+        ["pickle", "marshal", "dill", "shelve", "eval", "exec", "np.load", "allow_pickle", "CDLL"]
     )
 
 

@@ -49,7 +49,7 @@ TABLES = {
     "compiler.runtime.blas._KEPT": LIBRARY,
     "compiler.runtime.executable._idle": WEAK,
     "compiler.runtime.fourier._in_use": WEAK,
-    "compiler.runtime.imports._IMPORTING": USE,
+    "base.imports._IMPORTING": USE,
     "compiler.runtime.in_flight._kept": USE,
     "compiler.runtime.kernel_store._ADDRESSES": CODE,
     "compiler.runtime.kernel_store._BY_NUMBA": CODE,

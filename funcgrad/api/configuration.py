@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import platform
 import sys
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base import environment
+from funcgrad.base.imports import load
 from funcgrad.compiler import one_thread
 from funcgrad.compiler.runtime import blas, kernel_store, warm_memory
 from funcgrad.compiler.runtime.executable import MAX_IDLE_BYTES, idle_bytes
@@ -84,7 +84,7 @@ def _config() -> dict[str, dict[str, Any]]:
             "funcgrad": sys.modules["funcgrad"].__version__,
             "python": platform.python_version(),
             "numpy": np.__version__,
-            "numba": importlib.import_module("importlib.metadata").version("numba"),
+            "numba": load("importlib.metadata").version("numba"),
             **{name: facts[name] for name in ("llvmlite", "llvm")},
         },
         "processor": {

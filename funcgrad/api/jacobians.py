@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from funcgrad.api.arguments import (
 from funcgrad.api.differentiation import FlatFunction, is_differentiable, refuse_input
 from funcgrad.base.error_state import without_warnings
 from funcgrad.base.forking import cached_property
+from funcgrad.base.imports import load
 from funcgrad.base.pytree import PyTreeDef, tree_leaves, tree_unflatten, tuple_of
 from funcgrad.base.transformed import Transformed
 from funcgrad.core.avals import ShapedArray, aval_of
@@ -176,7 +176,7 @@ def _sparse(
     """The function that computes a sparse derivative."""
     name = transformation.__name__
     # Whoever asks for sparse matrices loads the parts of SciPy that they need.
-    module = importlib.import_module("funcgrad.api.sparse_derivatives")
+    module = load("funcgrad.api.sparse_derivatives")
     run = module.sparse_derivative(name, fun, sparse=sparse, **options)
     return Transformed(run, transformation, fun, **options, sparse=sparse)
 
@@ -238,7 +238,7 @@ class _JacobianPoint:
         if sizes[0] * sizes[1] < LEAST:
             return None
         # Its index sets are loaded by derivatives that are large enough.
-        module = importlib.import_module("funcgrad.patterns.compression")
+        module = load("funcgrad.patterns.compression")
         return module.TapePattern(self.linear, *avals)
 
     def push_basis(self, i: int) -> list[Any]:

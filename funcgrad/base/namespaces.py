@@ -8,13 +8,14 @@ modules, then among similar names here.
 from __future__ import annotations
 
 import ast
-import importlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from funcgrad.base.imports import load
 
 _ONE_MACHINE = "funcgrad computes on the processor it runs on, with NumPy arrays; "
 _SHARDS = (
@@ -142,7 +143,7 @@ def _module_of(path: str) -> ModuleType | None:
         package = _module_of(parent) if parent else None
         if package is None or name not in package.__all__:
             return None
-        importlib.import_module(path)
+        load(path)
     return _presented.get(path)
 
 
@@ -168,12 +169,12 @@ def _present(module: ModuleType) -> None:
             path = f"{module.__name__}.{name}"
             home = _OF_MODULES.get(path) or _fallbacks.get(module.__name__)
             if home is None:
-                return importlib.import_module(path)
-            found = vars(module)[name] = getattr(importlib.import_module(home), name)
+                return load(path)
+            found = vars(module)[name] = getattr(load(home), name)
             return found
         elsewhere = _ELSEWHERE.get(f"{module.__name__}.{name}")
         if elsewhere is not None:
-            return importlib.import_module(elsewhere)
+            return load(elsewhere)
         message = f"module {module.__name__!r} has no attribute {name!r}"
         if not name.startswith("_"):  # Protocols that others ask for: no message is read.
             hint = _hint(module, name)

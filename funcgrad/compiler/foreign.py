@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.imports import load
 from funcgrad.base.records import dataclass
 from funcgrad.compiler import one_thread
 from funcgrad.lowering import LibraryCall, Routine, SortCall, UfuncCall
@@ -88,7 +89,7 @@ def ufunc_loop(call: UfuncCall, dtypes: tuple[DType | None, ...]) -> Loop | None
     """
     if not all(flag_words()):
         return None
-    module = importlib.import_module(call.module)
+    module = load(call.module)
     found = (getattr(module, name, None) for name in call.names)
     ufunc = next((x for x in found if isinstance(x, np.ufunc)), None)
     if ufunc is None or ufunc.nargs != len(dtypes):
@@ -204,7 +205,7 @@ def sort_function(dtype: DType, is_order: bool, is_stable: bool) -> int:
 @cache
 def array_interface() -> int:
     """Address of the table of NumPy's C interface; 0 where it is not known."""
-    umath = importlib.import_module("numpy._core._multiarray_umath")
+    umath = load("numpy._core._multiarray_umath")
     capsule = getattr(umath, "_ARRAY_API", None)
     return 0 if capsule is None else pointer_of(capsule)
 
@@ -317,13 +318,13 @@ def linear_algebra_file() -> str:
 def _table(name: str) -> Any:
     package = importlib.util.find_spec("scipy")
     if name in sys.modules or package is None or package.origin is None:
-        return importlib.import_module(name)
+        return load(name)
     folder = Path(package.origin).parent / "linalg"
     for suffix in EXTENSION_SUFFIXES:
         path = folder / f"{name.rpartition('.')[2]}{suffix}"
         if path.exists():
             return _load_extension(name, path)
-    return importlib.import_module(name)
+    return load(name)
 
 
 def _load_extension(name: str, path: Path) -> Any:

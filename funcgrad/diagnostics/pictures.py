@@ -5,19 +5,19 @@ Every function returns a figure: ``figure.savefig("flow.png")``.
 
 from __future__ import annotations
 
-import importlib
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from funcgrad.base.imports import load
 from funcgrad.base.pytree import keystr, tree_flatten_with_path
 from funcgrad.diagnostics.activations import ActivationReport
 from funcgrad.diagnostics.health import GradientReport
 from funcgrad.diagnostics.monitor import History
 from funcgrad.diagnostics.tables import short
-from funcgrad.errors import ArgumentError, LibraryError
+from funcgrad.errors import ArgumentError
 
 _MOST_PANELS = 30
 _MOST_LINES = 12
@@ -37,13 +37,11 @@ _COLORS = {
 
 
 def _figure(width: float, height: float) -> Any:
-    try:
-        module = importlib.import_module("matplotlib.figure")
-    except ImportError as error:
-        raise LibraryError(
-            "pictures need matplotlib, which is not installed: pip install 'funcgrad[viz]'. The "
-            "reports print as tables without it."
-        ) from error
+    module = load(
+        "matplotlib.figure",
+        "pictures need matplotlib, which is not installed: pip install 'funcgrad[viz]'. The "
+        "reports print as tables without it.",
+    )
     return module.Figure(figsize=(width, height), dpi=120, layout="constrained")
 
 
@@ -301,7 +299,7 @@ def plot_activations(report: ActivationReport | GradientReport, title: str = "ac
     figure = _figure(10.5, min(3.2 + 0.12 * len(rows), 9))
     left, right = figure.subplots(1, 2, width_ratios=(2, 1))
     names = [f"{i}: {row.name}" for i, row in enumerate(rows)]
-    shades = importlib.import_module("matplotlib").colormaps["viridis"]
+    shades = load("matplotlib").colormaps["viridis"]
     for i, row in enumerate(rows):
         centres = (row.edges[1:] + row.edges[:-1]) / 2
         area = max(float(np.sum(row.counts * np.diff(row.edges))), np.finfo(float).tiny)

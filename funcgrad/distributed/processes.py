@@ -7,7 +7,6 @@ programs call the functions of the MPI library that it is linked to, by address.
 from __future__ import annotations
 
 import ctypes
-import importlib
 import sys
 from collections.abc import Hashable
 from functools import cache
@@ -17,6 +16,7 @@ import numpy as np
 
 from funcgrad.base import environment
 from funcgrad.base.forking import cached_property
+from funcgrad.base.imports import load
 from funcgrad.base.ranks import Ranks
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.distributed.failing import end_together
@@ -57,7 +57,7 @@ def mpi() -> Any:
         LibraryError: If it is not installed, or finds no MPI.
     """
     try:
-        return importlib.import_module("mpi4py.MPI")
+        return load("mpi4py.MPI")
     except (ImportError, RuntimeError) as error:
         raise LibraryError(
             f"funcgrad.distributed needs MPI, which cannot be loaded: {error}\n"

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, overload
 
+from funcgrad.base.imports import load
 from funcgrad.errors import ArgumentError, ProgressWarning
 from funcgrad.observers.source import current_location
 
@@ -79,7 +80,7 @@ def progress_bar(label: str, total: int | None = None, unit: str = "step") -> An
         total: How far it goes; ``None`` for a counter.
         unit: What it counts.
     """
-    tqdm = importlib.import_module("tqdm.auto").tqdm
+    tqdm = load("tqdm.auto").tqdm
     return tqdm(total=total, desc=label, unit=unit, leave=None)
 
 

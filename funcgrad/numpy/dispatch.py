@@ -8,7 +8,6 @@ primitive, because they are what an eager gradient spends its time on.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, wraps
 from types import ModuleType
@@ -18,6 +17,7 @@ import numpy as np
 
 from funcgrad import scalar_tape
 from funcgrad.base.dialect import NARROWER, NUMPY, dialect
+from funcgrad.base.imports import load
 from funcgrad.base.signatures import explained
 from funcgrad.core.observers import describe_location
 from funcgrad.core.primitive import Primitive
@@ -247,7 +247,7 @@ def _is_sparse(x: Any) -> bool:
 @cache
 def _sparse() -> Any:
     """The module of products of sparse matrices, loaded on first use."""
-    return importlib.import_module("funcgrad.numpy.sparse_products")
+    return load("funcgrad.numpy.sparse_products")
 
 
 def _where() -> str:

@@ -6,10 +6,10 @@ one import only. They refuse traced values. The module is imported when a functi
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import Any
 
+from funcgrad.base.imports import load
 from funcgrad.base.pytree import tree_leaves
 from funcgrad.core.observers import describe_location
 from funcgrad.core.trace import Tracer
@@ -36,7 +36,7 @@ def host_function(module: str, name: str) -> Callable[..., Any]:
         for leaf in tree_leaves((args, kwargs)):
             if isinstance(leaf, Tracer):
                 _refuse(path, leaf)
-        original: Any = importlib.import_module(module)
+        original: Any = load(module)
         for part in name.split("."):
             original = getattr(original, part, None)
         if original is None:

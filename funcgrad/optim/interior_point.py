@@ -8,14 +8,13 @@ algorithm for large-scale nonlinear programming", Math. Program. 106 (2006) 25.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from funcgrad.base.imports import load
 from funcgrad.base.records import dataclass
-from funcgrad.errors import LibraryError
 from funcgrad.patterns.coloring import Coloring
 
 Vector = np.ndarray
@@ -125,14 +124,12 @@ def minimize_by_ipopt(
     Raises:
         LibraryError: If cyipopt is not installed.
     """
-    try:
-        module = importlib.import_module("cyipopt")
-    except ImportError as error:
-        raise LibraryError(
-            "minimize with method='ipopt' needs cyipopt, which is not installed: pip install "
-            "cyipopt, or conda install cyipopt, which has IPOPT itself. Of SciPy's methods "
-            "'trust-constr' takes sparse derivatives."
-        ) from error
+    module = load(
+        "cyipopt",
+        "minimize with method='ipopt' needs cyipopt, which is not installed: pip install "
+        "cyipopt, or conda install cyipopt, which has IPOPT itself. Of SciPy's methods "
+        "'trust-constr' takes sparse derivatives.",
+    )
     callbacks = _Callbacks(program, callback)
     solver = module.Problem(
         n=len(start), m=len(program.low), problem_obj=callbacks, lb=bounds[0], ub=bounds[1],

@@ -6,7 +6,6 @@ get the gradients, Hessians or products with them that they ask for. Nothing els
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
@@ -19,6 +18,7 @@ from funcgrad.api.differentiation import grad, jvp, value_and_grad
 from funcgrad.api.jacobians import hessian, jacfwd, jacrev
 from funcgrad.api.sparse_derivatives import colors_of, hessian_sparsity, jacobian_sparsity
 from funcgrad.api.staging import eval_shape
+from funcgrad.base.imports import load
 from funcgrad.base.pytree import keystr, tree_flatten, tree_flatten_with_path
 from funcgrad.base.signatures import signature_of
 from funcgrad.errors import ArgumentError, DtypeError
@@ -41,7 +41,7 @@ WITH_PRODUCT = ("newton-cg", "trust-ncg", "trust-krylov", SPARSE)
 @cache
 def _scipy() -> Any:
     """SciPy's module, loaded on first use."""
-    return importlib.import_module("scipy.optimize")
+    return load("scipy.optimize")
 
 
 def minimize(

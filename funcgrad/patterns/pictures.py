@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import numpy as np
 
-from funcgrad.errors import LibraryError
+from funcgrad.base.imports import load
 from funcgrad.patterns.coloring import Coloring
 from funcgrad.patterns.sparsity_pattern import SparsityPattern
 
@@ -32,13 +31,11 @@ def spy(pattern: Any, title: str | None = None) -> Any:
         >>> figure.axes[0].get_title()
         '<Coloring of 7x8 with 14 entries: 2 columns>'
     """
-    try:
-        module = importlib.import_module("matplotlib.figure")
-    except ImportError as error:
-        raise LibraryError(
-            "spy needs matplotlib, which is not installed: pip install 'funcgrad[viz]'. "
-            "pattern.toarray() shows small patterns without it."
-        ) from error
+    module = load(
+        "matplotlib.figure",
+        "spy needs matplotlib, which is not installed: pip install 'funcgrad[viz]'. "
+        "pattern.toarray() shows small patterns without it.",
+    )
     drawn = pattern if isinstance(pattern, Coloring) else SparsityPattern.of(pattern)
     entries = (drawn.pattern if isinstance(drawn, Coloring) else drawn).matrix.tocoo()
     m, n = entries.shape

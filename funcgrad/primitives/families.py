@@ -8,13 +8,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
+from funcgrad.base.imports import load
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray, aval_of, check_size, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
@@ -249,7 +249,7 @@ class UfuncFunction:
 
     def __call__(self, *args: Any) -> Any:
         if self._function is None:
-            self._function = getattr(importlib.import_module(self.module), self.ufunc)
+            self._function = getattr(load(self.module), self.ufunc)
         out = self._function(*self.leading, *args)
         if self.casts:
             return np.asarray(out).astype(aval_of(args[-1]).dtype, copy=False)[()]

@@ -7,13 +7,13 @@ by these, and `special` by the incomplete ones.
 from __future__ import annotations
 
 import functools
-import importlib
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from funcgrad.base.imports import load
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Value
 from funcgrad.core.program import Var
@@ -54,8 +54,8 @@ def formula(name: str, *leading: Any) -> Callable[..., Any]:
     """The parts of a function that compiled programs have a formula for, which is then loaded."""
 
     def parts(recipe: Recipe, *args: Var) -> Any:
-        formulas = importlib.import_module("funcgrad.primitives.formulas")
-        expressions = importlib.import_module("funcgrad.primitives.expressions")
+        formulas = load("funcgrad.primitives.formulas")
+        expressions = load("funcgrad.primitives.expressions")
         function = functools.partial(getattr(formulas, name), *leading)
         return expressions.recorded(recipe, function, *args)
 
@@ -115,7 +115,7 @@ _zeta_of_scipy = of_scipy("_zeta")
 
 
 def _zeta_parts(recipe: Recipe, x: Var, q: Var) -> Any:
-    expressions = importlib.import_module("funcgrad.primitives.expressions")
+    expressions = load("funcgrad.primitives.expressions")
     scipys = Elementwise("zeta_of_scipy", _zeta_of_scipy, "", code_kinds="")
     return formula("zeta", expressions.function(scipys))(recipe, x, q)
 

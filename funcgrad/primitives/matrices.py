@@ -5,13 +5,13 @@ The last two axes are the matrix, the others count matrices.
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
+from funcgrad.base.imports import load
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import BOOL, is_complex
@@ -273,7 +273,7 @@ def per_matrix(function: Callable[..., Any], *stacks: Any) -> list[Any]:
 
 
 def scipy_linalg() -> Any:
-    return importlib.import_module("scipy.linalg")
+    return load("scipy.linalg")
 
 
 def identity_like(x: Value) -> Any:

@@ -11,7 +11,6 @@ large ones are left to SciPy.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from copy import copy
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.forking import cached_property
+from funcgrad.base.imports import load
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
@@ -49,7 +49,7 @@ SMALL = 1 << 14
 
 def scipy_sparse() -> Any:
     """SciPy's sparse matrices, loaded for the first of them: it takes as long as all of ours."""
-    return importlib.import_module("scipy.sparse")
+    return load("scipy.sparse")
 
 
 class Pattern:

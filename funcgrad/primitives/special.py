@@ -12,11 +12,11 @@ tables that few programs need are those of `special_tables`.
 from __future__ import annotations
 
 import functools
-import importlib
 import math
 from collections.abc import Callable
 from typing import Any
 
+from funcgrad.base.imports import load
 from funcgrad.core.primitive import Primitive, Value
 from funcgrad.primitives.elementwise import (
     Derivative,
@@ -92,7 +92,7 @@ log_ndtr = scipy_row(
 # Incomplete gamma and beta functions, DLMF 8.
 def derivatives_of_incomplete() -> Any:
     """The module `incomplete`, which is loaded when a derivative is first taken."""
-    return importlib.import_module("funcgrad.primitives.incomplete")
+    return load("funcgrad.primitives.incomplete")
 
 
 def _incomplete(name: str, sign: int = 1) -> Derivative:

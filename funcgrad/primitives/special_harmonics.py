@@ -6,11 +6,11 @@ Legendre functions of any argument by the recurrence of degrees (DLMF 14.10.5).
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import numpy as np
 
+from funcgrad.base.imports import load
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Value
 from funcgrad.primitives.elementwise import Smooth, absolute, convert, less, select, sqrt, zero_of
@@ -30,7 +30,7 @@ def _sphere_slope(n: Value, m: Value, theta: Value, y: Value) -> Value:
 
 
 def _evaluate_on_sphere(n: Any, m: Any, theta: Any) -> Any:
-    out = importlib.import_module("scipy.special").sph_legendre_p(n, m, theta)
+    out = load("scipy.special").sph_legendre_p(n, m, theta)
     return np.asarray(out)[0].astype(aval_of(theta).dtype, copy=False)[()]
 
 
@@ -65,7 +65,7 @@ class AssociatedLegendre(Smooth):
     label = "assoc_legendre_p"
 
     def _evaluate(self, n: Any, m: Any, z: Any) -> Any:
-        function = importlib.import_module("scipy.special").assoc_legendre_p
+        function = load("scipy.special").assoc_legendre_p
         out = function(n, m, z, branch_cut=self.branch_cut, norm=self.norm)
         return np.asarray(out)[0].astype(aval_of(z).dtype, copy=False)[()]
 

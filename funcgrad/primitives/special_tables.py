@@ -7,8 +7,8 @@ asked for.
 from __future__ import annotations
 
 import functools
-import importlib
 
+from funcgrad.base.imports import load
 from funcgrad.core.primitive import Primitive
 from funcgrad.primitives.special import SCIPY_UFUNCS
 
@@ -27,10 +27,10 @@ def primitive_of(ufunc: str) -> Primitive | None:
 def all_ufuncs() -> dict[str, Primitive]:
     """The primitives of all tables, by the names of the ufuncs of `scipy.special`."""
     tables = (
-        importlib.import_module("funcgrad.primitives.special_bessel"),
-        importlib.import_module("funcgrad.primitives.special_distributions"),
-        importlib.import_module("funcgrad.primitives.special_elementary"),
-        importlib.import_module("funcgrad.primitives.special_elliptic"),
-        importlib.import_module("funcgrad.primitives.special_hypergeometric"),
+        load("funcgrad.primitives.special_bessel"),
+        load("funcgrad.primitives.special_distributions"),
+        load("funcgrad.primitives.special_elementary"),
+        load("funcgrad.primitives.special_elliptic"),
+        load("funcgrad.primitives.special_hypergeometric"),
     )
     return functools.reduce(lambda found, table: found | table.TABLE, tables, SCIPY_UFUNCS)

@@ -8,7 +8,6 @@ packages of these names; or the path of a library. It is read when a function is
 from __future__ import annotations
 
 import ctypes
-import importlib
 import os
 from collections.abc import Iterator
 from functools import cache
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base import environment
+from funcgrad.base.imports import load
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.foreign import LETTERS, linear_algebra_file, linear_algebra_function
 from funcgrad.compiler.runtime.threads import is_available
@@ -113,8 +113,8 @@ _FILES = {
 def _installed(name: str) -> Iterator[str]:
     """Files that may be the library: those of the package, then the system's."""
     # By name, because each of them loads thirty modules that nothing else here needs.
-    metadata = importlib.import_module("importlib.metadata")
-    find_library = importlib.import_module("ctypes.util").find_library
+    metadata = load("importlib.metadata")
+    find_library = load("ctypes.util").find_library
     try:
         files = metadata.files(name) or []
     except metadata.PackageNotFoundError:

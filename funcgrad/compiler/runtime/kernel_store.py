@@ -27,6 +27,7 @@ import numpy as np
 
 from funcgrad.base.digests import digest
 from funcgrad.base.forking import Lock, in_children
+from funcgrad.base.imports import load
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.abi import ABI, CONTROL_WORDS
 from funcgrad.compiler.foreign import LETTERS
@@ -44,7 +45,6 @@ from funcgrad.compiler.runtime.dependencies import (
     sources_digest,
 )
 from funcgrad.compiler.runtime.disk_cache import DiskCache, from_home, open_default, size_limit
-from funcgrad.compiler.runtime.imports import load
 from funcgrad.compiler.runtime.line_table import LineTable, read_lines
 from funcgrad.compiler.runtime.linker import link
 from funcgrad.compiler.runtime.preload import preload
@@ -669,16 +669,26 @@ def _array_offsets() -> dict[str, int]:
 @cache
 def _frontend() -> Any:
     """Load the translation of kernels, and llvmlite's writer of LLVM assembly."""
-    return load("funcgrad.compiler.native.translate")
+    return _whole(load("funcgrad.compiler.native.translate"))
 
 
 @cache
 def _numba_path() -> Any:
     """Load Numba: the only place of the compiler that does."""
-    return load("funcgrad.compiler.native.numba_path")
+    return _whole(load("funcgrad.compiler.native.numba_path"))
 
 
 @cache
 def _native() -> Any:
     """Load LLVM: the only place that does in a process that compiles nothing."""
-    return load("funcgrad.compiler.native.llvm_backend")
+    return _whole(load("funcgrad.compiler.native.llvm_backend"))
+
+
+def _whole(module: Any) -> Any:
+    """Return a module of the compiler, unless this thread is in the middle of importing it."""
+    if getattr(module.__spec__, "_initializing", False):
+        raise CompilerError(
+            "a compiled function was called by a module that the compiler imports. A file of yours "
+            "has the name of a module of Python or of a library, such as glob.py: rename it."
+        )
+    return module

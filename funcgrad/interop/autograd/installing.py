@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import pkgutil
 import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from funcgrad.base.imports import load
 from funcgrad.errors import ArgumentError
 from funcgrad.interop.autograd.recorded import NAMES
 from funcgrad.interop.missing import stand_in
@@ -102,7 +102,7 @@ def install() -> None:
     package = sys.modules[_OURS]
     for info in pkgutil.walk_packages(package.__path__, _OURS + "."):
         if info.name.removeprefix(_OURS + ".") not in _NOT_THEIRS:
-            importlib.import_module(info.name)
+            load(info.name)
     for path, module in list(sys.modules.items()):
         name = path.removeprefix(_OURS + ".")
         if name != path and name not in _NOT_THEIRS:

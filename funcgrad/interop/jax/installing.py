@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from funcgrad.base import environment
+from funcgrad.base.imports import load
 from funcgrad.errors import ArgumentError
 from funcgrad.interop.jax import recorded, recorded_modules
 from funcgrad.interop.jax.devices import DEVICES
@@ -64,7 +65,7 @@ def _found(path: str, name: str) -> Any:
         except LookupError:
             pass
     if _is_module(whole):
-        return importlib.import_module(whole)
+        return load(whole)
     if name in _NAMES.get(path, "").split() or path in _WITHOUT_NAMES - {*_CLOSED}:
         return stand_in(whole)
     raise AttributeError(f"module {path!r} has no attribute {name!r}", name=name)

@@ -6,7 +6,6 @@ here, in order. Functions from there return arrays of the kind of `arrays.Array`
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 
 from funcgrad import errors
 from funcgrad.api.devices import process_count, process_index
+from funcgrad.base.imports import load
 from funcgrad.base.placement import Device
 from funcgrad.base.records import dataclass
 from funcgrad.base.signatures import signature_of
@@ -82,7 +82,7 @@ _NOTHING = object()
 def loaded(path: str) -> ModuleType | None:
     """A module of funcgrad, if there is one of that name."""
     try:
-        return importlib.import_module(path)
+        return load(path)
     except ModuleNotFoundError:
         return None
 

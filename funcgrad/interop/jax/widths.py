@@ -15,7 +15,6 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -24,12 +23,13 @@ import numpy as np
 from funcgrad.api.arguments import name_of
 from funcgrad.api.staging import ShapeDtypeStruct
 from funcgrad.base.dialect import NARROWER, Dialect
+from funcgrad.base.imports import load
 from funcgrad.base.pytree import tree_map
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import INT64
 from funcgrad.primitives.elementwise import Convert
 
-ml_dtypes: Any = import_module("ml_dtypes") if find_spec("ml_dtypes") else None
+ml_dtypes: Any = load("ml_dtypes") if find_spec("ml_dtypes") else None
 
 FLOAT32 = np.dtype(np.float32)
 HALVES = {

@@ -8,10 +8,10 @@ numbers take the path that they always take.
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from funcgrad.base.forking import Lock
+from funcgrad.base.imports import load
 from funcgrad.base.pytree import tree_leaves
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError
@@ -81,7 +81,7 @@ def install() -> None:
     with _lock:
         if _installed:
             return
-        dispatcher = importlib.import_module("numba.core.dispatcher")
+        dispatcher = load("numba.core.dispatcher")
         base = dispatcher._DispatcherBase
         _installed.update(_methods(dispatcher))
         _originals.update({name: vars(base)[name] for name in _installed})
@@ -102,7 +102,7 @@ def uninstall() -> None:
     with _lock:
         if not _installed:
             return
-        base = importlib.import_module("numba.core.dispatcher")._DispatcherBase
+        base = load("numba.core.dispatcher")._DispatcherBase
         for name, method in _installed.items():
             if vars(base)[name] is not method:
                 raise ArgumentError(

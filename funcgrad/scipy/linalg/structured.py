@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import numpy as np
 
+from funcgrad.base.imports import load
 from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
@@ -332,7 +332,7 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
                [ 1., -1.]])
     """
     refuse_traced("dft", n)
-    found = importlib.import_module("scipy.linalg").dft(n, scale)
+    found = load("scipy.linalg").dft(n, scale)
     return found if dtype is None else found.astype(np.result_type(dtype, np.complex64))
 
 

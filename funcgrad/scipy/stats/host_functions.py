@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
+from funcgrad.base.imports import load
 from funcgrad.numpy.host_functions import host_function
 
 _DISTRIBUTIONS = """
@@ -79,7 +79,7 @@ class HostName:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        own = getattr(importlib.import_module("scipy.stats"), self.__name__)
+        own = getattr(load("scipy.stats"), self.__name__)
         member = getattr(own, name)
         if not callable(member):
             return member

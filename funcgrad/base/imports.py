@@ -1,8 +1,10 @@
-"""Parts of the compiler that are imported when they are first needed, by any thread.
+"""Modules that are imported at their first use, by any thread: those of others, and our large ones.
 
 Python's locks of modules stay closed in a child that is forked while another thread imports. Nor
 may a fork wait for that thread: an import runs code of others. So a child opens the locks of those
 imports that this file has begun, and forgets the modules that were half executed.
+
+The name of the module is written out where it is loaded: the test of the import ladder reads it.
 """
 
 from __future__ import annotations
@@ -10,37 +12,36 @@ from __future__ import annotations
 import importlib
 import sys
 import threading
-from types import ModuleType
 from typing import Any
 
 from funcgrad.base.forking import in_children
-from funcgrad.errors import CompilerError
+from funcgrad.errors import LibraryError
 
 _IMPORTING: list[int] = []
 """The threads that are importing something for this file."""
 
 
-def load(name: str) -> ModuleType:
-    """Import a module of the compiler.
+def load(name: str, missing: str = "") -> Any:
+    """Import a module, or return it if that was done before.
 
     Args:
         name: Its full name.
+        missing: Text of the error if it is not installed; by default that of Python.
 
     Raises:
-        CompilerError: This thread is in the middle of that import.
+        LibraryError: It is not installed, and ``missing`` says what that means.
+        ImportError: Likewise, without ``missing``.
     """
     me = threading.get_ident()
     _IMPORTING.append(me)
     try:
-        module = importlib.import_module(name)
+        return importlib.import_module(name)
+    except ImportError as error:
+        if not missing:
+            raise
+        raise LibraryError(missing) from error
     finally:
         _IMPORTING.remove(me)
-    if getattr(module.__spec__, "_initializing", False):
-        raise CompilerError(
-            "a compiled function was called by a module that the compiler imports. A file of yours "
-            "has the name of a module of Python or of a library, such as glob.py: rename it."
-        )
-    return module
 
 
 def _begin_anew() -> None:
