@@ -6,7 +6,6 @@ half of the time of a factorization. So the order of the first one serves for al
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +17,7 @@ import scipy.sparse.linalg
 import funcgrad.numpy.values as fnp
 from funcgrad.api.debugging import pure_callback
 from funcgrad.api.staging import ShapeDtypeStruct
+from funcgrad.base.imports import load
 from funcgrad.core.trace import Tracer
 from funcgrad.primitives.sparse import Pattern
 
@@ -210,8 +210,8 @@ class _Cholesky:
     """Factors by CHOLMOD, in double precision."""
 
     def __init__(self, matrix: Any) -> None:
-        self.cvxopt = importlib.import_module("cvxopt")
-        self.cholmod = importlib.import_module("cvxopt.cholmod")
+        self.cvxopt = load("cvxopt")
+        self.cholmod = load("cvxopt.cholmod")
         columns = np.repeat(np.arange(matrix.shape[1]), np.diff(matrix.indptr))
         (self.lower,) = np.nonzero(matrix.indices >= columns)
         rows, columns = (i[self.lower].astype(np.int64) for i in (matrix.indices, columns))
