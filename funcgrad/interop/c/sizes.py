@@ -80,7 +80,7 @@ class Formula:
         return _FORMS[self.form].word(Fraction(total, self.divisor))
 
     def text(self, names: Sequence[str]) -> str:
-        """The formula as an expression, which C and Python read alike.
+        """The formula as an expression of C.
 
         Args:
             names: Expressions for the sizes.
@@ -228,14 +228,6 @@ class _Basis:
         return Formula(tuple((m, int(x * divisor)) for m, x in pairs if x), divisor, form)
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "fg_quotient": lambda a, b: a // b,
-    "fg_room": lambda nbytes: -(-nbytes // ALIGNMENT) * ALIGNMENT,
-    "fg_larger": max,
-}
-"""Functions of expressions of integers."""
-
-
 # Pieces.
 
 
@@ -336,10 +328,19 @@ class Piece:
         """Scratch memory for some sizes."""
         if not self.formulas:
             return self.plan.nbytes
-        values: dict[str, Any] = {}
-        for name, text in self.statements([*map(str, point)]):
-            values[name] = eval(text, FUNCTIONS, values)
-        return int(values["total"])
+        buffers, n = self.plan.text.buffers, len(self.plan.text.marks)
+
+        def total(arena: int) -> int:
+            ranges = (row for row in self.ranges if buffers[row[0]].arena == arena)
+            return sum(-(-max(map(size, row)) // ALIGNMENT) * ALIGNMENT for row in ranges)
+
+        def size(k: int) -> int:
+            inner = buffers[k].inner
+            found = total(inner) if inner >= 0 else self.formulas[n + k].at(point)
+            assert found is not None  # a length is no bits of a float
+            return found
+
+        return total(self.plan.arena_slot) + ALIGNMENT if self.plan.nbytes else 0
 
     def numbers(self, names: Sequence[str]) -> list[str]:
         """Expressions of the plan's numbers, of sizes and of the variables of `statements`."""
