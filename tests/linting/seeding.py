@@ -169,7 +169,8 @@ def _places(known: Record, where: str) -> list[Any]:
     """Names of floating arrays that a result depends on differentiably."""
     floating = [v for v in known.outputs if v in known.values and v.aval.dtype == np.float64]
     if where == "result":
-        return floating
+        read = {atom for equation in known.equations for atom in equation.inputs}
+        return [v for v in floating if v not in read]  # a fault may change its shape
     slopes = _slopes(known)
     if where == "argument":
         return [v for v in known.inputs if np.any(slopes.get(v, 0))]
