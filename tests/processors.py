@@ -237,7 +237,7 @@ def _packed(
         raise ValueError(f"only NumPy runs a part of it:\n{executable.report.text()}")
     frame = executable.take_frame()
     image = _Image()
-    stretches = [executable.stretch, *executable._nested]
+    stretches = [executable.stretch, *executable.nested]
     slots = image.add(frame.slots)
     tables = [image.add(each.table.view(np.int64)) for each in stretches]
     inputs = [

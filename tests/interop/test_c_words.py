@@ -38,7 +38,8 @@ def compiled(prelude: Prelude, texts: list[str], folder: Path) -> None:
     """Compile functions of kernels."""
     (folder / "it.h").write_text("typedef struct { float re, im; } fg_complex64;\n"
                                  "typedef struct { double re, im; } fg_complex128;\n")  # fmt: skip
-    (folder / "it.c").write_text("\n\n".join([HEAD.format(name="it"), prelude.text(), *texts]))
+    parts = [HEAD.format(name="it"), prelude.text("\n".join(prelude.found)), *texts]
+    (folder / "it.c").write_text("\n\n".join(parts))
     strict = ["-std=c99", "-O0", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function"]
     strict.append("-Wno-unused-parameter")
     for flags in ([], ["-march=native"]):
