@@ -10,6 +10,7 @@ import pytest
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
+from funcgrad.compiler.machine import CACHES
 
 Step = Callable[[Any, Any, Any], tuple[Any, Any]]
 
@@ -265,3 +266,19 @@ def test_lanes_are_rows_or_columns_but_not_both(step: Any) -> None:
         expected = step(expected, i)
     found = fg.jit(lambda x: fg.lax.fori_loop(0, 4, lambda i, c: step(c, i), x))(SQUARE)
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
+def test_every_block_of_lanes_begins_with_the_first_numbers(dtype: Any) -> None:
+    """Arrays that no cache holds are changed where they are; counters beside them are not."""
+    steps, n = 20, CACHES[1][0] // np.dtype(dtype).itemsize
+    x = np.random.default_rng(0).integers(0, 2**32, n).astype(dtype)
+
+    def mix(k: Any, h: Any) -> Any:
+        return ((h ^ (h >> dtype(15))) * dtype(739982445)) ^ k.astype(dtype)
+
+    expected = x
+    for k in range(steps):
+        expected = mix(np.int64(k), expected)
+    found = fg.jit(lambda x: fg.lax.fori_loop(0, steps, mix, x))(x)
+    np.testing.assert_array_equal(found, expected)

@@ -7,6 +7,7 @@ half of the memory stays in the caches.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -188,6 +189,8 @@ def change_in_place(graph: Graph, groups: Sequence[Group], around: Loop | None =
     if sum(value.nbytes for value in used) <= CACHES[1][0]:
         return  # it stays there anyway
     for now, out in replaced.items():
-        i = home[out.maker]
-        if isinstance(out.maker, Point) and _is_done_with(now, i, home, readers[now], groups):
+        i, is_few = home[out.maker], math.prod(now.shape) <= SEVERAL  # these have variables instead
+        if is_few or not isinstance(out.maker, Point):
+            continue
+        if _is_done_with(now, i, home, readers[now], groups):
             now.home = out

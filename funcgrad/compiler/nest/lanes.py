@@ -39,6 +39,8 @@ def lanes_of(job: Nested, registers: Registers) -> tuple[int, int]:
     node = job.node
     if not isinstance(node, Loop) or node.length is None:
         return 0, 0
+    if any(carry.is_in_place and registers.of(carry.now) is not None for carry in node.carries):
+        return 0, 0  # every block begins with the numbers that were there before the first one
     jobs = [inner for row in job.sections[-1].jobs for inner in row]
     count = max((inner.lanes[1] for inner in jobs if isinstance(inner, Kernel)), default=0)
     lanes = _Lanes(node, count, registers)
