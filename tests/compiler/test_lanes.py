@@ -282,3 +282,22 @@ def test_every_block_of_lanes_begins_with_the_first_numbers(dtype: Any) -> None:
         expected = mix(np.int64(k), expected)
     found = fg.jit(lambda x: fg.lax.fori_loop(0, steps, mix, x))(x)
     np.testing.assert_array_equal(found, expected)
+
+
+def test_lanes_of_many_numbers_stay_as_they_are() -> None:
+    """Copies with the lanes last are written number by number."""
+
+    def sweep(x: Any) -> Any:
+        def down(c: Any, level: Any) -> tuple[Any, Any]:
+            c = 1.0 / (1.0 + level * (1.0 - c))
+            return c, c
+
+        return fg.lax.scan(down, fnp.zeros_like(x[0]), x)[1]
+
+    x = np.random.default_rng(0).uniform(size=(5, 64, 64))
+    text = fg.jit(sweep).lower(x).as_text()
+    assert text.count("\ndef kernel(") <= 2
+    expected, c = [], np.zeros((64, 64))
+    for level in x:
+        expected.append(c := 1.0 / (1.0 + level * (1.0 - c)))
+    np.testing.assert_allclose(fg.jit(sweep)(x), expected, rtol=1e-14)

@@ -51,6 +51,8 @@ def _interchanged(node: Loop, copies: dict[Any, Value]) -> list[Node] | None:
     size, count = max(((math.prod(shape), *shape[:1]) for shape in shapes if shape), default=(0, 0))
     if node.length is None or size == count or count <= SEVERAL:
         return None  # lanes of single numbers are vectors as they are
+    if size > SEVERAL * count:
+        return None  # so are those of many, whose copies would be written number by number
     try:
         found = _Interchanger(node, count, copies)
     except _NotAlikeError:
