@@ -50,9 +50,9 @@ class StackSampler:
 
     def __enter__(self) -> StackSampler:
         self._interval = sys.getswitchinterval()
-        sys.setswitchinterval(min(SWITCH, self._interval))
         self._worker = threading.Thread(target=self._run, name="funcgrad profile", daemon=True)
-        self._worker.start()
+        self._worker.start()  # which may fail: nothing has changed until then
+        sys.setswitchinterval(min(SWITCH, self._interval))
         return self
 
     def __exit__(self, *error: object) -> None:
