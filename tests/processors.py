@@ -170,10 +170,8 @@ class _Compiling:
         llvm.initialize_all_asmprinters()
         facts = kernel_store._environment() | {"features": "+neon"}
         cached = (
-            kernel_store.executor_code, kernel_store.tile_shape, kernel_store.tiles_code,
-            kernel_store.strided_shape, kernel_store.strided_code, kernel_store.fourier_code,
-            kernel_store.small_code, kernel_store.small_lane_bytes, kernel_store.executor,
-            executor.disjoint_code, executor.loop_code, executor.branch_code,
+            kernel_store.executor_code, kernel_store.tile_shape, kernel_store.strided_shape,
+            kernel_store.executor, executor.disjoint_code, executor.loop_code, executor.branch_code,
             threads.parallel_code, threads.worker_code, library_calls.foreign_code,
         )  # fmt: skip
         with ExitStack() as stack:

@@ -30,7 +30,7 @@ from funcgrad.base import forking
 from funcgrad.compiler import foreign, pipeline
 from funcgrad.compiler.loops.library import fourier, strided, tiles
 from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows
-from funcgrad.compiler.loops.library.small_matrices import NAMES, small_program
+from funcgrad.compiler.loops.library.small_matrices import NAMES
 from funcgrad.compiler.native import llvm_backend
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.runtime import (
@@ -108,17 +108,17 @@ def vectors(features: str) -> Iterator[tuple[str, Code]]:
     """Assembly that is as wide as a processor's registers."""
     lanes = tiles.inner_shape(8, features).lanes
     for kind in tiles.Kind:
-        program = tiles.tiles_program("s", tiles.inner_shape(4, features), kind, (1,))
+        program = tiles.Tiles.named("s", tiles.inner_shape(4, features), kind, (1,))
         yield kind.value, assembled(program)
     shape = strided.inner_shape(4, features)
     for is_near in (False, True):
-        yield "strided", assembled(strided.strided_program("s", shape, shape.rows, is_near))
+        yield "strided", assembled(strided.Strided.named("s", shape, shape.rows, is_near))
     for layout in (fourier.Layout(True, False), fourier.Layout(False, True)):
-        kinds = [fourier.Pass(8, False), fourier.Pass(3, True)]
-        program = fourier.fourier_program("z", lanes, kinds, layout, layout, layout.is_beside)
+        kinds = fourier.Pass(8, False), fourier.Pass(3, True)
+        program = fourier.Fourier.named("z", lanes, kinds, layout, layout, layout.is_beside)
         yield "Fourier", assembled(program)
-    yield "small, in lanes", assembled(small_program(NAMES[0], "d", InLanes, lanes))
-    yield "small, in rows", assembled(small_program(NAMES[0], "d", InRows, lanes))
+    yield "small, in lanes", assembled(InLanes.named(NAMES[0], "d", lanes))
+    yield "small, in rows", assembled(InRows.named(NAMES[0], "d", lanes))
 
 
 def check_compiles(system: System, text: str) -> None:

@@ -23,9 +23,9 @@ from funcgrad.compiler.loops.library.tiles import (
     DEPTH,
     FEW_ROWS,
     Kind,
+    Tiles,
     inner_shape,
     rows_at_once,
-    tiles_program,
 )
 from funcgrad.compiler.native import llvm_backend
 from funcgrad.compiler.runtime.threads import is_available
@@ -48,7 +48,7 @@ def kernel(letter: str, features: str, kind: Kind = Kind.TILES) -> tuple[Kernel,
     shape = inner_shape(np.zeros((), dtype).real.itemsize, features)
     symbol = f"fg_tiles_{next(_NUMBERS)}"
     few = shape.few if kind is Kind.FEW else ()
-    code = assembled(tiles_program(letter, shape, kind, few), symbol)
+    code = assembled(Tiles.named(letter, shape, kind, few), symbol)
     made = llvm_backend.Emission(code.text, llvm_backend.Effort.NONE).result()
     address = llvm_backend.load(made, symbol)
     word = ctypes.c_int64

@@ -19,7 +19,7 @@ import funcgrad as fg
 import funcgrad.scipy.linalg
 from funcgrad.compiler.abi import FIRST_SLOT, LANES_SLOT, REFUSED, SMALL_WORDS
 from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows
-from funcgrad.compiler.loops.library.small_matrices import NAMES, small_program
+from funcgrad.compiler.loops.library.small_matrices import NAMES
 from funcgrad.compiler.native import llvm_backend
 from funcgrad.lowering import MOST_SMALL
 from funcgrad.primitives.linalg import LuFactor
@@ -293,7 +293,7 @@ def test_factors_of_matrices_that_are_not_square(shape: tuple[int, ...]) -> None
 # Kernels for other processors, run on this one.
 
 
-SCRATCH = max(layout("z", 8).memory()[1] for layout in (InLanes, InRows))
+SCRATCH = max(layout(NAMES[0], "z", 8).memory()[1] for layout in (InLanes, InRows))
 
 
 def run(kernel: Any, given: tuple[np.ndarray, ...], **words: int) -> int:
@@ -313,7 +313,7 @@ def run(kernel: Any, given: tuple[np.ndarray, ...], **words: int) -> int:
 
 def kernel(layout: Any, name: str, letter: str, lanes: int) -> Any:
     symbol = f"fg_{letter}_{name}_{layout.__name__}{lanes}"
-    code = assembled(small_program(name, letter, layout, lanes), symbol)
+    code = assembled(layout.named(name, letter, lanes), symbol)
     made = llvm_backend.Emission(code.text, llvm_backend.Effort.NONE).result()
     word = ctypes.c_int64
     return ctypes.CFUNCTYPE(word, word, word)(llvm_backend.load(made, symbol))

@@ -23,7 +23,7 @@ from funcgrad.base import stacks
 from funcgrad.compiler import abi
 from funcgrad.compiler.loops.library import fourier, strided, tiles
 from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows
-from funcgrad.compiler.loops.library.small_matrices import NAMES, small_program
+from funcgrad.compiler.loops.library.small_matrices import NAMES
 from funcgrad.compiler.native import llvm_backend
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.native.selection import selection_code
@@ -50,21 +50,21 @@ def routines(features: str) -> Iterator[tuple[str, Code]]:
         size = 4 if letter in "sc" else 8
         shape, doubles = tiles.inner_shape(size, features), tiles.inner_shape(8, features)
         for kind in tiles.Kind if letter in "sd" else (tiles.Kind.TILES,):
-            program = tiles.tiles_program(letter, shape, kind, shape.few)
+            program = tiles.Tiles.named(letter, shape, kind, shape.few)
             yield f"{letter} {kind.value}", assembled(program)
         if letter in "cz":
-            kinds = [fourier.Pass(radix, False) for radix in fourier.RADICES]
+            kinds = tuple(fourier.Pass(radix, False) for radix in fourier.RADICES)
             rows = fourier.Layout(False, True)
-            program = fourier.fourier_program(letter, shape.lanes, kinds, rows, rows, False)
+            program = fourier.Fourier.named(letter, shape.lanes, kinds, rows, rows, False)
             yield f"{letter} Fourier", assembled(program)
         else:
             own = strided.inner_shape(size, features)
             for is_near in (False, True):
-                program = strided.strided_program(letter, own, own.rows, is_near)
+                program = strided.Strided.named(letter, own, own.rows, is_near)
                 yield f"{letter} strided {is_near}", assembled(program)
         for layout in (InLanes, InRows):
             for name in NAMES:
-                code = assembled(small_program(name, letter, layout, doubles.lanes))
+                code = assembled(layout.named(name, letter, doubles.lanes))
                 yield f"{letter} {layout.__name__} {name}", code
     for dtype in (np.float32, np.float64, np.int8, np.int64):
         yield f"select {dtype.__name__}", selection_code(np.dtype(dtype))

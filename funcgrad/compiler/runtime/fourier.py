@@ -9,8 +9,15 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.loops.language import NamedFunction
-from funcgrad.compiler.loops.library.fourier import MEANINGS, PASS_WORDS, Layout, passes_of
+from funcgrad.compiler.loops.library.fourier import (
+    MEANINGS,
+    PASS_WORDS,
+    Fourier,
+    Layout,
+    passes_of,
+)
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.dtypes import complex_dtype, real_dtype
 from funcgrad.lowering import FourierCall
@@ -25,7 +32,8 @@ def code(call: FourierCall, dtype: np.dtype[Any]) -> NamedFunction:
     """Code that transforms arrays of a dtype, complex or real."""
     kinds = tuple(dict.fromkeys(kind for kind, _, _ in passes_of(call.n)))
     source, target = (_layout(call, distances, dtype) for distances in (call.read, call.written))
-    return kernel_store.fourier_code(_complex(dtype), kinds, source, target, call.turns != 0)
+    letter = LETTERS[_complex(dtype).char]
+    return Fourier.named(letter, _lanes(dtype), kinds, source, target, call.turns != 0)
 
 
 def _layout(call: FourierCall, distances: tuple[int, int, int], dtype: np.dtype[Any]) -> Layout:

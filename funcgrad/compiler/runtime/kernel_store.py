@@ -30,12 +30,8 @@ from funcgrad.base.forking import Lock, in_children
 from funcgrad.base.imports import load
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.abi import ABI, CONTROL_WORDS
-from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.loops.language import Function, NamedFunction
 from funcgrad.compiler.loops.library import strided, tiles
-from funcgrad.compiler.loops.library.fourier import Layout, Pass, fourier_program
-from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows
-from funcgrad.compiler.loops.library.small_matrices import SmallMatrices, small_program
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.runtime import executor as assembly
 from funcgrad.compiler.runtime import threads
@@ -229,61 +225,9 @@ def tile_shape(dtype: Any) -> tiles.Shape:
 
 
 @cache
-def tiles_code(dtype: Any, kind: tiles.Kind, few: tuple[int, ...] = ()) -> NamedFunction:
-    """Tiles of a product for ``dtype`` (f32, f64, c64 or c128)."""
-    return tiles.tiles_program(LETTERS[np.dtype(dtype).char], tile_shape(dtype), kind, few)
-
-
-@cache
 def strided_shape(dtype: Any) -> tiles.Shape:
     """The inner loops of strided products of ``dtype`` (f32 or f64)."""
     return strided.inner_shape(np.dtype(dtype).itemsize, _environment()["features"])
-
-
-@cache
-def strided_code(dtype: Any, rows: tuple[int, ...], is_near: bool) -> NamedFunction:
-    """Strided products of ``dtype`` (f32 or f64).
-
-    Args:
-        dtype: That of its arrays.
-        rows: How many rows its inner loops have.
-        is_near: Whether the rows of its first operand are neighbours.
-    """
-    letter = LETTERS[np.dtype(dtype).char]
-    return strided.strided_program(letter, strided_shape(dtype), rows, is_near)
-
-
-@cache
-def fourier_code(
-    dtype: Any, kinds: tuple[Pass, ...], source: Layout, target: Layout, is_turned: bool
-) -> NamedFunction:
-    """Fourier transforms of ``dtype`` (c64 or c128); the other arguments are the program's."""
-    letter, lanes = LETTERS[np.dtype(dtype).char], tile_shape(dtype).lanes
-    return fourier_program(letter, lanes, kinds, source, target, is_turned)
-
-
-@cache
-def small_code(name: str, dtype: Any, is_in_lanes: bool) -> NamedFunction:
-    """A program for small matrices of ``dtype`` (f32, f64, c64 or c128).
-
-    Args:
-        name: What it computes.
-        dtype: That of its arrays.
-        is_in_lanes: Whether it works on several matrices at a time.
-    """
-    return small_program(name, *_small_layout(dtype, is_in_lanes))
-
-
-@cache
-def small_lane_bytes(dtype: Any, is_in_lanes: bool) -> int:
-    """Scratch memory that it needs for every thread."""
-    letter, layout, lanes = _small_layout(dtype, is_in_lanes)
-    return layout(letter, lanes).memory()[1]
-
-
-def _small_layout(dtype: Any, is_in_lanes: bool) -> tuple[str, type[SmallMatrices], int]:
-    layout = InLanes if is_in_lanes else InRows
-    return LETTERS[np.dtype(dtype).char], layout, tile_shape(np.float64).lanes
 
 
 def parallel_address() -> int:

@@ -18,6 +18,7 @@ from funcgrad.compiler.loops.library.tiles import (
     DEPTH,
     FEW_ROWS,
     Kind,
+    Tiles,
     rows_at_once,
 )
 from funcgrad.compiler.machine import (
@@ -147,9 +148,10 @@ class Multiplication:
     def codes(self) -> list[Code | NamedFunction]:
         """Codes of the step: tiles of our own, or a call of BLAS."""
         dtype, library = self.node.out.dtype, self.library
+        letter = LETTERS[dtype.char]
         if library is None:
-            return [kernel_store.tiles_code(dtype, self._kind, self._few)]
-        return [gemm_code(LETTERS[dtype.char], library.convention == BLIS)]
+            return [Tiles.named(letter, kernel_store.tile_shape(dtype), self._kind, self._few)]
+        return [gemm_code(letter, library.convention == BLIS)]
 
     def step(self, n_threads: int) -> Step:
         """The step, when everything has its place."""

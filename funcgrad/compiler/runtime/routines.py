@@ -23,7 +23,8 @@ from funcgrad.compiler.foreign import (
     ufunc_loop,
 )
 from funcgrad.compiler.loops.language import NamedFunction
-from funcgrad.compiler.loops.library.small_matrices import MOST_IN_LANES
+from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows
+from funcgrad.compiler.loops.library.small_matrices import MOST_IN_LANES, SmallMatrices
 from funcgrad.compiler.machine import FEW, FUNCTION, SEVERAL, THREAD_WORK
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.native.selection import selection_code
@@ -131,23 +132,26 @@ class ForeignCall:
     def _lane_bytes(self) -> int:
         """Scratch memory of our own code, for every thread."""
         if isinstance(self.call, forms.SmallCall):
-            return kernel_store.small_lane_bytes(self._arrays[0].dtype, self._is_in_lanes)
+            layout, facts = self._small_program(self.call)
+            return layout(*facts).memory()[1]
         if isinstance(self.call, forms.FourierCall):
             return fourier.lane_bytes(self.call, self._arrays[0].dtype)
         return 0
 
-    @property
-    def _is_in_lanes(self) -> bool:
-        """Whether small matrices are worked on several at a time."""
-        assert isinstance(self.call, forms.SmallCall)
-        return _is_in_lanes(self._count, *self.call.sizes[:2])
+    def _small_program(
+        self, call: forms.SmallCall
+    ) -> tuple[type[SmallMatrices], tuple[str, str, int]]:
+        """The layout in which small matrices are worked on, and the facts of the program."""
+        lanes = kernel_store.tile_shape(np.float64).lanes
+        layout = InLanes if _is_in_lanes(self._count, *call.sizes[:2], lanes) else InRows
+        return layout, (call.name, LETTERS[self._arrays[0].dtype.char], lanes)
 
     @property
     def codes(self) -> list[Code | NamedFunction]:
         """Codes of the step that are no library's; the first one runs it."""
         if isinstance(self.call, forms.SmallCall):
-            dtype = self._arrays[0].dtype
-            return [kernel_store.small_code(self.call.name, dtype, self._is_in_lanes)]
+            layout, facts = self._small_program(self.call)
+            return [layout.named(*facts)]
         if isinstance(self.call, forms.FourierCall):
             return [fourier.code(self.call, self.node.memory[self.call.source].dtype)]
         if isinstance(self.call, forms.SelectCall):
@@ -359,12 +363,11 @@ def _work_of_small(m: int, n: int, k: int) -> int:
     return (m * n * (min(m, n) + 2 * k + 20) + 200) // 4
 
 
-def _is_in_lanes(count: int, m: int, n: int) -> bool:
+def _is_in_lanes(count: int, m: int, n: int, lanes: int) -> bool:
     """Whether so many matrices are worth vectors of their own.
 
     A group takes as long as two of its matrices alone if they have few rows, or four of 24 rows.
     """
-    lanes = kernel_store.tile_shape(np.float64).lanes
     return max(m, n) <= MOST_IN_LANES and 96 * count > lanes * (24 + n)
 
 

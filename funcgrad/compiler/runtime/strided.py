@@ -10,8 +10,9 @@ from dataclasses import field
 
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.abi import STRIDED_WORDS, in_order
+from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.loops.language import NamedFunction
-from funcgrad.compiler.loops.library.strided import rows_at_once
+from funcgrad.compiler.loops.library.strided import Strided, rows_at_once
 from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.nodes import StridedProduct
 from funcgrad.compiler.nest.split import MOST_RANGES, part_count, threads_of_product
@@ -77,9 +78,10 @@ class StridedMultiplication:
     @property
     def codes(self) -> list[NamedFunction]:
         """Codes of the step."""
-        node = self.node
-        rows = rows_at_once(node.counts[1], kernel_store.strided_shape(node.out.dtype))
-        return [kernel_store.strided_code(node.out.dtype, rows, node.is_near)]
+        node, dtype = self.node, self.node.out.dtype
+        shape = kernel_store.strided_shape(dtype)
+        rows = rows_at_once(node.counts[1], shape)
+        return [Strided.named(LETTERS[dtype.char], shape, rows, node.is_near)]
 
     def step(self, n_threads: int) -> Step:
         """The step, when everything has its place."""

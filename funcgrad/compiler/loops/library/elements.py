@@ -1,4 +1,4 @@
-"""Numbers in double precision, one for every matrix of a group or one in every lane of a vector.
+"""Programs over numbers of one type, and their complex numbers.
 
 A complex number is a pair of a real and an imaginary part. Every operation on it is a fixed list
 of operations on real numbers, so that it has the same result in whatever lane it is computed, or
@@ -7,24 +7,40 @@ alone.
 
 from __future__ import annotations
 
-from funcgrad.compiler.loops.builder import ProgramBuilder
-from funcgrad.compiler.loops.language import Expression, call, equal
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from funcgrad.compiler.loops.builder import ProgramBuilder, read_word
+from funcgrad.compiler.loops.language import (
+    SLOTS,
+    Expression,
+    NamedFunction,
+    Statement,
+    Variable,
+    call,
+    equal,
+)
+
+Index = Expression | int
 
 Element = tuple[Expression, ...]
 """A real part and, if there is one, an imaginary part."""
 
 
-class Elements(ProgramBuilder):
-    """Operations on elements.
+class Program(ProgramBuilder):
+    """A program over arrays of one type.
 
     Args:
         letter: BLAS's letter of the type in memory: s, d, c or z.
-        lanes: Numbers of double precision in a vector.
+        lanes: Real numbers in a vector.
 
     Attributes:
         unit: How many real numbers make an element.
         real: The type of a real number in memory.
-        dtype: That of an element.
+        size: Bytes of one.
+        dtype: The type of an element.
     """
 
     def __init__(self, letter: str, lanes: int) -> None:
@@ -32,8 +48,44 @@ class Elements(ProgramBuilder):
         self.letter = letter
         self.lanes = lanes
         self.unit = 2 if letter in "cz" else 1
-        self.real = "f32" if letter in "sc" else "f64"
+        self.real, self.size = ("f32", 4) if letter in "sc" else ("f64", 8)
         self.dtype = {"s": "f32", "d": "f64", "c": "c64", "z": "c128"}[letter]
+
+    @classmethod
+    @cache
+    def named(cls, *facts: Any) -> NamedFunction:
+        """The program for the arguments of its class, written when it is needed."""
+
+        def write() -> Sequence[Statement]:
+            program = cls(*facts)
+            program.write()
+            return program.body
+
+        return NamedFunction(f"{cls.__name__} {facts}", write)
+
+    @abstractmethod
+    def write(self) -> None:
+        """Append the statements of the step."""
+
+    def near(self, place: Index, lanes: int = 0) -> Expression:
+        """The index of a vector."""
+        return call("lanes", place, lanes or self.lanes)
+
+    def pointer(self, address: Expression, kind: str = "") -> Variable:
+        """A pointer to real numbers, or to elements of a type, for the loops that access them.
+
+        Other places are addresses: of those, LLVM does not look for differences to count along in
+        all loops around, which takes it more time than all else.
+        """
+        return self.let(call(f"ptr_{kind or self.real}", address))
+
+    def address(self, words: Mapping[str, Expression], x: str) -> Variable:
+        """The address at which an array of the arguments begins."""
+        return self.let(read_word(SLOTS, words[f"slot_{x}"]) + words[f"offset_{x}"])
+
+
+class Elements(Program):
+    """Operations on numbers, one for every matrix of a group or one in every lane of a vector."""
 
     def product(self, x: Element, y: Element) -> Element:
         if self.unit == 1:

@@ -19,16 +19,9 @@ from functools import partial
 
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.abi import FOURIER_WORDS
-from funcgrad.compiler.loops.builder import ProgramBuilder, read_word
-from funcgrad.compiler.loops.language import (
-    SLOTS,
-    WORDS,
-    Expression,
-    NamedFunction,
-    Statement,
-    Variable,
-    call,
-)
+from funcgrad.compiler.loops.builder import read_word
+from funcgrad.compiler.loops.language import WORDS, Expression, Variable, call
+from funcgrad.compiler.loops.library.elements import Element, Elements
 
 RADICES = (8, 5, 4, 3, 2, 7, 11, 13)
 """Factors that a length is divided into, in this order."""
@@ -101,9 +94,7 @@ class Layout:
     is_partial: bool
 
 
-def fourier_program(
-    letter: str, lanes: int, kinds: Sequence[Pass], source: Layout, target: Layout, is_turned: bool
-) -> NamedFunction:
+class Fourier(Elements):
     """The step that transforms groups of lanes.
 
     Args:
@@ -115,25 +106,11 @@ def fourier_program(
         is_turned: Whether results are multiplied by roots of unity.
     """
 
-    def write() -> Sequence[Statement]:
-        program = _Fourier(letter, lanes, kinds, source, target, is_turned)
-        program.write()
-        return program.body
-
-    facts = letter, lanes, [(x.radix, x.is_last) for x in kinds], source, target, is_turned
-    return NamedFunction(f"Fourier transform {facts}", write)
-
-
-class _Fourier(ProgramBuilder):
     def __init__(
         self, letter: str, lanes: int, kinds: Sequence[Pass], source: Layout, target: Layout,
         is_turned: bool,
     ) -> None:  # fmt: skip
-        super().__init__()
-        self.real, self.dtype, self.size = (
-            ("f32", "c64", 4) if letter == "c" else ("f64", "c128", 8)
-        )
-        self.lanes = lanes
+        super().__init__(letter, lanes)
         self.line = 2 * lanes
         """Numbers of an element, of all lanes."""
         self.kinds = kinds
@@ -196,12 +173,12 @@ class _Fourier(ProgramBuilder):
         with self.count(0, 1 if kind.is_last else m) as p:
             turns = []
             if not kind.is_last:
-                at = self._pointer(roots + p * ((radix - 1) * 2 * self.size))
+                at = self.pointer(roots + p * ((radix - 1) * 2 * self.size))
                 parts = [self.let(call("load", at, k, _ROOTS)) for k in range(2 * (radix - 1))]
                 turns = list(zip(parts[::2], parts[1::2], strict=True))
             first = self.let(p * s)
-            read = self._pointer(source + first * (line * self.size))
-            written = self._pointer(target + first * (radix * line * self.size))
+            read = self.pointer(source + first * (line * self.size))
+            written = self.pointer(target + first * (radix * line * self.size))
             with self.count(0, s):
                 numbers: list[Pair] = []
                 place: Expression = read
@@ -211,27 +188,21 @@ class _Fourier(ProgramBuilder):
                 place = written
                 for k, pair in enumerate(self.few(numbers)):
                     pair = self._named(pair)
-                    self._put(_product(pair, turns[k - 1]) if turns and k else pair, place)
+                    self._put(self.product(pair, turns[k - 1]) if turns and k else pair, place)
                     place = self.let(call("advance", place, beside))
                 for pointer in (read, written):
                     self.change(pointer, call("advance", pointer, line))
 
     # Memory.
 
-    def _pointer(self, address: Expression, kind: str = "") -> Variable:
-        return self.let(call(f"ptr_{kind or self.real}", address))
-
-    def _near(self, place: Expression | int) -> Expression:
-        return call("lanes", place, self.lanes)
-
     def _pair(self, pointer: Expression) -> Pair:
         """Real and imaginary parts of an element in memory of our own."""
-        re, im = (self.let(call("load", pointer, self._near(k), _OWN)) for k in (0, self.lanes))
+        re, im = (self.let(call("load", pointer, self.near(k), _OWN)) for k in (0, self.lanes))
         return re, im
 
-    def _put(self, pair: Pair, pointer: Expression) -> None:
+    def _put(self, pair: Element, pointer: Expression) -> None:
         for k, part in enumerate(pair):
-            self.store(pointer, self._near(k * self.lanes), part, _OWN)
+            self.store(pointer, self.near(k * self.lanes), part, _OWN)
 
     def _read(self, pointer: Expression, index: Expression) -> Pair:
         """Real and imaginary parts of neighbouring complex numbers."""
@@ -240,17 +211,17 @@ class _Fourier(ProgramBuilder):
 
     def _index(self, first: Expression | int, count: Expression, is_partial: bool) -> Expression:
         """Neighbours, of which there may be too few."""
-        return call("some_lanes", first, count, self.lanes) if is_partial else self._near(first)
+        return call("some_lanes", first, count, self.lanes) if is_partial else self.near(first)
 
     def load(self, memory: Expression, place: Expression, first: Expression) -> None:
         """Lanes into memory of our own, from the first of a group on."""
         w = self.words
-        own = self._pointer(memory)
+        own = self.pointer(memory)
         if self.source.is_beside:
             index = self._index(0, w["lanes"], self.source.is_partial)
             at = self.let(place + first * w["source_lane"])
             with self.count(0, w["n"]) as j:
-                source = self._pointer(at + j * w["source_step"], self.dtype)
+                source = self.pointer(at + j * w["source_step"], self.dtype)
                 self._keep(self._read(source, index), own, j * self.line)
             return
         rows = [self._row(place, first + t, "source") for t in range(self.lanes)]
@@ -264,7 +235,7 @@ class _Fourier(ProgramBuilder):
         """Pointer to the row of a lane; beyond the last one, to that one."""
         w = self.words
         number = call("minimum", number, w["lanes"] - 1)
-        return self._pointer(place + number * w[f"{side}_lane"], self.dtype)
+        return self.pointer(place + number * w[f"{side}_lane"], self.dtype)
 
     def _blocks(self, layout: Layout) -> Iterator[tuple[Expression, Expression]]:
         """Blocks of as many elements as there are lanes; the last one may overlap another."""
@@ -274,15 +245,15 @@ class _Fourier(ProgramBuilder):
                 yield block, self._index(block, n, True)
             else:
                 j = self.let(call("minimum", block, n - self.lanes))
-                yield j, self._near(j)
+                yield j, self.near(j)
 
     def _keep(self, pair: Pair, own: Expression, place: Expression) -> None:
         for part, name in zip(pair, ("first_part", "second_part"), strict=True):
-            self.store(own, self._near(place + self.words[name]), part, _OWN)
+            self.store(own, self.near(place + self.words[name]), part, _OWN)
 
     def _kept(self, own: Expression, place: Expression, scale: Expression) -> Pair:
         re, im = (
-            self.let(call("load", own, self._near(place + self.words[name]), _OWN) * scale)
+            self.let(call("load", own, self.near(place + self.words[name]), _OWN) * scale)
             for name in ("first_part", "second_part")
         )
         return re, im
@@ -292,7 +263,7 @@ class _Fourier(ProgramBuilder):
     ) -> None:
         """The reverse of `load`, and a multiplication by a number, and by roots of unity."""
         w = self.words
-        own = self._pointer(memory)
+        own = self.pointer(memory)
         if self.target.is_beside:
             index = self._index(0, w["lanes"], self.target.is_partial)
             at = self.let(place + first * w["target_lane"])
@@ -300,12 +271,12 @@ class _Fourier(ProgramBuilder):
                 if self.is_turned:
                     # The roots are those of numbers whose parts are where they are in memory.
                     turn = self.let(w["roots"] + first * self.size + k * w["roots_step"])
-                    root = [self._pointer(turn + q * w["roots_part"]) for q in range(2)]
+                    root = [self.pointer(turn + q * w["roots_part"]) for q in range(2)]
                     re, im = (self.let(call("load", x, index, _ROOTS)) for x in root)
-                    at_own = self._pointer(memory + k * (self.line * self.size))
-                    self._put(_product(self._pair(at_own), (re, im)), at_own)
+                    at_own = self.pointer(memory + k * (self.line * self.size))
+                    self._put(self.product(self._pair(at_own), (re, im)), at_own)
                 pair = self._kept(own, k * self.line, scale)
-                target = self._pointer(at + k * w["target_step"], self.dtype)
+                target = self.pointer(at + k * w["target_step"], self.dtype)
                 self.store(target, index, call(self.dtype, *pair), _RESULT)
             return
         rows = [self._row(place, first + t, "target") for t in range(self.lanes)]
@@ -324,9 +295,7 @@ class _Fourier(ProgramBuilder):
             name: self.let(read_word(WORDS, n_words + k)) for k, name in enumerate(MEANINGS)
         }
         w = self.words
-        source, target = (
-            self.let(read_word(SLOTS, words[f"slot_{x}"]) + words[f"offset_{x}"]) for x in "ab"
-        )
+        source, target = (self.address(words, x) for x in "ab")
         memory, lane_of_memory = self.claimed(words)
         half = call("maximum", w["n"], self.lanes) * (self.line * self.size)
         scale = self._real(w["scale"])
@@ -376,13 +345,6 @@ def _plus_multiple(a: Pair, b: Pair, factor: float) -> Pair:
 def _around(a: Pair, b: Pair) -> tuple[Pair, Pair]:
     """The numbers a - i b and a + i b."""
     return (a[0] + b[1], a[1] - b[0]), (a[0] - b[1], a[1] + b[0])
-
-
-def _product(a: Pair, b: Pair) -> Pair:
-    return (
-        call("muladd", a[0], b[0], -(a[1] * b[1])),
-        call("muladd", a[0], b[1], a[1] * b[0]),
-    )
 
 
 _EIGHTHS = {1: (math.sqrt(0.5), math.sqrt(0.5)), 3: (math.sqrt(0.5), -math.sqrt(0.5))}

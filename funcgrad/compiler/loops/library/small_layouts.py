@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from funcgrad.compiler.loops.language import Expression, Variable, call, equal, of
-from funcgrad.compiler.loops.library.elements import Element
+from funcgrad.compiler.loops.library.elements import Element, Index
 from funcgrad.compiler.loops.library.small_matrices import (
     ARRAYS,
     MOST_IN_LANES,
-    Index,
     Memory,
     SmallMatrices,
 )
@@ -30,8 +29,8 @@ class InLanes(SmallMatrices):
     most = MOST_IN_LANES
     most_columns = 16
 
-    def __init__(self, letter: str, lanes: int) -> None:
-        super().__init__(letter, lanes)
+    def __init__(self, name: str, letter: str, lanes: int) -> None:
+        super().__init__(name, letter, lanes)
         self.group = lanes
         self.step = lanes * self.unit
         slack = lanes * lanes  # the last block may be filled up
@@ -191,8 +190,8 @@ class InRows(SmallMatrices):
     most = MOST_SMALL
     group = 1
 
-    def __init__(self, letter: str, lanes: int) -> None:
-        super().__init__(letter, lanes)
+    def __init__(self, name: str, letter: str, lanes: int) -> None:
+        super().__init__(name, letter, lanes)
         self.most_columns = _WIDE * lanes
         numbers = -(-MOST_SMALL // lanes) * lanes
         self.rooms = numbers * numbers * self.unit, MOST_SMALL * _WIDE * lanes * self.unit

@@ -19,24 +19,20 @@ from dataclasses import replace
 
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.abi import REFUSED, SMALL_WORDS
-from funcgrad.compiler.loops.builder import read_word
 from funcgrad.compiler.loops.language import (
     SLOTS,
     Expression,
-    NamedFunction,
-    Statement,
     Variable,
     call,
     equal,
     of,
 )
-from funcgrad.compiler.loops.library.elements import Element, Elements, muladd
+from funcgrad.compiler.loops.library.elements import Element, Elements, Index, muladd
 from funcgrad.compiler.machine import SEVERAL, VECTOR_BYTES
 
 MOST_IN_LANES = 2 * SEVERAL
 """Rows and columns of the largest matrix in lanes: memory for all of them stays in a near cache."""
 
-Index = Expression | int
 ARRAYS = 6
 """The scope of all memory that is not this program's own."""
 
@@ -68,6 +64,7 @@ class SmallMatrices(Elements):
     """The programs, for a layout that is to be filled in.
 
     Args:
+        name: What is computed: one of `NAMES`.
         letter: BLAS's letter of the type: s, d, c or z.
         lanes: Numbers of double precision in a vector.
 
@@ -83,8 +80,9 @@ class SmallMatrices(Elements):
     most_columns: int
     group: int
 
-    def __init__(self, letter: str, lanes: int) -> None:
+    def __init__(self, name: str, letter: str, lanes: int) -> None:
         super().__init__(letter, lanes)
+        self.name = name
         self.words = self.given(SMALL_WORDS)
         self.m, self.n, self.k = (self.let(self.words[x]) for x in "mnk")
 
@@ -196,9 +194,6 @@ class SmallMatrices(Elements):
     def vector(self, x: Memory, place: Index) -> Element:
         """Neighbours in a row."""
         return self._loaded(x, [self.near(place + x.gap * q) for q in range(self.unit)])
-
-    def near(self, place: Index) -> Expression:
-        return call("lanes", place, self.lanes)
 
     def _loaded(self, x: Memory, indices: Sequence[Expression]) -> Element:
         return tuple(self.let(call("load", x.pointer, i, x.scope)) for i in indices)
@@ -406,6 +401,10 @@ class SmallMatrices(Elements):
 
     # The programs.
 
+    def write(self) -> None:
+        """Append the statements of the program."""
+        _PROGRAMS[self.name](self)
+
     @contextmanager
     def groups(self, arrays: str) -> Iterator[None]:
         """A loop over groups of matrices, of which the array with a letter begins at an address.
@@ -422,7 +421,7 @@ class SmallMatrices(Elements):
             Memory(self.let(call("ptr_i64", place[name])), 3 + number, lanes)
             for number, name in enumerate(("pivots", "columns", "bad"))
         )
-        bases = {x: read_word(SLOTS, words[f"slot_{x}"]) + words[f"offset_{x}"] for x in arrays}
+        bases = {x: self.address(words, x) for x in arrays}
         with self.count(words["begin"], words["end"], self.group) as first:
             self.put_integer(self.filled(call("i64", 0)), self.bad, 0)
             self.first = first
@@ -646,21 +645,3 @@ _PROGRAMS: dict[str, Callable[[SmallMatrices], None]] = {
 """Writers of the programs."""
 
 NAMES = tuple(_PROGRAMS)
-
-
-def small_program(name: str, letter: str, layout: type[SmallMatrices], lanes: int) -> NamedFunction:
-    """A program for small matrices.
-
-    Args:
-        name: What it computes.
-        letter: BLAS's letter of the type: s, d, c or z.
-        layout: `InLanes` or `InRows`.
-        lanes: Numbers of double precision in a vector.
-    """
-
-    def write() -> Sequence[Statement]:
-        program = layout(letter, lanes)
-        _PROGRAMS[name](program)
-        return program.body
-
-    return NamedFunction(f"{name} of small matrices, {letter} {layout.__name__} {lanes}", write)

@@ -13,21 +13,14 @@ additions, the same whoever computes it.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from funcgrad.compiler.abi import STRIDED_WORDS
 from funcgrad.compiler.loops.builder import read_word
-from funcgrad.compiler.loops.language import (
-    WORDS,
-    Expression,
-    NamedFunction,
-    Statement,
-    call,
-    of,
-)
+from funcgrad.compiler.loops.language import WORDS, Expression, call, of
 from funcgrad.compiler.loops.library import tiles
+from funcgrad.compiler.loops.library.elements import Index
 from funcgrad.compiler.loops.library.tiles import InRegisters, Shape
 
 _FEW_ROWS = (4, 2, 1)
@@ -36,8 +29,6 @@ MANY_ROWS, MANY_VECTORS = (8, 6, *_FEW_ROWS), 3
 
 _GIVEN, _RESULT, _TABLES = range(1, 4)
 """Scopes of memory: of A and B, C, and the tables."""
-
-Index = Expression | int
 
 
 def inner_shape(itemsize: int, features: str) -> Shape:
@@ -58,10 +49,8 @@ def rows_at_once(rows: int, shape: Shape) -> tuple[int, ...]:
     return tuple(found)
 
 
-def strided_program(
-    letter: str, shape: Shape, rows: tuple[int, ...], is_near: bool
-) -> NamedFunction:
-    """Strided products.
+class Strided(InRegisters):
+    """Strided products: the sums of groups of rows.
 
     Args:
         letter: BLAS's type: s or d.
@@ -69,18 +58,6 @@ def strided_program(
         rows: How many rows its inner loops have: `rows_at_once`.
         is_near: Whether the rows of A are neighbours.
     """
-
-    def write() -> Sequence[Statement]:
-        program = _Strided(letter, shape, rows, is_near)
-        program.write()
-        return program.body
-
-    kind = "near" if is_near else "far"
-    return NamedFunction(f"strided products of {kind} rows, {letter} {shape} {rows}", write)
-
-
-class _Strided(InRegisters):
-    """The statements of a step that computes sums of its groups of rows."""
 
     def __init__(self, letter: str, shape: Shape, rows: tuple[int, ...], is_near: bool) -> None:
         super().__init__(letter, shape.lanes)
@@ -129,9 +106,9 @@ class _Strided(InRegisters):
         words: dict[str, Expression] = {
             x: self.let(y) for x, y in self.given(STRIDED_WORDS).items()
         }
-        a, b, c = (self.array(words, x) for x in "abc")
+        a, b, c = (self.address(words, x) for x in "abc")
         outer, lines, blocks, self.table = (
-            self.let(call("ptr_i64", self.array(words, x)))
+            self.let(call("ptr_i64", self.address(words, x)))
             for x in ("outer", "rows", "blocks", "terms")
         )
         self.terms = words["terms"]

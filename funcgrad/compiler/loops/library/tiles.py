@@ -25,17 +25,8 @@ from typing import Any
 
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.abi import TILE_WORDS
-from funcgrad.compiler.loops.builder import ProgramBuilder, read_word
-from funcgrad.compiler.loops.language import (
-    SLOTS,
-    Expression,
-    NamedFunction,
-    Statement,
-    Variable,
-    call,
-    equal,
-    of,
-)
+from funcgrad.compiler.loops.language import Expression, Variable, call, equal, of
+from funcgrad.compiler.loops.library.elements import Index, Program
 from funcgrad.compiler.machine import FEW, SUM_BLOCK, VECTOR_BYTES
 
 DEPTH = SUM_BLOCK // 2
@@ -51,8 +42,6 @@ _STEPS = FEW  # rows of B that are added up in registers, between loads and stor
 
 _GIVEN, _RESULT, _PANELS, _OWN = range(1, 5)
 """Scopes of memory: of A and B, C, panels of B, and what is on the stack."""
-
-Index = Expression | int
 
 
 @dataclass(frozen=True)
@@ -100,25 +89,6 @@ class Kind(Enum):
     """Tiles of a matrix that is symmetric: half of them are copies."""
 
 
-def tiles_program(letter: str, shape: Shape, kind: Kind, few: Sequence[int] = ()) -> NamedFunction:
-    """The tiles of products of matrices.
-
-    Args:
-        letter: BLAS's type: s, d, c or z.
-        shape: What the inner loops look like.
-        kind: What the tiles are.
-        few: How many rows of A are taken at once where those are few (`rows_at_once`): no more is
-            compiled than a product runs.
-    """
-
-    def write() -> Sequence[Statement]:
-        program = _Tiles(letter, shape, kind, few)
-        program.write()
-        return program.body
-
-    return NamedFunction(f"{kind.value} of products, {letter} {shape} {(*few,)}", write)
-
-
 def rows_at_once(shape: Shape, rows: int) -> tuple[int, ...]:
     """The numbers of rows that few rows are taken in, each the greatest that is left."""
     found = []
@@ -148,45 +118,12 @@ class Matrix:
     line: Expression
 
 
-class InRegisters(ProgramBuilder):
-    """Products of matrices whose sums are in registers.
-
-    Args:
-        letter: BLAS's type: s, d, c or z.
-        lanes: Numbers in a vector.
-
-    Attributes:
-        unit: How many real numbers make an element.
-        real: Their type.
-        size: Bytes of one.
-    """
-
-    def __init__(self, letter: str, lanes: int) -> None:
-        super().__init__()
-        self.unit = 2 if letter in "cz" else 1
-        self.real = "f32" if letter in "sc" else "f64"
-        self.size = 4 if letter in "sc" else 8
-        self.lanes = lanes
-
-    def near(self, place: Index, lanes: int = 0) -> Expression:
-        """The index of a vector."""
-        return call("lanes", place, lanes or self.lanes)
+class InRegisters(Program):
+    """Products of matrices whose sums are in registers."""
 
     @property
     def zeros(self) -> Expression:
         return call("splat", call(self.real, 0.0), self.lanes)
-
-    def pointer(self, address: Expression) -> Variable:
-        """A pointer to numbers, for the loops that access them.
-
-        Other places are addresses: of those, LLVM does not look for differences to count along in
-        all loops around, which takes it more time than all else.
-        """
-        return self.let(call(f"ptr_{self.real}", address))
-
-    def array(self, words: dict[str, Expression], x: str) -> Variable:
-        """The address at which an array of the arguments begins."""
-        return self.let(read_word(SLOTS, words[f"slot_{x}"]) + words[f"offset_{x}"])
 
     def copy(
         self,
@@ -228,10 +165,18 @@ class InRegisters(ProgramBuilder):
             self.store(*place, total, scope)
 
 
-class _Tiles(InRegisters):
-    """The statements of a step that computes tiles."""
+class Tiles(InRegisters):
+    """The tiles of products of matrices.
 
-    def __init__(self, letter: str, shape: Shape, kind: Kind, few: Sequence[int]) -> None:
+    Args:
+        letter: BLAS's type: s, d, c or z.
+        shape: What the inner loops look like.
+        kind: What the tiles are.
+        few: How many rows of A are taken at once where those are few (`rows_at_once`): no more is
+            compiled than a product runs.
+    """
+
+    def __init__(self, letter: str, shape: Shape, kind: Kind, few: tuple[int, ...] = ()) -> None:
         super().__init__(letter, shape.lanes)
         self.kind = kind
         self.shape = shape
@@ -592,7 +537,7 @@ class _Tiles(InRegisters):
         """The step: claims scratch memory, computes its tiles, releases it."""
         words: dict[str, Expression] = {x: self.let(y) for x, y in self.given(TILE_WORDS).items()}
         panels, lane = self.claimed(words)
-        a, b, c = (self.array(words, x) for x in "abc")
+        a, b, c = (self.address(words, x) for x in "abc")
         near = self.unit * self.size
         c_line = self.let(words["n"] * near)
         rows_of = {}
