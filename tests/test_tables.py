@@ -120,7 +120,6 @@ RESULTS = {
     "compiler.native.selection.selection_code": DTYPES,
     "compiler.runtime.kernel_store.strided_shape": DTYPES,
     "compiler.runtime.kernel_store.tile_shape": DTYPES,
-    "compiler.runtime.library_calls.gemm_code": DTYPES,
     "compiler.runtime.releases._is_tested": "the release that is installed",
     "compiler.runtime.threads.pool": "one for every process that forks",
     "distributed.processes._address": DTYPES,

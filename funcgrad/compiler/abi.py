@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-ABI = 10
+ABI = 11
 """Version of the kernel ABI: the meaning of slots, args and the words."""
 
 ERROR_WORDS = 4
@@ -101,18 +101,6 @@ The index is an int64 at ``slots[index_slot] + index_offset``, clipped to the br
 the sets, as of a loop, and the addresses of the branches' tables.
 """
 
-GEMM_WORDS = [
-    "begin", "end", "function", "m", "n", "k", "lda", "ldb", "ldc", "trans_a", "trans_b", "slot_a",
-    "offset_a", "stride_a", "slot_b", "offset_b", "stride_b", "slot_c", "offset_c", "stride_c",
-]  # fmt: skip
-"""Meaning of the words of a product's arguments, in order.
-
-``C[b] = op(A[b]) @ op(B[b])`` for ``begin <= b < end``, all row-major: ``op(A)`` is ``m x k``,
-stored as ``k x m`` where ``trans_a`` is 1. ``ld*`` are distances of rows in elements, ``offset_*``
-and ``stride_*`` (distance of matrices of a batch) are bytes, ``function`` is the address of BLAS's
-gemm. C's old values are ignored.
-"""
-
 SCRATCH_WORDS = ["scratch", "scratch_offset", "lane"]
 """Scratch memory of a step: a lane of ``lane`` bytes for each thread that may take part, at
 ``slots[scratch] + scratch_offset``; the bits of ``slots[LANES_SLOT]`` say which lanes are taken."""
@@ -185,7 +173,7 @@ FOREIGN_WORDS = [
     "begin", "end", "function", "check", "site", "clear", "test", "every", "invalid", "n_places",
     "n_arguments",
 ]  # fmt: skip
-"""Meaning of the first words of a call of a function of NumPy or SciPy.
+"""Meaning of the first words of a call of a function of NumPy, SciPy or a BLAS.
 
 The function is called for ``begin <= i < end``. Then follow
 
@@ -207,7 +195,7 @@ NEVER, BY_FLAG, BY_INFO, BY_RESULT = range(4)
 place; a result other than 0."""
 
 MOST_PLACES = 8
-LEAST_ARGUMENTS, MOST_ARGUMENTS = 2, 13
+LEAST_ARGUMENTS, MOST_ARGUMENTS = 2, 16
 
 TIMED_WORDS = ["kernel", "counters"]
 """Meaning of the first words of a timed step's arguments: the address of the step that it runs, and

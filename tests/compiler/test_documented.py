@@ -112,7 +112,6 @@ def test_words_have_the_arity_kinds_and_results_of_the_table(intrinsic):
     [
         ("loop", abi.LOOP_WORDS),
         ("branch", abi.BRANCH_WORDS),
-        ("product", abi.GEMM_WORDS),
         ("foreign call", abi.FOREIGN_WORDS),
         ("strided product", abi.STRIDED_WORDS),
         ("small matrices", abi.SMALL_WORDS),

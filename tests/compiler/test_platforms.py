@@ -95,8 +95,6 @@ def texts() -> Iterator[tuple[str, Code]]:
     yield "loop", unwrap(executor.loop_code)()
     yield "branch", unwrap(executor.branch_code)()
     yield "library call", unwrap(library_calls.foreign_code)()
-    yield "product of BLAS", unwrap(library_calls.gemm_code)("d", False)
-    yield "product of BLIS", unwrap(library_calls.gemm_code)("d", True)
     yield "calls of numbers", number_calls._Numbers().text()
     yield "memory", warm_memory._Functions().text()
     if threads.is_available():

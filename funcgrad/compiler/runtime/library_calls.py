@@ -1,11 +1,74 @@
-"""Steps that call functions of libraries: of NumPy and SciPy, and the matrix product of BLAS."""
+"""Steps that call functions of libraries: of NumPy and SciPy, BLAS and LAPACK."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from functools import cache
 
 from funcgrad.compiler import abi
+from funcgrad.compiler.foreign import flag_words
 from funcgrad.compiler.native.assembly import Assembly, Code
+
+Argument = tuple[int, int]
+"""Kind and value: `abi.WORD` and those after it."""
+
+
+class ForeignWords:
+    """The argument words of such a step.
+
+    Args:
+        function: The address of the function.
+        check: What makes a call a failure: `abi.NEVER` or one of those after it.
+    """
+
+    def __init__(self, function: int, check: int) -> None:
+        self.function = function
+        self.check = check
+        self.site = 0
+        self.clears_flags = False
+        self.begin = 0
+        self.end = 1
+        self.places: list[tuple[int, int, int]] = []
+        self.arguments: list[Argument] = []
+        self.rest: list[int] = []
+
+    def listed(self, words: Sequence[int]) -> list[Argument]:
+        """The argument that points to some words."""
+        self.rest += words
+        return [(abi.PLACE_OF_WORD, len(self.rest) - len(words))]
+
+    def all(self) -> list[int]:
+        assert abi.LEAST_ARGUMENTS <= len(self.arguments) <= abi.MOST_ARGUMENTS
+        assert len(self.places) <= abi.MOST_PLACES
+        clear, test, every, invalid = flag_words()
+        head = abi.in_order(
+            abi.FOREIGN_WORDS,
+            begin=self.begin,
+            end=self.end,
+            function=self.function,
+            check=self.check,
+            site=self.site,
+            clear=clear if self.clears_flags else 0,
+            test=test,
+            every=every,
+            invalid=invalid,
+            n_places=len(self.places),
+            n_arguments=len(self.arguments),
+        )
+        start = len(head) + 3 * len(self.places) + 2 * len(self.arguments)
+        for place in self.places:
+            head += place
+        for kind, value in self.arguments:
+            head += [kind, value + start if kind == abi.PLACE_OF_WORD else value]
+        return head + self.rest
+
+
+def fortran_word(x: str | int) -> int:
+    """A word in which Fortran finds a character, or an integer of 32 bits."""
+    number = ord(x) if isinstance(x, str) else x
+    size = 1 if isinstance(x, str) else 4
+    return number if sys.byteorder == "little" else number << 8 * (8 - size)
 
 
 @cache
@@ -105,73 +168,3 @@ class _Foreign(Assembly):
         self.go("decide")
         self.start("decide")
         return self.phi("i32", {before: result, "by.flag": flag, "by.info": info, "unchecked": "0"})
-
-
-@cache
-def gemm_code(letter: str, is_blis: bool) -> Code:
-    """The batched matrix product for BLAS's type ``letter``: s, d, c or z.
-
-    BLAS counts columns, so that it computes the transposed product: B comes first. BLIS takes the
-    distances of rows and of columns, and knows by flags what is transposed.
-
-    Args:
-        letter: The type.
-        is_blis: Whether the function is called by BLIS's typed API instead of BLAS's.
-    """
-    writer = Assembly()
-    real = "float" if letter in "sc" else "double"
-    with writer.function(f"fg_{letter}gemm", "ptr noalias %slots, ptr noalias %args", "i64"):
-        writer.name_words(abi.GEMM_WORDS)
-
-        def kept(value: str, kind: str = "i32") -> str:
-            """Place of a value."""
-            place = writer.room(kind)
-            writer.do(f"store {kind} {value}, ptr {place}")
-            return place
-
-        m, n, k = (writer.let(f"trunc i64 %{x} to i32") for x in "mnk")
-        turned = {x: writer.test("ne", f"%trans_{x}", 0) for x in "ab"}
-        columns = {
-            "a": writer.pick(turned["a"], m, k, "i32"),
-            "b": writer.pick(turned["b"], k, n, "i32"),
-            "c": n,
-        }
-        lines = {}
-        for x, least in columns.items():
-            # A matrix of one row may come with any row distance, but BLAS checks it.
-            line = writer.let(f"trunc i64 %ld{x} to i32")
-            for other in (least, "1"):
-                line = writer.invoke("i32", "llvm.smax.i32", ("i32", line), ("i32", other))
-            lines[x] = line
-        alpha = kept(f"[{real} 1.0, {real} 0.0]", f"[2 x {real}]")
-        beta = kept("zeroinitializer", f"[2 x {real}]")
-        bases = {x: writer.word("%slots", f"%slot_{x}", "ptr") for x in "abc"}
-        if is_blis:
-            flags = {x: writer.pick(turned[x], 8, 0, "i32") for x in "ab"}
-            wide = {x: writer.let(f"sext i32 {line} to i64") for x, line in lines.items()}
-        else:
-            letters = [kept(writer.pick(turned[x], 84, 78, "i8"), "i8") for x in "ba"]  # T or N
-            sizes = [kept(x) for x in (n, m, k)]
-            kept_lines = {x: kept(line) for x, line in lines.items()}
-        gemm = writer.let("inttoptr i64 %function to ptr")
-        is_some = writer.every(
-            writer.test("sgt", "%m", 0),
-            writer.test("sgt", "%n", 0),
-            writer.test("slt", "%begin", "%end"),
-        )
-        with writer.when(is_some), writer.turns("%begin", "%end") as (i, _, _):
-            at = {
-                x: writer.after(bases[x], writer.add(writer.mul(i, f"%stride_{x}"), f"%offset_{x}"))
-                for x in "abc"
-            }
-            if is_blis:
-                a, b, c = (f"ptr {at[x]}, i64 {wide[x]}, i64 1" for x in "abc")
-                writer.do(
-                    f"call void {gemm}(i32 {flags['a']}, i32 {flags['b']}, i64 %m, i64 %n, "
-                    f"i64 %k, ptr {alpha}, {a}, {b}, ptr {beta}, {c})"
-                )
-            else:
-                given = [*letters, *sizes, alpha, at["b"], kept_lines["b"], at["a"]]
-                given += [kept_lines["a"], beta, at["c"], kept_lines["c"]]
-                writer.do(f"call void {gemm}({', '.join(f'ptr {x}' for x in given)})")
-    return writer.finished()

@@ -10,8 +10,11 @@ import itertools
 import math
 from dataclasses import field
 
+import numpy as np
+
 from funcgrad.base.records import dataclass
-from funcgrad.compiler.abi import GEMM_WORDS, MOST_LANES, TILE_WORDS, in_order
+from funcgrad.compiler import abi
+from funcgrad.compiler.abi import MOST_LANES, TILE_WORDS, in_order
 from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.loops.language import NamedFunction
 from funcgrad.compiler.loops.library.tiles import (
@@ -36,7 +39,7 @@ from funcgrad.compiler.nest.split import part_count, threads_of_product
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.blas import BLIS, Library, chosen
 from funcgrad.compiler.runtime.executable import Step, lanes_of, scratch_words, step_of
-from funcgrad.compiler.runtime.library_calls import gemm_code
+from funcgrad.compiler.runtime.library_calls import ForeignWords, foreign_code, fortran_word
 from funcgrad.dtypes import short_name
 
 FEW_COLUMNS = SEVERAL * VECTOR_BYTES // WORD_BYTES
@@ -147,11 +150,11 @@ class Multiplication:
     @property
     def codes(self) -> list[Code | NamedFunction]:
         """Codes of the step: tiles of our own, or a call of BLAS."""
-        dtype, library = self.node.out.dtype, self.library
-        letter = LETTERS[dtype.char]
-        if library is None:
-            return [Tiles.named(letter, kernel_store.tile_shape(dtype), self._kind, self._few)]
-        return [gemm_code(letter, library.convention == BLIS)]
+        dtype = self.node.out.dtype
+        if self.library is not None:
+            return [foreign_code()]
+        letter, shape = LETTERS[dtype.char], kernel_store.tile_shape(dtype)
+        return [Tiles.named(letter, shape, self._kind, self._few)]
 
     def step(self, n_threads: int) -> Step:
         """The step, when everything has its place."""
@@ -252,28 +255,42 @@ def _even(length: int, part: int, unit: int) -> int:
 
 
 def _library_words(node: Product, library: Library) -> list[int]:
-    """The arguments of the call of a library, in the order of `abi.GEMM_WORDS`."""
+    """The words of the calls of a library.
+
+    BLAS counts columns, so that it computes the transposed product: B comes first. BLIS takes the
+    distances of rows and of columns, and knows by flags what is transposed.
+    """
     batch, m, n, k = node.sizes
-    a, b = node.operands
+    (a, b), (layout_a, layout_b), dtype = node.operands, node.layouts, node.out.dtype
     assert isinstance(a, View)
     assert isinstance(b, View)
-    layout_a, layout_b = node.layouts
-    return in_order(
-        GEMM_WORDS,
-        end=batch,
-        function=library.gemm(node.out.dtype),
-        m=m,
-        n=n,
-        k=k,
-        lda=layout_a.row_stride,
-        ldb=layout_b.row_stride,
-        ldc=max(n, 1),
-        trans_a=int(layout_a.is_transposed),
-        trans_b=int(layout_b.is_transposed),
-        **_matrix_words("a", a, layout_a.batch_stride),
-        **_matrix_words("b", b, layout_b.batch_stride),
-        **_matrix_words("c", whole(node.out), m * n),
-    )
+    words = ForeignWords(library.gemm(dtype), abi.NEVER)
+    words.end = batch
+    is_blis = library.convention == BLIS
+
+    def given(x: str | int) -> list[tuple[int, int]]:
+        return [(abi.WORD, int(x))] if is_blis else words.listed([fortran_word(x)])
+
+    def matrix(x: View, line: int, stride: int) -> list[tuple[int, int]]:
+        place = abi.PLACE, len(words.places)
+        words.places.append((x.value.slot, x.first_byte, stride * dtype.itemsize))
+        # A matrix of one row may come with any row distance, but BLAS checks it.
+        return [place, *given(max(line, 1)), *(given(1) if is_blis else ())]
+
+    numbers = (np.array([x, 0, 0, 0], dtype).view(np.int64)[:2].tolist() for x in (1, 0))
+    one, zero = map(words.listed, numbers)
+    turned = layout_a.is_transposed, layout_b.is_transposed
+    from_a = matrix(a, max(layout_a.row_stride, m if turned[0] else k), layout_a.batch_stride)
+    from_b = matrix(b, max(layout_b.row_stride, k if turned[1] else n), layout_b.batch_stride)
+    to_c = matrix(whole(node.out), n, m * n)
+    if is_blis:
+        head: list[str | int] = [*(8 * x for x in turned), m, n, k]
+        operands = [*one, *from_a, *from_b]
+    else:
+        head = [*("NT"[x] for x in turned[::-1]), n, m, k]
+        operands = [*one, *from_b, *from_a]
+    words.arguments = [*(x for part in map(given, head) for x in part), *operands, *zero, *to_c]
+    return words.all()
 
 
 def _matrix_words(name: str, x: View, stride: int) -> dict[str, int]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Sequence
 from dataclasses import field
 
 import numpy as np
@@ -16,7 +14,6 @@ from funcgrad.compiler.foreign import (
     LAPACK_MODULE,
     LETTERS,
     distance_to_one_thread,
-    flag_words,
     has_threads,
     linear_algebra_function,
     sort_function,
@@ -34,7 +31,7 @@ from funcgrad.compiler.nest.nodes import Routine, values_read
 from funcgrad.compiler.nest.split import part_ranges
 from funcgrad.compiler.runtime import fourier, kernel_store
 from funcgrad.compiler.runtime.executable import Step, lanes_of, scratch_words, step_of
-from funcgrad.compiler.runtime.library_calls import foreign_code
+from funcgrad.compiler.runtime.library_calls import ForeignWords, foreign_code, fortran_word
 
 OPERATIONS = FEW * FUNCTION
 """Work for every element of an array, as of `source.Kernel`: sorting and transforms take more."""
@@ -48,8 +45,6 @@ the machine is busy, and wait for work in the way of ours.
 
 FEWEST_ELEMENTS = SEVERAL**2
 """For matrices of so many elements OpenBLAS uses one thread anyway; measured up to 24 x 24."""
-
-Argument = tuple[int, int]
 
 
 @dataclass
@@ -214,7 +209,7 @@ class ForeignCall:
             parts.append(words.all())
         return step_of(address, parts, self.n_threads)
 
-    def _words(self, number: int, begin: int, end: int) -> _Words:
+    def _words(self, number: int, begin: int, end: int) -> ForeignWords:
         """The words of a part."""
         if isinstance(self.call, forms.UfuncCall):
             return self._ufunc(self.call, begin, end)
@@ -279,7 +274,7 @@ class ForeignCall:
             words |= {f"{word}_{letter}": number for word, number in place}
         return list(words.values())
 
-    def _ufunc(self, call: forms.UfuncCall, begin: int, end: int) -> _Words:
+    def _ufunc(self, call: forms.UfuncCall, begin: int, end: int) -> ForeignWords:
         arrays = [self.node.memory[i] for i in call.arrays]
         loop = ufunc_loop(call, tuple(x.dtype for x in arrays))
         assert loop is not None  # it was there when the node was made
@@ -296,7 +291,7 @@ class ForeignCall:
         function = loop.function
         if self.is_on_one_thread:
             function += distance_to_one_thread(call.module)
-        words = _Words(function, abi.BY_FLAG if call.may_fail else abi.NEVER)
+        words = ForeignWords(function, abi.BY_FLAG if call.may_fail else abi.NEVER)
         words.clears_flags = True
         words.places = places
         words.arguments = [(abi.PLACES, 0), *words.listed([end - begin, *lengths.values()])]
@@ -304,11 +299,11 @@ class ForeignCall:
         words.end = int(end > begin)
         return words
 
-    def _lapack(self, call: forms.LapackCall) -> _Words:
+    def _lapack(self, call: forms.LapackCall) -> ForeignWords:
         memory, n = self.node.memory, self.node.n_stack
         name = LETTERS[call.dtype.char] + call.name
         function = linear_algebra_function(name, self.is_on_one_thread)
-        words = _Words(function, abi.BY_INFO if call.may_fail else abi.NEVER)
+        words = ForeignWords(function, abi.BY_INFO if call.may_fail else abi.NEVER)
         for x in call.arguments:
             if isinstance(x, forms.Ref):
                 words.arguments.append((abi.PLACE, len(words.places)))
@@ -317,11 +312,11 @@ class ForeignCall:
                     stride = x.step * memory[x.array].dtype.itemsize
                 words.places.append((slot, start, stride))
             else:
-                words.arguments += words.listed([_fortran(x)])
+                words.arguments += words.listed([fortran_word(x)])
         return words
 
-    def _native(self, call: forms.NativeCall) -> _Words:
-        words = _Words(call.address, abi.BY_RESULT)
+    def _native(self, call: forms.NativeCall) -> ForeignWords:
+        words = ForeignWords(call.address, abi.BY_RESULT)
         in_place = bool(call.in_place) and self.node.is_in_place
         for x in call.in_place if in_place else call.arguments:
             if isinstance(x, forms.Ref):
@@ -338,19 +333,19 @@ class ForeignCall:
             words[f"slot_{letter}"], words[f"offset_{letter}"], _ = _place(x, 0)
         return abi.in_order(abi.FOURIER_WORDS, **words)
 
-    def _select(self) -> _Words:
+    def _select(self) -> ForeignWords:
         row, values, _ = self._arrays
-        words = _Words(kernel_store.code_address(selection_code(row.dtype)), abi.NEVER)
+        words = ForeignWords(kernel_store.code_address(selection_code(row.dtype)), abi.NEVER)
         words.places = [_place(x, len(row.shape) - 1) for x in self._arrays]
         words.arguments = [(abi.PLACE, i) for i in range(3)]
         words.arguments += [(abi.WORD, row.shape[-1]), (abi.WORD, values.shape[-1])]
         return words
 
-    def _sort(self, call: forms.SortCall) -> _Words:
+    def _sort(self, call: forms.SortCall) -> ForeignWords:
         values = self.node.memory[call.values]
         n, length = len(values.shape) - 1, values.shape[-1]
         function = sort_function(values.dtype, call.order is not None, call.stable)
-        words = _Words(function, abi.BY_RESULT)
+        words = ForeignWords(function, abi.BY_RESULT)
         arrays = [values] if call.order is None else [values, self.node.memory[call.order]]
         words.places = [_place(x, n) for x in arrays]
         words.arguments = [(abi.PLACE, i) for i in range(len(arrays))]
@@ -371,64 +366,12 @@ def _is_in_lanes(count: int, m: int, n: int, lanes: int) -> bool:
     return max(m, n) <= MOST_IN_LANES and 96 * count > lanes * (24 + n)
 
 
-class _Words:
-    """The argument words of a step."""
-
-    def __init__(self, function: int, check: int) -> None:
-        self.function = function
-        self.check = check
-        self.site = 0
-        self.clears_flags = False
-        self.begin = 0
-        self.end = 1
-        self.places: list[tuple[int, int, int]] = []
-        self.arguments: list[Argument] = []
-        self.rest: list[int] = []
-
-    def listed(self, words: Sequence[int]) -> list[Argument]:
-        """The argument that points to some words."""
-        self.rest += words
-        return [(abi.PLACE_OF_WORD, len(self.rest) - len(words))]
-
-    def all(self) -> list[int]:
-        assert abi.LEAST_ARGUMENTS <= len(self.arguments) <= abi.MOST_ARGUMENTS
-        assert len(self.places) <= abi.MOST_PLACES
-        clear, test, every, invalid = flag_words()
-        head = abi.in_order(
-            abi.FOREIGN_WORDS,
-            begin=self.begin,
-            end=self.end,
-            function=self.function,
-            check=self.check,
-            site=self.site,
-            clear=clear if self.clears_flags else 0,
-            test=test,
-            every=every,
-            invalid=invalid,
-            n_places=len(self.places),
-            n_arguments=len(self.arguments),
-        )
-        start = len(head) + 3 * len(self.places) + 2 * len(self.arguments)
-        for place in self.places:
-            head += place
-        for kind, value in self.arguments:
-            head += [kind, value + start if kind == abi.PLACE_OF_WORD else value]
-        return head + self.rest
-
-
 def _place(x: View, n_stack: int, start: int = 0) -> tuple[int, int, int]:
     """Slot, offset and stride of the elements of a stack, without the first numbers of each."""
     itemsize = x.dtype.itemsize
     is_stacked = n_stack and len(x.shape) >= n_stack
     stride = math.prod(x.shape[n_stack:]) * itemsize if is_stacked else 0
     return x.value.slot, x.first_byte + start * itemsize, stride
-
-
-def _fortran(x: str | int) -> int:
-    """A word in which Fortran finds a character, or an integer of 32 bits."""
-    number = ord(x) if isinstance(x, str) else x
-    size = 1 if isinstance(x, str) else 4
-    return number if sys.byteorder == "little" else number << 8 * (8 - size)
 
 
 def scratch_of(node: Routine) -> list[Value]:
