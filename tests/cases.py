@@ -379,6 +379,11 @@ ARITHMETIC = [
     *two(el.scale, uniform, uniform, dtypes=ALL, linear=FIRST),
     *two(el.unscale, uniform, nonzero, dtypes=ALL, linear=FIRST),
     *two(el.pair, uniform, uniform, dtypes=ALL, linear=EACH),
+    Case(
+        el.SumOfTerms((el.unscale, el.scale)),
+        (uniform(2, 3), nonzero(3), uniform(2, 1), uniform(3)),
+        linear=((0, 2), (0,), (2,)),
+    ),
     *zeros_of_tangents(),
     *one(el.neg, -1, 1, ALL, linear=FIRST),
     *two(el.floor_divide, uniform, nonzero, order=1),

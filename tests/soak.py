@@ -95,7 +95,7 @@ def sizes() -> dict[str, int]:
     return {
         "programs of a function": len(of_any_shape._cache),  # type: ignore[attr-defined]
         "remembered traces": len(remembered._remembered),
-        "shapes": len(avals._INTERNED),
+        "shapes": len(avals.INTERNED),
         "lines": len(source._locations),
         "kernels": len(kernel_store._ADDRESSES),
         "times that the compiler was loaded": kernel_store._frontend.cache_info().currsize,

@@ -56,7 +56,7 @@ TABLES = {
     "compiler.runtime.kernel_store._LINED": CODE,
     "compiler.runtime.kernel_store._SIZES": CODE,
     "compiler.runtime.threads._POOLS": "one for every fork that led to this process",
-    "core.avals._INTERNED": "_INTERN_LIMIT",
+    "core.avals.INTERNED": "_INTERN_LIMIT",
     "core.avals._SCALARS": DTYPES,
     "observers.notices._warned_of": "_MAX_WARNED",
     "observers.source._locations": "_MAX_LOCATIONS",
@@ -238,7 +238,7 @@ def few(monkeypatch: pytest.MonkeyPatch, module: Any, bound: str, table: str, mo
 
 
 def test_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = few(monkeypatch, avals, "_INTERN_LIMIT", "_INTERNED")
+    table = few(monkeypatch, avals, "_INTERN_LIMIT", "INTERNED")
     for n in range(30):
         assert avals.aval_of(np.zeros(n)) == avals.ShapedArray((n,), np.dtype(float))
         assert 0 < len(table) <= 8

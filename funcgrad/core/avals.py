@@ -113,18 +113,19 @@ def check_size(what: str, shape: Shape, dtype: np.dtype[Any]) -> None:
         )
 
 
-_INTERNED: dict[tuple[Shape, np.dtype[Any]], ShapedArray] = {}
+INTERNED: dict[tuple[Shape, np.dtype[Any]], ShapedArray] = {}
+"""Strong avals by shape and dtype, as `shaped` has made them."""
 _INTERN_LIMIT = 16384
 
 
 def shaped(shape: Shape, dtype: np.dtype[Any]) -> ShapedArray:
     """The strong aval of this shape and dtype; equal calls usually give the same object."""
     key = (shape, dtype)
-    found = _INTERNED.get(key)
+    found = INTERNED.get(key)
     if found is None:
-        if len(_INTERNED) >= _INTERN_LIMIT:
-            _INTERNED.clear()
-        found = _INTERNED[key] = ShapedArray(shape, dtype)
+        if len(INTERNED) >= _INTERN_LIMIT:
+            INTERNED.clear()
+        found = INTERNED[key] = ShapedArray(shape, dtype)
     return found
 
 
@@ -150,7 +151,7 @@ def aval_of(value: Any) -> ShapedArray:
     kind = type(value)
     if kind is np.ndarray:
         key = (value.shape, value.dtype)
-        return _INTERNED.get(key) or shaped(value.shape, check_dtype(value.dtype))
+        return INTERNED.get(key) or shaped(value.shape, check_dtype(value.dtype))
     found = _SCALARS.get(kind)
     if found is not None:
         return found

@@ -14,21 +14,23 @@ Conventions, everywhere in funcgrad:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from funcgrad.base.signatures import annotated_names
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.axes import mapped_axis
-from funcgrad.core.observers import Location, current_location, describe_location
-from funcgrad.core.trace import current_trace
+from funcgrad.core.observers import OBSERVED, Location, current_location, describe_location
+from funcgrad.core.trace import EVAL, Tracer, current_trace, raise_leaked
 from funcgrad.errors import MissingRuleError
 
 Value = Any
 """A concrete array or scalar, or a tracer."""
 
 BatchDim = int | None
+
+T = TypeVar("T")
 
 
 class LinearOperation(Protocol):
@@ -115,6 +117,28 @@ def is_linear(argument: Any) -> bool:
     return type(argument) is Linear
 
 
+Differential = Callable[..., tuple[Any, Any, Any] | None]
+"""``differential(primitive, primals, slots)``: the result at concrete primals, and its derivative.
+
+``slots`` are placeholders of tangents, ``None`` where zero. The derivative is one linear operation
+and its operands, placeholders and values; or ``None`` and the placeholder of the only tangent that
+goes through unchanged, or ``None`` for zero. ``None`` altogether: the JVP rule has to be applied.
+"""
+
+
+def with_differential(short: Differential) -> Callable[[T], T]:
+    """Give a JVP rule a short form, which eager reverse mode takes instead.
+
+    A subclass that overrides the rule so overrides both.
+    """
+
+    def attach(rule: T) -> T:
+        vars(rule)["differential"] = short
+        return rule
+
+    return attach
+
+
 def mapped_length(args: Sequence[Any], dims: Sequence[BatchDim]) -> int:
     """Length of the axis that a batch rule maps."""
     for arg, dim in zip(args, dims, strict=True):
@@ -155,7 +179,13 @@ class Primitive:
 
     def bind(self, *args: Value) -> Any:
         """Apply the operation under the current trace."""
-        return current_trace().process(self, args)
+        trace = current_trace()
+        if trace is not EVAL or OBSERVED.computed:
+            return trace.process(self, args)
+        for arg in args:
+            if isinstance(arg, Tracer):
+                raise_leaked(arg)
+        return self.impl(*args)
 
     __call__ = bind
 
@@ -172,7 +202,10 @@ class Primitive:
         raise self.missing("abstract evaluation")
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
-        """Result and tangent. Never called when all tangents are symbolic zeros."""
+        """Result and tangent. Never called when all tangents are symbolic zeros.
+
+        A rule may have a short form for primals that have values: see `with_differential`.
+        """
         raise self.missing("differentiation")
 
     def transpose(self, *ct_and_args: Any, **_: Any) -> Sequence[Value | None]:

@@ -24,7 +24,7 @@ from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.errors import ArgumentError, ConcretizationTypeError, DtypeError, MissingRuleError
 from funcgrad.numpy import elementwise, shaping, ufuncs
-from funcgrad.numpy.elementwise import UFUNCS, of_scipy, to_loop
+from funcgrad.numpy.elementwise import DIRECT, TAKES_WEAK, UFUNCS, of_scipy, to_loop
 from funcgrad.numpy.indexing import at, getitem
 from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import (
@@ -59,18 +59,6 @@ _PYTHON = {"i": int, "f": float, "c": complex}
 
 _functions: dict[Any, Function] = {}
 """NumPy's function or ufunc -> ours. Filled by `install`; SciPy's ufuncs join on first use."""
-
-_direct: dict[Any, Elementwise] = {
-    q.function: q
-    for q in vars(p).values()
-    if isinstance(q, Elementwise) and isinstance(q.function, np.ufunc) and q.function.nin == 1
-}
-"""Ufuncs of one argument whose primitive takes floating arguments as they are."""
-_takes_weak = frozenset(
-    (p.exp, p.exp2, p.expm1, p.sqrt, p.sin, p.cos, p.tan, p.sinh, p.cosh, p.tanh, p.arctan)
-)
-"""Functions that also take Python's floats unconverted: their derivatives never divide by them."""
-
 
 # Operators.
 
@@ -205,6 +193,8 @@ def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
 
 
 def _neg(self: Tracer) -> Any:
+    if self.aval.dtype.kind in "iufc":
+        return current_trace().process(p.neg, (self,))
     return elementwise.negative(self)
 
 
@@ -295,11 +285,11 @@ def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
             ufunc, inputs, _call_kwargs(ufunc, _checked_kwargs(ufunc, kwargs))
         )
     elif len(inputs) == 1:
-        primitive = _direct.get(ufunc)
+        primitive = DIRECT.get(ufunc)
         if primitive is not None:
             aval = self.aval
             kind = aval.dtype.kind
-            is_plain = not aval.weak_type or primitive in _takes_weak
+            is_plain = not aval.weak_type or primitive in TAKES_WEAK
             if is_plain and kind in "fc" and kind in primitive.kinds:
                 return current_trace().process(primitive, inputs)
     else:
@@ -731,7 +721,7 @@ def install(
     for name in _ARITHMETIC:
         setattr(Tracer, f"__r{name}__", _PAIRS[name][1])
     scalar_tape.install(
-        {ufunc: primitive for ufunc, primitive in _direct.items() if "f" in primitive.kinds},
+        {ufunc: primitive for ufunc, primitive in DIRECT.items() if "f" in primitive.kinds},
         {name: (_ARITHMETIC[name][0], *_PAIRS[name]) for name in _ARITHMETIC},
         p.IntegerPower(2),
     )

@@ -45,12 +45,23 @@ from funcgrad.numpy.ufunc_texts import TEXTS
 from funcgrad.observers.promotion import PROMOTIONS
 from funcgrad.primitives import bits
 from funcgrad.primitives import elementwise as p
+from funcgrad.primitives.families import Elementwise
 
 Function = Callable[..., Any]
 
 UFUNCS: dict[Any, Function] = {}
 """NumPy's ufunc -> the function that treats traced arguments."""
 
+DIRECT: dict[Any, Elementwise] = {
+    q.function: q
+    for q in vars(p).values()
+    if isinstance(q, Elementwise) and isinstance(q.function, np.ufunc) and q.function.nin == 1
+}
+"""Ufuncs of one argument whose primitive takes floating arguments as they are."""
+TAKES_WEAK = frozenset(
+    (p.exp, p.exp2, p.expm1, p.sqrt, p.sin, p.cos, p.tan, p.sinh, p.cosh, p.tanh, p.arctan)
+)
+"""Functions that also take Python's floats unconverted: their derivatives never divide by them."""
 
 _PYTHON: dict[str, type] = {"i": int, "f": float, "c": complex}
 

@@ -20,7 +20,7 @@ import numpy as np
 from funcgrad.base.signatures import signature_of
 from funcgrad.core.trace import EVAL, Tracer, current_trace
 from funcgrad.errors import KeyArrayError, NonConcreteBooleanIndexError
-from funcgrad.numpy.elementwise import UFUNCS
+from funcgrad.numpy.elementwise import DIRECT, UFUNCS
 from funcgrad.numpy.promotion import strong
 from funcgrad.numpy.views import Watched, watch
 from funcgrad.numpy.writable import (
@@ -68,25 +68,40 @@ def public(function: Function, is_ordered: bool = False) -> Function:
             return error.selection.answer(function, args, kwargs)
 
     ufunc = _UFUNC_OF.get(function)
-    return _as_public(call if ufunc is None else _of_number_too(call, function, ufunc), function)
+    return _as_public(call if ufunc is None else _of_one(call, function, ufunc), function)
 
 
-def _of_number_too(general: Function, function: Function, ufunc: np.ufunc) -> Function:
-    """A function of one argument with a short path for traced numbers."""
+def _of_one(general: Function, function: Function, ufunc: np.ufunc) -> Function:
+    """A function of one argument with short paths for traced numbers and arrays."""
     of_number: Function | None = None
+    primitive = DIRECT.get(ufunc)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         nonlocal of_number
-        if current_trace() is EVAL:
+        trace = current_trace()
+        if trace is EVAL:
             try:
                 return function(*args, **kwargs)
             except KeyArrayError as error:
                 return error.keys.answer(function, args, kwargs)
-        if not kwargs and len(args) == 1 and type(args[0]) is NumberTracer:
+        if kwargs or len(args) != 1:
+            return general(*args, **kwargs)
+        (x,) = args
+        if type(x) is NumberTracer:
             if of_number is None:
                 of_number = FUNCTIONS[ufunc] or general
-            return of_number(args[0])
-        return general(*args, **kwargs)
+            return of_number(x)
+        if type(x) is WritableArray and x._base is None:
+            x = x._value
+        if primitive is None or not isinstance(x, Tracer):
+            return general(*args)
+        aval = x.aval
+        kind = aval.dtype.kind
+        if aval.weak_type or kind not in "fc" or kind not in primitive.kinds:
+            return general(*args)
+        out = trace.process(primitive, (x,))
+        rank = len(aval.shape)
+        return WritableArray(out, ROW_MAJOR if rank < 2 else None) if rank else out
 
     return call
 

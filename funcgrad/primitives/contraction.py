@@ -15,14 +15,35 @@ import numpy as np
 
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray, shaped
-from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
+from funcgrad.core.primitive import (
+    BatchDim,
+    Linear,
+    Primitive,
+    Value,
+    is_linear,
+    with_differential,
+)
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.lowering import Contraction, Form
-from funcgrad.primitives.elementwise import add
+from funcgrad.primitives.elementwise import SumOfTerms, add
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
+def _bilinear_differential(
+    self: Primitive, primals: Sequence[Value], slots: Sequence[Linear | None]
+) -> tuple[Any, Any, Any]:
+    x, y = primals
+    tx, ty = slots
+    out = self.impl(x, y)
+    if ty is None:
+        return out, self, [tx, y]
+    if tx is None:
+        return out, self, [x, ty]
+    return out, SumOfTerms((self, self)), [tx, y, x, ty]
+
+
+@with_differential(_bilinear_differential)
 def bilinear_jvp(
     self: Primitive, primals: Sequence[Value], tangents: Sequence[Value | None]
 ) -> tuple[Any, Any]:

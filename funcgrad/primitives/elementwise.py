@@ -22,7 +22,14 @@ import numpy as np
 from funcgrad.base.forking import cached_property
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
-from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
+from funcgrad.core.primitive import (
+    BatchDim,
+    Linear,
+    Primitive,
+    Value,
+    is_linear,
+    with_differential,
+)
 from funcgrad.core.program import Var
 from funcgrad.dtypes import complex_dtype, is_complex, is_inexact, real_dtype, short_name
 from funcgrad.errors import DtypeError
@@ -42,6 +49,7 @@ from funcgrad.primitives.shape import broadcast_to, unbroadcast
 from funcgrad.scalar_tape.rules import NumberCode
 
 Derivative = Callable[..., Value]
+Slots = Sequence[Linear | None]
 
 
 class Unary(Elementwise):
@@ -76,6 +84,13 @@ class Unary(Elementwise):
         self.derivative = derivative
         self.slope = slope
 
+    def _differential(self, primals: Sequence[Value], slots: Slots) -> tuple[Any, Any, Any]:
+        (x,) = primals
+        y = self.impl(x)
+        with np.errstate(all="ignore"):
+            return y, scale, [slots[0], self.derivative(x, y)]
+
+    @with_differential(_differential)
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         (x,) = primals
         y = self.bind(x)
@@ -103,6 +118,11 @@ class Gated(Elementwise):
         super().__init__(name, function, code, **options)
         self.gate = gate
 
+    def _differential(self, primals: Sequence[Value], slots: Slots) -> tuple[Any, Any, Any]:
+        (x,) = primals
+        return self.impl(x), select, [self.gate(x), slots[0], zero_of(x)]
+
+    @with_differential(_differential)
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         (x,) = primals
         return self.bind(x), select.bind(self.gate(x), tangents[0], zero_of(x))
@@ -159,6 +179,22 @@ class Smooth(Elementwise):
         self.partials = tuple(partials)
         self.level_at = level_at
 
+    def _differential(self, primals: Sequence[Value], slots: Slots) -> tuple[Any, Any, Any] | None:
+        if self.level_at is not None:
+            return None
+        out = self.impl(*primals)
+        operands: list[Any] = []
+        is_whole = False  # as is what a term has to be broadcast to
+        with np.errstate(all="ignore"):
+            for slot, partial in zip(slots, self.partials, strict=True):
+                if slot is not None:
+                    slope = partial(*primals, out)
+                    operands += slot, slope
+                    shape = np.shape(out)
+                    is_whole = is_whole or np.shape(slope) == shape or slot.shape == shape
+        return (out, *total_of(scale, operands)) if is_whole else None
+
+    @with_differential(_differential)
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         out = self.bind(*primals)
         is_level = None if self.level_at is None else self.level_at(*primals)
@@ -172,6 +208,55 @@ class Smooth(Elementwise):
                 total = term if total is None else add.bind(total, term)
         # A single partial derivative that is constant has not been broadcast yet.
         return out, broadcast_to(total, shape_of(out))
+
+
+@dataclass(frozen=True)
+class SumOfTerms(Primitive):
+    """Sum of operations of two arguments each, which broadcast: ``bind(x1, y1, x2, y2, ...)``."""
+
+    terms: tuple[Primitive, ...]
+
+    def _apply(self, apply: Callable[..., Any], args: Sequence[Any]) -> Any:
+        values = [apply(q, *args[2 * k : 2 * k + 2]) for k, q in enumerate(self.terms)]
+        return functools.reduce(functools.partial(apply, add), values)
+
+    def impl(self, *args: Any) -> Any:
+        return self._apply(lambda q, *xs: q.impl(*xs), args)
+
+    def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
+        aval: ShapedArray = self._apply(lambda q, *xs: q.abstract_eval(*xs), avals)
+        return aval
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        dots = []
+        for k, term in enumerate(self.terms):
+            pair = slice(2 * k, 2 * k + 2)
+            if any(t is not None for t in tangents[pair]):
+                dots.append(term.jvp(primals[pair], tangents[pair])[1])
+        return self.bind(*primals), functools.reduce(add.bind, dots)
+
+    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+        found: list[Any] = []
+        for k, term in enumerate(self.terms):
+            pair = args[2 * k : 2 * k + 2]
+            found += term.transpose(ct, *pair) if any(map(is_linear, pair)) else (None, None)
+        return found
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        def apply(term: Primitive, *pair: tuple[Value, BatchDim]) -> tuple[Value, BatchDim]:
+            values, own = zip(*pair, strict=True)
+            return (term.bind(*values), None) if own == (None, None) else term.batch(values, own)
+
+        return self._apply(apply, list(zip(args, dims, strict=True)))
+
+    def lower(self, *avals: ShapedArray) -> Form:
+        recipe = Recipe(*avals)
+        return recipe.form(self._apply(recipe, recipe.inputs))
+
+
+def total_of(term: Primitive, operands: list[Any]) -> tuple[Primitive, list[Any]]:
+    """An operation on pairs of operands, or the sum of several, and the operands."""
+    return SumOfTerms((term,) * (len(operands) // 2)) if len(operands) > 2 else term, operands
 
 
 def is_origin(x: Value, y: Value) -> Value | None:
@@ -197,6 +282,10 @@ class LinearUnary(Elementwise):
         self.adjoint = adjoint
         self.number = number
 
+    def _differential(self, primals: Sequence[Value], slots: Slots) -> tuple[Any, Any, Any]:
+        return self.impl(*primals), self, list(slots)
+
+    @with_differential(_differential)
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         return self.bind(*primals), self.bind(tangents[0])
 
@@ -218,6 +307,18 @@ class Sum(Elementwise):
         super().__init__(name, function, code, **options)
         self.sign = sign
 
+    def _differential(self, primals: Sequence[Value], slots: Slots) -> tuple[Any, Any, Any] | None:
+        tx, ty = slots
+        out = self.impl(*primals)
+        if tx is not None and ty is not None:
+            return out, self, [tx, ty]
+        slot = ty if tx is None else tx
+        assert slot is not None
+        if slot.aval.shape != getattr(out, "shape", ()):
+            return None
+        return (out, None, slot) if tx is not None or self.sign == 1 else (out, neg, [slot])
+
+    @with_differential(_differential)
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         x, y = primals
         tx, ty = tangents
@@ -249,6 +350,16 @@ class Product(Elementwise):
 
     is_bilinear = True
 
+    def _differential(self, primals: Sequence[Value], slots: Slots) -> tuple[Any, Any, Any]:
+        x, y = primals
+        tx, ty = slots
+        out = self.impl(x, y)
+        if tx is not None and ty is not None:
+            return out, _TWO_SCALED, [tx, y, ty, x]
+        t, c = (tx, y) if ty is None else (ty, x)
+        return out, mul if _is_finite_constant(c) else scale, [t, c]
+
+    @with_differential(_differential)
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         x, y = primals
         tx, ty = tangents
@@ -271,8 +382,11 @@ class Product(Elementwise):
 
 def _scaled(t: Value, c: Value) -> Value:
     """``scale``, or the plain product by a constant of the program, which is finite."""
-    is_constant = type(c) is int or (type(c) is float and math.isfinite(c))
-    return (mul if is_constant else scale).bind(t, c)
+    return (mul if _is_finite_constant(c) else scale).bind(t, c)
+
+
+def _is_finite_constant(c: Value) -> bool:
+    return type(c) is int or (type(c) is float and math.isfinite(c))
 
 
 class Divisor(float):
@@ -285,6 +399,18 @@ class Divisor(float):
 class Quotient(Elementwise):
     """``x / y``, linear in ``x``."""
 
+    def _differential(self, primals: Sequence[Value], slots: Slots) -> tuple[Any, Any, Any]:
+        x, y = primals
+        tx, ty = slots
+        out = self.impl(x, y)
+        by = div if _is_divisor(y) else unscale
+        if ty is None:
+            return out, by, [tx, y]
+        with np.errstate(all="ignore"):
+            slope = np.negative(np.true_divide(out, y))
+        return (out, scale, [ty, slope]) if tx is None else (out, _QUOTIENT, [tx, y, ty, slope])
+
+    @with_differential(_differential)
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         x, y = primals
         tx, ty = tangents
@@ -326,8 +452,11 @@ def _taylor_term_of_quotient(operation: Elementwise, k: int, out: Any, args: Any
 
 def _unscaled(t: Value, c: Value) -> Value:
     """``unscale``, or the plain quotient by a constant of the program that is not zero."""
-    is_constant = type(c) is int or (type(c) is float and c == c)
-    return (div if is_constant and c else unscale).bind(t, c)
+    return (div if _is_divisor(c) else unscale).bind(t, c)
+
+
+def _is_divisor(c: Value) -> bool:
+    return (type(c) is int or (type(c) is float and c == c)) and c != 0
 
 
 class _WholeQuotient(Constantlike):
@@ -370,6 +499,8 @@ class Scale(_OfTangent):
 
     def impl(self, *args: Any) -> Any:
         t, c = args
+        if type(t) is np.ndarray:
+            return self.function(t, c)
         if type(t) is np.float64 and isinstance(c, float):
             return np.float64(float.__mul__(t, c)) if t else t
         return super().impl(t, c)
@@ -383,6 +514,8 @@ class Unscale(_OfTangent):
 
     def impl(self, *args: Any) -> Any:
         t, c = args
+        if type(t) is np.ndarray:
+            return self.function(t, c)
         if type(t) is np.float64 and isinstance(c, float) and c:
             return np.float64(float.__truediv__(t, c)) if t else t
         return super().impl(t, c)
@@ -425,7 +558,8 @@ _FEW = 4096
 
 def _is_finite(x: Any) -> bool:
     if x.size <= _FEW:
-        return math.isfinite(np.vdot(x, x).real)
+        row = x if x.ndim == 1 else x.ravel()
+        return math.isfinite(row.dot(row).real)
     return bool(np.isfinite(x).all())
 
 
@@ -463,6 +597,15 @@ class Select(Elementwise):
 
     makes_no_nans = True
 
+    def _differential(self, primals: Sequence[Value], slots: Slots) -> tuple[Any, Any, Any]:
+        condition, x, y = primals
+        tx, ty = slots[1:]
+        out = self.impl(condition, x, y)
+        if tx is None and ty is None:
+            return out, None, None
+        return out, self, [condition, instantiate(tx, x), instantiate(ty, y)]
+
+    @with_differential(_differential)
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         condition, x, y = primals
         out = self.bind(condition, x, y)
@@ -548,6 +691,8 @@ unscale = Unscale(
     "select({0} == 0, {0}, {0} / {1})",
     **_TANGENTS,
 )
+_TWO_SCALED = SumOfTerms((scale, scale))
+_QUOTIENT = SumOfTerms((unscale, scale))
 pair = Pair(
     "pair",
     _zero_where_zero(np.multiply, 2),
@@ -649,6 +794,17 @@ class IntegerPower(Primitive):
             raise DtypeError(f"integer_power needs a float or complex argument, got {x}.")
         return x
 
+    def _differential(self, primals: Sequence[Value], slots: Slots) -> tuple[Any, Any, Any] | None:
+        (x,) = primals
+        n = self.exponent
+        if n < 2:
+            return None
+        out = self.impl(x)
+        with np.errstate(all="ignore"):
+            slope = x * n if n == 2 else n * IntegerPower(n - 1).impl(x)
+        return out, scale, [slots[0], slope]
+
+    @with_differential(_differential)
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         (x,) = primals
         n = self.exponent

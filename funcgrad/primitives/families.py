@@ -17,7 +17,7 @@ import numpy as np
 from funcgrad.base.imports import load
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray, aval_of, check_size, shaped
-from funcgrad.core.primitive import BatchDim, Primitive, Value
+from funcgrad.core.primitive import BatchDim, Linear, Primitive, Value, with_differential
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var, evaluate
 from funcgrad.dtypes import PYTHON_SCALARS, complex_dtype, real_dtype
 from funcgrad.errors import DtypeError, MissingRuleError, ShapeError
@@ -53,6 +53,19 @@ def shape_of(value: Value) -> Shape:
     return shape
 
 
+def _linear_differential(
+    self: Primitive, primals: Sequence[Value], slots: Sequence[Linear | None]
+) -> tuple[Any, Any, Any] | None:
+    if self.multiple_results:
+        return None
+    operands = [
+        zeros_like_aval(aval_of(x)) if slot is None else slot
+        for slot, x in zip(slots, primals, strict=True)
+    ]
+    return self.impl(*primals), self, operands
+
+
+@with_differential(_linear_differential)
 def linear_jvp(
     self: Primitive, primals: Sequence[Value], tangents: Sequence[Value | None]
 ) -> tuple[Any, Any]:

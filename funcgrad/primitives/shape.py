@@ -188,7 +188,7 @@ def restore_axes(x: Value, shape: Shape, axes: Sequence[int]) -> Value:
 
 def unbroadcast(ct: Value, argument: Linear) -> Value:
     """The adjoint of broadcasting an argument: sum over everything that was repeated."""
-    own = shape_of(ct)
+    own = ct.shape if type(ct) is np.ndarray else shape_of(ct)
     if not own:  # nothing was repeated, and the argument's type need not be found
         return ct
     shape = argument.aval.shape

@@ -32,7 +32,7 @@ import numpy as np
 from funcgrad.base import environment
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.observers import OBSERVED, report_failure
-from funcgrad.core.primitive import Primitive
+from funcgrad.core.primitive import Linear, Primitive
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, enter_trace, leave_trace
 from funcgrad.scalar_tape.rules import at_numbers, keeps_weak
 from funcgrad.transforms.linearize import (
@@ -121,8 +121,8 @@ class _EndedTrace(Trace):
         return False
 
 
-Link = tuple[NumberTracer, int]
-"""A number and the tape position at which it goes into, or comes from, the way of arrays."""
+Link = tuple[NumberTracer, Linear]
+"""A number and the placeholder at which it goes into, or comes from, the way of arrays."""
 
 
 class NumberTrace(LinearizeTrace):
@@ -204,10 +204,12 @@ class NumberTrace(LinearizeTrace):
                 known[id(each)] = not each.is_strong and (first is None or known[id(first)])
         return known[id(tracer)]
 
-    def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
+    numbers = frozenset((*_DOUBLES, NumberTracer))
+
+    def process_numbers(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
         rule = at_numbers(primitive)
         if rule is not None and len(args) < 3:
-            found = self._process_numbers(primitive, rule, args)
+            found = self._apply_to_numbers(primitive, rule, args)
             if found is not None:
                 return found
         links: dict[int, Link] = {}
@@ -218,23 +220,23 @@ class NumberTrace(LinearizeTrace):
             tracers.append(arg)
         if links:
             self._crossings.append((self.count, len(self.tape.entries), [*links.values()]))
-        return super().process(primitive, tuple(tracers))
+        return self.process(primitive, tuple(tracers), is_crossing=True)
 
     def _as_array(self, tracer: NumberTracer, links: dict[int, Link]) -> LinearizeTracer:
         """A number on the way of arrays, the same each time for one operation."""
         link = links.get(id(tracer))
         if link is None:
-            link = links[id(tracer)] = tracer, self.tape.new_slot(tracer.aval).index
+            link = links[id(tracer)] = tracer, self.tape.new_slot(tracer.aval)
         return LinearizeTracer(self, tracer.primal, link[1])
 
     def _as_number(self, tracer: LinearizeTracer) -> NumberTracer:
         """A result of the way of arrays that is a number."""
         position = self.count
         number = self.argument(tracer.primal)
-        self._crossings.append((position, None, [(number, tracer.index)]))
+        self._crossings.append((position, None, [(number, tracer.slot)]))
         return number
 
-    def _process_numbers(
+    def _apply_to_numbers(
         self, primitive: Primitive, rule: Callable[..., Any], args: tuple[Any, ...]
     ) -> NumberTracer | None:
         numbers: list[float] = []
@@ -306,23 +308,23 @@ class NumberTrace(LinearizeTrace):
         entries, n_entries = self.tape.entries, len(self.tape.entries)
         for position, first_entry, links in reversed(self._crossings):
             if first_entry is None:
-                ((number, index),) = links
+                ((number, slot),) = links
                 _pull_numbers(tracers[position + 1 : end])
                 if number.cotangent is not NOTHING:
-                    accumulate(pending, index, number.cotangent)
+                    accumulate(pending, slot.index, number.cotangent)
                     number.cotangent = NOTHING
             else:
                 _pull_numbers(tracers[position:end])
                 # Cotangents are added up one after the other, as if there were one tape.
-                for number, index in links:
+                for number, slot in links:
                     if number.cotangent is not NOTHING:
-                        accumulate(pending, index, number.cotangent)
+                        accumulate(pending, slot.index, number.cotangent)
                 for entry in reversed(entries[first_entry:n_entries]):
                     pull_entry(entry, pending)
                 n_entries = first_entry
-                for number, index in links:
-                    if pending[index] is not None:
-                        number.cotangent = float(pending[index])
+                for number, slot in links:
+                    if pending[slot.index] is not None:
+                        number.cotangent = float(pending[slot.index])
             end = position
         _pull_numbers(tracers[n_arguments:end])
         for entry in reversed(entries[:n_entries]):
@@ -496,7 +498,7 @@ def linearize_once(
             else:
                 slot = trace.tape.new_slot(aval_of(x))
                 inputs.append(slot)
-                args.append(LinearizeTracer(trace, x, slot.index))
+                args.append(LinearizeTracer(trace, x, slot))
     else:
         inputs = args = numbers
     n_arguments = trace.count

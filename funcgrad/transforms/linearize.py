@@ -17,11 +17,11 @@ cotangents backwards through it, with the transpose rules, gives the gradient:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.avals import INTERNED, ShapedArray, aval_of
 from funcgrad.core.facets import Facet
 from funcgrad.core.observers import (
     OBSERVED,
@@ -32,7 +32,7 @@ from funcgrad.core.observers import (
     report_failure,
 )
 from funcgrad.core.primitive import Linear, Primitive
-from funcgrad.core.trace import Trace, Tracer, current_trace, enter_trace, leave_trace
+from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, enter_trace, leave_trace
 
 linearize: Facet[Callable[..., tuple[Any, Any]] | None] = Facet("linearize", None)
 """``linearize(primals, tangents)``: as `Primitive.jvp`, of tangents that have no values yet.
@@ -48,6 +48,9 @@ Primitives that hold programs have it, so that results which do not depend on su
 their values, and the others become an equation of their own. ``None`` where there is nothing to be
 told apart: the operation then becomes one equation as it is.
 """
+
+
+_new: Any = object.__new__
 
 
 class TangentTracer(Tracer):
@@ -129,7 +132,8 @@ class TangentTrace(Trace):
         self.keeps_sources = bool(OBSERVED.computed) or parent.is_staged
 
     def new_slot(self, aval: ShapedArray) -> Linear:
-        slot = Linear(aval, self.length)
+        slot: Linear = _new(Linear)  # without a call, as most objects here
+        slot._aval, slot.index = aval, self.length
         self.length += 1
         return slot
 
@@ -175,32 +179,26 @@ class TangentTrace(Trace):
 
 
 class LinearizeTracer(Tracer):
-    """A primal value of the parent trace and the tape position of its tangent.
+    """A primal value of the parent trace and the placeholder of its tangent on the tape.
 
     Args:
         trace: Whose it is.
         primal: The value.
-        index: The tape position.
-        tangent: What stands for the tangent. It is made when something first asks for it.
+        slot: The placeholder, with the tape position.
+        aval: The type of the value, if it is known.
     """
 
-    __slots__ = ("aval", "index", "primal", "tangent")
+    __slots__ = ("aval", "primal", "slot")
     owner: LinearizeTrace
     aval: ShapedArray
 
     def __init__(
-        self, trace: LinearizeTrace, primal: Any, index: int, tangent: TangentTracer | None = None
+        self, trace: LinearizeTrace, primal: Any, slot: Linear, aval: ShapedArray | None = None
     ) -> None:
         self.owner = trace
         self.primal = primal
-        self.aval = aval_of(primal)
-        self.index = index
-        self.tangent = tangent
-
-    def make_tangent(self) -> TangentTracer:
-        tape = self.owner.tape
-        tangent = self.tangent = TangentTracer(tape, Linear(self.aval, self.index))
-        return tangent
+        self.aval = aval_of(primal) if aval is None else aval
+        self.slot = slot
 
     def concrete(self) -> Any:
         return self.primal.concrete() if isinstance(self.primal, Tracer) else self.primal
@@ -215,25 +213,78 @@ class LinearizeTrace(Trace):
     """
 
     __slots__ = ("tape",)
+    numbers: ClassVar[frozenset[type]] = frozenset()
+    """Types of primals, and of tracers, whose operations `process_numbers` interprets."""
 
     def __init__(self, parent: Trace, what: str) -> None:
         super().__init__(parent, what)
         self.tape = TangentTrace(parent, what)
 
-    def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
+    def process(
+        self, primitive: Primitive, args: tuple[Any, ...], is_crossing: bool = False
+    ) -> Any:
+        numbers = self.numbers
         primals: list[Any] = []
-        tangents: list[TangentTracer | None] = []
-        is_active = False
+        slots: list[Linear | None] = []
+        is_active, has_values = False, self.parent is EVAL
         for arg in args:
             if type(arg) is LinearizeTracer and arg.owner is self:
-                primals.append(arg.primal)
-                tangents.append(arg.make_tangent() if arg.tangent is None else arg.tangent)
+                primal = arg.primal
+                if type(primal) in numbers and not is_crossing:
+                    return self.process_numbers(primitive, args)
+                primals.append(primal)
+                slots.append(arg.slot)
                 is_active = True
-            else:
-                primals.append(arg)
-                tangents.append(None)
+                continue
+            if isinstance(arg, Tracer):
+                if type(arg) in numbers and arg.owner is self:
+                    return self.process_numbers(primitive, args)
+                has_values = False
+            primals.append(arg)
+            slots.append(None)
         if not is_active:
             return self.parent.process(primitive, args)  # type: ignore[union-attr]
+        if has_values and not OBSERVED.computed:
+            rule = getattr(primitive.jvp, "differential", None)
+            found = None
+            if rule is not None:
+                token = enter_trace(current_trace())
+                try:
+                    enter_trace(EVAL)
+                    found = rule(primitive, primals, slots)
+                finally:
+                    leave_trace(token)
+            if found is not None:
+                out, operation, operands = found
+                if operation is None:
+                    return out if operands is None else LinearizeTracer(self, out, operands)
+                # An eager gradient spends its time here, so three objects are made without calls.
+                is_array = type(out) is np.ndarray
+                aval = INTERNED.get((out.shape, out.dtype)) if is_array else None
+                if aval is None:
+                    aval = aval_of(out)
+                tape = self.tape
+                entry = _new(TapeEntry)
+                entry.primitive, entry.inputs, entry.source = operation, operands, None
+                entry.first, entry.count = tape.length, 1
+                tape.entries.append(entry)
+                slot = _new(Linear)
+                slot._aval, slot.index = aval, tape.length
+                tape.length += 1
+                tracer = _new(LinearizeTracer)
+                tracer.owner, tracer.primal, tracer.aval, tracer.slot = self, out, aval, slot
+                return tracer
+        return self._interpret(primitive, primals, slots)
+
+    def process_numbers(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
+        """Interpret an operation some of whose arguments are numbers."""
+        raise NotImplementedError
+
+    def _interpret(
+        self, primitive: Primitive, primals: list[Any], slots: list[Linear | None]
+    ) -> Any:
+        """Apply the JVP rule to tangents that have no values."""
+        tangents = [None if slot is None else TangentTracer(self.tape, slot) for slot in slots]
         n_entries = len(self.tape.entries)
         token = enter_trace(current_trace())
         try:
@@ -249,20 +300,19 @@ class LinearizeTrace(Trace):
         if primitive.multiple_results:
             return [self.pair(x, t) for x, t in zip(out, out_dot, strict=True)]
         if type(out_dot) is TangentTracer:
-            return LinearizeTracer(self, out, out_dot.slot.index, out_dot)
+            return LinearizeTracer(self, out, out_dot.slot)
         return out
 
     def pair(self, primal: Any, tangent: Any) -> Any:
         """A tracer, or the primal alone if its tangent does not depend on any input."""
         if type(tangent) is TangentTracer:
-            return LinearizeTracer(self, primal, tangent.slot.index, tangent)
+            return LinearizeTracer(self, primal, tangent.slot)
         return primal
 
     def split(self, value: Any) -> tuple[Any, Linear | None]:
         """Primal and tape position of a result."""
         if type(value) is LinearizeTracer and value.owner is self:
-            tangent = value.make_tangent() if value.tangent is None else value.tangent
-            return value.primal, tangent.slot
+            return value.primal, value.slot
         return value, None
 
 
@@ -380,8 +430,8 @@ def linearize_flat(
     args: list[Any] = []
     for primal, active in zip(primals, is_active, strict=True):
         if active:
-            args.append(LinearizeTracer(trace, primal, tape.length))
-            tape.length += 1
+            aval = aval_of(primal)
+            args.append(LinearizeTracer(trace, primal, tape.new_slot(aval), aval))
         else:
             args.append(primal)
     token = enter_trace(current_trace())

@@ -116,12 +116,12 @@ def test_the_first_line_that_is_known_describes_a_program() -> None:
 
 
 def test_types_are_remembered_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(avals, "_INTERNED", {})
+    monkeypatch.setattr(avals, "INTERNED", {})
     monkeypatch.setattr(avals, "_INTERN_LIMIT", 4)
     for n in range(20):
         assert shaped((n,), F64).shape == (n,)
         assert aval_of(np.ones((n, 2))) == ShapedArray((n, 2), F64)
-        assert len(avals._INTERNED) <= 4
+        assert len(avals.INTERNED) <= 4
 
 
 def test_arrays_that_no_address_can_count() -> None:
