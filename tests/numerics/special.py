@@ -27,7 +27,7 @@ DIGITS = 60
 STEP = 1e-20
 """Relative changes of arguments, for the condition."""
 
-MEASURED = tuple(name for name, (_, _, ranges) in ROWS.items() if ranges)
+MEASURED = tuple(name for name, row in ROWS.items() if row.ranges)
 """All but the functions of complex numbers, of which the recorded rows are tried alone."""
 
 
@@ -36,7 +36,7 @@ def sample(name: str, dtype: Any) -> list[np.ndarray]:
     random = np.random.default_rng(zlib.crc32(name.encode()))
     n = N_SLOW if name in SLOW else N
     args = []
-    for range_ in ROWS[name][2]:
+    for range_ in ROWS[name].ranges:
         if isinstance(range_, list):
             args.append(random.choice(range_, n))
             continue
@@ -67,7 +67,7 @@ def condition(function: Callable[..., Any], args: list[Any], values: tuple[Any, 
 
 def errors(name: str, dtype: Any) -> Iterator[tuple[float, float, list[Any]]]:
     """Errors in units in the last place, the same over 1 + the condition, and the arguments."""
-    function = ROWS[name][0]
+    function = ROWS[name].exact
     args = sample(name, dtype)
     found = [np.squeeze(part) for part in parts(getattr(special, name)(*args))]
     epsilon = float(np.finfo(dtype).eps)
