@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
+from funcgrad.base.dialect import default_dtype
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.observers import (
     OBSERVED,
@@ -146,7 +147,8 @@ class Tracer:
 
     @property
     def dtype(self) -> Any:
-        return self.aval.dtype
+        aval = self.aval
+        return default_dtype(aval.dtype) if aval.weak_type else aval.dtype
 
     @property
     def ndim(self) -> int:

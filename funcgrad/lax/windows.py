@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from math import prod
+from math import isinf, prod
 from typing import Any
 
 import numpy as np
@@ -161,7 +161,8 @@ def reduce_window(
     Args:
         operand: Array, or pytree of arrays of one shape, which are folded together.
         init_value: Scalar that the fold of every window starts with, and that stands beyond the
-            ends of the array and in the holes of ``base_dilation``.
+            ends of the array and in the holes of ``base_dilation``. Of integers and bools, an
+            infinite one is the extreme value of their dtype.
         computation: Associative, from two scalars (pytrees of scalars) to one.
         window_dimensions: Length of the windows along every axis.
         window_strides: Distance of windows; 1 by default.
@@ -196,8 +197,8 @@ def reduce_window(
             f"  expected      {treedef}\n  got           {start_tree}"
         )
     pairs = [
-        same_dtype("reduce_window", array_operand("reduce_window", x), v)
-        for x, v in zip(leaves, starts, strict=True)
+        same_dtype("reduce_window", x, _finite_start(v, aval_of(x).dtype))
+        for x, v in zip((array_operand("reduce_window", x) for x in leaves), starts, strict=True)
     ]
     shape = shape_of(pairs[0][0])
     if any(shape_of(x) != shape or shape_of(v) for x, v in pairs):
@@ -222,6 +223,13 @@ def reduce_window(
     stacks = [_taps(*_padded(x, init, slides)) for x, init in pairs]
     inits = [v for _, v in pairs]
     return reduce(treedef.unflatten(stacks), treedef.unflatten(inits), computation, (0,))
+
+
+def _finite_start(init: ArrayLike, dtype: np.dtype[Any]) -> ArrayLike:
+    """An init value, with the extreme of an exact dtype for an infinite one."""
+    if type(init) is not float or not isinf(init) or dtype.kind not in "biu":
+        return init
+    return windows.neutral("{lowest}" if init < 0 else "{highest}", dtype)
 
 
 def _slides(

@@ -69,6 +69,12 @@ def _absorb(other: Any, aval: Any) -> Any:
     return _PYTHON[aval.dtype.kind](other) if is_weak else aval.dtype.type(other)
 
 
+def _is_of(other: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether an array or a traced value is of a dtype, and nobody asks for promotions."""
+    own = other.aval.dtype if isinstance(other, Tracer) else other.dtype
+    return own is dtype and not PROMOTIONS.users
+
+
 def _binary(primitive: Primitive, function: Function, kinds: str) -> tuple[Function, Function]:
     """An operator and its reflection.
 
@@ -87,7 +93,7 @@ def _binary(primitive: Primitive, function: Function, kinds: str) -> tuple[Funct
             if absorbing is not None:
                 if dtype.kind in absorbing:
                     return trace.process(primitive, (self, _absorb(other, aval)))
-            elif isinstance(other, _ARRAYS) and other.dtype is dtype and not PROMOTIONS.users:
+            elif isinstance(other, _ARRAYS) and _is_of(other, dtype):
                 return trace.process(primitive, (self, other))
         return function(self, other) if _is_operand(other) else NotImplemented
 
@@ -100,7 +106,7 @@ def _binary(primitive: Primitive, function: Function, kinds: str) -> tuple[Funct
             if absorbing is not None:
                 if dtype.kind in absorbing:
                     return trace.process(primitive, (_absorb(other, aval), self))
-            elif isinstance(other, _ARRAYS) and other.dtype is dtype and not PROMOTIONS.users:
+            elif isinstance(other, _ARRAYS) and _is_of(other, dtype):
                 return trace.process(primitive, (other, self))
         return function(other, self) if _is_operand(other) else NotImplemented
 

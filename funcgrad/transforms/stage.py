@@ -89,13 +89,16 @@ class StageTrace(Trace):
     Attributes:
         cells: The cells of outside that were met, by identity; ``None``, as at first, if who stages
             does not hand over their contents and put back what the program leaves in them.
+        takes_arrays: Whether the arrays that it closes over are leading inputs, too, among the
+            traced values and in the order in which they were met: also those without axes.
     """
 
-    __slots__ = ("captured", "cells", "equations", "inputs")
+    __slots__ = ("captured", "cells", "equations", "inputs", "takes_arrays")
 
     def __init__(self, parent: Trace, what: str) -> None:
         super().__init__(parent, what)
         self.is_staged = True
+        self.takes_arrays = False
         self.cells: dict[int, CellState] | None = None
         self.equations: list[Equation] = []
         self.inputs: list[Var] = []
@@ -135,7 +138,7 @@ class StageTrace(Trace):
                 raise_leaked(value)
         elif not isinstance(value, np.ndarray):
             return Literal(value)
-        elif value.ndim == 0:
+        elif value.ndim == 0 and not self.takes_arrays:
             return Literal(value[()])
         known = self.captured.get(id(value))
         if known is None:
@@ -163,8 +166,11 @@ class StageTrace(Trace):
     ) -> tuple[Program, list[Any]]:
         """The finished program and the values of its leading inputs, before those of cells."""
         atoms = [self.atom(x) for x in outputs]
-        traced = [(v, x) for v, x in self.captured.values() if isinstance(x, Tracer)]
-        constants = [(v, x) for v, x in self.captured.values() if not isinstance(x, Tracer)]
+        traced: list[tuple[Var, Any]] = []
+        constants: list[tuple[Var, Any]] = []
+        for var, x in self.captured.values():
+            into = traced if self.takes_arrays or isinstance(x, Tracer) else constants
+            into.append((var, x))
         inputs = [*(var for var, _ in traced), *(each.var for each in held), *self.inputs]
         program = Program(inputs, self.equations, atoms, name, constants)
         return program, [value for _, value in traced]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from types import FunctionType, MethodType
 from typing import Any, cast
@@ -124,8 +124,44 @@ class Array(np.ndarray, metaclass=_Kind):
         return self.sharding.is_fully_replicated
 
     def is_deleted(self) -> bool:
-        """Whether the memory was given away, which never happens."""
+        """Whether the memory was given away: to a result of a call that it was donated to."""
         return False
+
+    def delete(self) -> None:
+        """Give the memory away: from here on only the shape and the dtype can be asked for."""
+        self.__class__ = DeletedArray
+
+
+class DeletedArray(Array):
+    """An array whose memory was given away; nothing can be computed of it."""
+
+    def is_deleted(self) -> bool:
+        return True
+
+    def delete(self) -> None:
+        pass
+
+    def refuse(self, *args: Any, **options: Any) -> Any:
+        """Say that there are no values any more.
+
+        Raises:
+            RuntimeError: Always, as in JAX.
+        """
+        raise RuntimeError(
+            f"Array has been deleted with shape={self.dtype.name}[{','.join(map(str, self.shape))}]"
+            ". It was donated to a call, whose result has its memory; leave it out of "
+            "donate_argnums, or use the result."
+        )
+
+    def __repr__(self) -> str:
+        return f"DeletedArray(shape={self.shape}, dtype={self.dtype.name})"
+
+
+for _name in (
+    *("__array_function__", "__array_ufunc__", "__bool__", "__complex__", "__float__"),
+    *("__format__", "__getitem__", "__index__", "__int__", "__iter__", "item", "tolist"),
+):
+    setattr(DeletedArray, _name, DeletedArray.refuse)
 
 
 def placed_on(x: Any, place: Any, name: str) -> Any:
@@ -433,6 +469,8 @@ def is_function(value: Any) -> bool:
 
 def _computed(x: Any) -> Any:
     """An argument of a function, an array or a sequence of arrays, in a dtype that it takes."""
+    if type(x) is DeletedArray:
+        x.refuse()
     return type(x)(map(computed, x)) if type(x) in (tuple, list) else computed(x)
 
 
@@ -499,8 +537,26 @@ class Adopted:
         return repr(self._original)
 
 
+class JaxRuntimeError(RuntimeError):
+    """A compiled program has failed, such as a callback of it, or could not be made."""
+
+
 class AdoptedStage(Adopted):
     """A stage of compilation, whose methods follow the rules of JAX; an instance of its class."""
+
+    def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Any:
+        """The compiled program; options of XLA change nothing.
+
+        Args:
+            compiler_options: By name, all of which begin with ``xla_``.
+
+        Raises:
+            JaxRuntimeError: If XLA has no option of a name.
+        """
+        for name in compiler_options or ():
+            if not name.startswith("xla_"):
+                raise JaxRuntimeError(f"INVALID_ARGUMENT: No such compile option: {name!r}")
+        return self.__getattr__("compile")()
 
     @property
     def __class__(self) -> type:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from funcgrad import debug
@@ -12,12 +12,8 @@ from funcgrad.api import debugging
 from funcgrad.api.staging import ShapeDtypeStruct
 from funcgrad.base.pytree import tree_map
 from funcgrad.core.trace import EVAL, current_trace
-from funcgrad.interop.jax.arrays import Adopted, adopt, weak_number
+from funcgrad.interop.jax.arrays import Adopted, JaxRuntimeError, adopt, weak_number
 from funcgrad.interop.jax.widths import canonical
-
-
-class JaxRuntimeError(RuntimeError):
-    """A compiled program has failed: here a callback of it, whose error is the cause."""
 
 
 def reporting(callback: Callable[..., Any], is_compiled: bool) -> Callable[..., Any]:
@@ -66,6 +62,39 @@ def _weak_as_asked(callback: Callable[..., Any], like: Any, *args: Any, **option
 
 
 pure_callback = _taking(_weak_as_asked)
+
+
+def emit_python_callback(
+    ctx: Any,
+    callback: Callable[..., Any],
+    token: Any,
+    operands: Sequence[Any],
+    operand_avals: Any,
+    result_avals: Sequence[Any],
+    *,
+    has_side_effect: bool,
+    **options: Any,
+) -> tuple[list[Any], Any, None]:
+    """Call Python from the lowering of a primitive.
+
+    Args:
+        ctx: The context that the lowering is given.
+        callback: The function, from arrays to a sequence of arrays.
+        token: Of an order of effects; given back.
+        operands: The arguments.
+        operand_avals: Their types.
+        result_avals: Types of the results.
+        has_side_effect: Whether it is called also if nothing reads its results.
+        **options: Of devices; ignored.
+
+    Returns:
+        The results, the token, and nothing that has to be kept.
+    """
+    types = [ShapeDtypeStruct(a.shape, a.dtype) for a in result_avals]
+    call = io_callback if has_side_effect else pure_callback
+    return call(lambda *args: list(callback(*args)), types, *operands), token, None
+
+
 io_callback = _taking(debugging.io_callback)
 debug_callback = _taking(debug.callback, compiles=False)
 

@@ -8,6 +8,7 @@ are its constants.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.printer import format_program
 from funcgrad.core.program import Atom, Equation, Program, Var, evaluate
 from funcgrad.core.program import Literal as Scalar
+from funcgrad.core.trace import current_trace
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.custom import CustomCall
 from funcgrad.higher_order.jit import Jit
@@ -27,6 +29,8 @@ from funcgrad.interop.jax.widths import in_few_bits
 from funcgrad.interop.missing import Missing
 from funcgrad.observers.source import SourceLocation
 from funcgrad.primitives.elementwise import Convert
+from funcgrad.primitives.shape import Reshape
+from funcgrad.transforms.stage import StageTrace
 
 _NAMES = {
     "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
@@ -96,13 +100,24 @@ def _agreeing(args: Sequence[Any]) -> Sequence[Any]:
     ]
 
 
-def _primitive_of(primitive: extend.Primitive) -> Primitive:
+def _primitive_of(equation: Equation) -> Primitive:
+    primitive = equation.primitive
     if isinstance(primitive, Applied):
         return primitive.operation
     name = primitive.name
     if isinstance(primitive, CustomCall):
         name = "custom_jvp_call" if primitive.rules.jvp else "custom_vjp_call"
+    elif isinstance(primitive, Reshape):
+        name = _name_of_reshape(equation.inputs[0].aval.shape, primitive.shape)
     return Native(_NAMES.get(name, name), primitive)
+
+
+def _name_of_reshape(before: tuple[int, ...], after: tuple[int, ...]) -> str:
+    """The name of a reshape: new axes are a broadcast in JAX, and axes that go a squeeze."""
+    is_about_ones = [n for n in before if n != 1] == [n for n in after if n != 1]
+    if not is_about_ones or len(before) == len(after):
+        return "reshape"
+    return "broadcast_in_dim" if len(after) > len(before) else "squeeze"
 
 
 def _params_of(primitive: extend.Primitive) -> dict[str, Any]:
@@ -209,7 +224,7 @@ class JaxprEqn:
         """An equation of a program."""
         primitive = equation.primitive
         invars, effects = map(_atom, equation.inputs), ["effect"] * primitive.is_effectful
-        shown = _primitive_of(primitive), _params_of(primitive)
+        shown = _primitive_of(equation), _params_of(primitive)
         return cls(list(invars), equation.outputs, *shown, effects, equation.source)
 
     @property
@@ -414,6 +429,23 @@ def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
         yield from jaxprs_in_params(eqn.params)
 
 
+def _taking_arrays(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """A function to be staged, of which all arrays that it closes over are constants, in order.
+
+    Constants of two programs are exchanged: those of one may be traced, and known in the other.
+    """
+    function = in_few_bits(fun)
+
+    @functools.wraps(function)
+    def staged(*args: Any, **kwargs: Any) -> Any:
+        trace = current_trace()
+        assert isinstance(trace, StageTrace)
+        trace.takes_arrays = True
+        return function(*args, **kwargs)
+
+    return staged
+
+
 def make_jaxpr(
     fun: Callable[..., Any],
     static_argnums: Any = (),
@@ -434,7 +466,7 @@ def make_jaxpr(
         raise ArgumentError(
             "make_jaxpr(axis_env=...) is not there: use vmap(axis_name=...) inside of the function."
         )
-    make = staging.make_jaxpr(in_few_bits(fun), static_argnums, return_shape=True, **options)
+    make = staging.make_jaxpr(_taking_arrays(fun), static_argnums, return_shape=True, **options)
 
     def made(*args: Any, **kwargs: Any) -> Any:
         found, shapes = make(*args, **kwargs)

@@ -32,7 +32,7 @@ from funcgrad.interop.jax import (
     widths,
     words,
 )
-from funcgrad.interop.jax.arrays import Adopted, Array, adopt, is_function
+from funcgrad.interop.jax.arrays import Adopted, Array, JaxRuntimeError, adopt, is_function
 from funcgrad.observers.leaks import checking_leaks
 
 VERSION = "0.10.0"
@@ -127,7 +127,7 @@ def folds_axes(function: Callable[..., Any]) -> bool:
 
 _ERRORS = {
     **{name: getattr(errors, name) for name in dir(errors) if name.endswith("Error")},
-    "JaxRuntimeError": callbacks.JaxRuntimeError,
+    "JaxRuntimeError": JaxRuntimeError,
 }
 _SHARDINGS = {
     "Mesh": devices.Mesh,
@@ -159,6 +159,7 @@ _JAX = {
     "enable_x64": widths.enable_x64,
     "ensure_compile_time_eval": words.ensure_compile_time_eval,
     "eval_shape": words.eval_shape,
+    "grad": words.grad,
     "host_count": process_count,
     "host_id": process_index,
     "jit": words.jit,
@@ -174,6 +175,7 @@ _JAX = {
     "threefry_partitionable": words.block,
     "transfer_guard": words.block,
     "typeof": types.type_of,
+    "value_and_grad": words.value_and_grad,
     "vjp": words.vjp,
     "vmap": words.vmap,
 }
@@ -276,7 +278,12 @@ SOURCES: dict[str, Source] = {
     "jax.interpreters": Source({}),
     **{path: Source(own) for path, own in registering.OF_MODULES.items()},
     "jax.lax": Source(
-        {"cond": words.cond, "top_k": words.top_k, **_PRIMITIVES},
+        {
+            "cond": words.cond,
+            "top_k": words.top_k,
+            "with_sharding_constraint": words.with_sharding_constraint,
+            **_PRIMITIVES,
+        },
         ("funcgrad.lax",),
         keeps_weak=True,
     ),

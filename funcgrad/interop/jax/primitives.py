@@ -14,7 +14,7 @@ import numpy as np
 from funcgrad import extend
 from funcgrad.base.dialect import enter_dialect, leave_dialect
 from funcgrad.base.pytree import register_pytree_node
-from funcgrad.core.avals import ShapedArray
+from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import mapped_name
 from funcgrad.core.observers import describe_location
 from funcgrad.core.primitive import mapped_length
@@ -24,6 +24,7 @@ from funcgrad.errors import MissingRuleError
 from funcgrad.interop.jax.arrays import adopt, plain, weak_array
 from funcgrad.interop.jax.types import Type, type_of, typed
 from funcgrad.interop.jax.widths import rules
+from funcgrad.interop.missing import MissingNameError
 from funcgrad.lowering import Extern, Form
 from funcgrad.numpy import broadcast_to, moveaxis, zeros
 from funcgrad.observers.source import SourceLocation, current_location
@@ -288,18 +289,43 @@ class Applied(extend.Primitive):
 
     def lower(self, *avals: Any, **_: Any) -> Form:
         rule = self._rule(LOWERINGS, "compilation")
-        function = _function_of(rule)
-        if function is not None:
+        if _function_of(rule) is not None:
             return _LOWER(self, *avals)
-        if self.operation in IMPLS:  # what is written for MLIR computes the same
-            return Extern()
-        raise self.missing("compilation")
+        try:
+            return _LOWER(self, *avals)  # a rule may emit nothing but callbacks
+        except (MissingNameError, AttributeError):  # names of MLIR, and attributes of its values
+            if self.operation in IMPLS:  # what is written for MLIR computes the same
+                return Extern()
+            raise self.missing("compilation") from None
 
 
 def _run_lowered(self: Applied, *args: Any) -> Any:
-    function = _function_of(LOWERINGS[self.operation])
-    assert function is not None
-    return _values(self._call(function, *args))
+    rule = LOWERINGS[self.operation]
+    function = _function_of(rule)
+    if function is not None:
+        return _values(self._call(function, *args))
+    emitted = self._call(rule, LoweringContext(self, args), *args)
+    found = [x for part in emitted for x in (part if isinstance(part, list | tuple) else (part,))]
+    return _values(found) if self.multiple_results else plain(found[0])
+
+
+class LoweringContext:
+    """Context of a lowering that emits code: types of arguments and results.
+
+    Args:
+        applied: The operation.
+        args: Its arguments.
+    """
+
+    def __init__(self, applied: Applied, args: Sequence[Any]) -> None:
+        found = applied.abstract_eval(*map(aval_of, args))
+        self.primitive = applied.operation
+        self.avals_in = [typed(aval_of(x)) for x in args]
+        self.avals_out = list(map(typed, found if applied.multiple_results else [found]))
+        self.module_context = self
+
+    def add_keepalive(self, value: Any) -> None:
+        """Nothing: a program keeps the functions that it calls."""
 
 
 _LOWER = extend.by_function(_run_lowered)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from funcgrad.core.trace import Trace, Tracer
-from funcgrad.interop.jax import jaxprs, primitives, types, words
+from funcgrad.interop.jax import callbacks, jaxprs, primitives, types, words
 from funcgrad.interop.missing import Missing
 from funcgrad.observers.source import is_own
 from funcgrad.transforms.jvp import JVPTrace, JVPTracer
@@ -116,6 +116,7 @@ OF_MODULES: dict[str, dict[str, Any]] = {
         "primitive_batchers": primitives.BATCHERS,
     },
     "jax.interpreters.mlir": {
+        "emit_python_callback": callbacks.emit_python_callback,
         "lower_fun": primitives.lower_fun,
         "register_lowering": primitives.register_lowering,
     },

@@ -13,7 +13,7 @@ import numpy as np
 from funcgrad import dtypes, lax, numpy, ref
 from funcgrad.api import arrays, differentiation, settings, staging, vectorization
 from funcgrad.base.placement import Device
-from funcgrad.base.pytree import tree_map
+from funcgrad.base.pytree import tree_leaves, tree_map
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, using_trace
 from funcgrad.dtypes import float0
 from funcgrad.interop.jax.arrays import (
@@ -22,6 +22,7 @@ from funcgrad.interop.jax.arrays import (
     adopt,
     placed_on,
     weak_array,
+    weak_number,
     weakly,
 )
 from funcgrad.interop.jax.devices import DEVICES, Sharding
@@ -33,6 +34,7 @@ from funcgrad.interop.jax.widths import (
     is_x64,
     ml_dtypes,
     narrow,
+    narrow_weak,
 )
 
 
@@ -116,11 +118,31 @@ def device_put(x: Any, device: Any = None, **options: Any) -> Any:
 _device_put = Adopted(arrays.device_put)
 
 
-@functools.wraps(vectorization.vmap)
-def vmap(fun: Callable[..., Any], *args: Any, **options: Any) -> Callable[..., Any]:
-    """`funcgrad.vmap`, with arguments in the bits that there are."""
-    mapped: Callable[..., Any] = adopt(vectorization.vmap(in_few_bits(fun), *args, **options))
-    return mapped
+def _of_traced(transformation: Callable[..., Any]) -> Callable[..., Any]:
+    """A transformation of a function whose arguments have the bits that there are."""
+
+    @functools.wraps(transformation)
+    def transform(fun: Callable[..., Any], *args: Any, **options: Any) -> Callable[..., Any]:
+        made: Callable[..., Any] = adopt(transformation(in_few_bits(fun), *args, **options))
+        return made
+
+    return transform
+
+
+vmap = _of_traced(vectorization.vmap)
+grad = _of_traced(differentiation.grad)
+value_and_grad = _of_traced(differentiation.value_and_grad)
+
+
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """`device_put` of known arrays; traced values are where they are.
+
+    Args:
+        x: A pytree of arrays.
+        shardings: A device or a sharding, or a pytree of such for leaves of ``x``.
+    """
+    is_traced = any(isinstance(leaf, Tracer) for leaf in tree_leaves(x))
+    return lax.with_sharding_constraint(x, shardings) if is_traced else device_put(x, shardings)
 
 
 def block_until_ready(x: Any) -> Any:
@@ -134,7 +156,8 @@ def _at_arrays(transformation: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(transformation)
     def compute(fun: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        return transform(fun, *tree_map(_array_of_float, args), **options)
+        at = tree_map(_array_of_float, args)
+        return transform(fun, *(at if is_x64() else tree_map(narrow_weak, at)), **options)
 
     return compute
 
@@ -244,8 +267,9 @@ def _making(function: Callable[..., Any]) -> Callable[..., Any]:
     def compute(x: Any, *args: Any, **options: Any) -> Any:
         made = make(_array_of_type(x), *args, **options)
         is_number = type(x) in (int, float, complex) or getattr(x, "weak_type", False)
-        is_weak = is_number and not args and options.get("dtype") is None
-        return weakly(made) if is_weak else made
+        if not is_number or args or options.get("dtype") is not None:
+            return made
+        return weak_number(made) if isinstance(made, Tracer) else weakly(made)
 
     return compute
 

@@ -1,0 +1,141 @@
+"""Calls of programs for JAX: donated arrays, options, lowerings that call Python, constants."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from funcgrad import lax
+
+INSTALLED = "from funcgrad.interop import jax as neighbour; neighbour.install()\n"
+
+DONATED = """
+import warnings
+import numpy as np, jax, jax.numpy as jnp
+
+double = jax.jit(lambda t: {k: 2 * v for k, v in t.items()}, donate_argnums=0)
+x = {"a": jnp.ones(1000), "b": jnp.array(3)}
+before = jax.tree.map(lambda leaf: leaf.unsafe_buffer_pointer(), x)
+y = double(x)
+assert jax.tree.map(lambda leaf: leaf.unsafe_buffer_pointer(), y) == before
+assert y["a"].tolist() == [2.0] * 1000 and y["b"] == 6 and not y["a"].is_deleted()
+assert all(leaf.is_deleted() for leaf in x.values())
+assert x["a"].shape == (1000,) and x["b"].dtype == jnp.int32
+for use in (double, lambda t: t["a"] + 1, lambda t: jnp.sin(t["a"]), lambda t: np.sin(t["a"]),
+            lambda t: float(t["b"]), lambda t: t["a"][0]):
+    try:
+        use(x)
+    except RuntimeError as error:
+        assert str(error).startswith("Array has been deleted with shape=")
+    else:
+        raise SystemExit("deleted arrays are used")
+
+kept = jax.jit(lambda x: x, donate_argnums=0)
+z = kept(w := jnp.ones(3))
+assert w.is_deleted() and z.tolist() == [1.0] * 3
+assert jax.grad(lambda x: kept(x).sum())(jnp.ones(2)).tolist() == [1.0, 1.0]
+
+total = jax.jit(lambda x, y: x + y.sum(), donate_argnums=(0, 1))
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    total(jnp.ones(3), unused := jnp.ones(4))
+    total(jnp.ones(3), jnp.ones(4))
+assert [str(w.message).split(":")[1].split(".")[0] for w in seen] == [" float32[4]"], seen
+assert not unused.is_deleted()
+unused.delete()
+assert unused.is_deleted()
+"""
+
+COMPILED = """
+import jax, jax.numpy as jnp
+from jax.extend.core import Primitive
+from jax.interpreters import mlir
+
+lowered = jax.jit(lambda x: 2 * x).lower(jnp.array(3.0))
+assert lowered.compile(compiler_options={"xla_gpu_autotune_level": "0"})(jnp.array(3.0)) == 6.0
+try:
+    lowered.compile({"no such": 1})
+except jax.errors.JaxRuntimeError as error:
+    assert "No such compile option: 'no such'" in str(error)
+else:
+    raise SystemExit("any option is taken")
+
+calls = []
+def call(x):
+    calls.append(x.shape)
+    return (2 * x,)
+def lower(ctx, x):
+    found, _, kept = mlir.emit_python_callback(
+        ctx, call, None, [x], ctx.avals_in, ctx.avals_out, has_side_effect=False)
+    ctx.module_context.add_keepalive(kept)
+    return found
+twice_p = Primitive("twice")
+twice_p.def_impl(lambda x: 2 * x)
+twice_p.def_abstract_eval(lambda x: x)
+mlir.register_lowering(twice_p, lower)
+assert jax.jit(lambda x: twice_p.bind(x) + 1)(jnp.ones(2)).tolist() == [3.0, 3.0]
+assert calls == [(2,)] and twice_p.bind(jnp.ones(3)).tolist() == [2.0] * 3 and len(calls) == 1
+
+emits_p = Primitive("emits")
+emits_p.def_impl(lambda x: 3 * x)
+emits_p.def_abstract_eval(lambda x: x)
+from jax._src.lib.mlir.dialects import hlo
+mlir.register_lowering(emits_p, lambda ctx, x: hlo.MulOp(x, x).results)
+assert jax.jit(emits_p.bind)(jnp.ones(2)).tolist() == [3.0, 3.0]
+"""
+
+CONSTANTS = """
+import jax, jax.numpy as jnp
+from jax import lax
+
+number, row = jnp.array(2), jnp.ones(3)
+def closing(x):
+    return jax.make_jaxpr(lambda y: number * row * x + y)(x)
+known = closing(1.0)
+assert known.consts[0] is number and known.consts[1] is row
+assert [v.aval.shape for v in known.jaxpr.constvars] == [(), (3,)]
+def order(x):
+    found = jax.make_jaxpr(lambda y: x * row + number + y)(x)
+    assert [jnp.shape(c) for c in found.consts] == [(), (3,), ()]
+    return jax.core.eval_jaxpr(found.jaxpr, found.consts, x)[0]
+assert jax.jit(order)(1.0).tolist() == [4.0] * 3
+names = [eqn.primitive.name for eqn in jax.make_jaxpr(lambda x: x[None] * x[:, None])(row).eqns]
+assert names == ["broadcast_in_dim", "broadcast_in_dim", "mul"], names
+
+with jax.numpy_dtype_promotion("strict"):  # arrays of weak numbers are weak, traced or not
+    assert jax.jit(lambda n: jnp.array(n) + row)(2).tolist() == [3.0] * 3
+    assert jax.jit(lambda n: jnp.ones_like(n) + row)(2).tolist() == [2.0] * 3
+def of_number(n):
+    assert n.dtype == jnp.int32 and jnp.iinfo(n.dtype).max == 2**31 - 1
+    return n
+assert jax.jit(of_number)(2) == 2
+assert jax.grad(lambda x: jnp.float32(2) * x**2)(3.0) == 12.0
+x = lax.with_sharding_constraint(row, jax.sharding.SingleDeviceSharding(jax.devices()[0]))
+assert x.tolist() == [1.0] * 3
+"""
+
+
+@pytest.mark.parametrize(
+    "code", [DONATED, COMPILED, CONSTANTS], ids=["donated", "compiled", "jaxpr"]
+)
+def test_calls(code):
+    command = [sys.executable, "-c", INSTALLED + code]
+    environment = {**os.environ, "JAX_ENABLE_X64": "0"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=300, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint8, np.bool_])
+def test_windows_of_integers_that_begin_with_infinity(dtype):
+    x = np.array([3, 1, 0, 2]).astype(dtype)
+    found = lax.reduce_window(x, -np.inf, lax.max, (2,), (1,), "SAME")
+    assert found.dtype == dtype
+    assert found.tolist() == np.maximum(x, [*x[1:], x[-1]]).tolist()
+    found = lax.reduce_window(x, np.inf, lax.min, (2,), (1,), "SAME")
+    assert found.tolist() == np.minimum(x, [*x[1:], x[-1]]).tolist()
