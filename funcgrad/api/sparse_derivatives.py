@@ -7,7 +7,6 @@ taken from where the colouring says that they stand alone.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,11 +18,9 @@ from funcgrad.api.compilation import jit
 from funcgrad.api.differentiation import grad, is_differentiable, refuse_input, split_aux
 from funcgrad.api.staging import ShapeDtypeStruct, StagedFunction
 from funcgrad.base.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_map, tree_unflatten
-from funcgrad.core.program import Equation, Program, evaluate
+from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import EVAL, Tracer, using_trace
-from funcgrad.errors import ArgumentError, DtypeError, MissingRuleError, ShapeError
-from funcgrad.higher_order.reroll import is_rerolling, reroll_loops
-from funcgrad.lowering import Loop, form_of
+from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.patterns.arrays import SparseArray
 from funcgrad.patterns.coloring import Coloring, coloring
 from funcgrad.patterns.linear_programs import Derivative
@@ -37,18 +34,8 @@ KINDS = {"jacfwd": "columns", "jacrev": "both", "hessian": "symmetric"}
 SPARSE = 16
 """For solvers a matrix is sparse if it has fewer than one of so many entries."""
 
-FULL = 4
-"""A pattern of one of so many elements is dense: loops may be the reason."""
-
 TOLERANCE = 1e-6
 """How much a product with a given pattern may differ from the derivative, of float64 numbers."""
-
-
-def _is_loop(equation: Equation) -> bool:
-    try:
-        return isinstance(form_of(equation), Loop)
-    except MissingRuleError:  # nothing is known of it but its derivative
-        return False
 
 
 class _Point:
@@ -74,7 +61,6 @@ class _Point:
         what: str,
         holomorphic: bool = False,
     ) -> None:
-        self._given = (fun, args, kwargs, argnums, has_aux, what, holomorphic)
         chosen = normalize_argnums(argnums, len(args), what)
         self.what = what
         self.holomorphic = holomorphic
@@ -125,23 +111,7 @@ class _Point:
         return self.derivative.shape
 
     def pattern(self, is_symmetric: bool = False) -> SparsityPattern:
-        """Sparsity pattern of the derivative.
-
-        Loops of Python that were found again read elements at indices that are computed. If that
-        makes the pattern dense, that of the unrolled program is taken.
-        """
-        found = self._pattern(is_symmetric)
-        if found.bound * FULL < math.prod(self.shape) or not (is_rerolling() and self._has_loops):
-            return found
-        with reroll_loops(False):
-            unrolled = _Point(*self._given)._pattern(is_symmetric)
-        return unrolled if unrolled.bound < found.bound else found
-
-    @property
-    def _has_loops(self) -> bool:
-        return any(map(_is_loop, self.derivative.linearized.tangent.equations))
-
-    def _pattern(self, is_symmetric: bool) -> SparsityPattern:
+        """Sparsity pattern of the derivative."""
         sizes = [a.size for a in self.out_avals]
         rows = zip(self.derivative.relations, sizes, strict=True)
         return SparsityPattern(self.shape, tuple(rows), None, is_symmetric)

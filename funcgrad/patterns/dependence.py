@@ -13,7 +13,7 @@ are looked at; others are taken to be anywhere.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,8 @@ import numpy as np
 from funcgrad import lowering as forms
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray
-from funcgrad.core.program import Atom, Equation, Literal, Program, Var, makers
+from funcgrad.core.program import Atom, Equation, Program
 from funcgrad.errors import MissingRuleError
-from funcgrad.passes.agreement import calls_users
 from funcgrad.patterns.index_sets import (
     MOST_ENTRIES,
     MOST_PIECES,
@@ -47,13 +46,19 @@ from funcgrad.patterns.index_sets import (
     union,
     with_matrix,
 )
+from funcgrad.patterns.known import Scope, form_of, known_places
 from funcgrad.primitives.sparse import scipy_sparse
+from funcgrad.transforms.programs import batch_program
 
 Found = Relation | None
 """Dependence of a value; ``None`` for none."""
 
 MOST_LAGS = 16
 """Steps after which a loop must have forgotten what it carried, to be followed step by step."""
+
+MOST_ROWS = 1 << 22
+"""Elements of what a loop carries or stacks, in all of its steps, up to which these are looked at
+side by side."""
 
 MOST_FACTORS = 1 << 22
 """Products of elements with known factors that are not zero, up to which these are looked at."""
@@ -69,75 +74,6 @@ class _Moved:
 
     def __call__(self, piece: Piece) -> list[Piece]:
         return moved(piece, self.moves, self.shape, self.filled)
-
-
-class Scope:
-    """A program that is being read, and what is known of the values in it.
-
-    Args:
-        program: The program.
-        known: Values of its inputs, computed when they are asked for; ``None`` if unknown.
-    """
-
-    def __init__(
-        self, program: Program, known: Sequence[Callable[[], Any] | None] | None = None
-    ) -> None:
-        self.program = program
-        self.values: dict[Atom, Any] = dict(program.constants)
-        self.inputs = dict(zip(program.inputs, known or [None] * len(program.inputs), strict=True))
-
-    def value(self, atom: Atom) -> Any:
-        """The value of an atom if it is known, else ``None``."""
-        if isinstance(atom, Literal):
-            return atom.value
-        if atom not in self.values:
-            self.values[atom] = self._computed(atom)
-        return self.values[atom]
-
-    def _computed(self, var: Var) -> Any:
-        if var in self.inputs:
-            ask = self.inputs[var]
-            return None if ask is None else ask()
-        made = makers(self.program).get(var)
-        if made is None:
-            return None
-        equation, number = made
-        primitive = equation.primitive
-        form = form_of(equation)
-        if isinstance(form, forms.Call):
-            inner = Scope(form.program, [self.asking(a) for a in equation.inputs])
-            return inner.value(form.program.outputs[number])
-        if primitive.is_effectful or primitive.is_composite or calls_users(primitive):
-            return None
-        args = [self.value(a) for a in equation.inputs]
-        if any(a is None for a in args):
-            return None
-        found = primitive.impl(*args)
-        return found[number] if primitive.multiple_results else found
-
-    def asking(self, atom: Atom) -> Callable[[], Any]:
-        return lambda: self.value(atom)
-
-    def callee(self, program: Program, args: Sequence[Atom | None]) -> Scope:
-        """A program that is called with atoms of this one, ``None`` for unknown values."""
-        return Scope(program, [None if a is None else self.asking(a) for a in args])
-
-
-def known_places(index: Any, mode: str, n: int) -> Any:
-    """The places along an axis of length `n` that indices mean; -1 for none."""
-    if mode in ("clip", "wrap"):
-        return np.clip(index, 0, n - 1) if mode == "clip" else index % n
-    place = np.where(index < 0, index + n, index) if index.dtype.kind == "i" else index
-    is_there = (place >= 0) & (place < n)
-    return np.where(is_there, np.where(is_there, place, 0).astype(np.int64), -1)
-
-
-def form_of(equation: Equation) -> Any:
-    """The form of an equation, that of anything if it has none."""
-    try:
-        return equation.primitive.lower(*(a.aval for a in equation.inputs))
-    except MissingRuleError:
-        return forms.Extern()
 
 
 def dependence(scope: Scope, relations: Sequence[Found], width: int) -> list[Found]:
@@ -221,7 +157,7 @@ class _Equation:
         relation, own = self.given[k], self.in_shapes[k]
         assert relation is not None
         if isinstance(form, forms.Reshape):
-            return transformed(relation, lambda p: reshaped(p, own, shape), shape)
+            return _reshaped(relation, own, shape)
         if isinstance(form, forms.Lookup | forms.Scatter):
             places = self._places(form)
             if places is not None:
@@ -358,6 +294,15 @@ def together(found: Sequence[Found]) -> Found:
 # The forms.
 
 
+def _reshaped(relation: Relation, own: Shape, shape: Shape) -> Relation:
+    """The same elements under another shape: rows of matrices stay where they are."""
+    pieces = Relation(own, relation.width, relation.pieces)
+    found = transformed(pieces, lambda p: reshaped(p, own, shape), shape)
+    if relation.extra is None:
+        return found
+    return union([found, Relation(shape, relation.width, [], relation.extra)])
+
+
 def _broadcast(own: Shape, shape: Shape) -> _Moved:
     """Corresponding elements, with NumPy's broadcasting."""
     lead = len(shape) - len(own)
@@ -459,6 +404,14 @@ def _stacked(form: forms.Routine, k: int, own: Shape, shape: Shape, number: int)
 # Loops.
 
 
+def _is_diagonal(relation: Relation, start: int) -> bool:
+    """Whether each element depends on nothing but a column of its own, from a column on."""
+    if relation.bound > relation.n_rows:
+        return False
+    row, column = relation.places
+    return bool((row + start == column).all())
+
+
 def _closure(step: Any, length: int | None) -> Any:
     """Transitive closure after at most so many steps, any number for ``None``."""
     found = step + scipy_sparse().eye_array(step.shape[0], dtype=np.bool_, format="csr")
@@ -487,6 +440,9 @@ class _Loop:
     ``F K E`` on earlier steps. Where powers of ``C`` vanish, as those of delays, each of them is
     followed in place of ``K``: then results depend on the last few steps only.
 
+    Where ``C`` is diagonal and ``F`` zero, as of maps, sums, and arrays that are filled, steps need
+    no order: the body of all of them side by side says what each depends on.
+
     Args:
         equation: The equation.
         body: Its body.
@@ -514,9 +470,10 @@ class _Loop:
         self.body = body
         self.carry = range(n_consts, n_consts + n_carry)
         self.length = length
-        atoms: list[Atom | None] = list(equation.equation.inputs[n_before:])
-        atoms[n_consts:] = [None] * (len(atoms) - n_consts)
-        self.scope = equation.scope.callee(body, atoms)
+        atoms = equation.equation.inputs[n_before:]
+        self.known = [equation.scope.asking(a) for a in atoms]
+        constants = [a if i < n_consts else None for i, a in enumerate(atoms)]
+        self.scope = equation.scope.callee(body, constants)
         self.active = [r is not None for r in self.given]
 
     def outputs(self) -> list[Found]:
@@ -524,6 +481,10 @@ class _Loop:
             ys = [None] * (len(self.out_avals) - len(self.carry))
             return [*(self.given[i] for i in self.carry), *ys]
         outs = self._settled()
+        if self.length is not None and self._keeps_places():
+            at_once = self._at_once(self.length)
+            if at_once is not None:
+                return at_once
         try:
             return self._exact(outs)
         except TooLargeError:
@@ -551,6 +512,51 @@ class _Loop:
                 return outs
             for i in more:
                 self.active[i] = True
+
+    def _keeps_places(self) -> bool:
+        """Whether nothing but the carry depends on the carry, and of it each element on itself."""
+        width = sum(self.body.in_avals[i].size for i in self.carry if self.active[i])
+        given: list[Found] = [None] * len(self.body.inputs)
+        start, starts = 0, {}
+        for i in self.carry:
+            if self.active[i]:
+                aval, starts[i] = self.body.in_avals[i], start
+                given[i] = identity(aval.shape, width, start)
+                start += aval.size
+        outs = dependence(self.scope, given, width)
+        own, others = outs[: len(self.carry)], outs[len(self.carry) :]
+        return all(r is None for r in others) and all(
+            r is None or _is_diagonal(r, starts[i]) for i, r in zip(self.carry, own, strict=True)
+        )
+
+    def _at_once(self, length: int) -> list[Found] | None:
+        """Dependence by the body of all steps side by side: each reads known indices of its own.
+
+        What is carried has what any step adds to it. ``None`` if that is too large, or the body
+        cannot be mapped.
+        """
+        if length * max(a.size for a in self.body.out_avals) > MOST_ROWS:
+            return None
+        n = self.carry.start
+        is_mapped = tuple(i >= n for i in range(len(self.given)))
+        try:
+            batched = batch_program(self.body, is_mapped, length)
+        except MissingRuleError:  # a primitive of the user that has no rule for batches
+            return None
+        known = [*self.known[:n], *(None for _ in self.carry), *self.known[self.carry.stop :]]
+        given = [None if i in self.carry else r for i, r in enumerate(self.given)]
+        outs = dependence(Scope(batched.program, known), given, self.width)
+        found: list[Found] = []
+        for number, (out, mapped) in enumerate(zip(outs, batched.is_mapped_out, strict=True)):
+            aval = self.body.out_avals[number]
+            is_carried, whole = number < len(self.carry), (length, *aval.shape)
+            if out is not None and is_carried and mapped:
+                out = transformed(out, _reduced((0,), whole, aval.shape), aval.shape)
+            elif out is not None and not is_carried and not mapped:
+                out = transformed(out, _broadcast(aval.shape, whole), whole)
+            first = self.given[self.carry[number]] if is_carried else None
+            found.append(together([out, first]))
+        return found
 
     def _matrix(self, i: int) -> Any:
         """Dependence of an input of the loop, as a matrix."""

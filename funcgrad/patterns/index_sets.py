@@ -627,6 +627,9 @@ def union(relations: Sequence[Relation]) -> Relation:
 
 def _without_covered(pieces: Iterable[Piece]) -> list[Piece]:
     """Pieces without those that are parts of others on the same affine map."""
+    pieces = list(pieces)
+    if len(pieces) < 2:
+        return pieces
     groups: dict[Any, list[Piece]] = {}
     for piece in dict.fromkeys(pieces):
         groups.setdefault(_line(piece), []).append(piece)

@@ -13,8 +13,9 @@ import numpy as np
 
 from funcgrad.base.forking import cached_property
 from funcgrad.core.program import Program, evaluate
-from funcgrad.patterns.dependence import Found, Scope, dependence
+from funcgrad.patterns.dependence import Found, dependence
 from funcgrad.patterns.index_sets import identity
+from funcgrad.patterns.known import Scope
 from funcgrad.patterns.slices import with_slices
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.programs import linearize_program, transpose_program

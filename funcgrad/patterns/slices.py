@@ -14,7 +14,7 @@ import numpy as np
 from funcgrad import lowering as forms
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var
-from funcgrad.patterns.dependence import Scope, form_of, known_places
+from funcgrad.patterns.known import Scope, form_of, known_places
 from funcgrad.primitives.elementwise import add
 from funcgrad.primitives.indexing import ScatterAdd
 from funcgrad.primitives.shape import Pad, Reshape, Slice, Transpose

@@ -1,0 +1,150 @@
+"""Known values: what a program computes from constants alone, found where it is read.
+
+Indices of lookups, factors of contractions and the like say which elements meet. They are
+constants, or computed from these, also by loops: tables of indices that each step of a loop makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad import lax
+from funcgrad import lowering as forms
+from funcgrad.core.program import Atom, Equation, Literal, Program, Var, evaluate, makers
+from funcgrad.core.trace import EVAL, using_trace
+from funcgrad.errors import MissingRuleError
+from funcgrad.passes.agreement import calls_users
+from funcgrad.passes.dce import dce
+from funcgrad.transforms.programs import batch_program
+
+
+class Scope:
+    """A program that is being read, and what is known of the values in it.
+
+    Args:
+        program: The program.
+        known: Values of its inputs, computed when they are asked for; ``None`` if unknown.
+    """
+
+    def __init__(
+        self, program: Program, known: Sequence[Callable[[], Any] | None] | None = None
+    ) -> None:
+        self.program = program
+        self.values: dict[Atom, Any] = dict(program.constants)
+        self.inputs = dict(zip(program.inputs, known or [None] * len(program.inputs), strict=True))
+
+    def value(self, atom: Atom) -> Any:
+        """The value of an atom if it is known, else ``None``."""
+        if isinstance(atom, Literal):
+            return atom.value
+        if atom not in self.values:
+            self.values[atom] = self._computed(atom)
+        return self.values[atom]
+
+    def _computed(self, var: Var) -> Any:
+        if var in self.inputs:
+            ask = self.inputs[var]
+            return None if ask is None else ask()
+        made = makers(self.program).get(var)
+        if made is None:
+            return None
+        equation, number = made
+        primitive = equation.primitive
+        form = form_of(equation)
+        if isinstance(form, forms.Call):
+            inner = Scope(form.program, [self.asking(a) for a in equation.inputs])
+            return inner.value(form.program.outputs[number])
+        if primitive.is_effectful:
+            return None
+        if isinstance(form, forms.Loop) and number >= form.n_carry and form.length:
+            return self._stacked(equation, form, number)
+        if primitive.is_composite or calls_users(primitive):
+            return None
+        args = [self.value(a) for a in equation.inputs]
+        if any(a is None for a in args):
+            return None
+        found = primitive.impl(*args)
+        return found[number] if primitive.multiple_results else found
+
+    def _stacked(self, equation: Equation, form: forms.Loop, number: int) -> Any:
+        """What a loop stacks, if that needs nothing but known values."""
+        body: Program = equation.primitive.body  # type: ignore[attr-defined]
+        n, last = form.n_consts, form.n_consts + form.n_carry
+        carried = _needed_carry(body, n, last, number)
+        outputs = [*(body.outputs[i - n] for i in carried), body.outputs[number]]
+        part = dce(Program(body.inputs, body.equations, outputs, body.name, body.constants))
+        read = {a for e in part.equations for a in e.inputs} | {*outputs}
+        args = [
+            self.value(a) if v in read or i in carried else None
+            for i, (a, v) in enumerate(zip(equation.inputs, part.inputs, strict=True))
+        ]
+        is_read = [v in read or i in carried for i, v in enumerate(part.inputs)]
+        if any(a is None and on for a, on in zip(args, is_read, strict=True)):
+            return None
+        if not carried:
+            mapped = tuple(i >= last and on for i, on in enumerate(is_read))
+            batched = batch_program(part, mapped, form.length)
+            found = Scope(batched.program, [_giving(a) for a in args]).value(
+                batched.program.outputs[0]
+            )
+            if found is None or batched.is_mapped_out[0]:
+                return found
+            return np.broadcast_to(found, (form.length, *np.shape(found)))
+
+        def step(state: Any, row: Any) -> Any:
+            now, rows = dict(zip(carried, state, strict=True)), iter(row)
+            values = [
+                now[i] if i in now else next(rows) if i >= last and is_read[i] else args[i]
+                for i in range(len(args))
+            ]
+            *after, found = evaluate(part, values)
+            return after, found
+
+        rows = [args[i] for i in range(last, len(args)) if is_read[i]]
+        with using_trace(EVAL):
+            init = [args[i] for i in carried]
+            return np.asarray(lax.scan(step, init, rows, form.length, form.reverse)[1])
+
+    def asking(self, atom: Atom) -> Callable[[], Any]:
+        return lambda: self.value(atom)
+
+    def callee(self, program: Program, args: Sequence[Atom | None]) -> Scope:
+        """A program that is called with atoms of this one, ``None`` for unknown values."""
+        return Scope(program, [None if a is None else self.asking(a) for a in args])
+
+
+def _giving(value: Any) -> Callable[[], Any] | None:
+    return None if value is None else lambda: value
+
+
+def _needed_carry(body: Program, first: int, last: int, number: int) -> list[int]:
+    """The inputs of the body of a loop that are carried and that a result of it needs."""
+    found: set[int] = set()
+    while True:
+        outputs = [body.outputs[number], *(body.outputs[i - first] for i in found)]
+        part = dce(Program(body.inputs, body.equations, outputs, body.name, body.constants))
+        read = {a for e in part.equations for a in e.inputs} | {*outputs}
+        more = {i for i in range(first, last) if body.inputs[i] in read}
+        if more <= found:
+            return sorted(found)
+        found |= more
+
+
+def known_places(index: Any, mode: str, n: int) -> Any:
+    """The places along an axis of length `n` that indices mean; -1 for none."""
+    if mode in ("clip", "wrap"):
+        return np.clip(index, 0, n - 1) if mode == "clip" else index % n
+    place = np.where(index < 0, index + n, index) if index.dtype.kind == "i" else index
+    is_there = (place >= 0) & (place < n)
+    return np.where(is_there, np.where(is_there, place, 0).astype(np.int64), -1)
+
+
+def form_of(equation: Equation) -> Any:
+    """The form of an equation, that of anything if it has none."""
+    try:
+        return equation.primitive.lower(*(a.aval for a in equation.inputs))
+    except MissingRuleError:
+        return forms.Extern()
