@@ -22,7 +22,6 @@ from funcgrad import lowering as forms
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray
 from funcgrad.core.program import Atom, Equation, Program
-from funcgrad.errors import MissingRuleError
 from funcgrad.patterns.index_sets import (
     MOST_ENTRIES,
     MOST_PIECES,
@@ -46,9 +45,8 @@ from funcgrad.patterns.index_sets import (
     union,
     with_matrix,
 )
-from funcgrad.patterns.known import Scope, form_of, known_places
+from funcgrad.patterns.known import Scope, form_of, known_places, side_by_side
 from funcgrad.primitives.sparse import scipy_sparse
-from funcgrad.transforms.programs import batch_program
 
 Found = Relation | None
 """Dependence of a value; ``None`` for none."""
@@ -539,9 +537,8 @@ class _Loop:
             return None
         n = self.carry.start
         is_mapped = tuple(i >= n for i in range(len(self.given)))
-        try:
-            batched = batch_program(self.body, is_mapped, length)
-        except MissingRuleError:  # a primitive of the user that has no rule for batches
+        batched = side_by_side(self.body, is_mapped, length)
+        if batched is None:
             return None
         known = [*self.known[:n], *(None for _ in self.carry), *self.known[self.carry.stop :]]
         given = [None if i in self.carry else r for i, r in enumerate(self.given)]

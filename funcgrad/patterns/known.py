@@ -16,9 +16,10 @@ from funcgrad import lowering as forms
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var, evaluate, makers
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import MissingRuleError
-from funcgrad.passes.agreement import calls_users
+from funcgrad.higher_order.remembered import calls_users
+from funcgrad.passes import agreement
 from funcgrad.passes.dce import dce
-from funcgrad.transforms.programs import batch_program
+from funcgrad.transforms.programs import BatchedProgram, Mask, batch_program
 
 
 class Scope:
@@ -61,7 +62,7 @@ class Scope:
             return None
         if isinstance(form, forms.Loop) and number >= form.n_carry and form.length:
             return self._stacked(equation, form, number)
-        if primitive.is_composite or calls_users(primitive):
+        if primitive.is_composite or agreement.calls_users(primitive):
             return None
         args = [self.value(a) for a in equation.inputs]
         if any(a is None for a in args):
@@ -74,25 +75,17 @@ class Scope:
         body: Program = equation.primitive.body  # type: ignore[attr-defined]
         n, last = form.n_consts, form.n_consts + form.n_carry
         carried = _needed_carry(body, n, last, number)
-        outputs = [*(body.outputs[i - n] for i in carried), body.outputs[number]]
-        part = dce(Program(body.inputs, body.equations, outputs, body.name, body.constants))
-        read = {a for e in part.equations for a in e.inputs} | {*outputs}
-        args = [
-            self.value(a) if v in read or i in carried else None
-            for i, (a, v) in enumerate(zip(equation.inputs, part.inputs, strict=True))
-        ]
+        if not carried:
+            return self._mapped(equation, form, body, number)
+        part, read = _part(body, [*(body.outputs[i - n] for i in carried), body.outputs[number]])
+        if part.is_effectful or calls_users(part):
+            return None
         is_read = [v in read or i in carried for i, v in enumerate(part.inputs)]
+        args = [
+            self.value(a) if on else None for a, on in zip(equation.inputs, is_read, strict=True)
+        ]
         if any(a is None and on for a, on in zip(args, is_read, strict=True)):
             return None
-        if not carried:
-            mapped = tuple(i >= last and on for i, on in enumerate(is_read))
-            batched = batch_program(part, mapped, form.length)
-            found = Scope(batched.program, [_giving(a) for a in args]).value(
-                batched.program.outputs[0]
-            )
-            if found is None or batched.is_mapped_out[0]:
-                return found
-            return np.broadcast_to(found, (form.length, *np.shape(found)))
 
         def step(state: Any, row: Any) -> Any:
             now, rows = dict(zip(carried, state, strict=True)), iter(row)
@@ -108,6 +101,19 @@ class Scope:
             init = [args[i] for i in carried]
             return np.asarray(lax.scan(step, init, rows, form.length, form.reverse)[1])
 
+    def _mapped(self, equation: Equation, form: forms.Loop, body: Program, number: int) -> Any:
+        """What a loop stacks, by all of its steps side by side."""
+        n, last = form.n_consts, form.n_consts + form.n_carry
+        part, _ = _part(body, [body.outputs[number]])
+        batched = side_by_side(part, tuple(i >= last for i in range(len(part.inputs))), form.length)
+        if batched is None:
+            return None
+        known = [None if n <= i < last else self.asking(a) for i, a in enumerate(equation.inputs)]
+        found = Scope(batched.program, known).value(batched.program.outputs[0])
+        if found is None or batched.is_mapped_out[0]:
+            return found
+        return np.broadcast_to(found, (form.length, *np.shape(found)))
+
     def asking(self, atom: Atom) -> Callable[[], Any]:
         return lambda: self.value(atom)
 
@@ -116,8 +122,20 @@ class Scope:
         return Scope(program, [None if a is None else self.asking(a) for a in args])
 
 
-def _giving(value: Any) -> Callable[[], Any] | None:
-    return None if value is None else lambda: value
+def side_by_side(body: Program, is_mapped: Mask, length: int) -> BatchedProgram | None:
+    """All steps of a loop as one program, ``None`` if its body cannot be mapped."""
+    if body.is_effectful or calls_users(body):
+        return None
+    try:
+        return batch_program(body, is_mapped, length)
+    except MissingRuleError:  # a primitive of the user's has no rule for batches
+        return None
+
+
+def _part(body: Program, outputs: Sequence[Atom]) -> tuple[Program, set[Atom]]:
+    """The program of some results, and what it reads."""
+    part = dce(Program(body.inputs, body.equations, outputs, body.name, body.constants))
+    return part, {a for e in part.equations for a in e.inputs} | {*outputs}
 
 
 def _needed_carry(body: Program, first: int, last: int, number: int) -> list[int]:
@@ -125,8 +143,7 @@ def _needed_carry(body: Program, first: int, last: int, number: int) -> list[int
     found: set[int] = set()
     while True:
         outputs = [body.outputs[number], *(body.outputs[i - first] for i in found)]
-        part = dce(Program(body.inputs, body.equations, outputs, body.name, body.constants))
-        read = {a for e in part.equations for a in e.inputs} | {*outputs}
+        read = _part(body, outputs)[1]
         more = {i for i in range(first, last) if body.inputs[i] in read}
         if more <= found:
             return sorted(found)

@@ -174,6 +174,36 @@ def running_backwards(x: Any) -> Any:
     return fg.lax.scan(lambda c, t: (0.5 * c + t**2, c * t), x[3], x[2:], reverse=True)[1]
 
 
+def filled(x: Any) -> Any:
+    """Each step writes where its number says, of what that and a table say."""
+    table = np.random.default_rng(0).permutation(30)
+
+    def step(i: Any, found: Any) -> Any:
+        found = found.at[2 * i].set(x[i + 1] ** 2 - x[i])
+        return found.at[2 * i + 1].add(fg.numpy.take(x, fg.numpy.take(table, i)) * x[0])
+
+    return fg.lax.fori_loop(0, 29, step, fg.numpy.zeros(60))
+
+
+def filled_by_python(x: Any) -> Any:
+    found = fg.numpy.zeros(60)
+    for i in range(1, 30):
+        found = found.at[2 * i - 2].set(10 * (x[i] - x[i - 1] ** 2))
+        found = found.at[2 * i - 1].set(x[i] - 1.0)
+    return found
+
+
+def counted(x: Any) -> Any:
+    """Indices that a loop carries."""
+    step = lambda c, _: ((c[0] + 3, c[1]), fg.numpy.take(x, c[0]) * c[1])  # noqa: E731
+    return fg.lax.scan(step, (np.int64(1), 2.0), None, length=9)[1]
+
+
+def counted_in_a_loop(x: Any) -> Any:
+    inner = lambda i: fg.lax.scan(lambda c, j: (c, x[5 * i + j] * x[j]), 0, np.arange(5))[1]  # noqa: E731
+    return fg.lax.scan(lambda c, i: (c, inner(i)), 0, np.arange(6), reverse=True)[1].ravel()
+
+
 def shifted_four_times(x: Any) -> Any:
     shift = lambda i, v: v + np.concatenate([v[1:], v[-1:]])  # noqa: E731
     return fg.lax.fori_loop(0, 4, shift, x)
@@ -212,6 +242,7 @@ EXACT = {
     for f in (
         second_difference, five_points, mapped_over_rows, step_by_step, shifted_four_times,
         delayed, delayed_backwards, running, running_backwards,
+        filled, filled_by_python, counted, counted_in_a_loop,
         doubled_and_cut, chosen, smoothed, assigned, multiplied, multiplied_in_stacks,
     )
 }  # fmt: skip
@@ -308,6 +339,29 @@ def test_a_primitive_without_a_form_depends_on_everything() -> None:
     found = jacobian_sparsity(lambda x: Mixed().bind(x[:3]) + x[3:])(np.ones(6)).toarray()
     expected = np.concatenate([np.ones((3, 3)), np.eye(3)], 1) != 0
     np.testing.assert_array_equal(found, expected)
+
+
+def test_loops_whose_steps_cannot_be_mapped_have_patterns() -> None:
+    def f(x: Any) -> Any:
+        def step(c: Any, i: Any) -> Any:
+            fg.debug.callback(lambda v: None, c[0])
+            return c.at[i].set(x[i] ** 2), Mixed().bind(x[:3])
+
+        return fg.lax.scan(step, fg.numpy.zeros(6), np.arange(6))[0]
+
+    found = jacobian_sparsity(f)(np.ones(6)).toarray()
+    assert found.diagonal().all()
+
+
+def test_hessians_of_sums_by_loops_have_the_terms_of_each_step() -> None:
+    def f(x: Any) -> Any:
+        term = lambda i, s: s + (x[i + 1] - x[i]) ** 4  # noqa: E731
+        return fg.lax.fori_loop(0, 19, term, 0.0)
+
+    found = hessian_sparsity(f)(np.ones(20)).toarray()
+    np.testing.assert_array_equal(
+        found, np.tri(20, k=1, dtype=bool) & ~np.tri(20, k=-2, dtype=bool)
+    )
 
 
 def test_long_loops_whose_results_do_not_read_what_is_carried() -> None:
