@@ -481,6 +481,8 @@ class Relation:
             raise TooLargeError
         if not self.pieces and self.extra is not None:
             return self.extra
+        if any(p.size == self.n_rows * self.width for p in self.pieces):
+            return full_matrix(self.n_rows, self.width)
         found = matrix_of(*self._of_pieces(), (self.n_rows, self.width))
         return found if self.extra is None else found + self.extra
 
@@ -516,6 +518,14 @@ def matrix_of(rows: Any, columns: Any, shape: tuple[int, int]) -> Any:
     """A matrix of bools with entries in these rows and columns."""
     entries = np.ones(len(rows), np.bool_)
     return scipy_sparse().coo_array((entries, (rows, columns)), shape).tocsr()
+
+
+def full_matrix(n_rows: int, width: int) -> Any:
+    """A matrix of bools with all entries."""
+    indices = np.tile(np.arange(width, dtype=np.int32), n_rows)
+    starts = np.arange(n_rows + 1, dtype=np.int64) * width
+    entries = np.ones(len(indices), np.bool_)
+    return scipy_sparse().csr_array((entries, indices, starts), (n_rows, width))
 
 
 def product_of(a: Any, b: Any) -> Any:

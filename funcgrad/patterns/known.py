@@ -71,7 +71,7 @@ class Scope:
         return found[number] if primitive.multiple_results else found
 
     def _stacked(self, equation: Equation, form: forms.Loop, number: int) -> Any:
-        """What a loop stacks, if that needs nothing but known values."""
+        """Values that a loop stacks, if they need nothing but known ones."""
         body: Program = equation.primitive.body  # type: ignore[attr-defined]
         n, last = form.n_consts, form.n_consts + form.n_carry
         carried = _needed_carry(body, n, last, number)
@@ -102,7 +102,7 @@ class Scope:
             return np.asarray(lax.scan(step, init, rows, form.length, form.reverse)[1])
 
     def _mapped(self, equation: Equation, form: forms.Loop, body: Program, number: int) -> Any:
-        """What a loop stacks, by all of its steps side by side."""
+        """Values that a loop stacks, by all of its steps side by side."""
         n, last = form.n_consts, form.n_consts + form.n_carry
         part, _ = _part(body, [body.outputs[number]])
         batched = side_by_side(part, tuple(i >= last for i in range(len(part.inputs))), form.length)

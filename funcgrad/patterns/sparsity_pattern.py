@@ -88,7 +88,7 @@ class SparsityPattern:
             return self._transpose.matrix.T.tocsr()
         if found is None:
             found = self._of_relations()
-            if self.is_symmetric:
+            if self.is_symmetric and found.nnz < self.shape[0] * self.shape[1]:
                 # Second derivatives are symmetric: what is zero is so on both sides.
                 found = found.multiply(found.T).tocsr()
         found.sum_duplicates()
