@@ -845,7 +845,7 @@ class _Call:
         what = self.jitted._what
         function, paths = self.function(), self._paths()
         return StagedFunction(
-            function, self.dynamic_args, self.dynamic_kwargs, what, paths, carries
+            function, self.dynamic_args, self.dynamic_kwargs, what, paths, carries, self.donated()
         )
 
     def function(self) -> Function:

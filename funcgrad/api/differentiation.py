@@ -39,6 +39,7 @@ from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.higher_order.linearity import nonlinear_entry
 from funcgrad.higher_order.reroll import rerolled
+from funcgrad.numpy.writable import as_arguments
 from funcgrad.primitives.elementwise import stop_gradient as stop_gradient_p
 from funcgrad.primitives.objects import (
     HoldsArray,
@@ -184,7 +185,8 @@ class _Gradient(Wrapper):
         aux_tree: list[PyTreeDef] = []
 
         def flat(*leaves_: Any) -> list[Any]:
-            inner = leaves_[0] if is_one else tree_unflatten(treedef, leaves_)
+            given = as_arguments(fun, leaves_)
+            inner = given[0] if is_one else tree_unflatten(treedef, given)
             if isinstance(argnums, int):
                 full = (*args[: chosen[0]], inner, *args[chosen[0] + 1 :])
             else:
@@ -420,7 +422,7 @@ class FlatFunction:
         self.aux_tree: list[PyTreeDef] = []
 
     def __call__(self, *leaves: Any) -> list[Any]:
-        out = self.fun(*tree_unflatten(self.treedef, leaves))
+        out = self.fun(*tree_unflatten(self.treedef, as_arguments(self.fun, leaves)))
         extra: list[Any] = []
         if self.has_aux:
             out, *extra = split_aux(out, self.aux_tree, self.what)

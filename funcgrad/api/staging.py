@@ -33,6 +33,7 @@ from funcgrad.dtypes import ExtendedDtype, check_dtype, float0
 from funcgrad.errors import DtypeError
 from funcgrad.higher_order.cells import Cell, arranged
 from funcgrad.higher_order.reroll import reroll
+from funcgrad.numpy.writable import as_arguments
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.transforms.stage import stage_with_cells, stage_without_cells
 
@@ -212,6 +213,7 @@ class StagedFunction:
         carries: Whether who runs the program hands over the contents of cells of outside, which
             are inputs in front of the arguments, and puts back what is left in them, which are
             the leading results.
+        donated: Which leaves the function may assign to.
 
     Attributes:
         cells: The cells that the function uses.
@@ -226,6 +228,7 @@ class StagedFunction:
         what: str,
         paths: Sequence[str] | None = None,
         carries: bool = False,
+        donated: Sequence[bool] = (),
     ) -> None:
         args, kwargs = with_held_types(without_float0((tuple(args), kwargs)))
         self.leaves, self.in_tree = flatten_values((args, kwargs))
@@ -239,7 +242,8 @@ class StagedFunction:
         ]
 
         def flat(*inner: Any) -> list[Any]:
-            inner_args, inner_kwargs = tree_unflatten(self.in_tree, inner)
+            given = as_arguments(fun, inner, donated)
+            inner_args, inner_kwargs = tree_unflatten(self.in_tree, given)
             out = without_float0(fun(*inner_args, **inner_kwargs))
             outs, self.out_tree = flatten_values(out)
             for x, p in zip(outs, leaf_paths(out, "result"), strict=True):

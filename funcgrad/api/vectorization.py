@@ -23,7 +23,7 @@ from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from funcgrad.higher_order.cells import Cell, fill_cells, passing_cells, rows_of
 from funcgrad.higher_order.staging import kept_weak
-from funcgrad.numpy.writable import ARGUMENT, WritableArray
+from funcgrad.numpy.writable import ARGUMENT, WritableArray, as_arguments
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.primitives.shape import (
     broadcast_to,
@@ -102,7 +102,7 @@ def vmap(
         out_tree: list[Any] = []
 
         def flat(*values: Any) -> list[Any]:
-            rest = map(_indexable, values)
+            rest = iter(as_arguments(fun, list(map(_indexable, values))))
             inner = [next(rest) if here else x for x, here in zip(passed, is_value, strict=True)]
             inner_args, inner_kwargs = tree_unflatten(treedef, inner)
             outs, tree = flatten_values(fun(*inner_args, **inner_kwargs))

@@ -66,11 +66,13 @@ _SHAPED = (Tracer, np.ndarray, np.generic)
 
 
 def in_place(name: str, symbol: str) -> Function:
-    """An operator that assigns, as ``+=``."""
+    """An operator that assigns, as ``+=``; of an argument it gives a new array."""
     function = getattr(operator, name)
 
-    def call(self: WritableArray, other: Any) -> WritableArray:
+    def call(self: WritableArray, other: Any) -> Any:
         found = function(self.__jax_array__(), settled_in(other))
+        if self.is_given:
+            return made(found)
         return self.change(f"x {symbol}= value", found)
 
     return call

@@ -17,10 +17,12 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import Any, Literal, NoReturn
 
 import numpy as np
 
+from funcgrad.base.dialect import NUMPY, dialect
 from funcgrad.core.avals import Shape, ShapedArray, aval_of
 from funcgrad.core.observers import describe_location
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace
@@ -42,6 +44,7 @@ from funcgrad.numpy.views import (
     row_major,
     strides_after,
 )
+from funcgrad.observers.assignments import may_assign
 from funcgrad.observers.source import current_location
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.objects import StandsForArray, settled
@@ -59,6 +62,7 @@ ARGUMENT = (
     "it shares its elements with an array that was not made inside of {what}, and those are not "
     "changed"
 )
+GIVEN = "it is an argument, or a part of one, and arrays of the caller are not changed"
 READ_ONLY = "NumPy's arrays of this kind are read-only, as those that were broadcast"
 _PART = "it shares its elements with parts of numbers of another array"
 _ORDER = (
@@ -118,6 +122,11 @@ class WritableArray(StandsForArray):
     def is_written(self) -> bool:
         """Whether elements have been assigned."""
         return self._root._version > 0
+
+    @property
+    def is_given(self) -> bool:
+        """Whether it is an argument, or a part of one."""
+        return self._root._refusal is GIVEN
 
     def __jax_array__(self) -> Any:
         if self._base is None or self._seen == self._root._version:
@@ -223,7 +232,7 @@ class WritableArray(StandsForArray):
             raise ArgumentError(
                 f"`{what}` would change {self.aval} inside {trace.what}, but "
                 f"{self._refusal.format(what=trace.what)}.{where()}\n"
-                "Assign to a copy: y = x.copy()."
+                "Assign to a copy: x = x.copy(), or y = x.copy()."
             )
 
     def change(self, what: str, value: Any) -> WritableArray:
@@ -480,6 +489,23 @@ def made(x: Any, is_ordered: bool = False, refusal: str | None = None) -> Any:
         return x
     is_known = is_ordered or len(shape) < 2
     return WritableArray(x, ROW_MAJOR if is_known else None, refusal)
+
+
+def as_arguments(function: Any, leaves: Sequence[Any], is_own: Sequence[bool] = ()) -> list[Any]:
+    """Arguments as a function gets them: writable ones if its code assigns to elements.
+
+    Args:
+        function: The user's.
+        leaves: Its arguments, of which traced arrays are wrapped.
+        is_own: Which of them it may change, since the caller has given them away.
+    """
+    is_traced = [isinstance(x, Tracer) and bool(x.aval.shape) for x in leaves]
+    if not any(is_traced) or dialect() is not NUMPY or not may_assign(function):
+        return list(leaves)
+    return [
+        made(x, refusal=None if own else GIVEN) if traced else x
+        for x, traced, own in zip_longest(leaves, is_traced, is_own, fillvalue=False)
+    ]
 
 
 def _made_inside(x: Any, is_ordered: bool, refusal: str | None) -> Any:

@@ -107,7 +107,7 @@ class Captures:
             for equation in each.equations
             for callee in callees(equation.primitive)
             for function in _users_functions(callee, is_deep=False)
-            for code in _codes_of(function.__code__)
+            for code in codes_of(function.__code__)
         }
         if later:
             self._leave_out(frozenset(later))
@@ -200,7 +200,7 @@ class _Variable:
     def now(self) -> Any:
         if isinstance(self.holder, dict):
             return held_in(self.holder.get(self.name, _MISSING))
-        return held_in(_content(self.holder))
+        return held_in(content_of(self.holder))
 
     @property
     def kind_and_name(self) -> str:
@@ -230,7 +230,7 @@ class _Variable:
         wanted = "GLOBAL" if isinstance(self.holder, dict) else "DEREF"
         is_array = isinstance(self.value, weakref.ref)
         found = None
-        for code in _codes_of(self.code, self.left_out):
+        for code in codes_of(self.code, self.left_out):
             instructions = list(dis.get_instructions(code))
             for i, instruction in enumerate(instructions):
                 operation, _, kind = instruction.opname.partition("_")
@@ -336,7 +336,7 @@ def _users_functions(
     """
     waiting, seen = [function], set[int]()
     while waiting and len(seen) < _MAX_FUNCTIONS:
-        function = _underlying(waiting.pop(0))
+        function = underlying(waiting.pop(0))
         if function is None or id(function) in seen:
             continue
         seen.add(id(function))
@@ -347,10 +347,10 @@ def _users_functions(
             if is_deep:
                 waiting += (v.now() for v in _variables_of(function, left_out))
         else:  # a transformation's, that has the user's function in a cell
-            waiting += map(_content, function.__closure__ or ())
+            waiting += map(content_of, function.__closure__ or ())
 
 
-def _underlying(function: Any) -> FunctionType | None:
+def underlying(function: Any) -> FunctionType | None:
     """The Python function that a partial application, a method or a wrapper runs."""
     while not isinstance(function, FunctionType) or "__wrapped__" in vars(function):
         if isinstance(function, functools.partial):
@@ -369,7 +369,7 @@ def _variables_of(
     function: FunctionType, left_out: frozenset[CodeType] = frozenset()
 ) -> Iterator[_Variable]:
     code = function.__code__
-    names = {name for each in _codes_of(code, left_out) for name in each.co_names}
+    names = {name for each in codes_of(code, left_out) for name in each.co_names}
     for name in names:
         if name in function.__globals__:
             yield _Variable(name, function.__globals__, code)
@@ -377,23 +377,24 @@ def _variables_of(
         yield _Variable(name, cell, code)
 
 
-def _codes_of(code: CodeType, left_out: frozenset[CodeType] = frozenset()) -> Iterator[CodeType]:
+def codes_of(code: CodeType, left_out: frozenset[CodeType] = frozenset()) -> Iterator[CodeType]:
     """A code object and those of the functions inside, but for some."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType) and constant not in left_out:
-            yield from _codes_of(constant, left_out)
+            yield from codes_of(constant, left_out)
 
 
 def _names_read(code: CodeType) -> Iterator[tuple[CodeType, str, int]]:
-    for each in _codes_of(code):
+    for each in codes_of(code):
         for instruction in dis.get_instructions(each):
             positions = instruction.positions
             if instruction.opname.startswith("LOAD") and positions and positions.lineno:
                 yield each, str(instruction.argval), positions.lineno
 
 
-def _content(cell: CellType) -> Any:
+def content_of(cell: CellType) -> Any:
+    """What a cell of a closure holds, if it was assigned."""
     try:
         return cell.cell_contents
     except ValueError:  # not assigned yet
@@ -465,7 +466,7 @@ def noticing_draws(what: str, function: Any) -> AbstractContextManager[None]:
 def _noticing_draws(what: str, functions: Sequence[FunctionType]) -> Iterator[None]:
     # Every second normal number is one that was kept, and takes nothing from the bits: where
     # functions look as if they draw, all of the state is asked for.
-    is_suspected = any("random" in c.co_names for f in functions for c in _codes_of(f.__code__))
+    is_suspected = any("random" in c.co_names for f in functions for c in codes_of(f.__code__))
     before, reported = _global_state(is_suspected), _last_reported()
     yield
     after = _global_state(is_suspected)
