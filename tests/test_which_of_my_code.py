@@ -252,11 +252,18 @@ LINES: dict[str, tuple[Callable[..., Any], list[Callable[..., Any]]]] = {
         lambda x, i: written(np.empty(3), x),
         [lambda x, i: written(fnp.zeros(3), x), lambda x, i: np.stack([x, 0, 0]).sum()],
     ),
-    "`y = 2 * x; y[0] = 0`": (
-        lambda x, i: written(2 * (x * TABLE), 0),
+    "`x[0] = 0`, where `x` is an argument": (
+        lambda x, i: fg.jit(lambda y: written(y, 0))(x * TABLE),
         [
-            lambda x, i: written((2 * (x * TABLE)).copy(), 0),
-            lambda x, i: fnp.at(2 * (x * TABLE))[0].set(0).sum(),
+            lambda x, i: fg.jit(lambda y: written(y.copy(), 0))(x * TABLE),
+            lambda x, i: fg.jit(lambda y: fnp.at(y)[0].set(0).sum())(x * TABLE),
+        ],
+    ),
+    "`y = a * table; y[0] = 0`, where `a` is a number": (
+        lambda a, i: written(a * TABLE, 0),
+        [
+            lambda a, i: written((a * TABLE).copy(), 0),
+            lambda a, i: fnp.at(a * TABLE)[0].set(0).sum(),
         ],
     ),
     "`np.asarray(x, float)`": (

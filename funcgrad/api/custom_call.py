@@ -34,6 +34,7 @@ from funcgrad.higher_order.closures import run_lifted, tracers_in
 from funcgrad.higher_order.custom import CustomCall, Pull, Rules
 from funcgrad.higher_order.linear_call import Values, to_front
 from funcgrad.higher_order.staging import kept_weak
+from funcgrad.numpy.writable import as_arguments
 from funcgrad.observers.leaks import KeepsTracers, excuse
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.objects import flatten_extra, flatten_values
@@ -204,7 +205,7 @@ class Call(KeepsTracers):
         return run_lifted(
             self.captured,
             values,
-            lambda: self.result.flatten(fun(*self._full(leaves)), self.name),
+            lambda: self.result.flatten(fun(*self._full(as_arguments(fun, leaves))), self.name),
         )
 
     # Forward mode.

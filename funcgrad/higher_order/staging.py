@@ -50,6 +50,9 @@ class Staged:
         paths: Path of every result.
     """
 
+    given: Callable[[Any, Sequence[Any]], Sequence[Any]]
+    """From a function and its traced arguments to those that it gets; set by `funcgrad.numpy`."""
+
     def __init__(
         self,
         function: Callable[..., Any],
@@ -62,7 +65,7 @@ class Staged:
         self.paths: list[str] = []
 
         def flat(*leaves: Any) -> list[Any]:
-            out = function(*tree_unflatten(in_tree, leaves))
+            out = function(*tree_unflatten(in_tree, self.given(function, leaves)))
             results, paths, self.out_tree = leaves_with_paths(out, "")
             self.paths = paths
             for leaf, path in zip(results, paths, strict=True):

@@ -16,12 +16,14 @@ from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import PYTHON_SCALARS
 from funcgrad.errors import ArgumentError, DtypeError
+from funcgrad.higher_order.staging import Staged
 from funcgrad.numpy.indexing import IndexUpdateRef, assigned_dtype
 from funcgrad.numpy.promotion import as_value
 from funcgrad.numpy.writable import (
     FUNCTIONS,
     ROW_MAJOR,
     WritableArray,
+    as_arguments,
     made,
     settled_in,
 )
@@ -216,6 +218,7 @@ def install(
         namespace: The module of these functions.
     """
     FUNCTIONS.update(functions)
+    Staged.given = staticmethod(as_arguments)
     for known, function in publics.items():
         if isinstance(known, np.ufunc) and (known.nout, known.signature) == (1, None):
             function.at = _at_of(known)  # type: ignore[attr-defined]

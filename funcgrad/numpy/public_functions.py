@@ -312,7 +312,7 @@ _KINDS: dict[Callable[..., Function], tuple[str, ...]] = {
     alike: ("array", "copy", "empty_like", "full_like", "ones_like", "zeros_like"),
     lambda function: public(function, is_ordered=True): (
         "arange", "eye", "fromfunction", "geomspace", "identity", "indices", "linspace", "logspace",
-        "tri", "vander",
+        "outer", "tri", "vander",
     ),
     viewing: (
         "array_split", "dsplit", "expand_dims", "flip", "fliplr", "flipud", "hsplit",

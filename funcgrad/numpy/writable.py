@@ -63,6 +63,10 @@ ARGUMENT = (
     "changed"
 )
 GIVEN = "it is an argument, or a part of one, and arrays of the caller are not changed"
+_OF_ARGUMENTS = (
+    "Assign to a copy, x = x.copy(), or write x = x.at[index].set(value), and x = x.at[index].add("
+    "value) for `x[index] += value`."
+)
 READ_ONLY = "NumPy's arrays of this kind are read-only, as those that were broadcast"
 _PART = "it shares its elements with parts of numbers of another array"
 _ORDER = (
@@ -144,6 +148,13 @@ class WritableArray(StandsForArray):
     @property
     def shape(self) -> Shape:
         return shape_of(self._value)
+
+    @shape.setter
+    def shape(self, shape: Any) -> NoReturn:
+        raise ArgumentError(
+            f"`x.shape = {shape}` changes the shape of an array in place.{where()}\n"
+            "Write x = x.reshape(shape)."
+        )
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -229,10 +240,11 @@ class WritableArray(StandsForArray):
                 "Assign to a copy, y = x.copy(), and return what the outside needs."
             )
         if self._refusal is not None:
+            is_traced = isinstance(self._value, Tracer)
             raise ArgumentError(
-                f"`{what}` would change {self.aval} inside {trace.what}, but "
-                f"{self._refusal.format(what=trace.what)}.{where()}\n"
-                "Assign to a copy: x = x.copy(), or y = x.copy()."
+                f"`{what}` would change {'a traced ' * is_traced}{self.aval} inside {trace.what}, "
+                f"but {self._refusal.format(what=trace.what)}.{where()}\n"
+                + (_OF_ARGUMENTS if self.is_given else "Assign to a copy: y = x.copy().")
             )
 
     def change(self, what: str, value: Any) -> WritableArray:

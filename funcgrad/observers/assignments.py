@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import dis
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -24,13 +25,16 @@ from funcgrad.observers.captures import codes_of, content_of, underlying
 from funcgrad.observers.source import is_own
 
 _FUNCTIONS = frozenset(
-    ("copyto", "fill", "fill_diagonal", "partition", "place", "put", "put_along_axis", "putmask",
-     "sort")
+    ("__setitem__", "copyto", "fill", "fill_diagonal", "partition", "place", "put",
+     "put_along_axis", "putmask", "sort")
 )  # fmt: skip
 _ATTRIBUTES = frozenset(("flat", "imag", "real", "shape"))
 
 _MAX_CODES = 4096
-_MAX_FUNCTIONS = 256
+_MAX_FUNCTIONS = 512
+_MAX_ENTRIES = 64
+"""Longer lists are taken for data."""
+
 _facts: dict[int, tuple[CodeType, bool, frozenset[str]]] = {}
 _known: weakref.WeakKeyDictionary[FunctionType, bool] = weakref.WeakKeyDictionary()
 
@@ -50,25 +54,41 @@ def may_assign(function: Any) -> bool:
 
 
 def _search(function: Any) -> bool:
-    waiting, seen = [function], set[int]()
+    """Go through the functions that are reached, and the methods of objects that they name."""
+    waiting, seen = [function], dict[int, Any]()
+    names, objects = set[str](), list[Any]()
     while waiting and len(seen) < _MAX_FUNCTIONS:
         value = waiting.pop()
-        found = underlying(value)
-        if found is None or id(found) in seen:
-            continue
-        seen.add(id(found))
-        cells = [content_of(cell) for cell in found.__closure__ or ()]
-        if is_own(found.__code__):  # a transformation's, that has the user's function in a cell
-            waiting += cells
-            continue
-        assigns, names = _facts_of(found.__code__)
-        if assigns:
-            return True
-        owner = [value.__self__] if isinstance(value, MethodType) else []
-        globals_ = found.__globals__
-        for each in (*owner, *cells, *(globals_[name] for name in names if name in globals_)):
-            waiting += (each, *_members(each, names))
+        if id(value) not in seen:
+            seen[id(value)] = value
+            found = None if isinstance(value, partial) else underlying(value)
+            if found is None:
+                waiting += _held_in(value)
+                objects.append(value)
+            else:
+                if isinstance(value, MethodType):
+                    objects.append(value.__self__)
+                waiting += map(content_of, found.__closure__ or ())
+                waiting += found.__defaults__ or ()
+                # A transformation's has the user's function in a cell.
+                if not is_own(found.__code__):
+                    assigns, own = _facts_of(found.__code__)
+                    if assigns:
+                        return True
+                    names |= own
+                    waiting += (found.__globals__[x] for x in own if x in found.__globals__)
+        if not waiting:
+            methods = [x for each in objects for x in _members(each, names)]
+            waiting += (x for x in methods if id(x) not in seen)
     return False
+
+
+def _held_in(value: Any) -> Iterable[Any]:
+    if isinstance(value, partial):
+        return (value.func, *value.args, *value.keywords.values())
+    if isinstance(value, dict):
+        value = list(value.values())
+    return value if isinstance(value, list | tuple) and len(value) <= _MAX_ENTRIES else ()
 
 
 def _facts_of(code: CodeType) -> tuple[bool, frozenset[str]]:
@@ -107,10 +127,9 @@ def _changes(instruction: dis.Instruction) -> bool:
 
 def _members(value: Any, names: Iterable[str]) -> Iterator[Any]:
     """Functions of a module, or of the class of an object, that a code may name."""
+    places: list[Mapping[str, Any]]
     if isinstance(value, ModuleType):
         places = [vars(value)]
-    elif isinstance(value, FunctionType | MethodType):
-        return
     else:
         kind = value if isinstance(value, type) else type(value)
         places = [vars(base) for base in kind.__mro__ if base.__module__ != "builtins"]

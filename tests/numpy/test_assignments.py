@@ -1,0 +1,224 @@
+"""Programs that assign to elements of what they compute from their arguments, as NumPy does.
+
+Nothing here calls `funcgrad.numpy`: that a function assigns is read in its code. Derivatives are
+compared with differences of NumPy's values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+from funcgrad import lax
+from funcgrad.errors import ArgumentError
+from funcgrad.observers.assignments import may_assign
+
+X = np.array([0.3, -0.8, 1.4, 0.6, -1.1])
+PROGRAMS: dict[str, Callable[[Any], Any]] = {}
+
+
+def program(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    PROGRAMS[function.__name__] = function
+    return function
+
+
+@program
+def element(x: Any) -> Any:
+    y = 2 * x
+    y[0] = 0
+    y[2], y[3] = y[3], y[2]
+    return y
+
+
+@program
+def slices(x: Any) -> Any:
+    y = np.sin(x)
+    y[1:3] += x[0]
+    y[::2] *= y[-1]
+    y[...] = y[::-1]
+    return y
+
+
+@program
+def view_of_view(x: Any) -> Any:
+    y = np.exp(x)
+    w = y[1:][1:3]
+    w[0] = 5 * x[0]
+    w -= y[:2]
+    return y
+
+
+@program
+def views_of_matrices(x: Any) -> Any:
+    y = np.outer(x, x)
+    y.T[0] = x
+    y[:, 1] *= 2
+    y[1][2] = 7
+    np.diagonal(y).copy()
+    y.reshape(-1)[3] = x[1]
+    return y
+
+
+@program
+def aliases(x: Any) -> Any:
+    y = x + 1
+    z = y
+    z += x
+    a, b = y[:2], y[2:4]
+    a[:] = b
+    b += a
+    return y
+
+
+@program
+def results_into(x: Any) -> Any:
+    y = x * 1.5
+    np.multiply(y, x, out=y)
+    np.sin(x[1:3], out=y[1:3])
+    np.copyto(y[3:], x[:2])
+    return y
+
+
+@program
+def masks_and_lists(x: Any) -> Any:
+    y = x * x
+    y[x > 1] = 0
+    y[[1, 3]] = x[2]
+    np.add.at(y, [0, 0, 1], x[:3])
+    np.put(y, [4], [x[0]])
+    return y
+
+
+@program
+def methods(x: Any) -> Any:
+    y = -x
+    y.sort()
+    z = np.where(x > 0, x, y)
+    z.fill(3.0)
+    z[1] = y[0]
+    return y * z
+
+
+@program
+def recurrence(x: Any) -> Any:
+    y = 2 * x
+    for i in range(1, 5):
+        y[i] = y[i - 1] * x[i] + y[i]
+    return y
+
+
+@program
+def of_a_helper(x: Any) -> Any:
+    return helper(x * x)
+
+
+def helper(y: Any) -> Any:
+    y[1:-1] = y[2:] - y[:-2]
+    return y
+
+
+@program
+def argument_is_bound_again(x: Any) -> Any:
+    x += 1
+    x *= x
+    return x
+
+
+def loss(function: Callable[[Any], Any], x: Any) -> Any:
+    y = function(x)
+    return (y * np.cos(np.arange(y.size).reshape(y.shape))).sum()
+
+
+def slope(function: Callable[[Any], Any]) -> np.ndarray:
+    h = 1e-6
+    steps = h * np.eye(len(X))
+    return np.array([loss(function, X + e) - loss(function, X - e) for e in steps]) / (2 * h)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_derivatives_of_what_is_assigned(name: str) -> None:
+    f = partial(loss, PROGRAMS[name])
+    wanted, x = slope(PROGRAMS[name]), X.copy()
+    close = partial(np.testing.assert_allclose, rtol=1e-7, atol=1e-8)
+    close(fg.grad(f)(x), wanted)
+    close([fg.jvp(f, (x,), (e,))[1] for e in np.eye(5)], wanted)
+    close(fg.linearize(f, x)[1](np.ones(5)), wanted.sum())
+    close(fg.vmap(fg.grad(f))(np.stack([x, 0.9 * x]))[0], wanted)
+    close(fg.grad(lambda rows: fg.vmap(f)(rows).sum())(np.stack([x, x]))[1], wanted)
+    close(fg.vmap(PROGRAMS[name])(np.stack([x, x]))[1], PROGRAMS[name](X.copy()))
+    close(fg.jacfwd(f)(x), wanted)
+    close(fg.grad(lambda x: lax.cond(x[0] > 0, f, lambda x: 0.0, x))(x), wanted)
+    np.testing.assert_array_equal(x, X)
+
+
+def test_compiled_derivatives() -> None:
+    """All programs in one, which compiles faster."""
+
+    def total(x: Any) -> Any:
+        return sum(loss(f, x) for f in PROGRAMS.values())
+
+    wanted, x = sum(map(slope, PROGRAMS.values())), X.copy()
+    close = partial(np.testing.assert_allclose, rtol=1e-7, atol=1e-8)
+    close(fg.jit(fg.grad(total))(x), wanted)
+    close(fg.grad(fg.jit(total))(x), wanted)
+    close(fg.jit(fg.vmap(fg.grad(fg.checkpoint(total))))(np.stack([x, x]))[1], wanted)
+    np.testing.assert_array_equal(x, X)
+
+
+class Model:
+    """Methods that assign, found through their object."""
+
+    def change(self, y: Any) -> Any:
+        y[0] = 1.0
+        return y
+
+    def loss(self, x: Any) -> Any:
+        return self.change(2 * x).sum()
+
+
+def test_where_assignments_are_found() -> None:
+    model = Model()
+    for function in (
+        model.loss,
+        lambda x: model.change(2 * x).sum(),
+        partial(Model.loss, model),
+        fg.jit(lambda x: helper(2 * x)[0]),
+        lambda x: [helper(row) for row in x],
+    ):
+        assert may_assign(function)
+    np.testing.assert_array_equal(fg.grad(model.loss)(X), [0, 2, 2, 2, 2])
+    for function in (np.sin, lambda x: x.at[0].set(1.0), lambda x: x + x[0], partial(max, 1)):
+        assert not may_assign(function)
+
+
+def test_steps_of_loops_assign() -> None:
+    def step(u: Any, _: Any) -> Any:
+        v = 2 * u
+        v[0] = u[1]
+        return v, v.sum()
+
+    found = lax.scan(step, X, None, length=2)[0]
+    np.testing.assert_allclose(found, [2 * X[1], *(4 * X[1:])])
+
+
+def heat(u: Any) -> Any:
+    u[1:-1] += 0.1 * (u[2:] - 2 * u[1:-1] + u[:-2])
+    return u
+
+
+@pytest.mark.parametrize("transform", [fg.jit, fg.jacobian, lambda f: fg.vmap(f, in_axes=None)])
+def test_an_argument_is_not_changed_unless_it_is_given_away(transform: Any) -> None:
+    x = X.copy()
+    if transform is not fg.jit:
+        transform = partial(lambda t, f: lambda x: t(f)(np.stack([x, x])), fg.vmap)
+    with pytest.raises(ArgumentError, match="it is an argument, or a part of one") as info:
+        transform(heat)(x)
+    assert "x = x.copy()" in str(info.value)
+    assert "u[1:-1] += 0.1" in str(info.value)
+    np.testing.assert_array_equal(x, X)
+    np.testing.assert_allclose(fg.jit(heat, donate_argnums=0)(x), heat(X.copy()))
