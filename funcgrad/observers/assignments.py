@@ -14,7 +14,6 @@ Functions that are reached otherwise, as methods of an argument, are not seen.
 from __future__ import annotations
 
 import dis
-import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -36,25 +35,16 @@ _MAX_ENTRIES = 64
 """Longer lists are taken for data."""
 
 _facts: dict[int, tuple[CodeType, bool, frozenset[str]]] = {}
-_known: weakref.WeakKeyDictionary[FunctionType, bool] = weakref.WeakKeyDictionary()
 
 
 def may_assign(function: Any) -> bool:
     """Whether a function, or one of the user's that it calls, may change arrays in place.
 
+    It is asked anew each time, which takes microseconds: names may stand for other functions.
+
     Args:
         function: Any callable.
     """
-    if type(function) is not FunctionType:
-        return _search(function)
-    found = _known.get(function)
-    if found is None:
-        found = _known[function] = _search(function)
-    return found
-
-
-def _search(function: Any) -> bool:
-    """Go through the functions that are reached, and the methods of objects that they name."""
     waiting, seen = [function], dict[int, Any]()
     names, objects = set[str](), list[Any]()
     while waiting and len(seen) < _MAX_FUNCTIONS:

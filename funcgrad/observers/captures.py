@@ -394,7 +394,7 @@ def _names_read(code: CodeType) -> Iterator[tuple[CodeType, str, int]]:
 
 
 def content_of(cell: CellType) -> Any:
-    """What a cell of a closure holds, if it was assigned."""
+    """Content of a cell of a closure, if it was assigned."""
     try:
         return cell.cell_contents
     except ValueError:  # not assigned yet
