@@ -16,6 +16,7 @@ from funcgrad.base.pytree import tree_leaves
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError
 from funcgrad.interop.numba.tracing import traceable
+from funcgrad.numpy.writable import WritableArray
 
 _lock = Lock()
 _originals: dict[str, Any] = {}
@@ -24,7 +25,7 @@ _installed: dict[str, Any] = {}
 
 
 def _holds_tracer(args: Any) -> bool:
-    return any(isinstance(leaf, Tracer) for leaf in tree_leaves(args))
+    return any(isinstance(leaf, Tracer | WritableArray) for leaf in tree_leaves(args))
 
 
 def _methods(dispatcher: Any) -> dict[str, Any]:
