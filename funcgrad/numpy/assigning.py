@@ -68,14 +68,12 @@ _SHAPED = (Tracer, np.ndarray, np.generic)
 
 
 def in_place(name: str, symbol: str) -> Function:
-    """An operator that assigns, as ``+=``; of an argument it gives a new array."""
+    """An operator that assigns, as ``+=``."""
     function = getattr(operator, name)
 
-    def call(self: WritableArray, other: Any) -> Any:
+    def call(self: WritableArray, other: Any) -> WritableArray:
         found = function(self.__jax_array__(), settled_in(other))
-        if self.is_given:
-            return made(found)
-        return self.change(f"x {symbol}= value", found)
+        return self.change(f"x {symbol}= value", found, allows_given=True)
 
     return call
 

@@ -193,11 +193,11 @@ class WritableArray(StandsForArray):
     # Assignment.
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        self.check_writable("x[index] = value")
         if type(value) is WritableArray and value._base is self:
             basic = basic_key(self.shape, index)
             if basic is not None and Indexed(self.shape, basic[0]).is_same(value._step):
                 return  # `y[1:] += z`, whose view has been changed already
-        self.check_writable("x[index] = value")
         if type(value) is Selection:
             self.replace(value.written_into(self.__jax_array__(), settled_in(index)))
             return
@@ -229,8 +229,13 @@ class WritableArray(StandsForArray):
             base.replace(step.write(None, value))
         self._value, self._seen = value, self._root._version
 
-    def check_writable(self, what: str) -> None:
-        """Raise the error for a change that would be seen where it must not be."""
+    def check_writable(self, what: str, allows_given: bool = False) -> None:
+        """Raise the error for a change that would be seen where it must not be.
+
+        Args:
+            what: The change, for messages.
+            allows_given: Whether arguments may be changed, which is not seen outside.
+        """
         trace, owner = current_trace(), self._root._owner
         if owner is not trace:
             made_in = owner.what
@@ -239,7 +244,7 @@ class WritableArray(StandsForArray):
                 f"outside of it, inside {made_in}: the change would leak.{where()}\n"
                 "Assign to a copy, y = x.copy(), and return what the outside needs."
             )
-        if self._refusal is not None:
+        if self._refusal is not None and not (allows_given and self.is_given):
             is_traced = isinstance(self._value, Tracer)
             raise ArgumentError(
                 f"`{what}` would change {'a traced ' * is_traced}{self.aval} inside {trace.what}, "
@@ -247,14 +252,15 @@ class WritableArray(StandsForArray):
                 + (_OF_ARGUMENTS if self.is_given else "Assign to a copy: y = x.copy().")
             )
 
-    def change(self, what: str, value: Any) -> WritableArray:
+    def change(self, what: str, value: Any, allows_given: bool = False) -> WritableArray:
         """Write a result into this array, converted as by NumPy's ``casting="same_kind"``.
 
         Args:
             what: What is being done, for messages.
             value: Broadcasts to the shape.
+            allows_given: Whether arguments may be changed, which is not seen outside.
         """
-        self.check_writable(what)
+        self.check_writable(what, allows_given)
         dtype, found = self.dtype, aval_of(value)
         if not np.can_cast(found.dtype, dtype, "same_kind"):
             raise DtypeError(
@@ -503,7 +509,9 @@ def made(x: Any, is_ordered: bool = False, refusal: str | None = None) -> Any:
     return WritableArray(x, ROW_MAJOR if is_known else None, refusal)
 
 
-def as_arguments(function: Any, leaves: Sequence[Any], is_own: Sequence[bool] = ()) -> list[Any]:
+def as_arguments(
+    function: Any, leaves: Sequence[Any], is_own: Sequence[bool] = ()
+) -> Sequence[Any]:
     """Arguments as a function gets them: writable ones if its code assigns to elements.
 
     Args:
@@ -511,12 +519,11 @@ def as_arguments(function: Any, leaves: Sequence[Any], is_own: Sequence[bool] = 
         leaves: Its arguments, of which traced arrays are wrapped.
         is_own: Which of them it may change, since the caller has given them away.
     """
-    is_traced = [isinstance(x, Tracer) and bool(x.aval.shape) for x in leaves]
-    if not any(is_traced) or dialect() is not NUMPY or not may_assign(function):
-        return list(leaves)
+    if dialect() is not NUMPY or not may_assign(function):
+        return leaves
     return [
-        made(x, refusal=None if own else GIVEN) if traced else x
-        for x, traced, own in zip_longest(leaves, is_traced, is_own, fillvalue=False)
+        made(x, refusal=None if own else GIVEN) if isinstance(x, Tracer) else x
+        for x, own in zip_longest(leaves, is_own, fillvalue=False)
     ]
 
 

@@ -123,10 +123,12 @@ def helper(y: Any) -> Any:
 
 
 @program
-def argument_is_bound_again(x: Any) -> Any:
+def argument_is_changed_inside(x: Any) -> Any:
+    z, tail = x, x[1:]
     x += 1
     x *= x
-    return x
+    tail -= 0.5
+    return x * z
 
 
 def loss(function: Callable[[Any], Any], x: Any) -> Any:
@@ -194,6 +196,54 @@ def test_where_assignments_are_found() -> None:
     np.testing.assert_array_equal(fg.grad(model.loss)(X), [0, 2, 2, 2, 2])
     for function in (np.sin, lambda x: x.at[0].set(1.0), lambda x: x + x[0], partial(max, 1)):
         assert not may_assign(function)
+
+
+def sums_of_numbers(x: Any) -> Any:
+    total = 0.0
+    n = 0
+    while n < 3:
+        total += np.sum(x) * n
+        n += 1
+    y = 2 * x
+    y += x
+    return total / 2 * y
+
+
+def kept_in_a_list(x: Any) -> Any:
+    total, kept = 0.0, []
+    for _ in range(3):
+        total += x
+        kept.append(total)
+    return kept[0]
+
+
+def of_two_values(x: Any) -> Any:
+    y = x if len(x) else 2 * x
+    y += 1
+    return x * y
+
+
+def of_two_names(x: Any) -> Any:
+    y = z = 2 * x
+    y += 1
+    return y * z
+
+
+def read_later(x: Any) -> Any:
+    y = 2 * x
+    z = y[1:]
+    y += 1
+    return z
+
+
+def test_sums_that_have_no_other_name_are_bound_anew() -> None:
+    assert not may_assign(sums_of_numbers)
+    for function in (kept_in_a_list, of_two_values, of_two_names, read_later):
+        assert may_assign(function)
+        found = fg.jacobian(lambda x, f=function: f(x.copy()))(X)
+        steps = 1e-6 * np.eye(5)
+        wanted = [(function(X + e) - function(X - e)) / 2e-6 for e in steps]
+        np.testing.assert_allclose(found, np.stack(wanted, 1), rtol=1e-7, atol=1e-8)
 
 
 def test_steps_of_loops_assign() -> None:
