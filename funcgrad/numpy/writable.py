@@ -187,8 +187,9 @@ class WritableArray(StandsForArray):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # Protocols that others ask for.
             raise AttributeError(name)
-        found = getattr(self.__jax_array__(), name)
-        return _delegated(found) if callable(found) else made(found)
+        value = self.__jax_array__()
+        found = getattr(value, name)
+        return _delegated(found, value, self) if callable(found) else made(found)
 
     # Assignment.
 
@@ -536,11 +537,12 @@ def _made_inside(x: Any, is_ordered: bool, refusal: str | None) -> Any:
     return x
 
 
-def _delegated(method: Function) -> Function:
-    """A method of the value that this file does not treat."""
+def _delegated(method: Function, value: Any, own: WritableArray) -> Function:
+    """A method of the value that this file does not treat; the value itself keeps its name."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         options = {name: settled_in(x) for name, x in kwargs.items()}
-        return made(method(*map(settled_in, args), **options))
+        result = method(*map(settled_in, args), **options)
+        return own if result is value else made(result)
 
     return call
