@@ -80,6 +80,10 @@ def may_assign(function: Any) -> bool:
     Args:
         function: Any callable.
     """
+    if type(function) is FunctionType:
+        reached = _reached(function)
+        if not reached:
+            return reached is None
     waiting = [function]
     seen: dict[int, Any] = {}
     objects: list[Any] = []
@@ -90,22 +94,30 @@ def may_assign(function: Any) -> bool:
             seen[id(value)] = value
             found = value if type(value) is FunctionType else _function_of(value, waiting, objects)
             if found is not None:
-                facts = _facts.get(id(found.__code__)) or _facts_of(found.__code__)
-                if facts.assigns:
+                reached = _reached(found)
+                if reached is None:
                     return True
-                names |= facts.names
-                space = found.__globals__
-                for name in facts.variables:
-                    held = space.get(name)
-                    if type(held) not in _DATA and getattr(held, "__name__", "") not in _LIBRARIES:
-                        waiting.append(held)
-                if found.__closure__ is not None:
-                    waiting += map(content_of, found.__closure__)
-                if found.__defaults__ is not None:
-                    waiting += found.__defaults__
+                waiting += reached
+                names |= _facts_of(found.__code__).names
         if objects and not waiting:
             waiting += (x for each in objects for x in _members(each, names) if id(x) not in seen)
     return False
+
+
+def _reached(function: FunctionType) -> list[Any] | None:
+    """Values that a function finds by name, in cells and in defaults; ``None`` if it assigns."""
+    code, space = function.__code__, function.__globals__
+    facts = _facts_of(code)
+    if facts.assigns:
+        return None
+    held = list(map(space.get, facts.variables))
+    if function.__closure__ is not None:
+        held += map(content_of, function.__closure__)
+    if function.__defaults__ is not None:
+        held += function.__defaults__
+    return [
+        x for x in held if type(x) not in _DATA and getattr(x, "__name__", "") not in _LIBRARIES
+    ]
 
 
 def _function_of(value: Any, waiting: list[Any], objects: list[Any]) -> FunctionType | None:
@@ -130,6 +142,9 @@ def _held_in(value: Any) -> Iterable[Any]:
 
 
 def _facts_of(code: CodeType) -> _Facts:
+    known = _facts.get(id(code))
+    if known is not None:
+        return known
     # A transformation's function has the user's in a cell, and its own names tell nothing.
     codes = [] if is_own(code) else list(codes_of(code))
     of_each = [list(dis.get_instructions(c)) for c in codes]
