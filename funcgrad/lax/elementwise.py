@@ -32,10 +32,11 @@ from funcgrad.primitives import bits
 from funcgrad.primitives import elementwise as primitive
 from funcgrad.primitives.families import Elementwise, shape_of
 from funcgrad.primitives.objects import map_values, settled
+from funcgrad.primitives.texts import TEXTS
 
 
 def _unary(
-    name: str, operation: Elementwise, summary: str, kinds: str = "", shows: str = ""
+    name: str, operation: Elementwise, summary: str = "", kinds: str = "", shows: str = ""
 ) -> Callable[..., Array]:
     """A public function of one argument for a primitive."""
     accepted = kinds or operation.kinds
@@ -45,11 +46,11 @@ def _unary(
         check_kinds(name, aval_of(x).dtype, accepted)
         return operation.bind(x)
 
-    return _document(function, name, summary, accepted, shows)
+    return _document(function, name, operation, summary, accepted, shows)
 
 
 def _elementary(
-    name: str, operation: Elementwise, summary: str, shows: str
+    name: str, operation: Elementwise, summary: str = "", shows: str = ""
 ) -> Callable[..., Array]:
     """Make a `_unary` function for which JAX takes an accuracy."""
     accepted = operation.kinds
@@ -59,11 +60,11 @@ def _elementary(
         check_kinds(name, aval_of(x).dtype, accepted)
         return operation.bind(x)
 
-    return _document(function, name, summary, accepted, shows)
+    return _document(function, name, operation, summary, accepted, shows)
 
 
 def _binary(
-    name: str, operation: Elementwise, summary: str, kinds: str = "", shows: str = ""
+    name: str, operation: Elementwise, summary: str = "", kinds: str = "", shows: str = ""
 ) -> Callable[..., Array]:
     """A public function of two arguments of one dtype and number of axes."""
     accepted = kinds or operation.kinds
@@ -74,15 +75,18 @@ def _binary(
         check_kinds(name, aval_of(x).dtype, accepted)
         return operation.bind(x, y)
 
-    return _document(function, name, summary, accepted, shows)
+    return _document(function, name, operation, summary, accepted, shows)
 
 
 _KINDS = {"b": "bool", "i": "signed", "u": "unsigned", "f": "float", "c": "complex"}
 
 
 def _document(
-    function: Any, name: str, summary: str, kinds: str, shows: str
+    function: Any, name: str, operation: Elementwise, summary: str, kinds: str, shows: str
 ) -> Callable[..., Array]:
+    """Write a docstring; summary and example are by default those of NumPy's ufunc."""
+    if not summary:
+        summary, shows = TEXTS[operation.function.__name__]
     listed = ", ".join(_KINDS[k] for k in kinds)
     meanings = {
         "x": f"An array or a number. Dtypes: {listed}. Nothing is promoted.",
@@ -105,120 +109,45 @@ def _document(
 
 
 # One argument.
-neg = _unary("neg", primitive.neg, "``-x``.", shows="2.0 -> -2.0")
+neg = _unary("neg", primitive.neg)
 sign = _unary(
     "sign",
     primitive.sign,
     "-1, 0 or 1 by the sign of ``x``; for complex ``x / |x|``.",
     shows="-3.0 -> -1.0",
 )
-floor = _unary(
-    "floor",
-    primitive.floor,
-    "Largest integer that is at most ``x``.",
-    shows="-1.5 -> np.float64(-2.0)",
-)
-ceil = _unary(
-    "ceil",
-    primitive.ceil,
-    "Smallest integer that is at least ``x``.",
-    shows="1.5 -> np.float64(2.0)",
-)
+floor = _unary("floor", primitive.floor)
+ceil = _unary("ceil", primitive.ceil)
 abs = _unary(
     "abs", primitive.absolute, "Absolute value; real also for complex ``x``.", shows="-2.0 -> 2.0"
 )
-exp = _elementary("exp", primitive.exp, "``e ** x``.", shows="1.0 -> np.float64(2.718281828459045)")
-exp2 = _elementary("exp2", primitive.exp2, "``2 ** x``.", shows="3.0 -> np.float64(8.0)")
-expm1 = _elementary(
-    "expm1",
-    primitive.expm1,
-    "``e ** x - 1``, accurate near 0.",
-    shows="1e-3 -> np.float64(0.0010005001667083417)",
-)
-log = _elementary(
-    "log", primitive.log, "Natural logarithm.", shows="2.0 -> np.float64(0.6931471805599453)"
-)
-log1p = _elementary(
-    "log1p",
-    primitive.log1p,
-    "``log(1 + x)``, accurate near 0.",
-    shows="1e-3 -> np.float64(0.0009995003330835331)",
-)
-sqrt = _elementary(
-    "sqrt", primitive.sqrt, "Square root.", shows="2.0 -> np.float64(1.4142135623730951)"
-)
+exp = _elementary("exp", primitive.exp)
+exp2 = _elementary("exp2", primitive.exp2)
+expm1 = _elementary("expm1", primitive.expm1)
+log = _elementary("log", primitive.log)
+log1p = _elementary("log1p", primitive.log1p)
+sqrt = _elementary("sqrt", primitive.sqrt)
 rsqrt = _elementary("rsqrt", primitive.rsqrt, "``1 / sqrt(x)``.", shows="4.0 -> np.float64(0.5)")
-cbrt = _elementary("cbrt", primitive.cbrt, "Real cube root.", shows="8.0 -> np.float64(2.0)")
-sin = _elementary(
-    "sin", primitive.sin, "Sine of ``x`` in radians.", shows="1.0 -> np.float64(0.8414709848078965)"
-)
-cos = _elementary(
-    "cos", primitive.cos, "Cosine of ``x`` in radians.", shows="0.0 -> np.float64(1.0)"
-)
-tan = _elementary(
-    "tan",
-    primitive.tan,
-    "Tangent of ``x`` in radians.",
-    shows="1.0 -> np.float64(1.5574077246549023)",
-)
-asin = _unary(
-    "asin",
-    primitive.arcsin,
-    "Inverse sine, in radians.",
-    shows="0.5 -> np.float64(0.5235987755982989)",
-)
-acos = _unary(
-    "acos",
-    primitive.arccos,
-    "Inverse cosine, in radians.",
-    shows="0.5 -> np.float64(1.0471975511965976)",
-)
-atan = _unary(
-    "atan",
-    primitive.arctan,
-    "Inverse tangent, in radians.",
-    shows="1.0 -> np.float64(0.7853981633974483)",
-)
-sinh = _unary(
-    "sinh", primitive.sinh, "Hyperbolic sine.", shows="1.0 -> np.float64(1.1752011936438014)"
-)
-cosh = _unary(
-    "cosh", primitive.cosh, "Hyperbolic cosine.", shows="1.0 -> np.float64(1.5430806348152437)"
-)
-tanh = _elementary(
-    "tanh", primitive.tanh, "Hyperbolic tangent.", shows="1.0 -> np.float64(0.7615941559557649)"
-)
-asinh = _unary(
-    "asinh",
-    primitive.arcsinh,
-    "Inverse hyperbolic sine.",
-    shows="2.0 -> np.float64(1.4436354751788103)",
-)
-acosh = _unary(
-    "acosh",
-    primitive.arccosh,
-    "Inverse hyperbolic cosine.",
-    shows="2.0 -> np.float64(1.3169578969248168)",
-)
-atanh = _unary(
-    "atanh",
-    primitive.arctanh,
-    "Inverse hyperbolic tangent.",
-    shows="0.5 -> np.float64(0.5493061443340549)",
-)
+cbrt = _elementary("cbrt", primitive.cbrt)
+sin = _elementary("sin", primitive.sin)
+cos = _elementary("cos", primitive.cos)
+tan = _elementary("tan", primitive.tan)
+asin = _unary("asin", primitive.arcsin)
+acos = _unary("acos", primitive.arccos)
+atan = _unary("atan", primitive.arctan)
+sinh = _unary("sinh", primitive.sinh)
+cosh = _unary("cosh", primitive.cosh)
+tanh = _elementary("tanh", primitive.tanh)
+asinh = _unary("asinh", primitive.arcsinh)
+acosh = _unary("acosh", primitive.arccosh)
+atanh = _unary("atanh", primitive.arctanh)
 logistic = _elementary(
     "logistic",
     primitive.logistic,
     "``1 / (1 + exp(-x))``, without overflow.",
     shows="0.0 -> np.float64(0.5)",
 )
-is_finite = _unary(
-    "is_finite",
-    primitive.isfinite,
-    "Whether ``x`` is neither infinite nor nan.",
-    "f",
-    shows="np.inf -> np.False_",
-)
+is_finite = _unary("is_finite", primitive.isfinite, kinds="f")
 real = _unary("real", primitive.real, "Real part.", shows="1 + 2j -> 1.0")
 imag = _unary("imag", primitive.imag, "Imaginary part.", shows="1 + 2j -> 2.0")
 bitwise_not = _unary(
@@ -235,8 +164,8 @@ population_count = _unary(
 )
 
 # Two arguments.
-add = _binary("add", primitive.add, "``x + y``.", shows="1.0, 2.0 -> 3.0")
-sub = _binary("sub", primitive.sub, "``x - y``.", shows="1.0, 2.0 -> -1.0")
+add = _binary("add", primitive.add)
+sub = _binary("sub", primitive.sub)
 _product = _binary("mul", primitive.mul, "``x * y``.")
 rem = _binary(
     "rem",
@@ -244,12 +173,8 @@ rem = _binary(
     "Remainder of the division that truncates: sign of ``x``.",
     shows="-7.0, 3.0 -> np.float64(-1.0)",
 )
-max = _binary(
-    "max", primitive.maximum, "The larger one; nan if either is.", shows="1.0, 2.0 -> 2.0"
-)
-min = _binary(
-    "min", primitive.minimum, "The smaller one; nan if either is.", shows="1.0, 2.0 -> 1.0"
-)
+max = _binary("max", primitive.maximum)
+min = _binary("min", primitive.minimum)
 atan2 = _binary(
     "atan2",
     primitive.arctan2,
@@ -257,26 +182,15 @@ atan2 = _binary(
     shows="1.0, -1.0 -> np.float64(2.356194490192345)",
 )
 _neighbour = _binary("nextafter", bits.nextafter, "The number next to ``x`` towards ``y``.")
-eq = _binary("eq", primitive.equal, "``x == y``, bool.", shows="1.0, 2.0 -> np.False_")
-ne = _binary("ne", primitive.not_equal, "``x != y``, bool.", shows="1.0, 2.0 -> np.True_")
-lt = _binary("lt", primitive.less, "``x < y``, bool.", "biuf", shows="1.0, 2.0 -> np.True_")
-le = _binary("le", primitive.less_equal, "``x <= y``, bool.", "biuf", shows="1.0, 2.0 -> np.True_")
-gt = _binary("gt", primitive.greater, "``x > y``, bool.", "biuf", shows="1.0, 2.0 -> np.False_")
-ge = _binary(
-    "ge", primitive.greater_equal, "``x >= y``, bool.", "biuf", shows="1.0, 2.0 -> np.False_"
-)
-bitwise_and = _binary(
-    "bitwise_and", primitive.bitwise_and, "Bits that are set in both.", shows="6, 3 -> np.int64(2)"
-)
-bitwise_or = _binary(
-    "bitwise_or", primitive.bitwise_or, "Bits that are set in either.", shows="6, 3 -> np.int64(7)"
-)
-bitwise_xor = _binary(
-    "bitwise_xor",
-    primitive.bitwise_xor,
-    "Bits that are set in exactly one.",
-    shows="6, 3 -> np.int64(5)",
-)
+eq = _binary("eq", primitive.equal)
+ne = _binary("ne", primitive.not_equal)
+lt = _binary("lt", primitive.less, kinds="biuf")
+le = _binary("le", primitive.less_equal, kinds="biuf")
+gt = _binary("gt", primitive.greater, kinds="biuf")
+ge = _binary("ge", primitive.greater_equal, kinds="biuf")
+bitwise_and = _binary("bitwise_and", primitive.bitwise_and)
+bitwise_or = _binary("bitwise_or", primitive.bitwise_or)
+bitwise_xor = _binary("bitwise_xor", primitive.bitwise_xor)
 shift_left = _binary(
     "shift_left",
     primitive.left_shift,

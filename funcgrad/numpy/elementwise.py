@@ -41,11 +41,11 @@ from funcgrad.numpy.promotion import (
     strong,
     to_dtype,
 )
-from funcgrad.numpy.ufunc_texts import TEXTS
 from funcgrad.observers.promotion import PROMOTIONS
 from funcgrad.primitives import bits
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.families import Elementwise
+from funcgrad.primitives.texts import TEXTS
 
 Function = Callable[..., Any]
 

@@ -694,6 +694,30 @@ def _repeated(x: Any, applied: Callable[[Any, Any], Any], times: Any) -> Any:
     return while_loop(is_left, one_more, (np.int64(1), x))[1]
 
 
+def _combining(operation: str, statement: str, note: str = "") -> Callable[..., Any]:
+    """A method that combines elements at an index with values."""
+
+    def method(
+        self: IndexUpdateRef,
+        values: Any,
+        *,
+        mode: str | None = None,
+        unique_indices: bool = False,
+        indices_are_sorted: bool = False,
+        fill_value: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        return self._combine(
+            operation, values, mode, unique_indices, fill_value, out_sharding, wrap_negative_indices
+        )
+
+    method.__name__ = "multiply" if operation == "mul" else operation
+    method.__qualname__ = f"IndexUpdateRef.{method.__name__}"
+    method.__doc__ = f"``{statement}``" + (f"; {note}." if note else ".")
+    return method
+
+
 class IndexUpdateRef:
     """Elements of an array, named by an index: ``x.at[index]``.
 
@@ -793,87 +817,12 @@ class IndexUpdateRef:
         shape = (*(1,) * plan.front, *plan.index_shape, *(1,) * (len(layout) - plan.front))
         return np.broadcast_to(counts[number.ravel()].reshape(shape), plan.result_shape)
 
-    def set(
-        self,
-        values: Any,
-        *,
-        mode: str | None = None,
-        unique_indices: bool = False,
-        indices_are_sorted: bool = False,
-        fill_value: Any = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """``x[index] = value``; of several values for one element the last one stays."""
-        return self._combine(
-            "set", values, mode, unique_indices, fill_value, out_sharding, wrap_negative_indices
-        )
-
-    def add(
-        self,
-        values: Any,
-        *,
-        mode: str | None = None,
-        unique_indices: bool = False,
-        indices_are_sorted: bool = False,
-        fill_value: Any = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """``x[index] += value``; an element that is named twice gets both."""
-        return self._combine(
-            "add", values, mode, unique_indices, fill_value, out_sharding, wrap_negative_indices
-        )
-
-    def multiply(
-        self,
-        values: Any,
-        *,
-        mode: str | None = None,
-        unique_indices: bool = False,
-        indices_are_sorted: bool = False,
-        fill_value: Any = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """``x[index] *= value``; an element that is named twice gets both."""
-        return self._combine(
-            "mul", values, mode, unique_indices, fill_value, out_sharding, wrap_negative_indices
-        )
-
+    set = _combining("set", "x[index] = value", "of several values the last one stays")
+    add = _combining("add", "x[index] += value", "an element that is named twice gets both")
+    multiply = _combining("mul", "x[index] *= value", "an element that is named twice gets both")
     mul = multiply
-
-    def min(
-        self,
-        values: Any,
-        *,
-        mode: str | None = None,
-        unique_indices: bool = False,
-        indices_are_sorted: bool = False,
-        fill_value: Any = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """``x[index] = minimum(x[index], value)``."""
-        return self._combine(
-            "min", values, mode, unique_indices, fill_value, out_sharding, wrap_negative_indices
-        )
-
-    def max(
-        self,
-        values: Any,
-        *,
-        mode: str | None = None,
-        unique_indices: bool = False,
-        indices_are_sorted: bool = False,
-        fill_value: Any = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """``x[index] = maximum(x[index], value)``."""
-        return self._combine(
-            "max", values, mode, unique_indices, fill_value, out_sharding, wrap_negative_indices
-        )
+    min = _combining("min", "x[index] = minimum(x[index], value)")
+    max = _combining("max", "x[index] = maximum(x[index], value)")
 
     def subtract(self, values: Any, **options: Any) -> Any:
         """``x[index] -= value``; an element that is named twice loses both."""

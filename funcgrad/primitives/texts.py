@@ -1,4 +1,7 @@
-"""Summaries and examples of the ufuncs of `funcgrad.numpy`: arguments, and what Python shows."""
+"""Summaries and examples of elementary functions: arguments, and what Python shows.
+
+`funcgrad.numpy` and `funcgrad.lax` document their functions by them, under NumPy's names.
+"""
 
 from __future__ import annotations
 
