@@ -21,7 +21,6 @@ from funcgrad.dtypes import (
     FLOAT64,
     INT8,
     INT64,
-    PYTHON_SCALARS,
     SUPPORTED,
     UINT64,
     complex_dtype,
@@ -531,11 +530,6 @@ def _promote_orders(primitive: Any, values: list[Any]) -> list[Any]:
             x = to_dtype(x, complex_dtype(dtype))
         out.append(x)
     return out
-
-
-def is_python_scalar(x: Any) -> bool:
-    """Whether ``x`` is a Python number."""
-    return type(x) in PYTHON_SCALARS
 
 
 def require_real(x: Any, function: str) -> None:

@@ -1238,11 +1238,6 @@ class _Identity(Elementwise):
 stop_gradient = _Identity("stop_gradient", lambda x: x, "{0}", "biufc", "biufc", keeps_weak=True)
 
 
-def real_if_needed(ct: Value, dtype: np.dtype[Any]) -> Value:
-    """The real part of a complex cotangent, where the argument was real."""
-    return real.bind(ct) if is_complex(aval_of(ct).dtype) and not is_complex(dtype) else ct
-
-
 def is_real(x: Value) -> bool:
     """Whether a value has a real dtype."""
     return real_dtype(aval_of(x).dtype) == aval_of(x).dtype
