@@ -217,7 +217,7 @@ class LongProgramWarning(FuncgradWarning):
 
 
 class PythonLoopWarning(FuncgradWarning):
-    """A compiled loop calls Python in every iteration, while `debug_python_loops` looks for it."""
+    """A compiled loop calls Python in every iteration."""
 
 
 class UntestedVersionWarning(FuncgradWarning):

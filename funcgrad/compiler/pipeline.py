@@ -72,10 +72,10 @@ from funcgrad.compiler.runtime.threads import (
 from funcgrad.core.facets import Facet
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Program
-from funcgrad.errors import MemoryBudgetError, PythonLoopWarning
+from funcgrad.errors import MemoryBudgetError
 from funcgrad.lowering import LibraryCall, Together
 from funcgrad.observers.limits import format_bytes
-from funcgrad.observers.notices import are_python_loops_reported, warn_at, warn_of_length
+from funcgrad.observers.notices import warn_of_length, warn_of_python_loop
 from funcgrad.passes.agreement import check_agreement
 
 
@@ -139,8 +139,7 @@ def _compiled(
         stretch.steps.insert(0, _disjoint_step(graph, written))
     stretch.describe = partial(_described, made, int(bool(written)))
     stretch.seal(graph.inputs, written)
-    if are_python_loops_reported():
-        _warn_of_python_loops(program, jobs)
+    _warn_of_python_loops(program, jobs)
     stats = KernelStats(counts.compiled, counts.loaded_from_disk, counts.memory_hits)
     report = Report(lowered, graph, jobs, sources, memory, kernel_store.code_size(sources))
     _log(program, stats, report)
@@ -525,19 +524,11 @@ def _disjoint_step(graph: Graph, written: Sequence[Value]) -> Step:
 
 
 def _warn_of_python_loops(program: Program, jobs: Sequence[Sequence[Job]]) -> None:
-    """Name what Python evaluates in every iteration of a loop, if that is asked for."""
+    """Name what Python evaluates in every iteration of a loop."""
     for job, is_repeated in _every(jobs):
-        if not isinstance(job, PythonCall) or not is_repeated:
-            continue
-        node = job.node
-        lines = [f"{node.primitive.name} in a loop of {program.name} is evaluated by Python."]
-        if node.source is not None:
-            lines.append(f"  at            {node.source}")
-        lines.append(
-            "Every iteration calls it, which takes microseconds. Move it out of the loop, or "
-            "write it with operations that compile."
-        )
-        warn_at(node.source, PythonLoopWarning("\n".join(lines)))
+        if isinstance(job, PythonCall) and is_repeated:
+            primitive = job.node.primitive
+            warn_of_python_loop(program.name, primitive.name, job.node.source, primitive.calls_user)
 
 
 def _debug_level() -> int:

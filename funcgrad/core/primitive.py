@@ -167,6 +167,8 @@ class Primitive:
     """Whether the operation returns a list of arrays instead of one array."""
     is_effectful: ClassVar[bool] = False
     """Whether equations must be kept, in order, even when nothing uses their results."""
+    calls_user: ClassVar[bool] = False
+    """Whether evaluation is a function of the user's, who knows that Python runs it."""
     is_composite: ClassVar[bool] = False
     """Whether evaluation consists in evaluating the operations of programs."""
     is_elementwise: ClassVar[bool] = False

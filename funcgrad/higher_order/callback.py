@@ -55,6 +55,8 @@ class _Callback(Primitive):
         out_avals: Types of its results.
     """
 
+    calls_user: ClassVar[bool] = True
+
     function: FlatFunction
     label: str
     out_avals: tuple[ShapedArray, ...]

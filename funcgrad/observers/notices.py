@@ -14,29 +14,31 @@ from contextvars import ContextVar
 
 from funcgrad.base import environment
 from funcgrad.base.tables import keep
-from funcgrad.errors import FuncgradWarning, LongProgramWarning
+from funcgrad.errors import FuncgradWarning, LongProgramWarning, PythonLoopWarning
 from funcgrad.observers.source import SourceLocation
 
-_FROM_START = environment.is_on("FUNCGRAD_DEBUG_PYTHON_LOOPS")
-_reports_python_loops: ContextVar[bool] = ContextVar("funcgrad_python_loops", default=_FROM_START)
-
-are_python_loops_reported = _reports_python_loops.get
-"""Whether the compiler warns of calls of Python in loops, in this thread and context."""
+_FROM_START = True if environment.is_on("FUNCGRAD_DEBUG_PYTHON_LOOPS") else None
+_reports_python_loops: ContextVar[bool | None] = ContextVar(
+    "funcgrad_python_loops", default=_FROM_START
+)
+"""Whether the compiler warns of calls of Python in loops: of all of them, of none, or, if ``None``,
+once for a line whose operation NumPy evaluates."""
 
 
 @contextmanager
 def debug_python_loops(enable: bool = True) -> Iterator[None]:
-    """Warn, within a block, of operations in compiled loops that Python evaluates.
+    """Warn, within a block, of all operations in compiled loops that Python evaluates, or of none.
 
     A few operations have no native code (`eigvals`, callbacks). Each call of one takes
     microseconds, in every iteration; the rest of the loop is native. The warning names the
     operation and the line. It comes when a function is compiled, so enter the block before the
-    first call.
+    first call. Without such a block each line is named once, and callbacks, which are there because
+    somebody wants them, are not.
 
     The environment variable ``FUNCGRAD_DEBUG_PYTHON_LOOPS=1`` does the same for a whole process.
 
     Args:
-        enable: Whether to warn.
+        enable: Whether to warn, of every one in every compilation; ``False`` for silence.
 
     Example:
         >>> import warnings
@@ -64,12 +66,38 @@ def warn_at(location: SourceLocation | None, warning: FuncgradWarning) -> None:
         warnings.warn_explicit(warning, None, location.file, location.line)
 
 
+def warn_of_python_loop(
+    name: str, operation: str, line: SourceLocation | None, is_users: bool
+) -> None:
+    """Name an operation that Python evaluates in every iteration of a compiled loop.
+
+    Args:
+        name: What the program is called.
+        operation: The operation.
+        line: Where it was called.
+        is_users: Whether it is a function of the user's.
+    """
+    mode = _reports_python_loops.get()
+    if mode is False or (mode is None and (is_users or line is None or line in _warned_loops)):
+        return
+    lines = [f"{operation} in a loop of {name} is evaluated by Python."]
+    if line is not None:
+        keep(_warned_loops, line, None, _MAX_WARNED)
+        lines.append(f"  at            {line}")
+    lines.append(
+        "Every iteration calls it, which takes microseconds. Move it out of the loop, or "
+        "write it with operations that compile."
+    )
+    warn_at(line, PythonLoopWarning("\n".join(lines)))
+
+
 LONG_PROGRAM = 5000
 """Operations from which on a program counts as long."""
 
 _REPEATED = 50
 """How often lines are run, on average, that a loop must be around."""
 
+_warned_loops: dict[SourceLocation, None] = {}
 _warned_of: dict[SourceLocation, None] = {}
 _MAX_WARNED = 1024
 

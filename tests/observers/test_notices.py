@@ -118,6 +118,22 @@ def test_backward_passes_of_while_loops_run_native_parts():
     assert "python: while_pull, in parts of native steps" in plan
 
 
+def test_by_default_a_line_is_named_once_and_callbacks_are_not():
+    def step(i, c):
+        return np.linalg.eigvals(np.diag(c)).real + i  # named
+
+    with pytest.warns(PythonLoopWarning, match="# named") as caught:
+        fg.jit(lambda x: lax.fori_loop(0, 3, step, x))(V)
+    assert len(caught) == 1
+    assert str(caught[0].message).startswith("eigvals in a loop of <lambda> is evaluated by")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fg.jit(lambda x: lax.fori_loop(0, 3, step, x) + 1)(V)
+        fg.jit(calling)(V)
+        with fg.debug_python_loops(False):
+            fg.jit(lambda x: lax.fori_loop(0, 3, lambda i, c: spectrum(c) - i, x))(V)
+
+
 def test_native_loops_and_other_times_are_silent():
     def native(x):
         y = np.sort(x)
@@ -127,7 +143,6 @@ def test_native_loops_and_other_times_are_silent():
         fg.jit(native)(V)
         with fg.debug_python_loops(False):
             fg.jit(lambda x: rotating(x) + 1)(V)
-    fg.jit(lambda x: rotating(x) + 2)(V)
 
 
 def test_environment_variable():

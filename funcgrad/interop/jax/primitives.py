@@ -184,6 +184,8 @@ class Applied(extend.Primitive):
         parameters: By name. Those that cannot be hashed are equal only to themselves.
     """
 
+    calls_user = True
+
     def __init__(self, operation: Primitive, parameters: dict[str, Any]) -> None:
         self.operation = operation
         self.parameters = parameters
