@@ -45,8 +45,8 @@ from funcgrad.compiler.runtime import (
     warm_memory,
 )
 from funcgrad.compiler.runtime.disk_cache import DiskCache
+from funcgrad.compiler.runtime.library_calls import fortran_word
 from funcgrad.compiler.runtime.python_calls import python_code
-from funcgrad.compiler.runtime.routines import _fortran
 from funcgrad.data import saving
 from funcgrad.errors import LibraryError
 from funcgrad.scalar_tape import trace as numbers
@@ -333,10 +333,10 @@ def test_libraries_of_linear_algebra_that_are_not_openblas(
 def test_words_of_fortran_where_the_first_byte_is_the_highest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert _fortran(7).to_bytes(8, "little")[:4] == (7).to_bytes(4, "little")
+    assert fortran_word(7).to_bytes(8, "little")[:4] == (7).to_bytes(4, "little")
     monkeypatch.setattr(sys, "byteorder", "big")
-    assert _fortran(7).to_bytes(8, "big")[:4] == (7).to_bytes(4, "big")
-    assert _fortran("U").to_bytes(8, "big")[:1] == b"U"
+    assert fortran_word(7).to_bytes(8, "big")[:4] == (7).to_bytes(4, "big")
+    assert fortran_word("U").to_bytes(8, "big")[:1] == b"U"
 
 
 # Libraries of products that packages and systems have.
