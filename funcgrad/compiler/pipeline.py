@@ -28,7 +28,7 @@ from funcgrad.compiler.nest.allocate import (
 )
 from funcgrad.compiler.nest.arrange import arrange, is_on
 from funcgrad.compiler.nest.codegen import generate, generate_copy
-from funcgrad.compiler.nest.cost import Cost, arithmetic_of, traffic_of
+from funcgrad.compiler.nest.cost import cost_of
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.gather_scatter import GENERATORS, is_there
 from funcgrad.compiler.nest.join import join
@@ -224,7 +224,7 @@ def _scratch(job: Job) -> Sequence[Value]:
 def _drop_unread(graph: Graph) -> None:
     """Let go of constants that nothing reads any more: an empty array stands for each of them.
 
-    Such are identities of which passes know where they are not zero.
+    Such are indices that count evenly, which have become strides.
     """
     read = {value for node in all_nodes(graph) for value in values_read(node)}
     for value in graph.constants:
@@ -331,8 +331,7 @@ def _go_on(jobs: Sequence[list[Job]]) -> None:
 
 
 def _is_long(job: Job) -> bool:
-    nodes = nodes_of(job)
-    cost = sum(map(arithmetic_of, nodes), Cost(nbytes=traffic_of(nodes)))
+    cost = cost_of(nodes_of(job))
     return isinstance(job, Nested) or cost.flops + cost.nbytes >= LONG_WORK
 
 

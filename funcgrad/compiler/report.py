@@ -18,7 +18,7 @@ from funcgrad.compiler.nest.allocate import Memory, Nested
 from funcgrad.compiler.nest.builder import is_uniform
 from funcgrad.compiler.nest.cost import (
     Cost,
-    arithmetic_of,
+    cost_of,
     most_expensive,
     repeated,
     traffic_of,
@@ -283,7 +283,7 @@ class Report:
                 cost, needed = self._nested_cost(job, times, machine, steps)
             else:
                 nodes = nodes_of(job)
-                cost = sum(map(arithmetic_of, nodes), Cost(nbytes=traffic_of(nodes)))
+                cost = cost_of(nodes)
                 sizes = [v.dtype.itemsize >> (v.dtype.kind == "c") for n in nodes for v in n.outs]
                 each = machine.seconds(cost, max(sizes, default=8))
                 cost, needed = cost.times(times), each * times

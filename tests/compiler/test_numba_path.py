@@ -171,7 +171,7 @@ def test_the_printed_kernel_is_a_function_of_python() -> None:
         "        store(p0, i, load(p0, i, 1) * 2.0, 1)\n"
         "    return 0\n"
     )
-    printed = numba_path.print_kernel(kernel)
+    printed = numba_path.Printed(kernel)
     first, *_, last = printed.text.splitlines()
     assert first == "def kernel(slots_address, args_address):"
     assert last.startswith("    return number_")

@@ -247,10 +247,11 @@ class Evaluate(Statement):
         self.value = value
 
     def lines(self) -> Iterator[str]:
-        if self.value.word == "write_word":
-            yield "{}[{}] = {}".format(*self.value.operands)
-        else:
-            yield str(self.value)
+        match self.value:
+            case Apply("write_word", operands):
+                yield "{}[{}] = {}".format(*operands)
+            case _:
+                yield str(self.value)
 
 
 class For(Statement):
@@ -288,7 +289,7 @@ class For(Statement):
         step = "" if self.step == 1 else f", {self.step}"
         kind = "cold" if self.is_cold else "range"
         yield f"for {self.index} in {kind}({self.start}, {self.stop}{step}):"
-        yield from _indented(self.body)
+        yield from indented(self.body)
 
 
 class While(Statement):
@@ -303,7 +304,7 @@ class While(Statement):
 
     def lines(self) -> Iterator[str]:
         yield f"while {self.test}:"
-        yield from _indented(self.body)
+        yield from indented(self.body)
 
 
 class If(Statement):
@@ -319,10 +320,10 @@ class If(Statement):
 
     def lines(self) -> Iterator[str]:
         yield f"if {self.test}:"
-        yield from _indented(self.body)
+        yield from indented(self.body)
         if self.otherwise:
             yield "else:"
-            yield from _indented(self.otherwise)
+            yield from indented(self.otherwise)
 
 
 class Break(Statement):
@@ -347,7 +348,8 @@ class Return(Statement):
         yield f"return {self.value}"
 
 
-def _indented(body: Body) -> Iterator[str]:
+def indented(body: Body) -> Iterator[str]:
+    """The text of statements inside of another one."""
     for statement in body:
         for line in statement.lines():
             yield f"    {line}"
@@ -373,7 +375,7 @@ class Function:
     @cached_property
     def text(self) -> str:
         """The function as Python prints it."""
-        return "\n".join(["def kernel(slots, args):", *_indented([*self.body, END]), ""])
+        return "\n".join(["def kernel(slots, args):", *indented([*self.body, END]), ""])
 
 
 class NamedFunction(Function):

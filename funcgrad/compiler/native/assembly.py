@@ -1,14 +1,12 @@
 """LLVM assembly, written function by function: all native code that is not generated of kernels.
 
-Values are names, or numbers as text. `Assembly` has words, addresses and the flow of control;
-`VectorAssembly` has numbers in vectors. What LLVM or C calls by a name is declared where it is
-called.
+Values are names, or numbers as text. What LLVM or C calls by a name is declared where it is called.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from funcgrad.base.records import dataclass
@@ -49,27 +47,16 @@ class Assembly:
         self._numbers = itertools.count()
         self._returns = ""
         self._declared: dict[str, None] = {}
-        self._called: dict[str, Callable[[], None]] = {}
         self._seen: list[str] = []
         self._rooms: list[str] = []
 
     def finished(self) -> Code:
-        """The text, with what was called by `use`, and declarations of what is defined elsewhere.
+        """The text, with declarations of what is defined elsewhere.
 
         Its function is the first one that is seen from outside.
         """
-        n_written = 0
-        while n_written < len(self._called):
-            list(self._called.values())[n_written]()
-            n_written += 1
         text = "\n".join([*self.lines, *self._declared, ""])
         return Code(text, self._seen[0], self.is_brief)
-
-    def use(self, name: str, arguments: str, write: Callable[[], None] | None = None) -> None:
-        """Call a function, and have it written: by what is given, or by ``write_`` and its name."""
-        if name not in self._called:
-            self._called[name] = write or getattr(self, f"write_{name}")
-        self.do(f"call void @{name}({arguments})")
 
     @contextmanager
     def function(self, name: str, arguments: str, returns: str = "void") -> Iterator[None]:
@@ -123,62 +110,36 @@ class Assembly:
     @contextmanager
     def count(self, first: str, end: str, step: Value = 1) -> Iterator[str]:
         """A loop: yields its counter, which may reach its end before the first turn."""
-        with self.fold(first, end, step=step) as (i, _, _):
-            yield i
-
-    @contextmanager
-    def fold(
-        self, first: str, end: str, *carried: tuple[str, str], step: Value = 1
-    ) -> Iterator[tuple[str, list[str], list[str]]]:
-        """A loop that carries values: yields its counter, their names, and a list for the next.
-
-        After the loop the names stand for what the last turn has left.
-
-        Args:
-            first: The counter at first.
-            end: What it does not reach.
-            carried: Types of the values, and what they are at first.
-            step: How far it counts at a time.
-        """
         n = next(self._numbers)
         before = self.block
         self.go(f"head{n}")
         self.start(f"head{n}")
         self.do(f"%i{n} = phi i64 [ {first}, %{before} ], [ %next{n}, %latch{n} ]")
-        names = [f"%carried{n}.{k}" for k in range(len(carried))]
-        place = len(self.lines)
         self.fork(self.test("slt", f"%i{n}", end), f"body{n}", f"exit{n}")
         self.start(f"body{n}")
-        after: list[str] = []
-        yield f"%i{n}", names, after
+        yield f"%i{n}"
         if self.block:
             self.go(f"latch{n}")
         self.start(f"latch{n}")
         self.do(f"%next{n} = add nsw i64 %i{n}, {step}")
         self.go(f"head{n}")
         self.start(f"exit{n}")
-        self.lines[place:place] = [
-            f"  {name} = phi {kind} [ {initial}, %{before} ], [ {new}, %latch{n} ]"
-            for name, (kind, initial), new in zip(names, carried, after, strict=True)
-        ]
 
     @contextmanager
     def turns(
-        self, first: str, end: str, *carried: tuple[str, str], is_certain: bool = True
+        self, first: str, end: str, *carried: tuple[str, str]
     ) -> Iterator[tuple[str, list[str], list[str]]]:
-        """The same as `fold`, but asks for more after each turn: the list has what is left.
+        """A loop that has a first turn in any case, and carries values.
+
+        Yields its counter, their names, and a list for the next ones, which has what is left then.
 
         Args:
-            first: As of `fold`.
-            end: As of `fold`.
-            carried: As of `fold`.
-            is_certain: Whether there is a first turn in any case.
+            first: The counter at first.
+            end: What it does not reach.
+            carried: Types of the values, and what they are at first.
         """
         n, before = next(self._numbers), self.block
-        if is_certain:
-            self.go(f"turn{n}")
-        else:
-            self.fork(self.test("slt", first, end), f"turn{n}", f"exit{n}")
+        self.go(f"turn{n}")
         self.start(f"turn{n}")
         place = len(self.lines)
         names = [f"%carried{n}.{k}" for k in range(len(carried))]
@@ -195,8 +156,6 @@ class Assembly:
         ]
         self.fork(self.test("slt", f"%next{n}", end), f"turn{n}", f"exit{n}")
         self.start(f"exit{n}")
-        if not is_certain:
-            after[:] = [self.let(phi) for phi in phis[1:]]
 
     # Instructions.
 
@@ -250,13 +209,13 @@ class Assembly:
 
     # Memory.
 
-    def room(self, kind: str, align: int = 8) -> str:
+    def room(self, kind: str) -> str:
         """The address of a few bytes on the stack, which the function has from its beginning on.
 
         Memory that may be large is not here: threads may have little stack (`claim`).
         """
         name = f"%room{next(self._numbers)}"
-        self._rooms.append(f"  {name} = alloca {kind}, align {align}")
+        self._rooms.append(f"  {name} = alloca {kind}, align 8")
         return name
 
     def at(self, base: str, *steps: tuple[str, Value]) -> str:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -145,33 +145,11 @@ def compile_kernel(function: Function) -> Any:
         UnsupportedError: The kernel applies something that is no word.
         TypingError: A word is given what it does not take.
     """
-    printed = print_kernel(function)
+    printed = Printed(function)
     namespace: dict[str, Any] = dict(printed.words)
     exec(compile(printed.text, "<kernel>", "exec"), namespace)
     word = numba_types.int64
     return numba.cfunc(word(word, word), error_model="numpy")(namespace["kernel"])
-
-
-class Printed(NamedTuple):
-    """A kernel as a Python function.
-
-    Attributes:
-        text: Its definition.
-        words: The intrinsics that it calls, by name.
-    """
-
-    text: str
-    words: dict[str, Any]
-
-
-def print_kernel(function: Function) -> Printed:
-    """A kernel as a Python function of Numba's intrinsics, of which each knows its types.
-
-    Args:
-        function: The kernel.
-    """
-    printer = _Printer(simplified(function))
-    return Printed("\n".join(printer.lines) + "\n", printer.words)
 
 
 class _Operand(NamedTuple):
@@ -181,23 +159,33 @@ class _Operand(NamedTuple):
     number: Any = None
 
 
-class _Printer:
-    """Prints the statements of a kernel, with the types that its blocks have."""
+class Printed:
+    """A kernel as a Python function of Numba's intrinsics, of which each knows its types.
+
+    Args:
+        function: The kernel.
+
+    Attributes:
+        text: Its definition.
+        words: The intrinsics that it calls, by name.
+    """
 
     def __init__(self, function: Function) -> None:
+        function = simplified(function)
         types = give_types(function.body)
         self.types, self.signatures = types.variables, types.words
         self.numbers: dict[str, Any] = {}
         self.words: dict[str, Any] = {}
         self.names: dict[Any, str] = {}
-        self.lines = ["def kernel(slots_address, args_address):"]
-        for argument, t in ((language.SLOTS, SLOTS), (language.WORDS, ARGS)):
-            self.write(1, f"{argument} = {self.word(_entry, t)}({argument}_address)")
-        self.statements(function.body, 1)
-        self.write(1, f"return {self.number(0, INT64)}")
-
-    def write(self, depth: int, text: str) -> None:
-        self.lines.append("    " * depth + text)
+        entries = [
+            language.Assign(argument.name, Variable(f"{self.word(_entry, t)}({argument}_address)"))
+            for argument, t in ((language.SLOTS, SLOTS), (language.WORDS, ARGS))
+        ]
+        end = language.Return(Variable(self.number(0, INT64)))
+        body = [*entries, *self.statements(function.body), end]
+        self.text = "\n".join(
+            ["def kernel(slots_address, args_address):", *language.indented(body), ""]
+        )
 
     def word(self, make: Callable[..., Any], *facts: Any) -> str:
         """The name of an intrinsic, which is made when it is first needed."""
@@ -213,39 +201,30 @@ class _Printer:
         """A number of type ``t``."""
         return f"{self.word(_constant, _Number(number), t)}()"
 
-    def statements(self, body: Body, depth: int) -> None:
-        for statement in body:
-            self.statement(statement, depth)
-        if not body:
-            self.write(depth, "pass")
+    def statements(self, body: Body) -> list[language.Statement]:
+        """Statements whose expressions are texts of calls."""
+        return [made for statement in body for made in self.statement(statement)]
 
-    def statement(self, statement: language.Statement, depth: int) -> None:
+    def statement(self, statement: language.Statement) -> Iterator[language.Statement]:
+        target, operands, blocks = language.parts_of(statement)
         match statement:
-            case language.Assign(name, value):
+            case language.Assign(name, Number(number)) if is_weak(self.types[name]):
+                self.numbers[name] = number
+                return
+            case language.Assign(name):
                 t = self.types[name]
-                if is_weak(t) and isinstance(value, Number):
-                    self.numbers[name] = value.value
-                else:
-                    self.write(depth, f"{name} = {self.expression(value, t)}")
             case language.Evaluate(value):
-                self.write(depth, self.expression(value, self.type_of(value)))
-            case language.Break():
-                self.write(depth, "break")
-            case language.Return(value):
-                self.write(depth, f"return {self.expression(value, INT64)}")
-            case language.If(test, body, otherwise):
-                self.write(depth, f"if {self.expression(test, BOOL)}:")
-                self.statements(body, depth + 1)
-                if otherwise:
-                    self.write(depth, "else:")
-                    self.statements(otherwise, depth + 1)
-            case language.While(test, body):
-                self.write(depth, f"while {self.expression(test, BOOL)}:")
-                self.statements(body, depth + 1)
-            case language.For(index, start, stop, step, body):
-                bounds = ", ".join(self.expression(x, INT64) for x in (start, stop))
-                self.write(depth, f"for {index} in range({bounds}, {step}):")
-                self.statements(body, depth + 1)
+                t = self.type_of(value)
+            case language.If() | language.While():
+                t = BOOL
+            case _:
+                t = INT64
+        texts = [Variable(self.expression(x, t)) for x in operands]
+        inside = [self.statements(block) for block in blocks]
+        if isinstance(statement, language.For):
+            yield language.For(target, texts[0], texts[1], statement.step, inside[0])
+        else:
+            yield language.of_parts(statement, target, texts, inside)
 
     # Expressions.
     def type_of(self, x: Expression) -> Any:

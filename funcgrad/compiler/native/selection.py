@@ -48,6 +48,7 @@ class Selection(Assembly):
             self._fill()
             self._improve()
             self._sort()
+        self._sift()
         return self.finished()
 
     def _number(self, base: str, i: str) -> str:
@@ -74,7 +75,7 @@ class Selection(Assembly):
         is_later = self.every(self.lacks(is_more), self.test("sgt", a[1], b[1]))
         return self.let(f"or i1 {is_less}, {is_later}")
 
-    def write_sift(self) -> None:
+    def _sift(self) -> None:
         """``sift(values, places, size, hole, number, place)``: to where the order of heaps holds.
 
         What is worse moves up into the hole.
@@ -105,7 +106,7 @@ class Selection(Assembly):
 
     def _settle(self, size: str, hole: str, number: str, place: str) -> None:
         arguments = f"i64 {size}, i64 {hole}, {self.kind} {number}, i64 {place}"
-        self.use("sift", f"ptr %values, ptr %places, {arguments}")
+        self.do(f"call void @sift(ptr %values, ptr %places, {arguments})")
 
     def _fill(self) -> None:
         """Make a heap of the first numbers."""

@@ -69,13 +69,7 @@ class _Writer:
         self.names: dict[Value, Expression] = {}
         self.loaded: dict[Access, Variable] = {}
         self.vectors = [None if is_small else vectors_of(plan, body) for body in plan.bodies]
-        read = {
-            x.value.home
-            for node in nodes
-            for x in node.operands
-            if isinstance(x, View) and x.value not in plan.made
-        }
-        self.space.declare(plan.first, {access.value for access in plan.outs.values()} - read)
+        self.space.declare(plan.first, plan.only_written)
         self.tiles.declare()
         self.guards.declare()
         self.gathers.declare()

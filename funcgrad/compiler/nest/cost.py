@@ -84,6 +84,11 @@ def arithmetic_of(node: Node) -> Cost:
     return Cost(float(flops * count), float(functions * count))
 
 
+def cost_of(nodes: Sequence[Node]) -> Cost:
+    """The cost of nodes that run together."""
+    return sum(map(arithmetic_of, nodes), Cost(nbytes=traffic_of(nodes)))
+
+
 def _evaluated(node: Node) -> tuple[Sequence[str], Shape]:
     """The expressions that a node evaluates, and where."""
     match node:

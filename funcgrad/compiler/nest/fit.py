@@ -28,7 +28,7 @@ from funcgrad.compiler.machine import (
     VECTOR_BYTES,
     cycles_of_moving,
 )
-from funcgrad.compiler.nest.cost import arithmetic_of, traffic_of
+from funcgrad.compiler.nest.cost import cost_of
 from funcgrad.compiler.nest.fuse import Group, joined
 from funcgrad.compiler.nest.layout import Value
 from funcgrad.compiler.nest.nodes import (
@@ -36,6 +36,7 @@ from funcgrad.compiler.nest.nodes import (
     Nest,
     Routine,
     cloned,
+    depth_first,
     reading,
     values_read,
     without_unread,
@@ -200,34 +201,28 @@ class _Search:
 
         What is small beside it is kept until then.
         """
-        found: set[int] = set()
-        waiting = [self.maker[wanted]]
         last = {i: position for position, i in enumerate(order[:before])}
-        while waiting:
-            i = waiting.pop()
-            if i in found:
-                continue
-            if not self.can_repeat[i]:
-                return None
-            found.add(i)
+
+        def needs(i: int) -> Iterator[int]:
             for value in self.reads[i]:
                 maker = self.maker.get(value)
                 if maker is None or value in self.outputs or SEVERAL * value.nbytes < wanted.nbytes:
                     continue
                 readers = now.used[value, last[maker]]
                 if not readers or readers[-1] < before:
-                    waiting.append(maker)
-        return sorted(found)
+                    yield maker
+
+        found = depth_first([self.maker[wanted]], needs)
+        return sorted(found) if all(self.can_repeat[i] for i in found) else None
 
 
 def _cycles_of(group: Group) -> float:
     """Cycles of running a group."""
-    costs = [arithmetic_of(node) for node in group.nodes]
-    work = sum(cost.flops + FUNCTION * cost.transcendentals for cost in costs)
+    cost = cost_of(group.nodes)
+    work = cost.flops + FUNCTION * cost.transcendentals
     narrowest = min((out.dtype.itemsize for n in group.nodes for out in n.outs), default=1)
     vectors = work * narrowest / VECTOR_BYTES
-    nbytes = traffic_of(group.nodes)
-    moving = cycles_of_moving(int(nbytes)) * nbytes / VECTOR_BYTES
+    moving = cycles_of_moving(int(cost.nbytes)) * cost.nbytes / VECTOR_BYTES
     return max(vectors / OPERATIONS_PER_CYCLE, moving, 1.0)
 
 

@@ -36,6 +36,7 @@ from funcgrad.compiler.nest.nodes import (
     Node,
     Pick,
     Point,
+    depth_first,
     precision,
     values_read,
 )
@@ -241,23 +242,11 @@ class _Fuser:
 
     def ordered(self) -> list[Group]:
         """Depth first, groups with the earliest last node first."""
-        order: list[Group] = []
-        done: set[int] = set()
         position = {node: i for i, node in enumerate(self.group_of)}
-        for root in sorted(self.groups.values(), key=lambda g: position[g.nodes[-1]]):
-            stack = [(root, iter(sorted(root.deps)))]
-            while stack:
-                group, deps = stack[-1]
-                waiting = next((d for d in deps if d not in done), None)
-                if waiting is not None:
-                    dep = self.groups[waiting]
-                    stack.append((dep, iter(sorted(dep.deps))))
-                    continue
-                stack.pop()
-                if group.index not in done:
-                    done.add(group.index)
-                    group.nodes.sort(key=position.__getitem__)
-                    order.append(group)
+        roots = sorted(self.groups.values(), key=lambda g: position[g.nodes[-1]])
+        order = depth_first(roots, lambda group: [self.groups[d] for d in sorted(group.deps)])
+        for group in order:
+            group.nodes.sort(key=position.__getitem__)
         return order
 
 
@@ -265,10 +254,8 @@ def _walked(node: Node) -> Iterator[tuple[View, Node]]:
     """The arrays that a node reads once; the parts of an assembly, each with what computes it."""
     if not isinstance(node, Copies):
         for x in node.operands:
-            if isinstance(x, View):
-                steps = zip(x.shape, x.strides, strict=True)
-                if all(s or n == 1 for n, s in steps):
-                    yield x, node
+            if isinstance(x, View) and not x.is_repeated:
+                yield x, node
         return
     for x, place in zip(node.operands, node.places, strict=True):
         if isinstance(x, View) and x.value.maker is not None:

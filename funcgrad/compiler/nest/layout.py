@@ -170,6 +170,11 @@ class View(Strided):
         return self.shape == self.value.shape and self.is_whole
 
     @property
+    def is_repeated(self) -> bool:
+        """Whether it is the same along an axis: a fact of its shape, not of its size."""
+        return any(n > 1 and s == 0 for n, s in zip(self.shape, self.strides, strict=True))
+
+    @property
     def is_whole(self) -> bool:
         """Whether it is the value itself, possibly under another shape."""
         return (
@@ -428,28 +433,6 @@ def reshaped(operand: Operand, shape: Shape) -> Operand | None:
         length //= n
         strides.append(length * stride)
     return View(operand.value, shape, tuple(strides), operand.offset)
-
-
-def with_joined_axes(view: View) -> View:
-    """The same elements with neighbouring axes as one, where they walk along one of the value."""
-    shape: list[int] = []
-    strides: list[int] = []
-    for n, stride in zip(view.shape, view.strides, strict=True):
-        if shape and strides[-1] == n * stride and _is_along_one(view.value, n * shape[-1], stride):
-            shape[-1] *= n
-            strides[-1] = stride
-        else:
-            shape.append(n)
-            strides.append(stride)
-    return View(view.value, tuple(shape), tuple(strides), view.offset)
-
-
-def _is_along_one(value: Value, n: int, stride: int) -> bool:
-    """Whether so many elements at a distance may lie along one axis of a value."""
-    return any(
-        stride > 0 and stride % s == 0 and n * stride <= s * length
-        for length, s in zip(value.shape, value.strides, strict=True)
-    )
 
 
 def view_of_parts(parts: Sequence[Operand], places: Sequence[View]) -> View | None:

@@ -33,7 +33,6 @@ from funcgrad.compiler.nest.layout import (
     same_strides,
     view_of_parts,
     whole,
-    with_joined_axes,
 )
 from funcgrad.compiler.nest.lookups import (
     count_of,
@@ -57,6 +56,7 @@ from funcgrad.compiler.nest.nodes import (
     Scan,
     Search,
     values_read,
+    without_unread,
 )
 from funcgrad.compiler.nest.orders import followed_order, inverse, permuted_shape
 from funcgrad.compiler.nest.slides import sliding_contraction, window_fold
@@ -107,7 +107,8 @@ class Lowering(Builder):
             value = self._output(operand, taken, fixed)
             taken.add(id(value))
             self.graph.outputs.append(value)
-        self._prune()
+        # An `Assemble` may use no element of an input.
+        self.graph.nodes = without_unread(self.graph.nodes, self.graph.outputs, (Node,))
         self.graph.nodes = _with_sums_in_place(self.graph)
 
     def _apply(self, program: Program, operands: Sequence[Operand]) -> list[Operand]:
@@ -124,16 +125,6 @@ class Lowering(Builder):
                 self._equation(equation)
         return [self._read(atom) for atom in program.outputs]
 
-    def _prune(self) -> None:
-        """Drop nodes that nothing reads: an `Assemble` may use no element of an input."""
-        needed = set(self.graph.outputs)
-        live = []
-        for node in reversed(self.graph.nodes):
-            if node.is_effectful or not needed.isdisjoint(node.outs):
-                live.append(node)
-                needed.update(values_read(node))
-        self.graph.nodes = live[::-1]
-
     def _read(self, atom: Atom) -> Operand:
         if type(atom) is Var:
             return self.operands[atom]
@@ -146,8 +137,6 @@ class Lowering(Builder):
             has_shape = operand.shape == value.shape or value not in fixed
             if has_shape and value.maker is not None and id(value) not in taken:
                 return value
-        if isinstance(operand, View) and self.graph.out_shapes:
-            operand = with_joined_axes(operand)
         return self.copy(operand)
 
     def lower_into(
@@ -346,22 +335,11 @@ class Lowering(Builder):
         made = {i for i, array in enumerate(arrays) if i >= len(operands) and array.value is None}
         read = [x for i, x in memory.items() if i not in made]
         reads = (*read, *(start for _, start in starts))
-        known = {i: x.dtype for i, x in enumerate(operands)}
-        known |= {i: v.aval.dtype for i, v in zip(form.results, self.asked.outputs, strict=True)}
         if isinstance(form.calls[0], forms.NativeCall) and form.calls[0].background is not None:
             self._begin(form.calls[0], form.calls[0].background, memory)
         else:
-            self.add(
-                Routine(
-                    reads,
-                    tuple(memory[i].value for i in form.results),
-                    form.calls,
-                    form.n_stack,
-                    memory,
-                    tuple(starts),
-                    frozenset(x.value for i, x in memory.items() if known.get(i) != x.dtype),
-                )
-            )
+            outs = tuple(memory[i].value for i in form.results)
+            self.add(Routine(reads, outs, form.calls, form.n_stack, memory, tuple(starts)))
         return [
             self._result(memory[i], arrays[i], var.aval.dtype)
             for i, var in zip(form.results, self.asked.outputs, strict=True)
@@ -375,11 +353,10 @@ class Lowering(Builder):
         pending, state = Value(out.shape, out.dtype), Value((2,), np.dtype(np.int64))
         pending.home = out
         arrays = {0: x, 1: whole(pending), 2: whole(state)}
-        hidden = frozenset({state})
-        begin = Routine((x,), (pending, state), (call,), 0, arrays, (), hidden)
+        begin = Routine((x,), (pending, state), (call,), 0, arrays, ())
         read = (whole(pending), whole(state), x)  # which is not to change before the end
         arrays = {0: x, 1: memory[1], 2: whole(state)}
-        end = Routine(read, (out,), (background.end,), 0, arrays, (), hidden)
+        end = Routine(read, (out,), (background.end,), 0, arrays, ())
         end.begun_by = self.add(begin)
         self.add(end)
 

@@ -22,6 +22,7 @@ from funcgrad.intrinsics import expression
 from funcgrad.observers.source import SourceLocation
 
 N = TypeVar("N", bound="Node")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -315,14 +316,12 @@ class Routine(Node):
         n_stack: The number of leading axes that count elements of the stack.
         memory: Its arrays as they are stored, by number: operands, results and what is between.
         starts: What some of them are copies of at first, by their numbers.
-        hidden: Values that have other dtypes than the program knows.
     """
 
     calls: tuple[forms.LibraryCall, ...]
     n_stack: int
     memory: dict[int, View]
     starts: tuple[tuple[int, Operand], ...]
-    hidden: frozenset[Value]
     begun_by: Routine | None = None
     """The node that has begun the call that this one waits for."""
 
@@ -561,36 +560,40 @@ def rewrite(graph: Graph, rule: Callable[[Node], Iterable[Node] | None]) -> None
 
 def ordered(nodes: Sequence[Node]) -> list[Node]:
     """The nodes, each after those that it reads; else in the order that they have."""
-    order: list[Node] = []
-    done: set[Node] = set()
     own = set(nodes)
-    for root in nodes:
-        stack = [root]
+
+    def needs(node: Node) -> list[Node]:
+        makers = [v.maker for v in values_read(node)]
+        return [maker for maker in reversed(makers) if maker in own and maker is not node]
+
+    return depth_first(nodes, needs)
+
+
+def depth_first(roots: Iterable[T], needs: Callable[[T], Iterable[T]]) -> list[T]:
+    """All that some things need, and they themselves, each after what it needs."""
+    done: dict[T, None] = {}
+    for root in roots:
+        stack = [(root, iter(needs(root)))] if root not in done else []
         while stack:
-            node = stack[-1]
-            waiting = [
-                v.maker
-                for v in values_read(node)
-                if v.maker in own and v.maker not in done and v.maker is not node
-            ]
-            if waiting and node not in done:
-                stack += waiting
-                continue
-            stack.pop()
-            if node not in done:
-                done.add(node)
-                order.append(node)
-    return order
+            item, rest = stack[-1]
+            first = next((x for x in rest if x not in done), None)
+            if first is not None:
+                stack.append((first, iter(needs(first))))
+            else:
+                done[item] = None
+                stack.pop()
+    return [*done]
 
 
 def without_unread(
     nodes: Sequence[Node], outputs: Iterable[Value], kinds: tuple[type[Node], ...]
 ) -> list[Node]:
-    """The nodes but for those of some kinds that nothing reads."""
+    """The nodes but for those of some kinds that nothing reads, and that have no effect."""
     read = set(outputs)
     kept: list[Node] = []
     for node in reversed(nodes):
-        if not isinstance(node, kinds) or not read.isdisjoint(node.outs):
+        is_kept = not isinstance(node, kinds) or node.is_effectful
+        if is_kept or not read.isdisjoint(node.outs):
             kept.append(node)
             read.update(values_read(node))
             if isinstance(node, Nest):

@@ -27,7 +27,8 @@ def followed_order(operands: Sequence[Operand]) -> Order | None:
     """The order in which a function of operands of one shape computes, if not row by row."""
     orders = []
     for x in operands:
-        if not isinstance(x, View) or _is_repeated(x):
+        # Of what is the same along an axis, others decide in which order that is read.
+        if not isinstance(x, View) or x.is_repeated:
             continue
         if x.value.maker is None:
             return None
@@ -54,8 +55,3 @@ def permuted_shape(shape: Shape, order: Order) -> Shape:
 def inverse(order: Order) -> Order:
     """The order that undoes one."""
     return tuple(sorted(range(len(order)), key=order.__getitem__))
-
-
-def _is_repeated(x: View) -> bool:
-    """Whether it is the same along an axis: others decide in which order that is read."""
-    return any(n > 1 and s == 0 for n, s in zip(x.shape, x.strides, strict=True))

@@ -35,7 +35,7 @@ from funcgrad.compiler.nest.layout import (
     contiguous_strides,
     whole,
 )
-from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick
+from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, depth_first
 from funcgrad.dtypes import BOOL
 
 LONG = SUM_BLOCK
@@ -163,13 +163,7 @@ class Plan:
 
     def _is_kept(self, node: Node, n_stages: int) -> bool:
         """Whether a row of memory costs less than computing a value again in some later stages."""
-        chain: dict[Node, None] = {}
-        waiting = [node]
-        while waiting:
-            at = waiting.pop()
-            if at not in chain:
-                chain[at] = None
-                waiting += [m for m in self._makers(at) if self._is_again(m)]
+        chain = depth_first([node], lambda at: filter(self._is_again, self._makers(at)))
         again = sum(map(cycles_of_computing, chain))
         row = math.prod(self.shape[a] for a in self.order[self.n_outer :])
         moving = cycles_of_moving(row * node.out.dtype.itemsize)
@@ -187,20 +181,14 @@ class Plan:
 
     def _with_operands(self, wanted: list[Node], stage: int) -> list[Node]:
         """Nodes after all that they need, each as late as may be: so few values wait at a time."""
-        found: dict[Node, None] = {}
-        stack = [(node, False) for node in reversed(wanted)]
-        while stack:
-            node, is_ready = stack.pop()
-            if is_ready:
-                found[node] = None
-            elif node not in found:
-                stack.append((node, True))
-                for maker in [*self._makers(node)][::-1]:
-                    if not self.is_full(maker) or self.kind(maker) != "point":
-                        continue
-                    if maker.out not in self.kept or self.stage[maker] == stage:
-                        stack.append((maker, False))
-        return [*found]
+
+        def needs(node: Node) -> Iterator[Node]:
+            for maker in self._makers(node):
+                is_known = maker.out in self.kept and self.stage[maker] != stage
+                if self.is_full(maker) and self.kind(maker) == "point" and not is_known:
+                    yield maker
+
+        return depth_first(wanted, needs)
 
     def most_waiting(self, body: list[Node]) -> int:
         """The most values of an element that are known and not yet read for the last time."""

@@ -23,6 +23,7 @@ from funcgrad.compiler.nest.nodes import (
     Node,
     Point,
     cloned,
+    depth_first,
     readers_of,
     reading,
     values_read,
@@ -148,21 +149,18 @@ class _Pair:
 
     def _needs(self, value: Value) -> set[Node] | None:
         """The nodes that compute a value from what the second loop has."""
-        found: set[Node] = set()
-        stack = [self.made[value]]
-        while stack:
-            node = stack.pop()
-            if node in found:
-                continue
+
+        def needs(node: Node) -> list[Node]:
+            read = values_read(node)
+            return [self.made[x] for x in read if x in self.made and x not in self.kept]
+
+        found = depth_first([self.made[value]], needs)
+        for node in found:
             if not isinstance(node, Point | Copies):
                 return None
             if node.is_expensive and not self.is_limited:
                 return None
-            found.add(node)
-            stack += [
-                self.made[x] for x in values_read(node) if x in self.made and x not in self.kept
-            ]
-        return found
+        return set(found)
 
     def _is_worth_it(self, again: Iterable[Node], carried: set[Value]) -> bool:
         size = sum(math.prod(value.shape) for value in self.gone)

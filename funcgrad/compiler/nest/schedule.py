@@ -144,11 +144,6 @@ def _loading(x: View) -> float:
     return UNALIGNED * step if step < 2 else ACROSS
 
 
-def _is_repeated(x: View) -> bool:
-    """Whether some of its elements are the same one: a fact of its shape, not of its size."""
-    return any(n > 1 and s == 0 for n, s in zip(x.shape, x.strides, strict=True))
-
-
 def _vectors(value: Value) -> float:
     return max(value.nbytes / VECTOR_BYTES, 1.0)
 
@@ -441,7 +436,7 @@ class _Sharing:
             inlined += chain.slowness * sum(map(cycles_of_computing, fresh))
             inlined += sum(map(_loading, missing))
             # An operand that is broadcast along an axis, such as a bias, is in the nearest cache.
-            moved = {x.value for x in missing if not _is_repeated(x)}
+            moved = {x.value for x in missing if not x.is_repeated}
             inlined += sum(cycles_of_moving(v.nbytes) for v in moved)
             stored += moving + UNALIGNED
         return inlined <= stored

@@ -61,7 +61,7 @@ def sorted_places(builder: Builder, keys: Sequence[Operand]) -> View:
             pairs = _point(builder, "({0} << 32) | {1}", seen, count)
             memory = whole(Value(shape, INT64))
             arrays, starts = {0: memory}, ((0, pairs),)
-            node = Routine((pairs,), (memory.value,), (_SORT,), 0, arrays, starts, frozenset())
+            node = Routine((pairs,), (memory.value,), (_SORT,), 0, arrays, starts)
             at = _point(builder, "{0} & 4294967295", builder.result(node))
             places = at if places is None else _picked(builder, places, at)
     assert places is not None
