@@ -105,21 +105,18 @@ class InLanes(SmallMatrices):
             for column, x in zip(columns, self.transposed(found), strict=True):
                 self.store(own, column, x, scope)
 
-    def pack(self) -> None:
-        self._move("a", 0, self.m * self.n * self.unit, self.a.pointer, self.a.scope, False)
-
-    def unpack(self, to: str) -> None:
-        self._move(to, 0, self.m * self.n * self.unit, self.a.pointer, self.a.scope, True)
+    def move(self, array: str, gives: bool) -> None:
+        self._move(array, 0, self.m * self.n * self.unit, self.a.pointer, self.a.scope, gives)
 
     def pack_lower(self) -> Memory:
-        self.pack()
+        self.move("a", False)
         a = self.a
         return Memory(a.pointer, a.scope, a.step, a.line, a.gap)
 
     def unpack_lower(self, to: str) -> None:
         with self.count(0, self.n) as i, self.count(i + 1, self.n) as j:
             self.put(self.zero, self.a, self.a.place(i, j))
-        self.unpack(to)
+        self.move(to, True)
 
     def deliver(self, x: Element, to: str) -> None:
         for q, part in enumerate(x):
@@ -271,11 +268,8 @@ class InRows(SmallMatrices):
         else:
             self.put(self._parts(call("load", at, index, ARRAYS)), x, own)
 
-    def pack(self) -> None:
-        self._move(self.a, "a", 0, (self.m, self.n, self.n), False)
-
-    def unpack(self, to: str) -> None:
-        self._move(self.a, to, 0, (self.m, self.n, self.n), True)
+    def move(self, array: str, gives: bool) -> None:
+        self._move(self.a, array, 0, (self.m, self.n, self.n), gives)
 
     def move_sides(self, array: str, start: Variable, columns: Variable, gives: bool) -> None:
         self._move(self.b, array, start, (self.n, self.k, columns), gives)

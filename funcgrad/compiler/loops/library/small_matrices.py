@@ -124,12 +124,8 @@ class SmallMatrices(Elements):
         """A loop over the vectors with columns from one on: the first of each, and all of them."""
 
     @abstractmethod
-    def pack(self) -> None:
-        """Matrices of a group into the layout."""
-
-    @abstractmethod
-    def unpack(self, to: str) -> None:
-        """The reverse."""
+    def move(self, array: str, gives: bool) -> None:
+        """Matrices of a group into the layout, or out of it."""
 
     @abstractmethod
     def pack_lower(self) -> Memory:
@@ -393,7 +389,7 @@ class SmallMatrices(Elements):
 
         Where the matrix is singular it is 0.
         """
-        self.pack()
+        self.move("a", False)
         self.lu()
         x, power = self.product_of_pivots(self.n, [self.pivots])
         is_bad = self.let(call("not_equal", self.integer(self.bad, 0), 0))
@@ -481,7 +477,7 @@ class SmallMatrices(Elements):
 
     def _solved(self, arrays: str, source: str, target: str) -> None:
         with self.groups(arrays):
-            self.pack()
+            self.move("a", False)
             self.lu()
             self.refuse()
             with self.right_sides(source, target):
@@ -506,9 +502,9 @@ class SmallMatrices(Elements):
 
     def lu_factors(self) -> None:
         with self.groups("abcd"):
-            self.pack()
+            self.move("a", False)
             self.lu()
-            self.unpack("b")
+            self.move("b", True)
             with self.count(0, self.last + 1) as t:
                 self._orders(t)
 
@@ -532,7 +528,7 @@ class SmallMatrices(Elements):
 
     def factored(self) -> None:
         with self.groups("abcd"):
-            self.pack()
+            self.move("a", False)
             with self.count(0, self.group) as t:
                 own, numbers = self.of_matrix(t, "pivots"), self.array("i32", "b", t)
                 with self.count(0, self.n) as p:
@@ -554,7 +550,7 @@ class SmallMatrices(Elements):
     def triangular(self) -> None:
         words = self.words
         with self.groups("abc"):
-            self.pack()
+            self.move("a", False)
             unit = self.let(call("not_equal", words["unit"], 0))
             with self.when(~unit):
                 self.check()
@@ -599,7 +595,7 @@ class SmallMatrices(Elements):
         it is ``det(V)`` times ``Q [[V^-1 (t Y' - u y)], [y]]``, up to the signs of P and Q.
         """
         with self.groups("ab"):
-            self.pack()
+            self.move("a", False)
             self.lu_complete()
             a, last = self.a, self.let(self.n - 1)
             x, power = self.product_of_pivots(last, [self.pivots, self.exchanges])
