@@ -102,6 +102,7 @@ def _table() -> Iterator[Intrinsic]:
     yield Intrinsic("remainder", 2, "iuf", 8)
     yield Intrinsic("fmod", 2, "iuf", 8, "formula")
     yield Intrinsic("select", 3, "biufc", 1)
+    yield Intrinsic("select_unpredictable", 3, "biufc", 1)
     yield Intrinsic("popcount", 1, "iu", 4)
     yield Intrinsic("gcd", 2, "iu", 60)
     yield Intrinsic("fma", 3, "f", 1, "llvm")

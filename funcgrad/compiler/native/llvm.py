@@ -205,6 +205,11 @@ class Module:
         return ", !prof !3" if self.has_hints else ""
 
     @property
+    def unpredictable(self) -> str:
+        """Metadata of a selection that is no branch, as the processor could not predict it."""
+        return ", !unpredictable !0" if self.has_hints else ""
+
+    @property
     def always_same(self) -> str:
         """Metadata of a load from memory that nothing writes."""
         return ", !invariant.load !0" if self.has_hints else ""

@@ -171,10 +171,11 @@ def _reassociated_product(a: Any, b: Any) -> Any:
     return _multiply(a, b)
 
 
-def select(condition: Emitted, a: Any, b: Any) -> Any:
+def select(condition: Emitted, a: Any, b: Any, is_unpredictable: bool = False) -> Any:
     if isinstance(a, Complex):
-        return Complex(condition.select(a.re, b.re), condition.select(a.im, b.im))
-    return condition.select(a, b)
+        parts = (a.re, b.re), (a.im, b.im)
+        return Complex(*(condition.select(*pair, is_unpredictable) for pair in parts))
+    return condition.select(a, b, is_unpredictable)
 
 
 _EMISSIONS: dict[str, Callable[..., Any]] = {
@@ -208,6 +209,7 @@ _EMISSIONS: dict[str, Callable[..., Any]] = {
     "radd": _reassociated_sum,
     "rmul": _reassociated_product,
     "select": select,
+    "select_unpredictable": partial(select, is_unpredictable=True),
     "abs": lambda x: x.absolute(),
     "sign": _sign,
     "real": lambda x: x.re if isinstance(x, Complex) else x,
@@ -270,7 +272,7 @@ def _bitcast(builder: Builder, sig: Signature, values: list[Any]) -> Any:
 
 
 _RULES = {
-    "select": _select_rule,
+    **dict.fromkeys(("select", "select_unpredictable"), _select_rule),
     "threefry2x32": lambda args: signature(UINT64, *[UINT32] * 4),
 }
 """The signatures of intrinsics whose arguments are not of one type."""

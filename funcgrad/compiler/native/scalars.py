@@ -202,10 +202,14 @@ class Emitted:
         """Whether it is no number."""
         return self.flag(f"fcmp uno {self}, {self.text}")
 
-    def select(self, a: Any, b: Any) -> Emitted:
-        """``a`` where this flag is set, else ``b``; both are evaluated. One must be `Emitted`."""
+    def select(self, a: Any, b: Any, is_unpredictable: bool = False) -> Emitted:
+        """``a`` where this flag is set, else ``b``; both are evaluated. One must be `Emitted`.
+
+        LLVM makes a branch of it where it counts on its prediction, unless that is excluded.
+        """
         a = a if isinstance(a, Emitted) else b.constant(a)
-        return a.made(f"select {self}, {a}, {a.constant(b)}")
+        hint = self.builder.module.unpredictable if is_unpredictable else ""
+        return a.made(f"select {self}, {a}, {a.constant(b)}{hint}")
 
     # Functions that are one instruction.
     def intrinsic(self, name: str, *others: Emitted) -> Emitted:

@@ -25,6 +25,7 @@ from funcgrad.compiler.loops.language import (
     equal,
     of,
     sum_of,
+    variables,
 )
 from funcgrad.compiler.machine import FEW, SHORT_AXIS, SUM_BLOCK, VECTOR_BYTES, VECTORS
 from funcgrad.compiler.nest.accumulate import Accumulator
@@ -156,9 +157,11 @@ class _Scatter:
             size = node.out.dtype.itemsize
             source.assign(f"s{k}", size if step == 1 else source.word(step * size))
         self.sites = [None if site is None else source.word(site) for site in node.sites]
+        self.is_replaced = not any(variables(applied(node.step, [Variable("old"), of(0)])))
         if is_line:
             self.total = source.assign("total", source.word(math.prod(shape)))
-            self.zero = source.literal(node.out.dtype.type(0))
+            if not self.is_replaced:
+                self.zero = source.literal(node.out.dtype.type(0))
             self._write_line(self.places[0])
         else:
             self._write()
@@ -204,28 +207,70 @@ class _Scatter:
     # Numbers, one after the other.
 
     def _write_line(self, loop: Loop) -> None:
-        """Accumulate a run of equal places in a register, where places ascend."""
+        """Divide elements among threads, and keep results in a register, where places ascend.
+
+        If most runs of equal places are short, their ends are not predicted.
+        """
         source = self.source
         self._compare(loop)
         with source.when(Variable("falls") > 0), source.when(equal(loop.begin, 0)):
             self._write((FIRST, self.total))
         with source.otherwise():
             self._share(loop)
+            if self.is_replaced:
+                self._write()
+                return
             here = source.assign("here", call("i64", -1))
             value = source.assign("value", self.zero)
-            with self.space.over(loop):
-                moves, test = self._place(is_written=True)
-                assert moves is not None
-                with nullcontext() if test is None else source.when(test):
-                    place = source.assign("place", moves)
-                    with source.when(call("not_equal", place, here)):
-                        self._leave(here, value)
-                        source.assign("here", place)
-                        source.assign(
-                            "value", call("load", self._element(here), 0, self.target.scope)
-                        )
-                    source.assign("value", self._taken(value))
+            with source.when(Variable("runs") * SHORT_AXIS > self.total):
+                self._accumulate(loop, here, value, self._select)
+            with source.otherwise():
+                self._accumulate(loop, here, value, self._branch)
+                self._leave(here, value)
+
+    def _accumulate(
+        self,
+        loop: Loop,
+        here: Variable,
+        value: Variable,
+        start: Callable[[Variable, Variable, Variable], None],
+    ) -> None:
+        """Take elements in where places ascend.
+
+        Args:
+            loop: The loop over them.
+            here: The place of the one before.
+            value: What stands there with all that came to it.
+            start: Writes what gives `value` what stands at the place of the next element.
+        """
+        source = self.source
+        with self.space.over(loop):
+            moves, test = self._place(is_written=True)
+            assert moves is not None
+            with nullcontext() if test is None else source.when(test):
+                place = source.assign("place", moves)
+                start(place, here, value)
+                source.assign("here", place)
+                source.assign("value", self._taken(value))
+                if start == self._select:
+                    self.source.store(self._element(place), 0, value, self.target.scope)
+
+    def _branch(self, place: Variable, here: Variable, value: Variable) -> None:
+        with self.source.when(call("not_equal", place, here)):
             self._leave(here, value)
+            self.source.assign("value", self._loaded(place))
+
+    def _select(self, place: Variable, here: Variable, value: Variable) -> None:
+        """Load from elsewhere what is not needed: what was just stored would be waited for."""
+        source, same = self.source, equal(place, here)
+        last = (Variable("n0") - 1) * Variable("s0")
+        elsewhere = call("select", equal(place, 0), last, 0)
+        at = source.assign("at", call("select_unpredictable", same, elsewhere, place))
+        loaded = source.assign("loaded", self._loaded(at))
+        source.assign("value", call("select_unpredictable", same, value, loaded))
+
+    def _loaded(self, place: Expression) -> Expression:
+        return call("load", self._element(place), 0, self.target.scope)
 
     def _element(self, place: Expression) -> Expression:
         return call("offset", self.target.pointer, place)
@@ -235,14 +280,19 @@ class _Scatter:
             self.source.store(self._element(here), 0, value, self.target.scope)
 
     def _compare(self, loop: Loop) -> None:
-        """Whether a place is before the one that comes before it: known soon if it often is."""
+        """Whether a place is before the one that comes before it: known soon if it often is.
+
+        Also how many runs of equal places there are.
+        """
         source = self.source
         before = source.assign("before", call("i64", -(1 << 62)))
         falls = source.assign("falls", call("i64", 0))
+        runs = source.assign("runs", call("i64", 0))
         with source.blocks("block", FIRST, self.total, SUM_BLOCK) as block:
             with self.space.over(loop, block):
                 place = source.assign("place", self._distance())
                 falls = source.assign("falls", call("maximum", falls, call("i64", place < before)))
+                source.assign("runs", runs + call("i64", call("not_equal", place, before)))
                 source.assign("before", place)
             with source.when(falls > 0):
                 source.leave()

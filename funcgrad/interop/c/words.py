@@ -175,7 +175,7 @@ def scalar_call(word: str, signature: Signature, given: Sequence[str]) -> str:
         return f"fg_{word}_{name}({', '.join(given)})"
     if word in _OPERATORS:
         return _operation(word, name, given)
-    if word == "select":
+    if word in ("select", "select_unpredictable"):
         condition, a, b = given
         return f"({condition} ? {a} : {b})"
     match word:
