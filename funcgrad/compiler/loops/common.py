@@ -28,8 +28,6 @@ from funcgrad.compiler.loops.language import (
     assigned,
     every,
     expressions,
-    of_parts,
-    parts_of,
     rebuilt,
 )
 
@@ -113,9 +111,9 @@ class _Namer:
                         if name not in self.varying:
                             known[number] = Variable(name)
                 case _:
-                    target, operands, blocks = parts_of(statement)
+                    target, operands, blocks = statement.parts()
                     if not isinstance(statement, While):  # whose test is another one each time
                         operands = [named(x) for x in operands]
                     blocks = [self.treated(block, known) for block in blocks]
-                    made.append(of_parts(statement, target, operands, blocks))
+                    made.append(statement.of_parts(target, operands, blocks))
         return made

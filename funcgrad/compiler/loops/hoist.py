@@ -32,8 +32,6 @@ from funcgrad.compiler.loops.language import (
     Variable,
     While,
     assigned,
-    of_parts,
-    parts_of,
     rebuilt,
 )
 
@@ -59,7 +57,7 @@ class _Hoister:
         treated: list[Statement] = []
         names: set[str] = set()
         for statement in body:
-            target, operands, blocks = parts_of(statement)
+            target, operands, blocks = statement.parts()
             if target:
                 names.add(target)
             if blocks:
@@ -72,7 +70,7 @@ class _Hoister:
                     treated += loop.moved
                     names.update([moved.name for moved in loop.moved])
                     blocks = [loop.body]
-                statement = of_parts(statement, target, operands, blocks)
+                statement = statement.of_parts(target, operands, blocks)
             treated.append(statement)
         return treated, names
 
@@ -113,9 +111,9 @@ class _Loop:
         match statement:
             case Evaluate(Apply("write_word")) | For() | While():  # only cold paths write words
                 return statement
-        target, operands, blocks = parts_of(statement)
+        target, operands, blocks = statement.parts()
         operands = [self._named(x) for x in operands]
-        return of_parts(statement, target, operands, [self._kept(block) for block in blocks])
+        return statement.of_parts(target, operands, [self._kept(block) for block in blocks])
 
     def _named(self, value: Expression) -> Expression:
         """A value, of which what does not vary has names of its own."""

@@ -18,8 +18,6 @@ from funcgrad.compiler.loops.language import (
     Statement,
     Variable,
     assigned,
-    of_parts,
-    parts_of,
     renamed,
 )
 
@@ -36,8 +34,8 @@ def jam(loop: For, count: int) -> list[Statement]:
     def jammed(body: Body) -> Iterator[Statement]:
         for statement in body:
             if isinstance(statement, For):
-                target, span, blocks = parts_of(statement)
-                yield of_parts(statement, target, span, [[*jammed(block)] for block in blocks])
+                target, span, blocks = statement.parts()
+                yield statement.of_parts(target, span, [[*jammed(block)] for block in blocks])
             else:
                 for k in range(count):
                     names = {name: f"{name}_{k}" for name in own}

@@ -215,6 +215,14 @@ class Statement:
 
     __slots__ = ()
 
+    def parts(self) -> tuple[str, list[Expression], Sequence[Body]]:
+        """The variable that it assigns, or "", what it computes, and the blocks inside."""
+        return "", [], ()
+
+    def of_parts(self, target: str, operands: Sequence[Any], blocks: Sequence[Body]) -> Statement:
+        """A statement with other parts, as `parts` gives them."""
+        return self
+
     def lines(self) -> Iterator[str]:
         """Its text."""
         raise NotImplementedError
@@ -233,6 +241,12 @@ class Assign(Statement):
         self.name = name
         self.value = value
 
+    def parts(self) -> tuple[str, list[Expression], Sequence[Body]]:
+        return self.name, [self.value], ()
+
+    def of_parts(self, target: str, operands: Sequence[Any], blocks: Sequence[Body]) -> Assign:
+        return Assign(target, operands[0])
+
     def lines(self) -> Iterator[str]:
         yield f"{self.name} = {self.value}"
 
@@ -245,6 +259,12 @@ class Evaluate(Statement):
 
     def __init__(self, value: Apply) -> None:
         self.value = value
+
+    def parts(self) -> tuple[str, list[Expression], Sequence[Body]]:
+        return "", [self.value], ()
+
+    def of_parts(self, target: str, operands: Sequence[Any], blocks: Sequence[Body]) -> Evaluate:
+        return Evaluate(operands[0])
 
     def lines(self) -> Iterator[str]:
         match self.value:
@@ -285,6 +305,13 @@ class For(Statement):
         self.body = body
         self.is_cold = is_cold
 
+    def parts(self) -> tuple[str, list[Expression], Sequence[Body]]:
+        return self.index, [self.start, self.stop], (self.body,)
+
+    def of_parts(self, target: str, operands: Sequence[Any], blocks: Sequence[Body]) -> For:
+        start, stop = operands
+        return For(target, start, stop, self.step, blocks[0], self.is_cold)
+
     def lines(self) -> Iterator[str]:
         step = "" if self.step == 1 else f", {self.step}"
         kind = "cold" if self.is_cold else "range"
@@ -302,6 +329,12 @@ class While(Statement):
         self.test = test
         self.body = body
 
+    def parts(self) -> tuple[str, list[Expression], Sequence[Body]]:
+        return "", [self.test], (self.body,)
+
+    def of_parts(self, target: str, operands: Sequence[Any], blocks: Sequence[Body]) -> While:
+        return While(operands[0], blocks[0])
+
     def lines(self) -> Iterator[str]:
         yield f"while {self.test}:"
         yield from indented(self.body)
@@ -317,6 +350,12 @@ class If(Statement):
         self.test = test
         self.body = body
         self.otherwise = otherwise
+
+    def parts(self) -> tuple[str, list[Expression], Sequence[Body]]:
+        return "", [self.test], (self.body, self.otherwise)
+
+    def of_parts(self, target: str, operands: Sequence[Any], blocks: Sequence[Body]) -> If:
+        return If(operands[0], *blocks)
 
     def lines(self) -> Iterator[str]:
         yield f"if {self.test}:"
@@ -343,6 +382,12 @@ class Return(Statement):
 
     def __init__(self, value: Expression) -> None:
         self.value = value
+
+    def parts(self) -> tuple[str, list[Expression], Sequence[Body]]:
+        return "", [self.value], ()
+
+    def of_parts(self, target: str, operands: Sequence[Any], blocks: Sequence[Body]) -> Return:
+        return Return(operands[0])
 
     def lines(self) -> Iterator[str]:
         yield f"return {self.value}"
@@ -400,39 +445,6 @@ class NamedFunction(Function):
         return self._write()
 
 
-def parts_of(statement: Statement) -> tuple[str, list[Expression], list[Body]]:
-    """The variable that a statement assigns, or "", what it computes, and the blocks inside."""
-    match statement:
-        case Assign(name, value):
-            return name, [value], []
-        case Evaluate(value) | Return(value):
-            return "", [value], []
-        case For(index, start, stop, _, body):
-            return index, [start, stop], [body]
-        case While(test, body):
-            return "", [test], [body]
-        case If(test, body, otherwise):
-            return "", [test], [body, otherwise]
-    return "", [], []
-
-
-def of_parts(
-    statement: Statement, target: str, operands: Sequence[Any], blocks: Sequence[Body]
-) -> Statement:
-    """A statement with other parts, as `parts_of` gives them."""
-    match statement:
-        case Assign():
-            return Assign(target, *operands)
-        case Evaluate() | Return():
-            return type(statement)(*operands)
-        case For():
-            parts: Sequence[Any] = (*operands, statement.step, *blocks, statement.is_cold)
-            return For(target, *parts)
-        case While() | If():
-            return type(statement)(*operands, *blocks)
-    return statement
-
-
 def rewritten(
     body: Body,
     change: Walker,
@@ -451,10 +463,10 @@ def rewritten(
     for statement in body:
         found = replace(statement)
         if found is None:
-            target, operands, blocks = parts_of(statement)
+            target, operands, blocks = statement.parts()
             operands = [change(x) for x in operands]
             blocks = [rewritten(block, change, rename, replace) for block in blocks]
-            found = (of_parts(statement, rename(target), operands, blocks),)
+            found = (statement.of_parts(rename(target), operands, blocks),)
         made += found
     return made
 
@@ -480,7 +492,7 @@ def every(body: Body) -> Iterator[Statement]:
     while waiting:
         statement = waiting.pop()
         yield statement
-        for block in reversed(parts_of(statement)[2]):
+        for block in reversed(statement.parts()[2]):
             waiting += reversed(block)
 
 
@@ -492,28 +504,38 @@ def assigned(body: Body, of_indices: bool = True) -> Iterator[str]:
         of_indices: Whether a loop assigns its index.
     """
     for statement in every(body):
-        if (name := parts_of(statement)[0]) and (of_indices or not isinstance(statement, For)):
+        if (name := statement.parts()[0]) and (of_indices or not isinstance(statement, For)):
             yield name
 
 
 def expressions(body: Body) -> Iterator[Expression]:
     """Expressions of statements and of those inside of them."""
     for statement in every(body):
-        yield from parts_of(statement)[1]
+        yield from statement.parts()[1]
 
 
 def variables(x: Expression) -> Iterator[str]:
     """The names of the variables of an expression, once for each use."""
-    if isinstance(x, Variable):
-        yield x.name
-    elif isinstance(x, Apply):
-        for y in x.operands:
-            yield from variables(y)
+    waiting = [x]
+    while waiting:
+        x = waiting.pop()
+        if isinstance(x, Variable):
+            yield x.name
+        elif isinstance(x, Apply):
+            waiting += x.operands
 
 
 def uses(body: Body) -> Counter[str]:
     """How often statements, and those inside of them, use each variable."""
-    return Counter(name for x in expressions(body) for name in variables(x))
+    found = Counter[str]()
+    waiting = [*expressions(body)]
+    while waiting:
+        x = waiting.pop()
+        if isinstance(x, Variable):
+            found[x.name] += 1
+        elif isinstance(x, Apply):
+            waiting += x.operands
+    return found
 
 
 def without_unused(body: Body, is_pure: Callable[[str], bool]) -> list[Statement]:
@@ -540,9 +562,8 @@ def without_unused(body: Body, is_pure: Callable[[str], bool]) -> list[Statement
                 waiting.append(name)
 
     def replace(statement: Statement) -> Body | None:
-        match statement:
-            case Assign(name, value) if not used[name] and may_go(value):
-                return ()
+        if isinstance(statement, Assign) and not used[statement.name] and may_go(statement.value):
+            return ()
         return None
 
     return rewritten(body, lambda x: x, replace=replace)

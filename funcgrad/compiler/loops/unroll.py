@@ -31,8 +31,6 @@ from funcgrad.compiler.loops.language import (
     call,
     every,
     expressions,
-    of_parts,
-    parts_of,
     rebuilt,
     uses,
     variables,
@@ -63,12 +61,9 @@ _CONNECTIVES: dict[str, Callable[..., bool]] = {"bitwise_and": operator.and_}
 
 def number_of(x: Expression) -> int | None:
     """The integer that an expression is, if it is known: a number, or one of 64 bits."""
-    match x:
-        case Number(int() as n):
-            return n
-        case Apply("i64", (Number(int() as n),)):
-            return n
-    return None
+    if isinstance(x, Apply) and x.word == "i64":
+        (x,) = x.operands
+    return x.value if isinstance(x, Number) and isinstance(x.value, int) else None
 
 
 def unroll(
@@ -110,7 +105,7 @@ class _Unroller:
         return made
 
     def _treated(self, statement: Statement) -> list[Statement]:
-        target, operands, blocks = parts_of(statement)
+        target, operands, blocks = statement.parts()
         operands = [self._folded(x) for x in operands]
         name = self.names.get(target, target)
         match statement:
@@ -125,7 +120,7 @@ class _Unroller:
                 return self.treated(then if flag else otherwise)
             case For() if (span := self._span(statement, operands)) is not None:
                 return self._iterations(statement, span)
-        return [of_parts(statement, name, operands, [*map(self.treated, blocks)])]
+        return [statement.of_parts(name, operands, [*map(self.treated, blocks)])]
 
     def _span(self, loop: For, operands: list[Expression]) -> range | None:
         """The indices of a loop that is to be unrolled."""
@@ -192,10 +187,10 @@ class _Unroller:
 
 def _replaces(statement: Statement, previous: Statement) -> bool:
     """Whether a statement gives a variable another value than the one that it was just given."""
-    match previous, statement:
-        case Assign(old, Number() | Variable()), Assign(new, value):
-            return old == new and new not in variables(value)
-    return False
+    if not (isinstance(statement, Assign) and isinstance(previous, Assign)):
+        return False
+    is_same = statement.name == previous.name and not isinstance(previous.value, Apply)
+    return is_same and statement.name not in variables(statement.value)
 
 
 def _are_apart(body: Body, shared: Set[str], iterations: Sequence[Body]) -> bool:

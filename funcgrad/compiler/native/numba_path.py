@@ -206,7 +206,7 @@ class Printed:
         return [made for statement in body for made in self.statement(statement)]
 
     def statement(self, statement: language.Statement) -> Iterator[language.Statement]:
-        target, operands, blocks = language.parts_of(statement)
+        target, operands, blocks = statement.parts()
         match statement:
             case language.Assign(name, Number(number)) if is_weak(self.types[name]):
                 self.numbers[name] = number
@@ -224,7 +224,7 @@ class Printed:
         if isinstance(statement, language.For):
             yield language.For(target, texts[0], texts[1], statement.step, inside[0])
         else:
-            yield language.of_parts(statement, target, texts, inside)
+            yield statement.of_parts(target, texts, inside)
 
     # Expressions.
     def type_of(self, x: Expression) -> Any:

@@ -431,25 +431,30 @@ class _Joiner:
             assert number is not None
             return variables[first + number]
 
+        names: dict[str, Expression] = {SLOTS.name: SLOTS, WORDS.name: WORDS}
+
         def change(x: Expression) -> Expression:
-            match x:
-                case Variable(name):
-                    return x if x is SLOTS or x is WORDS else Variable(prefix + name)
-                case Apply("read_word", (_, Number(k))) if x.operands[0] is WORDS:
-                    word = words[int(k)]
-                    assert isinstance(word, Expression)
-                    return word
-                case Apply("load", (Variable(name), i, _)) if name in pointers:
+            if isinstance(x, Variable):
+                if x.name not in names:
+                    names[x.name] = Variable(prefix + x.name)
+                return names[x.name]
+            if not isinstance(x, Apply):
+                return x
+            word, operands = x.word, x.operands
+            match operands:
+                case (Variable(), Number(k)) if word == "read_word" and operands[0] is WORDS:
+                    found = words[int(k)]
+                    assert isinstance(found, Expression)
+                    return found
+                case (Variable(name), i, _) if word == "load" and name in pointers:
                     return element(name, i)
-                case Apply() if (place := place_of(x)) is not None:
-                    value = place.value
-                    return self._address(value.slot, value.offset + place.offset, value)
-                case Apply(word, operands):
-                    n = len(operands) - _N_SCOPES.get(word, 0)
-                    moved = [_moved(scope, first) for scope in operands[n:]]
-                    scopes.update(scope.value for scope in moved)
-                    return Apply(word, (*map(change, operands[:n]), *moved))
-            return x
+            if (place := place_of(x)) is not None:
+                value = place.value
+                return self._address(value.slot, value.offset + place.offset, value)
+            n = len(operands) - _N_SCOPES.get(word, 0)
+            moved = [_moved(scope, first) for scope in operands[n:]]
+            scopes.update([scope.value for scope in moved])
+            return Apply(word, (*map(change, operands[:n]), *moved))
 
         def replace(statement: Statement) -> Iterable[Statement] | None:
             match statement:

@@ -24,7 +24,6 @@ from funcgrad.compiler.loops.language import (
     Number,
     Variable,
     every,
-    parts_of,
 )
 from funcgrad.compiler.loops.unroll import number_of
 from funcgrad.compiler.machine import SEVERAL, SMALL
@@ -152,7 +151,7 @@ class Registers:
                     if nbytes is not None:
                         pointers[name] = home, first + nbytes // home.dtype.itemsize
                         continue
-            for x in parts_of(statement)[1]:
+            for x in statement.parts()[1]:
                 self._use(x, pointers)
         self._excluded.update(place.value.home for place in places.values())
 
@@ -212,9 +211,13 @@ def places_of(kernel: Kernel) -> dict[int, Place]:
 
 def word_read(address: Expression) -> int:
     """The number of the word that holds the slot of an address (`KernelBuilder.pointer`), or -1."""
-    match address:
-        case Apply(_, (Apply("read_word", (_, Apply("read_word", (_, Number(k))))), _)):
-            return int(k)
+    if isinstance(address, Apply) and len(address.operands) == 2:
+        slot = address.operands[0]
+        if isinstance(slot, Apply) and slot.word == "read_word":
+            word = slot.operands[1]
+            if isinstance(word, Apply) and word.word == "read_word":
+                k = word.operands[1]
+                return int(k.value) if isinstance(k, Number) else -1
     return -1
 
 
