@@ -120,3 +120,27 @@ def test_what_is_repeated_is_computed_once() -> None:
     compiled = fg.jit(repeated)
     assert "f64[300] -> f64[300]" in steps_of(compiled.lower(x).as_text())
     np.testing.assert_allclose(compiled(x), repeated(x), rtol=1e-14)
+
+
+def test_what_is_read_whole_is_not_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Viterbi's algorithm: one matrix per step goes to a maximum and to the place of it."""
+    steps, scores = RNG.normal(size=(8, 8)), RNG.normal(size=(20, 8))
+
+    def viterbi(steps: Any, scores: Any) -> Any:
+        def advance(best: Any, score: Any) -> Any:
+            paths = best[:, None] + steps
+            return paths.max(0) + score, paths.argmax(0)
+
+        return fg.lax.scan(advance, scores[0], scores[1:])
+
+    compiled = fg.jit(viterbi)
+    best, places = scores[0], []
+    for score in scores[1:]:
+        paths = best[:, None] + steps
+        best, place = paths.max(0) + score, paths.argmax(0)
+        places.append(place)
+    found, found_places = compiled(steps, scores)
+    np.testing.assert_array_equal(found, best)
+    np.testing.assert_array_equal(found_places, places)
+    monkeypatch.setenv("FUNCGRAD_SKIP_PASSES", "join")
+    assert steps_of(compiled.lower(steps, scores).as_text()).count("kernel ") == 3

@@ -135,11 +135,11 @@ def _kernels(job: Nested) -> Iterator[Any]:
 def _specialized(kernel: Kernel) -> Body:
     """The statements of a kernel; those of a few elements with its sizes, and without loops.
 
-    Longer ranges stay words: blocks of lanes have others. On single numbers, libm may be sooner
-    than formulas.
+    Longer ranges stay words: blocks of lanes have others. Left as it is, too, is what has memory of
+    its own. On single numbers, libm may be sooner than formulas.
     """
     body = kernel.function.body
-    if kernel.work > SMALL or kernel.length > SEVERAL:
+    if kernel.work > SMALL or kernel.length > SEVERAL or kernel.scratch:
         return body
     words: dict[int, Expression] = {}
     number = 0

@@ -77,7 +77,7 @@ def specialize(graph: Graph, groups: Sequence[Group], is_inner: bool = False) ->
     replaced: dict[Node, list[Node]] = {}
     written: dict[Value, _Parts] = {}
     for group in groups:
-        found = _elements(group, is_inner) or _pieces(group)
+        found = _elements(group, is_inner, readers) or _pieces(group)
         if found is None:
             continue
         try:
@@ -119,7 +119,9 @@ def _of_one_part(x: Operand, written: Mapping[Value, _Parts], reader: Node) -> O
     return parts.seen(x, None, 0) or x
 
 
-def _elements(group: Group, is_inner: bool) -> tuple[int, list[Range]] | None:
+def _elements(
+    group: Group, is_inner: bool, readers: Mapping[Value, Sequence[Node]]
+) -> tuple[int, list[Range]] | None:
     """The elements of the last axis of a group, if they are worth being written out."""
     # Only the last axis: others may be batches, and a new batch size must need no new kernel. For
     # that reason nothing is asked of the lengths of the others. In loops lanes may come last.
@@ -131,7 +133,10 @@ def _elements(group: Group, is_inner: bool) -> tuple[int, list[Range]] | None:
     n_repeated = sum(len(node.space) > axis for node in group.nodes)
     if len(group.nodes) + n_repeated * (space[axis] - 1) > KERNEL_NODES:
         return None
-    is_short_sum = is_inner and max(space) <= SHORT_AXIS and _is_folded(group, axis)
+    is_small = is_inner and max(space) <= SHORT_AXIS
+    if is_small and _is_read_whole(group, axis, readers):
+        return None
+    is_short_sum = is_small and _is_folded(group, axis)
     is_worth_it = is_short_sum or (len(space) > 1 and _is_worth_it(group, axis))
     return (axis, [(e, e + 1) for e in range(space[axis])]) if is_worth_it else None
 
@@ -161,6 +166,14 @@ def _pieces(group: Group) -> tuple[int, list[Range]] | None:
     vectors = max(asked) * math.prod(space) * group.nodes[0].out.dtype.itemsize / VECTOR_BYTES
     is_worth_it = n_kernels * KERNEL_CYCLES < vectors * FEW
     return (axis, ranges) if is_little and is_worth_it else None
+
+
+def _is_read_whole(group: Group, axis: int, readers: Mapping[Value, Sequence[Node]]) -> bool:
+    """Whether elements would be put together again for what does not read them one by one."""
+    outs = [out for node in group.nodes if len(node.space) > axis for out in node.outs]
+    large = [out for out in outs if math.prod(out.shape) > SEVERAL]
+    others = [reader for out in large for reader in readers.get(out, ())]
+    return not all(isinstance(reader, Point | Fold | Copies) for reader in others)
 
 
 def _is_folded(group: Group, axis: int) -> bool:
