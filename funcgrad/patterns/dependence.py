@@ -146,7 +146,7 @@ class _Equation:
         found = [
             self._through(form, k, shape, number)
             for k, relation in enumerate(self.given)
-            if relation is not None
+            if relation is not None and not self.scope.is_zero(self.equation, k)
         ]
         return together(found)
 

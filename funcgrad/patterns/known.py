@@ -114,6 +114,22 @@ class Scope:
             return found
         return np.broadcast_to(found, (form.length, *np.shape(found)))
 
+    def is_zero(self, equation: Equation, number: int) -> bool:
+        """Whether a linear operation on elements multiplies an operand by a known zero."""
+        primitive, atoms = equation.primitive, equation.inputs
+        if not primitive.is_elementwise or len(atoms) < 2:
+            return False
+        values = [1 if i == number else self._scalar(a) for i, a in enumerate(atoms)]
+        if not any(v == 0 for v in values) or any(v is None for v in values):
+            return False
+        one = np.ones((), atoms[number].aval.dtype)[()]
+        values[number] = one
+        with np.errstate(all="ignore"):
+            return bool(primitive.impl(*values) == 0)
+
+    def _scalar(self, atom: Atom) -> Any:
+        return self.value(atom) if not atom.aval.shape else None
+
     def asking(self, atom: Atom) -> Callable[[], Any]:
         return lambda: self.value(atom)
 

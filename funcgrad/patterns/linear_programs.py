@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.forking import cached_property
-from funcgrad.core.program import Program, evaluate
+from funcgrad.core.program import Equation, Literal, Program, evaluate
+from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
+from funcgrad.lowering import Contraction
+from funcgrad.passes.dce import dce
 from funcgrad.patterns.dependence import Found, dependence
 from funcgrad.patterns.index_sets import identity
-from funcgrad.patterns.known import Scope
+from funcgrad.patterns.known import Scope, form_of
 from funcgrad.patterns.slices import with_slices
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.programs import linearize_program, transpose_program
@@ -89,14 +92,31 @@ class Derivative:
         return outs[: self.linearized.n_outputs], found
 
     def push(self, residuals: Sequence[Any], seeds: Any) -> list[Any]:
-        """Tangents of the active results, for each row of a matrix of tangents of all inputs."""
+        """Tangents of the active results, for each row of a matrix of tangents of all inputs.
+
+        What a program that is traced would contract from known tangents alone is known, too.
+        """
         tangent = self.linearized.tangent
         avals = tangent.in_avals[len(residuals) :]
+        first, rest = None, tangent
+        if current_trace().is_staged and not isinstance(seeds, Tracer):
+            first, rest = self._parts
 
-        def one(seed: Any) -> list[Any]:
-            return evaluate(tangent, [*residuals, *split(seed, self.in_ends, avals)])
+        def one(seed: Any, *found: Any) -> list[Any]:
+            return evaluate(rest, [*residuals, *split(seed, self.in_ends, avals), *found])
 
-        return mapped(one, seeds)
+        if first is None:
+            return mapped(one, seeds)
+        known = [x for x in (ask() for ask in self._known) if x is not None]
+        with using_trace(EVAL):
+            found = mapped(
+                lambda seed: evaluate(first, [*known, *split(seed, self.in_ends, avals)]), seeds
+            )
+        return mapped(one, seeds, *found)
+
+    @cached_property
+    def _parts(self) -> tuple[Program | None, Program]:
+        return _split(self.linearized.tangent, [ask() is not None for ask in self._known])
 
     def pull(self, residuals: Sequence[Any], seeds: Any) -> list[Any | None]:
         """Cotangents of the active inputs, for each row of a matrix of cotangents of all results.
@@ -127,9 +147,38 @@ def split(seed: Any, ends: Sequence[int], avals: Sequence[Any]) -> list[Any]:
     ]
 
 
-def mapped(one: Callable[[Any], list[Any]], seeds: Any) -> list[Any]:
-    """Results for all rows of a matrix."""
-    outs, dims = batch_flat(one, [seeds], [0], seeds.shape[0], "sparse derivatives", None)
+def _split(tangent: Program, is_known: Sequence[bool]) -> tuple[Program | None, Program]:
+    """The contractions of tangents and known residuals alone, and a program of these as well.
+
+    Other operations on tangents are fused where their results are needed, and take no pass of
+    their own.
+    """
+    n = len(is_known)
+    kept = [v for v, on in zip(tangent.inputs, is_known, strict=False) if on]
+    kept += tangent.inputs[n:]
+    known: set[Any] = {*kept, *(v for v, _ in tangent.constants)}
+    made: list[Equation] = []
+    for equation in tangent.equations:
+        if equation.primitive.is_effectful:
+            continue
+        if all(isinstance(a, Literal) or a in known for a in equation.inputs):
+            known.update(equation.outputs)
+            made.append(equation)
+    folded = [e for e in made if isinstance(form_of(e), Contraction)]
+    if not folded:
+        return None, tangent
+    found = [v for e in folded for v in e.outputs]
+    first = Program(kept, made, found, tangent.name, tangent.constants)
+    rest = [e for e in tangent.equations if e not in folded]
+    inputs = [*tangent.inputs, *found]
+    second = Program(inputs, rest, tangent.outputs, tangent.name, tangent.constants)
+    return dce(first), dce(second)
+
+
+def mapped(one: Callable[..., list[Any]], seeds: Any, *more: Any) -> list[Any]:
+    """Results for all rows of a matrix, and of others of as many."""
+    rows, n = [seeds, *more], seeds.shape[0]
+    outs, dims = batch_flat(one, rows, [0] * len(rows), n, "sparse derivatives", None)
     return [
         x if d is not None else np.broadcast_to(x, (seeds.shape[0], *x.shape))
         for x, d in zip(outs, dims, strict=True)

@@ -352,3 +352,24 @@ def test_loops_that_are_found_again_do_not_make_patterns_dense() -> None:
     np.testing.assert_allclose(
         fg.jacfwd(f, sparse=True)(x).toarray(), fg.jacfwd(f)(x), rtol=1e-12, atol=1e-12
     )
+
+
+def test_what_is_contracted_from_seeds_alone_is_known_when_a_function_is_traced() -> None:
+    weights = np.triu(np.tri(40, k=2)) + 1.0 * np.eye(40)
+
+    def f(x: Any) -> Any:
+        return np.sum((weights @ x) ** 4) + np.sum(x[:-1] ** 2 * x[1:])
+
+    x = np.linspace(0.5, 1.5, 40)
+    hessian = fg.hessian(f, sparse=True)
+    np.testing.assert_allclose(hessian(x).toarray(), fg.hessian(f)(x), rtol=1e-10, atol=1e-10)
+    program = str(fg.make_jaxpr(lambda x: hessian(x).data)(x))
+    # Of all colours the product with the transpose alone: seeds have been through the matrix.
+    assert "ij,ai->aj" in program and "ij,aj->ai" not in program
+    scaled = lambda x, s: np.sum((s * weights @ x) ** 4)  # noqa: E731
+    np.testing.assert_allclose(
+        fg.hessian(scaled, sparse=True)(x, 2.0).toarray(),
+        fg.hessian(scaled)(x, 2.0),
+        rtol=1e-10,
+        atol=1e-10,
+    )

@@ -204,6 +204,11 @@ def counted_in_a_loop(x: Any) -> Any:
     return fg.lax.scan(lambda c, i: (c, inner(i)), 0, np.arange(6), reverse=True)[1].ravel()
 
 
+def with_zeros_of_it(x: Any) -> Any:
+    wide = np.concatenate([0 * x[:1], x, x[:1] * 0.0])
+    return (3 - 2 * x) * x - wide[:-2] - 2 * wide[2:]
+
+
 def shifted_four_times(x: Any) -> Any:
     shift = lambda i, v: v + np.concatenate([v[1:], v[-1:]])  # noqa: E731
     return fg.lax.fori_loop(0, 4, shift, x)
@@ -242,7 +247,7 @@ EXACT = {
     for f in (
         second_difference, five_points, mapped_over_rows, step_by_step, shifted_four_times,
         delayed, delayed_backwards, running, running_backwards,
-        filled, filled_by_python, counted, counted_in_a_loop,
+        filled, filled_by_python, counted, counted_in_a_loop, with_zeros_of_it,
         doubled_and_cut, chosen, smoothed, assigned, multiplied, multiplied_in_stacks,
     )
 }  # fmt: skip
