@@ -95,6 +95,7 @@ MAY_LOAD_LLVM = PACKAGE + ".compiler."
 # Kernels that Numba compiles, and what was asked for of Numba itself.
 MAY_LOAD_NUMBA = (
     PACKAGE + ".compiler.native.numba_path",
+    PACKAGE + ".compiler.native.numba_words",
     PACKAGE + ".interop.numba.installing",
 )
 

@@ -171,9 +171,10 @@ def test_the_printed_kernel_is_a_function_of_python() -> None:
         "        store(p0, i, load(p0, i, 1) * 2.0, 1)\n"
         "    return 0\n"
     )
-    printed = numba_path.Printed(kernel)
-    first, *_, last = printed.text.splitlines()
-    assert first == "def kernel(slots_address, args_address):"
+    vocabulary = numba_path.Vocabulary()
+    text = numba_path.print_kernel(kernel, "doubled", vocabulary)
+    first, *_, last = text.splitlines()
+    assert first == "def doubled(slots_address, args_address):"
     assert last.startswith("    return number_")
-    assert any(line.startswith("    for i in range(number_") for line in printed.text.splitlines())
-    assert all(name.isidentifier() for name in printed.words)
+    assert any(line.startswith("    for i in range(number_") for line in text.splitlines())
+    assert all(name.isidentifier() for name in vocabulary.words)

@@ -14,24 +14,21 @@ of llvmlite that was never tested (`runtime.releases`).
 
 from __future__ import annotations
 
-import inspect
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numba
-from llvmlite import ir
 from numba import types as numba_types
-from numba.extending import intrinsic, models, register_model
 
 from funcgrad.compiler.loops import language
 from funcgrad.compiler.loops.language import Apply, Body, Expression, Function, Number, Variable
 from funcgrad.compiler.native import llvm
 from funcgrad.compiler.native.complexes import KINDS, Complex, cast, llvm_type
 from funcgrad.compiler.native.elementary import settle_formulas
-from funcgrad.compiler.native.llvm import F32, F64, I1, I64, POINTER, Module, Type, vector_of
+from funcgrad.compiler.native.llvm import I1, I64, POINTER, Module, Type, vector_of
 from funcgrad.compiler.native.memory import LaneIndex
+from funcgrad.compiler.native.numba_words import kernel_type, word
 from funcgrad.compiler.native.scalars import Builder, Emitted
 from funcgrad.compiler.native.signatures import give_types, type_of_number
 from funcgrad.compiler.native.translate import simplified
@@ -42,7 +39,6 @@ from funcgrad.compiler.native.types import (
     INT64,
     NONE,
     PARTS,
-    SCALARS,
     SLOTS,
     WEAK_FLOAT,
     Lanes,
@@ -53,26 +49,6 @@ from funcgrad.compiler.native.types import (
 from funcgrad.compiler.native.vocabulary import WORDS
 
 
-class KernelType(numba_types.Type):
-    """A type of kernels that Numba does not have.
-
-    Attributes:
-        own: The type.
-    """
-
-    def __init__(self, own: Any) -> None:
-        self.own = own
-        super().__init__(f"kernel {own}")
-
-
-@register_model(KernelType)
-class _Model(models.PrimitiveModel):
-    """How Numba keeps such a value: as the LLVM value that it is."""
-
-    def __init__(self, manager: Any, numba_type: KernelType) -> None:
-        super().__init__(manager, numba_type, _kept_type(numba_type.own))
-
-
 def _part_types(t: Any) -> list[Type]:
     """The LLVM types of the parts of a value as Numba keeps it: pointers are integers."""
     if t is NONE:
@@ -81,18 +57,6 @@ def _part_types(t: Any) -> list[Type]:
         return [I64, vector_of(I1, t.count), I1] if t.is_partial else [I64]
     type = llvm_type(t)
     return [I64 if type is POINTER else type] * (2 if element_of(t) in PARTS else 1)
-
-
-def _numbas(type: Type) -> Any:
-    """An LLVM type as Numba's interface has it."""
-    if type.count:
-        return ir.VectorType(_numbas(type.element), type.count)
-    return {F32: ir.FloatType(), F64: ir.DoubleType()}.get(type) or ir.IntType(type.width)
-
-
-def _kept_type(t: Any) -> Any:
-    parts = [_numbas(type) for type in _part_types(t)]
-    return parts[0] if len(parts) == 1 else ir.LiteralStructType(parts)
 
 
 def _parts(value: Any) -> list[Emitted]:
@@ -118,17 +82,47 @@ def _joined(parts: Sequence[Emitted], t: Any) -> Any:
     return part
 
 
-_SCALARS: dict[Any, Any] = {
-    t: getattr(numba_types, {"bool": "boolean"}.get(t.name, t.name)) for t in SCALARS.values()
-}
+class Kind(NamedTuple):
+    """The type of a value in Numba: the arguments of `numba_words.kernel_type`.
+
+    Attributes:
+        name: The name.
+        parts: The LLVM types of its parts, as text.
+    """
+
+    name: str
+    parts: tuple[str, ...]
 
 
 @lru_cache(4096)
-def _numba_type(t: Any) -> Any:
-    """Numba's type for values of type ``t``."""
-    if t is NONE:
-        return numba_types.void
-    return _SCALARS.get(FLOAT64 if t is WEAK_FLOAT else t) or KernelType(t)
+def _kind(t: Any) -> Kind:
+    """The type in Numba of values of type ``t``."""
+    name = (FLOAT64 if t is WEAK_FLOAT else t).name
+    return Kind(name, tuple(map(str, _part_types(t))))
+
+
+class Written(NamedTuple):
+    """A word as a function of LLVM: the arguments of `numba_words.word`.
+
+    Attributes:
+        symbol: The name of the function.
+        result: The type of what it returns.
+        sources: The types of its arguments.
+        assembly: Its definition and those of all functions that it calls, by name.
+        rooms: Bytes of memory of the stack.
+    """
+
+    symbol: str
+    result: Kind
+    sources: tuple[Kind, ...]
+    assembly: dict[str, str]
+    rooms: tuple[int, ...]
+
+    def intrinsic(self) -> Any:
+        """The word for code that Numba compiles."""
+        sources = [kernel_type(kind.name, *kind.parts) for kind in self.sources]
+        result = kernel_type(self.result.name, *self.result.parts)
+        return word(self.symbol, result, sources, self.assembly, *self.rooms)
 
 
 def compile_kernel(function: Function) -> Any:
@@ -145,11 +139,38 @@ def compile_kernel(function: Function) -> Any:
         UnsupportedError: The kernel applies something that is no word.
         TypingError: A word is given what it does not take.
     """
-    printed = Printed(function)
-    namespace: dict[str, Any] = dict(printed.words)
-    exec(compile(printed.text, "<kernel>", "exec"), namespace)
+    vocabulary = Vocabulary()
+    text = print_kernel(function, "kernel", vocabulary)
+    namespace: dict[str, Any] = {name: x.intrinsic() for name, x in vocabulary.words.items()}
+    exec(compile(text, "<kernel>", "exec"), namespace)
     word = numba_types.int64
     return numba.cfunc(word(word, word), error_model="numpy")(namespace["kernel"])
+
+
+class Vocabulary:
+    """The words of kernels, each once for its types and the numbers that it is given.
+
+    Attributes:
+        words: Their functions, by the names that kernels call them.
+    """
+
+    def __init__(self) -> None:
+        self.words: dict[str, Written] = {}
+        self._names: dict[Any, str] = {}
+
+    def name(self, make: Callable[..., Written], *facts: Any) -> str:
+        """The name of a word, which is written when it is first needed.
+
+        Args:
+            make: Takes the name and the facts.
+            facts: Which word it is, and the types that it is for.
+        """
+        name = self._names.get((make, facts))
+        if name is None:
+            what = facts[0].name if hasattr(facts[0], "name") else "number"
+            name = self._names[make, facts] = f"{what.partition('(')[0]}_{len(self._names)}"
+            self.words[name] = make(name, *facts)
+        return name
 
 
 class _Operand(NamedTuple):
@@ -159,43 +180,32 @@ class _Operand(NamedTuple):
     number: Any = None
 
 
-class Printed:
-    """A kernel as a Python function of Numba's intrinsics, of which each knows its types.
+def print_kernel(function: Function, name: str, vocabulary: Vocabulary) -> str:
+    """A kernel as a Python function of words, of which each knows its types.
 
     Args:
         function: The kernel.
-
-    Attributes:
-        text: Its definition.
-        words: The intrinsics that it calls, by name.
+        name: Of the function.
+        vocabulary: Gets the words.
     """
+    lines = _Printer(simplified(function), vocabulary).lines
+    return "\n".join([f"def {name}(slots_address, args_address):", *lines, ""])
 
-    def __init__(self, function: Function) -> None:
-        function = simplified(function)
+
+class _Printer:
+    """Prints the statements of a kernel, with the types that its blocks have."""
+
+    def __init__(self, function: Function, vocabulary: Vocabulary) -> None:
         types = give_types(function.body)
         self.types, self.signatures = types.variables, types.words
         self.numbers: dict[str, Any] = {}
-        self.words: dict[str, Any] = {}
-        self.names: dict[Any, str] = {}
+        self.word = vocabulary.name
         entries = [
             language.Assign(argument.name, Variable(f"{self.word(_entry, t)}({argument}_address)"))
             for argument, t in ((language.SLOTS, SLOTS), (language.WORDS, ARGS))
         ]
         end = language.Return(Variable(self.number(0, INT64)))
-        body = [*entries, *self.statements(function.body), end]
-        self.text = "\n".join(
-            ["def kernel(slots_address, args_address):", *language.indented(body), ""]
-        )
-
-    def word(self, make: Callable[..., Any], *facts: Any) -> str:
-        """The name of an intrinsic, which is made when it is first needed."""
-        name = self.names.get((make, facts))
-        if name is None:
-            what = facts[0].name if hasattr(facts[0], "name") else "number"
-            name = f"{what.partition('(')[0]}_{len(self.names)}"
-            self.names[make, facts] = name
-            self.words[name] = make(*facts)
-        return name
+        self.lines = language.indented([*entries, *self.statements(function.body), end])
 
     def number(self, number: Any, t: Any) -> str:
         """A number of type ``t``."""
@@ -279,8 +289,10 @@ class _Number:
         return hash(self.key)
 
 
-# Intrinsics. Each is made for the types, and the numbers, that it is given.
-def _word(word: Any, signature: Signature, operands: Sequence[_Operand], t: Any) -> Any:
+# Words. Each is written for the types, and the numbers, that it is given.
+def _word(
+    symbol: str, word: Any, signature: Signature, operands: tuple[_Operand, ...], t: Any
+) -> Written:
     def emit(builder: Builder, values: Sequence[Any]) -> Any:
         remaining = iter(values)
         given = [
@@ -290,63 +302,27 @@ def _word(word: Any, signature: Signature, operands: Sequence[_Operand], t: Any)
         found = word.emission(builder, signature, given)
         return None if t is NONE else cast(builder, found, signature.return_type, t)
 
-    return _intrinsic([x.type for x in operands if x.number is None], t, emit)
+    return _written(symbol, [x.type for x in operands if x.number is None], t, emit)
 
 
-def _constant(number: _Number, t: Any) -> Any:
-    return _intrinsic([], t, lambda builder, values: cast(builder, number.value, None, t))
+def _constant(symbol: str, number: _Number, t: Any) -> Written:
+    return _written(symbol, [], t, lambda builder, values: cast(builder, number.value, None, t))
 
 
-def _conversion(source: Any, t: Any) -> Any:
-    return _intrinsic([source], t, lambda builder, values: cast(builder, values[0], source, t))
+def _conversion(symbol: str, source: Any, t: Any) -> Written:
+    return _written(symbol, [source], t, lambda b, values: cast(b, values[0], source, t))
 
 
-def _entry(t: Any) -> Any:
+def _entry(symbol: str, t: Any) -> Written:
     """The address of an argument's words."""
-    return _intrinsic(
-        [INT64], t, lambda b, values: b.let(f"inttoptr {values[0]} to ptr", POINTER, "p")
+    return _written(
+        symbol, [INT64], t, lambda b, values: b.let(f"inttoptr {values[0]} to ptr", POINTER, "p")
     )
-
-
-_NUMBERS = itertools.count()
-
-
-def _intrinsic(
-    sources: Sequence[Any], t: Any, emit: Callable[[Builder, Sequence[Any]], Any]
-) -> Any:
-    signature = _numba_type(t)(*map(_numba_type, sources))
-    symbol = f"word_{next(_NUMBERS)}"
-    module = _written(symbol, sources, t, emit)
-    result = ir.VoidType() if t is NONE else _kept_type(t)
-
-    def generate(context: Any, builder: ir.IRBuilder, _: Any, args: Sequence[Any]) -> Any:
-        parts: list[Any] = []
-        for value, source in zip(args, sources, strict=True):
-            n = len(_part_types(source))
-            parts += [value] if n == 1 else [builder.extract_value(value, k) for k in range(n)]
-        # Memory of the stack lives as long as the kernel.
-        for nbytes in module.functions[symbol].rooms:
-            with builder.goto_entry_block():
-                room = builder.alloca(ir.ArrayType(ir.IntType(8), nbytes))
-            room.align = 64
-            parts.append(builder.bitcast(room, ir.PointerType()))
-        found = builder.call(_defined(builder.module, module, symbol, result), parts)
-        return context.get_dummy_value() if t is NONE else found
-
-    def define(typing_context: Any, *args: Any) -> Any:
-        return signature, generate
-
-    names = ["typing_context", *(f"x{k}" for k in range(len(sources)))]
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    define.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [inspect.Parameter(name, kind) for name in names]
-    )
-    return intrinsic(define)
 
 
 def _written(
     symbol: str, sources: Sequence[Any], t: Any, emit: Callable[[Builder, Sequence[Any]], Any]
-) -> Module:
+) -> Written:
     """A function of the parts of values that returns those of another one, and what it calls."""
     module = Module(has_hints=False)
     types = [type for source in sources for type in _part_types(source)]
@@ -369,7 +345,17 @@ def _written(
             joined = joined.made(f"insertvalue {joined}, {part}, {k}")
         builder.end(f"ret {joined}")
     settle_formulas(module)
-    return module
+    assembly = {
+        name: other.text(module.attributes.get(name, ""))
+        for name, other in module.functions.items()
+    }
+    return Written(
+        symbol,
+        _kind(t),
+        tuple(map(_kind, sources)),
+        assembly | module.declarations,
+        tuple(function.rooms),
+    )
 
 
 def _kinds(t: Any) -> str:
@@ -378,35 +364,3 @@ def _kinds(t: Any) -> str:
         return "ibb" if t.is_partial else "i"
     kind = KINDS.get(element_of(t)) or ("f" if t is WEAK_FLOAT else "i")
     return kind * len(_part_types(t))
-
-
-class _Given(ir.Function):
-    """A function of a module whose text is given."""
-
-    def __init__(self, module: ir.Module, name: str, text: str, kind: Any) -> None:
-        super().__init__(module, kind, name)
-        self.text = text
-
-    def __str__(self) -> str:
-        return self.text
-
-
-def _defined(numbas: ir.Module, module: Module, symbol: str, result: Any) -> ir.Function:
-    """A function of a module, which with all that it calls becomes one of Numba's module."""
-    found = numbas.globals.get(symbol)
-    if found is not None:
-        return found
-    other = ir.FunctionType(ir.VoidType(), [])  # nothing of Numba calls these
-    for name, text in module.declarations.items():
-        if name not in numbas.globals:
-            _Given(numbas, name, text + "\n", other)
-    for name, function in module.functions.items():
-        if name == symbol:
-            arguments = [_numbas(type) for type in function.arguments]
-            arguments += [ir.PointerType()] * len(function.rooms)
-            kind = ir.FunctionType(result, arguments)
-        else:
-            kind = other
-        if name not in numbas.globals:
-            _Given(numbas, name, function.text(module.attributes.get(name, "")), kind)
-    return numbas.globals[symbol]
