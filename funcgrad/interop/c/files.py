@@ -1,8 +1,9 @@
-"""Compiled programs as files of C: a consumer of kernels and plans, as the executor is.
+"""Compiled programs as files: a consumer of kernels and plans, as the executor is.
 
-`export : function, signature -> Exported`. A file depends on C99 and its mathematics library. A
-kernel is a function of it (`printer`), and a plan is its steps one after the other (`plan`). The
-function has the prototype that `cfunc` gives the same signature.
+`export : function, signature -> Exported`. A file of C depends on C99 and its mathematics library.
+A kernel is a function of it (`printer`), and a plan is its steps one after the other (`plan_in_c`).
+The function has the prototype that `cfunc` gives the same signature. Files of Python are written by
+`modules`.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 from funcgrad.api.arguments import check_callable, name_of
+from funcgrad.base.imports import load
 from funcgrad.base.pytree import tree_leaves
 from funcgrad.compiler.abi import FIRST_SLOT, REFUSED
 from funcgrad.errors import ArgumentError
-from funcgrad.interop.c.calling import compiled, parameters
 from funcgrad.interop.c.entry import FAILED, FIRST_MESSAGE, NO_MEMORY
-from funcgrad.interop.c.plan import Kernels, PlanWriter
+from funcgrad.interop.c.plan_in_c import KernelsInC, PlanInC
+from funcgrad.interop.c.programs import ExportedModule, Program
 from funcgrad.interop.c.signature import (
     COMPLEX_TYPES,
     LIBRARY,
@@ -28,7 +30,7 @@ from funcgrad.interop.c.signature import (
     identifiers,
     parse,
 )
-from funcgrad.interop.c.sizes import ALIGNMENT, Piece, Pieces, Plan, Point
+from funcgrad.interop.c.sizes import Piece
 
 HEAD = """\
 #if defined(__GNUC__) && !defined(__clang__)
@@ -87,36 +89,22 @@ HEAD = """\
 """The first lines of files."""
 
 
-_LOADER = '''\
-"""{name}: {signature}"""
-
+_LIBRARY = """\
 import ctypes
 import pathlib
 
 import numpy as np
 
-ARGUMENTS, RESULTS = [{arguments}], [{results}]
 library = ctypes.CDLL(str(pathlib.Path(__file__).resolve().with_name("lib{name}.so")))
 library.{name}_message.restype = ctypes.c_char_p
+"""
 
-
-def shapes({names}):
-    return [{argument_shapes}], [{result_shapes}]
-
-
-def {name}(*args{keywords}):
-    arrays = [np.asarray(x, t, order="C") for x, t in zip(args, ARGUMENTS, strict=True)]
-{found}    arguments, results = shapes({names})
-    if [x.shape for x in arrays] != arguments:
-        raise ValueError(f"expected the shapes {{arguments}}")
-    arrays += [np.empty(shape, t) for t, shape in zip(RESULTS, results)]
+_CALL = """\
     addresses = (ctypes.c_void_p * len(arrays))(*(x.ctypes.data for x in arrays))
     status = library.{name}_by_addresses({sizes}addresses, None)
     if status:
         raise ValueError(library.{name}_message(status).decode())
-    found = tuple(arrays[len(ARGUMENTS) :])
-    return found if len(found) != 1 else found[0]
-'''
+"""
 
 
 class Exported:
@@ -161,13 +149,37 @@ class Exported:
         return paths[".c"], paths[".h"], paths[".py"]
 
 
+@overload
 def export(
     fun: Callable[..., Any],
     signature: str,
     name: str = "",
     sizes: Mapping[str, Iterable[int]] | None = None,
-) -> Exported:
-    """Write a function as a file of C99 that depends on the mathematics library alone.
+    language: Literal["c"] = "c",
+) -> Exported: ...
+
+
+@overload
+def export(
+    fun: Callable[..., Any],
+    signature: str,
+    name: str = "",
+    sizes: Mapping[str, Iterable[int]] | None = None,
+    *,
+    language: Literal["python"],
+) -> ExportedModule: ...
+
+
+def export(
+    fun: Callable[..., Any],
+    signature: str,
+    name: str = "",
+    sizes: Mapping[str, Iterable[int]] | None = None,
+    language: str = "c",
+) -> Exported | ExportedModule:
+    """Write a function as a file of C99, or of Python for NumPy and Numba, without funcgrad.
+
+    The file of C depends on the mathematics library alone.
 
     Args:
         fun: Any function that `jit` compiles to kernels, derivatives included.
@@ -178,14 +190,17 @@ def export(
             or a list. Plans for a range are one text, whose numbers are formulas of the sizes, as
             far as kernels are the same; those for a list are there one by one. Kernels are there
             once.
+        language: ``"c"``, or ``"python"`` for a module that Numba compiles when the function is
+            first called, and keeps on disk beside it.
 
     Returns:
-        An `Exported`, with `source`, `header` and `write`.
+        An `Exported`, with `source`, `header` and `write`, or an `ExportedModule`, with `source`
+        and `write`.
 
     Raises:
-        ArgumentError: If the signature is of another form or does not fit, sizes are missing,
-            every size of a range has kernels of its own, or NumPy or SciPy evaluate a step of the
-            function.
+        ArgumentError: If there is no such language, the signature is of another form or does not
+            fit, sizes are missing, every size of a range has kernels of its own, or NumPy or SciPy
+            evaluate a step of the function.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -196,8 +211,13 @@ def export(
         >>> slope = fg.export(total, "float64[n] -> float64[n]", "slope", {"n": range(1, 999)})
         >>> "int32_t slope(int64_t n, const double *x, double *out, void *scratch);" in slope.header
         True
+        >>> module = fg.export(total, "float64[3] -> float64[3]", "slope", language="python")
+        >>> "import numba" in module.source, "import funcgrad" in module.source
+        (True, False)
     """
     check_callable(fun, "export")
+    if language not in ("c", "python"):
+        raise ArgumentError(f'export: language is "c" or "python", got {language!r}.')
     called = name or name_of(fun)
     (own,) = identifiers([called if called.isidentifier() else "function"], LIBRARY)
     what = f"export({called}, {signature!r})"
@@ -213,7 +233,11 @@ def export(
             f"each of the names of the signature ({', '.join(parsed.names) or 'there are none'}), "
             f"got {', '.join(given) or 'none'}."
         )
-    return _Writer(fun, parsed, own, what, given).exported()
+    if language == "python":
+        writer = load("funcgrad.interop.c.modules").ModuleWriter
+    else:
+        writer = _FileWriter
+    return writer(fun, parsed, own, what, given).exported()
 
 
 def _intervals(sizes: Iterable[int]) -> list[tuple[int, int]]:
@@ -225,37 +249,11 @@ def _intervals(sizes: Iterable[int]) -> list[tuple[int, int]]:
     return [(row[0], row[-1]) for row in found]
 
 
-class _Writer:
+class _FileWriter(Program):
     """Writes the files of one function."""
 
-    def __init__(
-        self,
-        fun: Callable[..., Any],
-        signature: Signature,
-        name: str,
-        what: str,
-        sizes: Mapping[str, Sequence[tuple[int, int]]],
-    ) -> None:
-        self.signature = signature
-        self.name = name
-        self.sizes = sizes
-        self.parameters = parameters(fun, len(signature.arguments))
-        self.kernels = Kernels(has_sizes=not sizes)
-        names = signature.names
-
-        def plan_of(point: Point) -> Plan:
-            known = dict(zip(names, point, strict=True))
-            executable = compiled(fun, signature, known, what)
-            nbytes = executable.memory.arena_bytes
-            text = PlanWriter(executable, self.kernels, what)
-            return Plan(text, nbytes + ALIGNMENT * bool(nbytes))
-
-        pieces = Pieces(names, plan_of, what)
-        boxes = [*itertools.product(*(sizes[key] for key in names))]
-        for box in boxes:
-            pieces.check(box)
-        self.pieces = [piece for box in boxes for piece in pieces.cover(box)]
-        self.nbytes = max(piece.nbytes(tuple(x for _, x in piece.box)) for piece in self.pieces)
+    kernels: KernelsInC
+    kinds = KernelsInC, PlanInC
 
     def exported(self) -> Exported:
         return Exported(
@@ -295,11 +293,10 @@ class _Writer:
 
     def source(self) -> str:
         runs = self._runs()
-        messages = ["no scratch memory", "a step of the program has failed"]
-        messages += [*self.kernels.messages]
+        messages = self.messages
         if self.sizes:
             messages.append("the file has no code for these sizes")
-        texts = ",\n        ".join(_quoted(text) for text in ["", *messages])
+        texts = ",\n        ".join(map(_quoted, messages))
         parts = [
             f"/* {self.signature} */",
             HEAD.format(name=self.name),
@@ -308,27 +305,24 @@ class _Writer:
             *self._entries(),
             f"const char *{self.name}_message(int32_t status) {{\n"
             f"    static const char *const messages[] = {{\n        {texts}\n    }};\n"
-            f'    return status < 0 || status > {len(messages)} ? "" : messages[status];\n}}',
+            f'    return status < 0 || status >= {len(messages)} ? "" : messages[status];\n}}',
             "",
         ]
         return "\n\n".join(part for part in parts if part or part == "")
 
     def _runs(self) -> list[str]:
         """A function for all plans that differ by numbers alone, and what finds these."""
-        groups: dict[Any, list[Piece]] = {}
-        for piece in self.pieces:
-            groups.setdefault((piece.plan.key, piece.formulas, piece.ranges), []).append(piece)
         texts: list[str] = []
         runs: list[str] = []
         fills: list[str] = []
         numbers: list[int] = []
         places: list[list[int]] = []
         self.width = 2
-        for kind, pieces in enumerate(groups.values()):
+        for kind, pieces in enumerate(self.groups()):
             first = pieces[0]
             slot, lines, *_ = first.plan.key
             if first.formulas:
-                columns = [[text] for text in first.numbers(self._names)]
+                columns = [[text] for text in first.numbers(self.names)]
                 varying = [k for k, (text,) in enumerate(columns) if not _LITERAL.fullmatch(text)]
                 texts.append(self._numbers(kind, first, [columns[k][0] for k in varying]))
             else:
@@ -377,18 +371,13 @@ class _Writer:
         ]
         return [*texts, search, "\n".join(choice)]
 
-    @property
-    def _names(self) -> list[str]:
-        """Expressions for the sizes."""
-        return [f"size_{name}" for name in self.signature.names]
-
     def _numbers(self, kind: int, piece: Piece, texts: Sequence[str]) -> str:
         """The function that computes the numbers of a plan, of sizes."""
-        statements = piece.statements(self._names)
+        statements = piece.statements(self.names)
         used = " ".join([*texts, *(text for _, text in statements)])
         lines = [
             f"    const int64_t {name} = sizes[{k}];"
-            for k, name in enumerate(self._names)
+            for k, name in enumerate(self.names)
             if re.search(rf"\b{name}\b", used)
         ]
         lines += [f"    const int64_t {name} = {text};" for name, text in statements]
@@ -399,8 +388,7 @@ class _Writer:
     def _entries(self) -> list[str]:
         """The function of addresses, and the one that calls it with its arguments."""
         arrays = [*self.signature.leaves, *self.signature.outs]
-        n_slots = max(piece.plan.text.memory.n_slots for piece in self.pieces)
-        lines = [f"    int64_t slots[{max(n_slots, 1)}] = {{0}};"]
+        lines = [f"    int64_t slots[{self.n_slots}] = {{0}};"]
         run, nbytes = "run_0(slots, arena, NULL)", str(self.nbytes)
         if self.sizes:
             run, nbytes = "run_row(slots, arena, row)", "(size_t)row[1]"
@@ -454,33 +442,11 @@ class _Writer:
 
     def loader(self) -> str:
         """A module of Python that loads the file as a shared library."""
-        signature = self.signature
-        dtypes, shapes = [], []
-        for types in (signature.leaves, signature.outs):
-            dtypes.append(", ".join(f'"{t.dtype.name}"' for t in types))
-            shapes.append(", ".join(f"({''.join(f'{size}, ' for size in t.sizes)})" for t in types))
-        places = {
-            size: f"arrays[{k}].shape[{axis}]"
-            for k, t in reversed([*enumerate(signature.leaves)])
-            for axis, size in enumerate(t.sizes)
-            if size.isidentifier()
-        }
-        names = signature.names
-        found = [f"    {name} = {places[name]}\n" for name in names if name in places]
-        keywords = [name for name in names if name not in places]
+        names = self.signature.names
         count = f"(ctypes.c_int64 * {len(names)})({', '.join(names)}), "
-        return _LOADER.format(
-            name=self.name,
-            signature=signature,
-            arguments=dtypes[0],
-            results=dtypes[1],
-            argument_shapes=shapes[0],
-            result_shapes=shapes[1],
-            names=", ".join(names),
-            found="".join(found),
-            keywords="".join([", *", *(f", {name}" for name in keywords)]) if keywords else "",
-            sizes=count * bool(names),
-        )
+        call = _CALL.format(name=self.name, sizes=count * bool(names))
+        head = f'"""{self.name}: {self.signature}"""\n\n{_LIBRARY.format(name=self.name)}'
+        return f"{head}\n\n{self.function(call)}"
 
 
 _SEARCH = """\

@@ -1,13 +1,13 @@
-"""Plans in C: the steps of a compiled program, written out one after the other.
+"""Plans as text: the steps of a compiled program, written out one after the other.
 
-`write_plan : executable -> text`. The text is what a call does with its slots: kernels are called
-with their words, loops and branches of steps are those of C. Numbers in the text that may depend on
-sizes stand apart, so that plans for several sizes are one text and a table of numbers (`files`).
+`PlanWriter : executable -> text`. The text is what a call does with its slots: kernels are called
+with their words, loops and branches of steps are those of the language that a subclass writes
+(`plan_in_c`, `plan_in_python`). Numbers in the text that may depend on sizes stand apart, so that
+plans for several sizes are one text and a table of numbers (`programs`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -15,11 +15,10 @@ import numpy as np
 
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.loops.language import Function, NamedFunction
-from funcgrad.compiler.native.types import SCALARS
 from funcgrad.compiler.nest.allocate import Nested
 from funcgrad.compiler.nest.arena import Offset
 from funcgrad.compiler.nest.kernel import Kernel, Place
-from funcgrad.compiler.nest.layout import Value, View, whole
+from funcgrad.compiler.nest.layout import Value, View
 from funcgrad.compiler.nest.nodes import Loop, Site
 from funcgrad.compiler.report import Job, nodes_of
 from funcgrad.compiler.runtime.executable import Executable, Step
@@ -27,11 +26,8 @@ from funcgrad.compiler.runtime.matmul import Multiplication
 from funcgrad.compiler.runtime.python_calls import PythonCall
 from funcgrad.compiler.runtime.routines import ForeignCall
 from funcgrad.compiler.runtime.strided import StridedMultiplication
-from funcgrad.dtypes import short_name
 from funcgrad.errors import ArgumentError
 from funcgrad.interop.c.calling import described_site
-from funcgrad.interop.c.printer import print_function
-from funcgrad.interop.c.words import Prelude, literal
 
 
 @dataclass(frozen=True)
@@ -71,37 +67,26 @@ class Kernels:
         has_sizes: Whether all plans are for the same sizes.
 
     Attributes:
-        prelude: Functions that they use.
         texts: Their definitions, by their names.
-        constants: Definitions of arrays that do not change, likewise.
+        arrays: Arrays that do not change, likewise.
         messages: Descriptions of what kernels may refuse, by the numbers that they know.
     """
 
     def __init__(self, has_sizes: bool = True) -> None:
         self.has_sizes = has_sizes
-        self.prelude = Prelude()
         self.texts: dict[str, str] = {}
         self.names: dict[str, str] = {}
-        self.constants: dict[str, str] = {}
+        self.arrays: dict[str, np.ndarray] = {}
         self.messages: dict[str, int] = {}
-        self._arrays: dict[tuple[str, bytes], str] = {}
-
-    def definitions(self, users: str) -> list[str]:
-        """List definitions that a text uses: functions of the prelude, arrays and kernels."""
-        used = {*re.findall(r"\b(?:kernel|constant)_\d+\b", users)}
-        kernels, constants = (
-            [text for name, text in texts.items() if name in used]
-            for texts in (self.texts, self.constants)
-        )
-        return [self.prelude.text("\n".join([*kernels, users])), *constants, *kernels]
+        self._known: dict[tuple[str, bytes], str] = {}
 
     def array(self, array: np.ndarray) -> str:
         """The name of a constant array."""
         key = array.dtype.str, array.tobytes()
-        name = self._arrays.get(key)
+        name = self._known.get(key)
         if name is None:
-            name = self._arrays[key] = f"constant_{len(self._arrays)}"
-            self.constants[name] = definition(array, name)
+            name = self._known[key] = f"constant_{len(self._known)}"
+            self.arrays[name] = array
         return name
 
     def site(self, site: Site) -> int:
@@ -110,7 +95,7 @@ class Kernels:
         return self.messages.setdefault(text, len(self.messages))
 
     def name(self, function: Function, lines: Iterable[str] = ()) -> str:
-        """The name in C of a kernel, which is printed when it is first asked for.
+        """The name of a kernel, which is printed when it is first asked for.
 
         Args:
             function: The kernel.
@@ -119,17 +104,20 @@ class Kernels:
         key = function.name
         if key not in self.names:
             name = self.names[key] = f"kernel_{len(self.names)}"
-            comment = "".join(f"/* {line} */\n" for line in lines)
-            self.texts[name] = comment + print_function(function, name, self.prelude)
+            self.texts[name] = self.printed(function, name, lines)
         return self.names[key]
+
+    def printed(self, function: Function, name: str, lines: Iterable[str]) -> str:
+        """The definition of a kernel, with the user's lines as comments."""
+        raise NotImplementedError
 
 
 class PlanWriter:
-    """Writes one plan.
+    """Writes one plan. A subclass has the statements of a language.
 
     Attributes:
-        lines: Statements of C; ``{}`` stands for a number of `marks`.
-        marks: The numbers, in order.
+        lines: The statements.
+        marks: The numbers of the plan, in order.
         buffers: Scratch memory that the numbers name.
     """
 
@@ -147,16 +135,13 @@ class PlanWriter:
         for value in report.graph.constants:
             assert value.array is not None
             if value.array.size:
-                name = kernels.array(value.array)
-                self.line(1, f"slots[{value.slot}] = (int64_t)(intptr_t){name};")
+                self.set_constant(value.slot, kernels.array(value.array))
         for row in report.jobs:
             for job in row:
                 self.job(job, 1)
 
-    def line(self, depth: int, text: str, *words: int) -> None:
-        """A statement, with words for which ``{}`` stands."""
+    def write(self, depth: int, text: str) -> None:
         self.lines.append("    " * depth + text)
-        self.marks += [self.mark(word) for word in words]
 
     def mark(self, word: int) -> Mark:
         """A word of a plan."""
@@ -169,13 +154,51 @@ class PlanWriter:
             self.buffers.append(Buffer(owner.slot, word.start, owner.nbytes, inner))
         return Mark(word - word.start, self.numbered[owner])
 
+    # Statements.
+
+    def set_constant(self, slot: int, name: str) -> None:
+        """Put the address of a constant array into a slot."""
+        raise NotImplementedError
+
+    def move(self, depth: int, slot: int, start: int, nbytes: int) -> None:
+        """Put the address of a slot, moved by some bytes, into a slot."""
+        raise NotImplementedError
+
+    def step(self, depth: int, name: str, words: Sequence[int | str]) -> None:
+        """Call a kernel with its words, of which the names are those of constant arrays."""
+        raise NotImplementedError
+
+    def product(self, job: Multiplication, depth: int) -> None:
+        """A product of matrices."""
+        raise NotImplementedError
+
+    def loop(self, depth: int, length: int | None) -> None:
+        """Begin a loop of a number of iterations, or without an end."""
+        raise NotImplementedError
+
+    def leave_unless(self, depth: int, test: Value) -> None:
+        """Leave a loop where a value is false."""
+        raise NotImplementedError
+
+    def turn(self, depth: int, now: int, following: int, spare: int) -> None:
+        """Let slots of a loop change places."""
+        raise NotImplementedError
+
+    def branch(self, depth: int, index: View, sections: Sequence[Any]) -> None:
+        """A choice among sections, by an index that is clipped to them."""
+        raise NotImplementedError
+
+    def end(self, depth: int) -> None:
+        """End a loop."""
+        raise NotImplementedError
+
     # Jobs.
 
     def job(self, job: Job, depth: int) -> None:
         if isinstance(job, Nested):
             self.nested(job, depth)
         elif isinstance(job, Kernel):
-            name = self.kernels.name(job.function, _lines(job))
+            name = self.kernels.name(job.function, lines_of(job))
             for part in range(len(job.parts)):
                 self.step(depth, name, self.words(job, part))
         elif isinstance(job, Multiplication):
@@ -186,9 +209,9 @@ class PlanWriter:
             self.own(job.step(self.kernels.site(job.site)), job.codes, job, depth)
         else:
             assert isinstance(job, ForeignCall | PythonCall)
-            lines = "".join(f"\n  at            {line}" for line in _lines(job))
+            lines = "".join(f"\n  at            {line}" for line in lines_of(job))
             raise ArgumentError(
-                f"{self.what}: a library of NumPy or SciPy evaluates a step, which C without them "
+                f"{self.what}: a library of NumPy or SciPy evaluates a step, which an exported file "
                 f"cannot call: {job.text().strip()}.{lines}"
             )
 
@@ -206,103 +229,38 @@ class PlanWriter:
                 found.append(word)
         return found
 
-    def step(self, depth: int, name: str, words: Sequence[int | str]) -> None:
-        """Call a kernel."""
-        texts = [x if isinstance(x, str) else "{}" for x in words]
-        numbers = [x for x in words if not isinstance(x, str)]
-        self.line(depth, "{{")
-        rows = [", ".join(texts[k : k + 8]) for k in range(0, len(texts), 8)]
-        separator = ",\n" + "    " * (depth + 2)
-        self.line(depth + 1, f"const int64_t args[] = {{{{{separator.join(rows)}}}}};", *numbers)
-        self.line(depth + 1, f"FG_STEP({name}(slots, args));")
-        self.line(depth, "}}")
-
     def own(self, step: Step, codes: Sequence[Any], job: Job, depth: int) -> None:
         """Call a program that is written down, with constants of its own."""
         (code,) = codes
         assert isinstance(code, NamedFunction)
-        name = self.kernels.name(code, _lines(job))
+        name = self.kernels.name(code, lines_of(job))
         addresses = {x.ctypes.data: x for x in step.held if isinstance(x, np.ndarray)}
         words = [
-            f"(int64_t)(intptr_t){self.kernels.array(addresses[word])}"
-            if word in addresses
-            else word
+            self.kernels.array(addresses[word]) if word in addresses else word
             for word in step.words
         ]
-        self.step(depth, name, words)
-
-    def product(self, job: Multiplication, depth: int) -> None:
-        """A product of matrices."""
-        node = job.node
-        batch, m, n, k = node.sizes
-        a, b = node.operands
-        assert isinstance(a, View)
-        assert isinstance(b, View)
-        words = [batch, m, n, k]
-        layouts = node.layouts
-        for x, layout in ((a, layouts[0]), (b, layouts[1])):
-            size = x.dtype.itemsize
-            words += [x.value.slot, x.first_byte]
-            steps = (1, layout.row_stride) if layout.is_transposed else (layout.row_stride, 1)
-            words += [size * step for step in (layout.batch_stride, *steps)]
-        out = whole(node.out)
-        words += [out.value.slot, out.first_byte]
-        name = f"fg_product_{short_name(node.out.dtype)}"
-        self.kernels.prelude.use(name)
         self.step(depth, name, words)
 
     def nested(self, job: Nested, depth: int) -> None:
         """A loop or a branch."""
         node = job.node
         for slot, start, nbytes in job.sets():
-            self.line(depth, f"slots[{slot}] = slots[{start}] + {{}};", nbytes)
+            self.move(depth, slot, start, nbytes)
         if not isinstance(node, Loop):
-            self.branch(job, depth)
+            index = node.operands[0]
+            assert isinstance(index, View)
+            self.branch(depth, index, job.sections)
             return
-        index = f"i{depth}"
+        self.loop(depth, node.length)
         if node.length is None:
-            self.line(depth, "for (;;) {{")
             self.section(job.sections[0], depth + 1)
-            test = node.bodies[0].outputs[0]
-            self.line(
-                depth + 1,
-                f"if (!*(const uint8_t *)(intptr_t)(slots[{test.slot}] + {{}})) break;",
-                test.offset,
-            )
-        else:
-            self.line(
-                depth, f"for (int64_t {index} = 0; {index} < {{}}; {index}++) {{{{", node.length
-            )
+            self.leave_unless(depth + 1, node.bodies[0].outputs[0])
         self.section(job.sections[-1], depth + 1)
         for now, following, spare in job.turns():
-            self.line(
-                depth + 1,
-                f"{{{{ int64_t next = slots[{following}]; slots[{following}] = slots[{spare}]; "
-                f"slots[{spare}] = next; slots[{now}] = next; }}}}",
-            )
+            self.turn(depth + 1, now, following, spare)
         for slot, nbytes in job.moves():
-            self.line(depth + 1, f"slots[{slot}] += {{}};", nbytes)
-        self.line(depth, "}}")
-
-    def branch(self, job: Nested, depth: int) -> None:
-        """A choice among sections, by an index that is clipped to them."""
-        index = job.node.operands[0]
-        assert isinstance(index, View)
-        last = len(job.sections) - 1
-        self.line(depth, "{{")
-        self.line(
-            depth + 1,
-            f"int64_t which = *(const fg_i64 *)(intptr_t)(slots[{index.value.slot}] + {{}});",
-            index.first_byte,
-        )
-        self.kernels.prelude.use("fg_i64")
-        self.line(depth + 1, f"switch (which < 0 ? 0 : which > {last} ? {last} : which) {{{{")
-        for k, section in enumerate(job.sections):
-            self.line(depth + 1, f"case {k}:" if k < last else "default:")
-            self.section(section, depth + 2)
-            self.line(depth + 2, "break;")
-        self.line(depth + 1, "}}")
-        self.line(depth, "}}")
+            self.move(depth + 1, slot, slot, nbytes)
+        self.end(depth)
 
     def section(self, section: Any, depth: int) -> None:
         for row in section.jobs:
@@ -310,7 +268,7 @@ class PlanWriter:
                 self.job(job, depth)
 
 
-def _lines(job: Job) -> Iterator[str]:
+def lines_of(job: Job) -> Iterator[str]:
     """The user's lines of a job, without the folders of their files."""
     found: dict[str, None] = {}
     for node in nodes_of(job):
@@ -318,21 +276,3 @@ def _lines(job: Job) -> Iterator[str]:
         if source is not None:
             found[source.short().replace("*/", "")] = None
     return iter(found)
-
-
-def definition(array: np.ndarray, name: str) -> str:
-    """A constant array in C."""
-    flat = np.ascontiguousarray(array).reshape(-1)
-    if flat.dtype.kind == "c":
-        flat = flat.view(f"f{flat.dtype.itemsize // 2}")
-    kind = "b1" if flat.dtype.kind == "b" else short_name(flat.dtype)
-    texts = [literal(x, SCALARS[kind]) for x in flat.tolist()]
-    rows = [", ".join(texts[k : k + 8]) for k in range(0, len(texts), 8)]
-    body = ",\n    ".join(rows)
-    return f"static const {_HELD[kind]} {name}[] = {{\n    {body}\n}};"
-
-
-_HELD = {
-    "b1": "uint8_t", "f32": "float", "f64": "double",
-    **{f"{k}{bits}": f"{'u' * (k == 'u')}int{bits}_t" for k in "iu" for bits in (8, 16, 32, 64)},
-}  # fmt: skip
