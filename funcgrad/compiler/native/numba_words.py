@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from llvmlite import ir
@@ -40,7 +40,7 @@ class _Model(models.PrimitiveModel):
         super().__init__(manager, numba_type, _joined_type(numba_type.parts))
 
 
-@cache
+@lru_cache(4096)
 def kernel_type(name: str, *parts: str) -> Any:
     """The type of a name: Numba's own, if it has one.
 

@@ -16,7 +16,7 @@ from funcgrad.compiler.runtime.matmul import Multiplication
 from funcgrad.interop.c.plan import Kernels, PlanWriter
 
 FIRST_NUMBER = 2
-"""Where a plan's numbers begin in a row, behind its kind and the bytes of its scratch memory."""
+"""Place of a plan's first number in a row, behind its kind and the bytes of its scratch memory."""
 
 
 class KernelsInPython(Kernels):
