@@ -109,7 +109,7 @@ for x, i in ((np.zeros(4), [0, 1, 9]), (np.zeros(500), [0, 1, 2]), (np.zeros((2,
         command = [sys.executable, "-c", program]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
         first, second, third = done.stdout.splitlines()
-        assert first == "an index is out of bounds: getitem of float64, int64"
+        assert first == "an index is out of bounds: gather of float64, int64"
         assert second == "the module has no code for the sizes (500,)"
         assert third == "expected the shapes [(2,), (3,)]"
 

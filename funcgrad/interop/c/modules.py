@@ -42,6 +42,18 @@ define internal i64 @{name}(i64 %a) alwaysinline nounwind {{
     return word(name, types.int64, [types.int64], {name: text})
 
 
+def pointer_to(t):
+    kind = types.CPointer(t)
+
+    @intrinsic
+    def pointer(typing_context, address):
+        return kind(types.int64), lambda context, builder, _, values: builder.inttoptr(
+            values[0], context.get_value_type(kind)
+        )
+
+    return pointer
+
+
 byte_at, integer_at = _read("byte_at", "i8"), _read("integer_at", "i64")
 '''
 """Words of plans."""

@@ -18,7 +18,7 @@ from funcgrad.compiler.loops.language import Function, NamedFunction
 from funcgrad.compiler.nest.allocate import Nested
 from funcgrad.compiler.nest.arena import Offset
 from funcgrad.compiler.nest.kernel import Kernel, Place
-from funcgrad.compiler.nest.layout import Value, View
+from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.nodes import Loop, Site
 from funcgrad.compiler.report import Job, nodes_of
 from funcgrad.compiler.runtime.executable import Executable, Step
@@ -168,8 +168,16 @@ class PlanWriter:
         """Call a kernel with its words, of which the names are those of constant arrays."""
         raise NotImplementedError
 
-    def product(self, job: Multiplication, depth: int) -> None:
-        """A product of matrices."""
+    def product(self, depth: int, dtype: np.dtype[Any], words: Sequence[int]) -> None:
+        """A product of matrices.
+
+        Args:
+            depth: Of the statement.
+            dtype: Of the matrices.
+            words: How many products, rows, columns and terms there are; for either operand its slot
+                and offset, and the bytes from one matrix, row and column to the next; for the
+                result its slot and offset.
+        """
         raise NotImplementedError
 
     def loop(self, depth: int, length: int | None) -> None:
@@ -202,7 +210,7 @@ class PlanWriter:
             for part in range(len(job.parts)):
                 self.step(depth, name, self.words(job, part))
         elif isinstance(job, Multiplication):
-            self.product(job, depth)
+            self.product(depth, job.node.out.dtype, _words_of_product(job))
         elif isinstance(job, StridedMultiplication):
             self.own(job.step(1), job.codes, job, depth)
         elif isinstance(job, ForeignCall) and job.is_own:
@@ -211,7 +219,7 @@ class PlanWriter:
             assert isinstance(job, ForeignCall | PythonCall)
             lines = "".join(f"\n  at            {line}" for line in lines_of(job))
             raise ArgumentError(
-                f"{self.what}: a library of NumPy or SciPy evaluates a step, which an exported file "
+                f"{self.what}: a library of NumPy or SciPy evaluates a step, which exported files "
                 f"cannot call: {job.text().strip()}.{lines}"
             )
 
@@ -266,6 +274,19 @@ class PlanWriter:
         for row in section.jobs:
             for job in row:
                 self.job(job, depth)
+
+
+def _words_of_product(job: Multiplication) -> list[int]:
+    """The words of `PlanWriter.product`."""
+    node = job.node
+    words = [*node.sizes]
+    for x, layout in zip(node.operands, node.layouts, strict=True):
+        assert isinstance(x, View)
+        words += [x.value.slot, x.first_byte]
+        steps = (1, layout.row_stride) if layout.is_transposed else (layout.row_stride, 1)
+        words += [x.dtype.itemsize * step for step in (layout.batch_stride, *steps)]
+    out = whole(node.out)
+    return [*words, out.value.slot, out.first_byte]
 
 
 def lines_of(job: Job) -> Iterator[str]:

@@ -13,8 +13,7 @@ import numpy as np
 
 from funcgrad.compiler.loops.language import Function
 from funcgrad.compiler.native.types import SCALARS
-from funcgrad.compiler.nest.layout import Value, View, whole
-from funcgrad.compiler.runtime.matmul import Multiplication
+from funcgrad.compiler.nest.layout import Value, View
 from funcgrad.dtypes import short_name
 from funcgrad.interop.c.plan import Kernels, PlanWriter
 from funcgrad.interop.c.printer import print_function
@@ -71,22 +70,8 @@ class PlanInC(PlanWriter):
         self.line(depth + 1, f"FG_STEP({name}(slots, args));")
         self.line(depth, "}}")
 
-    def product(self, job: Multiplication, depth: int) -> None:
-        node = job.node
-        batch, m, n, k = node.sizes
-        a, b = node.operands
-        assert isinstance(a, View)
-        assert isinstance(b, View)
-        words = [batch, m, n, k]
-        layouts = node.layouts
-        for x, layout in ((a, layouts[0]), (b, layouts[1])):
-            size = x.dtype.itemsize
-            words += [x.value.slot, x.first_byte]
-            steps = (1, layout.row_stride) if layout.is_transposed else (layout.row_stride, 1)
-            words += [size * step for step in (layout.batch_stride, *steps)]
-        out = whole(node.out)
-        words += [out.value.slot, out.first_byte]
-        name = f"fg_product_{short_name(node.out.dtype)}"
+    def product(self, depth: int, dtype: np.dtype[Any], words: Sequence[int]) -> None:
+        name = f"fg_product_{short_name(dtype)}"
         self.kernels.prelude.use(name)
         self.step(depth, name, words)
 

@@ -9,14 +9,62 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from funcgrad.compiler.loops.language import Function
 from funcgrad.compiler.native.numba_path import Kind, Vocabulary, print_kernel
 from funcgrad.compiler.nest.layout import Value, View
-from funcgrad.compiler.runtime.matmul import Multiplication
 from funcgrad.interop.c.plan import Kernels, PlanWriter
 
 FIRST_NUMBER = 2
 """Place of a plan's first number in a row, behind its kind and the bytes of its scratch memory."""
+
+
+_PRODUCT = """\
+pointer_to_DTYPE = pointer_to(numba.from_dtype(np.dtype("DTYPE")))
+
+
+@compiled
+def product_DTYPE(slots, row, at):
+    size = SIZE
+    many, m, n, k = row[at], row[at + 1], row[at + 2], row[at + 3]
+    line_a, step_a = row[at + 7] // size, row[at + 8] // size
+    line_b, step_b = row[at + 12] // size, row[at + 13] // size
+    whole = (1 << 40,)
+    for s in range(many):
+        a = pointer_to_DTYPE(slots[row[at + 4]] + row[at + 5] + s * row[at + 6])
+        b = pointer_to_DTYPE(slots[row[at + 9]] + row[at + 10] + s * row[at + 11])
+        c = pointer_to_DTYPE(slots[row[at + 14]] + row[at + 15] + s * m * n * size)
+        a, b, c = numba.carray(a, whole), numba.carray(b, whole), numba.carray(c, whole)
+        for j in range(m * n):
+            c[j] = 0
+        # Four rows at once, which read a row of b once.
+        for i in range(0, m - m % 4, 4):
+            for p in range(k):
+                place = i * line_a + p * step_a
+                x0, x1 = a[place], a[place + line_a]
+                x2, x3 = a[place + 2 * line_a], a[place + 3 * line_a]
+                if step_b == 1:
+                    for j in range(n):
+                        y = b[p * line_b + j]
+                        c[i * n + j] += x0 * y
+                        c[i * n + n + j] += x1 * y
+                        c[i * n + 2 * n + j] += x2 * y
+                        c[i * n + 3 * n + j] += x3 * y
+                else:
+                    for j in range(n):
+                        y = b[p * line_b + j * step_b]
+                        c[i * n + j] += x0 * y
+                        c[i * n + n + j] += x1 * y
+                        c[i * n + 2 * n + j] += x2 * y
+                        c[i * n + 3 * n + j] += x3 * y
+        for i in range(m - m % 4, m):
+            for p in range(k):
+                x = a[i * line_a + p * step_a]
+                for j in range(n):
+                    c[i * n + j] += x * b[p * line_b + j * step_b]
+"""
+"""Products of matrices: words of `PlanWriter.product`."""
 
 
 class KernelsInPython(Kernels):
@@ -24,11 +72,13 @@ class KernelsInPython(Kernels):
 
     Attributes:
         vocabulary: Words that they call.
+        products: Names of dtypes of products of matrices.
     """
 
     def __init__(self, has_sizes: bool = True) -> None:
         super().__init__(has_sizes)
         self.vocabulary = Vocabulary()
+        self.products: set[str] = set()
 
     def printed(self, function: Function, name: str, lines: Iterable[str]) -> str:
         comment = "".join(f"# {line}\n" for line in lines)
@@ -62,6 +112,10 @@ class KernelsInPython(Kernels):
             "\n".join(types),
             "\n".join(made),
             "\n".join(["CONSTANTS = [", *constants, "]"]),
+            *(
+                _PRODUCT.replace("DTYPE", name).replace("SIZE", str(np.dtype(name).itemsize))
+                for name in sorted(self.products)
+            ),
             *self.texts.values(),
         ]
 
@@ -99,8 +153,10 @@ class PlanInPython(PlanWriter):
         self.write(depth, "if code:")
         self.write(depth + 1, "return code")
 
-    def product(self, job: Multiplication, depth: int) -> None:
-        self.own(job.step(1), job.codes, job, depth)
+    def product(self, depth: int, dtype: np.dtype[Any], words: Sequence[int]) -> None:
+        self.kernels.products.add(dtype.name)
+        self.write(depth, f"product_{dtype.name}(slots, row, {FIRST_NUMBER + len(self.marks)})")
+        self.marks += [self.mark(word) for word in words]
 
     def loop(self, depth: int, length: int | None) -> None:
         if length is None:
