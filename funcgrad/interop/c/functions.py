@@ -97,17 +97,20 @@ static int64_t fg_product_NAME(int64_t *slots, const int64_t *w) {
 _ROWS = 6
 """Rows of a tile: with its columns, two registers long, sums fill most of the registers."""
 
+_DEPTH = 128
+"""Terms of a tile, of whose rows a copy is on the stack."""
+
 TILES = """\
 /* A part of a product: ROWS rows of a and columns of b, which lie side by side; fewer at ends. */
 static void fg_tile_NAME(fg_HELD *c, int64_t c_step, const char *a, int64_t row_step, int64_t step,
                          const fg_HELD *b, int64_t n_rows, int64_t n_terms, int64_t n, bool more) {
-    fg_HELD sums[ROWS][WIDTH];
+    fg_HELD sums[ROWS][PARTS * WIDTH];
     const char *row[ROWS];
     for (int i = 0; i < ROWS; i++) row[i] = a + (i < n_rows ? i : 0) * row_step;
     for (int i = 0; i < ROWS; i++)
-        for (int j = 0; j < WIDTH; j++) sums[i][j] = 0;
+        for (int j = 0; j < PARTS * WIDTH; j++) sums[i][j] = 0;
     for (int64_t p = 0; p < n_terms; p++) {
-        const fg_HELD *y = b + p * WIDTH;
+        const fg_HELD *y = b + p * PARTS * WIDTH;
         FACTORS
         FG_LOOP
         for (int j = 0; j < WIDTH; j++) {
@@ -116,51 +119,62 @@ static void fg_tile_NAME(fg_HELD *c, int64_t c_step, const char *a, int64_t row_
     }
     for (int64_t i = 0; i < n_rows; i++)
         for (int64_t j = 0; j < n; j++)
-            c[i * c_step + j] = more ? c[i * c_step + j] + sums[i][j] : sums[i][j];
+            for (int q = 0; q < PARTS; q++) {
+                fg_HELD *z = c + (i * c_step + j) * PARTS + q;
+                *z = more ? *z + sums[i][q * WIDTH + j] : sums[i][q * WIDTH + j];
+            }
 }
 /* A product of matrices by tiles; terms and columns of b are copied first, to be near. */
 static int64_t fg_tiles_NAME(int64_t *slots, const int64_t *w) {
-    fg_HELD near[128 * WIDTH];
+    fg_HELD near[DEPTH * PARTS * WIDTH];
     for (int64_t s = 0; s < w[0]; s++)
         for (int64_t first = 0; first < w[2]; first += WIDTH)
-            for (int64_t term = 0; term < w[3]; term += 128) {
+            for (int64_t term = 0; term < w[3]; term += DEPTH) {
                 const int64_t n = w[2] - first < WIDTH ? w[2] - first : WIDTH;
-                const int64_t n_terms = w[3] - term < 128 ? w[3] - term : 128;
+                const int64_t n_terms = w[3] - term < DEPTH ? w[3] - term : DEPTH;
                 const char *a = (const char *)(intptr_t)(slots[w[4]] + w[5] + s * w[6]);
                 const char *b = (const char *)(intptr_t)(slots[w[9]] + w[10] + s * w[11]);
-                fg_HELD *c = (fg_HELD *)(intptr_t)(slots[w[14]] + w[15]) + s * w[1] * w[2];
+                fg_HELD *c = (fg_HELD *)(intptr_t)(slots[w[14]] + w[15]);
+                c += (s * w[1] * w[2] + first) * PARTS;
                 for (int64_t p = 0; p < n_terms; p++)
-                    for (int64_t j = 0; j < WIDTH; j++)
-                        near[p * WIDTH + j] = j >= n ? 0 : *(const fg_HELD *)(
-                            b + (term + p) * w[12] + (first + j) * w[13]);
+                    for (int q = 0; q < PARTS; q++)
+                        for (int64_t j = 0; j < WIDTH; j++)
+                            near[(p * PARTS + q) * WIDTH + j] = j >= n ? 0 : ((const fg_HELD *)(
+                                b + (term + p) * w[12] + (first + j) * w[13]))[q];
                 for (int64_t i = 0; i < w[1]; i += ROWS)
-                    fg_tile_NAME(c + i * w[2] + first, w[2], a + i * w[7] + term * w[8], w[7], w[8],
+                    fg_tile_NAME(c + i * w[2] * PARTS, w[2], a + i * w[7] + term * w[8], w[7], w[8],
                                  near, w[1] - i < ROWS ? w[1] - i : ROWS, n_terms, n, term > 0);
             }
     return 0;
 }
 """
-"""Products of real matrices with several rows."""
+"""Products of matrices of floats with several rows; complex numbers have two parts."""
 
 
 def program(stem: str, name: str) -> str:
     """The definition of a step for a dtype."""
     text = PROGRAMS[stem]
-    many = ""
-    if name in ("f32", "f64"):
-        many = "if (w[1] >= 4 && w[2] >= 4) return fg_tiles_NAME(slots, w);"
-        text = TILES + text
-    rows = range(_ROWS)
-    factors = [f"const fg_HELD x{k} = *(const fg_HELD *)(row[{k}] + p * step);" for k in rows]
-    terms = [f"sums[{k}][j] = FG_MULADD_F(x{k}, y[j], sums[{k}][j]);" for k in rows]
-    text = text.replace("FACTORS", ("\n" + 8 * " ").join(factors))
-    text = text.replace("TERMS", ("\n" + 12 * " ").join(terms)).replace("ROWS", str(_ROWS))
-    text = text.replace("MANY", many).replace(
-        "WIDTH", f"(FG_TILE_BYTES / {4 if name == 'f32' else 8})"
-    )
-    text = text.replace("FG_MULADD_F", "FG_MULADD" + "F" * (name == "f32"))
     is_complex = name[0] == "c"
     held = {"c64": "f32", "c128": "f64"}.get(name, name)
+    many = ""
+    if held in ("f32", "f64"):
+        many = "if (w[1] >= 4 && w[2] >= 4) return fg_tiles_NAME(slots, w);"
+        text = TILES + text
+    add = "FG_MULADD" + "F" * (held == "f32")
+    rows = range(_ROWS // (1 + is_complex))
+    factors = [f"const fg_HELD *x{k} = (const fg_HELD *)(row[{k}] + p * step);" for k in rows]
+    terms = [f"sums[{k}][j] = {add}(x{k}[0], y[j], sums[{k}][j]);" for k in rows]
+    if is_complex:
+        re, im = "y[j]", "y[WIDTH + j]"
+        terms = [
+            f"sums[{k}][{place}] = {add}(x{k}[0], {a}, {add}({b}, sums[{k}][{place}]));"
+            for k in rows
+            for place, a, b in (("j", re, f"-x{k}[1], {im}"), ("WIDTH + j", im, f"x{k}[1], {re}"))
+        ]
+    text = text.replace("FACTORS", ("\n" + 8 * " ").join(factors))
+    text = text.replace("TERMS", ("\n" + 12 * " ").join(terms)).replace("ROWS", str(len(rows)))
+    text = text.replace("DEPTH", str(_DEPTH // (1 + is_complex))).replace("MANY", many)
+    text = text.replace("WIDTH", f"(FG_TILE_BYTES / {4 if held == 'f32' else 8})")
     add = "c[j] += x[0] * {y};"
     if is_complex:
         add = "c[2 * j] += x[0] * {y} - x[1] * {z}; c[2 * j + 1] += x[0] * {z} + x[1] * {y};"
