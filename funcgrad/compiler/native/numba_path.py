@@ -205,7 +205,7 @@ class _Printer:
             for argument, t in ((language.SLOTS, SLOTS), (language.WORDS, ARGS))
         ]
         end = language.Return(Variable(self.number(0, INT64)))
-        self.lines = language.indented([*entries, *self.statements(function.body), end])
+        self.lines = [*language.indented([*entries, *self.statements(function.body), end])]
 
     def number(self, number: Any, t: Any) -> str:
         """A number of type ``t``."""
