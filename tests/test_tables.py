@@ -58,6 +58,7 @@ TABLES = {
     "compiler.runtime.threads._POOLS": "one for every fork that led to this process",
     "core.avals.INTERNED": "_INTERN_LIMIT",
     "core.avals._SCALARS": DTYPES,
+    "observers.notices._warned_loops": "_MAX_WARNED",
     "observers.notices._warned_of": "_MAX_WARNED",
     "observers.source._locations": "_MAX_LOCATIONS",
     "observers.source._owners": "_MAX_FILES",
@@ -267,16 +268,20 @@ def test_codes_that_were_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_lines_that_were_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     long = few(monkeypatch, notices, "_MAX_WARNED", "_warned_of")
+    loops = few(monkeypatch, notices, "_MAX_WARNED", "_warned_loops")
     drawn = few(monkeypatch, captures, "_MAX_REPORTED", "_reported_draws")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for k in range(30):
             line = SourceLocation(compile("0", "file.py", "eval"), k)
             notices.warn_of_length("f", [line] * notices.LONG_PROGRAM)
+            notices.warn_of_python_loop("f", "eig", line, is_users=False)
             captures._warn_of_draws(f"jit(f{k})", "numpy.random", line)
             assert len(long) <= 8
             assert len(drawn) <= 8
+            assert len(loops) <= 8
             assert line in long
+            assert line in loops
             assert (f"jit(f{k})", line) in drawn
 
 
