@@ -40,6 +40,7 @@ from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.higher_order.linearity import nonlinear_entry
 from funcgrad.higher_order.reroll import rerolled
 from funcgrad.numpy.writable import as_arguments
+from funcgrad.observers.assignments import may_assign
 from funcgrad.primitives.elementwise import stop_gradient as stop_gradient_p
 from funcgrad.primitives.objects import (
     HoldsArray,
@@ -170,9 +171,10 @@ class _Gradient(Wrapper):
         else:
             leaves, treedef = flatten_values(dynamic, self._treedef)
             self._treedef = treedef
+        is_numeric = _DOUBLES.issuperset(map(type, leaves))
         is_active = (
             [True] * len(leaves)
-            if not holomorphic and (is_one or _DOUBLES.issuperset(map(type, leaves)))
+            if not holomorphic and (is_one or is_numeric)
             else [
                 (
                     is_differentiable(x, holomorphic, allow_int, True)
@@ -185,7 +187,9 @@ class _Gradient(Wrapper):
         aux_tree: list[PyTreeDef] = []
 
         def flat(*leaves_: Any) -> list[Any]:
-            given = as_arguments(fun, leaves_)
+            # Numbers are not assigned to; asked for here, other functions take the short way.
+            assigns = not is_numeric and may_assign(fun)
+            given = as_arguments(fun, leaves_) if assigns else leaves_
             inner = given[0] if is_one else tree_unflatten(treedef, given)
             if isinstance(argnums, int):
                 full = (*args[: chosen[0]], inner, *args[chosen[0] + 1 :])

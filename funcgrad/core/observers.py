@@ -68,7 +68,7 @@ class Observer:
         Args:
             operation: Its name.
             operands: Its arguments, ``None`` for zeros.
-            results: Its results, likewise.
+            results: Its results, likewise. Within a trace that stages both are traced values.
             primitive: The primitive, ``None`` for the sum of cotangents.
 
         Raises:

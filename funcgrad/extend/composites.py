@@ -6,17 +6,27 @@ from the function.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any, TypeVar, dataclass_transform
 
 from funcgrad.base.records import dataclass
 from funcgrad.base.tables import keep, used
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
+from funcgrad.core.primitive import (
+    BatchDim,
+    Primitive,
+    Value,
+    is_linear,
+    is_own_module,
+    mapped_length,
+)
 from funcgrad.core.program import Program
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import ArgumentError
 from funcgrad.lowering import Call, Form
+from funcgrad.primitives.objects import settled
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.linearize import record_linear
@@ -62,7 +72,28 @@ def primitive(cls: type[P]) -> type[P]:
             f"extend.primitive needs a subclass of funcgrad.extend.Primitive, got {cls!r}. Write "
             "@extend.primitive above `class Name(extend.Primitive):`."
         )
+    for name in ("jvp", "transpose", "batch"):
+        rule = vars(cls).get(name)
+        # Rules of this library give values.
+        if isinstance(rule, FunctionType) and not is_own_module(rule.__module__):
+            setattr(cls, name, _giving_values(rule))
     return dataclass(frozen=True)(cls)
+
+
+def _giving_values(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """A rule, with values in place of the writable arrays that `funcgrad.numpy` makes."""
+
+    @functools.wraps(rule)
+    def call(*args: Any) -> Any:
+        return _values(rule(*args))
+
+    return call
+
+
+def _values(found: Any) -> Any:
+    if isinstance(found, list | tuple):
+        return type(found)(map(_values, found))
+    return settled(found)
 
 
 def by_function(function: Callable[..., Any]) -> Callable[..., Form]:

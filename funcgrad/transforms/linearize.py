@@ -430,7 +430,10 @@ def linearize_flat(
     args: list[Any] = []
     for primal, active in zip(primals, is_active, strict=True):
         if active:
-            aval = aval_of(primal)
+            is_array = type(primal) is np.ndarray
+            aval = INTERNED.get((primal.shape, primal.dtype)) if is_array else None
+            if aval is None:
+                aval = aval_of(primal)
             args.append(LinearizeTracer(trace, primal, tape.new_slot(aval), aval))
         else:
             args.append(primal)

@@ -331,3 +331,33 @@ def test_misuse_is_explained() -> None:
         extend.check(Neighbours(0), (X,))
     with pytest.raises(extend.LawError, match="static parameter that cannot be hashed"):
         extend.check(Neighbours([0]), (X,), linear=[(0,)])  # type: ignore[arg-type]
+
+
+@fg.extend.primitive
+class EveryOther(fg.extend.Primitive):
+    """Every second element, with rules that are written with functions of `funcgrad.numpy`."""
+
+    def impl(self, x):
+        return x[..., ::2]
+
+    def abstract_eval(self, x):
+        return x.update(shape=(*x.shape[:-1], (x.shape[-1] + 1) // 2))
+
+    jvp = fg.extend.linear_jvp
+
+    def transpose(self, ct, x):
+        out = fg.numpy.zeros(x.shape, x.dtype)
+        out[..., ::2] = ct
+        return [out]
+
+    def batch(self, args, dims):
+        return fg.numpy.asarray(self(*args)), 0
+
+    lower = fg.extend.by_callback
+
+
+def test_rules_may_be_written_with_functions_that_make_writable_arrays():
+    x = np.linspace(-1.0, 1.0, 5)
+    fg.extend.check(EveryOther(), (x,), linear=[(0,)])
+    gradient = fg.jit(fg.grad(lambda x: np.sum(EveryOther()(x) ** 2)))(x)
+    np.testing.assert_array_equal(gradient, 2 * x * [1, 0, 1, 0, 1])
