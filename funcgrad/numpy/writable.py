@@ -191,6 +191,14 @@ class WritableArray(StandsForArray):
         found = getattr(value, name)
         return _delegated(found, value, self) if callable(found) else made(found)
 
+    @property
+    def _numba_type_(self) -> Any:
+        """The question of compiled functions of Numba, which cannot take traced values."""
+        value = self.__jax_array__()
+        if isinstance(value, Tracer):
+            return value._numba_type_
+        raise AttributeError("_numba_type_")
+
     # Assignment.
 
     def __setitem__(self, index: Any, value: Any) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager
+from traceback import walk_stack
 from typing import NoReturn
 
 from funcgrad.base import stacks
@@ -29,6 +30,7 @@ from funcgrad.observers.advice import (
 from funcgrad.observers.source import (
     SourceLocation,
     current_location,
+    is_own,
     is_raised_by_us,
     location_of,
     outside_scopes,
@@ -152,7 +154,8 @@ def _refuse_numba(tracer: Tracer) -> NoReturn:
 
     Others (`hasattr`, inspection) find no such attribute.
     """
-    if not str(sys._getframe(1).f_globals.get("__name__")).startswith("numba."):
+    asking = next(f for f, _ in walk_stack(sys._getframe(1)) if not is_own(f.f_code))
+    if not str(asking.f_globals.get("__name__")).startswith("numba."):
         raise AttributeError("_numba_type_")
     tracer.check_live()
     asker = Asker()

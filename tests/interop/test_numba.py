@@ -469,6 +469,28 @@ def test_without_the_patch_the_error_names_the_line_and_the_remedy(function, tra
     assert "Or call funcgrad.interop.numba.install() first" in text
 
 
+@numba.njit
+def doubled(x):
+    y = np.empty_like(x)
+    for i in range(len(x)):
+        y[i] = 2 * x[i]
+    return y.sum()
+
+
+@pytest.mark.parametrize("transform", [fg.grad, fg.jit])
+def test_the_error_is_the_same_where_arrays_can_be_assigned_to(transform):
+    def caller(x):
+        y = 3 * x
+        y[0] = 1.0
+        return doubled(y) + (not hasattr(y, "_numba_type_"))
+
+    uninstall()
+    with pytest.raises(fg.errors.TracerArrayConversionError) as info:
+        transform(caller)(X)
+    assert "doubled, which Numba compiled, needs arrays" in str(info.value)
+    assert re.search(r"test_numba.py:\d+   return doubled\(y\)", str(info.value))
+
+
 def test_questions_of_others_are_answered_as_of_any_array():
     found = []
     fg.grad(lambda x: found.append(hasattr(x, "_numba_type_")) or x)(1.0)
