@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.forking import cached_property
-from funcgrad.errors import ArgumentError
+from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.patterns.dependence import Found
 from funcgrad.patterns.index_sets import FREE, Dimension, Relation, TooLargeError, strides_of
 from funcgrad.primitives.sparse import Pattern, scipy_sparse
@@ -75,6 +75,15 @@ class SparsityPattern:
     def __repr__(self) -> str:
         m, n = self.shape
         return f"<SparsityPattern {m}x{n} with {self.nnz} entries>"
+
+    def __or__(self, other: Any) -> SparsityPattern:
+        """The places of either pattern."""
+        other = SparsityPattern.of(other)
+        if other.shape != self.shape:
+            raise ShapeError(f"patterns of shapes {self.shape} and {other.shape} have no union.")
+        return SparsityPattern.of(self.matrix + other.matrix)
+
+    __ror__ = __or__
 
     @cached_property
     def matrix(self) -> Any:

@@ -207,3 +207,14 @@ def test_dense_blocks_share_their_colours() -> None:
     assert coloring(blocks, "symmetric").n_colors == 300
     assert coloring(np.kron(np.eye(4), np.ones((300, 300)))).n_colors == 300
     assert coloring(np.kron(np.eye(500), np.ones((2, 2))), "symmetric").n_colors == 2
+
+
+def test_the_union_that_errors_ask_for() -> None:
+    pattern = SparsityPattern.of(np.eye(4, k=1))
+    with pytest.raises(ArgumentError, match=r"pattern \| pattern.T"):
+        coloring(pattern, "symmetric")
+    both = pattern | pattern.T
+    np.testing.assert_array_equal(both.toarray(), (np.eye(4, k=1) + np.eye(4, k=-1)) != 0)
+    assert coloring(both, "symmetric").n_colors == 3
+    with pytest.raises(ShapeError, match="have no union"):
+        pattern | np.eye(3)
