@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.api.arguments import check_callable, name_of
-from funcgrad.errors import ArgumentError, ConcretizationTypeError
+from funcgrad.errors import ArgumentError, ConcretizationTypeError, MissingRuleError
 from funcgrad.linting.findings import Finding, LintReport
 from funcgrad.linting.rule import Rule
 from funcgrad.linting.rules import RULES
@@ -69,7 +69,7 @@ def lint(
         try:
             found = _found(chosen, Subject(f, args, kwargs))
         except ConcretizationTypeError as error:
-            found = [rule.found(*rule.look(error)) for rule in chosen if rule.watches == "errors"]
+            found = _of_error(chosen, error)
             if not found:
                 raise
     return LintReport(name_of(f), _merged(found), [rule.name for rule in chosen])
@@ -86,9 +86,18 @@ def _found(chosen: Sequence[Rule], subject: Subject) -> list[Finding]:
     ):
         watching = [_Watching(rule, subject) for rule in chosen if rule.watches == watches]
         if watching:
-            run(_all_of(watching))
+            try:
+                run(_all_of(watching))
+            except MissingRuleError as error:
+                found += _of_error(chosen, error)
             found += [finding for watch in watching for finding in watch.found]
     return found
+
+
+def _of_error(chosen: Sequence[Rule], error: Exception) -> list[Finding]:
+    """What rules say of an error with which the function, or its derivative, has ended."""
+    said = [(rule, rule.look(error)) for rule in chosen if rule.watches == "errors"]
+    return [rule.found(*words) for rule, words in said if words is not None]
 
 
 def _chosen(ignore: Iterable[str], only: Iterable[str] | None) -> list[Rule]:

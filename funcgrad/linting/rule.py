@@ -52,7 +52,7 @@ def rule(name: str, severity: str, watches: str = "record") -> Callable[[F], F]:
         watches: ``"record"``: it is given the `Subject`, and yields what `Said` is. Otherwise it is
             a class, made anew for each function, which is called with each `Step` and gives a line,
             why, and advice, or nothing. ``"errors"``: it is given the error with which the function
-            has left the trace, and says why.
+            or its derivative has ended, and says why, or nothing.
     """
 
     def publish(look: F) -> F:

@@ -69,12 +69,13 @@ def lint_script(
         if key in seen or any(isinstance(x, Tracer) for x in tree_leaves((args, kwargs))):
             return
         seen.add(key)
-        reports.append(lint(f, *args, ignore=ignore, **kwargs))
+        with disable_jit(False):  # what lint runs many times is compiled
+            reports.append(lint(f, *args, ignore=ignore, **kwargs))
 
     before_script = sys.argv
     sys.argv = [path, *arguments]
     try:
-        with _replaced(package, before), disable_jit():
+        with replaced(package, before), disable_jit():
             runpy.run_path(path, run_name="__main__")
     finally:
         sys.argv = before_script
@@ -82,7 +83,13 @@ def lint_script(
 
 
 @contextmanager
-def _replaced(package: ModuleType, before: Callable[[Any, Any, Any], None]) -> Iterator[None]:
+def replaced(package: ModuleType, before: Callable[[Any, Any, Any], None]) -> Iterator[None]:
+    """Call a function before each derivative that is taken, with what is differentiated where.
+
+    Args:
+        package: funcgrad.
+        before: Called with a function, its arguments and its keyword arguments.
+    """
     originals = {name: getattr(package, name) for name in DIFFERENTIATES}
 
     def watched(original: Callable[..., Any]) -> Callable[..., Any]:

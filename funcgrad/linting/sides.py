@@ -18,16 +18,21 @@ FARTHEST = 1e-6
 BY_CHANCE = 1e-5
 """How many elements of an array may be nearer than that by chance."""
 LEAST = 1e-3
-"""The least jump, in units of the derivative."""
+"""The least jump, in units of the derivative; less of it in double precision."""
 
 
 def direction(x: Any, position: int) -> Any:
-    """Numbers of both signs, others for each position; nothing where there are no real numbers."""
-    if aval_of(x).dtype.kind != "f":
+    """Numbers of both signs, others for each position; nothing where there are no such numbers."""
+    dtype = aval_of(x).dtype
+    if dtype.kind not in "fc":
         return None
     generator = np.random.default_rng(position)
-    signs = np.where(generator.random(np.shape(x)) < 0.5, -1.0, 1.0)
-    return (signs * generator.uniform(0.5, 1, np.shape(x))).astype(aval_of(x).dtype)
+
+    def drawn() -> Any:
+        signs = np.where(generator.random(np.shape(x)) < 0.5, -1.0, 1.0)
+        return signs * generator.uniform(0.5, 1, np.shape(x))
+
+    return (drawn() + (1j * drawn() if dtype.kind == "c" else 0)).astype(dtype)
 
 
 def distance(x: Any) -> float:
@@ -40,7 +45,7 @@ def moved(x: Any, along: Any, times: int) -> Any:
     """A point beside it: at the next numbers, or nearer than chance would be."""
     if along is None or not np.size(x):
         return x
-    size = np.sqrt(np.mean(np.square(x, dtype=np.float64)))
+    size = np.sqrt(np.mean(np.square(np.abs(x), dtype=np.float64))) or 1.0
     near = size * min(FARTHEST, BY_CHANCE / np.size(x))
     tiny = 16 * np.finfo(aval_of(x).dtype).tiny
     # Equal elements part, since each goes another way.
@@ -49,7 +54,9 @@ def moved(x: Any, along: Any, times: int) -> Any:
 
 
 def jumps(near: Any, back: Any, far: Any, last: Any) -> int:
-    """How many elements of a derivative jump.
+    """How many elements of a derivative jump, of those that are finite on both sides.
+
+    A jump is larger than what changes on either side, which is all that a smooth function has.
 
     Args:
         near: On one side.
@@ -58,10 +65,12 @@ def jumps(near: Any, back: Any, far: Any, last: Any) -> int:
         last: There on the other one.
     """
     sides = (near, back, far, last)
-    if any(x is None or aval_of(x).dtype.kind != "f" for x in sides):
+    if any(x is None or aval_of(x).dtype.kind not in "fc" for x in sides):
         return 0
-    if not all(np.isfinite(x).all() for x in sides):
-        return 0
-    jump, wider = np.abs(np.subtract(near, back)), np.abs(np.subtract(far, last))
-    size = max(np.abs(near).max(initial=0), np.abs(back).max(initial=0))
-    return int(np.sum((jump > LEAST * size) & (jump > 0.25 * wider)))
+    is_finite = np.logical_and.reduce([np.isfinite(x) for x in sides])
+    near, back, far, last = (np.asarray(x)[is_finite] for x in sides)
+    jump, wider = np.abs(near - back), np.abs(far - last)
+    change = np.maximum(np.abs(far - near), np.abs(last - back)).max(initial=0)
+    size = np.maximum(np.abs(near), np.abs(back)).max(initial=0)
+    least = min(LEAST, 64 * np.sqrt(np.finfo(near.dtype).eps))
+    return int(np.sum((jump > least * size) & (jump > change) & (jump > 0.25 * wider)))

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import CodeType
 from typing import Any
 
 import numpy as np
 
 from funcgrad import lowering
-from funcgrad.api.differentiation import vjp
+from funcgrad.api.differentiation import jvp, vjp
 from funcgrad.base.forking import cached_property
 from funcgrad.base.pytree import tree_unflatten
 from funcgrad.base.records import dataclass
+from funcgrad.base.transformed import MadeOf
 from funcgrad.core.avals import aval_of
 from funcgrad.core.observers import Observer, attach, detach
 from funcgrad.core.primitive import Primitive
@@ -26,6 +28,7 @@ from funcgrad.core.trace import Tracer
 from funcgrad.diagnostics.record import Record, record
 from funcgrad.errors import MissingRuleError
 from funcgrad.higher_order.jit import stepwise
+from funcgrad.higher_order.lanes import subprograms
 from funcgrad.linting.sides import direction, distance, jumps, moved
 from funcgrad.observers.source import FORWARD, SourceLocation, current_location
 from funcgrad.primitives.objects import flatten_held
@@ -33,8 +36,14 @@ from funcgrad.primitives.objects import flatten_held
 FARTHEST = 2.0**-8
 """The longest step beside a point, in units of the numbers: farther away are kinks of others."""
 
+_DOUBLE = 1e-15
+"""The precision from which on a sum of results keeps the jump of one."""
+
 LOOPS = frozenset({"scan", "fori_loop", "while_loop", "map"})
 """Functions whose body is traced once for all its rounds, as observers call them."""
+
+
+Derivative = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 
 
 @dataclass(frozen=True)
@@ -78,6 +87,14 @@ class Subject:
         self.leaves, self.tree = flatten_held((args, kwargs))
         self.active = [x for x in self.leaves if aval_of(x).dtype.kind in "fc"]
 
+    @cached_property
+    def code(self) -> CodeType | None:
+        """The code of the user's function, below transformations."""
+        f = self.f
+        while isinstance(f, MadeOf):
+            f = f.original
+        return getattr(f, "__code__", None)
+
     def evaluations(self, look: Callable[[Step], None]) -> None:
         """Run the function step by step, and show every operation that is evaluated."""
         with _watched(_Evaluations(look)):
@@ -104,22 +121,68 @@ class Subject:
     @cached_property
     def has_jump(self) -> bool:
         """Whether the derivative differs on both sides of the arguments, however near they are."""
-        if not self.active or any(aval_of(x).dtype.kind == "c" for x in self.active):
-            return False
-        directions = [direction(x, i) for i, x in enumerate(self.active)]
+        return any(any(map(jumps, *sides)) for _, *sides in self._surroundings())
+
+    @cached_property
+    def has_break(self) -> bool:
+        """Whether the derivative is not finite at the arguments, or not what it is beside them."""
+        for here, near, back, far, last in self._surroundings():
+            if not _are_finite(here):
+                return True
+            rows = ((near, back, far, last), (here, near, near, far), (here, back, back, last))
+            if any(any(map(jumps, *row)) for row in rows):
+                return True
+        return False
+
+    def _surroundings(self) -> Iterator[list[list[Any]]]:
+        """The derivative at the arguments, on two sides of them, and there 16 times farther away.
+
+        The derivative along a direction is of each result by itself. The gradient is of each
+        argument by itself, so that no jump is lost in a sum, as it may be in single precision.
+        """
+        if not self.active:
+            return
+        is_single = any(np.finfo(aval_of(x).dtype).eps > _DOUBLE for x in self.active)
+        with stepwise(False):  # loops run compiled, many times
+            for derivative in (self._tangents, self._gradient):
+                try:
+                    yield from self._beside(derivative)
+                except MissingRuleError:  # a rule of the user's that goes one way only
+                    continue
+                if not is_single:
+                    return
+
+    def _beside(self, derivative: Derivative) -> Iterator[list[list[Any]]]:
+        generic = [direction(x, i) for i, x in enumerate(self.active)]
+        # Arguments may be at an end of what the function takes, which mostly is 0.
+        inside = [np.where(x == 0, 0, d) for x, d in zip(self.active, generic, strict=True)]
         # An intermediate result may move less than its rounding, so steps get longer.
         longest = max(map(distance, self.active))
         scales = [scale for scale in (1, 1 << 3, 1 << 8, 1 << 16) if scale * longest < FARTHEST]
-        return any(self._jumps_at(scale, directions) for scale in scales)
+        for directions in (generic, inside):
+            here = derivative(self.active, directions)
+            are_finite = True
+            for scale in scales:
+                places = (scale, -scale, 16 * scale, -16 * scale)
+                try:
+                    sides = [self._at(derivative, directions, times) for times in places]
+                except np.linalg.LinAlgError:  # there is no value so far from the arguments
+                    break
+                are_finite &= all(map(_are_finite, sides))
+                yield [here, *sides]
+            if are_finite:
+                return
 
-    def _jumps_at(self, scale: int, directions: Sequence[Any]) -> bool:
-        sides = []
-        for times in (scale, -scale, 16 * scale, -16 * scale):
-            rows = zip(self.active, directions, strict=True)
-            sides.append(self._gradient([moved(x, d, times) for x, d in rows]))
-        return any(map(jumps, *sides))
+    def _at(self, derivative: Derivative, directions: Sequence[Any], times: int) -> list[Any]:
+        rows = zip(self.active, directions, strict=True)
+        return derivative([moved(x, d, times) for x, d in rows], directions)
 
-    def _gradient(self, values: Sequence[Any]) -> list[Any]:
+    def _tangents(self, values: Sequence[Any], directions: Sequence[Any]) -> list[Any]:
+        """The derivatives of the floating results along directions."""
+        _, dots = jvp(self.floating, tuple(values), tuple(directions))
+        return list(dots)
+
+    def _gradient(self, values: Sequence[Any], directions: Sequence[Any]) -> list[Any]:
         """The derivative of a sum of the floating results with fixed weights."""
         results, pull = vjp(self.floating, *values)
         weights = np.random.default_rng(0)
@@ -132,6 +195,26 @@ class Subject:
             if equation.primitive.is_effectful or not found.isdisjoint(equation.outputs):
                 found.update(atom for atom in equation.inputs if isinstance(atom, Var))
         return found
+
+
+def is_within(inner: CodeType, outer: CodeType | None) -> bool:
+    """Whether code is that of a function, or of one that is defined in it."""
+    if outer is None or inner is outer:
+        return inner is outer
+    return any(isinstance(x, CodeType) and is_within(inner, x) for x in outer.co_consts)
+
+
+def _are_finite(values: Sequence[Any]) -> bool:
+    return all(np.isfinite(x).all() for x in values)
+
+
+def sources_within(equation: Equation) -> Iterator[SourceLocation]:
+    """The lines of the body of a loop, or of branches."""
+    for program in subprograms(equation.primitive):
+        for inner in program.equations:
+            if inner.source is not None:
+                yield inner.source
+            yield from sources_within(inner)
 
 
 def form_of(equation: Equation) -> Any:

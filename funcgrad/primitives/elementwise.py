@@ -1227,6 +1227,7 @@ class _Identity(Elementwise):
 
     jvp = zero_jvp
     makes_no_nans = True
+    stops_gradients = True
 
     def impl(self, *args: Any) -> Any:
         return args[0]

@@ -15,6 +15,7 @@ import pytest
 
 import funcgrad as fg
 from funcgrad import lax
+from funcgrad.scipy import optimize, special
 
 X = np.linspace(-1.0, 2.0, 7)
 KEY = fg.random.key(0)
@@ -244,6 +245,60 @@ def reads_number(x: Any) -> Any:
     return np.sum(x) / float(np.sum(x))  # here
 
 
+def of_an_order(n: Any, x: Any) -> Any:
+    return np.sum(special.polygamma(n, x))  # here
+
+
+def stops(x: Any) -> Any:
+    return fg.stop_gradient(x) ** 2  # here
+
+
+def calls_what_stops(x: Any) -> Any:
+    return np.sum(stops(x))
+
+
+def solves(start: Any, b: Any) -> Any:
+    return np.sum(optimize.least_squares(lambda x: x**3 - b, start).x)
+
+
+def full_truncation(x: Any) -> Any:
+    return np.sum(np.sqrt(np.maximum(x, 0.0)) * x)
+
+
+def norm(x: Any) -> Any:
+    return np.sqrt(np.sum(x**2))  # here
+
+
+def modulus(z: Any) -> Any:
+    return np.sum(np.abs(z))  # here
+
+
+def one_of_many(x: Any) -> Any:
+    return np.sum(np.exp(x)) + np.abs(x[3] - 3.0)  # here
+
+
+def beside_a_root(x: Any, v: Any) -> Any:
+    return np.sqrt(v), np.abs(x)  # here
+
+
+def chooses_in_loop(x: Any) -> Any:
+    def step(c: Any, y: Any) -> Any:
+        return c + np.where(y > 0, y, 2 * y), None  # here
+
+    return lax.scan(step, 0.0, x)[0]
+
+
+def guards_a_point(x: Any) -> Any:
+    return np.sum(np.abs(x - 1.0)) + np.sum(np.where(x == 0, 1.0, np.sinc(x)))
+
+
+COLUMN_OF_ONES = np.ones(3)
+
+
+def outer_of_constant(x: Any) -> Any:
+    return np.sum((COLUMN_OF_ONES[:, None] * x) ** 2)
+
+
 def long_sum(x: Any) -> Any:
     return np.sum(np.cumsum(x)[-1] * x[:3])  # here
 
@@ -284,6 +339,13 @@ FAULTS: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     ("changing-state", Model().loss, (X,)),
     ("retraced", often, (X,)),
     ("left-trace", reads_number, (X,)),
+    ("missing-derivative", of_an_order, (1.0, np.ones(2))),
+    ("cut-derivative", calls_what_stops, (X,)),
+    ("singular-derivative", norm, (np.zeros(3),)),
+    ("kink", modulus, (np.array([0j, 1 + 1j]),)),
+    ("kink", one_of_many, (np.arange(100_000) % 7 * 1.0,)),
+    ("kink", beside_a_root, (np.zeros(2), np.zeros(2))),
+    ("kink-of-choice", chooses_in_loop, (np.array([1.0, 0.0]),)),
     ("float32-sum", long_sum, (TENTHS,)),
 ]
 
@@ -316,6 +378,13 @@ CLEAN: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     ("changing-state", Model().fixed, (X,)),
     ("changing-state", smooth, (X,)),
     ("retraced", once, (X,)),
+    ("missing-derivative", used, (X, X)),
+    ("cut-derivative", stops, (X,)),
+    ("cut-derivative", solves, (np.ones(3), np.arange(1.0, 4.0))),
+    ("singular-derivative", full_truncation, (np.array([-1.0, -0.5, 2.0]),)),
+    ("kink-of-choice", guards_a_point, (np.array([0.0, 1.0]),)),
+    ("accidental-broadcast", outer_of_constant, (np.ones(3),)),
+    ("unused-result", solves, (np.ones(3), np.arange(1.0, 4.0))),
     ("left-trace", lambda x: x / float(np.float64(2.0)), (X,)),
     ("float32-sum", long_sum, (TENTHS.astype(np.float64),)),
     ("float32-sum", lambda x: np.sum(x), (TENTHS,)),

@@ -7,7 +7,13 @@ import pytest
 from tests.linting import seeding
 
 
-@pytest.mark.parametrize("every", [40, pytest.param(1, marks=pytest.mark.nightly)])
-def test_seeded_faults_are_found(every: int, capsys: pytest.CaptureFixture[str]) -> None:
-    code = seeding.main(["--every", str(every)])
+QUICK = ["--every", "40", *(x for name in ("benchmarks", "posteriors", "laws", "words")
+                            for x in ("--corpus", name))]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "options", [QUICK, pytest.param([], marks=pytest.mark.nightly)], ids=["sample", "all"]
+)
+def test_seeded_faults_are_found(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    code = seeding.main(options)
     assert code == 0, capsys.readouterr().out

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from funcgrad.core.facets import Facet
 from funcgrad.core.program import Equation, Literal, Var
 from funcgrad.errors import ConcretizationTypeError, MissingRuleError
 from funcgrad.linting.rule import Findings, Said, rule
-from funcgrad.linting.subject import Subject
+from funcgrad.linting.subject import Subject, is_within
 from funcgrad.observers.source import location_of
+
+
+stops_gradients = Facet("stops_gradients", False)
+"""Whether an operation is there to end derivatives."""
 
 
 @rule("unused-argument", "warning")
@@ -34,7 +39,7 @@ def cut(subject: Subject) -> Findings:
         if var not in reached or var.aval.dtype.kind not in "fc" or not var.aval.size:
             continue
         cuts, arrives = _followed(subject, var, reached)
-        if arrives or not cuts:
+        if arrives or not cuts or all(_is_asked(subject, cut) for cut in cuts):
             continue
         operations = sorted({equation.primitive.name for equation in cuts})
         more = [str(e.source) for e in cuts[1:3] if e.source is not cuts[0].source]
@@ -46,6 +51,17 @@ def cut(subject: Subject) -> Findings:
             "a smooth operation in its place (a weighted sum for argmax, expit for a comparison, "
             "the number itself for a rounded one), or stop_gradient if this is meant",
         )
+
+
+def _is_asked(subject: Subject, cut: Equation) -> bool:
+    """Whether a derivative is ended by the function itself, or by a function of the library.
+
+    A function that it calls may end one unasked; a solver does so for its start, of which the
+    solution is independent.
+    """
+    if not stops_gradients(cut.primitive) or cut.source is None:
+        return False
+    return "stop_gradient" not in cut.source.text() or is_within(cut.source.code, subject.code)
 
 
 def _first_reader(subject: Subject, var: Var) -> Any:
@@ -84,11 +100,25 @@ def _active_results(subject: Subject, equation: Equation, active: set[Var]) -> l
 
 
 @rule("left-trace", "error", watches="errors")
-def left(error: ConcretizationTypeError) -> Said:
+def left(error: Exception) -> Said | None:
     """A traced value that Python, NumPy or a library is given as a plain number: no derivative."""
+    if not isinstance(error, ConcretizationTypeError):
+        return None
     return (
         location_of(error.__traceback__),
         f"{str(error).partition(chr(10))[0]} What follows has no derivative",
         "functions of NumPy, SciPy or funcgrad instead, or pure_callback with custom_vjp for a "
         "library of others",
+    )
+
+
+@rule("missing-derivative", "note", watches="errors")
+def missing(error: Exception) -> Said | None:
+    """An argument in which an operation has no derivative at all, or not in this direction."""
+    if not isinstance(error, MissingRuleError):
+        return None
+    return (
+        location_of(error.__traceback__),
+        f"{str(error).partition(chr(10))[0]} Kinks and singularities were not looked for",
+        "the argument as one that is not floating, or bind it before: lint(partial(f, n=2), x)",
     )

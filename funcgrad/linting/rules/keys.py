@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from types import CodeType
 
 import numpy as np
@@ -10,11 +9,9 @@ import numpy as np
 from funcgrad.base.digests import digest
 from funcgrad.core.facets import Facet
 from funcgrad.core.program import Equation
-from funcgrad.higher_order.lanes import subprograms
 from funcgrad.linting.rule import Findings, Place, Said, rule
-from funcgrad.linting.subject import Step, Subject, form_of
+from funcgrad.linting.subject import Step, Subject, form_of, sources_within
 from funcgrad.lowering import Loop
-from funcgrad.observers.source import SourceLocation
 
 draws = Facet("draws", False)
 """Whether an operation turns a key and counters into random bits, always the same ones."""
@@ -56,7 +53,7 @@ def constant(subject: Subject) -> Findings:
     inner: dict[CodeType, Equation] = {}
     for equation in subject.record.equations:
         if isinstance(form_of(equation), Loop):
-            for source in _sources(equation):
+            for source in sources_within(equation):
                 inner.setdefault(source.code, equation)
     for equation in subject.record.equations:
         place = equation.source
@@ -64,14 +61,6 @@ def constant(subject: Subject) -> Findings:
             loop = inner[place.code]
             if loop is not equation:
                 yield place, *_same_in(loop.primitive.name)
-
-
-def _sources(equation: Equation) -> Iterator[SourceLocation]:
-    """The lines of the body of a loop."""
-    for program in subprograms(equation.primitive):
-        for inner in program.equations:
-            if inner.source is not None:
-                yield inner.source
 
 
 def _same_in(loop: str) -> tuple[str, str]:

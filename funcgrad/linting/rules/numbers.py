@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from funcgrad.core.avals import aval_of
 from funcgrad.core.program import Equation, Var
 from funcgrad.diagnostics.record import Record
+from funcgrad.errors import MissingRuleError
 from funcgrad.linting.rule import Findings, Said, rule
 from funcgrad.linting.subject import Step, Subject, form_of
 from funcgrad.lowering import PrefixScan, Reduction
@@ -163,9 +165,9 @@ def _drawn(
         carried = [errors.get(atom) for atom in equation.inputs]
         dots: Any = [None] * len(equation.outputs)
         if any(x is not None for x in carried) and linearize(equation.primitive) is None:
-            with np.errstate(all="ignore"):
-                _, dots = equation.primitive.jvp(values, carried)
-            dots = dots if equation.primitive.multiple_results else [dots]
+            with np.errstate(all="ignore"), suppress(MissingRuleError):
+                _, found = equation.primitive.jvp(values, carried)
+                dots = found if equation.primitive.multiple_results else [found]
         before = max(map(_relative, values, carried), default=0.0)
         for var, dot in zip(equation.outputs, dots, strict=True):
             if var.aval.dtype.kind != "f":

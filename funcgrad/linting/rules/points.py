@@ -12,9 +12,8 @@ import numpy as np
 
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Primitive
-from funcgrad.core.program import Equation
 from funcgrad.core.trace import EVAL, using_trace
-from funcgrad.linting.rule import Findings, Said, rule
+from funcgrad.linting.rule import Said, rule
 from funcgrad.linting.sides import direction, jumps, moved
 from funcgrad.linting.subject import Step, Subject
 from funcgrad.observers.nonfinite import describe
@@ -28,7 +27,7 @@ class Kink:
         self.subject = subject
 
     def __call__(self, step: Step) -> Said | None:
-        if not _is_real(step.operands):
+        if not all(map(_is_finite, step.operands)):
             return None
         directions = [direction(x, i) for i, x in enumerate(step.operands)]
         sides = []
@@ -52,36 +51,48 @@ class Kink:
         )
 
 
-@rule("kink-of-choice", "warning")
-def choices(subject: Subject) -> Findings:
+@rule("kink-of-choice", "warning", watches="evaluations")
+class Choice:
     """A comparison of equal numbers that chooses between arms with different derivatives."""
-    ties = [e for e in subject.record.equations if _is_tie(e, subject)]
-    if ties and subject.has_jump:
-        for equation in ties:
-            given = ", ".join(describe(subject.record.value(a)) for a in equation.inputs)
-            yield (
-                equation.source,
-                f"{equation.primitive.name} compares equal numbers, {given}, and the derivative of "
-                "the function jumps there",
-                "a smooth choice (expit), or data that are not there",
-            )
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+
+    def __call__(self, step: Step) -> Said | None:
+        if not _is_tie(step) or not self.subject.has_jump:
+            return None
+        given = ", ".join(describe(x) for x in step.operands)
+        return (
+            step.location,
+            f"{step.primitive.name} compares equal numbers, {given}, and the derivative of the "
+            "function jumps there",
+            "a smooth choice (expit), or data that are not there",
+        )
 
 
-def _is_tie(equation: Equation, subject: Subject) -> bool:
-    """Whether an operation compares numbers of which some pairs are equal, but for rounding."""
-    kinds = [a.aval.dtype.kind for a in equation.inputs]
-    if equation.outputs[0].aval.dtype.kind != "b" or kinds != ["f", "f"]:
+def _is_tie(step: Step) -> bool:
+    """Whether an operation compares numbers so near that it is true on one side of them alone."""
+    avals = [aval_of(x) for x in (*step.operands, *step.results)]
+    if [aval.dtype.kind for aval in avals] != ["f", "f", "b"] or not step.primitive.is_elementwise:
         return False
-    a, b = (np.asarray(subject.record.value(atom)) for atom in equation.inputs)
-    return bool(np.any(np.abs(a - b) <= 4 * np.spacing(np.maximum(np.abs(a), np.abs(b)))))
+    a, b = map(np.asarray, step.operands)
+    near = np.abs(a - b) <= 4 * np.spacing(np.maximum(np.abs(a), np.abs(b)))
+    if not near.any():
+        return False
+    with using_trace(EVAL):
+        above, below = (step.primitive.bind(moved(a, np.ones_like(a), t), b) for t in (1, -1))
+    return bool(np.any(near & (above != below)))
 
 
 @rule("singular-derivative", "error", watches="derivatives")
 class Singular:
-    """A finite value whose derivative is infinite or NaN: sqrt at 0, the power 0.5 of 0."""
+    """A finite value whose derivative is infinite or NaN: sqrt at 0, the power 0.5 of 0.
+
+    Where nothing moves the operand, as in ``sqrt(maximum(x, 0))`` of negative numbers, it is harmless.
+    """
 
     def __init__(self, subject: Subject) -> None:
-        pass
+        self.subject = subject
 
     def __call__(self, step: Step) -> Said | None:
         if not all(map(_is_finite, step.operands)):
@@ -94,7 +105,7 @@ class Singular:
             if dot is None or np.shape(dot) != np.shape(out):
                 continue
             n_bad = int(np.sum(np.isfinite(out) & ~np.isfinite(dot)))
-            if n_bad:
+            if n_bad and self.subject.has_break:
                 which = "" if np.size(out) == 1 else f" for {n_bad} of {np.size(out)} elements"
                 given = ", ".join(describe(x) for x in step.operands)
                 return (
@@ -105,11 +116,6 @@ class Singular:
                     "point, or a form without it (x * x instead of its root)",
                 )
         return None
-
-
-def _is_real(operands: Sequence[Any]) -> bool:
-    kinds = {aval_of(x).dtype.kind for x in operands}
-    return "f" in kinds and "c" not in kinds and all(map(_is_finite, operands))
 
 
 def _is_finite(x: Any) -> bool:

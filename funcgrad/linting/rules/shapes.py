@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from funcgrad.core.program import Equation, Var
 from funcgrad.linting.rule import Findings, rule
 from funcgrad.linting.subject import Subject, form_of
 from funcgrad.lowering import Reduction, Reindex, Reshape
+
+AXES = re.compile(r"None\s*\]|newaxis|expand_dims|reshape|keepdims")
+"""Words of a line that gives an array another axis."""
 
 
 @rule("accidental-broadcast", "warning")
@@ -23,7 +27,7 @@ def accidental(subject: Subject) -> Findings:
         columns = [*_operands(equation, is_column=True)]
         rows = [*_operands(equation, is_column=False)]
         for column in columns:
-            if _is_made_a_column(column, makers):
+            if _is_made_a_column(column, makers) or _is_written_so(column, equation, subject):
                 continue
             for row in rows:
                 (n,) = row.aval.shape
@@ -35,6 +39,12 @@ def accidental(subject: Subject) -> Findings:
                         "x[:, 0] or np.squeeze(x, 1) for the column if pairs are meant, "
                         "x[:, None] for the row if the square is",
                     )
+
+
+def _is_written_so(column: Var, equation: Equation, subject: Subject) -> bool:
+    """Whether a constant is made a column at the line that uses it, before it gets here."""
+    is_constant = column in subject.record.constants
+    return is_constant and equation.source is not None and bool(AXES.search(equation.source.text()))
 
 
 def _operands(equation: Equation, is_column: bool) -> Iterator[Var]:

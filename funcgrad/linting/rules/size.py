@@ -6,7 +6,7 @@ from collections import Counter
 
 from funcgrad.core.program import Equation
 from funcgrad.linting.rule import Findings, rule
-from funcgrad.linting.subject import Subject
+from funcgrad.linting.subject import Subject, sources_within
 from funcgrad.observers.limits import format_bytes
 from funcgrad.observers.source import SourceLocation
 
@@ -55,7 +55,7 @@ def dead(subject: Subject) -> Findings:
         if not equation.outputs or equation.source is None:
             continue
         if equation.primitive.is_effectful or not reached.isdisjoint(equation.outputs):
-            used.add(equation.source)
+            used.update([equation.source, *sources_within(equation)])
         else:
             unused.setdefault(equation.source, equation)
     for line, equation in unused.items():
