@@ -90,7 +90,7 @@ class Subject:
     @cached_property
     def code(self) -> CodeType | None:
         """The code of the user's function, below transformations."""
-        f = self.f
+        f: Any = self.f
         while isinstance(f, MadeOf):
             f = f.original
         return getattr(f, "__code__", None)
@@ -288,7 +288,12 @@ class _Derivatives(_Evaluations):
         if operation == primitive.name:
             if place in self.inner:
                 self.show(primitive, operands, ())
-        elif operation == f"the derivative of {primitive.name}":
+        elif operation in (
+            f"the derivative of {primitive.name}",
+            f"the tangent of {primitive.name}",
+        ):
+            if operation.startswith("the tangent"):  # its operands are followed by their tangents
+                operands = operands[: len(operands) // 2]
             if any(isinstance(x, Tracer) for x in operands):
                 self.inner.add(place)
             else:

@@ -1,6 +1,7 @@
-"""Samples of the user's line that a thread of Python is at, two hundred in a second.
+"""Samples of the user's line that a thread of Python is at, two hundred in a second at most.
 
-Another thread looks at its stack. While native code runs without the interpreter's lock, it can
+They are fewer where a look takes long, so that all of them take a bounded part of the time. Another
+thread looks at its stack. While native code runs without the interpreter's lock, it can
 look at any time; else it has to wait, and a sample counts for as long as it is since the last one:
 so a long call that keeps the lock counts in full.
 """
@@ -19,7 +20,11 @@ from funcgrad.observers.source import SourceLocation, location_at
 from funcgrad.transforms.linearize import pull_entry
 
 INTERVAL = 0.005
-"""Seconds from one look to the next."""
+"""Seconds from one look to the next, at least."""
+LONGEST = 0.05
+"""And at most."""
+SHARE = 0.005
+"""Part of the time that looks may take."""
 SWITCH = 0.0005
 """Seconds after which a thread that keeps the interpreter's lock is asked for it."""
 
@@ -61,13 +66,15 @@ class StackSampler:
         sys.setswitchinterval(self._interval)
 
     def _run(self) -> None:
-        last = time.perf_counter()
-        while not self._ended.wait(INTERVAL):
+        last, spent, interval = time.perf_counter(), time.thread_time(), INTERVAL
+        while not self._ended.wait(interval):
             self.tick()
             frame = sys._current_frames().get(self._thread)
             now = time.perf_counter()
             self._count(frame, now - last)
             last = now
+            before, spent = spent, time.thread_time()
+            interval = min(max(INTERVAL, (spent - before) / SHARE), LONGEST)
 
     def _count(self, frame: FrameType | None, seconds: float) -> None:
         inner = frame

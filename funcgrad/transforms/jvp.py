@@ -56,7 +56,7 @@ class JVPTrace(Trace):
             leave_trace(token)
         if OBSERVED.computed and not primitive.is_composite:
             dots = out_dot if primitive.multiple_results else [out_dot]
-            what = f"the derivative of {primitive.name}"
+            what = f"the tangent of {primitive.name}"
             report(what, [*primals, *tangents], dots, primitive)
         if primitive.multiple_results:
             return [self.pair(x, t) for x, t in zip(out, out_dot, strict=True)]

@@ -6,7 +6,6 @@ import pytest
 
 from tests.linting import seeding
 
-
 QUICK = ["--every", "40", *(x for name in ("benchmarks", "posteriors", "laws", "words")
                             for x in ("--corpus", name))]  # fmt: skip
 

@@ -11,7 +11,6 @@ from funcgrad.linting.rule import Findings, Said, rule
 from funcgrad.linting.subject import Subject, is_within
 from funcgrad.observers.source import location_of
 
-
 stops_gradients = Facet("stops_gradients", False)
 """Whether an operation is there to end derivatives."""
 
