@@ -95,7 +95,7 @@ def _found(chosen: Sequence[Rule], subject: Subject) -> list[Finding]:
 
 
 def _of_error(chosen: Sequence[Rule], error: Exception) -> list[Finding]:
-    """What rules say of an error with which the function, or its derivative, has ended."""
+    """Findings about an error with which the function, or its derivative, has ended."""
     said = [(rule, rule.look(error)) for rule in chosen if rule.watches == "errors"]
     return [rule.found(*words) for rule, words in said if words is not None]
 
