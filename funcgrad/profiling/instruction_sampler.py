@@ -1,4 +1,4 @@
-"""Samples of the instructions of each thread, three hundred in a second of its processor's time.
+"""Samples of the instructions of each thread, five hundred in a second of its processor's time.
 
 Linux counts the time of threads, and puts the addresses of the instructions at which they were
 found into a ring in memory (``perf_event_open``, for a process's own threads, in user code): no
@@ -20,7 +20,7 @@ import numpy as np
 
 from funcgrad.base.records import dataclass
 
-PERIOD = 3_000_000
+PERIOD = 2_000_000
 """Nanoseconds of processor time from one sample to the next."""
 
 _PAGES = 32

@@ -142,7 +142,9 @@ class _Collector:
             if sum(found.values()) >= LEAST_SAMPLES:
                 way, shares = "sampled", found
         assert step.job is not None
-        shares = shares or divided(step.job, self.machine)
+        if not shares:  # what has no line is there for those that have one
+            model = divided(step.job, self.machine)
+            shares = {line: time for line, time in model.items() if line is not None} or model
         total = sum(shares.values())
         return {line: share / total for line, share in shares.items()}, way
 
