@@ -39,7 +39,8 @@ WORKED_OUT = {
     "cart-pole-gradient": "lost-digits",  # returns less their mean, which are all equal
     "particle-filter": "cut-derivative",  # uniform numbers decide which particles are kept
     "metropolis": "cut-derivative",  # and here what is accepted
-    "quadratic": "unused-argument",  # a third derivative, and so are the next two
+    "quadratic": "unused-argument",  # a third derivative, and so are the next three
+    "shapes": "unused-argument",
     "cumulative": "unused-argument",
     "indexing": "unused-argument",
     "lenet": "kink",  # blank patches of images, at biases of 0
