@@ -30,7 +30,7 @@ from funcgrad.base.scalars import plain_number, scalar_number
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
-from funcgrad.higher_order.closures import run_lifted, tracers_in
+from funcgrad.higher_order.closures import Captured, run_lifted, tracers_in
 from funcgrad.higher_order.custom import CustomCall, Pull, Rules
 from funcgrad.higher_order.linear_call import Values, to_front
 from funcgrad.higher_order.staging import kept_weak
@@ -143,7 +143,7 @@ class Call(KeepsTracers):
             _argument_aval(x, path, self.name) for x, path in zip(self.leaves, paths, strict=True)
         ]
         used = tracers_in(user.fun, self.static)
-        self.captured = tracers_in(user.fun, self.static, user.functions())
+        self.captured: Captured = tracers_in(user.fun, self.static, user.functions())
         excuse(self)
         self.is_closed_over = tuple(any(tracer is u for u in used) for tracer in self.captured)
         self.result = ResultType(self.name)
@@ -323,7 +323,7 @@ class _Residuals(KeepsTracers):
         # A bool of Python's is a choice of the forward rule, which the backward rule may ask.
         self.is_value = [isinstance(x, VALUE_TYPES) and type(x) is not bool for x in leaves]
         pairs = list(zip(leaves, self.is_value, strict=True))
-        self.captured = tracers_in([x for x, value in pairs if not value])
+        self.captured: Captured = tracers_in([x for x, value in pairs if not value])
         excuse(self)
         self._values = [*(plain_number(x) for x, value in pairs if value), *self.captured]
         self.opaque = [None if value else x for x, value in pairs]
@@ -353,7 +353,7 @@ class _BackwardPass:
     def __call__(self, values: Values, cts: Values) -> list[Any]:
         outer, inner = self.call.split(values)
         n = len(inner) - len(self.residuals.captured)
-        captured = [*self.call.captured, *self.residuals.captured]
+        captured = self.call.captured.joined(self.residuals.captured)
         stand_ins = [*outer, *inner[n:]]
         return lift_optional(captured, stand_ins, lambda: self._apply(inner[:n], cts))
 
@@ -389,7 +389,7 @@ class _BackwardPass:
         return pulled
 
 
-def lift_optional(captured: Sequence[Tracer], values: Values, function: Any) -> list[Any]:
+def lift_optional(captured: Captured, values: Values, function: Any) -> list[Any]:
     """Run a function as `run_lifted` does; its results may be ``None``."""
     is_zero: list[bool] = []
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -58,6 +58,57 @@ class LiftedTrace(Trace):
         return self.stand_ins.get(id(value), value) if isinstance(value, Tracer) else value
 
 
+class Captured(list[Tracer]):
+    """The traced values that functions hold, and the variables that they close over.
+
+    A variable may be given another value once the call is over, before a rule runs.
+
+    Attributes:
+        bound: Variables with their values, but for numbers and what else cannot hold traced values.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bound: list[tuple[CellType, Any]] = []
+
+    def joined(self, other: Captured) -> Captured:
+        """Join these and those of other functions."""
+        made = Captured()
+        made.extend([*self, *other])
+        made.bound = [*self.bound, *other.bound]
+        return made
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """A block in which the variables have the values that they had, unless it assigns some."""
+        changed = []
+        for cell, value in self.bound:
+            now = _content_of(cell)
+            if now is not value:
+                changed.append((cell, value, now))
+                cell.cell_contents = value
+        try:
+            yield
+        finally:
+            for cell, value, now in changed:
+                if _content_of(cell) is not value:
+                    continue
+                if now is _NOTHING:
+                    del cell.cell_contents
+                else:
+                    cell.cell_contents = now
+
+
+_NOTHING = object()
+
+
+def _content_of(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # the variable was deleted, or has not been assigned yet
+        return _NOTHING
+
+
 class HoldsFunctions:
     """Base of objects that call functions of the user, and also hold what is none of the user's."""
 
@@ -67,14 +118,14 @@ class HoldsFunctions:
 
 
 def run_lifted(
-    captured: Sequence[Tracer], values: Sequence[Any], function: Callable[[], Sequence[Any]]
+    captured: Captured, values: Sequence[Any], function: Callable[[], Sequence[Any]]
 ) -> list[Any]:
     """Flat results of ``function``, where ``values`` stand in for ``captured``."""
     if not captured:
         return list(function())
     stand_ins = {id(tracer): value for tracer, value in zip(captured, values, strict=True)}
     trace = LiftedTrace(current_trace(), stand_ins)
-    with _usable(captured):
+    with _usable(captured), captured.restored():
         return [trace.replace(out) for out in run_under(trace, function)]
 
 
@@ -91,9 +142,10 @@ def _usable(tracers: Sequence[Tracer]) -> Iterator[None]:
             owner.is_live = False
 
 
-def tracers_in(*roots: Any) -> list[Tracer]:
+def tracers_in(*roots: Any) -> Captured:
     """The usable tracers that functions and containers hold, each once, in a fixed order."""
     found: dict[int, Tracer] = {}
+    captured = Captured()
     # Visited objects are kept, so that no identity is used twice.
     visited: dict[int, Any] = {}
     pending = list(reversed(roots))
@@ -106,8 +158,19 @@ def tracers_in(*roots: Any) -> list[Tracer]:
             if item.owner.is_live:
                 found[id(item)] = item
             continue
+        if isinstance(item, FunctionType):
+            captured.bound += _bound_by(item)
         pending.extend(reversed(list(_parts_of(item))))
-    return list(found.values())
+    captured.extend(found.values())
+    return captured
+
+
+def _bound_by(function: FunctionType) -> Iterator[tuple[CellType, Any]]:
+    """The variables that a function closes over, with their values."""
+    for cell in function.__closure__ or ():
+        value = _content_of(cell)
+        if value is not None and value is not _NOTHING and not isinstance(value, _ATOMS):
+            yield cell, value
 
 
 def _parts_of(item: Any) -> Iterable[Any]:
@@ -130,11 +193,7 @@ def _parts_of(item: Any) -> Iterable[Any]:
 
 
 def _parts_of_function(function: FunctionType) -> Iterable[Any]:
-    for cell in function.__closure__ or ():
-        try:
-            yield cell.cell_contents
-        except ValueError:  # The name has not been assigned yet.
-            continue
+    yield from (value for _, value in _bound_by(function))
     yield from function.__defaults__ or ()
     yield from (function.__kwdefaults__ or {}).values()
     yield from function.__dict__.values()

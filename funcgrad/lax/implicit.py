@@ -16,7 +16,7 @@ from funcgrad.base.scalars import plain_number, scalar_number
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import EVAL, current_trace
 from funcgrad.errors import ArgumentError, DtypeError, MissingRuleError, ShapeError, TreeError
-from funcgrad.higher_order.closures import run_lifted, tracers_in
+from funcgrad.higher_order.closures import Captured, run_lifted, tracers_in
 from funcgrad.higher_order.custom import CustomCall, Rules
 from funcgrad.higher_order.linear_call import (
     LinearCall,
@@ -307,7 +307,7 @@ class _LinearSystem:
     def __init__(
         self,
         unknown: _Unknown,
-        captured: Sequence[Any],
+        captured: Captured,
         directions: Sequence[tuple[FlatFunction, Solver | None]],
     ) -> None:
         self.unknown = unknown

@@ -281,3 +281,36 @@ def test_messages(error: Any, run: Function, parts: list[str]) -> None:
         run()
     for part in parts:
         assert part in str(caught.value)
+
+
+def test_variables_that_are_given_another_value_after_the_call() -> None:
+    """A function is what it was when it was passed, like everything else that is passed."""
+
+    def solved(d: Any) -> Any:
+        scale = d * 2
+
+        def matvec(x: Any) -> Any:
+            return scale * x
+
+        x = lax.custom_linear_solve(matvec, B, divide_all, symmetric=True)
+        scale = scale - x
+        return x, scale
+
+    def divide_all(f: Function, b: Any) -> Any:
+        return b / f(np.ones(3))
+
+    d = np.array([1.0, 2.0, 4.0])
+    x = B / (2 * d)
+    for wrap in (lambda f: f, fg.jit):
+        close(wrap(solved)(d), (x, 2 * d - x))
+        slopes = wrap(fg.grad(lambda d: solved(d)[0].sum()))(d)
+        close(slopes, -x / d)
+
+    def root(a: Any) -> Any:
+        power = a + 1
+        x = lax.custom_root(lambda x: x**2 - power, a, newton, divide)
+        power = x
+        return power
+
+    close(fg.jit(fg.grad(root))(3.0), 0.25)
+    close(fg.grad(root)(3.0), 0.25)
