@@ -13,7 +13,7 @@ import runpy
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -75,7 +75,8 @@ def lint_script(
     before_script = sys.argv
     sys.argv = [path, *arguments]
     try:
-        with replaced(package, before), disable_jit():
+        # The status with which a script ends is its own affair.
+        with replaced(package, before), disable_jit(), suppress(SystemExit):
             runpy.run_path(path, run_name="__main__")
     finally:
         sys.argv = before_script

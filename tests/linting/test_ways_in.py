@@ -26,6 +26,7 @@ step = fg.jit(lambda w: w - 0.1 * fg.grad(loss)(w, x, y))
 for _ in range(3):
     w = step(w)
 print(w.shape, sys.argv[1:])
+sys.exit(3)
 """
 
 
