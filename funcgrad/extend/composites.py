@@ -77,7 +77,15 @@ def primitive(cls: type[P]) -> type[P]:
         # Rules of this library give values.
         if isinstance(rule, FunctionType) and not is_own_module(rule.__module__):
             setattr(cls, name, _giving_values(rule))
+    if "bind" not in vars(cls):
+        for name in ("bind", "__call__"):
+            setattr(cls, name, _bind)
     return dataclass(frozen=True)(cls)
+
+
+def _bind(self: Primitive, *args: Any) -> Any:
+    """Apply an operation of the user's to values, which writable arrays stand for."""
+    return Primitive.bind(self, *map(settled, args))
 
 
 def _giving_values(rule: Callable[..., Any]) -> Callable[..., Any]:

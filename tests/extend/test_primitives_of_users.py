@@ -361,3 +361,17 @@ def test_rules_may_be_written_with_functions_that_make_writable_arrays():
     fg.extend.check(EveryOther(), (x,), linear=[(0,)])
     gradient = fg.jit(fg.grad(lambda x: np.sum(EveryOther()(x) ** 2)))(x)
     np.testing.assert_array_equal(gradient, 2 * x * [1, 0, 1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    "transform", [fg.grad, lambda f: fg.jit(fg.grad(f)), lambda f: fg.grad(fg.jit(f))]
+)
+def test_arguments_may_be_arrays_that_are_assigned_to(transform):
+    def f(x):
+        y = 2 * x
+        y[0] = 0.0
+        return np.sum(EveryOther()(y) ** 2) + np.sum(EveryOther().bind(y))
+
+    x = np.linspace(-1.0, 1.0, 5)
+    expected = (8 * x + 2) * [0, 0, 1, 0, 1]
+    np.testing.assert_allclose(transform(f)(x), expected, rtol=1e-15)
