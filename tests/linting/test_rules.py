@@ -288,8 +288,8 @@ def chooses_in_loop(x: Any) -> Any:
     return lax.scan(step, 0.0, x)[0]
 
 
-def guards_a_point(x: Any) -> Any:
-    return np.sum(np.abs(x - 1.0)) + np.sum(np.where(x == 0, 1.0, np.sinc(x)))
+def length(x: Any) -> Any:
+    return np.linalg.norm(x)  # here
 
 
 COLUMN_OF_ONES = np.ones(3)
@@ -345,6 +345,7 @@ FAULTS: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     ("kink", modulus, (np.array([0j, 1 + 1j]),)),
     ("kink", one_of_many, (np.arange(100_000) % 7 * 1.0,)),
     ("kink", beside_a_root, (np.zeros(2), np.zeros(2))),
+    ("kink-of-choice", length, (np.zeros(3),)),
     ("kink-of-choice", chooses_in_loop, (np.array([1.0, 0.0]),)),
     ("float32-sum", long_sum, (TENTHS,)),
 ]
@@ -382,7 +383,6 @@ CLEAN: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     ("cut-derivative", stops, (X,)),
     ("cut-derivative", solves, (np.ones(3), np.arange(1.0, 4.0))),
     ("singular-derivative", full_truncation, (np.array([-1.0, -0.5, 2.0]),)),
-    ("kink-of-choice", guards_a_point, (np.array([0.0, 1.0]),)),
     ("accidental-broadcast", outer_of_constant, (np.ones(3),)),
     ("unused-result", solves, (np.ones(3), np.arange(1.0, 4.0))),
     ("left-trace", lambda x: x / float(np.float64(2.0)), (X,)),

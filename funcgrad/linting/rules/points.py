@@ -71,14 +71,14 @@ class Choice:
 
 
 def _is_tie(step: Step) -> bool:
-    """Whether an operation compares numbers so near that it is true on one side of them alone."""
+    """Whether a comparison has another value beside these numbers, as that of equal ones has."""
     avals = [aval_of(x) for x in (*step.operands, *step.results)]
     if [aval.dtype.kind for aval in avals] != ["f", "f", "b"] or not step.primitive.is_elementwise:
         return False
     a, b = map(np.asarray, step.operands)
     with using_trace(EVAL):
-        above, below = (step.primitive.bind(moved(a, np.ones_like(a), t), b) for t in (1, -1))
-    return bool(np.any(above != below))
+        beside = [step.primitive.bind(moved(a, np.ones_like(a), t), b) for t in (1, -1)]
+    return any(bool(np.any(out != step.results[0])) for out in beside)
 
 
 @rule("singular-derivative", "error", watches="derivatives")
