@@ -168,11 +168,14 @@ def _needed_carry(body: Program, first: int, last: int, number: int) -> list[int
 
 def known_places(index: Any, mode: str, n: int) -> Any:
     """The places along an axis of length `n` that indices mean; -1 for none."""
+    if index.dtype == np.uint64:  # the only indices that 64 bits with a sign do not hold
+        size = np.uint64(n)
+        index = index % size if mode == "wrap" else np.minimum(index, size)
+    index = index.astype(np.int64)
     if mode in ("clip", "wrap"):
         return np.clip(index, 0, n - 1) if mode == "clip" else index % n
-    place = np.where(index < 0, index + n, index) if index.dtype.kind == "i" else index
-    is_there = (place >= 0) & (place < n)
-    return np.where(is_there, np.where(is_there, place, 0).astype(np.int64), -1)
+    place = np.where(index < 0, index + n, index)
+    return np.where((place >= 0) & (place < n), place, -1)
 
 
 def form_of(equation: Equation) -> Any:

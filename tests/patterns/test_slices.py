@@ -11,6 +11,7 @@ import pytest
 import funcgrad as fg
 from funcgrad.core.avals import aval_of
 from funcgrad.core.program import Program, evaluate
+from funcgrad.patterns.known import known_places
 from funcgrad.patterns.slices import with_slices
 from funcgrad.primitives.indexing import Gather, ScatterAdd
 from funcgrad.transforms.programs import stage_closed
@@ -80,3 +81,29 @@ def test_indices_may_be_computed() -> None:
     assert not lookups(with_slices(program))
     jacobian = fg.jacfwd(lambda x: neighbours(np.arange(11), x), sparse=True)(np.ones(12))
     np.testing.assert_allclose(jacobian.toarray(), np.diff(np.eye(12), axis=0))
+
+
+@pytest.mark.parametrize("dtype", [*np.typecodes["AllInteger"]])
+@pytest.mark.parametrize("mode", ["clip", "wrap", "fill", "drop"])
+def test_places_of_indices_of_every_dtype(mode, dtype):
+    """Numbers of Python are the reference: they have all digits."""
+    info, n = np.iinfo(dtype), 1000
+    index = np.array([0, 1, 3, info.max, info.min, info.max - 1, info.min + 1], dtype)
+
+    def place(i):
+        if mode in ("clip", "wrap"):
+            return min(max(i, 0), n - 1) if mode == "clip" else i % n
+        i += n * (i < 0)
+        return i if 0 <= i < n else -1
+
+    found = known_places(index, mode, n)
+    assert found.dtype == np.int64
+    assert found.tolist() == [place(i) for i in index.tolist()]
+
+
+def test_lookups_of_unsigned_indices_that_wrap():
+    def f(x):
+        return x.at[np.array([1, 3], np.uint64)].add(x[:1] * 2, mode="wrap")
+
+    dense = fg.jacobian(f)(np.ones(3))
+    np.testing.assert_array_equal(fg.jacobian(f, sparse=True)(np.ones(3)).toarray(), dense)
