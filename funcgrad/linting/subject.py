@@ -26,7 +26,7 @@ from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Equation, Var
 from funcgrad.core.trace import Tracer
 from funcgrad.diagnostics.record import Record, record
-from funcgrad.errors import MissingRuleError
+from funcgrad.errors import ArgumentError, MissingRuleError
 from funcgrad.higher_order.jit import stepwise
 from funcgrad.higher_order.lanes import subprograms
 from funcgrad.linting.sides import direction, distance, jumps, moved
@@ -147,7 +147,7 @@ class Subject:
             for derivative in (self._tangents, self._gradient):
                 try:
                     yield from self._beside(derivative)
-                except MissingRuleError:  # a rule of the user's that goes one way only
+                except (MissingRuleError, ArgumentError):  # a rule that goes one way only
                     continue
                 if not is_single:
                     return

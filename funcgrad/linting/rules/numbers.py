@@ -11,7 +11,7 @@ import numpy as np
 from funcgrad.core.avals import aval_of
 from funcgrad.core.program import Equation, Var
 from funcgrad.diagnostics.record import Record
-from funcgrad.errors import MissingRuleError
+from funcgrad.errors import ArgumentError, MissingRuleError
 from funcgrad.linting.rule import Findings, Said, rule
 from funcgrad.linting.subject import Step, Subject, form_of
 from funcgrad.lowering import PrefixScan, Reduction
@@ -165,7 +165,7 @@ def _drawn(
         carried = [errors.get(atom) for atom in equation.inputs]
         dots: Any = [None] * len(equation.outputs)
         if any(x is not None for x in carried) and linearize(equation.primitive) is None:
-            with np.errstate(all="ignore"), suppress(MissingRuleError):
+            with np.errstate(all="ignore"), suppress(MissingRuleError, ArgumentError):
                 _, found = equation.primitive.jvp(values, carried)
                 dots = found if equation.primitive.multiple_results else [found]
         before = max(map(_relative, values, carried), default=0.0)

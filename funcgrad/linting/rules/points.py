@@ -13,6 +13,7 @@ import numpy as np
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import EVAL, using_trace
+from funcgrad.errors import ArgumentError
 from funcgrad.linting.rule import Said, rule
 from funcgrad.linting.sides import direction, jumps, moved
 from funcgrad.linting.subject import Step, Subject
@@ -132,6 +133,6 @@ def _tangents(
     try:
         with using_trace(EVAL):
             out, dot = primitive.jvp([*primals], [*tangents])
-    except np.linalg.LinAlgError:  # beside the data there may be no value
-        return None
+    except (np.linalg.LinAlgError, ArgumentError):
+        return None  # there is no value beside the data, or the user's rule goes backwards only
     return (out, dot) if primitive.multiple_results else ([out], [dot])
