@@ -138,6 +138,8 @@ class _Gradient(Wrapper):
         transformation: `grad` or `value_and_grad`, whose other parameters these are.
     """
 
+    gives_arguments = True
+
     def __init__(
         self,
         transformation: Function,
@@ -415,10 +417,19 @@ class FlatFunction:
         treedef: Structure of its arguments.
         has_aux: Whether it returns a pair of a value and extra results.
         what: How messages call the transformation.
+        original: The function that it hands its arguments to, if that is another one.
     """
 
-    def __init__(self, fun: Function, treedef: PyTreeDef, has_aux: bool, what: str) -> None:
+    def __init__(
+        self,
+        fun: Function,
+        treedef: PyTreeDef,
+        has_aux: bool,
+        what: str,
+        original: Function | None = None,
+    ) -> None:
         self.fun = fun
+        self.original = original or fun
         self.treedef = treedef
         self.has_aux = has_aux
         self.what = what
@@ -426,7 +437,7 @@ class FlatFunction:
         self.aux_tree: list[PyTreeDef] = []
 
     def __call__(self, *leaves: Any) -> list[Any]:
-        out = self.fun(*tree_unflatten(self.treedef, as_arguments(self.fun, leaves)))
+        out = self.fun(*tree_unflatten(self.treedef, as_arguments(self.original, leaves)))
         extra: list[Any] = []
         if self.has_aux:
             out, *extra = split_aux(out, self.aux_tree, self.what)

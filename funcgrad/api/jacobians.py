@@ -35,6 +35,12 @@ LEAST = 1024
 """Elements of a derivative from which it is asked what they depend on."""
 
 
+class _Jacobian(Transformed):
+    """A function that computes a Jacobian of another one."""
+
+    gives_arguments = True
+
+
 def jacfwd(
     fun: Function,
     argnums: int | Sequence[int] = 0,
@@ -84,7 +90,7 @@ def jacfwd(
         ]
         return point.result(rows)
 
-    return Transformed(run, jacfwd, fun, **options)
+    return _Jacobian(run, jacfwd, fun, **options)
 
 
 def jacrev(
@@ -130,7 +136,7 @@ def jacrev(
         rows = [point.tree_like_argument(point.pull_basis(j)) for j in range(len(point.outs))]
         return point.result(rows)
 
-    return Transformed(run, jacrev, fun, **options, allow_int=allow_int)
+    return _Jacobian(run, jacrev, fun, **options, allow_int=allow_int)
 
 
 def hessian(
@@ -178,7 +184,7 @@ def _sparse(
     # Whoever asks for sparse matrices loads the parts of SciPy that they need.
     module = load("funcgrad.api.sparse_derivatives")
     run = module.sparse_derivative(name, fun, sparse=sparse, **options)
-    return Transformed(run, transformation, fun, **options, sparse=sparse)
+    return _Jacobian(run, transformation, fun, **options, sparse=sparse)
 
 
 class _JacobianPoint:
@@ -212,7 +218,7 @@ class _JacobianPoint:
             replaced = dict(zip(chosen, parts, strict=True))
             return fun(*(replaced.get(i, a) for i, a in enumerate(args)), **kwargs)
 
-        self.flat = FlatFunction(of_chosen, _wrap_tree(self.in_tree), has_aux, what)
+        self.flat = FlatFunction(of_chosen, _wrap_tree(self.in_tree), has_aux, what, fun)
         with without_warnings() as block, block:
             results, self.linear = linearize_flat(
                 rerolled(self.flat, self.leaves, what),

@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from funcgrad.base.tables import keep
+from funcgrad.base.transformed import Wrapper
 from funcgrad.observers.captures import codes_of, content_of, underlying
 from funcgrad.observers.source import is_own
 
@@ -124,6 +125,8 @@ def _function_of(value: Any, waiting: list[Any], objects: list[Any]) -> Function
     """The function that a callable runs; what else may be called through it is added to lists."""
     if type(value) in _DATA:
         return None
+    if isinstance(value, Wrapper) and value.gives_arguments:
+        return None  # it asks for its original itself, whose arguments these are not
     found = None if isinstance(value, partial) else underlying(value)
     if found is None:
         waiting += _held_in(value)
