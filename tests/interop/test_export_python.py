@@ -131,3 +131,10 @@ def test_ranges_of_sizes(name, tmp_path):
 def test_other_languages_are_refused():
     with pytest.raises(ArgumentError, match='language is "c" or "python", got \'rust\''):
         fg.export(np.sin, "float64 -> float64", "f", None, "rust")  # type: ignore[call-overload]
+
+
+def test_functions_of_words_may_have_any_name_of_llvm(tmp_path):
+    """Elements that are read backwards: their function's name has a sign."""
+    x = np.linspace(-1.0, 1.0, 100)
+    made, known = exported(lambda x: x[::-1] * 2.0, (x,), "backwards")
+    np.testing.assert_array_equal(imported(made, tmp_path)(x), known[0])

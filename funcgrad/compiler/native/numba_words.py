@@ -149,7 +149,7 @@ def _defined(module: ir.Module, symbol: str, kind: Any, assembly: Mapping[str, s
     if found is None:
         found = _Given(module, symbol, kind, assembly[symbol])
         other = ir.FunctionType(ir.VoidType(), [])  # nothing of Numba calls these
-        for name in re.findall(r"@([\w.]+)", assembly[symbol]):
+        for name in re.findall(r"@([-$\w.]+)", assembly[symbol]):
             if name in assembly:
                 _defined(module, name, other, assembly)
     return found
