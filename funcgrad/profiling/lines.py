@@ -156,19 +156,17 @@ class _Collector:
         The way into a program cannot be told from the program by a sample: it is what is left.
         """
         measured = self.measured
-        python = sum(measured.python.values()) + measured.pulled
-        around = sum(measured.native.values())
-        left = max(measured.seconds - native, 0.0)
-        way_in = max(around - native, 0.0)
         rows: defaultdict[Line, float] = defaultdict(float, measured.python)
         pulled = sum(measured.transposes.values())
         for line, seconds in measured.transposes.items():
             rows[line] += measured.pulled * seconds / pulled
         if not pulled:
             rows[None] += measured.pulled
+        left = max(measured.seconds - native, 0.0)
+        python, around = sum(rows.values()), sum(measured.native.values())
         for line, seconds in measured.native.items():
-            rows[line] += seconds * way_in / around
-        total = python + way_in
+            rows[line] += max(left - python, 0.0) * seconds / around
+        total = sum(rows.values())
         for line, seconds in rows.items():
             seconds *= left / total / self.n if total else 0.0
             found = self._line(line)

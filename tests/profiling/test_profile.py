@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import subprocess
 import sys
@@ -78,9 +77,7 @@ def test_slow_line_shows_first(name):
     f, x = CASES[name]
     profile = fg.profile(f, seconds=0.2)(x)
     assert slowest(profile).endswith("# slow"), str(profile)
-    # Whoever takes the processor takes time that no line has: of three measurements, the quietest.
-    others = (fg.profile(f, seconds=0.2)(x) for _ in range(2))
-    assert any(p.coverage > 0.95 for p in itertools.chain([profile], others)), str(profile)
+    assert profile.coverage > 0.95, str(profile)
     assert sum(line.seconds for line in profile.lines) <= profile.seconds * 1.001
     for found, wanted in zip(leaves(profile.result), leaves(f(x)), strict=True):
         np.testing.assert_allclose(found, wanted)
