@@ -148,8 +148,6 @@ class Contractor(Letters):
         form, (x, y) = self.form, self.operands
         if self.is_by_elements:
             return self._by_elements()
-        if self._is_walk_of_windows:
-            return self._by_rows_of_windows()
         if self._is_tiny:
             return self._written_out()
         is_asked = form.out == "".join(self.batch + self.rows + self.columns)
@@ -180,25 +178,10 @@ class Contractor(Letters):
         kept = self.size(self.rows + self.columns)
         if min(self.size(self.rows), self.size(self.columns)) > 1 or kept <= SEVERAL:
             return False
-        matrix, own = self._matrix
-        return isinstance(matrix, View) and self._stride(matrix, own, self.summed) == 1
-
-    @property
-    def _matrix(self) -> tuple[Operand, str]:
-        """The operand that is multiplied with a vector, and the letters of its axes."""
+        # The operand that is multiplied with a vector, and the letters of its axes.
         is_rhs = self.size(self.columns) != 1
-        return self.operands[is_rhs], (self.form.lhs, self.form.rhs)[is_rhs]
-
-    @property
-    def _is_walk_of_windows(self) -> bool:
-        """Whether it would copy overlapping windows, of which each is summed up with a vector."""
-        if min(self.size(self.rows), self.size(self.columns)) > 1:
-            return False
-        windows, own = self._matrix
-        if not isinstance(windows, View) or not is_overlapping(windows):
-            return False
-        last = own.index(self.summed[-1])
-        return windows.strides[last] == 1 and windows.shape[last] >= FEW * SEVERAL
+        matrix, own = self.operands[is_rhs], (self.form.lhs, self.form.rhs)[is_rhs]
+        return isinstance(matrix, View) and self._stride(matrix, own, self.summed) == 1
 
     @property
     def _is_tiny(self) -> bool:
@@ -240,15 +223,6 @@ class Contractor(Letters):
         axes = tuple(own.index(c) if c in own else None for c in self.batch)
         starts = tuple(index.get(c, 0) for c in own)
         return x.reindexed(Reindex(axes, starts, (1,) * len(axes)), self._shape(self.batch))
-
-    def _by_rows_of_windows(self) -> Operand:
-        """Row by row of all windows, so that rows that windows share are in the nearest cache."""
-        *others, last = self.summed
-        product = self._multiplied("".join([*others, *self.form.out, last]))
-        rows = whole(self.builder.summed(product, (len(product.shape) - 1,)))
-        if not others:
-            return rows
-        return whole(self.builder.summed(rows, tuple(range(len(others)))))
 
     def _shape(self, labels: Iterable[str]) -> Shape:
         return tuple(self.lengths[c] for c in labels)

@@ -32,8 +32,8 @@ from funcgrad.compiler.nest.layout import (
     whole,
 )
 from funcgrad.compiler.nest.nodes import Checked, Copies, Pick, Point, Put, Site
-from funcgrad.compiler.nest.places import signed
-from funcgrad.dtypes import INT64
+from funcgrad.compiler.nest.places import FARTHEST, signed
+from funcgrad.dtypes import INT64, UINT64
 
 
 def looked_up(builder: Builder, form: forms.Lookup, operands: list[Operand], out: Value) -> Operand:
@@ -41,17 +41,14 @@ def looked_up(builder: Builder, form: forms.Lookup, operands: list[Operand], out
     x, *indices = operands
     if isinstance(x, Uniform) and form.mode in ("clip", "wrap"):
         return Uniform(x.scalar, out.shape)
-    known = _known_places(form, x.shape, indices)
-    if known is not None:
-        if None in known:
-            return Uniform(form.fill, out.shape)
-        return _row(x, form.axes, known).broadcast(out.shape)
     x = builder.stored(x)
     if not (math.prod(out.shape) and all(x.shape[axis] for axis in form.axes)):
         if form.mode == "raise":
             _refuse(builder, form.axes, x.shape, indices)
         return Uniform(form.fill, out.shape)
     places = _places(builder, form, x, indices, out.shape)
+    if not places.indices:
+        return places.first
     return _picked(builder, places, out, form.fill if places.mode == "fill" else None)
 
 
@@ -62,15 +59,10 @@ def deposited(
     x, updates, *indices = operands
     if not math.prod(updates.shape) and form.mode != "raise":
         return x
-    known = _known_places(form, x.shape, indices)
-    is_one = all(math.prod(index.shape) == 1 for index in indices)
-    if known is not None and is_one and form.step == "{1}":
-        if None in known:
-            return x
-        starts = dict(zip(form.axes, known, strict=True))
-        sizes = tuple(1 if i in starts else n for i, n in enumerate(out.shape))
-        first = [starts.get(i) or 0 for i in range(len(sizes))]
-        place = whole(out).reindexed(cut(first), sizes)
+    starts = _start(form, out.shape, indices) if form.step == "{1}" else None
+    if starts is not None:
+        sizes = tuple(1 if i in form.axes else n for i, n in enumerate(out.shape))
+        place = whole(out).reindexed(cut(starts), sizes)
         update = reshaped(updates, place.shape)
         assert update is not None  # only axes of length 1 go
         return _overwritten(builder, x, update, place)
@@ -103,7 +95,7 @@ def _compared(
     walked: dict[int, int] = {}  # for each axis of rows the axis of the updates that counts it
     chosen: list[tuple[int, Operand]] = []
     for axis, index in zip(form.axes, indices, strict=True):
-        even = _even_places(index.broadcast(shape), out.shape[axis])
+        even = _even_places(index.broadcast(shape), out.shape[axis], form.mode)
         if even is None:
             chosen.append((axis, index.broadcast(shape)))
             continue
@@ -231,7 +223,7 @@ def _places(
     strides, offset = np.zeros(n, np.int64), array.offset
     for k, (axis, index) in enumerate(zip(form.axes, indices, strict=True)):
         full = index.broadcast(shape[:n])
-        even = _even_places(full, array.shape[axis])
+        even = _even_places(full, array.shape[axis], form.mode)
         if even is None:
             places.indices.append(_repeated(full, shape))
             places.lengths.append(array.shape[axis])
@@ -348,14 +340,41 @@ def _repeated(index: Operand, shape: Shape) -> Operand:
 # Places that are known now.
 
 
-def _even_places(index: Operand, length: int) -> tuple[int, tuple[int, ...]] | None:
+def _known_places(index: Operand, length: int, mode: str) -> np.ndarray | None:
+    """The places that indices mean along an axis, if they are known now and all mean one."""
+    numbers = known_numbers(index)
+    if numbers is None or not (numbers.size and length):
+        return None
+    if mode == "wrap":
+        return (numbers.astype(UINT64 if numbers.dtype == UINT64 else INT64) % length).astype(INT64)
+    if numbers.dtype == UINT64:
+        numbers = np.minimum(numbers, FARTHEST)
+    places = numbers.astype(INT64)
+    if mode == "clip":
+        return places.clip(0, length - 1)
+    places = np.where(places < 0, places + length, places)
+    return places if places.min() >= 0 and places.max() < length else None
+
+
+def _start(form: forms.Scatter, shape: Shape, indices: Sequence[Operand]) -> list[int] | None:
+    """The first element of the only part that is meant, if its places are known now."""
+    starts = [0] * len(shape)
+    for axis, index in zip(form.axes, indices, strict=True):
+        places = _known_places(index, shape[axis], form.mode)
+        if places is None or math.prod(index.shape) != 1:
+            return None
+        starts[axis] = int(places.item())
+    return starts
+
+
+def _even_places(index: Operand, length: int, mode: str) -> tuple[int, tuple[int, ...]] | None:
     """The first place and the steps along all axes, of valid indices that count evenly.
 
     Nothing for those that are not known now.
     """
-    if not _are_known(index, length):
+    places = _known_places(index, length, mode)
+    if places is None:
         return None
-    places = np.asarray(known_numbers(index), np.int64)
     corner: Shape = (0,) * places.ndim
     first, steps = int(places[corner]), []
     expected = np.full((1,) * places.ndim, first)
@@ -377,39 +396,6 @@ def known_numbers(index: Operand) -> np.ndarray | None:
     shape = tuple(n if s else 1 for n, s in zip(index.shape, index.strides, strict=True))
     nbytes = tuple(s * storage.itemsize for s in index.strides)
     return np.lib.stride_tricks.as_strided(storage[index.offset :], shape, nbytes)
-
-
-def _known_places(
-    form: forms.Lookup | forms.Scatter, shape: Shape, indices: Sequence[Operand]
-) -> list[int | None] | None:
-    """Addresses of scalar indices that are compile-time constants; ``None`` for one that is filled.
-
-    Nothing is known where an index is not, or is to be refused.
-    """
-    places: list[int | None] = []
-    for axis, index in zip(form.axes, indices, strict=True):
-        if not isinstance(index, Uniform):
-            return None
-        n = shape[axis]
-        i = int(index.scalar)
-        if form.mode in ("clip", "wrap"):
-            places.append(min(max(i, 0), n - 1) if form.mode == "clip" else i % n)
-        elif -n <= i < n:
-            places.append(i % n)
-        elif form.mode == "fill":
-            places.append(None)
-        else:
-            return None
-    return places
-
-
-def _row(operand: Operand, axes: Sequence[int], places: Sequence[int | None]) -> Operand:
-    """The part of an operand at one place along some axes."""
-    found = dict(zip(axes, places, strict=True))
-    kept = tuple(i for i in range(len(operand.shape)) if i not in found)
-    starts = tuple(found.get(i) or 0 for i in range(len(operand.shape)))
-    shape = tuple(operand.shape[i] for i in kept)
-    return operand.reindexed(forms.Reindex(kept, starts, (1,) * len(kept)), shape)
 
 
 def _known_cut(shape: Shape, sizes: Shape, starts: Sequence[Operand]) -> forms.Reindex | None:

@@ -26,7 +26,6 @@ from funcgrad.compiler.nest.layout import (
     View,
     contiguous_strides,
     cut,
-    factored,
     is_in_order,
     ranges_of,
     reindex_of,
@@ -43,9 +42,7 @@ from funcgrad.compiler.nest.nodes import (
     Node,
     Pick,
     Point,
-    is_copy,
     readers_of,
-    without_unread,
 )
 
 MOST = KERNEL_NODES // 2
@@ -64,17 +61,12 @@ def refine(graph: Graph) -> None:
             change = _Change(graph, readers, outputs, tuple(n for n in node.space if n != 1))
             if change.takes(node):
                 change.make()
-    _merge_folds(graph, readers, outputs)
     for node in graph.nodes:
         if not isinstance(node, Point | Fold):
             continue
         space = _space_of_parts(node, readers, outputs)
         if space is not None:
             _Change(graph, readers, outputs, space).make_if_possible([node])
-        for x in node.operands:
-            space = _space_of_source(x, node)
-            if space is not None:
-                _Change(graph, readers, outputs, space).make_if_possible([node])
         for x in node.operands:
             maker = _maker(x, node)
             if maker is None or maker.out.shape == node.space or maker.out in outputs:
@@ -124,27 +116,6 @@ def _is_across(x: View) -> bool:
     return any(a < b for a, b in itertools.pairwise(steps))
 
 
-def _space_of_source(x: Operand, node: Node) -> Shape | None:
-    """The axes by which a repeated copy is read axis by axis, where it is not yet.
-
-    Then its reader reads what it is a copy of (`schedule`).
-    """
-    maker = x.value.maker if isinstance(x, View) and not x.is_whole else None
-    if not isinstance(maker, Point) or not is_copy(maker) or maker.epoch != node.epoch:
-        return None
-    assert isinstance(x, View)
-    if reindex_of(x) is not None or any(
-        isinstance(y, View) and _is_across(y) for y in (x, *maker.operands)
-    ):
-        return None
-    found = factored(x)
-    if found is None:
-        return None
-    space = tuple(n for lengths in found[0] for n in lengths if n != 1)
-    is_shorter = [n for n in x.shape if n != 1][-1:] != [*space[-1:]]
-    return None if is_shorter or space == node.space else space
-
-
 def _space_of_parts(
     node: Point | Fold, readers: Mapping[Value, Sequence[Node]], outputs: set[Value]
 ) -> Shape | None:
@@ -170,42 +141,6 @@ def _space_of_parts(
                 return None
             space = common_refinement(space, sum(split, ()))
     return None if space == tuple(n for n in node.space if n != 1) else space
-
-
-def _merge_folds(graph: Graph, readers: dict[Value, list[Node]], outputs: set[Value]) -> None:
-    """Let folds of reshaped folds be one, such as sums over two axes of tiles, one by one."""
-    for node in graph.nodes:
-        if not isinstance(node, Fold):
-            continue
-        (x,) = node.operands
-        first = x.value.maker if isinstance(x, View) and x.is_whole else None
-        if not isinstance(first, Fold) or first.out.shape == node.space:
-            continue
-        if readers[first.out] != [node] or first.out in outputs or first.epoch != node.epoch:
-            continue
-        runs = _runs(first.out.shape, node.space)
-        is_alike = replace(first.form, axes=node.form.axes) == node.form
-        dtypes = {first.operands[0].dtype, first.out.dtype, node.out.dtype}
-        if runs is None or not is_alike or len(dtypes) > 1:
-            continue
-        space: list[int] = []
-        axes: list[int] = []
-        kept = iter(runs)
-        for axis, n in enumerate(first.space):
-            if axis in first.form.axes:
-                axes.append(len(space))
-                space.append(n)
-                continue
-            for other in next(kept):
-                axes += [len(space)] if other in node.form.axes else []
-                space.append(node.space[other])
-        operand = reshaped(first.operands[0], tuple(space))
-        if len(axes) == len(first.form.axes) + len(node.form.axes) and operand is not None:
-            node.operands = (operand,)
-            node.form = replace(node.form, axes=tuple(axes))
-            if isinstance(operand, View):
-                readers[operand.value].append(node)
-    graph.nodes = without_unread(graph.nodes, outputs, (Fold,))
 
 
 class _Change:

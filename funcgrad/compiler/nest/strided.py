@@ -99,8 +99,7 @@ class Strider(Letters):
                 if c not in form.out or c in other:
                     continue
                 copies = b.strides[own.index(c)] != 1 and self.lengths[c] > 1
-                if not copies or _is_copied_cheaply(b):
-                    yield _Choice(c, is_rhs, copies, self._cost(c, n_rows, free, copies, b))
+                yield _Choice(c, is_rhs, copies, self._cost(c, n_rows, free, copies, b))
 
     def _cost(self, letter: str, n_rows: int, free: int, copies: bool, b: View) -> float:
         vectors = -(-self.lengths[letter] * self.itemsize // VECTOR_BYTES)
@@ -178,7 +177,7 @@ class Strider(Letters):
         else:
             return a, labels, True
         assert self.choice is not None
-        if not _is_copied_cheaply(a) or 2 * ACROSS * math.prod(a.shape) > self.choice.cost:
+        if 2 * ACROSS * math.prod(a.shape) > self.choice.cost:
             return a, labels, False
         order = "".join([*(c for c in labels if c not in rows), *rows])
         return self._moved(a, labels, order), order, True
@@ -238,8 +237,3 @@ class Strider(Letters):
             moves = np.arange(length)[:, None] * distance
             table = (table[:, None, :] + moves[None, :, :]).reshape(-1, len(strides))
         return table
-
-
-def _is_copied_cheaply(x: View) -> bool:
-    """Whether it has about as many elements as the array that it is a view of."""
-    return math.prod(x.shape) <= 2 * math.prod(x.value.shape)
