@@ -43,6 +43,7 @@ OPTIONAL = (
     "fit",  # under a limit of bytes, values are computed again by groups that run again
     "write_through",  # parts of assembled arrays are computed where they belong
     "in_place",  # results take the memory of what nobody needs any more
+    "unswitch",  # rows are divided where a condition on their index turns
     "unroll",  # in loops, small products are sums, and elements of small arrays variables
     "join",  # loops whose kernels have little to do are one kernel
 )

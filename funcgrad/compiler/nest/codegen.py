@@ -8,7 +8,7 @@ places in memory and scalars are words of the step's arguments; so kernels serve
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -23,15 +23,17 @@ from funcgrad.compiler.machine import (
     VECTORS,
 )
 from funcgrad.compiler.nest.accumulate import Accumulator
+from funcgrad.compiler.nest.arrange import is_on
 from funcgrad.compiler.nest.fuse import Group, Walk
 from funcgrad.compiler.nest.gathers import Gathers
 from funcgrad.compiler.nest.guards import Guards
-from funcgrad.compiler.nest.iteration import Access, Vectors
+from funcgrad.compiler.nest.iteration import Access, Span, Vectors
 from funcgrad.compiler.nest.kernel import Kernel, KernelBuilder, value_of
 from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point
 from funcgrad.compiler.nest.plan import Plan, is_function, width
 from funcgrad.compiler.nest.tiles import TransposedTiles
+from funcgrad.compiler.nest.unswitch import NOTHING, Limits, Part, Unswitcher
 from funcgrad.compiler.nest.vectorize import vectors_of
 
 TILE = 2 * VECTOR_BYTES // 4
@@ -65,6 +67,7 @@ class _Writer:
         self.space = plan.space
         self.guards = Guards(plan)
         self.gathers = Gathers(plan)
+        self.unswitcher = Unswitcher(plan, self.gathers.is_watched)
         self.tiles = TransposedTiles(plan)
         self.names: dict[Value, Expression] = {}
         self.loaded: dict[Access, Variable] = {}
@@ -116,7 +119,9 @@ class _Writer:
         """All of the space, or of one element of the batch."""
         if self.tiles.buffers:
             (body,) = self.plan.bodies
-            self.tiles.write(lambda: self._hoist(body), partial(self._statements, body))
+            self.tiles.write(
+                lambda: self._hoist(body), partial(self._statements, Part(body, NOTHING))
+            )
             return
         if self.plan.is_crossed:
             row = self.plan.row[-1]
@@ -254,22 +259,20 @@ class _Writer:
         """The innermost loop of a pass; in blocks, where there are sums."""
         plan, space, loaded = self.plan, self.space, self.loaded
         if not plan.row:
-            self._statements(body, loaded)
+            self._statements(Part(body, NOTHING), loaded)
             return
         if plan.row_vectors is not None:
             with space.in_lanes(self.row_suffix):
-                self._statements(body, loaded)
+                self._statements(Part(body, NOTHING), loaded)
             return
         row = plan.row[-1]
+        split = self.unswitcher.split(body, vectors) if is_on("unswitch") else None
+        limits = None
+        if split is not None:
+            limits = Limits(plan, split, lambda node, x: self._name(node, loaded, x))
         if not blocked:
-            # The edges of a core take two iterations, at least.
-            is_brief = vectors is not None and row.size <= 2 * vectors.narrow
-            if not is_brief and self.guards.has_core(body):
-                write = partial(self._statements, body, loaded)
-                self.guards.around_core(body, vectors, self.carried, write)
-                return
-            with space.elements((row.begin, row.end), vectors, self.carried):
-                self._statements(body, loaded)
+            for span, part in self._parts((row.begin, row.end), body, vectors, limits):
+                self._elements(span, part, vectors)
             return
         # Where elements do not lie beside each other, fewer lanes share the additions.
         is_dense = vectors is not None or max(row.steps.values()) <= 1
@@ -277,19 +280,50 @@ class _Writer:
         with self.source.blocks("block", row.begin, row.end, length) as block:
             for node in blocked:
                 self.folds[node].start_block()
-            with space.elements(block, vectors, self.carried):
-                self._statements(body, loaded)
+            for span, part in self._parts(block, body, vectors, limits):
+                with space.elements(span, vectors, self.carried):
+                    self._statements(part, loaded)
             for node in blocked:
                 self.folds[node].end_block()
 
+    def _parts(
+        self, span: Span, body: list[Node], vectors: Vectors | None, limits: Limits | None
+    ) -> Iterator[tuple[Span, Part]]:
+        """The parts of a span, in their order, with what is to be computed in each."""
+        if limits is None:
+            yield span, Part(body, NOTHING)
+            return
+        inner, split = limits.within(span, body, vectors), limits.split
+        if split.outer.body and split.is_bounded("low"):
+            yield (span[0], inner[0]), split.outer
+        yield inner, split.inner
+        if split.outer.body and split.is_bounded("high", "when", "unless"):
+            yield (inner[1], span[1]), split.outer
+        if split.repeated:
+            with self.source.when(limits.leaves_out(inner, span)):
+                for fold, x in split.repeated:
+                    self.folds[fold].step(self._name(fold, self.loaded, x))
+
+    def _elements(self, span: Span, part: Part, vectors: Vectors | None) -> None:
+        """The elements of a part of the innermost loop, which has no blocks."""
+        row = self.plan.row[-1]
+        # The edges of a core take two iterations, at least.
+        is_brief = vectors is not None and row.size <= 2 * vectors.narrow
+        if not is_brief and self.guards.has_core(part.body):
+            write = partial(self._statements, part, self.loaded)
+            self.guards.around_core(span, part.body, vectors, self.carried, write)
+            return
+        with self.space.elements(span, vectors, self.carried):
+            self._statements(part, self.loaded)
+
     def _statements(
         self,
-        body: list[Node],
+        part: Part,
         loaded: dict[Access, Variable],
         zone: str = "",
     ) -> None:
         """Statements of nodes at one index, or in lanes, of which not all may be there."""
-        plan, names = self.plan, self.names
+        plan, names, body = self.plan, self.names, part.body
         if plan.row_vectors is not None:  # what an earlier pass has made is there
             body = [node for node in body if node.out not in names]
         else:
@@ -299,7 +333,7 @@ class _Writer:
         self._load_overwritten(body, loaded)
         for node in body:
             if not isinstance(node, Fold):
-                self._element(node, loaded, zone)
+                self._element(node, loaded, zone, part.chosen.get(node))
                 continue
             value = self._name(node, loaded, node.operands[0])
             if plan.kind(node) == "column":
@@ -322,12 +356,21 @@ class _Writer:
                 if self.plan.operand_access(x, node) in written:
                     self._name(node, loaded, x)
 
-    def _element(self, node: Node, loaded: dict[Access, Variable], zone: str = "") -> None:
-        """The result of a node at one index, or at neighbours."""
+    def _element(
+        self,
+        node: Node,
+        loaded: dict[Access, Variable],
+        zone: str = "",
+        chosen: Operand | None = None,
+    ) -> None:
+        """The result of a node, or the operand that it is, at one index, or at neighbours."""
         name = f"v{self.nodes.index(node)}{self.space.suffix}"
 
         of = partial(self._name, node, loaded)
-        if isinstance(node, Guard):
+        result: Expression
+        if chosen is not None:
+            result = self.source.assign(name, of(chosen))
+        elif isinstance(node, Guard):
             result = self.guards.element(node, name, zone, loaded, of)
         elif isinstance(node, Pick):
             result = self.gathers.element(node, name, of)

@@ -43,6 +43,10 @@ class Gathers:
                     self.watched[site] = f"w{len(self.watched)}", Variable(f"m{i}_{k}")
                     watch(self.source, self.watched[site][0])
 
+    def is_watched(self, node: Pick) -> bool:
+        """Whether some of its indices are looked at wherever it is computed."""
+        return any(site in self.watched for site in node.sites)
+
     def refuse(self) -> None:
         """End the kernel, behind its loops, if an index was wrong."""
         for site, (worst, bound) in self.watched.items():

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from funcgrad.compiler.loops.language import Expression, Variable, all_of, call, equal, of, sum_of
 from funcgrad.compiler.machine import RARE
-from funcgrad.compiler.nest.iteration import Access, Loop, Vectors
+from funcgrad.compiler.nest.iteration import Access, Loop, Span, Vectors
 from funcgrad.compiler.nest.layout import (
     Box,
     Operand,
@@ -77,33 +77,30 @@ class Guards:
 
     def around_core(
         self,
+        span: Span,
         body: list[Node],
         vectors: Vectors | None,
         carried: Mapping[str, str],
         write: Callable[[str], None],
     ) -> None:
-        """The innermost loop in three parts, of which the middle one asks nothing.
+        """A span of the innermost loop in three parts, of which the middle one asks nothing.
 
         There every guard is known; in rows that lie outside it is empty. What writes statements is
         told the part, "edge" or "core".
         """
         source, space, total = self.source, self.plan.space, math.prod(self.plan.shape)
-        loop = self.plan.row[-1]
+        loop, (begin, end) = self.plan.row[-1], span
         tests = [
             call(test, x.index, bound)
             for x, test, bound in self._sides(self.plan.shape, self.core, but=loop.axis)
         ]
         a, b = self.core[loop.axis] if loop.axis in self.plan.guarded else (0, loop.size)
-        low = source.assign(
-            "low", call("minimum", call("maximum", source.word(a), loop.begin), loop.end)
-        )
-        high = source.assign(
-            "high", call("maximum", call("minimum", source.word(b), loop.end), low)
-        )
+        low = source.assign("low", call("minimum", call("maximum", source.word(a), begin), end))
+        high = source.assign("high", call("maximum", call("minimum", source.word(b), end), low))
         if tests:
             test = all_of(tests)
-            source.assign("low", call("select", test, low, loop.begin))
-            source.assign("high", call("select", test, high, loop.begin))
+            source.assign("low", call("select", test, low, begin))
+            source.assign("high", call("select", test, high, begin))
         # Folds in lanes take no single elements.
         in_lanes = vectors is not None and any(isinstance(node, Fold) for node in body)
         is_cold = RARE * (total - box_size(self.core)) <= total and not in_lanes
@@ -111,8 +108,8 @@ class Guards:
         if vectors is not None and not is_cold:
             edges = Vectors(vectors.narrow, vectors.narrow, vectors.has_rest)
         with source.loop("side", 0, 2) as side:
-            left = source.assign("left", call("select", equal(side, 0), loop.begin, high))
-            right = source.assign("right", call("select", equal(side, 0), low, loop.end))
+            left = source.assign("left", call("select", equal(side, 0), begin, high))
+            right = source.assign("right", call("select", equal(side, 0), low, end))
             with space.elements((left, right), edges, carried, is_cold):
                 write("edge")
         with space.elements((low, high), vectors, carried):

@@ -119,6 +119,7 @@ class Nester:
             return operand
         if operand.value not in self.bases:
             inner = Value(operand.value.shape, operand.value.dtype)
+            inner.array = operand.value.array
             self.bases[operand.value] = inner
             self.links.append(Link(inner, operand.value))
         return operand.of(self.bases[operand.value])

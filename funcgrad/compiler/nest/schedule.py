@@ -64,6 +64,7 @@ from funcgrad.compiler.nest.nodes import (
     values_read,
     without_unread,
 )
+from funcgrad.compiler.nest.unswitch import asks_index
 from funcgrad.lowering import Reindex
 
 
@@ -199,6 +200,8 @@ class _Inlining:
         """Let readers read copies of a point in their own space, if that is worth it."""
         if isinstance(node, Guard):
             self._choose_sides(node)
+        if asks_index(node):
+            self._bound_rows(node)
         readers = list(self.readers[node.out])
         ways = self._ways(node, readers)
         if ways is None or not self._is_less(node, list(dict.fromkeys(ways))):
@@ -227,6 +230,16 @@ class _Inlining:
                 side = node.operands[inner is None]
                 del self.readers[node.out][reader, i]
                 self._replace(reader, i, side.reindexed(way.form, way.shape))
+
+    def _bound_rows(self, node: Point | Pick) -> None:
+        """Let conditions bound the rows of those who read them along these (`unswitch`)."""
+        for reader, i in list(self.readers[node.out]):
+            way = _way(node, reader, i) if isinstance(reader, Point) else None
+            if way is None or way.is_plain(node) or not way.shape or way.box is not None:
+                continue
+            if way.form.axes[-1] == len(node.out.shape) - 1:
+                del self.readers[node.out][reader, i]
+                self._replace(reader, i, self._copy(node, way))
 
     def _replace(self, node: Node, i: int, operand: Operand) -> None:
         operands = list(node.operands)

@@ -1,0 +1,564 @@
+"""Unswitching: rows are divided where a comparison with their index turns.
+
+Whether ``index < k`` holds is known for all of a row but the vector in which ``k`` lies. So a pass
+over a row has two bodies: the whole one, for the indices between the bounds of a condition, and one
+for the indices outside, where each `select` that asks the condition is one of its operands, and
+what led to the other one is not computed. Nothing is left of it where the results are what is in
+memory already, or the neutral elements of folds: the iteration space is triangular then. Bounds
+are computed for every row, from the numbers that the condition compares.
+
+Vectors stay where they are, so that folds add the same elements in the same order: between the
+bounds are whole ones, in which the condition is asked as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
+
+import numpy as np
+
+from funcgrad.base.records import dataclass
+from funcgrad.compiler.loops.language import Apply, Expression, Variable, applied, call
+from funcgrad.compiler.machine import FUNCTION, HEAVY, SEVERAL
+from funcgrad.compiler.nest.iteration import Access, Span, Vectors
+from funcgrad.compiler.nest.kernel import neutral
+from funcgrad.compiler.nest.layout import Operand, Uniform, View
+from funcgrad.compiler.nest.lookups import known_numbers
+from funcgrad.compiler.nest.nodes import Fold, Node, Pick, Point, depth_first
+from funcgrad.compiler.nest.plan import Plan, is_function
+from funcgrad.dtypes import BOOL
+from funcgrad.intrinsics import expression
+
+_MIRRORED = {
+    "less": "greater",
+    "less_equal": "greater_equal",
+    "greater": "less",
+    "greater_equal": "less_equal",
+    "equal": "equal",
+    "not_equal": "not_equal",
+}
+"""The comparisons, and what they are with their operands exchanged."""
+
+_SIDES = {
+    ("greater", 1): (("low", 1),),
+    ("greater_equal", 1): (("low", 0),),
+    ("less", 1): (("high", 0),),
+    ("less_equal", 1): (("high", 1),),
+    ("greater", -1): (("high", 0),),
+    ("greater_equal", -1): (("high", 1),),
+    ("less", -1): (("low", 1),),
+    ("less_equal", -1): (("low", 0),),
+    ("equal", 1): (("low", 0), ("high", 1)),
+    ("equal", -1): (("low", 0), ("high", 1)),
+}
+"""The bounds of indices at which numbers that count by 1 or -1 compare so with another number, as
+distances from the index at which they are equal."""
+
+_REST = {"not_equal": "equal"}
+"""Comparisons that hold wherever another one does not."""
+
+_DECISIVE = {"bitwise_and": False, "bitwise_or": True}
+"""Words that join two conditions, with the value of one that decides about both."""
+
+_NEGATIONS = ("logical_not", "bitwise_not")
+
+_OPPOSITE = {"low": "high", "high": "low", "when": "unless", "unless": "when"}
+
+_FARTHEST = 1 << 62
+"""The greatest counting number from which distances are taken."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """A bound on the indices of a row.
+
+    Attributes:
+        kind: "low" or "high"; "when" or "unless" a number of the row holds, all indices or none.
+        key: What is compared, so that equal sides are one.
+        more: Indices from that at which both are equal to the bound.
+        step: By what the numbers count along the row.
+        operand: What is the same all along the row: what is compared, or the number.
+        counting: The numbers that count along the row.
+        node: The node that reads both.
+    """
+
+    kind: str
+    key: Hashable
+    more: int
+    step: int
+    operand: Operand = field(compare=False)
+    counting: Access | None = field(compare=False)
+    node: Node = field(compare=False)
+
+    @property
+    def opposite(self) -> Side:
+        """The bound of the indices at which this one does not hold."""
+        return Side(
+            _OPPOSITE[self.kind],
+            self.key,
+            self.more,
+            self.step,
+            self.operand,
+            self.counting,
+            self.node,
+        )
+
+
+Chosen = Mapping[Node, Operand]
+"""Operands that nodes are."""
+
+NOTHING: Chosen = {}
+
+Sides = frozenset[Side]
+Range = tuple[Sides, bool]
+"""The bounds of a condition, and whether it holds between them or elsewhere."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """The nodes that are computed in a part of a row.
+
+    Attributes:
+        body: The nodes.
+        chosen: For `select` nodes, the operand that they are.
+    """
+
+    body: list[Node]
+    chosen: Chosen
+
+
+@dataclass(frozen=True)
+class Split:
+    """How a pass over a row is divided.
+
+    Attributes:
+        sides: The bounds, in the order in which they are computed.
+        inner: What is to be computed between them.
+        outer: What is to be computed elsewhere.
+        repeated: Folds that take one and the same number there, once as well as often.
+    """
+
+    sides: tuple[Side, ...]
+    inner: Part
+    outer: Part
+    repeated: Sequence[tuple[Fold, Operand]]
+
+    def is_bounded(self, *kinds: str) -> bool:
+        """Whether there are sides of some kinds."""
+        return any(side.kind in kinds for side in self.sides)
+
+
+class Unswitcher:
+    """Divides the passes of a kernel.
+
+    Args:
+        plan: The plan of the kernel.
+        is_watched: Whether a lookup looks at its indices in passing, which it does everywhere.
+    """
+
+    def __init__(self, plan: Plan, is_watched: Callable[[Pick], bool]) -> None:
+        self.plan = plan
+        self.is_watched = is_watched
+        self.ranges: dict[Node, Range | None] = {}
+
+    def split(self, body: Sequence[Node], vectors: Vectors | None) -> Split | None:
+        """How to divide the pass over a row that computes some nodes, if that saves anything."""
+        plan = self.plan
+        if not plan.row or plan.row_vectors is not None:
+            return None
+        # Of a few vectors, finding out which ones are needed would be most of the work.
+        if plan.row[-1].size <= (SEVERAL if vectors is None else 2 * vectors.wide):
+            return None
+        if not any(x.dtype == BOOL for node in body for x in (*node.operands, node.out)):
+            return None
+        found: dict[Sides, None] = {}
+        for node in body:
+            for x in node.operands if _asked(node) is not None else ():
+                if x.dtype == BOOL:
+                    found.update(dict.fromkeys(self._candidates(x)))
+        splits = [self._divided(body, sides, vectors) for sides in found]
+        best = max((s for s in splits if s is not None), key=lambda s: s[0], default=None)
+        return None if best is None else best[1]
+
+    # Conditions.
+
+    def _candidates(self, x: Operand) -> Iterator[Sides]:
+        """Bounds outside of which a condition, or a part of it, is known."""
+        known = self._range(x)
+        if known is not None:
+            yield known[0]
+            if len(known[0]) == 1:
+                yield frozenset(side.opposite for side in known[0])
+        maker = self._maker(x)
+        if maker is not None:
+            for y in maker.operands:
+                if y.dtype == BOOL:
+                    yield from self._candidates(y)
+
+    def _maker(self, x: Operand) -> Point | None:
+        """The node that computes an operand at each index of the row, if it is a point."""
+        node = self.plan.made.get(x.value) if isinstance(x, View) else None
+        return node if type(node) is Point and self.plan.is_full(node) else None
+
+    def _is_of_row(self, x: Operand, node: Node) -> bool:
+        """Whether an operand is one number for all of a row."""
+        if isinstance(x, Uniform):
+            return True
+        if x.value in self.plan.made:
+            return not self.plan.is_full(self.plan.made[x.value])
+        access = self.plan.operand_access(x, node)
+        return not any(loop.steps[access] for loop in self.plan.row)
+
+    def _range(self, x: Operand) -> Range | None:
+        """The range of indices in which a condition holds, or does not."""
+        maker = self._maker(x)
+        if maker is None:
+            return None
+        if maker not in self.ranges:
+            self.ranges[maker] = self._made(maker)
+        return self.ranges[maker]
+
+    def _made(self, node: Point) -> Range | None:
+        word, operands = _parts(node) if node.out.dtype == BOOL else ("", [])
+        if word in _MIRRORED and len(operands) == 2:
+            a, b = operands
+            return self._compared(word, a, b, node) or self._compared(_MIRRORED[word], b, a, node)
+        if word in _NEGATIONS:
+            found = self._range(operands[0])
+            return None if found is None else _negated(found)
+        if word not in _DECISIVE:
+            return None
+        parts = [self._range_or_number(x, node) for x in operands]
+        if _DECISIVE[word]:
+            parts = [None if part is None else _negated(part) for part in parts]
+        sides: list[Side] = []
+        for part in parts:
+            if part is None or not part[1]:
+                return None
+            sides += part[0]
+        return frozenset(sides), not _DECISIVE[word]
+
+    def _range_or_number(self, x: Operand, node: Node) -> Range | None:
+        if isinstance(x, Uniform) or not self._is_of_row(x, node):
+            return self._range(x)
+        return frozenset([Side("when", _key(x), 0, 0, x, None, node)]), True
+
+    def _compared(self, word: str, counting: Operand, other: Operand, node: Node) -> Range | None:
+        """The range in which numbers that count along the row compare so with another one."""
+        if isinstance(counting, Uniform) or counting.value in self.plan.made:
+            return None
+        if not self._is_of_row(other, node) or not all(
+            x.dtype.kind in "iu" and x.dtype != np.uint64 for x in (counting, other)
+        ):
+            return None
+        step = self._step(counting, node)
+        if step is None:
+            return None
+        access = self.plan.operand_access(counting, node)
+        sides = _SIDES[_REST.get(word, word), step]
+        key = access, _key(other)
+        return frozenset(
+            [Side(kind, key, more, step, other, access, node) for kind, more in sides]
+        ), word not in _REST
+
+    def _step(self, x: View, node: Node) -> int | None:
+        """By what known numbers count along the row: 1 or -1, or nothing."""
+        row = self.plan.row[-1]
+        if len(x.shape) != len(self.plan.shape) or not row.steps[self.plan.operand_access(x, node)]:
+            return None
+        numbers = known_numbers(x)
+        if numbers is None or row.size < 2 or numbers.dtype.kind not in "iu":
+            return None
+        rows = numbers.transpose(self.plan.order).reshape(-1, row.size).astype(np.int64)
+        steps = np.diff(rows, axis=1)
+        step = int(steps[0, 0])
+        is_even = step in (1, -1) and bool((steps == step).all())
+        return step if is_even and int(np.abs(rows[:, 0]).max()) < _FARTHEST else None
+
+    def _known(self, x: Operand, sides: Sides, node: Node, inside: bool) -> bool | None:
+        """The value of a condition between some bounds, or outside of them, if it is known."""
+        found = self._range_or_number(x, node)
+        if found is not None:
+            own, is_inside = found
+            if own <= sides if inside else sides <= own:
+                return is_inside == inside
+            opposite = {side.opposite for side in own}
+            if len(own) == 1 and (opposite <= sides if inside else opposite == sides):
+                return is_inside != inside
+        maker = self._maker(x)
+        if maker is None:
+            return None
+        word, operands = _parts(maker) if maker.out.dtype == BOOL else ("", [])
+        known = [self._known(y, sides, maker, inside) for y in operands if y.dtype == BOOL]
+        if word in _NEGATIONS:
+            return None if known[0] is None else not known[0]
+        if word not in _DECISIVE:
+            return None
+        decisive = _DECISIVE[word]
+        if decisive in known:
+            return decisive
+        return None if None in known else not decisive
+
+    def _chosen(self, body: Sequence[Node], sides: Sides, inside: bool) -> Chosen:
+        """The operands that `select` nodes are between some bounds, or outside of them."""
+        chosen: dict[Node, Operand] = {}
+        for node in body:
+            asked = _asked(node)
+            known = None if asked is None else self._known(asked[0], sides, node, inside)
+            if asked is not None and known is not None:
+                x = asked[1 if known else 2]
+                if x.dtype == node.out.dtype:
+                    chosen[node] = x
+        return chosen
+
+    # Parts.
+
+    def _divided(
+        self, body: Sequence[Node], sides: Sides, vectors: Vectors | None
+    ) -> tuple[tuple[bool, float, int], Split] | None:
+        """The body outside of some bounds, with what it saves."""
+        chosen = self._chosen(body, sides, inside=False)
+        if not chosen:
+            return None
+        roots = [node for node in body if self._has_effect(node, chosen)]
+        repeated = [
+            (node, self._source(node.operands[0], chosen))
+            for node in roots
+            if isinstance(node, Fold) and self._is_repeated(node, chosen)
+        ]
+        if len(repeated) == len(roots):
+            roots = []
+
+        outside = self._needed(body, roots, chosen)
+        saved = sum(map(_cost, {*body} - {*outside, *chosen}))
+        if roots and saved < HEAVY:
+            return None
+        if not _keeps_order(self.plan, body, vectors, bool(roots)):
+            return None
+        ordered = tuple(sorted(sides, key=self._order))
+        rank = not roots, saved, len(sides)
+        outer = Part(outside, chosen)
+        inner = Part(list(body), NOTHING)
+        if not _rounded(self.plan, body):
+            chosen = self._chosen(body, sides, inside=True)
+            wanted = [node for node in body if self._is_wanted(node)]
+            inner = Part(self._needed(body, wanted, chosen), chosen)
+        return rank, Split(ordered, inner, outer, [] if roots else repeated)
+
+    def _needed(self, body: Sequence[Node], roots: Iterable[Node], chosen: Chosen) -> list[Node]:
+        """The nodes that some of a body need, in its order."""
+        members = {*body}
+
+        def needs(node: Node) -> Iterator[Node]:
+            for x in (chosen[node],) if node in chosen else node.operands:
+                maker = self.plan.made.get(x.value) if isinstance(x, View) else None
+                if maker in members and not isinstance(maker, Fold):
+                    yield maker
+
+        needed = {*depth_first(roots, needs)}
+        return [node for node in body if node in needed]
+
+    def _is_wanted(self, node: Node) -> bool:
+        """Whether a node is there for its own sake."""
+        is_watched = isinstance(node, Pick) and self.is_watched(node)
+        return isinstance(node, Fold) or node in self.plan.outs or is_watched
+
+    def _order(self, side: Side) -> tuple[bool, str, int, int]:
+        """The place of a side among others: numbers of rows are asked last."""
+        places = [side.operand is x for x in side.node.operands]
+        is_last = side.counting is None
+        return is_last, side.kind, self.plan.nodes.index(side.node), places.index(True)
+
+    def _source(self, x: Operand, chosen: Chosen) -> Operand:
+        """The operand that one is outside."""
+        maker = self.plan.made.get(x.value) if isinstance(x, View) else None
+        if maker is None or maker not in chosen:
+            return x
+        return self._source(chosen[maker], chosen)
+
+    def _has_effect(self, node: Node, chosen: Chosen) -> bool:
+        """Whether a node changes anything outside."""
+        if isinstance(node, Fold):
+            x = self._source(node.operands[0], chosen)
+            zero = neutral(node.form.init, node.out.dtype)
+            return not (isinstance(x, Uniform) and x.dtype == zero.dtype and x.scalar == zero)
+        if node in self.plan.outs:
+            old = self._source(chosen[node], chosen) if node in chosen else None
+            if not isinstance(old, View) or old.value in self.plan.made:
+                return True
+            return self.plan.operand_access(old, node) is not self.plan.outs[node]
+        return isinstance(node, Pick) and self.is_watched(node)
+
+    def _is_repeated(self, node: Fold, chosen: Chosen) -> bool:
+        """Whether it folds one and the same number, of which one is as good as many."""
+        if self.plan.kind(node) == "column":
+            return False
+        x = self._source(node.operands[0], chosen)
+        return _is_idempotent(node) and self._is_of_row(x, node)
+
+
+def asks_index(node: Node) -> bool:
+    """Whether it compares numbers that count along the last axis with one and the same number."""
+    if type(node) is not Point or node.out.dtype != BOOL:
+        return False
+    word, operands = _parts(node)
+    if not node.out.shape:
+        return False
+    if word in _DECISIVE or word in _NEGATIONS:
+        makers = [x.value.maker for x in operands if isinstance(x, View) and x.is_value]
+        return len(makers) == len(operands) and all(map(asks_index, makers))
+    if word not in _MIRRORED or len(operands) != 2:
+        return False
+    return any(
+        isinstance(x, View) and not _varies(y) and _counts(x) for x, y in (operands, operands[::-1])
+    )
+
+
+def _varies(x: Operand) -> bool:
+    """Whether an operand is not the same all along its last axis."""
+    return isinstance(x, View) and bool(x.strides[-1])
+
+
+def _counts(x: View) -> bool:
+    numbers = known_numbers(x)
+    if numbers is None or x.dtype.kind not in "iu" or numbers.shape[-1] < 2:
+        return False
+    steps = np.diff(numbers.astype(np.int64), axis=-1)
+    return int(steps.flat[0]) in (1, -1) and bool((steps == steps.flat[0]).all())
+
+
+def _cost(node: Node) -> float:
+    if isinstance(node, Point) and not is_function(node):
+        return node.cost
+    return FUNCTION
+
+
+def _key(x: Operand) -> Hashable:
+    if isinstance(x, Uniform):
+        return x.dtype.char, x.scalar.tobytes()
+    return x.value, x.strides, x.offset
+
+
+def _parts(node: Point) -> tuple[str, list[Operand]]:
+    """The word of an expression that is one of operands, and these."""
+    x = applied(node.expr, [Variable(str(i)) for i in range(len(node.operands))])
+    if not isinstance(x, Apply) or not all(isinstance(y, Variable) for y in x.operands):
+        return "", []
+    return x.word, [node.operands[int(str(y))] for y in x.operands]
+
+
+def _asked(node: Node) -> list[Operand] | None:
+    """The condition of a `select`, and both operands."""
+    if type(node) is not Point:
+        return None
+    word, operands = _parts(node)
+    return operands if word.startswith("select") else None
+
+
+def _negated(found: Range) -> Range:
+    sides, is_inside = found
+    if len(sides) == 1:
+        return frozenset(side.opposite for side in sides), is_inside
+    return sides, not is_inside
+
+
+def _is_idempotent(node: Fold) -> bool:
+    """Whether an element may be folded twice, in any order, and nothing changes."""
+    across = {x.across for x in expression(node.form.step).uses}
+    return node.out.dtype.kind in "biu" and across <= {"max", "min", "and", "or", "smax", "smin"}
+
+
+def _keeps_order(
+    plan: Plan, body: Collection[Node], vectors: Vectors | None, has_outside: bool
+) -> bool:
+    """Whether folds of floats along a row come out the same if it is divided.
+
+    LLVM adds them in an order of its own where they are not written in vectors; then blocks are
+    left out as wholes.
+    """
+    if vectors is not None:
+        return True
+    if not _rounded(plan, body):
+        return True
+    folds = _folds(plan, body)
+    return not has_outside and all(n.form.accurate and n.out.dtype.kind == "f" for n in folds)
+
+
+def _folds(plan: Plan, body: Collection[Node]) -> list[Fold]:
+    """The folds along the row."""
+    return [n for n in body if isinstance(n, Fold) and plan.kind(n) in ("inner", "total")]
+
+
+def _rounded(plan: Plan, body: Collection[Node]) -> bool:
+    """Whether results of folds along the row may depend on their order."""
+    return any(fold.out.dtype.kind not in "biu" for fold in _folds(plan, body))
+
+
+class Limits:
+    """The bounds of a row, computed: indices between which the whole body runs."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        split: Split,
+        value_of: Callable[[Node, Operand], Expression],
+    ) -> None:
+        self.plan = plan
+        self.split = split
+        self.source = plan.source
+        self.row = plan.row[-1]
+        self.space = plan.space
+        low, high = self.row.begin, self.row.end
+        for side in split.sides:
+            if side.counting is None:
+                holds = value_of(side.node, side.operand)
+                order = (high, self.row.begin)
+                high = call("select", holds, *(order if side.kind == "when" else order[::-1]))
+                continue
+            turn = self._turn(side, value_of)
+            if side.kind == "low":
+                low = self.source.assign("inner", call("maximum", low, turn))
+            else:
+                high = self.source.assign("inner_end", call("minimum", high, turn))
+        self.low, self.high = low, high
+
+    def _turn(self, side: Side, value_of: Callable[[Node, Operand], Expression]) -> Expression:
+        """The index at which a comparison turns; one at most beyond the ends of the row."""
+        assert side.counting is not None
+        first = self.source.assign("first", call("i64", self.space.load(side.counting)))
+        other = call("i64", value_of(side.node, side.operand))
+        size = self.row.end
+        ends = (first - 1, first + size) if side.step > 0 else (first - size, first + 1)
+        other = call("minimum", call("maximum", other, ends[0]), ends[1])
+        turn = other - first if side.step > 0 else first - other
+        return turn + side.more if side.more else turn
+
+    def within(self, span: Span, body: Collection[Node], vectors: Vectors | None) -> Span:
+        """The part of a span between the bounds, as whole vectors of it."""
+        begin, end = span
+        if vectors is None and _rounded(self.plan, body):
+            # LLVM adds in an order of its own: all of a block, or nothing.
+            is_apart = call("bitwise_or", self.low >= end, self.high <= begin)
+            return begin, self.source.assign("part_end", call("select", is_apart, begin, end))
+        unit = vectors.wide if vectors is not None and _rounded(self.plan, body) else 1
+        first: Expression = begin
+        last: Expression = end
+        if self.split.is_bounded("low"):
+            first = self._inside("part", self.low, span)
+            if unit > 1:
+                first = self.source.assign("part", first - ((first - begin) & (unit - 1)))
+        if self.split.is_bounded("high", "when", "unless"):
+            last = self._inside("part_end", self.high, span)
+            if unit > 1:
+                last = call("minimum", last + ((begin - last) & (unit - 1)), end)
+            last = self.source.assign("part_end", call("maximum", last, first))
+        return first, last
+
+    def _inside(self, name: str, index: Expression, span: Span) -> Expression:
+        begin, end = span
+        return self.source.assign(name, call("minimum", call("maximum", index, begin), end))
+
+    def leaves_out(self, part: Span, span: Span) -> Expression:
+        """Whether a part of a span is not all of it."""
+        return call("bitwise_or", call("greater", part[0], span[0]), call("less", part[1], span[1]))

@@ -1,0 +1,233 @@
+"""Rows that are divided where a comparison with their index turns: same bits, less work."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import funcgrad as fg
+from funcgrad import lax
+from funcgrad import numpy as fnp
+from funcgrad.compiler.nest.arrange import SKIP_VARIABLE, VERIFY_VARIABLE
+
+Program = Callable[..., Any]
+Mask = Callable[[Any], Any]
+
+COMPARISONS = (
+    operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
+)  # fmt: skip
+
+
+def compiled(program: Program, args: tuple[Any, ...], skipped: str) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(SKIP_VARIABLE, skipped)
+        patch.setenv(VERIFY_VARIABLE, "1")
+        return fg.jit(lambda *args: program(*args))(*args)
+
+
+def assert_same_bits(program: Program, *args: Any) -> None:
+    """With and without the pass."""
+    found, expected = (compiled(program, args, skipped) for skipped in ("", "unswitch"))
+    pairs = zip(fg.tree.leaves(found), fg.tree.leaves(expected), strict=True)
+    for x, y in ((np.asarray(x), np.asarray(y)) for x, y in pairs):
+        assert x.dtype == y.dtype
+        assert x.shape == y.shape
+        assert x.tobytes() == y.tobytes()
+
+
+def is_divided(program: Program, *args: Any) -> bool:
+    """Whether a kernel of a program has bounds of its own for parts of rows."""
+    return "part_end = " in fg.jit(program).lower(*args).as_text()
+
+
+@st.composite
+def masks(draw: Any, n: int) -> Mask:
+    """Conditions on the index along an axis of length ``n``, of a counter."""
+
+    def side() -> Mask:
+        compare, step = draw(st.sampled_from(COMPARISONS)), draw(st.sampled_from((1, -1)))
+        first = draw(st.integers(-n, n))
+        dtype = draw(st.sampled_from((np.int64, np.int32, np.int16)))
+        index = (first + step * np.arange(n)).astype(dtype)
+        shift, is_left = draw(st.integers(-3, 3)), draw(st.booleans())
+        return lambda k: compare(index, k + shift) if is_left else compare(k + shift, index)
+
+    sides = [side() for _ in range(draw(st.integers(1, 3)))]
+    words = [draw(st.sampled_from((operator.and_, operator.or_))) for _ in sides[1:]]
+    is_negated = draw(st.booleans())
+
+    def mask(k: Any) -> Any:
+        found = sides[0](k)
+        for word, other in zip(words, sides[1:], strict=True):
+            found = word(found, other(k))
+        return ~found if is_negated else found
+
+    return mask
+
+
+def updates(mask: Mask, x: Any, counts: Any) -> Any:
+    """Arrays of which each step changes what the mask selects."""
+
+    def step(x: Any, k: Any) -> tuple[Any, Any]:
+        return fnp.where(mask(k), x + x * x - 1, x), ()
+
+    return lax.scan(step, x, counts)[0]
+
+
+def replacements(mask: Mask, x: Any, counts: Any) -> Any:
+    def step(x: Any, k: Any) -> tuple[Any, Any]:
+        return fnp.where(mask(k), fnp.sin(x) * fnp.exp(x * 0.5), 0.25), ()
+
+    return lax.scan(step, x, counts)[0]
+
+
+def sums(mask: Mask, x: Any, counts: Any) -> Any:
+    return lax.map(lambda k: fnp.sum(fnp.where(mask(k), x * x, 0), axis=-1), counts)
+
+
+def sums_of_columns(mask: Mask, x: Any, counts: Any) -> Any:
+    return lax.map(lambda k: fnp.sum(fnp.where(mask(k), x * x, 0), axis=0), counts)
+
+
+def sums_of_rest(mask: Mask, x: Any, counts: Any) -> Any:
+    return lax.map(lambda k: fnp.sum(fnp.where(mask(k), fnp.exp(x), 0) + x), counts)
+
+
+def products(mask: Mask, x: Any, counts: Any) -> Any:
+    return lax.map(lambda k: fnp.prod(fnp.where(mask(k), x * 0.5, 1), axis=-1), counts)
+
+
+def extremes(mask: Mask, x: Any, counts: Any) -> Any:
+    def one(k: Any) -> Any:
+        whole = (x * 8).astype(np.int64)
+        return (
+            fnp.max(fnp.where(mask(k), whole, 3), axis=-1),
+            fnp.min(fnp.where(mask(k), x, np.inf), axis=-1),
+        )
+
+    return lax.map(one, counts)
+
+
+def normalised(mask: Mask, x: Any, counts: Any) -> Any:
+    """Two passes over a row, of which the second reads a number of the first."""
+
+    def one(k: Any) -> Any:
+        weights = fnp.where(mask(k), fnp.exp(x), 0)
+        return weights / (1 + fnp.sum(weights, axis=-1, keepdims=True))
+
+    return lax.map(one, counts)
+
+
+def along_both(mask: Mask, x: Any, counts: Any) -> Any:
+    def step(x: Any, k: Any) -> tuple[Any, Any]:
+        rows = np.arange(x.shape[0]) < k
+        return fnp.where(rows[:, None] & mask(k), x - x[0] * x[:, :1], x), ()
+
+    return lax.scan(step, x, counts)[0]
+
+
+def lookups(mask: Mask, x: Any, counts: Any) -> Any:
+    places = np.arange(x.shape[-1])[::-1]
+    return lax.map(lambda k: fnp.where(mask(k), x[:, (places + k) % x.shape[-1]] * x, 0.0), counts)
+
+
+PROGRAMS = (
+    updates, replacements, sums, sums_of_columns, sums_of_rest, products, extremes, normalised,
+    along_both, lookups,
+)  # fmt: skip
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_bits_are_those_of_whole_rows(data: st.DataObject) -> None:
+    n = data.draw(st.sampled_from((1, 2, 17, 40, 70, 131, 600)))
+    mask, program = data.draw(masks(n)), data.draw(st.sampled_from(PROGRAMS))
+    dtype = data.draw(st.sampled_from((np.float64, np.float32)))
+    counts = np.array(data.draw(st.lists(st.integers(-n - 2, 2 * n + 2), max_size=4)), np.int64)
+    seed = data.draw(st.integers(0, 99))
+    x = np.random.default_rng(seed).normal(size=(data.draw(st.sampled_from((1, 3, 20))), n))
+    x.flat[:: data.draw(st.sampled_from((7, 1000)))] = data.draw(
+        st.sampled_from((0.0, -0.0, np.inf, np.nan))
+    )
+    how = data.draw(st.sampled_from(("plain", "gradient", "mapped")))
+
+    def value(x: Any, counts: Any) -> Any:
+        return program(mask, x, counts)
+
+    def total(x: Any, counts: Any) -> Any:
+        parts = fg.tree.leaves(value(x, counts))
+        return sum(fnp.sum(part) for part in parts if part.dtype.kind == "f")
+
+    with np.errstate(all="ignore"):
+        if how == "gradient":
+            assert_same_bits(fg.grad(total), x.astype(dtype), counts)
+        elif how == "mapped":
+            both = np.stack([x, x + 1]).astype(dtype), np.stack([counts, counts[::-1]])
+            assert_same_bits(fg.vmap(value), *both)
+        else:
+            assert_same_bits(value, x.astype(dtype), counts)
+
+
+@pytest.mark.parametrize("k", [-(2**63), -5, 0, 1, 99, 100, 101, 2**63 - 1])
+@pytest.mark.parametrize("compare", COMPARISONS)
+@pytest.mark.parametrize("step", [1, -1])
+def test_bounds_far_from_the_array(k: int, compare: Any, step: int) -> None:
+    x, index = np.linspace(-2.0, 2.0, 100), step * np.arange(100)
+    expected = np.where(compare(index, k), np.exp(x) * np.sin(x), x)
+    found = fg.jit(
+        lambda x, k: fnp.where(compare(fnp.asarray(index), k), fnp.exp(x) * fnp.sin(x), x)
+    )(x, np.int64(k))
+    np.testing.assert_allclose(found, expected, 1e-14, 1e-15)
+
+
+def test_numbers_at_the_end_of_their_range() -> None:
+    """Distances from them are no integers of 64 bits."""
+    x, index = np.linspace(1.0, 2.0, 100), np.iinfo(np.int64).max - np.arange(100)
+    for k in (index[40], index[0], -(2**63)):
+        found = fg.jit(lambda x, k: fnp.where(index > k, fnp.exp(x) * fnp.sin(x), x))(x, k)
+        np.testing.assert_allclose(found, np.where(index > k, np.exp(x) * np.sin(x), x), 1e-14)
+
+
+def test_steps_change_what_their_masks_select() -> None:
+    """In place: nothing is left of a step outside of its bounds."""
+    index = np.arange(300)
+
+    def steps(x: Any) -> Any:
+        return lax.fori_loop(0, 300, lambda k, x: fnp.where(index < k, fnp.sin(x) + 0.5 * x, x), x)
+
+    x = np.linspace(0.0, 1.0, 300 * 300).reshape(300, 300)
+    assert is_divided(steps, x)
+    assert_same_bits(steps, x)
+    expected = x.copy()
+    for k in range(300):
+        expected[:, :k] = np.sin(expected[:, :k]) + 0.5 * expected[:, :k]
+    np.testing.assert_allclose(fg.jit(steps)(x), expected, 1e-9)
+
+
+def test_indices_outside_are_refused_as_before() -> None:
+    """A lookup that looks at its indices does so in all of the row, whatever is selected."""
+    index, x = np.arange(200), np.linspace(0.0, 1.0, 200)
+
+    def program(x: Any, places: Any, k: Any) -> Any:
+        return fnp.where(index < k, x[places] * fnp.sin(x), x)
+
+    places = index.copy()
+    places[150] = 200
+    with pytest.raises(IndexError):
+        fg.jit(program)(x, places, 100)
+    assert_same_bits(program, x, index, 100)
+
+
+def test_short_rows_are_left_alone() -> None:
+    index = np.arange(16)
+
+    def program(x: Any, k: Any) -> Any:
+        return fnp.where(index < k, fnp.sin(x), x)
+
+    assert not is_divided(program, np.ones((4, 16)), 3)
