@@ -159,6 +159,15 @@ system; ``checked`` is 1 if a matrix for which the operation fails is a failure 
 its results are nan.
 """
 
+SELECT_WORDS = [
+    "begin", "end", "n", "k", *(f"{word}_{x}" for x in "abc" for word in ("slot", "offset")),
+]  # fmt: skip
+"""Meaning of the words of a selection, in order.
+
+The ``k`` greatest of the ``n`` numbers of rows ``begin <= i < end`` of ``a`` go into ``b``, their
+places in the row into ``c``; ``0 < k <= n``.
+"""
+
 FOURIER_WORDS = ["begin", "end", "slot_a", "offset_a", "slot_b", "offset_b", *SCRATCH_WORDS]
 """Meaning of the first words of a Fourier transform's arguments, of ``a`` into ``b``.
 

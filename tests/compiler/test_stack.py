@@ -22,11 +22,11 @@ import funcgrad.numpy as fnp
 from funcgrad.base import stacks
 from funcgrad.compiler import abi
 from funcgrad.compiler.loops.library import fourier, strided, tiles
+from funcgrad.compiler.loops.library.selection import Selection
 from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows
 from funcgrad.compiler.loops.library.small_matrices import NAMES
 from funcgrad.compiler.native import llvm_backend
 from funcgrad.compiler.native.assembly import Code
-from funcgrad.compiler.native.selection import selection_code
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.errors import StackError
 from tests.compiler.frames import deepest, grows
@@ -66,8 +66,8 @@ def routines(features: str) -> Iterator[tuple[str, Code]]:
             for name in NAMES:
                 code = assembled(layout.named(name, letter, doubles.lanes))
                 yield f"{letter} {layout.__name__} {name}", code
-    for dtype in (np.float32, np.float64, np.int8, np.int64):
-        yield f"select {dtype.__name__}", selection_code(np.dtype(dtype))
+    for kind, size in (("f32", 4), ("f64", 8), ("i8", 1), ("i64", 8)):
+        yield f"select {kind}", assembled(Selection.named(kind, size))
 
 
 def object_file(code: Code, triple: str, features: str) -> bytes:

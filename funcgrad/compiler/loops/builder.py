@@ -8,8 +8,11 @@ a loop is given another value (`change`).
 from __future__ import annotations
 
 import itertools
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import cache
+from typing import Any
 
 from funcgrad.compiler.abi import SCRATCH_WORDS
 from funcgrad.compiler.loops.jam import jam
@@ -24,6 +27,7 @@ from funcgrad.compiler.loops.language import (
     For,
     Function,
     If,
+    NamedFunction,
     Return,
     Statement,
     Variable,
@@ -143,6 +147,26 @@ class ProgramBuilder(FunctionBuilder):
     def __init__(self) -> None:
         super().__init__()
         self._fresh = itertools.count()
+
+    @classmethod
+    @cache
+    def named(cls, *facts: Any) -> NamedFunction:
+        """The program for the arguments of its class, written when it is needed."""
+
+        def write() -> Sequence[Statement]:
+            program = cls(*facts)
+            program.write()
+            return program.body
+
+        return NamedFunction(f"{cls.__name__} {facts}", write)
+
+    @abstractmethod
+    def write(self) -> None:
+        """Append the statements of the step."""
+
+    def address(self, words: Mapping[str, Expression], x: str) -> Variable:
+        """The address at which an array of the arguments begins."""
+        return self.let(read_word(SLOTS, words[f"slot_{x}"]) + words[f"offset_{x}"])
 
     def let(self, value: Expression | float) -> Variable:
         """A variable that has a value."""

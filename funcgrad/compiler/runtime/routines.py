@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import field
+from typing import Any
 
 import numpy as np
 
@@ -20,12 +21,12 @@ from funcgrad.compiler.foreign import (
     ufunc_loop,
 )
 from funcgrad.compiler.loops.language import NamedFunction
+from funcgrad.compiler.loops.library.selection import Selection
 from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows
 from funcgrad.compiler.loops.library.small_matrices import MOST_IN_LANES, SmallMatrices
 from funcgrad.compiler.machine import FEW, FUNCTION, SEVERAL, THREAD_WORK
 from funcgrad.compiler.native.assembly import Code
-from funcgrad.compiler.native.selection import selection_code
-from funcgrad.compiler.nest.kernel import Site
+from funcgrad.compiler.nest.kernel import Site, word_of
 from funcgrad.compiler.nest.layout import Value, View
 from funcgrad.compiler.nest.nodes import Routine, values_read
 from funcgrad.compiler.nest.split import part_ranges
@@ -150,7 +151,7 @@ class ForeignCall:
         if isinstance(self.call, forms.FourierCall):
             return [fourier.code(self.call, self.node.memory[self.call.source].dtype)]
         if isinstance(self.call, forms.SelectCall):
-            return [foreign_code(), selection_code(self._arrays[0].dtype)]
+            return [_selection(self._arrays[0].dtype)]
         return [foreign_code()]
 
     @property
@@ -202,6 +203,8 @@ class ForeignCall:
             rest, roots = fourier.words(self.call, self._arrays[0].dtype)
             listed = [[*self._fourier(*part), *rest] for part in self.parts]
             return step_of(address, listed, min(self.n_threads, abi.MOST_LANES), roots)
+        if isinstance(self.call, forms.SelectCall):
+            return step_of(address, [self._select(*part) for part in self.parts], self.n_threads)
         parts = []
         for number, (begin, end) in enumerate(self.parts):
             words = self._words(number, begin, end)
@@ -219,8 +222,6 @@ class ForeignCall:
             words = self._lapack(self.call)
         elif isinstance(self.call, forms.NativeCall):
             words = self._native(self.call)
-        elif isinstance(self.call, forms.SelectCall):
-            words = self._select()
         else:
             assert isinstance(self.call, forms.SortCall)
             words = self._sort(self.call)
@@ -333,13 +334,12 @@ class ForeignCall:
             words[f"slot_{letter}"], words[f"offset_{letter}"], _ = _place(x, 0)
         return abi.in_order(abi.FOURIER_WORDS, **words)
 
-    def _select(self) -> ForeignWords:
+    def _select(self, begin: int, end: int) -> list[int]:
         row, values, _ = self._arrays
-        words = ForeignWords(kernel_store.code_address(selection_code(row.dtype)), abi.NEVER)
-        words.places = [_place(x, len(row.shape) - 1) for x in self._arrays]
-        words.arguments = [(abi.PLACE, i) for i in range(3)]
-        words.arguments += [(abi.WORD, row.shape[-1]), (abi.WORD, values.shape[-1])]
-        return words
+        words = {"begin": begin, "end": end, "n": row.shape[-1], "k": values.shape[-1]}
+        for letter, x in zip("abc", self._arrays, strict=True):
+            words[f"slot_{letter}"], words[f"offset_{letter}"], _ = _place(x, 0)
+        return abi.in_order(abi.SELECT_WORDS, **words)
 
     def _sort(self, call: forms.SortCall) -> ForeignWords:
         values = self.node.memory[call.values]
@@ -351,6 +351,11 @@ class ForeignCall:
         words.arguments = [(abi.PLACE, i) for i in range(len(arrays))]
         words.arguments += [(abi.WORD, length), (abi.WORD, 0)]
         return words
+
+
+def _selection(dtype: np.dtype[Any]) -> NamedFunction:
+    """The program that selects numbers of a dtype; flags are ordered as bytes."""
+    return Selection.named("u8" if dtype.kind == "b" else word_of(dtype), dtype.itemsize)
 
 
 def _work_of_small(m: int, n: int, k: int) -> int:

@@ -7,17 +7,9 @@ alone.
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from functools import cache
-from typing import Any
-
-from funcgrad.compiler.loops.builder import ProgramBuilder, read_word
+from funcgrad.compiler.loops.builder import ProgramBuilder
 from funcgrad.compiler.loops.language import (
-    SLOTS,
     Expression,
-    NamedFunction,
-    Statement,
     Variable,
     call,
     equal,
@@ -51,22 +43,6 @@ class Program(ProgramBuilder):
         self.real, self.size = ("f32", 4) if letter in "sc" else ("f64", 8)
         self.dtype = {"s": "f32", "d": "f64", "c": "c64", "z": "c128"}[letter]
 
-    @classmethod
-    @cache
-    def named(cls, *facts: Any) -> NamedFunction:
-        """The program for the arguments of its class, written when it is needed."""
-
-        def write() -> Sequence[Statement]:
-            program = cls(*facts)
-            program.write()
-            return program.body
-
-        return NamedFunction(f"{cls.__name__} {facts}", write)
-
-    @abstractmethod
-    def write(self) -> None:
-        """Append the statements of the step."""
-
     def near(self, place: Index, lanes: int = 0) -> Expression:
         """The index of a vector."""
         return call("lanes", place, lanes or self.lanes)
@@ -78,10 +54,6 @@ class Program(ProgramBuilder):
         all loops around, which takes it more time than all else.
         """
         return self.let(call(f"ptr_{kind or self.real}", address))
-
-    def address(self, words: Mapping[str, Expression], x: str) -> Variable:
-        """The address at which an array of the arguments begins."""
-        return self.let(read_word(SLOTS, words[f"slot_{x}"]) + words[f"offset_{x}"])
 
 
 class Elements(Program):
