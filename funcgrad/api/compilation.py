@@ -6,6 +6,7 @@ that depends on the types only is decided once.
 
 from __future__ import annotations
 
+import re
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -53,6 +54,7 @@ from funcgrad.compiler.runtime import warm_memory
 from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.core.avals import NO_MATRIX, ShapedArray
 from funcgrad.core.axes import axes_in_scope
+from funcgrad.core.observers import Location, current_location, report_call
 from funcgrad.core.printer import format_program
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
@@ -100,6 +102,7 @@ class CacheInfo:
         kernels_loaded: Kernels that came from the disk.
         kernels_reused: Kernels that this process had already.
         reasons: Why each of the last traces was needed, 50 at most.
+        places: The user's lines whose calls needed them; ``None`` for one that is not known.
     """
 
     hits: int = 0
@@ -109,22 +112,24 @@ class CacheInfo:
     kernels_loaded: int = 0
     kernels_reused: int = 0
     reasons: list[str] = field(default_factory=list)
+    places: list[Location | None] = field(default_factory=list)
 
     @property
     def calls(self) -> int:
         """Calls with concrete arguments."""
         return self.hits + self.misses
 
-    def add_reason(self, reason: str) -> None:
-        """Remember why a trace was needed, and forget the oldest reason if there are many."""
+    def add_reason(self, reason: str, place: Location | None) -> None:
+        """Remember why a trace was needed, and where; forget the oldest if there are many."""
         if len(reason) > _REASON_LENGTH:
             reason = reason[: _REASON_LENGTH - 3] + "..."
         self.reasons.append(reason)
-        del self.reasons[:-MAX_REASONS]
+        self.places.append(place)
+        del self.reasons[:-MAX_REASONS], self.places[:-MAX_REASONS]
 
     def __repr__(self) -> str:
         counts = ", ".join(
-            f"{f.name}={getattr(self, f.name)}" for f in fields(self) if f.name != "reasons"
+            f"{f.name}={getattr(self, f.name)}" for f in fields(self) if f.type == "int"
         )
         earlier = self.traces - len(self.reasons[-_SHOWN_REASONS:])
         shown = list(map(repr, self.reasons[-_SHOWN_REASONS:]))
@@ -347,6 +352,7 @@ class Jitted(MadeOf):
                 return self._call_along(args, kwargs)
             if mode in (STEPWISE, LIMITED):
                 return self._call_general(args, kwargs)
+            report_call(self, args, kwargs)
             return self.original(*args, **kwargs)
         if not kwargs and current_trace() is EVAL and not PROMOTIONS.users:
             for path in self._paths:
@@ -367,6 +373,7 @@ class Jitted(MadeOf):
         return self._call_general(args, kwargs)
 
     def _call_general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        report_call(self, args, kwargs)
         call = _Call(self, args, kwargs)
         if call.check_values():
             return self._call_with_cells(call, args, kwargs)
@@ -477,7 +484,7 @@ class Jitted(MadeOf):
         self._info.misses += count
         if made:
             self._info.traces += 1
-            self._info.add_reason(self._reason(call, entry))
+            self._info.add_reason(self._reason(call, entry), current_location())
         if not entry.staged.belongs_to_call:
             # A program that closes over values of an outer transformation belongs to this call.
             keep(self._cache, call.key, entry, MAX_PROGRAMS)
@@ -531,7 +538,7 @@ class Jitted(MadeOf):
             return "first call"
         if entry.staged.belongs_to_call:
             return "the function closes over values of an outer transformation"
-        return _difference(list(self._cache.values())[-1].types, entry.types)
+        return difference(list(self._cache.values())[-1].types, entry.types)
 
     # Stages.
 
@@ -554,7 +561,13 @@ class Jitted(MadeOf):
 
     def cache_info(self) -> CacheInfo:
         """Count the traces and compilations so far, with their reasons."""
-        return replace(self._info, reasons=list(self._info.reasons))
+        info = self._info
+        return replace(info, reasons=[*info.reasons], places=[*info.places])
+
+    def signature(self, *args: Any, **kwargs: Any) -> tuple[Any, list[str]]:
+        """Key by which a call looks its program up, and types of its arguments, for messages."""
+        call = _Call(self, args, kwargs)
+        return call.key, call.types()
 
     def forget_paths(self) -> None:
         """Have the next calls take the general way."""
@@ -903,11 +916,12 @@ def _type_text(leaf: Any) -> str:
         return type(leaf).__name__
 
 
-def _difference(before: list[str], now: list[str]) -> str:
-    """Describe the arguments that differ from the last trace."""
+def difference(before: list[str], now: list[str]) -> str:
+    """Describe the arguments that differ from those of the last trace."""
     if len(before) != len(now):
         return f"{len(now)} array arguments instead of {len(before)}"
-    rows = [f"{b} -> {n.split(': ', 1)[-1]}" for b, n in zip(before, now, strict=True) if b != n]
+    pairs = zip(before, now, strict=True)
+    rows = [f"{b} -> {re.split(r': | = ', n, maxsplit=1)[-1]}" for b, n in pairs if b != n]
     return "; ".join(rows[:4]) or "another pytree structure, or scalars instead of arrays"
 
 

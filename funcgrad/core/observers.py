@@ -89,6 +89,15 @@ class Observer:
             Exception: To raise another one in its place.
         """
 
+    def calling(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Receive a call of a compiled function that looks for a program, or runs without one.
+
+        Args:
+            function: The compiled function.
+            args: Its positional arguments.
+            kwargs: Its keyword arguments.
+        """
+
     def refused(self, tracer: Tracer, wanted: str) -> None:
         """Receive a request for the contents of a traced value that has none.
 
@@ -112,7 +121,7 @@ WANTED = {
 }
 """Requests for contents: the word of each for observers, and for messages."""
 
-EVENTS = ("tracing", "evaluating", "computed", "ended", "failed", "refused")
+EVENTS = ("tracing", "evaluating", "computed", "ended", "failed", "calling", "refused")
 
 
 class _Observed:
@@ -125,6 +134,7 @@ class _Observed:
     computed: tuple[Any, ...]
     ended: tuple[Any, ...]
     failed: tuple[Any, ...]
+    calling: tuple[Any, ...]
     refused: tuple[Any, ...]
 
 
@@ -206,3 +216,9 @@ def report_failure(error: Exception, trace: Trace) -> None:
     """Announce an error that leaves a transformed function."""
     for failed in OBSERVED.failed:
         failed(error, trace)
+
+
+def report_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Announce a call of a compiled function."""
+    for calling in OBSERVED.calling:
+        calling(function, args, kwargs)

@@ -28,6 +28,9 @@ from funcgrad.observers.source import SourceLocation, current_location
 from funcgrad.primitives.elementwise import add
 from funcgrad.primitives.objects import flatten_values
 
+OPTIONS = (bool, str, bytes)
+"""Types of arguments that say what a function does, and are never traced."""
+
 Group = tuple[tuple[str, int], ...]
 """Groups around an operation, from the outside inwards: scopes, numbered 0, and numbered calls."""
 
@@ -273,7 +276,7 @@ def record(
 
     recorder = Recorder(current_trace(), result)
     tracers = [
-        recorder.new_input(aval_like(x, path, what), x, path)
+        x if type(x) in OPTIONS else recorder.new_input(aval_like(x, path, what), x, path)
         for x, path in zip(leaves, paths, strict=True)
     ]
     with np.errstate(all="ignore"):

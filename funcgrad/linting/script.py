@@ -19,11 +19,14 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from funcgrad.base.pytree import tree_leaves
+from funcgrad.core.observers import attach, detach
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import FuncgradError
 from funcgrad.higher_order.jit import disable_jit
+from funcgrad.linting.calls import CallLog, retraces, watching
 from funcgrad.linting.checker import lint
 from funcgrad.linting.findings import LintReport
+from funcgrad.linting.rules import RULES
 
 DIFFERENTIATES = ("grad", "value_and_grad")
 
@@ -69,18 +72,31 @@ def lint_script(
         if key in seen or any(isinstance(x, Tracer) for x in tree_leaves((args, kwargs))):
             return
         seen.add(key)
-        with disable_jit(False):  # what lint runs many times is compiled
-            reports.append(lint(f, *args, ignore=ignore, **kwargs))
+        detach(log)  # of the calls that lint makes
+        try:
+            with disable_jit(False):  # what lint runs many times is compiled
+                reports.append(lint(f, *args, ignore=ignore, **kwargs))
+        finally:
+            attach(log)
 
+    log = CallLog()
     before_script = sys.argv
     sys.argv = [path, *arguments]
     try:
         # The status with which a script ends is its own affair.
-        with replaced(package, before), disable_jit(), suppress(SystemExit):
+        with watching(log), replaced(package, before), disable_jit(), suppress(SystemExit):
             runpy.run_path(path, run_name="__main__")
     finally:
         sys.argv = before_script
-    return reports
+    return reports + _of_calls(Path(path).name, log, ignore)
+
+
+def _of_calls(script: str, log: CallLog, ignore: Iterable[str]) -> list[LintReport]:
+    """A report on the compiled functions of a script, if there is something to say of them."""
+    rule = RULES["retraced"]
+    found = [] if rule.name in set(ignore) else [rule.found(*said) for said in retraces(log.calls)]
+    found = [finding for finding in found if not finding.is_ignored]
+    return [LintReport(script, found, [rule.name])] if found else []
 
 
 @contextmanager

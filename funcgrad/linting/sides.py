@@ -45,16 +45,18 @@ def moved(x: Any, along: Any, times: int) -> Any:
     """A point beside it: at the next numbers, or nearer than chance would be."""
     if along is None or not np.size(x):
         return x
-    size = np.sqrt(np.mean(np.square(np.abs(x), dtype=np.float64))) or 1.0
+    is_number = np.isfinite(x)
+    size = np.sqrt(np.mean(np.square(np.abs(np.where(is_number, x, 0)), dtype=np.float64))) or 1.0
     near = size * min(FARTHEST, BY_CHANCE / np.size(x))
     tiny = 16 * np.finfo(aval_of(x).dtype).tiny
     # Equal elements part, since each goes another way.
-    step = np.maximum(np.maximum(64 * np.spacing(np.abs(x)), near), tiny)
-    return (x + times * step * along).astype(aval_of(x).dtype)
+    spacing = 64 * np.spacing(np.abs(np.where(is_number, x, 0)))
+    step = times * np.maximum(np.maximum(spacing, near), tiny) * along
+    return (x + np.where(is_number, step, 0)).astype(aval_of(x).dtype)
 
 
 def jumps(near: Any, back: Any, far: Any, last: Any) -> int:
-    """How many elements of a derivative jump, of those that are finite on both sides.
+    """How many elements of a derivative, or a value, jump, of those finite on both sides.
 
     A jump is larger than what changes on either side, which is all that a smooth function has.
 
@@ -71,6 +73,19 @@ def jumps(near: Any, back: Any, far: Any, last: Any) -> int:
     near, back, far, last = (np.asarray(x)[is_finite] for x in sides)
     jump, wider = np.abs(near - back), np.abs(far - last)
     change = np.maximum(np.abs(far - near), np.abs(last - back)).max(initial=0)
+    return int(np.sum((jump > _least(near, back)) & (jump > change) & (jump > 0.25 * wider)))
+
+
+def may_jump(near: Any, back: Any) -> bool:
+    """Whether two values differ by more than rounding, so that it is worth to look farther."""
+    if aval_of(near).dtype.kind not in "fc":
+        return False
+    is_finite = np.isfinite(near) & np.isfinite(back)
+    near, back = np.asarray(near)[is_finite], np.asarray(back)[is_finite]
+    return bool(np.any(np.abs(near - back) > _least(near, back)))
+
+
+def _least(near: Any, back: Any) -> float:
+    """The least difference that is a jump."""
     size = np.maximum(np.abs(near), np.abs(back)).max(initial=0)
-    least = min(LEAST, 64 * np.sqrt(np.finfo(near.dtype).eps))
-    return int(np.sum((jump > least * size) & (jump > change) & (jump > 0.25 * wider)))
+    return float(min(LEAST, 64 * np.sqrt(np.finfo(near.dtype).eps)) * size)

@@ -8,27 +8,28 @@ differentiated, in loops, branches, checkpoints and rules of the user's, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import field
+from functools import partial
 from types import CodeType
 from typing import Any
 
 import numpy as np
 
-from funcgrad import lowering
 from funcgrad.api.differentiation import jvp, vjp
 from funcgrad.base.forking import cached_property
 from funcgrad.base.pytree import tree_unflatten
 from funcgrad.base.records import dataclass
-from funcgrad.base.transformed import MadeOf
 from funcgrad.core.avals import aval_of
-from funcgrad.core.observers import Observer, attach, detach
+from funcgrad.core.observers import Observer
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Equation, Var
-from funcgrad.core.trace import Tracer
-from funcgrad.diagnostics.record import Record, record
-from funcgrad.errors import ArgumentError, MissingRuleError
+from funcgrad.core.trace import EVAL, Tracer, using_trace
+from funcgrad.diagnostics.record import OPTIONS, Record, record
+from funcgrad.errors import ArgumentError, FuncgradError, MissingRuleError
 from funcgrad.higher_order.jit import stepwise
-from funcgrad.higher_order.lanes import subprograms
+from funcgrad.linting.bodies import Needed, walk
+from funcgrad.linting.calls import CallLog, code_of, watching
 from funcgrad.linting.sides import direction, distance, jumps, moved
 from funcgrad.observers.source import FORWARD, SourceLocation, current_location
 from funcgrad.primitives.objects import flatten_held
@@ -64,6 +65,42 @@ class Step:
     results: tuple[Any, ...]
     location: SourceLocation | None
     loop: str | None = None
+    known: dict[tuple[str, int], list[Any]] = field(default_factory=dict, repr=False)
+
+    @property
+    def directions(self) -> list[Any]:
+        """Along which operands move, ``None`` for those that do not."""
+        return self._once("directions", 0, self._directions)
+
+    def at(self, times: int) -> list[Any]:
+        """The operands beside the data."""
+        return self._once("operands", times, partial(self._operands, times))
+
+    def results_at(self, times: int) -> list[Any]:
+        """The results beside the data; none if no operand moves, or there are none."""
+        return self._once("results", times, partial(self._results, times))
+
+    def _once(self, what: str, times: int, compute: Callable[[], list[Any]]) -> list[Any]:
+        if (what, times) not in self.known:
+            self.known[what, times] = compute()
+        return self.known[what, times]
+
+    def _directions(self) -> list[Any]:
+        return [direction(x, i) for i, x in enumerate(self.operands)]
+
+    def _operands(self, times: int) -> list[Any]:
+        return [moved(x, d, times) for x, d in zip(self.operands, self.directions, strict=True)]
+
+    def _results(self, times: int) -> list[Any]:
+        is_fixed = all(d is None for d in self.directions)
+        if is_fixed or self.primitive.is_effectful or self.primitive.is_composite:
+            return []
+        try:
+            with using_trace(EVAL):
+                out = self.primitive.bind(*self.at(times))
+        except (np.linalg.LinAlgError, ArgumentError):
+            return []
+        return [*out] if self.primitive.multiple_results else [out]
 
 
 class Subject:
@@ -76,6 +113,7 @@ class Subject:
 
     Attributes:
         record: Its operations in a line.
+        calls: The calls of compiled functions in it.
         active: The floating ones of its arguments.
     """
 
@@ -83,17 +121,17 @@ class Subject:
         self.f = f
         self.args = args
         self.kwargs = kwargs
-        self.record: Record = record(f, args, kwargs, "lint")
+        log = CallLog()
+        with watching(log):
+            self.record: Record = record(f, args, kwargs, "lint")
+        self.calls = log.calls
         self.leaves, self.tree = flatten_held((args, kwargs))
-        self.active = [x for x in self.leaves if aval_of(x).dtype.kind in "fc"]
+        self.active = [x for x in self.leaves if _is_active(x)]
 
     @cached_property
     def code(self) -> CodeType | None:
         """The code of the user's function, below transformations."""
-        f: Any = self.f
-        while isinstance(f, MadeOf):
-            f = f.original
-        return getattr(f, "__code__", None)
+        return code_of(self.f)
 
     def evaluations(self, look: Callable[[Step], None]) -> None:
         """Run the function step by step, and show every operation that is evaluated."""
@@ -113,19 +151,23 @@ class Subject:
         """The floating results, of values in the place of the floating arguments."""
         given, rest = [], iter(values)
         for x in self.leaves:
-            given.append(next(rest) if aval_of(x).dtype.kind in "fc" else x)
+            given.append(next(rest) if _is_active(x) else x)
         args, kwargs = tree_unflatten(self.tree, given)
         results = flatten_held(self.f(*args, **kwargs))[0]
         return [x for x in results if aval_of(x).dtype.kind in "fc"]
 
     @cached_property
     def has_jump(self) -> bool:
-        """Whether the derivative differs on both sides of the arguments, however near they are."""
+        """Whether value or derivative differ on both sides of the arguments, however near."""
         return any(any(map(jumps, *sides)) for _, *sides in self._surroundings())
 
     @cached_property
     def has_break(self) -> bool:
-        """Whether the derivative is not finite at the arguments, or not what it is beside them."""
+        """Whether value or derivative are not finite there, or not what they are beside them."""
+        if self.active:
+            with stepwise(False), suppress(MissingRuleError, ArgumentError):
+                if not _are_finite(self._gradient(self.active, ())):
+                    return True
         for here, near, back, far, last in self._surroundings():
             if not _are_finite(here):
                 return True
@@ -135,7 +177,7 @@ class Subject:
         return False
 
     def _surroundings(self) -> Iterator[list[list[Any]]]:
-        """The derivative at the arguments, on two sides of them, and there 16 times farther away.
+        """Value and derivative at the arguments, on two sides, and there 16 times farther away.
 
         The derivative along a direction is of each result by itself. The gradient is of each
         argument by itself, so that no jump is lost in a sum, as it may be in single precision.
@@ -178,22 +220,39 @@ class Subject:
         return derivative([moved(x, d, times) for x, d in rows], directions)
 
     def _tangents(self, values: Sequence[Any], directions: Sequence[Any]) -> list[Any]:
-        """The derivatives of the floating results along directions."""
-        _, dots = jvp(self.floating, tuple(values), tuple(directions))
-        return list(dots)
+        """The floating results, and their derivatives along directions."""
+        results, dots = jvp(self.floating, tuple(values), tuple(directions))
+        return [*results, *dots]
 
     def _gradient(self, values: Sequence[Any], directions: Sequence[Any]) -> list[Any]:
-        """The derivative of a sum of the floating results with fixed weights."""
+        """The floating results, and the derivative of a sum of them with fixed weights."""
         results, pull = vjp(self.floating, *values)
         weights = np.random.default_rng(0)
-        return list(pull([weights.uniform(1, 2, np.shape(x)).astype(x.dtype) for x in results]))
+        given = [weights.uniform(1, 2, np.shape(x)).astype(aval_of(x).dtype) for x in results]
+        return [*results, *pull(given)]
 
-    def reached(self) -> set[Var]:
-        """Names in the record that a result depends on."""
-        found = {atom for atom in self.record.outputs if isinstance(atom, Var)}
-        for equation in reversed(self.record.equations):
-            if equation.primitive.is_effectful or not found.isdisjoint(equation.outputs):
-                found.update(atom for atom in equation.inputs if isinstance(atom, Var))
+    @cached_property
+    def needed(self) -> Needed:
+        """Names and operations that the results depend on."""
+        return Needed(self.record.equations, self.record.outputs)
+
+    @cached_property
+    def flat(self) -> set[Var]:
+        """Arguments of which the derivative is 0 at the data and at points far from them."""
+        inputs = [var for var in self.record.inputs if var.aval.dtype.kind in "fc"]
+        found = set(inputs)
+        for times in (0.0, 0.4, -0.6):
+            pairs = [(x, direction(x, i)) for i, x in enumerate(self.active)]
+            at = [np.asarray(x + times * (1 + abs(x)) * d, aval_of(x).dtype) for x, d in pairs]
+            try:
+                with stepwise(False):
+                    gradients = self._gradient(at, ())[-len(at) :]
+            except (FuncgradError, np.linalg.LinAlgError):
+                return set()
+            rows = zip(inputs, gradients, strict=True)
+            found &= {var for var, x in rows if not np.any(x) and np.size(x)}
+            if not found:
+                break
         return found
 
 
@@ -204,25 +263,20 @@ def is_within(inner: CodeType, outer: CodeType | None) -> bool:
     return any(isinstance(x, CodeType) and is_within(inner, x) for x in outer.co_consts)
 
 
+def _is_active(x: Any) -> bool:
+    """Whether it has a derivative."""
+    return not isinstance(x, OPTIONS) and aval_of(x).dtype.kind in "fc"
+
+
 def _are_finite(values: Sequence[Any]) -> bool:
     return all(np.isfinite(x).all() for x in values)
 
 
 def sources_within(equation: Equation) -> Iterator[SourceLocation]:
     """The lines of the body of a loop, or of branches."""
-    for program in subprograms(equation.primitive):
-        for inner in program.equations:
-            if inner.source is not None:
-                yield inner.source
-            yield from sources_within(inner)
-
-
-def form_of(equation: Equation) -> Any:
-    """The form of an operation; ``None`` if it cannot be compiled."""
-    try:
-        return lowering.form_of(equation)
-    except MissingRuleError:
-        return None
+    for inner in walk([equation]):
+        if inner is not equation and inner.source is not None:
+            yield inner.source
 
 
 class _Evaluations(Observer):
@@ -302,9 +356,5 @@ class _Derivatives(_Evaluations):
 
 @contextmanager
 def _watched(observer: Observer) -> Iterator[None]:
-    attach(observer)
-    try:
-        with stepwise(), np.errstate(all="ignore"):
-            yield
-    finally:
-        detach(observer)
+    with watching(observer), stepwise(), np.errstate(all="ignore"):
+        yield

@@ -37,9 +37,9 @@ def rounded(x: Any) -> Any:
 
 def rounded_in_scan(x: Any) -> Any:
     def step(c: Any, y: Any) -> Any:
-        return c + np.floor(y), None
+        return c + np.floor(y), None  # here
 
-    return lax.scan(step, 0.0, x)[0]  # here
+    return lax.scan(step, 0.0, x)[0]
 
 
 def smooth(x: Any) -> Any:
@@ -223,7 +223,7 @@ class Model:
         return np.sum(self.kept * x**2)
 
 
-@fg.jit  # here
+@fg.jit
 def often(x: Any) -> Any:
     return np.sum(x**2)
 
@@ -237,7 +237,7 @@ def once(x: Any) -> Any:
 def traced_often() -> None:
     """Traces of two functions, which tests of other files may have forgotten."""
     for n in range(2, 8):
-        often(np.ones(n))
+        often(np.ones(n))  # here
         once(np.ones(2))
 
 
@@ -262,7 +262,22 @@ def solves(start: Any, b: Any) -> Any:
 
 
 def full_truncation(x: Any) -> Any:
-    return np.sum(np.sqrt(np.maximum(x, 0.0)) * x)
+    return np.sum(np.sqrt(np.maximum(x, 0.0)) * x)  # here
+
+
+def truncated_before(x: Any) -> Any:
+    return np.sum(np.sqrt(np.where(x > 0, x, 1.0)) * x)
+
+
+def distances(x: Any) -> Any:
+    def distance(a: Any, b: Any) -> Any:
+        return np.sqrt(np.sum((a - b) ** 2))  # here
+
+    return np.sum(fg.vmap(lambda a: fg.vmap(lambda b: distance(a, b))(x))(x))
+
+
+def sawtooth(x: Any) -> Any:
+    return np.sum(x % 1.0)  # here
 
 
 def norm(x: Any) -> Any:
@@ -348,6 +363,9 @@ FAULTS: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     ("kink-of-choice", length, (np.zeros(3),)),
     ("kink-of-choice", chooses_in_loop, (np.array([1.0, 0.0]),)),
     ("float32-sum", long_sum, (TENTHS,)),
+    ("singular-derivative", full_truncation, (np.array([-1.0, -0.5, 2.0]),)),
+    ("singular-derivative", distances, (np.arange(6.0).reshape(3, 2) ** 2,)),
+    ("jump", sawtooth, (np.array([3.0, 0.5]),)),
 ]
 
 CLEAN: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
@@ -382,7 +400,9 @@ CLEAN: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     ("missing-derivative", used, (X, X)),
     ("cut-derivative", stops, (X,)),
     ("cut-derivative", solves, (np.ones(3), np.arange(1.0, 4.0))),
-    ("singular-derivative", full_truncation, (np.array([-1.0, -0.5, 2.0]),)),
+    ("singular-derivative", truncated_before, (np.array([-1.0, -0.5, 2.0]),)),
+    ("jump", sawtooth, (np.array([3.25, 0.5]),)),
+    ("jump", lambda x: np.sum(np.sin(2 * np.pi * (x % 1.0))), (np.array([3.0, 0.5]),)),
     ("accidental-broadcast", outer_of_constant, (np.ones(3),)),
     ("unused-result", solves, (np.ones(3), np.arange(1.0, 4.0))),
     ("left-trace", lambda x: x / float(np.float64(2.0)), (X,)),

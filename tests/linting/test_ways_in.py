@@ -62,6 +62,28 @@ def test_the_command(script: Path) -> None:
     assert "none.py" in missing.stderr
 
 
+RETRACED = """\
+import numpy as np
+import funcgrad as fg
+
+step = fg.jit(lambda w, x: w - 0.1 * fg.grad(lambda w: np.sum((x @ w) ** 2))(w))
+w = np.ones(2)
+for n in range(3, 9):
+    w = step(w, np.ones((n, 2)))
+"""
+
+
+def test_compiled_functions_of_a_script_that_need_many_programs(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(RETRACED, encoding="utf-8")
+    _, report = lint_script(fg, str(path))
+    (found,) = report
+    assert found.location.text() == "w = step(w, np.ones((n, 2)))"
+    assert "6 programs in 6 calls, 5 of them because of args[1]" in found.why
+    assert "args[1]: f64[7,2] -> f64[8,2]" in found.why
+    assert len(lint_script(fg, str(path), ignore=["retraced"])) == 1
+
+
 def test_rules_that_a_project_leaves_out(tmp_path: Path) -> None:
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 from funcgrad.core.facets import Facet
-from funcgrad.core.program import Equation, Literal, Var
+from funcgrad.core.program import Equation, Var
 from funcgrad.errors import ArgumentError, ConcretizationTypeError, MissingRuleError
-from funcgrad.linting.rule import Findings, Said, rule
+from funcgrad.linting.bodies import followed, stand_in
+from funcgrad.linting.rule import Findings, Place, Said, rule
 from funcgrad.linting.subject import Subject, is_within
 from funcgrad.observers.source import location_of
 
@@ -18,7 +19,7 @@ stops_gradients = Facet("stops_gradients", False)
 @rule("unused-argument", "warning")
 def unused(subject: Subject) -> Findings:
     """A number or array among the arguments on which no result depends."""
-    reached = subject.reached()
+    reached = subject.needed.names
     for path, var in zip(subject.record.paths, subject.record.inputs, strict=True):
         if var not in reached and var.aval.size and var.aval.dtype.kind in "fc":
             yield (
@@ -33,20 +34,25 @@ def cut(subject: Subject) -> Findings:
     """An argument that reaches the result only through operations without derivative."""
     if not any(atom.aval.dtype.kind in "fc" for atom in subject.record.outputs):
         return
-    reached = subject.reached()
     for path, var in zip(subject.record.paths, subject.record.inputs, strict=True):
-        if var not in reached or var.aval.dtype.kind not in "fc" or not var.aval.size:
+        if var not in subject.needed.names or var.aval.dtype.kind not in "fc" or not var.aval.size:
             continue
-        cuts, arrives = _followed(subject, var, reached)
-        if arrives or not cuts or all(_is_asked(subject, cut) for cut in cuts):
+        active = {var}
+        rows = subject.record.equations, active, subject.needed
+        cuts = followed(*rows, partial(_active_results, subject))
+        arrives = not active.isdisjoint(subject.record.outputs)
+        if not cuts or all(_is_asked(subject, cut) for cut in cuts):
+            continue
+        if arrives and var not in subject.flat:
             continue
         operations = sorted({equation.primitive.name for equation in cuts})
         more = [str(e.source) for e in cuts[1:3] if e.source is not cuts[0].source]
         also = "".join(f"; also at {line}" for line in more)
+        rest = ", and terms in which its derivative is 0 everywhere" if arrives else ""
         yield (
             cuts[0].source,
             f"the derivative with respect to `{path}`, {var.aval}, is 0: it reaches the result "
-            f"only through {', '.join(operations)}, without derivative{also}",
+            f"only through {', '.join(operations)}, without derivative{rest}{also}",
             "a smooth operation in its place (a weighted sum for argmax, expit for a comparison, "
             "the number itself for a rounded one), or stop_gradient if this is meant",
         )
@@ -63,29 +69,16 @@ def _is_asked(subject: Subject, cut: Equation) -> bool:
     return "stop_gradient" not in cut.source.text() or is_within(cut.source.code, subject.code)
 
 
-def _first_reader(subject: Subject, var: Var) -> Any:
+def _first_reader(subject: Subject, var: Var) -> Place:
     return next((e.source for e in subject.record.equations if var in e.inputs), None)
-
-
-def _followed(subject: Subject, var: Var, reached: set[Var]) -> tuple[list[Equation], bool]:
-    """The operations at which the derivatives of a name end, and whether any gets to a result."""
-    active: set[Var] = {var}
-    cuts: list[Equation] = []
-    for equation in subject.record.equations:
-        if active.isdisjoint(equation.inputs) or reached.isdisjoint(equation.outputs):
-            continue
-        outs = _active_results(subject, equation, active)
-        active.update(outs)
-        if not outs:
-            cuts.append(equation)
-    return cuts, not active.isdisjoint(subject.record.outputs)
 
 
 def _active_results(subject: Subject, equation: Equation, active: set[Var]) -> list[Var]:
     """The results of an operation whose tangents are not zero for symbolic reasons."""
-    values = [subject.record.value(atom) for atom in equation.inputs]
+    known = subject.record.values
+    values = [known[a] if a in known else stand_in(a) for a in equation.inputs]
     tangents = [
-        x if not isinstance(a, Literal) and a in active and a.aval.dtype.kind in "fc" else None
+        x if a in active and a.aval.dtype.kind in "fc" else None
         for a, x in zip(equation.inputs, values, strict=True)
     ]
     if all(t is None for t in tangents):

@@ -9,8 +9,9 @@ import numpy as np
 from funcgrad.base.digests import digest
 from funcgrad.core.facets import Facet
 from funcgrad.core.program import Equation
+from funcgrad.linting.bodies import form_of
 from funcgrad.linting.rule import Findings, Place, Said, rule
-from funcgrad.linting.subject import Step, Subject, form_of, sources_within
+from funcgrad.linting.subject import Step, Subject, sources_within
 from funcgrad.lowering import Loop
 
 draws = Facet("draws", False)

@@ -12,9 +12,10 @@ from funcgrad.core.avals import aval_of
 from funcgrad.core.program import Equation, Var
 from funcgrad.diagnostics.record import Record
 from funcgrad.errors import ArgumentError, MissingRuleError
+from funcgrad.linting.bodies import form_of
 from funcgrad.linting.rule import Findings, Said, rule
-from funcgrad.linting.subject import Step, Subject, form_of
-from funcgrad.lowering import PrefixScan, Reduction
+from funcgrad.linting.subject import Step, Subject
+from funcgrad.lowering import Call, PrefixScan, Reduction, Routine
 from funcgrad.observers.nonfinite import describe
 from funcgrad.transforms.linearize import linearize
 
@@ -104,7 +105,7 @@ def lost_digits(subject: Subject) -> Findings:
     Rounding errors are drawn at random for every operation, and carried on by its derivative (Monte
     Carlo arithmetic, Parker 1997, to first order). An operation is blamed where errors, compared
     with the numbers, grow a hundred times over, if a result of the function has them. Arguments
-    count as exact.
+    count as exact, but algorithms for matrices are exact for operands that are rounded only.
     """
     if not all(map(_is_finite, map(subject.record.value, subject.record.outputs))):
         return
@@ -163,6 +164,10 @@ def _drawn(
     for equation in record.equations:
         values = [record.value(atom) for atom in equation.inputs]
         carried = [errors.get(atom) for atom in equation.inputs]
+        if isinstance(form_of(equation), Routine | Call):
+            carried = [
+                _sum(x, _backward(v, generator)) for x, v in zip(carried, values, strict=True)
+            ]
         dots: Any = [None] * len(equation.outputs)
         if any(x is not None for x in carried) and linearize(equation.primitive) is None:
             with np.errstate(all="ignore"), suppress(MissingRuleError, ArgumentError):
@@ -173,7 +178,7 @@ def _drawn(
             if var.aval.dtype.kind != "f":
                 continue
             out = record.values[var]
-            errors[var] = _rounded(out, generator) + (0 if dot is None else dot)
+            errors[var] = _sum(_rounded(out, generator), dot)
             after = _relative(out, errors[var])
             if after > GROWTH * max(before, float(np.finfo(var.aval.dtype).eps)):
                 grown.append((equation, after))
@@ -185,6 +190,15 @@ def _rounded(x: Any, generator: np.random.Generator) -> Any:
     """Errors of rounding, one for each element of a result."""
     signs = np.where(generator.random(np.shape(x)) < 0.5, -0.5, 0.5).astype(aval_of(x).dtype)
     return signs * np.finfo(aval_of(x).dtype).eps * np.where(np.isfinite(x), x, 0)
+
+
+def _backward(x: Any, generator: np.random.Generator) -> Any:
+    """Errors of operands for which the result of a stable algorithm, of matrices, is exact."""
+    return None if aval_of(x).dtype.kind != "f" else _rounded(x, generator)
+
+
+def _sum(error: Any, more: Any) -> Any:
+    return more if error is None else error if more is None else error + more
 
 
 def _relative(x: Any, error: Any) -> float:

@@ -15,9 +15,12 @@ from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import ArgumentError
 from funcgrad.linting.rule import Said, rule
-from funcgrad.linting.sides import direction, jumps, moved
+from funcgrad.linting.sides import jumps, may_jump
 from funcgrad.linting.subject import Step, Subject
 from funcgrad.observers.nonfinite import describe
+
+SIDES = (1, -1, 16, -16)
+"""Distances on both sides of a point, near and far."""
 
 
 @rule("kink", "warning", watches="derivatives")
@@ -28,13 +31,9 @@ class Kink:
         self.subject = subject
 
     def __call__(self, step: Step) -> Said | None:
-        if not all(map(_is_finite, step.operands)):
-            return None
-        directions = [direction(x, i) for i, x in enumerate(step.operands)]
         sides = []
-        for times in (1, -1, 16, -16):
-            at = [moved(x, d, times) for x, d in zip(step.operands, directions, strict=True)]
-            found = _tangents(step.primitive, at, directions)
+        for times in SIDES:
+            found = _tangents(step.primitive, step.at(times), step.directions)
             if found is None:
                 return None
             sides.append(found[1])
@@ -42,51 +41,74 @@ class Kink:
         if not n_jumps or not self.subject.has_jump:
             return None
         which = "it is" if n_jumps == 1 else f"{n_jumps} elements are"
-        given = ", ".join(describe(x) for x in step.operands)
         return (
             step.location,
             f"{step.primitive.name} has a kink at these data ({which} within rounding of it): the "
-            f"derivative is one of several; operands {given}",
+            f"derivative is one of several; operands {_operands(step)}",
             "a smooth function (logaddexp for maximum, sqrt(x**2 + small) for abs), or data that "
             "are not there",
         )
 
 
-@rule("kink-of-choice", "warning", watches="evaluations")
-class Choice:
-    """A comparison of equal numbers that chooses between arms with different derivatives."""
+@rule("jump", "warning", watches="derivatives")
+class Jump:
+    """A point at which the value jumps: rounding and remainders at their steps, angles at a cut."""
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
 
     def __call__(self, step: Step) -> Said | None:
-        if not _is_tie(step) or not self.subject.has_jump:
+        here, near, back = map(step.results_at, (0, *SIDES[:2]))
+        pairs = [pair for side in (here, back) for pair in zip(near, side, strict=False)]
+        if not any(may_jump(*pair) for pair in pairs):
             return None
-        given = ", ".join(describe(x) for x in step.operands)
+        far, last = map(step.results_at, SIDES[2:])
+        rows = (near, back, far, last), (here, near, near, far), (here, back, back, last)
+        n_jumps = max(sum(map(jumps, *row)) for row in rows)
+        if not n_jumps or not self.subject.has_break:
+            return None
+        which = "" if n_jumps == 1 else f" ({n_jumps} elements)"
         return (
             step.location,
-            f"{step.primitive.name} compares equal numbers, {given}, and the derivative of the "
-            "function jumps there",
+            f"the value of {step.primitive.name} jumps at these data{which}, and the derivative "
+            f"knows nothing of it; operands {_operands(step)}",
+            "a function that is continuous there (sin and cos of an angle, the sum of squares of "
+            "remainders), or data that are not there",
+        )
+
+
+@rule("kink-of-choice", "warning", watches="derivatives")
+class Choice:
+    """A comparison of equal numbers, or an order of such, that chooses between derivatives."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+
+    def __call__(self, step: Step) -> Said | None:
+        here = step.results_at(0)
+        if all(aval_of(x).dtype.kind in "fc" for x in here):
+            return None
+        sides = map(step.results_at, SIDES[:2])
+        rows = [pair for side in sides for pair in zip(here, side, strict=False)]
+        if not any(_is_other(*pair) for pair in rows) or not self.subject.has_break:
+            return None
+        return (
+            step.location,
+            f"{step.primitive.name} chooses at a tie, {_operands(step)}: beside these numbers it "
+            "chooses otherwise, and the function goes another way",
             "a smooth choice (expit), or data that are not there",
         )
 
 
-def _is_tie(step: Step) -> bool:
-    """Whether a comparison has another value beside these numbers, as that of equal ones has."""
-    avals = [aval_of(x) for x in (*step.operands, *step.results)]
-    if [aval.dtype.kind for aval in avals] != ["f", "f", "b"] or not step.primitive.is_elementwise:
-        return False
-    a, b = map(np.asarray, step.operands)
-    with using_trace(EVAL):
-        beside = [step.primitive.bind(moved(a, np.ones_like(a), t), b) for t in (1, -1)]
-    return any(bool(np.any(out != step.results[0])) for out in beside)
+def _is_other(here: Any, beside: Any) -> bool:
+    return aval_of(here).dtype.kind not in "fc" and bool(np.any(np.not_equal(beside, here)))
 
 
 @rule("singular-derivative", "error", watches="derivatives")
 class Singular:
     """A finite value whose derivative is infinite or NaN: sqrt at 0, the power 0.5 of 0.
 
-    Where nothing moves the operand, as in ``sqrt(maximum(x, 0))`` of negative numbers, it is right.
+    Where the gradient of the function is finite and continuous all the same, it is right.
     """
 
     def __init__(self, subject: Subject) -> None:
@@ -105,15 +127,18 @@ class Singular:
             n_bad = int(np.sum(np.isfinite(out) & ~np.isfinite(dot)))
             if n_bad and self.subject.has_break:
                 which = "" if np.size(out) == 1 else f" for {n_bad} of {np.size(out)} elements"
-                given = ", ".join(describe(x) for x in step.operands)
                 return (
                     step.location,
                     f"the derivative of {step.primitive.name} is not finite here{which}, though "
-                    f"its value is; operands {given}",
+                    f"its value is; operands {_operands(step)}",
                     "np.where(ok, x, 1.0) inside of the operation, so that it is never at that "
                     "point, or a form without it (x * x instead of its root)",
                 )
         return None
+
+
+def _operands(step: Step) -> str:
+    return ", ".join(describe(x) for x in step.operands)
 
 
 def _is_finite(x: Any) -> bool:

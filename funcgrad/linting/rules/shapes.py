@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from funcgrad.core.program import Equation, Var
+from funcgrad.linting.bodies import bodies, form_of, walk
 from funcgrad.linting.rule import Findings, rule
-from funcgrad.linting.subject import Subject, form_of
+from funcgrad.linting.subject import Subject
 from funcgrad.lowering import Reduction, Reindex, Reshape
 
 AXES = re.compile(r"None\s*\]|newaxis|expand_dims|reshape|keepdims")
@@ -18,50 +20,101 @@ AXES = re.compile(r"None\s*\]|newaxis|expand_dims|reshape|keepdims")
 def accidental(subject: Subject) -> Findings:
     """A column and a row of equal length that make a square: ``(n, 1)`` with ``(n,)``.
 
-    A column that was made of a row, by ``x[:, None]``, is meant so.
+    A column that was made of a row, by ``x[:, None]``, is meant so; one that a sum has kept is if
+    the square meets another one, as in squares of distances.
     """
-    makers = {v: e for e in subject.record.equations for v in e.outputs}
-    for equation in subject.record.equations:
+    flow = _Flow(subject)
+    for equation in flow.equations:
         if not equation.primitive.is_elementwise:
             continue
-        columns = [*_operands(equation, is_column=True)]
-        rows = [*_operands(equation, is_column=False)]
-        for column in columns:
-            if _is_made_a_column(column, makers) or _is_written_so(column, equation, subject):
-                continue
-            for row in rows:
-                (n,) = row.aval.shape
-                if n > 1 and n == column.aval.shape[0]:
-                    yield (
-                        equation.source,
-                        f"{equation.primitive.name} of {column.aval} and {row.aval} is "
-                        f"{equation.outputs[0].aval}: each number with each, not in pairs",
-                        "x[:, 0] or np.squeeze(x, 1) for the column if pairs are meant, "
-                        "x[:, None] for the row if the square is",
-                    )
+        for column, row in flow.pairs(equation):
+            if not flow.is_meant(column, equation):
+                yield (
+                    equation.source,
+                    f"{equation.primitive.name} of {column.aval} and {row.aval} is "
+                    f"{equation.outputs[0].aval}: each number with each, not in pairs",
+                    "x[:, 0] or np.squeeze(x, 1) for the column if pairs are meant, "
+                    "x[:, None] for the row if the square is",
+                )
 
 
-def _is_written_so(column: Var, equation: Equation, subject: Subject) -> bool:
-    """Whether a constant is made a column at the line that uses it, before it gets here."""
-    is_constant = column in subject.record.constants
-    return is_constant and equation.source is not None and bool(AXES.search(equation.source.text()))
+class _Flow:
+    """Origin and use of arrays, through loops and branches."""
 
+    def __init__(self, subject: Subject) -> None:
+        self.constants = subject.record.constants
+        self.equations = [*walk(subject.record.equations)]
+        self.makers = {var: e for e in self.equations for var in e.outputs}
+        self.outer: dict[Var, Any] = {}
+        for equation in self.equations:
+            for body in bodies(equation)[0]:
+                for var, operand in zip(body.program.inputs, body.operands, strict=True):
+                    self.outer[var] = equation.inputs[operand]
 
-def _operands(equation: Equation, is_column: bool) -> Iterator[Var]:
-    for atom in equation.inputs:
-        if isinstance(atom, Var):
-            shape = atom.aval.shape
-            if (len(shape) == 2 and shape[1] == 1) if is_column else len(shape) == 1:
-                yield atom
+    def pairs(self, equation: Equation) -> Iterator[tuple[Var, Var]]:
+        """Columns and rows of equal length among the operands of an operation."""
+        arrays = [atom for atom in equation.inputs if isinstance(atom, Var)]
+        for column in arrays:
+            *lanes, n, last = (0, 0, *column.aval.shape)
+            if last == 1 and n > 1:
+                for row in arrays:
+                    shape = row.aval.shape if row.aval.ndim == 1 else self._in_lanes(row, equation)
+                    if shape in ((n,), (*lanes[2:], n)):
+                        yield column, row
 
+    def _in_lanes(self, row: Var, equation: Equation) -> tuple[int, ...]:
+        """The shape of rows before `vmap` has given them the axis of the columns of its lanes."""
+        maker = self.makers.get(row)
+        if maker is None or maker.source is not equation.source or _speaks_of_axes(equation):
+            return ()
+        before = maker.inputs[0].aval.shape
+        return before if row.aval.shape == (*before[:-1], 1, *before[-1:]) else ()
 
-def _is_made_a_column(var: Var, makers: dict[Var, Equation]) -> bool:
-    """Whether an operation has given an array of fewer axes this shape, or kept an axis for it."""
-    while (maker := makers.get(var)) is not None:
-        before = next((a for a in maker.inputs if isinstance(a, Var)), None)
-        if before is None:
+    def is_meant(self, column: Var, equation: Equation) -> bool:
+        """Whether the square of a column and a row is meant."""
+        if column in self.constants and _speaks_of_axes(equation):
             return True
-        if before.aval.shape != var.aval.shape:
-            return isinstance(form_of(maker), Reindex | Reshape | Reduction)
-        var = before
-    return False
+        maker = self._maker_of_column(column)
+        if maker is None:
+            return False
+        first = next((atom for atom in maker.inputs if isinstance(atom, Var)), None)
+        if first is None:
+            return True
+        form, kept = form_of(maker), self.makers.get(first)
+        if isinstance(form, Reshape) and kept is not None and _keeps_axis(kept, maker):
+            return self._meets_another(equation.outputs[0])
+        return isinstance(form, Reindex | Reshape)
+
+    def _maker_of_column(self, var: Var) -> Equation | None:
+        """The operation that gave an array its shape; ``None`` for arguments and products."""
+        while True:
+            around = self.outer.get(var)
+            maker = self.makers.get(var)
+            before: Any = around
+            if maker is not None:
+                before = next((a for a in maker.inputs if isinstance(a, Var)), None)
+                if before is None or before.aval.shape != var.aval.shape:
+                    return maker
+            if not isinstance(before, Var) or before.aval.shape != var.aval.shape:
+                return None
+            var = before
+
+    def _meets_another(self, square: Var) -> bool:
+        """Whether a square is combined with one that does not come from it."""
+        own, shape = {square}, square.aval.shape
+        for equation in self.equations:
+            if equation.primitive.is_elementwise and not own.isdisjoint(equation.inputs):
+                others = (a for a in equation.inputs if a not in own)
+                if any(a.aval.shape == shape for a in others):
+                    return True
+                own.update(equation.outputs)
+        return False
+
+
+def _keeps_axis(fold: Equation, maker: Equation) -> bool:
+    """Whether a column is a sum, or another fold, that has kept its axis."""
+    return fold.source is maker.source and isinstance(form_of(fold), Reduction)
+
+
+def _speaks_of_axes(equation: Equation) -> bool:
+    return equation.source is not None and bool(AXES.search(equation.source.text()))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from funcgrad.core.program import Equation
+from funcgrad.linting.bodies import walk
 from funcgrad.linting.rule import Findings, rule
-from funcgrad.linting.subject import Subject, sources_within
+from funcgrad.linting.subject import Subject
 from funcgrad.observers.limits import format_bytes
 from funcgrad.observers.source import SourceLocation
 
@@ -48,18 +49,17 @@ def unrolled(subject: Subject) -> Findings:
 @rule("unused-result", "note")
 def dead(subject: Subject) -> Findings:
     """A line whose results are computed and never used."""
-    reached = subject.reached()
-    used: set[SourceLocation] = set()
+    used: set[tuple[str, int]] = set()
     unused: dict[SourceLocation, Equation] = {}
-    for equation in subject.record.equations:
+    for equation in walk(subject.record.equations):
         if not equation.outputs or equation.source is None:
             continue
-        if equation.primitive.is_effectful or not reached.isdisjoint(equation.outputs):
-            used.update([equation.source, *sources_within(equation)])
+        if equation in subject.needed.equations:
+            used.add((equation.source.file, equation.source.line))
         else:
             unused.setdefault(equation.source, equation)
     for line, equation in unused.items():
-        if line not in used and equation.outputs[0].aval.size > 1:
+        if (line.file, line.line) not in used and equation.outputs[0].aval.size > 1:
             yield (
                 line,
                 f"no result depends on what this line computes, {equation.outputs[0].aval}",
