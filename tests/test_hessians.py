@@ -702,7 +702,7 @@ EXCLUDED = {
         """,
         "lax": """
             approx_max_k approx_min_k cumlogsumexp cummax cummin optimization_barrier reduce_max
-            pcast reduce_min reduce_window scatter_max scatter_min sort stage top_k
+            pcast pvary reduce_min reduce_window scatter_max scatter_min sort stage top_k
             with_sharding_constraint
         """,
     },

@@ -56,7 +56,9 @@ LADDER = (
     ),
     ("sparsity", "data", "optim", "scipy", "nn", "diagnostics", "image", "experimental", "extend"),
     ("linting", "profiling"),
-    ("interop", "distributed"),
+    ("distributed",),
+    ("sharding",),
+    ("interop",),
     ("",),  # funcgrad/__init__.py
     ("__main__",),
 )

@@ -35,6 +35,7 @@ from funcgrad.base.pytree import (
 )
 from funcgrad.base.transformed import HoldsProgram, Wrapper
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.axes import axes_in_scope
 from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.higher_order.linearity import nonlinear_entry
@@ -202,7 +203,7 @@ class _Gradient(Wrapper):
             return [settled(out)] if not has_aux else split_aux(out, aux_tree, what)
 
         with without_warnings() as block, block:
-            of_numbers = not _DOUBLES.isdisjoint(map(type, leaves))
+            of_numbers = not (axes_in_scope() or _DOUBLES.isdisjoint(map(type, leaves)))
             split = linearize_once if of_numbers else linearize_flat
             fun_flat = rerolled(flat, leaves, what) if current_trace().is_staged else flat
             outs, linear = split(fun_flat, leaves, is_active, what)
@@ -396,8 +397,10 @@ def _signed(
     """The types of a function, and its derivative without that of extra results."""
     out_avals = tuple(aval_of(x) for x in outs)
     signature = Signature(what, flat.treedef, tuple(avals), flat.out_tree, out_avals)
-    outputs = linear.outputs[: len(outs)]
-    return signature, LinearMap(linear.inputs, linear.entries, linear.length, outputs)
+    outputs, point = linear.outputs[: len(outs)], linear.point
+    if point is not None:
+        point = point._replace(outputs=point.outputs[: len(outs)])
+    return signature, LinearMap(linear.inputs, linear.entries, linear.length, outputs, point)
 
 
 def _avals(leaves: Sequence[Any], tree: Any, what: str) -> list[ShapedArray]:

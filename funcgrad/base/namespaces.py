@@ -28,11 +28,8 @@ _FORMATS = "funcgrad computes in float32, float64, complex64 and complex128; x.a
 
 INSTEAD: dict[str, str] = {
     "funcgrad.live_arrays": "arrays are NumPy arrays, which Python frees; look with gc.",
-    "funcgrad.make_mesh": _SHARDS,
     "funcgrad.pmap": _SHARDS,
     "funcgrad.profiler": "funcgrad.profile(f)(*args) shows the time of every line.",
-    "funcgrad.shard_map": _SHARDS,
-    "funcgrad.sharding": _SHARDS,
     "funcgrad.transfer_guard": _NO_DEVICES,
     "funcgrad.numpy.bfloat16": _FORMATS,
     "funcgrad.numpy.random": (
@@ -66,6 +63,9 @@ _OF_MODULES = {
     f"funcgrad.{name}": "funcgrad.ref"
     for name in ("Ref", "empty_ref", "free_ref", "freeze", "new_ref")
 } | {
+    "funcgrad.P": "funcgrad.sharding",
+    "funcgrad.make_mesh": "funcgrad.sharding",
+    "funcgrad.shard_map": "funcgrad.sharding",
     "funcgrad.cfunc": "funcgrad.interop.c",
     "funcgrad.export": "funcgrad.interop.c",
     "funcgrad.lint": "funcgrad.linting",

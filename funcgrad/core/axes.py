@@ -24,6 +24,42 @@ Axes = tuple[tuple[Hashable, int], ...]
 _scope: ContextVar[Axes] = ContextVar("funcgrad_axes", default=())
 _mapped: ContextVar[tuple[Hashable, int] | None] = ContextVar("funcgrad_mapped", default=None)
 
+
+class DividedAxis:
+    """Base of the names of axes of a mesh, whose lanes may be shared out among processes.
+
+    What is not mapped along such an axis is equal in all processes; what is mapped has the lanes of
+    this process.
+
+    Attributes:
+        label: What users call it.
+        size: The number of lanes in all processes.
+        is_divided: Whether there is more than one process.
+        is_tracked: Whether cotangents follow what is equal in all lanes: see `restored`.
+    """
+
+    label: Hashable
+    size: int
+    is_divided: bool
+    is_tracked: bool
+
+    def varied(self, x: Any) -> Any:
+        """A value of all processes, where each reads it for its own lanes."""
+        raise NotImplementedError
+
+    def total(self, x: Any) -> Any:
+        """The sum of the values of all processes."""
+        raise NotImplementedError
+
+    def restored(self, ct: Any, primal: Any) -> Any:
+        """The cotangent of a primal that is equal in all lanes: the sum over them."""
+        raise NotImplementedError
+
+    def varied_like(self, ct: Any, out: Any) -> Any:
+        """The cotangent of a result that differs between lanes: one for each."""
+        raise NotImplementedError
+
+
 axes_in_scope = _scope.get
 """Names and lengths of the named axes around the current code, outermost first."""
 
@@ -41,6 +77,17 @@ MAPPED_NOW = object()
 """Stands for the name of `mapped_axis`, where a name is given."""
 
 
+def divided_axis(name: Hashable = MAPPED_NOW) -> DividedAxis | None:
+    """The axis of this name, by default that of `mapped_axis`, if it is of several processes."""
+    name = mapped_name() if name is MAPPED_NOW else name
+    return name if isinstance(name, DividedAxis) and name.is_divided else None
+
+
+def tracked_axes() -> list[DividedAxis]:
+    """The axes in scope along which cotangents are equal in as many lanes as their primals."""
+    return [x for x, _ in _scope.get() if isinstance(x, DividedAxis) and x.is_tracked]
+
+
 @contextmanager
 def axis_scope(name: Hashable, size: int) -> Iterator[None]:
     """Bring a named axis into scope (none if the name is ``None``); nothing is being mapped."""
@@ -55,12 +102,20 @@ def axis_scope(name: Hashable, size: int) -> Iterator[None]:
 
 @contextmanager
 def mapping_axis(name: Hashable, size: int) -> Iterator[None]:
-    """Run a batch rule that maps a named axis."""
-    token = _mapped.set((name, size))
+    """Run a batch rule that maps an axis, which may have a name.
+
+    What the rule applies is outside of the axis of a mesh, whose lanes it has as an array.
+    """
+    scope = _scope.get()
+    names = [known for known, _ in scope]
+    if isinstance(name, DividedAxis) and name in names:
+        scope = scope[: len(names) - 1 - names[::-1].index(name)]
+    tokens = _scope.set(scope), _mapped.set((name, size))
     try:
         yield
     finally:
-        _mapped.reset(token)
+        _scope.reset(tokens[0])
+        _mapped.reset(tokens[1])
 
 
 def named_axis(name: Hashable, operation: str) -> tuple[Hashable, int]:

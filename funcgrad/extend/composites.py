@@ -153,6 +153,8 @@ class Composite(Primitive):
         array([0.5, 1. ])
     """
 
+    keeps_shared = True
+
     def decompose(self, *args: Any) -> Any:
         """The result as a function of the arguments, written with other operations.
 

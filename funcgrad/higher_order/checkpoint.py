@@ -75,6 +75,7 @@ class Barrier(Primitive):
 
     multiple_results = True
     makes_no_nans = True
+    keeps_shared = True
 
     def impl(self, *args: Any) -> Any:
         return list(args)

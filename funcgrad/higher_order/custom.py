@@ -113,6 +113,7 @@ class CustomCall(Primitive):
     multiple_results = True
     makes_no_nans = True
     calls_users = True
+    keeps_shared = True
 
     @cached_property
     def program(self) -> Program:
@@ -561,7 +562,8 @@ class _MappedRules:
 
         values, dims = map_groups(run, [args], [self.dims], self.size, self.axis_name)
         n_outs, pull = made
-        outs = [to_front(x, d, self.size) for x, d in zip(values[:n_outs], dims, strict=False)]
+        rows = zip(values[:n_outs], dims, strict=False)
+        outs = [to_front(x, d, self.size, self.axis_name) for x, d in rows]
         return outs, values[n_outs:], _MappedPull(self, pull, dims[n_outs:])
 
 
@@ -583,9 +585,9 @@ class _MappedPull:
         return [
             None
             if ct is None
-            else sum_mapped(ct, dim, self.size)
+            else sum_mapped(ct, dim, self.size, self.axis_name)
             if in_dim is None
-            else to_front(ct, dim, self.size)
+            else to_front(ct, dim, self.size, self.axis_name)
             for ct, dim, in_dim in zip(pulled, pulled_dims, self.in_dims, strict=True)
         ]
 

@@ -25,7 +25,7 @@ from funcgrad.observers.checks import EXPLICIT
 from funcgrad.primitives.elementwise import select, stop_gradient
 from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.reductions import ArgMax
-from funcgrad.primitives.shape import broadcast_to, reshape, shape_of
+from funcgrad.primitives.shape import broadcast_to, repeat_lanes, reshape, shape_of
 from funcgrad.transforms.programs import stage_closed
 
 
@@ -85,7 +85,7 @@ def broadcast_lanes(
 ) -> list[Any]:
     """The values, with a lane axis where one is wanted."""
     return [
-        broadcast_to(x, (size, *shape_of(x))) if on and not given else x
+        repeat_lanes(x, size) if on and not given else x
         for x, given, on in zip(values, is_mapped, wanted, strict=True)
     ]
 

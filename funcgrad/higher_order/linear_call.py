@@ -18,8 +18,7 @@ from funcgrad.core.program import Program
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import ArgumentError
 from funcgrad.lowering import Call, Form
-from funcgrad.primitives.families import shape_of
-from funcgrad.primitives.shape import ReduceSum, broadcast_to
+from funcgrad.primitives.shape import broadcast_to, repeat_lanes, sum_lanes
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.linearize import linearize_flat
@@ -59,6 +58,7 @@ class LinearCall(Primitive):
     residual_rule: ResidualRule | None = None
 
     multiple_results = True
+    keeps_shared = True
 
     def split(self, values: Values) -> tuple[list[Any], list[Any]]:
         """Residuals and linear arguments."""
@@ -205,14 +205,14 @@ def zeros(aval: ShapedArray) -> Any:
     return broadcast_to(aval.dtype.type(0), aval.shape)
 
 
-def to_front(value: Any, dim: BatchDim, size: int) -> Any:
+def to_front(value: Any, dim: BatchDim, size: int, axis_name: Hashable = MAPPED_NOW) -> Any:
     """A mapped value; one that is not mapped is repeated."""
-    return value if dim is not None else broadcast_to(value, (size, *shape_of(value)))
+    return value if dim is not None else repeat_lanes(value, size, axis_name)
 
 
-def sum_mapped(value: Any, dim: BatchDim, size: int) -> Any:
+def sum_mapped(value: Any, dim: BatchDim, size: int, axis_name: Hashable = MAPPED_NOW) -> Any:
     """The sum over the batch of a cotangent."""
-    return ReduceSum((0,)).bind(to_front(value, dim, size))
+    return sum_lanes(to_front(value, dim, size, axis_name), axis_name)
 
 
 def map_groups(
@@ -253,5 +253,6 @@ def map_to_front(
     """Map every result that is not zero to the front, as `map_groups` does."""
     values, out_dims = map_groups(function, groups, dims, size, axis_name)
     return [
-        None if v is None else to_front(v, d, size) for v, d in zip(values, out_dims, strict=True)
+        None if v is None else to_front(v, d, size, axis_name)
+        for v, d in zip(values, out_dims, strict=True)
     ]

@@ -17,6 +17,7 @@ import numpy as np
 
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.axes import divided_axis
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program, Var, evaluate
 from funcgrad.core.trace import EVAL, using_trace
@@ -33,7 +34,7 @@ from funcgrad.observers.checks import Kinds
 from funcgrad.observers.limits import check_time
 from funcgrad.observers.nonfinite import add_step
 from funcgrad.primitives.families import instantiate, zeros_like_aval
-from funcgrad.primitives.shape import Transpose, broadcast_to, shape_of
+from funcgrad.primitives.shape import Transpose, repeat_lanes, shape_of
 from funcgrad.transforms.programs import (
     LinearizedProgram,
     batch_program,
@@ -393,12 +394,12 @@ class Scan(Primitive):
             mapped[a:b] = joined
         mask = tuple(mapped)
         body = self.body.memo(
-            ("scan batch", mask, size, self), lambda: self._batched_body(mask, size)
+            ("scan batch", mask, size, divided_axis(), self), lambda: self._batched_body(mask, size)
         )
         y_mapped = batch_program(self.body, mask, size).is_mapped_out[self.n_carry :]
         consts, carry, xs = self.split(args)
         carry = [
-            x if d is not None or not on else broadcast_to(x, (size, *shape_of(x)))
+            x if d is not None or not on else repeat_lanes(x, size)
             for x, d, on in zip(carry, self.split(dims)[1], mask[a:b], strict=True)
         ]
         scanned = [x if d is None else exchange_front(x) for x, d in zip(xs, dims[b:], strict=True)]
@@ -416,7 +417,7 @@ class Scan(Primitive):
         def run(*args: Any) -> list[Any]:
             outs = evaluate(derived.program, args)
             carry = [
-                broadcast_to(x, (size, *shape_of(x))) if wanted and not got else x
+                repeat_lanes(x, size) if wanted and not got else x
                 for x, wanted, got in zip(outs[:k], carry_mask, derived.is_mapped_out, strict=False)
             ]
             return [*carry, *outs[k:]]

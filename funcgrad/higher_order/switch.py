@@ -18,6 +18,7 @@ import numpy as np
 from funcgrad.base.ranks import demand_agreement
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.axes import divided_axis
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program, axis_names_of, evaluate
 from funcgrad.dtypes import INT64
@@ -191,7 +192,7 @@ class Switch(Primitive):
         index, *operands = args
         mapped = tuple(d is not None for d in dims[1:])
         if dims[0] is None:
-            key = ("switch batch", mapped, size)
+            key = ("switch batch", mapped, size, divided_axis())
             branches, out_mapped = self._memo(key, lambda: self._batched(mapped, size))
             outs = Switch(branches).bind(index, *operands)
             return outs, [0 if on else None for on in out_mapped]
@@ -214,6 +215,10 @@ class Switch(Primitive):
         """All branches, each for the lanes that want it."""
         last = np.int64(len(self.branches) - 1)
         index = minimum.bind(maximum.bind(convert(index, INT64), np.int64(0)), last)
+        if divided_axis() is not None:
+            # Processes that skip a branch would miss the sums of its cotangents.
+            everywhere = (True,) * len(operands)
+            operands, mapped = broadcast_lanes(operands, mapped, everywhere, size), everywhere
         outs: list[Any] = []
         for i, branch in enumerate(self.branches):
             flag = equal.bind(index, np.int64(i))

@@ -24,6 +24,7 @@ import numpy as np
 from funcgrad.base.ranks import demand_agreement, ranks_in
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.axes import divided_axis
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program, Var, axis_names_of, evaluate
 from funcgrad.core.trace import EVAL, using_trace
@@ -382,7 +383,7 @@ class While(Primitive):
 
     def batched(self, mask: Mask, size: int) -> tuple[While, Mask]:
         """The loop over lanes, and which of its arguments have a lane axis."""
-        key = ("while batch", mask, size, self)
+        key = ("while batch", mask, size, divided_axis(), self)
         return self.body.memo(key, lambda: self._batched(mask, size))
 
     def _batched(self, mask: Mask, size: int) -> tuple[While, Mask]:
@@ -396,6 +397,10 @@ class While(Primitive):
             cond = batch_program(self.condition, (*cond_mask, *carry_mask), size)
             body = batch_program(self.body, (*const_mask, *carry_mask), size)
             by_lane = cond.is_mapped_out[0]
+            if by_lane and divided_axis() is not None and not all(const_mask):
+                # Processes take different numbers of steps, and would miss sums of cotangents.
+                cond_mask, const_mask = ([True] * len(m) for m in (cond_mask, const_mask))
+                continue
             joined = [
                 x or y or (by_lane and not kept)
                 for x, y, kept in zip(carry_mask, body.is_mapped_out, is_kept, strict=True)

@@ -17,7 +17,7 @@ from funcgrad.base.pytree import tree_map
 from funcgrad.base.ranks import Ranks
 from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
-from funcgrad.core.axes import named_axis
+from funcgrad.core.axes import axes_in_scope, named_axis
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
@@ -27,10 +27,12 @@ from funcgrad.primitives.collectives import (
     AllGather,
     AllToAll,
     AxisIndex,
+    MeshAxis,
     PMax,
     PMin,
     PPermute,
     PSum,
+    PVary,
     ReduceScatter,
     joined,
 )
@@ -70,7 +72,7 @@ def psum(x: Tree, axis_name: AxisName) -> Tree:
         if aval_of(leaf).dtype == bool:
             leaf = convert(leaf, np.dtype(np.int64)) if _is_array(leaf) else int(leaf)
         if isinstance(leaf, Tracer):
-            return PSum(axes).bind(leaf) if axes else leaf
+            return _combined(PSum, axes, leaf)
         # Values that Python computes are equal in all lanes of an array, but not in all processes.
         total = leaf * size
         return PSum(ranks).bind(total) if ranks else total
@@ -133,6 +135,63 @@ def pmin(x: Tree, axis_name: AxisName) -> Tree:
     """
     axes = _axes(axis_name, "pmin")
     return _of_lanes(PMin, axes, x)
+
+
+def pvary(x: Tree, axis_name: AxisName) -> Tree:
+    """A copy of a value for every lane of axes of a mesh, inside `funcgrad.shard_map`.
+
+    Operations that meet values of the lanes do this by themselves. What differs already stays as it
+    is, and so does what is along other axes.
+
+    Args:
+        x: Pytree of arrays.
+        axis_name: Name of an axis, or a tuple of names.
+
+    Returns:
+        A pytree like ``x``. In derivatives every copy counts, and ``x`` gets the sum.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> mesh = fg.make_mesh((2,), ("i",))
+        >>> copies = fg.shard_map(
+        ...     lambda x: fg.lax.pvary(x, "i"), mesh=mesh, in_specs=fg.P(), out_specs=fg.P("i")
+        ... )
+        >>> copies(np.array([1.0, 4.0]))
+        array([1., 4., 1., 4.])
+    """
+    names = axis_name if isinstance(axis_name, tuple | list) else (axis_name,)
+    axes = tuple(a for a in axes_in_scope() if isinstance(a[0], MeshAxis) and a[0].label in names)
+    return map_values(PVary(axes).bind, x) if axes else x
+
+
+def pcast(x: Tree, axis_name: AxisName, *, to: str) -> Tree:
+    """A value as one that differs, or may differ, along axes of a mesh: `pvary`.
+
+    Args:
+        x: Pytree of arrays.
+        axis_name: Name of an axis, or a tuple of names.
+        to: ``"varying"``; how to make lanes equal is said by a collective, such as `psum`.
+
+    Returns:
+        As of `pvary`.
+
+    Raises:
+        ArgumentError: If ``to`` is another word.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> mesh = fg.make_mesh((2,), ("i",))
+        >>> copies = fg.shard_map(lambda x: fg.lax.pcast(x, "i", to="varying"), mesh=mesh,
+        ...                       in_specs=fg.P(), out_specs=fg.P("i"))
+        >>> copies(np.array([1.0, 4.0]))
+        array([1., 4., 1., 4.])
+    """
+    if to != "varying":
+        raise ArgumentError(
+            f"pcast: to must be 'varying', got {to!r}.{place()} Combine the values of the lanes by "
+            "psum, pmax or all_gather."
+        )
+    return pvary(x, axis_name)
 
 
 @explained(MEANINGS, source="Number of the example.")
@@ -414,15 +473,23 @@ def _is_array(leaf: Any) -> bool:
     return isinstance(leaf, Tracer | np.ndarray | np.generic)
 
 
-def _of_lanes(kind: Callable[[Axes], Primitive], axes: Axes, x: Tree) -> Tree:
+def _of_lanes(kind: Callable[..., Primitive], axes: Axes, x: Tree) -> Tree:
     """Apply a reduction that leaves what is equal in all lanes as it is."""
     ranks = _of_processes(axes)
 
     def of_leaf(leaf: Any) -> Any:
-        differing = axes if isinstance(leaf, Tracer) else ranks
-        return kind(differing).bind(leaf) if differing else leaf
+        return _combined(kind, axes if isinstance(leaf, Tracer) else ranks, leaf)
 
     return map_numbers(of_leaf, x)
+
+
+def _combined(kind: Callable[..., Primitive], axes: Axes, leaf: Any) -> Any:
+    """Apply a reduction, whose results count once along axes of which that is said."""
+    tracked = tuple(x for x in axes if isinstance(x[0], MeshAxis) and x[0].is_tracked)
+    others = tuple(x for x in axes if x not in tracked)
+    if others:
+        leaf = kind(others).bind(leaf)
+    return kind(tracked, True).bind(PVary(tracked).bind(leaf)) if tracked else leaf
 
 
 def _of_processes(axes: Axes) -> Axes:

@@ -164,22 +164,6 @@ def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
     return drawn
 
 
-def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """The values, unchanged: whether they differ along a mapped axis is known without being told.
-
-    Args:
-        x: Pytree of arrays.
-        axis_name: Names of mapped axes.
-        to: Accepted for JAX's signature: what arrays are to be taken for.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.lax.pcast(2.0, "i", to="varying")
-        2.0
-    """
-    return optimization_barrier(x)
-
-
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     """The values, unchanged: there is one device, which has them all.
 

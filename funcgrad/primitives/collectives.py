@@ -8,7 +8,9 @@ for `steps`: one message, and what brings axes into order. Collectives keep the 
 so that a program with them has its types wherever it is looked at.
 
 As functions of the values of all lanes they are linear, except the extremes: the sum over lanes is
-its own transpose, gathering and scattering are each other's.
+its own transpose, gathering and scattering are each other's. This counts a result that is equal in
+all lanes once for every lane. Along the axes of a mesh it counts once (`is_invariant`): the
+transpose of a sum is then a copy for every lane, that of a copy a sum, as of Manual axes in JAX.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import numpy as np
 from funcgrad.base.ranks import Ranks, ranks_in
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
-from funcgrad.core.axes import unbound_axis
+from funcgrad.core.axes import DividedAxis, unbound_axis
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.errors import ShapeError
 from funcgrad.lowering import Form
@@ -47,7 +49,9 @@ from funcgrad.primitives.shape import (
     broadcast_to,
     moveaxis_from_front,
     moveaxis_to_front,
+    repeat_lanes,
     reshape,
+    sum_lanes,
 )
 
 Axis = tuple[Hashable, int]
@@ -100,6 +104,60 @@ class Collective(Primitive):
         raise NotImplementedError
 
 
+# Axes of a mesh.
+
+
+@dataclass(frozen=True)
+class MeshAxis(DividedAxis):
+    """An axis of a mesh, whose lanes are shared out among processes in equal parts.
+
+    Attributes:
+        label: What users call it.
+        size: The number of lanes.
+        ranks: The processes along it; `None` if this process has all lanes.
+        is_tracked: Whether what is equal in all lanes counts once in derivatives.
+    """
+
+    label: Hashable
+    size: int
+    ranks: Ranks | None
+    is_tracked: bool
+
+    @property
+    def is_divided(self) -> bool:  # type: ignore[override]
+        return self.ranks is not None
+
+    @property
+    def n_own(self) -> int:
+        """The number of lanes of this process."""
+        return self.size if self.ranks is None else self.size // self.ranks.size
+
+    @property
+    def processes(self) -> Axis:
+        """The axis of the processes."""
+        assert self.ranks is not None
+        return self.ranks, self.ranks.size
+
+    def varied(self, x: Value) -> Value:
+        return RankCopy((self.processes,)).bind(x)
+
+    def total(self, x: Value) -> Value:
+        return PSum((self.processes,), True).bind(x)
+
+    def restored(self, ct: Value, primal: Value) -> Value:
+        return Unvary(((self, self.size),)).bind(ct, primal)
+
+    def varied_like(self, ct: Value, out: Value) -> Value:
+        return PVary(((self, self.size),), has_like=True).bind(ct, out)
+
+    def __repr__(self) -> str:
+        return repr(self.label)
+
+
+def _ranks_of(axis_name: Hashable) -> Ranks | None:
+    return axis_name.ranks if isinstance(axis_name, MeshAxis) else None
+
+
 # Reductions over lanes.
 
 
@@ -109,9 +167,11 @@ class _AllReduce(Collective):
 
     Attributes:
         axes: Names and lengths of the axes that are combined.
+        is_invariant: Whether the result counts once, and not once for every lane.
     """
 
     axes: tuple[Axis, ...]
+    is_invariant: bool = False
 
     agrees = True
 
@@ -132,9 +192,16 @@ class _AllReduce(Collective):
         size: int,
         axis_name: Hashable,
     ) -> tuple[Any, Any]:
-        combined = self.combine(args[0], dims[0], size)
-        rest = tuple(axis for axis in self.axes if axis[0] != axis_name)
+        combined = self.combine(args[0], dims[0], dict(self.axes)[axis_name])
+        if dims[0] is not None and _ranks_of(axis_name) is not None:
+            across = (axis_name.processes,)  # type: ignore[attr-defined]
+            combined = replace(self, axes=across, is_invariant=True).bind(combined)
+        rest = self.without(axis_name)
         return (replace(self, axes=rest).bind(combined) if rest else combined), None
+
+    def without(self, axis_name: Hashable) -> tuple[Axis, ...]:
+        """The other axes."""
+        return tuple(axis for axis in self.axes if axis[0] != axis_name)
 
     def combine(self, x: Value, dim: BatchDim, size: int) -> Value:
         """The combination of one mapped axis, which is in front unless all lanes are equal."""
@@ -164,7 +231,11 @@ class PSum(_AllReduce):
         return times(x, size) if dim is None else ReduceSum((0,)).bind(x)
 
     def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
-        return (self.bind(ct),)
+        if not self.is_invariant:
+            return (self.bind(ct),)
+        if ranks_in(self.axis_names):
+            return (RankCopy(self.axes).bind(ct),)
+        return (PVary(self.axes).bind(Unvary(self.axes).bind(ct)),)
 
     def step(self, apply: Steps, ranks: Ranks, x: Any) -> Any:
         if not ranks.deterministic:
@@ -181,7 +252,7 @@ class _AllExtreme(_AllReduce):
         out = self.bind(x)
         dtype = aval_of(x).dtype
         chosen = convert(equal.bind(x, out), dtype)
-        total = PSum(self.axes)
+        total = PSum(self.axes, self.is_invariant)
         share = div.bind(mul.bind(chosen, tangents[0]), total.bind(chosen))
         return out, total.bind(share)
 
@@ -212,6 +283,122 @@ class PMin(_AllExtreme):
     def step(self, apply: Steps, ranks: Ranks, x: Any) -> Any:
         # MPI's own extremes may lose nan.
         return apply(ReduceMin((0,)), apply(RankGather(ranks), x))
+
+
+@dataclass(frozen=True)
+class PVary(_AllReduce):
+    """A copy of a value for every lane of axes of a mesh.
+
+    ``bind(x)``, or ``bind(x, like)``: then along the axes along which ``like`` differs. Derivatives
+    have the primal as one more operand: what differs already is no copy.
+
+    Attributes:
+        has_like: Whether there is ``like``.
+    """
+
+    has_like: bool = False
+
+    keeps_shared = True
+    agrees = False
+    is_effectful = False
+
+    def abstract_eval(self, x: ShapedArray, *others: ShapedArray) -> ShapedArray:
+        return x.strong()
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        out, dot = self.bind(*primals), tangents[0]
+        known = primals[1:] if len(primals) > 1 + self.has_like else (*primals[1:], primals[0])
+        return out, None if dot is None else self.bind(dot, *known)
+
+    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+        primal = args[1 + self.has_like :]
+        back = Unvary(self.axes).bind(ct, *primal) if primal else PSum(self.axes, True).bind(ct)
+        return back, *(None for _ in args[1:])
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        return self.bind(*args), dims[0]
+
+    def batch_named(
+        self,
+        args: Sequence[Value],
+        dims: Sequence[BatchDim],
+        size: int,
+        axis_name: Hashable,
+    ) -> tuple[Any, Any]:
+        x, *others = args
+        dim = dims[0]
+        if dim is None and not (self.has_like and dims[1] is None):
+            x, dim = repeat_lanes(x, size, axis_name), 0
+        rest = self.without(axis_name)
+        return (replace(self, axes=rest).bind(x, *others) if rest else x), dim
+
+
+@dataclass(frozen=True)
+class Unvary(_AllReduce):
+    """The sum of a cotangent over axes of a mesh along which it differs and its primal does not.
+
+    ``bind(ct)`` is of a primal that is equal in all lanes. Cotangents are summed where it matters
+    and not at each operation that reads such a primal: what lies between is linear.
+    """
+
+    keeps_shared = True
+    is_effectful = False
+
+    def abstract_eval(self, x: ShapedArray, *primal: ShapedArray) -> ShapedArray:
+        return x.strong()
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        out, dot = self.bind(*primals), tangents[0]
+        return out, None if dot is None else self.bind(dot, *primals[1:])
+
+    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+        return self.bind(ct, *args[1:]), *(None for _ in args[1:])
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        return self.bind(*args), dims[0]
+
+    def batch_named(
+        self,
+        args: Sequence[Value],
+        dims: Sequence[BatchDim],
+        size: int,
+        axis_name: Hashable,
+    ) -> tuple[Any, Any]:
+        ct, *primal = args
+        dim = dims[0]
+        if dim is not None and all(d is None for d in dims[1:]):
+            ct, dim = sum_lanes(ct, axis_name), None
+        rest = self.without(axis_name)
+        return (replace(self, axes=rest).bind(ct, *primal) if rest else ct), dim
+
+
+@dataclass(frozen=True)
+class RankCopy(_AllReduce):
+    """A value that is equal in all processes, as one that each reads for itself."""
+
+    agrees = False
+    is_effectful = False
+    jvp = linear_jvp
+
+    def steps(self, apply: Steps, *args: Any) -> Any:
+        return args[0]
+
+    def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
+        return (PSum(self.axes, True).bind(ct),)
+
+
+@dataclass(frozen=True)
+class RankEqual(_AllReduce):
+    """A value that is equal in all processes, as those are told that ask."""
+
+    is_effectful = False
+    jvp = linear_jvp
+
+    def steps(self, apply: Steps, *args: Any) -> Any:
+        return args[0]
+
+    def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
+        return (self.bind(ct),)
 
 
 def times(x: Value, size: int) -> Value:
@@ -255,12 +442,25 @@ class _Exchange(Collective):
         axis_name: Hashable,
     ) -> tuple[Any, Any]:
         (x,) = args
-        lanes = x if dims[0] is not None else broadcast_to(x, (size, *shape_of(x)))
-        return self.exchange(lanes)
+        lanes = x if dims[0] is not None else repeat_lanes(x, size, axis_name)
+        if not isinstance(axis_name, MeshAxis):
+            return self.exchange(lanes)
+        if axis_name.ranks is not None:
+            return self.exchange_across(axis_name.ranks, lanes), 0
+        out, dim = self.exchange(lanes)
+        return (out if dim is not None else broadcast_to(out, (size, *shape_of(out)))), 0
 
     def exchange(self, x: Value) -> tuple[Any, Any]:
         """Result and its batch dim for the values of all lanes, stacked in front."""
         raise NotImplementedError
+
+    def exchange_across(self, ranks: Ranks, x: Value) -> Value:
+        """The result for the lanes of this process, where several processes have lanes.
+
+        By default each gets those of all, and keeps its own of the result.
+        """
+        out, _ = self.exchange(AllGather(ranks, ranks.size, 0, True, is_invariant=True).bind(x))
+        return OwnPart(ranks, ranks.size, 0).bind(out)
 
 
 @dataclass(frozen=True)
@@ -277,7 +477,12 @@ class AxisIndex(_Exchange):
         size: int,
         axis_name: Hashable,
     ) -> tuple[Any, Any]:
-        return np.arange(size, dtype=np.int32), 0
+        lanes = np.arange(size, dtype=np.int32)
+        ranks = _ranks_of(axis_name)
+        if ranks is None:
+            return lanes, 0
+        first = mul.bind(AxisIndex(ranks, ranks.size).bind(), np.int32(size))
+        return add.bind(lanes, first), 0
 
     @property
     def is_effectful(self) -> bool:  # type: ignore[override]
@@ -293,6 +498,7 @@ class AllGather(_Exchange):
 
     axis: int
     tiled: bool
+    is_invariant: bool = False
 
     agrees = True
 
@@ -308,6 +514,10 @@ class AllGather(_Exchange):
         gathered = moveaxis_from_front(x, self.axis)
         return (joined(gathered, self.axis) if self.tiled else gathered), None
 
+    def exchange_across(self, ranks: Ranks, x: Value) -> Value:
+        out, _ = self.exchange(AllGather(ranks, ranks.size, 0, True).bind(x))
+        return broadcast_to(out, (shape_of(x)[0], *shape_of(out)))
+
     def steps(self, apply: Steps, *args: Any) -> Any:
         (x,) = args
         gathered = apply(RankGather(self.ranks), x)
@@ -315,7 +525,40 @@ class AllGather(_Exchange):
         return _joined(apply, gathered, self.axis) if self.tiled else gathered
 
     def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
+        if self.is_invariant:
+            return (OwnPart(self.axis_name, self.axis_size, self.axis).bind(ct),)
         return (ReduceScatter(self.axis_name, self.axis_size, self.axis, self.tiled).bind(ct),)
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        return replace(self, axis=self.axis + 1).bind(*args), 0
+
+
+@dataclass(frozen=True)
+class OwnPart(_Exchange):
+    """The part of an array, which all processes have, that belongs to this one.
+
+    It is the transpose of gathering into an array that counts once.
+    """
+
+    axis: int
+
+    is_effectful = False
+
+    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        shape = list(x.shape)
+        shape[self.axis] //= self.axis_size
+        return x.strong().update(shape=tuple(shape))
+
+    def steps(self, apply: Steps, *args: Any) -> Any:
+        (x,) = args
+        low, high = [0] * aval_of(x).ndim, list(aval_of(x).shape)
+        length = high[self.axis] // self.axis_size
+        low[self.axis] = self.ranks.index * length
+        high[self.axis] = low[self.axis] + length
+        return apply(Slice(tuple(low), tuple(high), (1,) * len(low)), x)
+
+    def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
+        return (AllGather(self.axis_name, self.axis_size, self.axis, True, True).bind(ct),)
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         return replace(self, axis=self.axis + 1).bind(*args), 0
@@ -344,6 +587,10 @@ class ReduceScatter(_Exchange):
         if self.tiled:
             total = parted(total, self.axis, self.axis_size)
         return moveaxis_to_front(total, self.axis), 0
+
+    def exchange_across(self, ranks: Ranks, x: Value) -> Value:
+        parts = self.exchange(x)[0]
+        return ReduceScatter(ranks, ranks.size, 0, True).bind(parts)
 
     def steps(self, apply: Steps, *args: Any) -> Any:
         (x,) = args
@@ -383,6 +630,11 @@ class PPermute(_Exchange):
             sources[destination] = source
         zero = aval_of(x).dtype.type(0)
         return Gather((0,), "fill", zero).bind(x, sources), 0
+
+    def exchange_across(self, ranks: Ranks, x: Value) -> Value:
+        if ranks.size == self.axis_size:  # one lane each
+            return PPermute(ranks, ranks.size, self.pairs).bind(x)
+        return super().exchange_across(ranks, x)
 
     def steps(self, apply: Steps, *args: Any) -> Any:
         (x,) = args
@@ -432,6 +684,12 @@ class AllToAll(_Exchange):
         rest.insert(self.concat_axis, 1)
         x = Transpose((0, *rest)).bind(x)
         return (joined(x, self.concat_axis + 1) if self.tiled else x), 0
+
+    def exchange_across(self, ranks: Ranks, x: Value) -> Value:
+        if ranks.size == self.axis_size:  # one lane each
+            split, concat = self.split_axis + 1, self.concat_axis + 1
+            return AllToAll(ranks, ranks.size, split, concat, self.tiled).bind(x)
+        return super().exchange_across(ranks, x)
 
     def steps(self, apply: Steps, *args: Any) -> Any:
         (x,) = args

@@ -6,13 +6,14 @@ as are slicing and padding; so they live together, below all arithmetic.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray
+from funcgrad.core.axes import MAPPED_NOW, divided_axis
 from funcgrad.core.primitive import BatchDim, Linear, Primitive, Value, is_linear
 from funcgrad.errors import ShapeError
 from funcgrad.lowering import Assemble, Form, Piece, Reduction, Reindex
@@ -149,6 +150,25 @@ def broadcast_to(x: Value, shape: Shape) -> Value:
     """``x`` repeated to ``shape``, unchanged if it has it already."""
     # Only a scalar becomes one, and the type of a tangent is best not asked for.
     return x if not shape or shape_of(x) == shape else BroadcastTo(shape).bind(x)
+
+
+def repeat_lanes(x: Value, size: int, axis_name: Hashable = MAPPED_NOW) -> Value:
+    """A value that all lanes share, along a new leading axis of lanes.
+
+    Args:
+        x: The value.
+        size: The number of lanes.
+        axis_name: The axis, by default the one that the current batch rule maps.
+    """
+    axis = divided_axis(axis_name)
+    return broadcast_to(x if axis is None else axis.varied(x), (size, *shape_of(x)))
+
+
+def sum_lanes(x: Value, axis_name: Hashable = MAPPED_NOW) -> Value:
+    """The sum over the leading axis, that of lanes: the transpose of `repeat_lanes`."""
+    total = ReduceSum((0,)).bind(x)
+    axis = divided_axis(axis_name)
+    return total if axis is None else axis.total(total)
 
 
 @dataclass(frozen=True)

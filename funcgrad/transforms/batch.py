@@ -10,7 +10,14 @@ from typing import Any
 
 from funcgrad.base.dialect import dialect
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
-from funcgrad.core.axes import MAPPED_NOW, axis_scope, mapped_name, mapping_axis
+from funcgrad.core.axes import (
+    MAPPED_NOW,
+    DividedAxis,
+    axis_scope,
+    mapped_axis,
+    mapped_name,
+    mapping_axis,
+)
 from funcgrad.core.facets import Facet
 from funcgrad.core.observers import report_end
 from funcgrad.core.primitive import Primitive
@@ -21,6 +28,10 @@ from funcgrad.dtypes import PYTHON_SCALARS
 batch_named: Facet[Callable[..., tuple[Any, Any]] | None] = Facet("batch_named", None)
 """``batch_named(args, dims, size, axis_name)``: as `Primitive.batch`, along an axis whose name the
 operation or one of its programs uses. There need not be a mapped argument."""
+
+keeps_shared = Facet("keeps_shared", False)
+"""Whether some results may be equal in all lanes where others are mapped, as of every composite
+operation: what lanes share is then read by what the operation holds, and not by itself."""
 
 
 class BatchTracer(Tracer):
@@ -74,16 +85,23 @@ class BatchTrace(Trace):
         token = enter_trace(current_trace())
         try:
             enter_trace(self.parent)
-            out, out_dim = (
-                _batch_named(primitive, values, dims, self.size, name)
-                if is_named
-                else primitive.batch(values, dims)
-            )
+            out, out_dim = self.batch(primitive, values, dims, is_named)
         finally:
             leave_trace(token)
         if primitive.multiple_results:
             return [self.wrap(x, d) for x, d in zip(out, out_dim, strict=True)]
         return self.wrap(out, out_dim)
+
+    def batch(
+        self, primitive: Primitive, args: list[Any], dims: list[int | None], is_named: bool
+    ) -> tuple[Any, Any]:
+        """Apply the batch rule of an operation, or the one that it has for a named axis."""
+        if is_named:
+            return _batch_named(primitive, args, dims, self.size, self.axis_name)
+        if mapped_axis() is None:
+            return primitive.batch(args, dims)
+        with mapping_axis(None, self.size):
+            return primitive.batch(args, dims)
 
     def wrap(self, value: Any, dim: int | None) -> Any:
         """A tracer, or the value itself if it is not mapped."""
@@ -134,6 +152,60 @@ class WeakBatchTrace(BatchTrace):
         return make_weak(out), dim
 
 
+class DividedTrace(BatchTrace):
+    """Applies batch rules to the lanes that this process has of an axis of a mesh.
+
+    What all lanes share is equal in all processes. An operation that reads it together with mapped
+    values reads it once in every process, which its transpose has to know.
+    """
+
+    __slots__ = ("_copies",)
+    axis_name: DividedAxis
+
+    def __init__(self, parent: Trace, what: str, size: int, axis_name: Hashable = None) -> None:
+        super().__init__(parent, what, size, axis_name)
+        self._copies: dict[int, tuple[Any, Any]] = {}
+
+    def batch(
+        self, primitive: Primitive, args: list[Any], dims: list[int | None], is_named: bool
+    ) -> tuple[Any, Any]:
+        if is_named:
+            return super().batch(primitive, args, dims, is_named)
+        is_divided = self.axis_name.is_divided
+        if is_divided and not (primitive.is_composite or keeps_shared(primitive)):
+            args = [
+                self._own_copy(x) if d is None and isinstance(x, Tracer) else x
+                for x, d in zip(args, dims, strict=True)
+            ]
+        # Rules of operations that hold programs ask which axis they map.
+        with mapping_axis(self.axis_name, self.size):
+            return primitive.batch(args, dims)
+
+    def _own_copy(self, x: Tracer) -> Any:
+        """The copy of a value of all that this process reads, one for all readers.
+
+        So their cotangents are summed in one message.
+
+        """
+        known = self._copies.get(id(x))
+        if known is None:
+            known = self._copies[id(x)] = x, self.axis_name.varied(x)
+        return known[1]
+
+
+class WeakDividedTrace(DividedTrace, WeakBatchTrace):
+    """Both."""
+
+    __slots__ = ()
+
+
+def _kind_of_trace(axis_name: Hashable, parent: Trace) -> type[BatchTrace]:
+    is_weak = not parent.is_staged and dialect().weak is not None
+    if isinstance(axis_name, DividedAxis):
+        return WeakDividedTrace if is_weak else DividedTrace
+    return WeakBatchTrace if is_weak else BatchTrace
+
+
 def _batch_named(
     primitive: Primitive,
     args: Sequence[Any],
@@ -171,10 +243,10 @@ def batch_flat(
     if axis_name is MAPPED_NOW:
         axis_name = mapped_name()
     parent = current_trace()
-    kind = BatchTrace if parent.is_staged or dialect().weak is None else WeakBatchTrace
-    trace = kind(parent, what, size, axis_name)
+    trace = _kind_of_trace(axis_name, parent)(parent, what, size, axis_name)
     wrapped = [trace.wrap(a, d) for a, d in zip(args, dims, strict=True)]
-    with axis_scope(axis_name, size):
+    length = axis_name.size if isinstance(axis_name, DividedAxis) else size
+    with axis_scope(axis_name, length):
         outputs = list(run_under(trace, function, *wrapped))
     pairs = [trace.unwrap(out) for out in outputs]
     del wrapped, outputs

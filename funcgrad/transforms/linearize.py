@@ -17,11 +17,12 @@ cotangents backwards through it, with the transpose rules, gives the gradient:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from funcgrad.core.avals import INTERNED, ShapedArray, aval_of
+from funcgrad.core.axes import DividedAxis, axes_in_scope, tracked_axes
 from funcgrad.core.facets import Facet
 from funcgrad.core.observers import (
     OBSERVED,
@@ -316,6 +317,20 @@ class LinearizeTrace(Trace):
         return value, None
 
 
+class Point(NamedTuple):
+    """Where a linear map is the derivative of a function of lanes of a mesh.
+
+    Args:
+        inputs: The inputs.
+        outputs: The outputs.
+        axes: The axes of the mesh.
+    """
+
+    inputs: Sequence[Any]
+    outputs: Sequence[Any]
+    axes: Sequence[DividedAxis]
+
+
 class LinearMap:
     """A recorded linear function, from tangents of inputs to tangents of outputs.
 
@@ -324,9 +339,11 @@ class LinearMap:
         entries: The tape.
         length: Number of positions on it.
         outputs: Tape positions of the outputs; ``None`` where the tangent is zero.
+        point: The inputs and the outputs at which it is the derivative, and the axes of a mesh
+            along which cotangents are equal in as many lanes as these.
     """
 
-    __slots__ = ("entries", "inputs", "length", "outputs")
+    __slots__ = ("entries", "inputs", "length", "outputs", "point")
 
     def __init__(
         self,
@@ -334,8 +351,10 @@ class LinearMap:
         entries: Sequence[TapeEntry],
         length: int,
         outputs: Sequence[Linear | None],
+        point: Point | None = None,
     ) -> None:
         self.inputs = inputs
+        self.point = point
         self.entries = entries
         self.length = length
         self.outputs = outputs
@@ -358,13 +377,32 @@ class LinearMap:
 
     def pull(self, cts: Sequence[Any]) -> list[Any]:
         """Cotangents of the inputs for cotangents of the outputs (``None`` for zeros)."""
+        point = self.point
+        if point is not None:
+            cts = _by_lanes(
+                lambda axis, ct, x: axis.varied_like(ct, x), point.axes, cts, point.outputs
+            )
         pending: list[Any] = [None] * self.length
         for slot, ct in zip(self.outputs, cts, strict=True):
             if slot is not None and ct is not None:
                 accumulate(pending, slot.index, ct)
         for entry in reversed(self.entries):
             pull_entry(entry, pending)
-        return [None if slot is None else pending[slot.index] for slot in self.inputs]
+        found = [None if slot is None else pending[slot.index] for slot in self.inputs]
+        if point is None:
+            return found
+        return _by_lanes(lambda axis, ct, x: axis.restored(ct, x), point.axes, found, point.inputs)
+
+
+def _by_lanes(
+    rule: Callable[..., Any], axes: Sequence[DividedAxis], cts: Sequence[Any], values: Sequence[Any]
+) -> list[Any]:
+    """Cotangents that differ between lanes as values do."""
+    found = list(cts)
+    for axis in axes:
+        pairs = zip(found, values, strict=True)
+        found = [None if ct is None else rule(axis, ct, x) for ct, x in pairs]
+    return found
 
 
 def _read(argument: Any, values: list[Any]) -> Any:
@@ -456,7 +494,10 @@ def linearize_flat(
     entries, tape.entries = tape.entries, []
     del args, results
     report_end(trace, tape)
-    return [p for p, _ in pairs], LinearMap(inputs, entries, tape.length, outputs)
+    outs = [p for p, _ in pairs]
+    axes = tracked_axes() if axes_in_scope() else None
+    point = Point(primals, outs, axes) if axes else None
+    return outs, LinearMap(inputs, entries, tape.length, outputs, point)
 
 
 def record_linear(

@@ -13,6 +13,7 @@ import numpy as np
 
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import aval_of
+from funcgrad.core.axes import divided_axis
 from funcgrad.core.primitive import Linear
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var, evaluate
 from funcgrad.core.trace import EVAL, Tracer, using_trace
@@ -277,7 +278,7 @@ class BatchedProgram:
 
 def batch_program(program: Program, is_mapped: Mask, size: int) -> BatchedProgram:
     """The program mapped over a new leading axis of length ``size`` of some inputs."""
-    key = ("batch", is_mapped, size)
+    key = ("batch", is_mapped, size, divided_axis())
     return program.memo(key, lambda: _batch_program(program, is_mapped, size))
 
 

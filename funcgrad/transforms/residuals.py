@@ -6,12 +6,12 @@ linear map is a pytree, which programs can take and return.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from funcgrad.base.forking import cached_property
 from funcgrad.core.primitive import Linear
-from funcgrad.transforms.linearize import LinearMap, TapeEntry
+from funcgrad.transforms.linearize import LinearMap, Point, TapeEntry
 from funcgrad.transforms.programs import live_entries
 
 _NUMBERS = (bool, int, float, complex)
@@ -40,6 +40,7 @@ class Skeleton:
             tuple((e.primitive, _positions(e), *map(_input_key, e.inputs)) for e in linear.entries),
             tuple(None if slot is None else (slot.index, slot.aval) for slot in slots),
             len(linear.inputs),
+            _map_point(_input_key, linear.point),
         )
         try:
             hash(key)
@@ -56,11 +57,13 @@ class Skeleton:
     def fill(self, residuals: Sequence[Any]) -> LinearMap:
         """The linear map with these residuals."""
         linear = self.linear
-        entries = [
-            _with_inputs(e, [residuals[x.index] if type(x) is _Hole else x for x in e.inputs])
-            for e in linear.entries
-        ]
-        return LinearMap(linear.inputs, entries, linear.length, linear.outputs)
+
+        def filled(x: Any) -> Any:
+            return residuals[x.index] if type(x) is _Hole else x
+
+        entries = [_with_inputs(e, list(map(filled, e.inputs))) for e in linear.entries]
+        point = _map_point(filled, linear.point)
+        return LinearMap(linear.inputs, entries, linear.length, linear.outputs, point)
 
 
 def split(linear: LinearMap) -> tuple[list[Any], Skeleton]:
@@ -78,8 +81,16 @@ def split(linear: LinearMap) -> tuple[list[Any], Skeleton]:
     entries = [_with_inputs(e, list(map(hole, e.inputs))) for e in live_entries(linear)]
     for slot in (*linear.inputs, *linear.outputs):
         _ = slot is None or slot.aval
-    rest = LinearMap(linear.inputs, entries, linear.length, linear.outputs)
+    point = _map_point(hole, linear.point)
+    rest = LinearMap(linear.inputs, entries, linear.length, linear.outputs, point)
     return [x for _, x in residuals.values()], Skeleton(rest)
+
+
+def _map_point(function: Callable[[Any], Any], point: Point | None) -> Point | None:
+    if point is None:
+        return None
+    inputs, outputs = (tuple(map(function, xs)) for xs in (point.inputs, point.outputs))
+    return Point(inputs, outputs, tuple(point.axes))
 
 
 def _with_inputs(entry: TapeEntry, inputs: list[Any]) -> TapeEntry:

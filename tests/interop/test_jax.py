@@ -16,10 +16,11 @@ import funcgrad as fg
 from funcgrad.errors import ArgumentError
 from funcgrad.interop.jax import recorded
 from funcgrad.interop.jax.arrays import Adopted, Array, adopt
-from funcgrad.interop.jax.devices import Mesh, NamedSharding, PartitionSpec
+from funcgrad.interop.jax.devices import Mesh, NamedSharding
 from funcgrad.interop.jax.modules import SOURCES
 from funcgrad.interop.jax.widths import enable_x64
 from funcgrad.interop.missing import Missing, MissingNameError
+from funcgrad.sharding import PartitionSpec
 
 PROGRAMS = Path(__file__).parents[1] / "programs" / "jax"
 QUICK = ["custom_rules", "debugging", "graph_network", "heat_equation", "sieve"]

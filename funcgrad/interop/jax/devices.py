@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from funcgrad import sharding
 from funcgrad.base.placement import CPU, Device
 from funcgrad.base.records import dataclass
 from funcgrad.errors import ArgumentError
@@ -86,21 +86,13 @@ def device_count(backend: str | None = None) -> int:
     return len(devices(backend))
 
 
-class PartitionSpec(tuple[Any, ...]):
-    """Axes of a mesh for the axes of an array."""
-
-    platform = "cpu"
-
-    def __new__(cls, *partitions: Any) -> PartitionSpec:
-        return super().__new__(cls, partitions)
-
-
-class Mesh:
+class Mesh(sharding.Mesh):
     """Devices as a mesh of named axes.
 
     Args:
         devices: Devices, in an array of any number of axes.
         axis_names: A name for each of them.
+        **options: Of no effect.
 
     Raises:
         ArgumentError: If there are fewer devices.
@@ -109,40 +101,13 @@ class Mesh:
     platform = "cpu"
 
     def __init__(self, devices: Any, axis_names: Any, **options: Any) -> None:
-        self.devices = np.asarray(devices, object)
-        self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
-        if self.devices.size > len(DEVICES.all):
+        super().__init__(devices, axis_names)
+        if self.size > len(DEVICES.all):
             raise ArgumentError(
                 f"a mesh of shape {self.devices.shape} needs {self.devices.size} devices, and "
                 f"there is one, the CPU, with names for {len(DEVICES.all)}. jit uses all of its "
                 "cores for large arrays; jax_num_cpu_devices gives it more names."
             )
-
-    @property
-    def shape(self) -> dict[str, int]:
-        """The length of every axis."""
-        return dict(zip(self.axis_names, self.devices.shape, strict=True))
-
-    @property
-    def size(self) -> int:
-        """The number of devices."""
-        size: int = self.devices.size
-        return size
-
-    def _key(self) -> tuple[Any, ...]:
-        return (*self.axis_names, self.devices.shape, *self.devices.flat)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Mesh) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-    def __enter__(self) -> Mesh:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
 
 
 def make_mesh(
@@ -158,12 +123,6 @@ def create_device_mesh(mesh_shape: Sequence[int], *args: Any, **options: Any) ->
     chosen = np.full(size, CPU, object)
     chosen[: len(DEVICES.all)] = DEVICES.all[:size]
     return chosen.reshape(tuple(mesh_shape))
-
-
-@contextmanager
-def set_mesh(mesh: Mesh) -> Iterator[Mesh]:
-    """A block about a mesh."""
-    yield mesh
 
 
 class Sharding:
@@ -200,31 +159,8 @@ class SingleDeviceSharding(Sharding):
         return {self.device}
 
 
-class NamedSharding(Sharding):
+class NamedSharding(sharding.NamedSharding, Sharding):
     """Along the axes of a mesh."""
-
-    def __init__(self, mesh: Any, spec: Any, **options: Any) -> None:
-        self.mesh = mesh
-        self.spec = spec
-
-    @property
-    def device_set(self) -> set[Device]:
-        """The devices of the mesh."""
-        return set(self.mesh.devices.flat)
-
-    @property
-    def is_fully_replicated(self) -> bool:
-        """Whether no axis is divided."""
-        return all(name is None for name in self.spec) or len(self.device_set) == 1
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, NamedSharding) and (self.mesh, self.spec) == (
-            other.mesh,
-            other.spec,
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.mesh, self.spec))
 
 
 class _NoMesh:

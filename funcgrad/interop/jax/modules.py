@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad import errors
+from funcgrad import errors, sharding
 from funcgrad.api.devices import process_count, process_index
 from funcgrad.base.imports import load
 from funcgrad.base.placement import Device
@@ -132,7 +132,7 @@ _ERRORS = {
 _SHARDINGS = {
     "Mesh": devices.Mesh,
     "NamedSharding": devices.NamedSharding,
-    "PartitionSpec": devices.PartitionSpec,
+    "PartitionSpec": sharding.PartitionSpec,
     "Sharding": devices.Sharding,
     "SingleDeviceSharding": devices.SingleDeviceSharding,
 }
@@ -144,7 +144,7 @@ _JAX = {
     "Array": Array,
     "Device": Device,
     "NamedSharding": devices.NamedSharding,
-    "P": devices.PartitionSpec,
+    "P": sharding.PartitionSpec,
     "__version__": VERSION,
     "__version_info__": tuple(map(int, VERSION.split("."))),
     "block_until_ready": words.block_until_ready,
@@ -171,7 +171,8 @@ _JAX = {
     "make_mesh": devices.make_mesh,
     "pmap": words.pmap,
     "pure_callback": callbacks.pure_callback,
-    "set_mesh": devices.set_mesh,
+    "set_mesh": sharding.set_mesh,
+    "shard_map": words.shard_map,
     "threefry_partitionable": words.block,
     "transfer_guard": words.block,
     "typeof": types.type_of,
@@ -272,6 +273,7 @@ SOURCES: dict[str, Source] = {
         {"create_device_mesh": devices.create_device_mesh}
     ),
     "jax.experimental.ode": Source({}, ("funcgrad.experimental.ode",)),
+    "jax.experimental.shard_map": Source({"shard_map": words.experimental_shard_map}),
     "jax.experimental.sparse": Source({"BCOO": sparse_arrays.BCOO}),
     "jax.flatten_util": Source({}, ("funcgrad.flatten_util",)),
     "jax.image": Source({}, ("funcgrad.image",)),

@@ -9,6 +9,7 @@ import numpy as np
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.dtypes import float0
 from funcgrad.interop.jax import devices
+from funcgrad.sharding import PartitionSpec
 
 
 class _Kind(type):
@@ -33,7 +34,7 @@ class Type(ShapedArray, metaclass=_Kind):
     @property
     def sharding(self) -> devices.NamedSharding:
         """Undivided on the processor."""
-        return devices.NamedSharding(devices.NO_MESH, devices.PartitionSpec())
+        return devices.NamedSharding(devices.NO_MESH, PartitionSpec())
 
     @property
     def vma(self) -> frozenset[str]:

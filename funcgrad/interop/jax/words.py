@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad import dtypes, lax, numpy, ref
+from funcgrad import dtypes, lax, numpy, ref, sharding
 from funcgrad.api import arrays, differentiation, settings, staging, vectorization
 from funcgrad.base.placement import Device
 from funcgrad.base.pytree import tree_leaves, tree_map
@@ -130,6 +130,7 @@ def _of_traced(transformation: Callable[..., Any]) -> Callable[..., Any]:
 
 
 vmap = _of_traced(vectorization.vmap)
+_shard_map = _of_traced(sharding.shard_map)
 grad = _of_traced(differentiation.grad)
 value_and_grad = _of_traced(differentiation.value_and_grad)
 
@@ -143,6 +144,44 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     """
     is_traced = any(isinstance(leaf, Tracer) for leaf in tree_leaves(x))
     return lax.with_sharding_constraint(x, shardings) if is_traced else device_put(x, shardings)
+
+
+def shard_map(f: Any = None, /, **options: Any) -> Any:
+    """`funcgrad.shard_map`.
+
+    Args:
+        f: The function; without one, a decorator is returned.
+        **options: As in `funcgrad.shard_map`.
+    """
+    return functools.partial(shard_map, **options) if f is None else _shard_map(f, **options)
+
+
+def experimental_shard_map(
+    f: Callable[..., Any],
+    mesh: Any,
+    in_specs: Any,
+    out_specs: Any,
+    check_rep: bool = True,
+    auto: Any = frozenset(),
+) -> Any:
+    """`shard_map` with the parameters that it had while it was experimental.
+
+    Args:
+        f: The function.
+        mesh: The mesh.
+        in_specs: As in `shard_map`.
+        out_specs: As in `shard_map`.
+        check_rep: ``check_vma``.
+        auto: Names of axes along which arrays stay whole.
+    """
+    return shard_map(
+        f,
+        mesh=mesh,
+        in_specs=in_specs,
+        out_specs=out_specs,
+        check_vma=check_rep,
+        axis_names=frozenset(mesh.axis_names) - frozenset(auto),
+    )
 
 
 def block_until_ready(x: Any) -> Any:

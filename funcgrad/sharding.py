@@ -1,0 +1,536 @@
+"""Programs that say how arrays are divided: `shard_map` over meshes of named axes, as in JAX.
+
+Outside of `shard_map` arrays are whole, and the same in all processes. Inside, a function sees one
+lane of a mesh: the parts of its arguments that the specs name; lanes meet in the collectives of
+`funcgrad.lax`. Under ``mpiexec`` the lanes are shared out among the processes, as many for each as
+go; in one process they are mapped, as by `vmap`. There are no devices to choose: only the shape of
+a mesh counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+from functools import cache, partial
+from math import gcd, prod
+from typing import Any
+
+import numpy as np
+
+from funcgrad.api.arguments import leaf_paths, name_of
+from funcgrad.base import environment
+from funcgrad.base.namespaces import present
+from funcgrad.base.placement import CPU
+from funcgrad.base.pytree import broadcast_prefix, tree_unflatten
+from funcgrad.base.transformed import Transformed
+from funcgrad.core.trace import Tracer
+from funcgrad.distributed.processes import axis_of, subgroups, world
+from funcgrad.errors import ArgumentError, ShapeError, TreeError
+from funcgrad.higher_order.jit import along_processes
+from funcgrad.higher_order.staging import place
+from funcgrad.primitives.collectives import AllGather, MeshAxis, OwnPart, RankEqual
+from funcgrad.primitives.objects import flatten_values
+from funcgrad.primitives.shape import Slice, Transpose, repeat_lanes, reshape, shape_of
+from funcgrad.transforms.batch import batch_flat
+
+__all__ = ["Mesh", "NamedSharding", "P", "PartitionSpec", "make_mesh", "set_mesh", "shard_map"]
+
+
+class PartitionSpec(tuple[Any, ...]):
+    """How the axes of an array are divided: a name of an axis of a mesh for each, or `None`.
+
+    A tuple of names divides an axis of the array by several axes of the mesh, the last one varying
+    fastest. Axes of the array without an entry are not divided.
+
+    Args:
+        partitions: The entries.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.P("x", None, ("y", "z"))
+        PartitionSpec('x', None, ('y', 'z'))
+    """
+
+    def __new__(cls, *partitions: Any) -> PartitionSpec:
+        return super().__new__(cls, partitions)
+
+    def __repr__(self) -> str:
+        return f"PartitionSpec({', '.join(map(repr, self))})"
+
+    def __reduce__(self) -> Any:
+        return PartitionSpec, tuple(self)
+
+
+P = PartitionSpec
+
+
+class Mesh:
+    """Lanes in a grid whose axes have names.
+
+    Args:
+        devices: An array of anything, of which the shape counts.
+        axis_names: A name for each of its axes.
+
+    Raises:
+        ArgumentError: If there are more or fewer names than axes.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.sharding.Mesh(np.zeros((2, 3)), ("x", "y")).shape
+        {'x': 2, 'y': 3}
+    """
+
+    def __init__(self, devices: Any, axis_names: Any, **options: Any) -> None:
+        self.devices = np.asarray(devices, object)
+        self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        if len(set(self.axis_names)) != self.devices.ndim:
+            raise ArgumentError(
+                f"Mesh: a grid of shape {self.devices.shape} needs {self.devices.ndim} different "
+                f"names of axes, got {self.axis_names}.{place()}"
+            )
+
+    @property
+    def shape(self) -> dict[Hashable, int]:
+        """The length of every axis."""
+        return dict(zip(self.axis_names, self.devices.shape, strict=True))
+
+    @property
+    def size(self) -> int:
+        """The number of lanes."""
+        size: int = self.devices.size
+        return size
+
+    @property
+    def empty(self) -> bool:
+        """Whether it has no lanes."""
+        return not self.size
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.axis_names, self.devices.shape, *self.devices.flat)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mesh) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        return f"Mesh({', '.join(f'{name!r}: {n}' for name, n in self.shape.items())})"
+
+    def __enter__(self) -> Mesh:
+        self._entered = [*getattr(self, "_entered", []), _mesh.set(self)]
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _mesh.reset(self._entered.pop())
+
+
+_mesh: ContextVar[Mesh | None] = ContextVar("funcgrad_mesh", default=None)
+
+
+def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[Hashable], **options: Any) -> Mesh:
+    """A mesh of a shape.
+
+    Args:
+        axis_shapes: The length of each axis.
+        axis_names: A name for each axis.
+        **options: About devices, as in JAX; they are ignored.
+
+    Returns:
+        A `Mesh`.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.make_mesh((4, 2), ("data", "model"))
+        Mesh('data': 4, 'model': 2)
+    """
+    return Mesh(np.full(tuple(axis_shapes), CPU, object), axis_names)
+
+
+@contextmanager
+def set_mesh(mesh: Mesh) -> Iterator[Mesh]:
+    """A block in which `shard_map` maps over this mesh, unless it is told otherwise.
+
+    Args:
+        mesh: The mesh.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> with fg.sharding.set_mesh(fg.make_mesh((2,), ("x",))):
+        ...     double = fg.shard_map(lambda x: 2 * x, in_specs=fg.P("x"), out_specs=fg.P("x"))
+        ...     print(double(np.arange(4)))
+        [0 2 4 6]
+    """
+    with mesh:
+        yield mesh
+
+
+class NamedSharding:
+    """How an array is divided: a mesh and a spec.
+
+    Args:
+        mesh: The mesh.
+        spec: The spec.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> mesh = fg.make_mesh((4, 2), ("x", "y"))
+        >>> fg.sharding.NamedSharding(mesh, fg.P("y", "x")).shard_shape((8, 8))
+        (4, 2)
+    """
+
+    memory_kind = None
+
+    def __init__(self, mesh: Any, spec: Any, **options: Any) -> None:
+        self.mesh = mesh
+        self.spec = spec
+
+    @property
+    def device_set(self) -> set[Any]:
+        """The devices of the mesh."""
+        return set(self.mesh.devices.flat)
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether no axis is divided."""
+        return all(self.mesh.shape[name] == 1 for name in _names_in(self.spec))
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether this process has all of it, which is always the case."""
+        return True
+
+    def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
+        """Shape of the part of one lane.
+
+        Args:
+            global_shape: Shape of the array.
+
+        Raises:
+            ShapeError: If it cannot be divided.
+        """
+        shape = tuple(global_shape)
+        rows = _rows(self.spec, shape, self.mesh.shape, "shard_shape", "the array")
+        return tuple(
+            n // prod(self.mesh.shape[name] for name in names)
+            for n, names in zip(shape, rows, strict=True)
+        )
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.mesh, self.spec
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NamedSharding) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        return f"NamedSharding({self.mesh!r}, {self.spec!r})"
+
+
+def shard_map(
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    out_specs: Any,
+    in_specs: Any,
+    mesh: Mesh | None = None,
+    axis_names: Collection[Hashable] = frozenset(),
+    check_vma: bool = True,
+) -> Any:
+    """Map a function over the lanes of a mesh, each with its part of the arguments.
+
+    The result is a function of whole arrays. Derivatives of it are those of the whole computation:
+    what several lanes read gets the sum of their cotangents, and a result that is equal in all
+    lanes counts once, inside of the function as well. No rules by hand are needed.
+
+    Args:
+        f: The function of parts; without it, a decorator.
+        out_specs: A `PartitionSpec` for each result, or a prefix of their pytree. An axis of the
+            mesh that a spec does not name must not matter to the result.
+        in_specs: A `PartitionSpec` for each argument, or a prefix of their pytree. A part is the
+            same in all lanes along axes that its spec does not name.
+        mesh: The mesh; by default that of `set_mesh`.
+        axis_names: Names of the axes that are mapped; by default all. Along others arrays stay
+            whole.
+        check_vma: Whether what is equal in all lanes is followed, checked, and counts once in
+            derivatives inside of the function. Without it, results are those of the first lane,
+            and the gradient that a lane computes is that of the sum of the results of all lanes.
+
+    Returns:
+        A function of whole arrays.
+
+    Raises:
+        ArgumentError: If specs name unknown axes, or a result differs along an axis that its spec
+            does not name.
+        ShapeError: If an array cannot be divided.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> mesh = fg.make_mesh((2,), ("x",))
+        >>> def mean_square(w, x):
+        ...     return fg.lax.pmean(np.mean((x @ w) ** 2), "x")
+        >>> loss = fg.shard_map(mean_square, mesh=mesh, in_specs=(fg.P(), fg.P("x")),
+        ...                     out_specs=fg.P())
+        >>> float(loss(np.ones(3), np.eye(4, 3)))
+        0.75
+        >>> fg.grad(loss)(np.ones(3), np.eye(4, 3))
+        array([0.5, 0.5, 0.5])
+    """
+    if f is None:
+        return partial(
+            shard_map,
+            out_specs=out_specs,
+            in_specs=in_specs,
+            mesh=mesh,
+            axis_names=axis_names,
+            check_vma=check_vma,
+        )
+    function = f
+    what = f"shard_map({name_of(f)})"
+
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if kwargs:
+            raise ArgumentError(
+                f"{what}: arguments are given by position, as in_specs is, but got "
+                f"{', '.join(kwargs)} by name.{place()}"
+            )
+        chosen = mesh if mesh is not None else _mesh.get()
+        if chosen is None:
+            raise ArgumentError(
+                f"{what}: there is no mesh.{place()} Pass mesh=..., or call it inside set_mesh."
+            )
+        axes = _axes_of(chosen, axis_names, check_vma, what)
+        leaves, treedef = flatten_values(args)
+        paths = leaf_paths(args)
+        specs = _prefix(in_specs, args, "in_specs", what)
+        for x, spec, path in zip(leaves, specs, paths, strict=True):
+            _rows(spec, shape_of(x), {a.label: a.size for a in axes}, what, path)
+        pairs = [_divided(x, spec, axes) for x, spec in zip(leaves, specs, strict=True)]
+        trees: list[Any] = []
+
+        def flat(*values: Any) -> list[Any]:
+            outs, tree = flatten_values(function(*tree_unflatten(treedef, list(values))))
+            trees.append(tree)
+            return outs
+
+        is_shared = any(a.is_divided for a in axes)
+        with along_processes() if is_shared else nullcontext():
+            outs, flags = _over(axes, [d for _, d in pairs], flat, [x for x, _ in pairs], what)
+            result = tree_unflatten(trees[0], outs)
+            rows = zip(
+                outs, flags, _prefix(out_specs, result, "out_specs", what),
+                leaf_paths(result, "result"), strict=True,
+            )  # fmt: skip
+            whole = [_assembled(*row, axes, check_vma, what) for row in rows]
+        return tree_unflatten(trees[0], whole)
+
+    return Transformed(
+        run,
+        shard_map,
+        function,
+        out_specs=out_specs,
+        in_specs=in_specs,
+        mesh=mesh,
+        axis_names=axis_names,
+        check_vma=check_vma,
+    )
+
+
+Flags = list[bool]
+"""For every axis of a mesh whether a value is mapped over it."""
+
+
+def _over(
+    axes: Sequence[MeshAxis],
+    flags: Sequence[Flags],
+    function: Callable[..., list[Any]],
+    values: Sequence[Any],
+    what: str,
+) -> tuple[list[Any], list[Flags]]:
+    """Results of a function mapped over axes, the first outermost, with lanes in front."""
+    if not axes:
+        outs = function(*values)
+        return outs, [[] for _ in outs]
+    axis, *rest = axes
+    of_rest: list[Flags] = []
+
+    def inner(*xs: Any) -> list[Any]:
+        outs, found = _over(rest, [f[1:] for f in flags], function, xs, what)
+        of_rest[:] = found
+        return outs
+
+    dims = [0 if f[0] else None for f in flags]
+    outs, out_dims = batch_flat(inner, values, dims, axis.n_own, what, axis)
+    return outs, [[d is not None, *f] for d, f in zip(out_dims, of_rest, strict=True)]
+
+
+def _divided(x: Any, spec: Any, axes: Sequence[MeshAxis]) -> tuple[Any, Flags]:
+    """The lanes that this process has of an array, in front."""
+    by_name = {a.label: a for a in axes}
+    processes = tuple(a.processes for a in axes if a.is_divided)
+    if processes and isinstance(x, Tracer):
+        x = RankEqual(processes).bind(x)
+    shape: list[int] = []
+    positions: dict[Hashable, int] = {}
+    of_dims: list[int] = []
+    for n, names in zip(shape_of(x), _names_by_axis(spec, len(shape_of(x))), strict=True):
+        for name in names:
+            positions[name] = len(shape)
+            shape.append(by_name[name].size)
+            n //= by_name[name].size
+        of_dims.append(len(shape))
+        shape.append(n)
+    x = reshape(x, tuple(shape))
+    for name, position in positions.items():
+        ranks = by_name[name].ranks
+        if ranks is not None:
+            x = OwnPart(ranks, ranks.size, position).bind(x)
+    order = (*(positions[a.label] for a in axes if a.label in positions), *of_dims)
+    x = x if order == tuple(range(len(order))) else Transpose(order).bind(x)
+    return x, [a.label in positions for a in axes]
+
+
+def _assembled(
+    x: Any,
+    flags: Flags,
+    spec: Any,
+    path: str,
+    axes: Sequence[MeshAxis],
+    check_vma: bool,
+    what: str,
+) -> Any:
+    """The whole array of the lanes of all processes."""
+    lanes = [a for a, on in zip(axes, flags, strict=True) if on]
+    named = _names_in(spec)
+    shape = shape_of(x)[len(lanes) :]
+    rows = _rows(spec, shape, {a.label: a.size for a in axes}, what, path, is_part=True)
+    for axis in [a for a in lanes if a.label not in named]:
+        if check_vma:
+            raise ArgumentError(
+                f"{what}: `{path}` may differ along axis {axis.label!r} of the mesh, which "
+                f"{spec!r} does not name.{place()}"
+                f"Combine the values, for example by lax.psum(value, {axis.label!r}), name the "
+                "axis in out_specs, or say by check_vma=False that they are equal."
+            )
+        x = _first(_gathered(x, axis, lanes.index(axis)), lanes.index(axis))
+        lanes.remove(axis)
+    for axis in axes:
+        if axis.label in named and axis not in lanes:
+            x = repeat_lanes(x, axis.n_own, axis)
+            lanes.insert(0, axis)
+    for position, axis in enumerate(lanes):
+        x = _gathered(x, axis, position)
+    places = {axis.label: i for i, axis in enumerate(lanes)}
+    order: list[int] = []
+    for i, names in enumerate(rows):
+        order += [*(places[name] for name in names), len(lanes) + i]
+    x = x if order == sorted(order) else Transpose(tuple(order)).bind(x)
+    sizes = {a.label: a.size for a in axes}
+    whole = [n * prod(sizes[k] for k in names) for n, names in zip(shape, rows, strict=True)]
+    return reshape(x, tuple(whole))
+
+
+def _gathered(x: Any, axis: MeshAxis, position: int) -> Any:
+    ranks = axis.ranks
+    if ranks is None:
+        return x
+    return AllGather(ranks, ranks.size, position, True, is_invariant=True).bind(x)
+
+
+def _first(x: Any, position: int) -> Any:
+    """The first element along an axis."""
+    shape = shape_of(x)
+    high = [1 if i == position else n for i, n in enumerate(shape)]
+    found = Slice((0,) * len(shape), tuple(high), (1,) * len(shape)).bind(x)
+    return reshape(found, (*shape[:position], *shape[position + 1 :]))
+
+
+def _axes_of(
+    mesh: Mesh, names: Collection[Hashable], is_tracked: bool, what: str
+) -> tuple[MeshAxis, ...]:
+    unknown = [name for name in names if name not in mesh.axis_names]
+    if unknown:
+        raise ArgumentError(
+            f"{what}: the mesh has no axis {unknown[0]!r}, only {mesh.axis_names}.{place()}"
+        )
+    lengths = tuple(mesh.shape.items())
+    axes = _shared_out(lengths, is_tracked, world() is not None)
+    return tuple(a for a in axes if not names or a.label in names)
+
+
+@cache
+def _shared_out(
+    lengths: tuple[tuple[Hashable, int], ...], is_tracked: bool, is_launched: bool
+) -> tuple[MeshAxis, ...]:
+    """The axes of a mesh, divided among processes from the first axis on, as far as these go."""
+    communicator = world()
+    left = communicator.Get_size() if communicator is not None else 1
+    grid = []
+    for _, n in lengths:
+        grid.append(gcd(n, left))
+        left //= grid[-1]
+    groups = subgroups(communicator, (*grid, left))
+    checks = environment.is_on("FUNCGRAD_CHECK_RANKS")
+    axes = []
+    for (name, n), group, k in zip(lengths, groups, grid, strict=False):
+        ranks = axis_of(name, group, False, checks) if k > 1 else None
+        axes.append(MeshAxis(name, n, ranks, is_tracked))
+    return tuple(axes)
+
+
+def _names_by_axis(spec: Any, ndim: int) -> list[tuple[Hashable, ...]]:
+    """Names of axes of a mesh for every axis of an array."""
+    entries = () if spec is None else tuple(spec)
+    rows = [() if e is None else e if isinstance(e, tuple) else (e,) for e in entries]
+    return [*rows, *[()] * (ndim - len(rows))]
+
+
+def _names_in(spec: Any) -> list[Hashable]:
+    return [name for names in _names_by_axis(spec, 0) for name in names]
+
+
+def _rows(
+    spec: Any,
+    shape: tuple[int, ...],
+    lengths: dict[Hashable, int],
+    what: str,
+    path: str,
+    is_part: bool = False,
+) -> list[tuple[Hashable, ...]]:
+    """Names of axes of a mesh for every axis of an array, which has to fit them."""
+    names = _names_in(spec)
+    unknown = [name for name in names if name not in lengths]
+    if unknown or len(set(names)) < len(names):
+        wrong = f"has no axis {unknown[0]!r}" if unknown else "can divide an array once by an axis"
+        raise ArgumentError(f"{what}: the mesh {wrong}: {spec!r} of `{path}`.{place()}")
+    rows = _names_by_axis(spec, len(shape))
+    if len(rows) > len(shape):
+        raise ShapeError(
+            f"{what}: {spec!r} has {len(rows)} entries, but `{path}` has shape {shape}.{place()}"
+        )
+    for i, (n, row) in enumerate(zip(shape, rows, strict=True)):
+        parts = prod(lengths[name] for name in row)
+        if not is_part and n % parts:
+            raise ShapeError(
+                f"{what}: axis {i} of `{path}`, of length {n}, cannot be divided into {parts} "
+                f"equal parts, as {spec!r} says.{place()}"
+            )
+    return rows
+
+
+def _prefix(specs: Any, tree: Any, name: str, what: str) -> list[Any]:
+    def is_leaf(x: Any) -> bool:
+        return x is None or isinstance(x, PartitionSpec)
+
+    try:
+        return broadcast_prefix(specs, tree, is_leaf=is_leaf)
+    except TreeError as error:
+        raise ArgumentError(
+            f"{what}: {name} is not a prefix of the tree that it describes. {error}{place()}"
+        ) from None
+
+
+present(__name__)

@@ -1,0 +1,152 @@
+"""`shard_map`: parts and whole arrays, derivatives outside and inside, on one process and on ranks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import funcgrad as fg
+from funcgrad import P, lax
+from funcgrad.errors import ArgumentError, AxisNameError, ShapeError
+from tests.distributed import sharded
+from tests.distributed.launching import needs_mpi, run
+
+MESH = fg.make_mesh((4, 2), ("x", "y"))
+
+
+@pytest.mark.parametrize("name", sharded.ARRAYS)
+def test_functions_of_parts_are_those_of_whole_arrays(name):
+    sharded.check_array(name)
+
+
+@pytest.mark.parametrize("name", sharded.LOSSES)
+def test_what_is_equal_in_all_lanes_counts_once(name):
+    sharded.check_loss(name)
+
+
+def test_untracked_lanes_count_each():
+    sharded.check_untracked()
+
+
+@needs_mpi
+@pytest.mark.parametrize("n", [2, *(pytest.param(n, marks=pytest.mark.nightly) for n in (3, 4, 8))])
+def test_ranks_share_the_lanes_out(n):
+    script = Path(sharded.__file__)
+    assert f"checks hold on {n}" in run(n, "-m", f"tests.distributed.{script.stem}", timeout=600)
+
+
+@st.composite
+def specs(draw):
+    """Lengths of a mesh, a spec over it, and a shape that it divides."""
+    lengths = dict(
+        zip("abc", draw(st.lists(st.integers(1, 3), min_size=3, max_size=3)), strict=True)
+    )
+    names = draw(st.permutations("abc"))
+    ndim = draw(st.integers(1, 3))
+    places = [draw(st.sampled_from([None, *range(ndim)])) for _ in names]
+    rows = [tuple(n for n, p in zip(names, places, strict=True) if p == i) for i in range(ndim)]
+    shape = tuple(
+        draw(st.integers(0, 2)) * int(np.prod([lengths[n] for n in row], dtype=int)) for row in rows
+    )
+    entries = [row[0] if len(row) == 1 else row or None for row in rows]
+    return lengths, P(*entries), shape
+
+
+@given(specs())
+def test_any_division_is_put_together_again(drawn):
+    lengths, spec, shape = drawn
+    mesh = fg.make_mesh(tuple(lengths.values()), tuple(lengths))
+    x = np.arange(np.prod(shape, dtype=int)).reshape(shape)
+    shapes = []
+
+    def part(x):
+        shapes.append(x.shape)
+        return 2 * x
+
+    np.testing.assert_array_equal(
+        fg.shard_map(part, mesh=mesh, in_specs=spec, out_specs=spec)(x), 2 * x
+    )
+    assert shapes == [fg.sharding.NamedSharding(mesh, spec).shard_shape(shape)]
+
+
+def test_forms_of_specs_and_meshes():
+    x = np.arange(8.0)
+    with fg.sharding.set_mesh(MESH):
+        f = fg.shard_map(
+            lambda t: t["a"] + t["b"], in_specs=({"a": P("x"), "b": P()},), out_specs=P("x")
+        )
+        np.testing.assert_array_equal(f({"a": x, "b": 1.0}), x + 1)
+
+    @fg.shard_map(mesh=MESH, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})
+    def g(x):
+        with pytest.raises(AxisNameError, match="'y'"):
+            lax.psum(x, "y")
+        return x * lax.axis_size("x")
+
+    np.testing.assert_array_equal(g(x), 4 * x)
+    stack = np.stack([x, 2 * x])
+    np.testing.assert_array_equal(fg.vmap(g)(stack), 4 * stack)
+    assert g(x.astype(np.float32)).dtype == np.float32
+    with MESH:
+        total = fg.shard_map(
+            lambda x: lax.psum(x, ("x", "y")), in_specs=P(("x", "y")), out_specs=P()
+        )
+        assert total(np.arange(8)).tolist() == [28]
+
+
+def test_copies_that_are_asked_for():
+    def loss(w, x):
+        return lax.psum(np.sum(fg.lax.pvary(w, "x") * x), "x")
+
+    f = fg.shard_map(loss, mesh=MESH, in_specs=(P(), P("x")), out_specs=P())
+    inner = fg.shard_map(
+        lambda w, x: fg.grad(lambda v: np.sum(v * x))(lax.pcast(w, "x", to="varying")),
+        mesh=MESH, in_specs=(P(), P("x")), out_specs=P("x"),
+    )  # fmt: skip
+    x = np.arange(4.0)
+    assert fg.grad(f)(np.ones(1), x).tolist() == [6.0]
+    assert inner(np.ones(1), x).tolist() == [0.0, 1.0, 2.0, 3.0]  # of each lane, unsummed
+
+
+def test_meshes_and_specs_are_values():
+    assert MESH == fg.make_mesh((4, 2), ("x", "y")) != fg.make_mesh((2, 4), ("x", "y"))
+    assert hash(MESH) == hash(fg.make_mesh((4, 2), ("x", "y")))
+    assert (MESH.size, MESH.empty, MESH.shape) == (8, False, {"x": 4, "y": 2})
+    assert repr(fg.sharding.NamedSharding(MESH, P("x"))) == (
+        "NamedSharding(Mesh('x': 4, 'y': 2), PartitionSpec('x'))"
+    )
+    with pytest.raises(ArgumentError, match=r"a grid of shape \(2,\) needs 1 different names"):
+        fg.make_mesh((2,), ("x", "y"))
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "text"),
+    [
+        (lambda x: _map(P("x"), P())(x), ArgumentError, "may differ along axis 'x' of the mesh"),
+        (lambda x: _map(P("z"), P())(x), ArgumentError, "the mesh has no axis 'z'"),
+        (lambda x: _map(P("x", "x"), P())(x), ArgumentError, "once by an axis"),
+        (lambda x: _map(P("y", None, "x"), P())(x), ShapeError, r"3 entries, but `args\[0\]` has"),
+        (lambda x: _map(P(("x", "y")), P())(x[:6]), ShapeError, "of length 6, cannot be divided"),
+        (lambda x: _map((P("x"), P()), P())(x), ArgumentError, "in_specs is not a prefix"),
+        (lambda x: _map(P("x"), P(), None)(x), ArgumentError, "there is no mesh"),
+        (lambda x: _map(P("x"), P("x"))(x=x), ArgumentError, "arguments are given by position"),
+        (
+            lambda x: _map(P("x"), P("x"), axis_names={"q"})(x),
+            ArgumentError,
+            "the mesh has no axis 'q'",
+        ),
+        (lambda x: lax.pcast(x, "x", to="reduced"), ArgumentError, "to must be 'varying'"),
+    ],
+)
+def test_errors_say_what_does_not_fit(make, error, text):
+    with pytest.raises(error, match=text) as caught:
+        make(np.ones((8, 2)))
+    assert "test_sharding.py" in str(caught.value)
+
+
+def _map(in_specs, out_specs, mesh=MESH, **options):
+    return fg.shard_map(lambda x: x, mesh=mesh, in_specs=in_specs, out_specs=out_specs, **options)
