@@ -2,8 +2,9 @@
 
 A block ``relu(x @ up) @ down`` with very many hidden units is split along the units. Every process
 holds some columns of `up` and the corresponding rows of `down`, and sees the whole input. One
-`psum` adds the partial results of all processes. In the backward pass, every process gets the
-cotangent of its part, and another sum adds the cotangents of the input. Run it with
+`psum` adds the partial results of all processes. `shard_map` knows what is equal in all of them, so
+that derivatives need no rules by hand: the cotangent of the input is summed, that of the sum is
+not. The parameters are made and trained inside, and no process ever has them all. Run it with
 
     mpiexec -n 2 python examples/tensor_parallel.py
 
@@ -14,7 +15,7 @@ or without mpiexec, as one process; the losses are the same. It prints them and 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,47 +23,30 @@ import numpy as np
 
 import funcgrad as fg
 import program
-from funcgrad import distributed, lax, nn, random
+from funcgrad import P, distributed, lax, nn, random
 
 AXIS = "model"
 Params = dict[str, Any]
 
 
-@fg.custom_vjp
-def enter(x: Any) -> Any:
-    """The same input for the parts of all processes; their cotangents add up."""
-    return x
-
-
-enter.defvjp(lambda x: (x, None), lambda _, ct: (lax.psum(ct, AXIS),))
-
-
-@fg.custom_vjp
-def leave(x: Any) -> Any:
-    """The sum of parts, of which all processes go on with the same copy, and count it once."""
-    return lax.psum(x, AXIS)
-
-
-leave.defvjp(lambda x: (lax.psum(x, AXIS), None), lambda _, ct: (ct,))
-
-
 def init_params(key: np.ndarray, features: int, hidden: int) -> Params:
-    """The hidden units of this process. Each has a key of its own, whoever holds it."""
-    keys = distributed.local_keys(key, hidden)
+    """The hidden units of this lane. Each has a key of its own, whoever holds it."""
+    own = hidden // lax.axis_size(AXIS)
+    numbers = lax.axis_index(AXIS) * own + np.arange(own)
 
-    def unit(key: Any) -> tuple[Any, Any]:
-        first, second = random.split(key)
+    def unit(number: Any) -> tuple[Any, Any]:
+        first, second = random.split(random.fold_in(key, number))
         up = random.normal(first, (features,)) * np.sqrt(2 / features)
         return up, random.normal(second, (features,)) / np.sqrt(hidden)
 
-    up, down = fg.vmap(unit)(keys)
-    return {"up": np.asarray(up).T.copy(), "down": np.asarray(down), "bias": np.zeros(features)}
+    up, down = fg.vmap(unit)(numbers)
+    return {"up": up.T, "down": down, "bias": np.zeros(features)}
 
 
 def predict(params: Params, x: Any) -> Any:
     """The block with a connection around it; whole in all processes."""
-    part = nn.relu(enter(x) @ params["up"]) @ params["down"]
-    return x + leave(part) + params["bias"]
+    part = nn.relu(x @ params["up"]) @ params["down"]
+    return x + lax.psum(part, AXIS) + params["bias"]
 
 
 def loss_fn(params: Params, x: Any, y: Any) -> Any:
@@ -70,38 +54,36 @@ def loss_fn(params: Params, x: Any, y: Any) -> Any:
     return np.mean((predict(params, x) - y) ** 2)
 
 
-def make_step(rate: float) -> Callable[[Params, Any, Any], tuple[Params, Any]]:
-    """A compiled step of gradient descent, of the parameters of this process.
+def train(args: argparse.Namespace, key: np.ndarray, x: Any, y: Any) -> Any:
+    """The losses of all steps of gradient descent, of the units of this lane.
 
-    Args:
-        rate: Of one hidden unit: a step moves the output by what all units add up to, so that a
-            layer is given the rate divided by their number, and learns alike at every width.
+    The rate is that of one hidden unit: a step moves the output by what all units add up to, so
+    that the layer is given the rate divided by their number, and learns alike at every width.
     """
+    rate = args.rate / args.hidden
 
-    @fg.jit
-    def step(params: Params, x: Any, y: Any) -> tuple[Params, Any]:
+    def step(params: Params, _: None) -> tuple[Params, Any]:
         loss, grads = fg.value_and_grad(loss_fn)(params, x, y)
         return fg.tree.map(lambda p, g: p - rate * g, params, grads), loss
 
-    return step
+    params = init_params(key, args.features, args.hidden)
+    return lax.scan(step, params, None, length=args.steps)[1]
 
 
 def run(args: argparse.Namespace) -> list[float]:
     """The losses of all steps."""
-    with distributed.spmd(axis_name=AXIS):
-        keys = random.split(random.key(args.seed), 3)
-        params = init_params(keys[0], args.features, args.hidden)
-        x = random.normal(keys[1], (args.examples, args.features))
-        y = np.sin(3 * x[:, ::-1])
-        step = make_step(args.rate / args.hidden)
-        losses = []
-        for i in range(args.steps):
-            params, loss = step(params, x, y)
-            losses.append(float(loss))
-            if i % 10 == 0 or i == args.steps - 1:
-                distributed.echo(f"step {i:3d}   loss {losses[-1]:.6f}")
-        widths = distributed.gather(np.array([params["up"].shape[1]]))
-        distributed.echo(f"hidden units of the processes: {widths.tolist()}")
+    n = distributed.size()
+    if args.hidden % n:
+        raise SystemExit(f"{args.hidden} hidden units cannot be shared out to {n} processes")
+    keys = random.split(random.key(args.seed), 2)
+    x = random.normal(keys[1], (args.examples, args.features))
+    y = np.sin(3 * x[:, ::-1])
+    mesh = fg.make_mesh((n,), (AXIS,))
+    sharded = fg.shard_map(partial(train, args), mesh=mesh, in_specs=P(), out_specs=P())
+    losses: list[float] = fg.jit(sharded)(keys[0], x, y).tolist()
+    for i in sorted({*range(0, args.steps, 10), args.steps - 1}):
+        distributed.echo(f"step {i:3d}   loss {losses[i]:.6f}")
+    distributed.echo(f"hidden units of each process: {args.hidden // n}")
     return losses
 
 

@@ -131,33 +131,33 @@ if TYPE_CHECKING:  # they are loaded on first use
     from funcgrad.linting import check_derivatives, lint
     from funcgrad.profiling import profile
     from funcgrad.ref import Ref, empty_ref, free_ref, freeze, new_ref
-    from funcgrad.sharding import P, make_mesh, shard_map
+    from funcgrad.sharding import NamedSharding, P, make_mesh, set_mesh, shard_map
 
 check_tracer_leaks = checking_leaks
 jacobian = jacrev
 __version__ = "0.2.0"
 
 __all__ = [
-    "Array", "ClosedJaxpr", "Device", "P", "Ref", "ShapeDtypeStruct", "SymbolicZero",
-    "ad_checkpoint", "autograph", "block_until_ready", "cfunc", "check_derivatives",
-    "check_tracer_leaks", "checkify", "checking_leaks", "checkpoint", "checkpoint_name",
-    "checkpoint_policies", "checkpoint_sequential", "clear_caches", "closure_convert", "config",
-    "custom_batching", "custom_derivatives", "custom_gradient", "custom_jvp", "custom_vjp",
-    "custom_vmap", "data", "debug", "debug_infs", "debug_nans", "debug_python_loops",
-    "default_backend", "default_device", "default_matmul_precision", "device_count",
-    "device_get", "device_put", "devices", "diagnostics", "disable_jit", "distributed",
-    "dtypes", "effects_barrier", "empty_ref", "enable_x64", "ensure_compile_time_eval",
-    "errors", "eval_shape", "experimental", "export", "extend", "flatten_util", "float0",
-    "free_ref", "freeze", "fwd_and_bwd", "grad", "hessian", "image", "interop", "io_callback",
-    "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "limits", "linear_transpose",
-    "linearize", "lint", "linting", "local_device_count", "local_devices", "log_compiles",
-    "make_jaxpr", "make_mesh", "named_call", "named_scope", "new_ref", "nn", "numpy",
-    "numpy_dtype_promotion", "numpy_rank_promotion", "ops", "optim", "print_environment_info",
-    "print_saved_residuals", "process_count", "process_index", "process_indices", "profile",
-    "profiling", "pure_callback", "random", "ref", "remat", "reroll_loops", "saved_residuals",
-    "scipy", "shard_map", "sharding", "show_config", "sparsity", "stages", "stop_gradient",
-    "test_util", "testing", "tree", "tree_util", "typeof", "typing", "value_and_grad", "vjp",
-    "vmap",
+    "Array", "ClosedJaxpr", "Device", "NamedSharding", "P", "Ref", "ShapeDtypeStruct",
+    "SymbolicZero", "ad_checkpoint", "autograph", "block_until_ready", "cfunc",
+    "check_derivatives", "check_tracer_leaks", "checkify", "checking_leaks", "checkpoint",
+    "checkpoint_name", "checkpoint_policies", "checkpoint_sequential", "clear_caches",
+    "closure_convert", "config", "custom_batching", "custom_derivatives", "custom_gradient",
+    "custom_jvp", "custom_vjp", "custom_vmap", "data", "debug", "debug_infs", "debug_nans",
+    "debug_python_loops", "default_backend", "default_device", "default_matmul_precision",
+    "device_count", "device_get", "device_put", "devices", "diagnostics", "disable_jit",
+    "distributed", "dtypes", "effects_barrier", "empty_ref", "enable_x64",
+    "ensure_compile_time_eval", "errors", "eval_shape", "experimental", "export", "extend",
+    "flatten_util", "float0", "free_ref", "freeze", "fwd_and_bwd", "grad", "hessian", "image",
+    "interop", "io_callback", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "limits",
+    "linear_transpose", "linearize", "lint", "linting", "local_device_count", "local_devices",
+    "log_compiles", "make_jaxpr", "make_mesh", "named_call", "named_scope", "new_ref", "nn",
+    "numpy", "numpy_dtype_promotion", "numpy_rank_promotion", "ops", "optim",
+    "print_environment_info", "print_saved_residuals", "process_count", "process_index",
+    "process_indices", "profile", "profiling", "pure_callback", "random", "ref", "remat",
+    "reroll_loops", "saved_residuals", "scipy", "set_mesh", "shard_map", "sharding",
+    "show_config", "sparsity", "stages", "stop_gradient", "test_util", "testing", "tree",
+    "tree_util", "typeof", "typing", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip
 
 present(__name__)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from functools import cache, partial
+from functools import lru_cache, partial
 from math import gcd, prod
 from typing import Any
 
@@ -71,6 +71,7 @@ class Mesh:
     Args:
         devices: An array of anything, of which the shape counts.
         axis_names: A name for each of its axes.
+        **options: About devices, as in JAX; they are ignored.
 
     Raises:
         ArgumentError: If there are more or fewer names than axes.
@@ -172,6 +173,7 @@ class NamedSharding:
     Args:
         mesh: The mesh.
         spec: The spec.
+        **options: About devices, as in JAX; they are ignored.
 
     Example:
         >>> import funcgrad as fg
@@ -461,7 +463,7 @@ def _axes_of(
     return tuple(a for a in axes if not names or a.label in names)
 
 
-@cache
+@lru_cache(64)
 def _shared_out(
     lengths: tuple[tuple[Hashable, int], ...], is_tracked: bool, is_launched: bool
 ) -> tuple[MeshAxis, ...]:

@@ -34,7 +34,7 @@ WITHOUT_EFFECT = {
         implementation indices_are_sorted kind lapack_driver lwork max_ev method n_iter precision
         quadrature recall_target series_order solve_method stable turbo unique_indices unroll
         use_magma use_umfpack workers is_stable prevent_mlir_dce aggregate_to_topk
-        reduction_input_size_override shardings axis_name to version k max_iterations
+        reduction_input_size_override shardings version k max_iterations
         max_squarings eps tol n_max rng numpy_resid""",
     "what is derived needs no help: derivatives are those of the function": """
         Dfun band bc_jac col_deriv diff_step enable_eigvec_derivs fprime fprime2 fun_jac hess

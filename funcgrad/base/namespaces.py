@@ -59,19 +59,23 @@ _NUMPYS = {
 }
 
 
-_OF_MODULES = {
-    f"funcgrad.{name}": "funcgrad.ref"
-    for name in ("Ref", "empty_ref", "free_ref", "freeze", "new_ref")
-} | {
-    "funcgrad.P": "funcgrad.sharding",
-    "funcgrad.make_mesh": "funcgrad.sharding",
-    "funcgrad.shard_map": "funcgrad.sharding",
-    "funcgrad.cfunc": "funcgrad.interop.c",
-    "funcgrad.export": "funcgrad.interop.c",
-    "funcgrad.lint": "funcgrad.linting",
-    "funcgrad.check_derivatives": "funcgrad.linting",
-    "funcgrad.profile": "funcgrad.profiling",
-}
+_OF_MODULES = (
+    {
+        f"funcgrad.{name}": "funcgrad.ref"
+        for name in ("Ref", "empty_ref", "free_ref", "freeze", "new_ref")
+    }
+    | {
+        f"funcgrad.{name}": "funcgrad.sharding"
+        for name in ("NamedSharding", "P", "make_mesh", "set_mesh", "shard_map")
+    }
+    | {
+        "funcgrad.cfunc": "funcgrad.interop.c",
+        "funcgrad.export": "funcgrad.interop.c",
+        "funcgrad.lint": "funcgrad.linting",
+        "funcgrad.check_derivatives": "funcgrad.linting",
+        "funcgrad.profile": "funcgrad.profiling",
+    }
+)
 """Names of packages that are loaded when they are first asked for, and the modules they are of."""
 
 _ASIDE = ("funcgrad.experimental", "funcgrad.interop")

@@ -318,7 +318,7 @@ class LinearizeTrace(Trace):
 
 
 class Point(NamedTuple):
-    """Where a linear map is the derivative of a function of lanes of a mesh.
+    """Point at which a linear map is the derivative of a function of lanes of a mesh.
 
     Args:
         inputs: The inputs.

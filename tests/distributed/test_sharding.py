@@ -1,4 +1,4 @@
-"""`shard_map`: parts and whole arrays, derivatives outside and inside, on one process and on ranks."""
+"""`shard_map`: parts and whole arrays, derivatives outside and inside, in one process, on ranks."""
 
 from __future__ import annotations
 
