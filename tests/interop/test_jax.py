@@ -389,6 +389,38 @@ def test_as_many_devices_as_a_program_asks_for(monkeypatch):
     assert done.returncode == 0, done.stderr
 
 
+IN_PARTS = """
+import jax, jax.numpy as jnp, numpy as np
+from functools import partial
+from jax.experimental.shard_map import shard_map
+from jax.sharding import PartitionSpec as P
+
+mesh = jax.make_mesh((4, 2), ("x", "y"))
+a, b = jnp.arange(32.0).reshape(8, 4), jnp.ones((4, 3))
+
+@jax.jit
+@partial(jax.shard_map, mesh=mesh, in_specs=(P("x", "y"), P("y")), out_specs=P("x"))
+def product(a, b):
+    assert isinstance(a, jax.Array) and a.shape == (2, 2) and a.dtype == b.dtype
+    return jax.lax.psum(a @ b, "y")
+
+assert jnp.allclose(product(a, b), a @ b) and isinstance(product(a, b), jax.Array)
+of_b = jax.grad(lambda b: jnp.sum(product(a, b) ** 2))(b)
+assert jnp.allclose(of_b, jax.grad(lambda b: jnp.sum((a @ b) ** 2))(b), rtol=1e-4)
+mean = lambda a: jax.lax.pmean(a, "x")
+old = shard_map(mean, mesh, in_specs=P("x"), out_specs=P(), check_rep=True)
+assert jnp.allclose(old(a), a.reshape(4, 2, 4).mean(0))
+with jax.set_mesh(mesh):
+    assert jax.shard_map(lambda a: 2 * a, in_specs=P("x"), out_specs=P("x"))(a).shape == (8, 4)
+"""
+
+
+def test_arrays_in_parts(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
+    done = run(INSTALLED + IN_PARTS)
+    assert done.returncode == 0, done.stderr
+
+
 REFERENCES = """
 import jax, jax.numpy as jnp
 
