@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.api.arguments import leaf_paths, name_of
+from funcgrad.api.vectorization import indexable
 from funcgrad.base import environment
 from funcgrad.base.namespaces import present
 from funcgrad.base.placement import CPU
@@ -29,6 +30,7 @@ from funcgrad.distributed.processes import axis_of, subgroups, world
 from funcgrad.errors import ArgumentError, ShapeError, TreeError
 from funcgrad.higher_order.jit import along_processes
 from funcgrad.higher_order.staging import place
+from funcgrad.numpy.writable import as_arguments
 from funcgrad.primitives.collectives import AllGather, MeshAxis, OwnPart, RankEqual
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.primitives.shape import Slice, Transpose, repeat_lanes, reshape, shape_of
@@ -314,7 +316,8 @@ def shard_map(
         trees: list[Any] = []
 
         def flat(*values: Any) -> list[Any]:
-            outs, tree = flatten_values(function(*tree_unflatten(treedef, list(values))))
+            inner = as_arguments(function, list(map(indexable, values)))
+            outs, tree = flatten_values(function(*tree_unflatten(treedef, list(inner))))
             trees.append(tree)
             return outs
 

@@ -102,7 +102,7 @@ def vmap(
         out_tree: list[Any] = []
 
         def flat(*values: Any) -> list[Any]:
-            rest = iter(as_arguments(fun, list(map(_indexable, values))))
+            rest = iter(as_arguments(fun, list(map(indexable, values))))
             inner = [next(rest) if here else x for x, here in zip(passed, is_value, strict=True)]
             inner_args, inner_kwargs = tree_unflatten(treedef, inner)
             outs, tree = flatten_values(fun(*inner_args, **inner_kwargs))
@@ -155,7 +155,7 @@ def vmap(
     )
 
 
-def _indexable(value: Any) -> Any:
+def indexable(value: Any) -> Any:
     """An array that is not mapped as one that traced integers are indices of."""
     if type(value) is np.ndarray and value.ndim:
         return WritableArray(value, None, ARGUMENT)

@@ -98,6 +98,39 @@ def test_forms_of_specs_and_meshes():
         assert total(np.arange(8)).tolist() == [28]
 
 
+def test_parts_are_arrays_as_others_are():
+    x, w = np.arange(8.0), np.array([3.0, 5.0, 7.0, 9.0])
+
+    def assigned(x):
+        x = x.copy()
+        x[0] = -1.0
+        return x
+
+    def shifted(w, x):
+        return x + w[lax.axis_index("x")]
+
+    f = fg.shard_map(assigned, mesh=MESH, in_specs=P("x"), out_specs=P("x"))
+    g = fg.shard_map(shifted, mesh=MESH, in_specs=(P(), P("x")), out_specs=P("x"))
+    for wrap in (lambda f: f, fg.jit):
+        assert wrap(f)(x).tolist() == [-1.0, 1.0, -1.0, 3.0, -1.0, 5.0, -1.0, 7.0]
+        assert wrap(g)(w, x).tolist() == (x + np.repeat(w, 2)).tolist()
+    assert x.tolist() == list(range(8))
+    key = fg.random.key(0)
+    h = fg.shard_map(
+        lambda k, x: x + fg.random.normal(fg.random.fold_in(k, lax.axis_index("x")), x.shape),
+        mesh=MESH, in_specs=(P(), P("x")), out_specs=P("x"),
+    )  # fmt: skip
+    drawn = [fg.random.normal(fg.random.fold_in(key, k), (2,)) for k in range(4)]
+    np.testing.assert_allclose(h(key, np.zeros(8)), np.concatenate(drawn))
+    inner = fg.shard_map(
+        lambda x: fg.shard_map(
+            lambda x: lax.psum(x, "y"), mesh=MESH, in_specs=P("y"), out_specs=P(), axis_names={"y"}
+        )(x),
+        mesh=MESH, in_specs=P("x"), out_specs=P("x"), axis_names={"x"},
+    )  # fmt: skip
+    assert inner(x).tolist() == [1.0, 5.0, 9.0, 13.0]
+
+
 def test_copies_that_are_asked_for():
     def loss(w, x):
         return lax.psum(np.sum(fg.lax.pvary(w, "x") * x), "x")
