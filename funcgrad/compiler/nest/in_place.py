@@ -25,6 +25,7 @@ from funcgrad.compiler.nest.nodes import (
     readers_of,
     values_read,
 )
+from funcgrad.compiler.nest.unswitch import keeps_elements
 
 
 def read_first(graph: Graph, groups: Sequence[Group]) -> list[Group]:
@@ -186,11 +187,12 @@ def change_in_place(graph: Graph, groups: Sequence[Group], around: Loop | None =
     if around is None or (around.length is not None and around.length < SEVERAL):
         return  # a copy of what it begins with would count
     used = {v for node in home for v in (*values_read(node), *node.outs) if v.is_stored}
-    if sum(value.nbytes for value in used) <= CACHES[1][0]:
-        return  # it stays there anyway
+    is_near = sum(value.nbytes for value in used) <= CACHES[1][0]
     for now, out in replaced.items():
         i, is_few = home[out.maker], math.prod(now.shape) <= SEVERAL  # these have variables instead
         if is_few or not isinstance(out.maker, Point):
             continue
+        if is_near and not keeps_elements(out.maker, now):
+            continue  # both stay in the cache anyway
         if _is_done_with(now, i, home, readers[now], groups):
             now.home = out

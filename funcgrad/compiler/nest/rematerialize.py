@@ -9,7 +9,7 @@ loop repeats those operations, and the forward loop keeps only its carried value
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from funcgrad.compiler.machine import CACHES, cycles_of_moving
 from funcgrad.compiler.nest.cost import cycles_of_computing
@@ -24,11 +24,13 @@ from funcgrad.compiler.nest.nodes import (
     Point,
     cloned,
     depth_first,
+    is_copy,
     readers_of,
     reading,
     values_read,
     without_unread,
 )
+from funcgrad.compiler.nest.unswitch import asks_index
 
 MIN_BYTES = 2 * CACHES[1][0]
 """Stacks that are smaller in all stay in the cache."""
@@ -80,7 +82,10 @@ class _Pair:
         self.walks = self._walks()
         again = self._choose()
         carried = {v for node in again for v in values_read(node)} & self.carried
-        if again and self._is_worth_it(again, carried):
+        if not again or not self._is_worth_it(again, carried):
+            # Conditions on the index bound the rows of those who compute them (`unswitch`).
+            again = self._choose(_is_condition)
+        if again:
             self._repeat(again)
             self._drop()
 
@@ -108,7 +113,7 @@ class _Pair:
         self.is_reverse = len(against) > len(with_it)
         return against if self.is_reverse else with_it
 
-    def _choose(self) -> list[Node]:
+    def _choose(self, is_wanted: Callable[[Node], bool] = lambda _: True) -> list[Node]:
         """Nodes that the second loop repeats, in order.
 
         A value is repeated if everything that it needs is carried, given, kept anyway or repeated.
@@ -125,7 +130,8 @@ class _Pair:
                 continue
             links = [k for k in self.second.links if k.outer is self.stacked[value].outer]
             is_free = (
-                self.stacked[value].outer in self.only
+                is_wanted(node)
+                and self.stacked[value].outer in self.only
                 and len(links) == len(self.walks[value])
                 and value not in nexts
                 and value not in inner
@@ -198,6 +204,7 @@ class _Pair:
         if self.is_reverse:
             offset, step = offset + (self.length - 1) * step, -step
         inner = Value(link.inner.shape, link.inner.dtype)
+        inner.array = link.inner.array
         self.second.links += (Link(inner, link.outer, offset, step),)
         return inner
 
@@ -233,6 +240,14 @@ class _Pair:
             outer = dict.fromkeys(k.outer for k in loop.links if k.outer not in loop.outs)
             starts = (carry.initial.outer for carry in loop.carries)
             loop.operands = tuple(whole(value) for value in (*outer, *starts))
+
+
+def _is_condition(node: Node) -> bool:
+    """Whether a node asks something of the index, or copies the answer."""
+    if is_copy(node):
+        [x] = node.operands
+        node = x.value.maker if isinstance(x, View) and x.value.maker is not None else node
+    return asks_index(node)
 
 
 def _nests(graph: Graph) -> Iterator[Nest]:

@@ -15,15 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from typing import Any
 
 import numpy as np
 
 from funcgrad.base.records import dataclass
-from funcgrad.compiler.loops.language import Apply, Expression, Variable, applied, call
-from funcgrad.compiler.machine import FUNCTION, HEAVY, SEVERAL
+from funcgrad.compiler.loops.language import Apply, Expression, Number, Variable, applied, call
+from funcgrad.compiler.machine import FUNCTION, HEAVY, LOOKUP, SEVERAL
 from funcgrad.compiler.nest.iteration import Access, Span, Vectors
 from funcgrad.compiler.nest.kernel import neutral
-from funcgrad.compiler.nest.layout import Operand, Uniform, View
+from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View
 from funcgrad.compiler.nest.lookups import known_numbers
 from funcgrad.compiler.nest.nodes import Fold, Node, Pick, Point, depth_first
 from funcgrad.compiler.nest.plan import Plan, is_function
@@ -54,6 +55,8 @@ _SIDES = {
 }
 """The bounds of indices at which numbers that count by 1 or -1 compare so with another number, as
 distances from the index at which they are equal."""
+
+_COMPARED = {word: getattr(np, word) for word in _MIRRORED}
 
 _REST = {"not_equal": "equal"}
 """Comparisons that hold wherever another one does not."""
@@ -304,12 +307,16 @@ class Unswitcher:
         """The operands that `select` nodes are between some bounds, or outside of them."""
         chosen: dict[Node, Operand] = {}
         for node in body:
+            if type(node) is not Point:
+                continue
             asked = _asked(node)
             known = None if asked is None else self._known(asked[0], sides, node, inside)
             if asked is not None and known is not None:
-                x = asked[1 if known else 2]
-                if x.dtype == node.out.dtype:
-                    chosen[node] = x
+                x: Operand | None = asked[1 if known else 2]
+            else:
+                x = _reduced(node, [self._source(y, chosen) for y in node.operands])
+            if x is not None and x.dtype == node.out.dtype:
+                chosen[node] = x
         return chosen
 
     # Parts.
@@ -332,6 +339,7 @@ class Unswitcher:
 
         outside = self._needed(body, roots, chosen)
         saved = sum(map(_cost, {*body} - {*outside, *chosen}))
+        saved += LOOKUP * len(self._read(body, NOTHING) - self._read(outside, chosen))
         if roots and saved < HEAVY:
             return None
         if not _keeps_order(self.plan, body, vectors, bool(roots)):
@@ -358,6 +366,17 @@ class Unswitcher:
 
         needed = {*depth_first(roots, needs)}
         return [node for node in body if node in needed]
+
+    def _read(self, body: Iterable[Node], chosen: Chosen) -> set[Access]:
+        """The arrays that some nodes read along the row."""
+        row = self.plan.row[-1]
+        found = {
+            self.plan.operand_access(x, node)
+            for node in body
+            for x in ((chosen[node],) if node in chosen else node.operands)
+            if isinstance(x, View) and x.value not in self.plan.made and self.plan.is_full(node)
+        }
+        return {access for access in found if row.steps[access]}
 
     def _is_wanted(self, node: Node) -> bool:
         """Whether a node is there for its own sake."""
@@ -406,13 +425,38 @@ def asks_index(node: Node) -> bool:
     if not node.out.shape:
         return False
     if word in _DECISIVE or word in _NEGATIONS:
-        makers = [x.value.maker for x in operands if isinstance(x, View) and x.is_value]
-        return len(makers) == len(operands) and all(map(asks_index, makers))
+        return all(isinstance(x, View) and _is_along(x) for x in operands)
     if word not in _MIRRORED or len(operands) != 2:
         return False
     return any(
         isinstance(x, View) and not _varies(y) and _counts(x) for x, y in (operands, operands[::-1])
     )
+
+
+def _is_along(x: View) -> bool:
+    """Whether an operand is a condition on the index of its last axis."""
+    value = x.value
+    if value.maker is None or x.offset or not x.shape or not value.shape:
+        return False
+    ends = (x.shape[-1], x.strides[-1]) == (value.shape[-1], value.strides[-1])
+    return ends and asks_index(value.maker)
+
+
+def is_bounded(x: Operand) -> bool:
+    """Whether the index bounds where a condition holds, or where it does not."""
+    maker = x.value.maker if isinstance(x, View) else None
+    if type(maker) is not Point or maker.out.dtype != BOOL:
+        return False
+    word, operands = _parts(maker)
+    return asks_index(maker) or (word in _DECISIVE and any(map(is_bounded, operands)))
+
+
+def keeps_elements(node: Node, value: Value) -> bool:
+    """Whether a node changes an array only where a condition on the index holds."""
+    asked = _asked(node)
+    if asked is None or not is_bounded(asked[0]):
+        return False
+    return any(isinstance(x, View) and x.value is value for x in asked[1:])
 
 
 def _varies(x: Operand) -> bool:
@@ -454,6 +498,27 @@ def _asked(node: Node) -> list[Operand] | None:
         return None
     word, operands = _parts(node)
     return operands if word.startswith("select") else None
+
+
+def _reduced(node: Point, operands: Sequence[Operand]) -> Operand | None:
+    """The operand that an expression is, where a comparison of what is known decides about it."""
+    x = applied(node.expr, [Variable(str(i)) for i in range(len(operands))])
+
+    def known(x: Expression) -> Any:
+        if isinstance(x, Number):
+            return x.value
+        operand = operands[int(x.name)] if isinstance(x, Variable) else None
+        return operand.scalar if isinstance(operand, Uniform) else None
+
+    while isinstance(x, Apply) and x.word.startswith("select"):
+        test, yes, no = x.operands
+        if not isinstance(test, Apply) or test.word not in _COMPARED:
+            return None
+        pair = [known(y) for y in test.operands]
+        if any(y is None for y in pair):
+            return None
+        x = yes if _COMPARED[test.word](*pair) else no
+    return operands[int(x.name)] if isinstance(x, Variable) else None
 
 
 def _negated(found: Range) -> Range:
