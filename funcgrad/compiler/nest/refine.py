@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from funcgrad.compiler.machine import FEW, KERNEL_NODES, SHORT_AXIS, VECTOR_BYTES
+from funcgrad.compiler.machine import FEW, KERNEL_NODES, SHORT_AXIS
 from funcgrad.compiler.nest.layout import (
     Box,
     Operand,
@@ -48,9 +48,6 @@ from funcgrad.compiler.nest.nodes import (
 MOST = KERNEL_NODES // 2
 """Nodes that are walked in another way for one array: more than that share no kernel."""
 
-LEAST_ROW = 2 * VECTOR_BYTES // 4
-"""Elements of rows that are long enough for vectors."""
-
 
 def refine(graph: Graph) -> None:
     """Let what reads an array in another shape be computed with it; changes the graph."""
@@ -72,7 +69,7 @@ def refine(graph: Graph) -> None:
             if maker is None or maker.out.shape == node.space or maker.out in outputs:
                 continue
             space = common_refinement(maker.space, node.space)
-            if space is not None and _is_worth_it(maker, node, space, readers):
+            if space:
                 _Change(graph, readers, outputs, space).make_if_possible([maker, node])
 
 
@@ -95,25 +92,6 @@ def _maker(x: Operand, node: Node) -> Point | Pick | Copies | None:
     maker = x.value.maker if isinstance(x, View) and x.is_whole else None
     is_point = isinstance(maker, Point | Pick | Copies) and maker.epoch == node.epoch
     return maker if is_point else None
-
-
-def _is_worth_it(
-    maker: Node, reader: Node, space: Shape, readers: Mapping[Value, Sequence[Node]]
-) -> bool:
-    """Whether an array need not be stored then, and rows are as long as they were, or of use."""
-    if not all(isinstance(other, Point | Fold) for other in readers[maker.out]):
-        return False
-    rows = [[n for n in shape if n != 1][-1:] for shape in (maker.space, reader.space)]
-    is_shorter = any(row != [*space[-1:]] for row in rows)
-    if not space or (is_shorter and SHORT_AXIS < space[-1] < LEAST_ROW):
-        return False
-    return not any(isinstance(x, View) and _is_across(x) for x in maker.operands)
-
-
-def _is_across(x: View) -> bool:
-    """Whether elements of a row lie farther apart than rows: a copy is transposed in tiles."""
-    steps = [abs(s) for n, s in zip(x.shape, x.strides, strict=True) if n > SHORT_AXIS and s]
-    return any(a < b for a, b in itertools.pairwise(steps))
 
 
 def _space_of_parts(
