@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.api.arguments import leaf_paths, same_type
+from funcgrad.base.dialect import default_dtype
 from funcgrad.base.pytree import (
     PyTreeDef,
     keystr,
@@ -26,7 +27,7 @@ from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import float0
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from funcgrad.higher_order.linear_call import zeros
-from funcgrad.primitives.elementwise import convert
+from funcgrad.primitives.elementwise import Convert, convert
 from funcgrad.primitives.objects import HoldsArray, flatten_held, flatten_values, settled
 
 VALUE_TYPES = (Tracer, np.ndarray, np.generic, bool, int, float, complex)
@@ -173,14 +174,17 @@ class ResultType:
         self.avals: list[ShapedArray] | None = None
 
     def flatten(self, out: Any, what: str) -> list[Any]:
-        """Leaves of a result."""
+        """Leaves of a result; those that differ in bits that the dialect has not, as the first."""
         outs, paths = self.flatten_mapped(out, what), leaf_paths(out, "result")
-        avals = list(map(aval_of, outs))
         if self.avals is None:
-            self.avals = avals
-        for x, y, path in zip(avals, self.avals, paths, strict=True):
-            got, expected = x.strong(), y.strong()
-            if got != expected:
+            self.avals = list(map(aval_of, outs))
+        for i, (x, y, path) in enumerate(zip(outs, self.avals, paths, strict=True)):
+            got, expected = aval_of(x).strong(), y.strong()
+            if got == expected:
+                continue
+            if _in_dialect(got) == _in_dialect(expected):
+                outs[i] = Convert(y.dtype, weak=y.weak_type).bind(x)
+            else:
                 raise ShapeError(
                     f"{what} must return what {self.name} returns, but `{path}` has another type."
                     f"\n  expected      {expected}\n  got           {got}"
@@ -199,6 +203,11 @@ class ResultType:
         for x, path in zip(outs, leaf_paths(out, "result"), strict=True):
             aval_of_result(x, path, what)
         return [plain_number(x) for x in outs]
+
+
+def _in_dialect(aval: ShapedArray) -> ShapedArray:
+    """A type in the bits that the dialect has: weak integers may have others."""
+    return ShapedArray(aval.shape, default_dtype(aval.dtype))
 
 
 class Fit:

@@ -167,6 +167,22 @@ def test_inner_loops_that_few_rows_need() -> None:
     ]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+@pytest.mark.parametrize("subscripts", ["j,bjk->bk", "bjk,j->bk", "bjk,j->kb"])
+@pytest.mark.parametrize("shape", [(1000, 7, 2), (40, 7, 16), (3, 100, 50), (300, 20, 1)])
+def test_a_vector_times_a_matrix_that_lies_apart_copies_nothing(
+    subscripts: str, shape: tuple[int, int, int], dtype: str
+) -> None:
+    rng = np.random.default_rng(0)
+    x, v = rng.normal(size=shape).astype(dtype), rng.normal(size=shape[1]).astype(dtype)
+    args = (v, x) if subscripts.startswith("j") else (x, v)
+    f = fg.jit(lambda *args: fnp.einsum(subscripts, *args))
+    np.testing.assert_allclose(f(*args), np.einsum(subscripts, *args), rtol=2e-4, atol=1e-4)
+    memory = f.lower(*args).compile().memory_analysis()
+    out = 2 * shape[0] * shape[2] * x.itemsize
+    assert memory.peak_memory_in_bytes <= x.nbytes + v.nbytes + out + 4096
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_few_rows_need_no_copies(dtype: str) -> None:
     x, w = np.ones((3, 700), dtype), np.ones((700, 900), dtype)

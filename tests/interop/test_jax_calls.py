@@ -118,9 +118,26 @@ x = lax.with_sharding_constraint(row, jax.sharding.SingleDeviceSharding(jax.devi
 assert x.tolist() == [1.0] * 3
 """
 
+WEAK = """
+import jax, jax.numpy as jnp
+
+@jax.custom_vjp
+def f(x, state):
+    n, y = state
+    return n + jnp.where(y > 0, 1, 0), y * x
+f.defvjp(lambda x, s: (f(x, s), None), lambda r, ct: (ct[1], (None, ct[1])))
+def count(x):  # the function is traced again for lanes, whose numbers are arrays
+    return jax.lax.while_loop(lambda s: s[1] < 10, lambda s: f(x, s), (0, 1.0))[0]
+for run in (jax.vmap(count), jax.jit(jax.vmap(count)), jax.vmap(jax.jit(count))):
+    found = run(jnp.array([2.0, 3.0]))
+    assert found.tolist() == [4, 3] and found.dtype == jnp.int32
+"""
+
 
 @pytest.mark.parametrize(
-    "code", [DONATED, COMPILED, CONSTANTS], ids=["donated", "compiled", "jaxpr"]
+    "code",
+    [DONATED, COMPILED, CONSTANTS, WEAK],
+    ids=["donated", "compiled", "jaxpr", "weak"],
 )
 def test_calls(code):
     command = [sys.executable, "-c", INSTALLED + code]

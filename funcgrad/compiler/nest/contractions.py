@@ -172,8 +172,8 @@ class Contractor(Letters):
         """Whether it is one walk over a matrix whose rows are multiplied with a vector.
 
         Memory is the limit then: sums along rows that lie in memory as they are read need no tiles,
-        and share their kernel with what comes before and after. Few numbers are left to kernels
-        that unroll a product.
+        and share their kernel with what comes before and after. So need those of a matrix that
+        would have to be copied first. Few numbers are left to kernels that unroll a product.
         """
         kept = self.size(self.rows + self.columns)
         if min(self.size(self.rows), self.size(self.columns)) > 1 or kept <= SEVERAL:
@@ -181,7 +181,15 @@ class Contractor(Letters):
         # The operand that is multiplied with a vector, and the letters of its axes.
         is_rhs = self.size(self.columns) != 1
         matrix, own = self.operands[is_rhs], (self.form.lhs, self.form.rhs)[is_rhs]
-        return isinstance(matrix, View) and self._stride(matrix, own, self.summed) == 1
+        if not isinstance(matrix, View):
+            return False
+        if self._stride(matrix, own, self.summed) == 1:
+            return True
+        if is_overlapping(matrix) or self._is_tiny:
+            return False
+        roles = self._roles(self.form.lhs, self.operands[0], self.form.rhs, self.operands[1])
+        sides = (roles.summed, roles.columns) if is_rhs else (roles.rows, roles.summed)
+        return self._layout(matrix, own, roles.batch, *sides) is None
 
     @property
     def _is_tiny(self) -> bool:
@@ -246,10 +254,13 @@ class Contractor(Letters):
     def _contiguous(self) -> str | None:
         """The letter of the result along which rows are multiplied with numbers and added up.
 
-        Of a product of matrices for which there are no tiles: its terms are then vectors. Nothing
-        where terms that are added up lie side by side, or the result has no rows.
+        Of a product of matrices for which there are no tiles, or of many terms: these are then
+        vectors. Nothing where terms that are added up lie side by side, or the result has no rows.
         """
-        if self.operands[0].dtype.kind in "fc" or not (self.rows and self.columns):
+        if self.operands[0].dtype.kind in "fc":
+            if not (self.rows or self.columns) or self.size(self.summed) <= SEVERAL:
+                return None
+        elif not (self.rows and self.columns):
             return None
         owns = self.form.lhs, self.form.rhs
         pairs = [
