@@ -11,6 +11,7 @@ import dataclasses
 import struct
 from collections.abc import Hashable
 from functools import lru_cache
+from operator import is_
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
@@ -79,6 +80,31 @@ def _fields_of(kind: type) -> tuple[str, ...] | None:
     if not dataclasses.is_dataclass(kind) or code is None or code.co_filename not in _GENERATED:
         return None
     return tuple(field.name for field in dataclasses.fields(kind) if field.compare)
+
+
+def is_fixed(value: Any) -> bool:
+    """Whether the exact key of a value never changes, whatever a program does to the value."""
+    kind = type(value)
+    if kind in IS_COMPARED or kind is float or kind is complex:
+        return True
+    if kind is tuple:
+        return all(map(is_fixed, value))
+    is_data = isinstance(value, np.ndarray | np.generic | tuple | list | dict | set | frozenset)
+    return not is_data and _fields_of(kind) is None and is_hashable(value)
+
+
+def is_same(a: Any, b: Any) -> bool:
+    """Whether values are one object, or tuples of such: the exact keys of fixed ones are equal.
+
+    Args:
+        a: A value.
+        b: Another one.
+    """
+    if a is b:
+        return True
+    if type(a) is not tuple or type(b) is not tuple or len(a) != len(b):
+        return False
+    return all(map(is_, a, b)) or all(map(is_same, a, b))
 
 
 class Compared:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from funcgrad.base.exact import exact_key, is_hashable
+from funcgrad.base.exact import exact_key, is_fixed, is_hashable, is_same
 from funcgrad.base.forking import Lock
 from funcgrad.base.records import dataclass
 from funcgrad.base.tree_code import MISS, builder, taker
@@ -210,6 +210,7 @@ class PyTreeDef:
         "_children",
         "_form",
         "_hash",
+        "_is_fixed",
         "_is_flat",
         "_meta",
         "_node",
@@ -231,6 +232,7 @@ class PyTreeDef:
         self._is_flat = node is not None and all(c._node is None for c in children)
         # Not `==`: what is made for a structure may depend on the types and bits of its data.
         self._form = meta._form if type(meta) is _Frozen else exact_key(meta)
+        self._is_fixed = is_fixed(meta)
         self._hash = hash((None if node is None else node.kind, self._form, children))
         # Functions that are written for this structure once it has been used often.
         self._uses = 0
@@ -281,11 +283,15 @@ class PyTreeDef:
 
     def has_meta(self, meta: Any) -> bool:
         """Whether the container at the root holds ``meta`` besides its children."""
-        return meta is self._meta or exact_key(meta) == self._form
+        return self._is_of(meta) or exact_key(meta) == self._form
+
+    def _is_of(self, meta: Any) -> bool:
+        """Whether data are seen at once to be the same."""
+        return meta is self._meta or (self._is_fixed and is_same(meta, self._meta))
 
     def is_like(self, meta: Any) -> bool:
         """Tell whether data are equal, also 1 and True (see `has_meta`)."""
-        if meta is self._meta:
+        if self._is_of(meta):
             return True
         if is_hashable(meta) and type(self._meta) is not _Frozen and bool(meta == self._meta):
             return True
@@ -519,12 +525,12 @@ _FEW_LEAVES, _MANY_LEAVES = 4, 2000
 _LEAF = PyTreeDef(None, None, ())
 _interned: dict[tuple[_Node, Hashable, tuple[PyTreeDef, ...]], PyTreeDef] = {}
 """Structures by what `exact_key` gives for their data."""
-_flat: dict[tuple[_Node, Hashable, int], PyTreeDef] = {}
-"""Containers of leaves alone among them, by their data itself."""
+_met_before: dict[tuple[_Node, Hashable, tuple[PyTreeDef, ...] | int], PyTreeDef] = {}
+"""The same by their data itself, and their children or, if these are leaves, the number of them."""
 _INTERN_LIMIT = 65536
 
 
-def _intern(node: _Node, meta: Hashable, children: tuple[PyTreeDef, ...]) -> PyTreeDef:
+def _interned_by_key(node: _Node, meta: Hashable, children: tuple[PyTreeDef, ...]) -> PyTreeDef:
     if not is_hashable(meta):
         meta = _Frozen(meta)
     key = (node, meta._form if type(meta) is _Frozen else exact_key(meta), children)
@@ -538,19 +544,26 @@ def _intern(node: _Node, meta: Hashable, children: tuple[PyTreeDef, ...]) -> PyT
     return found
 
 
-def _intern_flat(node: _Node, meta: Hashable, n_leaves: int) -> PyTreeDef:
-    """The structure of a container of leaves, found without asking them."""
-    key = (node, meta, n_leaves)
+def _intern(node: _Node, meta: Hashable, parts: tuple[PyTreeDef, ...] | int) -> PyTreeDef:
+    """The structure of a container, first sought by its data itself.
+
+    Args:
+        node: Of the container.
+        meta: Its data.
+        parts: The structures of its children, or how many leaves they are.
+    """
+    key: tuple[_Node, Hashable, Hashable] | None = (node, meta, parts)
     try:
-        found = _flat.get(key)
-    except TypeError:
-        return _intern(node, meta, (_LEAF,) * n_leaves)
+        found = _met_before.get(key)  # type: ignore[arg-type]
+    except TypeError:  # of data without a hash
+        key = found = None
     if found is None or not found.has_meta(meta):
-        found = _intern(node, meta, (_LEAF,) * n_leaves)
-        if not found.is_transient:
-            if len(_flat) >= _INTERN_LIMIT:
-                _flat.clear()
-            _flat[key] = found
+        children = (_LEAF,) * parts if isinstance(parts, int) else parts
+        found = _interned_by_key(node, meta, children)
+        if key is not None and not found.is_transient:
+            if len(_met_before) >= _INTERN_LIMIT:
+                _met_before.clear()
+            _met_before[key] = found
     return found
 
 
@@ -857,11 +870,11 @@ def _flatten(tree: Any, leaves: list[Any], is_leaf: IsLeaf) -> PyTreeDef:
     depth = _SUSPECT
     while True:
         for part in rest:
-            if is_leaf is None:
-                # Of most containers it is known what they are.
-                node = _nodes.get(type(part)) or _node_of(type(part))
-            else:
-                node = None if is_leaf(part) else _node_of(type(part))
+            kind = type(part)
+            if (is_leaf is not None and is_leaf(part)) or kind in _leaf_types:
+                node = None
+            else:  # of most containers it is known what they are
+                node = _nodes.get(kind) or _node_of(kind)
             if node is None:
                 leaves.append(part)
                 made.append(_LEAF)
@@ -869,7 +882,7 @@ def _flatten(tree: Any, leaves: list[Any], is_leaf: IsLeaf) -> PyTreeDef:
             parts, meta = node.flatten(part)
             if is_leaf is None and _leaf_types.issuperset(map(type, parts)):
                 leaves.extend(parts)
-                made.append(_intern_flat(node, meta, len(parts)))
+                made.append(_intern(node, meta, len(parts)))
                 continue
             waiting.append((node, meta, rest, made, part))
             if len(waiting) == depth:

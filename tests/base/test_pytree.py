@@ -460,10 +460,32 @@ def test_paths_of_deep_trees(kind: str) -> None:
     assert str(caught.value).count(step) == DEPTH
 
 
+def test_data_that_change_between_two_looks_make_another_structure() -> None:
+    @dataclass(unsafe_hash=True)
+    class Setting:
+        size: int
+
+    class Holder:
+        def __init__(self, x: float, *data: object) -> None:
+            self.x, self.data = x, data
+
+    tu.register_pytree_node(Holder, lambda h: ((h.x,), h.data), lambda data, x: Holder(*x, *data))
+    setting = Setting(1)
+    held = Holder(1.0, "a", setting, (setting, None))
+    first = tu.tree_structure(held)
+    assert tu.tree_structure(held) is first
+    setting.size = 2
+    assert tu.tree_structure(held) != first
+    seen = [tu.tree_structure(Holder(1.0, ("a", n), len)) for n in (1, True, 1.0, 1, True, 1.0)]
+    assert len(set(seen)) == 3
+    assert seen[:3] == seen[3:]
+
+
 def test_structures_that_were_made_apart_are_compared_without_recursion() -> None:
     """Interned ones are the same objects, unless the table has been emptied between them."""
     one = tu.tree_structure(nested("lists"))
     pytree._interned.clear()
+    pytree._met_before.clear()
     other = tu.tree_structure(nested("lists"))
     assert one.children()[0] is not other.children()[0]
     assert one == other

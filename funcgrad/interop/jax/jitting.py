@@ -88,8 +88,10 @@ class AdoptedJit(Adopted):
 
     def _call_donating(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function, and delete the arrays whose memory results have then."""
-        traces = self._original.cache_info().traces
         given = self._original.donated_leaves(args, kwargs)
+        if not given:
+            return self._call(*args, **kwargs)
+        traces = self._original.cache_info().traces
         result = self._call(*args, **kwargs)
         if any(isinstance(x, Tracer) for x in given):
             return result
