@@ -28,7 +28,7 @@ from funcgrad.compiler.loops.language import (
     of,
 )
 from funcgrad.compiler.loops.library.elements import Element, Elements, Index, muladd
-from funcgrad.compiler.machine import SEVERAL, VECTOR_BYTES
+from funcgrad.compiler.machine import FEW, SEVERAL, VECTOR_BYTES
 
 MOST_IN_LANES = 2 * SEVERAL
 """Rows and columns of the largest matrix in lanes: memory for all of them stays in a near cache."""
@@ -328,29 +328,83 @@ class SmallMatrices(Elements):
             back: Whether the unknowns are found from the last one to the first.
             n: How many of them there are.
         """
-        a, b = self.a, self.b
-        with self.count(0, n) as q:
-            j = self.let(choice(back, n - 1 - q, q))
-            first, end = self.let(choice(back, 0, j + 1)), self.let(choice(back, j, n))
-            known, factors = self.at(b, j * b.line), self.at(a, j * column)
-            if unit is not True:
-                with self.when(of(True) if unit is False else ~unit):
-                    divisor = self.divisor(self.element(factors, j * row))
-                    with self.count(0, self.vectors) as c:
-                        x = self.vector(known, c * b.step)
-                        self.put(self.quotient(x, divisor), known, c * b.step)
-            lines = (factors, row), (b, b.line)
-            with self.when(equal(self.vectors, 1)):
-                x = self.vector(known, 0)
-                with self.lines(first, end, *lines) as (_, [at, line]):
-                    factor, old = self.element(at, 0), self.vector(line, 0)
-                    self.put(self.less_product(old, factor, x, is_fixed=True), line, 0)
-            with self.otherwise(), self.lines(first, end, *lines) as (_, [at, line]):
-                factor = self.element(at, 0)
-                with self.count(0, self.vectors) as c:
-                    place = self.let(c * b.step)
-                    old, x = self.vector(line, place), self.vector(known, place)
-                    self.put(self.less_product(old, factor, x), line, place)
+        whole = self.let(n // FEW * FEW)
+        for start, end, count in ((0, whole, FEW), (whole, n, 1)):
+            with self.count(start, end, count) as q:
+                unknowns = [self.let(choice(back, n - 1 - q - t, q + t)) for t in range(count)]
+                known = [self.at(self.b, j * self.b.line) for j in unknowns]
+                factors = [self.at(self.a, j * column) for j in unknowns]
+                self._find(known, factors, [j * row for j in unknowns], unit)
+                first = self.let(choice(back, 0, unknowns[-1] + 1))
+                last = self.let(choice(back, unknowns[-1], n))
+                self._take_off(known, [(x, row) for x in factors], first, last)
+
+    def _find(
+        self,
+        known: Sequence[Memory],
+        factors: Sequence[Memory],
+        rows: Sequence[Index],
+        unit: Expression | bool,
+    ) -> None:
+        """A few unknowns, of which each needs those before it.
+
+        Args:
+            known: Their right sides, of which everything before them has been taken off.
+            factors: Their columns of the matrix.
+            rows: Where their rows are in a column.
+            unit: Whether the diagonal is all ones.
+        """
+        each = range(len(known))
+        below = {(s, t): self.element(factors[t], rows[s]) for s in each for t in range(s)}
+        divisors = [self.divisor(self.element(factors[s], rows[s])) for s in each if unit is not True]
+        with self.count(0, self.vectors) as c:
+            place = self.let(c * self.b.step)
+            found: list[tuple[Variable, ...]] = []
+            for s in each:
+                x: Element = self.vector(known[s], place)
+                for t in range(s):
+                    x = self.less_product(x, below[s, t], found[t])
+                found.append(tuple(map(self.let, x)))
+                if unit is not True:
+                    with self.when(of(True) if unit is False else ~unit):
+                        parts = list(map(self.let, self.quotient(found[s], divisors[s])))
+                        for variable, part in zip(found[s], parts, strict=True):
+                            self.change(variable, part)
+                self.put(found[s], known[s], place)
+
+    def _take_off(
+        self,
+        known: Sequence[Memory],
+        factors: Sequence[tuple[Memory, Index]],
+        first: Expression,
+        end: Expression,
+    ) -> None:
+        """Take unknowns that were found off the right sides of others.
+
+        Every number is loaded and stored once for all of them.
+
+        Args:
+            known: The unknowns.
+            factors: Their columns of the matrix, and the numbers from a row to the next one.
+            first: The first row of the others.
+            end: The end of these rows.
+        """
+        b = self.b
+        with self.when(equal(self.vectors, 1)):
+            xs = [self.vector(x, 0) for x in known]
+            with self.lines(first, end, *factors, (b, b.line)) as (_, [*each, line]):
+                new: Element = self.vector(line, 0)
+                for at, x in zip(each, xs, strict=True):
+                    new = self.less_product(new, self.element(at, 0), x, is_fixed=True)
+                self.put(new, line, 0)
+        with self.otherwise(), self.lines(first, end, *factors, (b, b.line)) as (_, [*each, line]):
+            numbers = [self.element(at, 0) for at in each]
+            with self.count(0, self.vectors) as c:
+                place = self.let(c * b.step)
+                new = self.vector(line, place)
+                for number, x in zip(numbers, known, strict=True):
+                    new = self.less_product(new, number, self.vector(x, place))
+                self.put(new, line, place)
 
     def check(self) -> None:
         """Note zeros on the diagonal."""
