@@ -197,7 +197,7 @@ class Call(KeepsTracers):
 
     def _dynamic(self, leaves: Values) -> Any:
         """The arguments that are not bound, as rules are given them."""
-        return tree_unflatten(self.in_tree, [scalar_number(x) for x in leaves])
+        return tree_unflatten(self.in_tree, list(map(_for_rule, leaves)))
 
     def _fun(self, *inputs: Any) -> list[Any]:
         values, leaves = self.split(inputs)
@@ -326,6 +326,7 @@ class _Residuals(KeepsTracers):
         self.captured: Captured = tracers_in([x for x, value in pairs if not value])
         excuse(self)
         self._values = [*(plain_number(x) for x, value in pairs if value), *self.captured]
+        self.avals = [aval_of(x) for x in self._values[: sum(self.is_value)]]
         self.opaque = [None if value else x for x, value in pairs]
 
     def take_values(self) -> list[Any]:
@@ -335,9 +336,9 @@ class _Residuals(KeepsTracers):
 
     def tree(self, values: Values) -> Any:
         """The pytree with other values."""
-        rest = iter(values)
+        rest = iter(kept_weak(values, self.avals))
         pairs = zip(self.opaque, self.is_value, strict=True)
-        leaves = [scalar_number(next(rest)) if value else x for x, value in pairs]
+        leaves = [_for_rule(next(rest)) if value else x for x, value in pairs]
         return tree_unflatten(self.treedef, leaves)
 
 
@@ -364,7 +365,8 @@ class _BackwardPass:
         assert call.result.tree is not None
         make_zero = symbolic_zero if call.user.vjp_takes_zeros else zero_tangent
         dense = [
-            make_zero(a) if ct is None else ct for ct, a in zip(cts, self.out_avals, strict=True)
+            make_zero(a) if ct is None else _for_rule(ct)
+            for ct, a in zip(cts, self.out_avals, strict=True)
         ]
         ct_tree = tree_unflatten(call.result.tree, dense)
         return self._leaves(bwd(*call.static, self.residuals.tree(values), ct_tree))
@@ -387,6 +389,12 @@ class _BackwardPass:
             expected = [next(avals) for _ in range(tree.num_leaves)]
             pulled += fit.leaves(ct, tree.closed(), expected, f"args[{place}]")
         return pulled
+
+
+def _for_rule(x: Any) -> Any:
+    """A value as rules of users are given it: an array of the library that they are written for."""
+    array = dialect().array
+    return scalar_number(x) if array is None else array(scalar_number(x))
 
 
 def lift_optional(captured: Captured, values: Values, function: Any) -> list[Any]:

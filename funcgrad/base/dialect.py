@@ -26,9 +26,11 @@ class Dialect:
     Attributes:
         weak: From what control flow gives to a weak array, where its type was weak; ``None`` if all
             results are strong.
+        array: From a concrete value to the array of the library that rules of users are given;
+            ``None`` if they are given NumPy's.
     """
 
-    __slots__ = ("dtypes", "name", "narrow", "weak")
+    __slots__ = ("array", "dtypes", "name", "narrow", "weak")
 
     def __init__(
         self,
@@ -40,6 +42,7 @@ class Dialect:
         self.dtypes = dtypes
         self.narrow = narrow
         self.weak: Callable[[Any], Any] | None = None
+        self.array: Callable[[Any], Any] | None = None
 
     def __repr__(self) -> str:
         return self.name

@@ -131,6 +131,19 @@ def count(x):  # the function is traced again for lanes, whose numbers are array
 for run in (jax.vmap(count), jax.jit(jax.vmap(count)), jax.vmap(jax.jit(count))):
     found = run(jnp.array([2.0, 3.0]))
     assert found.tolist() == [4, 3] and found.dtype == jnp.int32
+
+@jax.custom_vjp
+def scaled(x, n):
+    return x * n
+seen = []
+def backward(n, ct):
+    seen.append(n.weak_type if hasattr(n, "weak_type") else n.aval.weak_type)
+    return ct * n, None
+scaled.defvjp(lambda x, n: (x * n, n), backward)
+sign = lambda x: scaled(x, jnp.where(x > 0, 1, -1))  # residuals are as weak as they were
+for run in (jax.grad(sign), jax.grad(jax.jit(sign)), jax.jit(jax.grad(jax.jit(sign)))):
+    assert run(2.0) == 1.0
+assert seen == [True] * len(seen) and len(seen) >= 3, seen
 """
 
 

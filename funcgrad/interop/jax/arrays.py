@@ -459,6 +459,15 @@ def adopt(value: Any) -> Any:
     return Adopted(value) if is_function(value) else value
 
 
+def array_for_rule(value: Any) -> Any:
+    """What rules of users are given: arrays of this kind for NumPy's arrays and scalars."""
+    is_numpy = type(value) is np.ndarray or isinstance(value, np.generic)
+    return adopt(value) if is_numpy and value.dtype.kind in "biufc" else value
+
+
+JAX_32.array = JAX_64.array = array_for_rule
+
+
 def is_function(value: Any) -> bool:
     """Whether it is a function, or an object of funcgrad that is called like one."""
     if isinstance(value, type | Adopted | AbstractContextManager) or not callable(value):

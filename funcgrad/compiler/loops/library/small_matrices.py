@@ -356,7 +356,9 @@ class SmallMatrices(Elements):
         """
         each = range(len(known))
         below = {(s, t): self.element(factors[t], rows[s]) for s in each for t in range(s)}
-        divisors = [self.divisor(self.element(factors[s], rows[s])) for s in each if unit is not True]
+        divisors = [
+            self.divisor(self.element(factors[s], rows[s])) for s in each if unit is not True
+        ]
         with self.count(0, self.vectors) as c:
             place = self.let(c * self.b.step)
             found: list[tuple[Variable, ...]] = []
