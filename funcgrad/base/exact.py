@@ -84,7 +84,7 @@ def _fields_of(kind: type) -> tuple[str, ...] | None:
 
 def is_fixed(value: Any) -> bool:
     """Whether the exact key of a value never changes, whatever a program does to the value."""
-    kind = type(value)
+    kind: type = type(value)
     if kind in IS_COMPARED or kind is float or kind is complex:
         return True
     if kind is tuple:

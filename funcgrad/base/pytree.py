@@ -552,7 +552,7 @@ def _intern(node: _Node, meta: Hashable, parts: tuple[PyTreeDef, ...] | int) -> 
         meta: Its data.
         parts: The structures of its children, or how many leaves they are.
     """
-    key: tuple[_Node, Hashable, Hashable] | None = (node, meta, parts)
+    key: tuple[_Node, Hashable, tuple[PyTreeDef, ...] | int] | None = (node, meta, parts)
     try:
         found = _met_before.get(key)  # type: ignore[arg-type]
     except TypeError:  # of data without a hash

@@ -460,7 +460,7 @@ def adopt(value: Any) -> Any:
 
 
 def array_for_rule(value: Any) -> Any:
-    """What rules of users are given: arrays of this kind for NumPy's arrays and scalars."""
+    """Return an array of this kind for NumPy's arrays and scalars, as users' rules get them."""
     is_numpy = type(value) is np.ndarray or isinstance(value, np.generic)
     return adopt(value) if is_numpy and value.dtype.kind in "biufc" else value
 

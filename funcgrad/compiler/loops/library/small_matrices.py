@@ -396,16 +396,16 @@ class SmallMatrices(Elements):
             xs = [self.vector(x, 0) for x in known]
             with self.lines(first, end, *factors, (b, b.line)) as (_, [*each, line]):
                 new: Element = self.vector(line, 0)
-                for at, x in zip(each, xs, strict=True):
-                    new = self.less_product(new, self.element(at, 0), x, is_fixed=True)
+                for at, number in zip(each, xs, strict=True):
+                    new = self.less_product(new, self.element(at, 0), number, is_fixed=True)
                 self.put(new, line, 0)
         with self.otherwise(), self.lines(first, end, *factors, (b, b.line)) as (_, [*each, line]):
-            numbers = [self.element(at, 0) for at in each]
+            taken = [self.element(at, 0) for at in each]
             with self.count(0, self.vectors) as c:
                 place = self.let(c * b.step)
                 new = self.vector(line, place)
-                for number, x in zip(numbers, known, strict=True):
-                    new = self.less_product(new, number, self.vector(x, place))
+                for factor, x in zip(taken, known, strict=True):
+                    new = self.less_product(new, factor, self.vector(x, place))
                 self.put(new, line, place)
 
     def check(self) -> None:
