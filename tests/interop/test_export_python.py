@@ -6,6 +6,7 @@ import importlib.util
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,36 @@ for x, i in ((np.zeros(4), [0, 1, 9]), (np.zeros(500), [0, 1, 2]), (np.zeros((2,
         assert first == "an index is out of bounds: gather of float64, int64"
         assert second == "the module has no code for the sizes (500,)"
         assert third == "expected the shapes [(2,), (3,)]"
+
+
+def test_folds_have_the_order_of_the_process(tmp_path):
+    """Ten sums of parts are added by a loop in a kernel whose other loops have vectors."""
+
+    def totals(x):
+        def step(x, _):
+            x = np.tanh(x * 1.5)
+            return x, np.sum(x)
+
+        return fg.lax.scan(step, x, None, length=10)[1]
+
+    x = R.standard_normal(100_000)
+    made, known = exported(totals, (x,), "totals")
+    np.testing.assert_array_equal(imported(made, tmp_path)(x), known[0])
+
+
+def test_threads(tmp_path):
+    """Calls of several threads at the same time, each with a size of its own."""
+    f = fg.value_and_grad(lambda x: np.sum(np.log1p(np.exp(x)) * x))
+    made = fg.export(
+        f, "float64[n] -> float64, float64[n]", "of_threads", {"n": range(2000)}, "python"
+    )
+    function = imported(made, tmp_path)
+    args = [R.standard_normal(n) for n in (0, 1, 33, 1999)] * 20
+    known = [fg.jit(f, threads=1)(x) for x in args]
+    with ThreadPoolExecutor(4) as pool:
+        for found, expected in zip(pool.map(function, args), known, strict=True):
+            for x, y in zip(found, expected, strict=True):
+                np.testing.assert_array_equal(x, y)
 
 
 @pytest.mark.nightly

@@ -176,6 +176,7 @@ class Module:
         attributes: What this module says of functions that others have, too.
         n_calls: How many calls of formulas it has, by symbol.
         kept: Functions that LLVM must not remove, as only its vectoriser may call them.
+        has_order: Whether LLVM must leave the terms of folds in the order in which they are.
     """
 
     def __init__(self, has_hints: bool = True) -> None:
@@ -185,6 +186,7 @@ class Module:
         self.attributes: dict[str, str] = {}
         self.n_calls: Counter[str] = Counter()
         self.kept: list[str] = []
+        self.has_order = False
         self._nodes = [
             "!{}",
             '!{!"kernel"}',

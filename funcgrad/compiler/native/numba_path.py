@@ -31,7 +31,7 @@ from funcgrad.compiler.native.memory import LaneIndex
 from funcgrad.compiler.native.numba_words import kernel_type, word
 from funcgrad.compiler.native.scalars import Builder, Emitted
 from funcgrad.compiler.native.signatures import give_types, type_of_number
-from funcgrad.compiler.native.translate import simplified
+from funcgrad.compiler.native.translate import simplified, translate
 from funcgrad.compiler.native.types import (
     ARGS,
     BOOL,
@@ -196,6 +196,9 @@ class _Printer:
     """Prints the statements of a kernel, with the types that its blocks have."""
 
     def __init__(self, function: Function, vocabulary: Vocabulary) -> None:
+        # Numba vectorises all loops, and `translate` those of kernels without vectors: elsewhere
+        # folds have the order in which they are written.
+        self.has_order = translate(function, "kernel").is_in_vectors
         types = give_types(function.body)
         self.types, self.signatures = types.variables, types.words
         self.numbers: dict[str, Any] = {}
@@ -271,7 +274,7 @@ class _Printer:
                 texts.append(self.expression(x, source))
             else:
                 operands.append(_Operand(source, _Number(number)))
-        word = self.word(_word, WORDS[name], signature, tuple(operands), t)
+        word = self.word(_word, WORDS[name], signature, tuple(operands), t, self.has_order)
         return f"{word}({', '.join(texts)})"
 
 
@@ -291,9 +294,15 @@ class _Number:
 
 # Words. Each is written for the types, and the numbers, that it is given.
 def _word(
-    symbol: str, word: Any, signature: Signature, operands: tuple[_Operand, ...], t: Any
+    symbol: str,
+    word: Any,
+    signature: Signature,
+    operands: tuple[_Operand, ...],
+    t: Any,
+    has_order: bool,
 ) -> Written:
     def emit(builder: Builder, values: Sequence[Any]) -> Any:
+        builder.module.has_order = has_order
         remaining = iter(values)
         given = [
             cast(builder, x.number.value if x.number else next(remaining), x.type, target)

@@ -140,8 +140,9 @@ class Emitted:
         return self.intrinsic("fma", self.constant(factor), self.constant(term))
 
     def folded(self, instruction: str, other: Emitted) -> Emitted:
-        """A step of a fold of floats, whose order LLVM may change."""
-        return self.made(f"{instruction} reassoc {self}, {other.text}")
+        """A step of a fold of floats, whose order LLVM may change unless the module has one."""
+        flag = "" if self.builder.module.has_order else "reassoc "
+        return self.made(f"{instruction} {flag}{self}, {other.text}")
 
     # Integers and flags.
     def __and__(self, other: Any) -> Emitted:

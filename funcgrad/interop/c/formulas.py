@@ -107,9 +107,9 @@ class Written(Emitted):
         return self.builder.let(text, I1, "b")
 
     def _binary(self, other: Any, name: str) -> Written:
+        if self.kind == "b":
+            return self.builder.combined(name, self, self.constant(other))
         a, b = self.text, self.constant(other).text
-        if self.kind == "b" and name == "xor":
-            return self.made(f"{a} != {b}")
         text = f"{a} {_SYMBOLS[name]} {b}"
         if self.kind in "iu":
             if name in _WRAPPING:
@@ -184,21 +184,34 @@ class Writer(Builder):
 
     Args:
         is_of_lanes: Whether the function is one for loops over lanes.
+        name: The short name of the numbers that the function is for.
 
     Attributes:
         lines: The statements.
+        masks: Flags that are integers whose bits are all 0 or all 1.
         has_rare: Whether there are arguments that are left to libm.
     """
 
-    def __init__(self, is_of_lanes: bool) -> None:
+    def __init__(self, is_of_lanes: bool, name: str) -> None:
         self.module = cast(Any, _Helpers())
         self.is_of_lanes = is_of_lanes
+        self.mask_type = f"int{min(max(int(name[1:]), 8), 64)}_t"
         self.lines: list[str] = []
+        self.masks: set[str] = set()
         self.has_rare = False
 
     def let(self, text: str, type: Type, kind: str) -> Written:
         found = Written(self, f"v{len(self.lines)}", type, kind)
         self.lines.append(f"const {VALUES[_name(found)]} {found.text} = {text};")
+        return found
+
+    def combined(self, name: str, *flags: Emitted) -> Written:
+        """Two flags combined as masks: gcc has no vectors for choices that it makes of others."""
+        texts = [x.text if x.text in self.masks else f"-({self.mask_type}){x.text}" for x in flags]
+        found = Written(self, f"v{len(self.lines)}", I1, "b")
+        text = f" {_SYMBOLS[name]} ".join(texts)
+        self.lines.append(f"const {self.mask_type} {found.text} = {text};")
+        self.masks.add(found.text)
         return found
 
     def number(self, type: Type, number: Any, kind: str = "i") -> Written:
@@ -260,7 +273,7 @@ def definition(word: str, name: str, is_of_lanes: bool) -> Definition:
         is_of_lanes: Whether the function takes the way that loops over lanes take, and notes
             rare arguments instead of computing their values.
     """
-    writer, t = Writer(is_of_lanes), SCALARS[name]
+    writer, t = Writer(is_of_lanes, name), SCALARS[name]
     intrinsic = INTRINSICS.get(word)
     letters = "abcd"[: intrinsic.arity if intrinsic else 1]
     values = [_value(writer, t, letter) for letter in letters]

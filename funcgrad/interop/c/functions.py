@@ -190,8 +190,15 @@ def program(stem: str, name: str) -> str:
 
 _SCALAR = {
     # Floats. F is the suffix of libm's functions.
-    ("maximum", "f"): "T r = a > b || a != a ? a : b; return a == b ? (signbit(a) ? b : a) : r;",
-    ("minimum", "f"): "T r = a < b || a != a ? a : b; return a == b ? (signbit(a) ? a : b) : r;",
+    # Equal numbers differ in the sign of zeros alone.
+    ("maximum", "f"): (
+        "T r = a > b || a != a ? a : b; "
+        "return a == b ? fg_bits_S_N(fg_bits_N_S(a) & fg_bits_N_S(b)) : r;"
+    ),
+    ("minimum", "f"): (
+        "T r = a < b || a != a ? a : b; "
+        "return a == b ? fg_bits_S_N(fg_bits_N_S(a) | fg_bits_N_S(b)) : r;"
+    ),
     ("muladd", "f"): "return FG_MULADD_F(a, b, c);",
     # Floats as integers: the least one where there is none.
     ("wholei32", "f"): "return fabsF(a) < (T)0x1p31 ? (int32_t)a : INT32_MIN;",

@@ -29,6 +29,8 @@ from funcgrad.interop.c.formulas import VALUES, definition
 from funcgrad.interop.c.functions import scalar_function
 from funcgrad.interop.c.signature import RESERVED
 from funcgrad.interop.c.words import (
+    FLAG_OPERATORS,
+    MASK,
     Prelude,
     at,
     c_type,
@@ -58,6 +60,11 @@ _OF_MEMORY = frozenset(("load", "load_where", "load_apart", "load_each", "presen
 """Words of lanes that are not words of scalars, too."""
 
 _HALVES = ("low", "high")
+
+_INTEGERS = frozenset(t for name, t in SCALARS.items() if name[0] in "iu")
+
+_MASKED = _INTEGERS | {t for name, t in SCALARS.items() if name[0] == "f"}
+"""Types whose comparisons are integers of as many bits."""
 
 
 class Printer(Protocol):
@@ -276,6 +283,7 @@ class Run:
         self.before: list[str] = []
         self.after: list[str] = []
         self.pointers: dict[tuple[str, ...], str] = {}
+        self.masks: dict[str, int] = {}
         self.loads = [x for x in _touched(stage) if x.word != "store"]
         lines = []
         for statement in stage:
@@ -315,13 +323,58 @@ class Run:
 
     def _assignment(self, name: str, value: Expression) -> str:
         t = self.printer.types[name]
-        text = self._text(value, t)
-        if name in self.local:
-            if not self.printer.uses[name]:
-                return f"(void){text};"
-            return f"const {VALUES[short(t.element)]} {named(name)} = {text};"
+        is_local = name in self.local
+        if is_local and not self.printer.uses[name]:
+            return f"(void){self._text(value, t)};"
+        kind = VALUES[short(t.element)]
+        if t.element is BOOL:
+            text, bits = self._mask(value)
+            self.masks[name] = bits = bits if bits and is_local else 64
+            kind = f"int{bits}_t"
+        else:
+            text = self._text(value, t)
+        if is_local:
+            return f"const {kind} {named(name)} = {text};"
         self._declare(name)
         return f"{named(name)}.x[{LANE}] = {text};"
+
+    def _mask(self, x: Expression) -> tuple[str, int]:
+        """A flag of one lane as an integer of as many bits as what it compares, all 0 or all 1.
+
+        Compilers combine such integers in vectors. Of flags that are combined gcc makes choices
+        among flags, for which it has no vectors. The bits of a flag of all lanes are 0.
+        """
+        source = self.printer.type_of(x)
+        if not isinstance(source, Vector):
+            mask = f"mask_{self._number()}"
+            self.before.append(f"const int64_t {mask} = -(int64_t){self._text(x, BOOL)};")
+            return mask, 0
+        if isinstance(x, Variable):
+            return self._variable(x.name), self.masks.get(x.name, 64)
+        bits = 64
+        if isinstance(x, Apply) and x.word in ("load", "load_apart"):
+            return f"{self._flags(self._address(x, BOOL))}[{LANE}]", bits
+        if isinstance(x, Apply) and not is_of_lanes(x.word):
+            t = element_of(self.printer.signatures[x].args[0])
+            if t in _MASKED:
+                bits = int(short(t)[1:])
+            elif x.word in FLAG_OPERATORS or x.word == "select":
+                return self._combined(x)
+        return f"(-(int{bits}_t){self._text(x, BOOL)})", bits
+
+    def _variable(self, name: str) -> str:
+        """The element of a variable."""
+        return named(name) if name in self.local else f"{named(name)}.x[{LANE}]"
+
+    def _combined(self, x: Apply) -> tuple[str, int]:
+        """The mask of flags that a word combines."""
+        masks = [self._mask(y) for y in x.operands]
+        bits = max(bits for _, bits in masks)
+        given = [text if n == bits else f"(int{bits}_t){text}" for text, n in masks]
+        if x.word == "select":
+            return "(({0} & {1}) | (~{0} & {2}))".format(*given), bits
+        symbol = FLAG_OPERATORS[x.word]
+        return f"({f' {symbol} '.join(given) if len(given) > 1 else symbol + given[0]})", bits
 
     def _text(self, x: Expression, t: Any) -> str:
         """An expression of one lane."""
@@ -338,8 +391,9 @@ class Run:
                 return self.printer.expression(x, t)
             text = self._word(x)
         elif isinstance(source, Vector):
-            own = named(str(x))
-            text = own if str(x) in self.local else f"{own}.x[{LANE}]"
+            text = self._variable(str(x))
+            if source.element is BOOL:
+                text = f"({text} != 0)"
         else:
             return self.printer.expression(x, t)
         return self.prelude.use(_converted(text, element_of(source), t))
@@ -349,7 +403,7 @@ class Run:
         t = element_of(signature.return_type)
         match x.word:
             case "load" | "load_apart":
-                return self._load(x, t)
+                return at(t, LANE, self._address(x, t))
             case "load_where":
                 pointer = self.printer.expression(x.operands[0], signature.args[0])
                 index = self._index(x.operands[1])
@@ -358,8 +412,7 @@ class Run:
                 return f"({test} ? {at(t, f'{index}.first + {LANE}', pointer)} : {other})"
             case "load_each":
                 pointer = self.printer.expression(x.operands[0], signature.args[0])
-                place = self._text(x.operands[1], signature.args[1])
-                kind = held(t)
+                place, kind = self._text(x.operands[1], signature.args[1]), held(t)
                 return at(t, "0", f"((const {kind} *)((const char *){pointer} + {place}))")
             case "present":
                 index = signature.args[0]
@@ -367,14 +420,20 @@ class Run:
                 if not index.is_partial:
                     return value
                 other = self._text(x.operands[2], t)
-                return f"({LANE} < {self._index(x.operands[0])}.count ? {value} : {other})"
+                test = f"{LANE} < {self._index(x.operands[0])}.count"
+                if t in _INTEGERS:
+                    # With a branch gcc would load what it is a place of in one way only.
+                    return f"fg_choose_{short(t)}(-(int64_t)({test}), {value}, {other})"
+                return f"({test} ? {value} : {other})"
             case "splat":
                 return self._text(x.operands[0], t)
-            case "low":
-                return f"{named(str(x.operands[0]))}.x[{LANE}]"
-            case "high":
-                return f"{named(str(x.operands[0]))}.x[{LANE} + {self.count}]"
+            case "low" | "high":
+                place = LANE if x.word == "low" else f"{LANE} + {self.count}"
+                text = f"{named(str(x.operands[0]))}.x[{place}]"
+                return f"({text} != 0)" if t is BOOL else text
         given = [self._text(y, s) for y, s in zip(x.operands, signature.args, strict=True)]
+        if _is_written(x.word, short(element_of(signature.args[0]))):
+            given = [*map(self._apart, given, x.operands, signature.args)]
         elements = Signature(t, tuple(map(element_of, signature.args)))
         if x.word in VALUES:
             if len(given) == 2:
@@ -390,6 +449,21 @@ class Run:
             text = text.replace("fg_", "fg_usual_", 1)
         return text
 
+    def _apart(self, text: str, x: Expression, t: Any) -> str:
+        """An operand of a formula, which of all lanes is copied to each of them.
+
+        Else compilers compute a part of the formula before the loop, and gcc has no vectors for
+        choices by flags from there.
+        """
+        if isinstance(self.printer.type_of(x), Vector) or self.printer.known(x) is not None:
+            return text
+        name, kind = f"every_{self._number()}", VALUES[short(element_of(t))]
+        self.before += [
+            f"{kind} {name}[{self.count}];",
+            f"for (int64_t {LANE} = 0; {LANE} < {self.count}; {LANE}++) {name}[{LANE}] = {text};",
+        ]
+        return f"{name}[{LANE}]"
+
     def _index(self, x: Expression) -> str:
         """The name of an index of lanes."""
         if isinstance(x, Variable):
@@ -401,7 +475,8 @@ class Run:
             self.before.append(f"const fg_lanes {name} = {text};")
         return self.pointers[key]
 
-    def _load(self, x: Apply, t: Any) -> str:
+    def _address(self, x: Apply, t: Any) -> str:
+        """Elements that a word loads, side by side."""
         key = tuple(map(str, x.operands[:-1]))
         name = self.pointers.get(key)
         if name is None:
@@ -426,7 +501,20 @@ class Run:
             else:
                 value = f"{pointer} + {_times(parts)}{index}.first"
             self.before.append(self.prelude.use(f"const {kind} *{name} = {value};"))
-        return at(t, LANE, name)
+        return name
+
+    def _flags(self, pointer: str) -> str:
+        """Bytes of memory as masks, by a loop of its own: wider, they would be flags again."""
+        key = ("flags", pointer)
+        if key not in self.pointers:
+            name = self.pointers[key] = f"flags_{self._number()}"
+            self.before += [
+                f"{MASK} {name}[{self.count}];",
+                "FG_LOOP",
+                f"for (int64_t {LANE} = 0; {LANE} < {self.count}; {LANE}++) "
+                f"{name}[{LANE}] = (0 - (int64_t){pointer}[{LANE}]) >> 63;",
+            ]
+        return self.pointers[key]
 
     def _store(self, x: Apply) -> str:
         signature = self.printer.signatures[x]

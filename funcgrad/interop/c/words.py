@@ -93,11 +93,19 @@ _OPERATORS = {
     "bitwise_or": "|", "bitwise_xor": "^", "equal": "==", "not_equal": "!=", "less": "<",
     "less_equal": "<=", "greater": ">", "greater_equal": ">=", "divide": "/", "step_index": "+",
 }  # fmt: skip
-_COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
 _WRAPPING = frozenset(("add", "radd", "subtract", "multiply", "rmul"))
 _OF_FLAGS = {"add": "|", "radd": "|", "multiply": "&", "rmul": "&"}
+FLAG_OPERATORS = {
+    **_OF_FLAGS, "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "not_equal": "^",
+    "logical_not": "~", "bitwise_not": "~",
+}  # fmt: skip
+"""Words of flags as operators of masks, integers whose bits are all 0 or all 1."""
 _OURS = frozenset(("maximum", "minimum"))
 """Words with an instruction in LLVM whose function in C means something else."""
+
+
+MASK = "int64_t"
+"""The type of elements of vectors of flags."""
 
 
 class Prelude:
@@ -138,7 +146,8 @@ class Prelude:
             self.need(name, f"typedef {held} {name} FG_MAY_ALIAS;")
         elif not stem and re.fullmatch(r"\w+x\d+", kind):
             element, _, count = kind.rpartition("x")
-            self.need(name, f"typedef struct {{ {VALUES[element]} x[{count}]; }} {name};")
+            held = MASK if element == "b1" else VALUES[element]
+            self.need(name, f"typedef struct {{ {held} x[{count}]; }} {name};")
         elif stem in OF_MEMORY:
             self.need(name, OF_MEMORY[stem].replace("NAME", kind))
         elif stem in PROGRAMS:
@@ -194,7 +203,7 @@ def scalar_call(word: str, signature: Signature, given: Sequence[str]) -> str:
         case "isnan" | "isinf" | "isfinite":
             return f"({word}({given[0]}) != 0)"
         case "signbit":
-            return f"(signbit({given[0]}) != 0)"
+            return f"(fg_bits_{name}_i{name[1:]}({given[0]}) < 0)"
         case "abs" if kind == "u":
             return given[0]
         case "abs" if kind == "f":
