@@ -135,7 +135,7 @@ def test_the_readme_is_short():
 
 def test_every_block_of_python_runs():
     """Other names of the language would be shown and not run; `py` is for whole programs."""
-    others = {"call_from_c.md": {"c", "cpp", "rust", "julia"}}  # tests/interop/test_export.py
+    others = {"call_from_c.md": {"c", "cpp", "rust", "r", "julia"}}  # tests/interop/test_export.py
     for page in PAGES:
         languages = set(re.findall(r"^`{3,}(\w+)$", page.read_text(), re.MULTILINE))
         known = {"python", "py", "output", "sh", "text", "dockerfile", "markdown"}

@@ -519,14 +519,15 @@ def test_ranges_whose_programs_differ_are_refused():
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "call_from_c.md"
 
 
-def block(language: str) -> str:
-    """The first block of the page in a language."""
-    return PAGE.read_text().partition(f"```{language}\n")[2].partition("```")[0]
+def block(language: str, number: int = 0) -> str:
+    """A block of the page in a language."""
+    return PAGE.read_text().split(f"```{language}\n")[1 + number].partition("```")[0]
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
-    ("language", "compiler"), [("c", "gcc"), ("cpp", "g++"), ("rust", "rustc")]
+    ("language", "compiler"),
+    [("c", "gcc"), ("cpp", "g++"), ("rust", "rustc"), ("r", "Rscript")],
 )
 def test_programs_of_the_page(language, compiler, tmp_path):
     if shutil.which(compiler) is None:
@@ -545,17 +546,25 @@ def test_programs_of_the_page(language, compiler, tmp_path):
     main.write_text(block(language))
 
     def command(*words: Any) -> bytes:
-        return subprocess.run(map(str, words), check=True, capture_output=True).stdout
+        given = [*map(str, words)]
+        return subprocess.run(given, check=True, capture_output=True, cwd=tmp_path).stdout
 
     command("gcc", *STRICT, "-c", source, "-o", tmp_path / "it.o")
     command("ar", "rcs", library, tmp_path / "it.o")
-    if language == "rust":
+    run = [tmp_path / "main"]
+    if language == "r":
+        between = tmp_path / "for_r.c"
+        between.write_text(block("c", 1))
+        shared = ["-shared", "-fPIC", between, source, "-o", tmp_path / "loss_and_slope.so"]
+        command("gcc", *STRICT, *shared, "-lm")
+        run = [compiler, main]
+    elif language == "rust":
         command(compiler, "-L", tmp_path, main, "-o", tmp_path / "main")
     else:
         command(compiler, "-Wall", main, library, "-o", tmp_path / "main", "-lm")
     w, x = np.array([0.5, -0.5, 0.25]), (np.arange(60) % 7 / 7).reshape(20, 3)
     value, slope = fg.value_and_grad(loss)(w, x, np.arange(20) % 2 * 1.0)
-    assert command(tmp_path / "main").split() == [b"%.6f" % value, b"%.6f" % slope[0]]
+    assert command(*run).split() == [b"%.6f" % value, b"%.6f" % slope[0]]
 
 
 @pytest.mark.parametrize(

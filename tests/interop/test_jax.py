@@ -503,6 +503,24 @@ def test_modules_that_jax_has_not_are_import_errors():
     assert spec == "None"
 
 
+PRIVATE = """
+from jax._src.lax.control_flow import scan, while_loop
+from jax._src.numpy.lax_numpy import arange
+from jax._src.random import normal
+import jax
+
+total = lambda carried, x: (carried + x, carried)
+print(float(jax.jit(lambda x: scan(total, 0.0, x)[0])(arange(4.0))))
+key = jax.random.key(0)
+print((normal(key, (3,)) == jax.random.normal(key, (3,))).all())
+"""
+
+
+def test_private_modules_tell_public_names():
+    done = run(INSTALLED + PRIVATE)
+    assert done.stdout.split() == ["6.0", "True"], done.stderr
+
+
 BESIDE = """
 import sys
 import numpy as np
@@ -887,7 +905,9 @@ strong = [jnp.arange(3), jnp.zeros(3), jnp.sum(weak), jnp.argmax(weak), jnp.int3
           weak.astype(int), jnp.where(chosen, weak, jnp.ones(2)),
           jax.jit(lambda x: x)(jnp.int32(1))]
 assert not any(x.weak_type for x in strong), strong
-assert [x.tolist() for x in jnp.unravel_index(jnp.array([5, 99, -1]), (2, 3))] == [[1] * 3, [2] * 3]
+for lengths in ((2, 3), jnp.array([2, 3])):
+    places = jnp.unravel_index(jnp.array([5, 99, -1]), lengths)
+    assert [x.tolist() for x in places] == [[1] * 3, [2] * 3]
 
 @jax.custom_vjp
 def product(x, y):

@@ -66,9 +66,22 @@ def _found(path: str, name: str) -> Any:
             pass
     if _is_module(whole):
         return load(whole)
+    if path.startswith("jax._src."):
+        try:
+            return _public(path).find(name)
+        except LookupError:
+            pass
     if name in _NAMES.get(path, "").split() or path in _WITHOUT_NAMES - {*_CLOSED}:
         return stand_in(whole)
     raise AttributeError(f"module {path!r} has no attribute {name!r}", name=name)
+
+
+def _public(path: str) -> Source:
+    """The names of the public module that tells those of a private one: itself, or one around."""
+    path = path.replace("jax._src", "jax", 1)
+    while path not in SOURCES:
+        path = path.rpartition(".")[0]
+    return SOURCES[path]
 
 
 def _is_module(path: str) -> bool:

@@ -357,7 +357,8 @@ zeros_like = _making(numpy.zeros_like)
 @Adopted
 def unravel_index(indices: Any, shape: Any) -> Any:
     """`numpy.unravel_index`; indices out of bounds count from the end, or are those of an end."""
-    size = math.prod(shape) if isinstance(shape, tuple | list) else shape
+    shape = tuple(map(int, np.atleast_1d(shape)))
+    size = math.prod(shape)
     found = numpy.asarray(indices)
     counted = numpy.where(found < 0, found + size, found)
     return numpy.unravel_index(numpy.clip(counted, 0, size - 1).astype(found.dtype), shape)
