@@ -35,10 +35,12 @@ from funcgrad.primitives.collectives import (
     PVary,
     ReduceScatter,
     joined,
+    parted,
 )
 from funcgrad.primitives.elementwise import convert, equal, select
+from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.objects import map_numbers, map_values
-from funcgrad.primitives.shape import shape_of
+from funcgrad.primitives.shape import moveaxis_from_front, reshape, shape_of
 
 AxisName = Hashable | tuple[Hashable, ...]
 Axes = tuple[tuple[Hashable, int], ...]
@@ -267,7 +269,9 @@ def axis_size(axis_name: AxisName) -> int:
     return prod(n for _, n in _axes(axis_name, "axis_size"))
 
 
-def all_gather(x: Tree, axis_name: AxisName, *, axis: int = 0, tiled: bool = False) -> Tree:
+def all_gather(
+    x: Tree, axis_name: AxisName, *, axis: int = 0, tiled: bool = False, to: str = "varying"
+) -> Tree:
     """The values of all examples in one array.
 
     Args:
@@ -275,12 +279,15 @@ def all_gather(x: Tree, axis_name: AxisName, *, axis: int = 0, tiled: bool = Fal
         axis_name: Name of a mapped axis, or a tuple of names.
         axis: Where the mapped axis stands in the result.
         tiled: Whether the values are joined along ``axis`` instead of stacked along a new one.
+        to: Of lanes of a mesh, whether each gets an array of its own (``"varying"``) or all have
+            one, which counts once in derivatives (``"invarying"``).
 
     Returns:
         A pytree like ``x``, the same for all examples.
 
     Raises:
         AxisNameError: If no surrounding `vmap` has such an axis.
+        ArgumentError: If ``to`` is another word.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -289,11 +296,19 @@ def all_gather(x: Tree, axis_name: AxisName, *, axis: int = 0, tiled: bool = Fal
                [0., 1.]])
     """
     axes = _axes(axis_name, "all_gather")
+    if to not in ("varying", "invarying"):
+        raise ArgumentError(
+            f"all_gather: to must be 'varying' or 'invarying', got {to!r}.{place()}"
+        )
+
+    def gathered(leaf: Any, name: Hashable, size: int, position: int) -> Any:
+        is_one = to == "invarying" and isinstance(name, MeshAxis)
+        return AllGather(name, size, position, tiled, is_one).bind(leaf)
 
     def of_leaf(leaf: Any) -> Any:
         position = _normalized(axis, len(shape_of(leaf)) + (not tiled), "all_gather")
         for i, (name, size) in enumerate(reversed(axes)):
-            leaf = AllGather(name, size, position, tiled).bind(leaf)
+            leaf = gathered(leaf, name, size, position)
             leaf = joined(leaf, position) if i and not tiled else leaf
         return leaf
 
@@ -301,13 +316,13 @@ def all_gather(x: Tree, axis_name: AxisName, *, axis: int = 0, tiled: bool = Fal
 
 
 def psum_scatter(
-    x: Tree, axis_name: Hashable, *, scatter_dimension: int = 0, tiled: bool = False
+    x: Tree, axis_name: AxisName, *, scatter_dimension: int = 0, tiled: bool = False
 ) -> Tree:
     """Sum over the mapped axis, of which every example gets its own part.
 
     Args:
         x: Pytree of arrays.
-        axis_name: Name of a mapped axis.
+        axis_name: Name of a mapped axis, or a tuple of names.
         scatter_dimension: Axis of the sum that is divided among the examples. Its length is that
             of the mapped axis, or a multiple of it if ``tiled``.
         tiled: Whether the divided axis is kept, with its part, instead of dropped.
@@ -324,21 +339,26 @@ def psum_scatter(
         >>> fg.vmap(lambda x: fg.lax.psum_scatter(x, "i"), axis_name="i")(np.eye(2) + 1)
         array([3., 3.])
     """
-    axis_name, size = named_axis(axis_name, "psum_scatter")
+    axes = _axes(axis_name, "psum_scatter")
 
     def of_leaf(leaf: Any) -> Any:
         axis = _normalized(scatter_dimension, len(shape_of(leaf)), "psum_scatter")
-        return _bind_checked(ReduceScatter(axis_name, size, axis, tiled), leaf)
+        if len(axes) > 1 and not tiled:
+            first = axes[0][1]
+            leaf = parted(leaf, axis, first) if shape_of(leaf)[axis] % first == 0 else leaf
+        for name, size in axes:
+            leaf = _bind_checked(ReduceScatter(name, size, axis, tiled), leaf)
+        return leaf
 
     return map_numbers(of_leaf, x)
 
 
-def ppermute(x: Tree, axis_name: Hashable, perm: Sequence[tuple[int, int]]) -> Tree:
+def ppermute(x: Tree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Tree:
     """Send values from example to example.
 
     Args:
         x: Pytree of arrays.
-        axis_name: Name of a mapped axis.
+        axis_name: Name of a mapped axis, or a tuple of names.
         perm: Pairs (source, destination). Examples that nobody sends to get zeros.
 
     Returns:
@@ -354,7 +374,8 @@ def ppermute(x: Tree, axis_name: Hashable, perm: Sequence[tuple[int, int]]) -> T
         >>> fg.vmap(shift, axis_name="i")(np.array([1.0, 2.0, 3.0]))
         array([0., 1., 2.])
     """
-    axis_name, size = named_axis(axis_name, "ppermute")
+    axes = _axes(axis_name, "ppermute")
+    size = prod(n for _, n in axes)
     pairs = tuple((int(source), int(destination)) for source, destination in perm)
     for what, lanes in zip(("source", "destination"), zip(*pairs, strict=True), strict=False):
         if len(set(lanes)) != len(lanes) or not all(0 <= lane < size for lane in lanes):
@@ -362,7 +383,18 @@ def ppermute(x: Tree, axis_name: Hashable, perm: Sequence[tuple[int, int]]) -> T
                 f"ppermute: every {what} must be named once and lie between 0 and {size - 1}, "
                 f"because axis {axis_name!r} has length {size}, got {list(lanes)}.{place()}"
             )
-    return map_values(lambda leaf: PPermute(axis_name, size, pairs).bind(leaf), x)
+    if len(axes) == 1:
+        return map_values(PPermute(axes[0][0], size, pairs).bind, x)
+    senders = np.full(size, size)
+    for source, destination in pairs:
+        senders[destination] = source
+    sender = Gather((0,)).bind(senders, axis_index(axis_name))
+
+    def of_leaf(leaf: Any) -> Any:
+        zero = aval_of(leaf).dtype.type(0)
+        return Gather((0,), "fill", zero).bind(all_gather(leaf, axis_name), sender)
+
+    return map_values(of_leaf, x)
 
 
 def pshuffle(x: Tree, axis_name: Hashable, perm: Sequence[int]) -> Tree:
@@ -395,13 +427,13 @@ def pshuffle(x: Tree, axis_name: Hashable, perm: Sequence[int]) -> Tree:
 
 
 def all_to_all(
-    x: Tree, axis_name: Hashable, split_axis: int, concat_axis: int, *, tiled: bool = False
+    x: Tree, axis_name: AxisName, split_axis: int, concat_axis: int, *, tiled: bool = False
 ) -> Tree:
     """Send part ``k`` of an axis to example ``k``, and put together what arrives.
 
     Args:
         x: Pytree of arrays.
-        axis_name: Name of a mapped axis.
+        axis_name: Name of a mapped axis, or a tuple of names.
         split_axis: Axis that is divided. Its length is that of the mapped axis, or a multiple of
             it if ``tiled``.
         concat_axis: Axis of the result along which parts from different examples follow one
@@ -422,12 +454,23 @@ def all_to_all(
         array([[1, 3],
                [2, 4]])
     """
-    axis_name, size = named_axis(axis_name, "all_to_all")
+    axes = _axes(axis_name, "all_to_all")
+    size = prod(n for _, n in axes)
 
     def of_leaf(leaf: Any) -> Any:
         split = _normalized(split_axis, len(shape_of(leaf)), "all_to_all")
         concat = _normalized(concat_axis, len(shape_of(leaf)), "all_to_all")
-        return _bind_checked(AllToAll(axis_name, size, split, concat, tiled), leaf)
+        if len(axes) == 1:
+            return _bind_checked(AllToAll(axes[0][0], size, split, concat, tiled), leaf)
+        AllToAll(None, size, split, concat, tiled).abstract_eval(aval_of(leaf))
+        shape = shape_of(leaf)
+        lengths = (*(n for _, n in axes), *([shape[split] // size] if tiled else []))
+        leaf = reshape(leaf, (*shape[:split], *lengths, *shape[split + 1 :]))
+        for i, (name, n) in enumerate(axes):  # senders come in front, in the order of the names
+            leaf = AllToAll(name, n, split + i, i, False).bind(leaf)
+        rest = shape_of(leaf)[len(axes) :]
+        received = moveaxis_from_front(reshape(leaf, (size, *rest)), concat)
+        return joined(received, concat) if tiled else received
 
     return map_values(of_leaf, x)
 

@@ -423,6 +423,7 @@ class _Exchange(Collective):
 
     jvp = linear_jvp
     agrees = False
+    is_invariant = False
 
     @property
     def axis_names(self) -> tuple[Hashable, ...]:
@@ -443,7 +444,7 @@ class _Exchange(Collective):
     ) -> tuple[Any, Any]:
         (x,) = args
         lanes = x if dims[0] is not None else repeat_lanes(x, size, axis_name)
-        if not isinstance(axis_name, MeshAxis):
+        if not isinstance(axis_name, MeshAxis) or self.is_invariant:
             return self.exchange(lanes)
         if axis_name.ranks is not None:
             return self.exchange_across(axis_name.ranks, lanes), 0
@@ -511,6 +512,9 @@ class AllGather(_Exchange):
         return x.strong().update(shape=tuple(shape))
 
     def exchange(self, x: Value) -> tuple[Any, Any]:
+        ranks = _ranks_of(self.axis_name)
+        if ranks is not None and self.is_invariant:
+            x = AllGather(ranks, ranks.size, 0, True, is_invariant=True).bind(x)
         gathered = moveaxis_from_front(x, self.axis)
         return (joined(gathered, self.axis) if self.tiled else gathered), None
 
@@ -526,7 +530,10 @@ class AllGather(_Exchange):
 
     def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
         if self.is_invariant:
-            return (OwnPart(self.axis_name, self.axis_size, self.axis).bind(ct),)
+            if not ranks_in(self.axis_names):
+                ct = Unvary(((self.axis_name, self.axis_size),)).bind(ct)
+            own = OwnPart(self.axis_name, self.axis_size, self.axis).bind(ct)
+            return (own if self.tiled else reshape(own, shape_of(x)),)
         return (ReduceScatter(self.axis_name, self.axis_size, self.axis, self.tiled).bind(ct),)
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
@@ -535,7 +542,7 @@ class AllGather(_Exchange):
 
 @dataclass(frozen=True)
 class OwnPart(_Exchange):
-    """The part of an array, which all processes have, that belongs to this one.
+    """The part of an array, which all lanes or processes have, that belongs to this one.
 
     It is the transpose of gathering into an array that counts once.
     """
@@ -543,6 +550,19 @@ class OwnPart(_Exchange):
     axis: int
 
     is_effectful = False
+
+    def batch_named(
+        self,
+        args: Sequence[Value],
+        dims: Sequence[BatchDim],
+        size: int,
+        axis_name: Hashable,
+    ) -> tuple[Any, Any]:
+        (x,) = args
+        assert dims[0] is None, "the array is equal in all lanes"
+        parts = moveaxis_to_front(parted(x, self.axis, self.axis_size), self.axis)
+        ranks = _ranks_of(axis_name)
+        return (parts if ranks is None else OwnPart(ranks, ranks.size, 0).bind(parts)), 0
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         shape = list(x.shape)

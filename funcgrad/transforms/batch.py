@@ -98,9 +98,12 @@ class BatchTrace(Trace):
         """Apply the batch rule of an operation, or the one that it has for a named axis."""
         if is_named:
             return _batch_named(primitive, args, dims, self.size, self.axis_name)
-        if mapped_axis() is None:
+        name = self.axis_name
+        if name is not None and not (primitive.is_composite or keeps_shared(primitive)):
+            name = None  # rules of other operations run no functions, which might ask for it
+        if name is None and mapped_axis() is None:
             return primitive.batch(args, dims)
-        with mapping_axis(None, self.size):
+        with mapping_axis(name, self.size):
             return primitive.batch(args, dims)
 
     def wrap(self, value: Any, dim: int | None) -> Any:

@@ -19,6 +19,9 @@ MESH = fg.make_mesh((4, 2), ("x", "y"))
 W, U = RNG.normal(size=(6, 6)) / 3, RNG.normal(size=(6, 6)) / 3
 X, V = RNG.normal(size=(8, 6)), RNG.normal(size=(8, 6))
 RING = [(k, (k + 1) % 4) for k in range(4)]
+FACTORS = np.arange(1.0, 9.0)[:, None]
+MOVED = (7, -1, -1, 3, -1, 0, -1, -1)
+"""Where lanes receive from, if anybody sends to them."""
 
 
 class Case(NamedTuple):
@@ -190,6 +193,32 @@ ARRAYS = {
             [np.tile(x[2 * j : 2 * j + 2], (2, 1))[k] for k in range(4) for j in range(4)]
         ),
         out_specs=P("x"),
+    ),
+    "all_gather of one": Case(
+        lambda w, x: lax.all_gather(x @ w, "x", tiled=True, to="invarying"),
+        lambda w, x: x @ w,
+    ),
+    "stacks of one": Case(
+        lambda w, x: lax.all_gather(x @ w, "x", axis=1, to="invarying"),
+        lambda w, x: (x @ w).reshape(4, 2, 6).swapaxes(0, 1),
+    ),
+    "psum_scatter along two axes": Case(
+        lambda w, x: lax.psum_scatter(np.tile(x @ w, (8, 1)) * FACTORS, ("x", "y"), tiled=True),
+        lambda w, x: np.sum(x @ w, 0) * FACTORS,
+        (P(), P(("x", "y"))),
+        P(("x", "y")),
+    ),
+    "ppermute along two axes": Case(
+        lambda w, x: lax.ppermute(x @ w, ("x", "y"), [(0, 5), (7, 0), (3, 3)]),
+        lambda w, x: np.stack([(x @ w)[k] if k >= 0 else 0 * w[0] for k in MOVED]),
+        (P(), P(("x", "y"))),
+        P(("x", "y")),
+    ),
+    "all_to_all along two axes": Case(
+        lambda w, x: lax.all_to_all(np.tile(x @ w, (8, 1)) * FACTORS, ("x", "y"), 0, 0),
+        lambda w, x: np.concatenate([(x @ w) * FACTORS[k] for k in range(8)]),
+        (P(), P(("x", "y"))),
+        P(("x", "y")),
     ),
     "axis_index": Case(
         lambda w, x: x * lax.axis_index(("x", "y")),
