@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.dialect import default_dtype
 from funcgrad.base.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import Tracer
@@ -529,11 +530,41 @@ class _Carry:
             staged = self._trace(function, walked, has_outputs)
             outs = staged.out_avals[: len(self.avals)]
             joined = [self._join(a, b) for a, b in zip(self.avals, outs, strict=True)]
-            if joined == self.avals:
+            if joined != self.avals:
+                self.avals = joined
+            elif self._differ_in_bits(outs):
+                function = self._in_carried_bits(function, has_outputs)
+            else:
                 break
-            self.avals = joined
         self._check(outs)
         return staged
+
+    def _differ_in_bits(self, outs: Sequence[ShapedArray]) -> bool:
+        """Whether some types are returned in bits that the dialect does not tell apart."""
+        return any(
+            a.dtype != b.dtype and default_dtype(a.dtype) == default_dtype(b.dtype)
+            for a, b in zip(self.avals, outs, strict=True)
+        )
+
+    def _in_carried_bits(self, function: Callable[..., Any], has_outputs: bool) -> Any:
+        """The function with results of the carried types, where they differ in bits alone."""
+
+        def converted(x: Any, aval: ShapedArray) -> Any:
+            own = aval_of(x)
+            is_one = default_dtype(own.dtype) == default_dtype(aval.dtype)
+            if own.dtype == aval.dtype or not is_one:
+                return x
+            return Convert(aval.dtype, weak=own.weak_type).bind(x)
+
+        def step(*args: Any) -> Any:
+            carry, *ys = function(*args) if has_outputs else (function(*args),)
+            leaves, tree = tree_flatten(carry)
+            kept = [converted(x, a) for x, a in zip(leaves, self.avals, strict=True)]
+            carry = tree_unflatten(tree, kept)
+            return (carry, *ys) if has_outputs else carry
+
+        step.__name__ = name_of(function)
+        return step
 
     def _trace(
         self,

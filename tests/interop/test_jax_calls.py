@@ -144,6 +144,13 @@ sign = lambda x: scaled(x, jnp.where(x > 0, 1, -1))  # residuals are as weak as 
 for run in (jax.grad(sign), jax.grad(jax.jit(sign)), jax.jit(jax.grad(jax.jit(sign)))):
     assert run(2.0) == 1.0
 assert seen == [True] * len(seen) and len(seen) >= 3, seen
+
+counted = jax.make_jaxpr(lambda n: n + 1)(0)  # of a weak integer, and carried as a strong one
+step = lambda n: jax.core.eval_jaxpr(counted.jaxpr, counted.consts, n)[0]
+for run in (lambda n: jax.lax.while_loop(lambda n: n < 5, step, n),
+            lambda n: jax.lax.scan(lambda n, _: (step(n), n), n, None, 5)[0]):
+    for f in (run, jax.jit(run)):
+        assert f(jnp.int32(0)) == 5 and f(jnp.int32(0)).dtype == jnp.int32
 """
 
 
