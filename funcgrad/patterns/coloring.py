@@ -18,6 +18,7 @@ J. Sci. Comput. 29 (2007) 1042.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -40,8 +41,7 @@ FEW = 1 << 20
 """Edges up to which Python colours a graph, in less time than compiling takes."""
 
 FEW_STARS = 1 << 19
-"""Entries of diagonals up to which stars are looked for; a tenth of them where they have three
-colours."""
+"""Entries of diagonals up to which stars are looked for."""
 
 FEW_VERTICES = 512
 """Columns up to which stars are looked for in dense matrices, too."""
@@ -271,7 +271,7 @@ def color_columns(pattern: SparsityPattern, order: str | None = None) -> Any:
     graph = _column_graph(pattern.matrix)
     if graph is None:  # nearly every column is joined with nearly every other one
         return counted if period is None else remainders
-    found = _best(graph, order)
+    found = _best(graph, order, pattern.longest)
     return found if period is None or _count(found) < period else remainders
 
 
@@ -299,13 +299,29 @@ def _column_graph(matrix: Any) -> Any:
     return scipy_sparse().csr_array(matrix.T @ matrix)
 
 
-def _best(graph: Any, order: str | None) -> Any:
-    """Colours of a graph in an order, or in the best one of several."""
+def _best(graph: Any, order: str | None, least: int) -> Any:
+    """Colours of a graph in an order, or in the best one of several.
+
+    Args:
+        graph: The graph.
+        order: The order.
+        least: Colours that it needs at least: no order is tried behind one that has so few.
+    """
     names = (order,) if order is not None else ("natural", "largest_first")
     if order is None and graph.nnz <= FEW:
         names = (*names, "smallest_last")
-    found = [_greedy(graph, _ordered(graph, name)) for name in names]
-    return min(found, key=_count)
+    return _first_best((_greedy(graph, _ordered(graph, name)) for name in names), least)
+
+
+def _first_best(found: Iterable[Any], least: int) -> Any:
+    """The colours that are fewest; the first ones that are so few as there have to be."""
+    best = None
+    for colors in found:
+        if best is None or _count(colors) < _count(best):
+            best = colors
+        if _count(best) <= least:
+            break
+    return best
 
 
 def _greedy(graph: Any, order: Any) -> Any:
@@ -423,14 +439,38 @@ def _symmetric(pattern: SparsityPattern, order: str | None) -> Coloring:
         is_there = np.diff(matrix.indptr) > 0
         each = np.where(is_there, np.cumsum(is_there) - 1, -1)
         return Coloring(pattern, each, None, is_symmetric=True)
-    found = []
     period = _period(pattern) if order is None else None
-    if period is not None:
-        found.append(np.arange(n) % period)
-    if period is None or matrix.nnz <= (FEW_STARS if period > 3 else FEW_STARS // 10):
-        names = (order,) if order is not None else ("natural", "largest_first")
-        found += [_star(matrix, _ordered(matrix, name)) for name in names]
+    names = (order,) if order is not None else ("natural", "largest_first")
+    found: list[Any] = [] if period is None else [np.arange(n) % period]
+    if not found or (not _is_band(pattern, period) and matrix.nnz <= FEW_STARS):
+        stars = (_star(matrix, _ordered(matrix, name)) for name in names)
+        found.append(_first_best(stars, _least_star(matrix)))
     return Coloring(pattern, min(found, key=_count), None, is_symmetric=True)
+
+
+def _is_band(pattern: SparsityPattern, period: int | None) -> bool:
+    """Whether a matrix has all diagonals up to one, and is long.
+
+    Then stars need as many colours as columns (T. F. Coleman and J. J. Moré, "Estimation of sparse
+    Hessian matrices and graph coloring problems", Mathematical Programming 28 (1984) 243).
+    """
+    lines, n = pattern.lines, pattern.shape[0]
+    if lines is None or period is None or period % 2 == 0 or n < period**2:
+        return False
+    width = period // 2
+    whole = [(max(0, -k), n - max(0, k), k) for k in range(-width, width + 1)]
+    return sorted(lines, key=lambda line: line[2]) == whole
+
+
+def _least_star(matrix: Any) -> int:
+    """A number of colours that a star colouring needs at least."""
+    entries = matrix.tocoo()
+    is_edge = entries.row != entries.col
+    ends = entries.row[is_edge], entries.col[is_edge]
+    degrees = np.bincount(ends[0], minlength=matrix.shape[0])
+    # An edge between two more is the middle of a path of four vertices, or a side of a triangle.
+    is_inside = (degrees[ends[0]] > 1) & (degrees[ends[1]] > 1)
+    return 3 if is_inside.any() else 2 if len(ends[0]) else 1
 
 
 def _star(matrix: Any, order: Any) -> Any:

@@ -8,14 +8,13 @@ instruction (x86 before AVX-512) load each element, where others would need many
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from funcgrad.compiler.machine import FEW
 from funcgrad.compiler.native import llvm_backend
 from funcgrad.compiler.native.control_word import is_x86
 from funcgrad.compiler.native.llvm import (
     I1,
-    I32,
     I64,
     POINTER,
     Function,
@@ -47,17 +46,41 @@ def loader(module: Module, type: Type, step: int) -> str:
             return
         every, some = builder.new_block("all"), builder.new_block("some")
         builder.fork(is_whole, every, some, module.usually)
-        for block in (every, some):
-            builder.begin(block)
-            there = _count(flags) if block is some else None
-            parts = list(_pieces(pointer, type, step, there))
-            while len(parts) > 1:
-                size = 2 * parts[0].lanes
-                pairs = zip(parts[::2], parts[1::2], strict=True)
-                parts = [a.mixed(b, range(size)) for a, b in pairs]
-            builder.end(f"ret {parts[0]}")
+        builder.begin(every)
+        parts = list(_pieces(pointer, type, step))
+        while len(parts) > 1:
+            size = 2 * parts[0].lanes
+            pairs = zip(parts[::2], parts[1::2], strict=True)
+            parts = [a.mixed(b, range(size)) for a, b in pairs]
+        builder.end(f"ret {parts[0]}")
+        builder.begin(some)
+        count = flags.packed().intrinsic("ctpop").cast(I64, "i")
+        first = _first_ones(module, type, step)
+        builder.end(f"ret {builder.call(first, type, 'u', pointer, count)}")
 
     return module.helper(f"apart{step}.{type.suffix}", write).symbol
+
+
+def _first_ones(module: Module, type: Type, step: int) -> str:
+    """The symbol of a function that loads so many of the first lanes: ``(first, count)``."""
+
+    def write(module: Module, symbol: str) -> None:
+        attributes = "alwaysinline nounwind"
+        builder = Builder(module, Function(symbol, type, [POINTER, I64], attributes))
+        pointer, count = builder.arguments("pi")
+        element, room = type.element, builder.room(type)
+        builder.do(f"store {builder.number(type, 0)}, {room}")
+
+        def one(index: Emitted) -> None:
+            place = builder.moved(pointer, index * step, element)
+            text = f"load {element}, {place}, align {element.nbytes}"
+            found = builder.let(text, element, "i")
+            builder.do(f"store {found}, {builder.moved(room, index, element)}")
+
+        builder.in_turn(count, one)
+        builder.end(f"ret {builder.let(f'load {type}, {room}', type, 'u')}")
+
+    return module.helper(f"apart{step}.first.{type.suffix}", write).symbol
 
 
 def _has_permutations() -> bool:
@@ -84,51 +107,17 @@ def _each(pointer: Emitted, flags: Emitted, type: Type, step: int) -> Emitted:
     return flags.select(found, builder.number(type, 0))
 
 
-def _count(flags: Emitted) -> Emitted:
-    """How many flags are set."""
-    return flags.packed().intrinsic("ctpop").cast(I32, "i")
-
-
-def _pieces(pointer: Emitted, type: Type, step: int, there: Emitted | None) -> Iterator[Emitted]:
-    """The vector in pieces of a register; only so many of its first elements may be there."""
+def _pieces(pointer: Emitted, type: Type, step: int) -> Iterator[Emitted]:
+    """The vector in pieces of a register."""
     builder, element = pointer.builder, type.element
     count = min(type.count, _PIECE // element.nbytes)
-    span = vector_of(element, count * abs(step))
-    places = range(0, span.count, abs(step))[:: 1 if step > 0 else -1]
+    span = count * abs(step)
+    places = range(0, span, abs(step))[:: 1 if step > 0 else -1]
     for k in range(type.count // count):
         # Of a piece that is read backwards, the last element comes first in memory.
-        start = k * span.count if step > 0 else ((k + 1) * count - 1) * step
+        start = k * span if step > 0 else ((k + 1) * count - 1) * step
         address = builder.moved(pointer, builder.number(I64, start), element)
-        if there is None:
-            yield _chosen(address, vector_of(element, count), places)
-        else:
-            mask = _stretch(there - k * count, span.count, step, max(places))
-            yield _some(address, span, mask).mixed(None, places)
-
-
-def _stretch(n_there: Emitted, span: int, step: int, last: int) -> Emitted:
-    """The mask of what lies between lanes that are there: they come first, so it is one stretch."""
-    builder = n_there.builder
-    numbers = _list(builder, range(span))
-    reach = n_there * abs(step)
-    if step > 0:
-        return numbers.compare("<=", (reach - step).splat(span))
-    kept = ", ".join([f"i1 {int(place <= last)}" for place in range(span)])
-    mask = numbers.compare(">=", (builder.number(I32, span) - reach).splat(span))
-    return mask & Emitted(builder, f"<{kept}>", mask.type, "b")
-
-
-def _list(builder: Builder, numbers: Sequence[int]) -> Emitted:
-    text = ", ".join([f"i32 {k}" for k in numbers])
-    return Emitted(builder, f"<{text}>", vector_of(I32, len(numbers)), "i")
-
-
-def _some(address: Emitted, span: Type, mask: Emitted) -> Emitted:
-    """Elements of memory that a mask lets through, and zeros."""
-    builder = address.builder
-    size, zeros = builder.number(I32, span.element.nbytes), builder.number(span, 0)
-    name = f"llvm.masked.load.{span.suffix}.p0"
-    return builder.call(name, span, "i", address, size, mask, zeros)
+        yield _chosen(address, vector_of(element, count), places)
 
 
 def _chosen(address: Emitted, type: Type, places: Sequence[int]) -> Emitted:
