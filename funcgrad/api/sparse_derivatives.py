@@ -19,7 +19,7 @@ from funcgrad.api.differentiation import grad, is_differentiable, refuse_input, 
 from funcgrad.api.staging import ShapeDtypeStruct, StagedFunction
 from funcgrad.base.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_map, tree_unflatten
 from funcgrad.core.program import Program, evaluate
-from funcgrad.core.trace import EVAL, Tracer, using_trace
+from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.patterns.arrays import SparseArray
 from funcgrad.patterns.coloring import Coloring, coloring
@@ -135,6 +135,14 @@ class _Point:
         with using_trace(EVAL):
             return np.asarray(self._entries(colors, constants)), constants
 
+    def diagonals(self, args: Sequence[Any], is_symmetric: bool) -> Any:
+        """Pattern and entries, by diagonals; ``None`` if the derivative is not of a few of them."""
+        constants = self.derivative.constants
+        with using_trace(current_trace() if constants is None else EVAL):
+            residuals = self.derivative.results(args)[1] if constants is None else constants
+            found = self.derivative.diagonals(residuals, is_symmetric)
+            return None if found is None else (found[0], found[1](self.dtype))
+
     def _entries(self, colors: Coloring, residuals: Sequence[Any]) -> Any:
         derivative = self.derivative
         found = []
@@ -223,9 +231,14 @@ def sparse_derivative(
 
     def entries(*args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
         point = _Point(inner, args, kwargs, argnums, has_aux, what, holomorphic)
+        values = [*point.staged.captured_values(), *point.staged.leaves]
+        if given is True:
+            by_diagonals = point.diagonals(values, kind == "symmetric")
+            if by_diagonals is not None:
+                pattern, data = by_diagonals
+                return point.blocks(_with_floats(pattern, point), data), point.aux(values), None
         found = _with_floats(point.pattern(kind == "symmetric") if given is True else given, point)
         colors = found if isinstance(found, Coloring) else coloring(found, kind)
-        values = [*point.staged.captured_values(), *point.staged.leaves]
         data, residuals = point.data(colors, values)
         probe = point.probed(colors, data, residuals) if is_given else None
         return point.blocks(colors.pattern, data), point.aux(values), probe

@@ -98,6 +98,15 @@ def dependence(scope: Scope, relations: Sequence[Found], width: int) -> list[Fou
     return [found.get(a) for a in program.outputs]
 
 
+def image_through(
+    equation: Equation, scope: Scope, form: Any, k: int, relation: Relation
+) -> Relation:
+    """Dependence of the only result of an equation, of which one input depends on columns."""
+    given = [relation if i == k else None for i in range(len(equation.inputs))]
+    shape = equation.outputs[0].aval.shape
+    return _Equation(equation, scope, given, relation.width)._through(form, k, shape, 0)
+
+
 class _Equation:
     """An equation, and what its inputs depend on."""
 

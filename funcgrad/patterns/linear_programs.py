@@ -17,6 +17,14 @@ from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
 from funcgrad.lowering import Contraction
 from funcgrad.passes.dce import dce
 from funcgrad.patterns.dependence import Found, dependence
+from funcgrad.patterns.diagonals import (
+    Diagonals,
+    NotDiagonalError,
+    entries,
+    push,
+    unit_diagonal,
+    zeros_of,
+)
 from funcgrad.patterns.index_sets import identity
 from funcgrad.patterns.known import Scope, form_of
 from funcgrad.patterns.slices import with_slices
@@ -90,6 +98,28 @@ class Derivative:
         outs = evaluate(self.linearized.forward, args)
         found = [args[i] if kind == "in" else outs[i] for kind, i in self.linearized.residuals]
         return outs[: self.linearized.n_outputs], found
+
+    def diagonals(self, residuals: Sequence[Any], is_symmetric: bool) -> Any:
+        """Pattern, and a function for the entries, by diagonals; ``None`` if these are none.
+
+        Args:
+            residuals: The residuals.
+            is_symmetric: Whether the matrix is a Hessian.
+        """
+        tangent, width = self.linearized.tangent, self.in_ends[-1]
+        avals = tangent.in_avals[len(residuals) :]
+        if any(a.dtype.kind != "f" for a in avals):
+            return None
+        scope = Scope(tangent, [*self._known, *(None for _ in avals)])
+        units = [unit_diagonal(a, width, i) for a, i in zip(avals, self.in_ends, strict=False)]
+        given: list[Diagonals] = [*([] for _ in residuals), *units]
+        values = [*residuals, *map(zeros_of, avals)]
+        try:
+            found = iter(push(scope, values, given, width))
+            each = [next(found) if on else [] for on in self.linearized.is_active_out]
+            return entries(each, self.program.out_avals, width, is_symmetric)
+        except NotDiagonalError:
+            return None
 
     def push(self, residuals: Sequence[Any], seeds: Any) -> list[Any]:
         """Tangents of the active results, for each row of a matrix of tangents of all inputs.

@@ -471,6 +471,14 @@ class _Rest(Smooth):
     checked = checked_division
 
 
+def _times(number: float, x: Value) -> Value:
+    """The product of a finite number that is not zero, which hides nothing."""
+    if number == 1:
+        return x
+    by = mul if number and math.isfinite(number) else scale
+    return by.bind(aval_of(x).dtype.type(number), x)
+
+
 class _OfTangent(Elementwise):
     """An operation on a tangent, in which it is linear, and a coefficient."""
 
@@ -508,6 +516,10 @@ class Scale(_OfTangent):
     def change(self, t: Value, c: Value, out: Value, dc: Value) -> Value:
         return pair.bind(t, dc)
 
+    def at_number(self, number: float, other: Value) -> Value:
+        """The result for a tangent that is one number."""
+        return _times(number, other)
+
 
 class Unscale(_OfTangent):
     """``t / c``, and 0 where the tangent ``t`` is 0, whatever ``c`` is. Linear in ``t``."""
@@ -535,6 +547,10 @@ class Pair(Elementwise):
     """
 
     is_bilinear = True
+
+    def at_number(self, number: float, other: Value) -> Value:
+        """The result for a tangent that is one number."""
+        return _times(number, other)
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         t, s = primals

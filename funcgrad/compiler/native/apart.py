@@ -8,7 +8,7 @@ instruction (x86 before AVX-512) load each element, where others would need many
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from funcgrad.compiler.machine import FEW
 from funcgrad.compiler.native import llvm_backend

@@ -236,6 +236,106 @@ def entries_of_band(xp: Any, push: Callable[[Any], Any], seeds: Any, n: int) -> 
     return xp.vmap(push)(seeds)[columns % 3, rows]
 
 
+def wood(xnp: Any, n: int) -> Callable[[Any], Any]:
+    """Chain of Wood's functions."""
+
+    def run(x: Any) -> Any:
+        a, b, c, d = x[:-3:2], x[1:-2:2], x[2:-1:2], x[3::2]
+        first = 100.0 * (a**2 - b) ** 2 + (a - 1.0) ** 2 + 90.0 * (c**2 - d) ** 2
+        return xnp.sum(first + (c - 1.0) ** 2 + 10.0 * (b + d - 2.0) ** 2 + 0.1 * (b - d) ** 2)
+
+    return run
+
+
+def wood_band(x: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Its Hessian: a row for each distance from the diagonal, -2 to 2, and where entries are."""
+    a, b, c, d = x[:-3:2], x[1:-2:2], x[2:-1:2], x[3::2]
+    band, n = np.zeros((5, len(x))), len(x)
+    for start, curvature in (
+        (0, 1200.0 * a**2 - 400.0 * b + 2.0),
+        (1, 220.2),
+        (2, 1080.0 * c**2 - 360.0 * d + 2.0),
+        (3, 200.2),
+    ):
+        band[2, start : n - 3 + start : 2] += curvature
+    band[3, :-3:2] -= 400.0 * a
+    band[3, 2:-1:2] -= 360.0 * c
+    band[4, 1:-2:2] = 19.8
+    return band, np.array([[False, True]] * (n // 2)).ravel()
+
+
+def boundary(xnp: Any, n: int) -> Callable[[Any], Any]:
+    """Sum of squares of a discretised boundary value problem."""
+    h = 1.0 / (n + 1)
+    ahead = 1.0 + h * np.arange(1.0, n + 1)
+
+    def run(x: Any) -> Any:
+        wide = xnp.pad(x, 1)
+        return xnp.sum((2.0 * x - wide[:-2] - wide[2:] + h**2 / 2 * (x + ahead) ** 3) ** 2)
+
+    return run
+
+
+def boundary_band(x: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Its Hessian, likewise."""
+    n = len(x)
+    h = 1.0 / (n + 1)
+    t, wide = x + 1.0 + h * np.arange(1.0, n + 1), np.pad(x, 1)
+    residual = 2.0 * x - wide[:-2] - wide[2:] + h**2 / 2 * t**3
+    slope, band = 2.0 + 1.5 * h**2 * t**2, np.zeros((5, n))
+    band[2] = 2.0 * (slope**2 + 2.0 + 3.0 * h**2 * t * residual)
+    band[2, [0, -1]] -= 2.0
+    band[3, :-1] = -2.0 * (slope[:-1] + slope[1:])
+    band[4, :-2] = 2.0
+    return band, np.ones(n, np.bool_)
+
+
+def hessian_of_band(
+    n: int,
+    function: Callable[[Any, int], Callable[[Any], Any]],
+    band_of: Callable[[Any], tuple[np.ndarray, np.ndarray]],
+) -> Problem:
+    """Entries of a Hessian of up to five diagonals; elsewhere by five colours."""
+    x = point(n)
+    band, is_wide = band_of(x)
+    there = np.zeros((n, 5), np.bool_)
+    there[:, 2], there[:-1, 3], there[:-2, 4] = True, band[3, :-1] != 0, is_wide[:-2]
+    there[1:, 1], there[2:, 0] = there[:-1, 3], there[:-2, 4]
+    rows, ahead = np.nonzero(there)
+    columns = rows + ahead - 2
+
+    def program(xp: Any) -> Callable[..., Any]:
+        run = function(xp.numpy, n)
+        if hasattr(xp, "sparsity"):
+            hessian = xp.hessian(run, sparse=True)
+            return lambda x, seeds: hessian(x).data
+        gradient = xp.grad(run)
+
+        def by_hand(x: Any, seeds: Any) -> Any:
+            return xp.vmap(lambda v: xp.jvp(gradient, (x,), (v,))[1])(seeds)[columns % 5, rows]
+
+        return by_hand
+
+    def reference(x: Any, seeds: Any) -> Any:
+        band, _ = band_of(x)
+        upper = band[2 + abs(columns - rows), np.minimum(rows, columns)]
+        return upper
+
+    return Problem((x, by_period(5, n)), program, reference, tolerance=30.0)
+
+
+@workload(small=(8,), normal=(100_000,), large=(1_000_000,))
+def wood_hessian(n: int) -> Problem:
+    """Entries of the sparse Hessian of a chain of Wood's functions of {n} variables."""
+    return hessian_of_band(n, wood, wood_band)
+
+
+@workload(small=(9,), normal=(100_000,), large=(1_000_000,))
+def boundary_hessian(n: int) -> Problem:
+    """Entries of the sparse Hessian of a boundary value problem at {n} nodes."""
+    return hessian_of_band(n, boundary, boundary_band)
+
+
 @workload(small=(7,), normal=(100_000,), large=(1_000_000,))
 def sparse_hessian(n: int) -> Problem:
     """Entries of the sparse Hessian of Rosenbrock's function of {n} variables."""

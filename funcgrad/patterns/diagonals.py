@@ -1,0 +1,481 @@
+"""Sparse derivatives diagonal by diagonal: entries from coefficients, without seeds.
+
+Where index sets are affine, an element of a value depends on the columns that a few affine maps of
+its index give: on *diagonals*. Of each of them the coefficients are an array, of the part of the
+value where they are. A linear operation does to coefficients what it does to the value, and index
+sets say which diagonal they are then on. So there is an operation for every entry, as in formulas
+that are derived by hand, where products with seeds compute the zeros between entries, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import funcgrad.numpy.values as fnp
+from funcgrad import lowering as forms
+from funcgrad.base.records import dataclass
+from funcgrad.core.avals import Shape, aval_of
+from funcgrad.core.program import Atom, Equation, Literal
+from funcgrad.core.trace import EVAL, using_trace
+from funcgrad.patterns.dependence import image_through
+from funcgrad.patterns.index_sets import (
+    FREE,
+    Dimension,
+    Piece,
+    Relation,
+    identity,
+    piece_of,
+    strides_of,
+)
+from funcgrad.patterns.known import Scope, form_of
+from funcgrad.patterns.sparsity_pattern import SparsityPattern
+from funcgrad.primitives.elementwise import add
+from funcgrad.primitives.shape import Pad, Slice
+from funcgrad.primitives.sparse import scipy_sparse
+from funcgrad.transforms.jvp import jvp_flat
+
+MOST_DIAGONALS = 40
+"""Diagonals of one value, each with operations of its own; of more, products take less code."""
+
+MOST_RUNS = 8
+"""Stretches of numbers that are put together one by one."""
+
+Box = tuple[tuple[int, int], ...]
+"""For each axis the first index, and the first that is not inside."""
+
+
+class NotDiagonalError(Exception):
+    """Raised inside this package where a value has no diagonals, or too many."""
+
+
+@dataclass(frozen=True)
+class Diagonal:
+    """Dependence of a value on columns by one affine map.
+
+    Args:
+        pieces: Where it does.
+        box: A part of the value with all these places.
+        values: The coefficients there, an array, or one number for all of them.
+    """
+
+    pieces: tuple[Piece, ...]
+    box: Box
+    values: Any
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the box."""
+        return tuple(b - a for a, b in self.box)
+
+    def within(self, box: Box, dtype: Any) -> Any:
+        """The coefficients in a part of the value, with zeros where there are none."""
+        if all(c >= a and d <= b for (a, b), (c, d) in zip(self.box, box, strict=True)):
+            return _part(self.values, self.box, box)
+        values = self.array(dtype)
+        lows = tuple(a - c for (a, _), (c, _) in zip(self.box, box, strict=True))
+        highs = tuple(d - b for (_, b), (_, d) in zip(self.box, box, strict=True))
+        return Pad(lows, highs, (0,) * len(lows)).bind(values, np.zeros((), dtype)[()])
+
+    def cropped(self) -> Diagonal:
+        """The same without elements before and behind those that are there."""
+        if len(self.box) != 1:
+            return self
+        inside = (_reach(self.pieces),)
+        return Diagonal(self.pieces, inside, _part(self.values, self.box, inside))
+
+    def array(self, dtype: Any) -> Any:
+        """The coefficients as an array."""
+        if type(self.values) is not float:
+            return self.values
+        return fnp.broadcast_to(np.asarray(self.values, dtype), self.shape)
+
+
+Diagonals = list[Diagonal]
+
+
+def whole(shape: Shape) -> Box:
+    """All of an array."""
+    return tuple((0, n) for n in shape)
+
+
+def unit_diagonal(aval: Any, width: int, column: int) -> Diagonals:
+    """The diagonal of an array whose elements are columns, from one on."""
+    pieces = identity(aval.shape, width, column).pieces
+    return [Diagonal(tuple(pieces), whole(aval.shape), 1.0)] if pieces else []
+
+
+def push(
+    scope: Scope, values: Sequence[Any], given: Sequence[Diagonals], width: int
+) -> list[Diagonals]:
+    """Diagonals of the results of a program that is linear in inputs with diagonals.
+
+    Args:
+        scope: The program, and what is known of its inputs.
+        values: The inputs that have values; anything for the others.
+        given: The diagonals of each input, none for those with values.
+        width: The number of columns.
+
+    Raises:
+        NotDiagonalError: If a value has none, or too many.
+    """
+    program = scope.program
+    found: dict[Atom, Diagonals] = {a: d for a, d in zip(program.inputs, given, strict=True) if d}
+    known: dict[Atom, Any] = dict(program.constants)
+    known.update((a, x) for a, x in zip(program.inputs, values, strict=True) if a not in found)
+    for equation in program.equations:
+        each = [found.get(a, []) for a in equation.inputs]
+        args = [
+            a.value if isinstance(a, Literal) else known[a] if a in known else zeros_of(a.aval)
+            for a in equation.inputs
+        ]
+        primitive = equation.primitive
+        if not any(each):
+            outs = primitive.bind(*args)
+            listed = outs if primitive.multiple_results else [outs]
+            known.update(zip(equation.outputs, listed, strict=True))
+            continue
+        form = form_of(equation)
+        if isinstance(form, forms.Call) and not primitive.is_effectful:
+            results = push(scope.callee(form.program, equation.inputs), args, each, width)
+        else:
+            step = _Step(equation, form, scope, args, [bool(d) for d in each], width)
+            results = [step.result(each)]
+        found.update(zip(equation.outputs, results, strict=True))
+    return [found.get(a, []) for a in program.outputs]
+
+
+def zeros_of(aval: Any) -> Any:
+    """Zeros of a type, in no memory."""
+    return np.broadcast_to(np.zeros((), aval.dtype), aval.shape)
+
+
+class _Step:
+    """An equation whose only result has diagonals.
+
+    Args:
+        equation: The equation.
+        form: Its form.
+        scope: The program that it is in.
+        args: Its operands, zeros for those that have diagonals.
+        is_active: Which have these.
+        width: The number of columns.
+    """
+
+    def __init__(
+        self,
+        equation: Equation,
+        form: Any,
+        scope: Scope,
+        args: Sequence[Any],
+        is_active: Sequence[bool],
+        width: int,
+    ) -> None:
+        primitive = equation.primitive
+        if primitive.multiple_results or primitive.is_composite or primitive.is_effectful:
+            raise NotDiagonalError
+        (out,) = equation.outputs
+        if out.aval.dtype.kind != "f":
+            raise NotDiagonalError
+        self.equation, self.form, self.scope, self.width = equation, form, scope, width
+        self.primitive, self.aval, self.is_active = primitive, out.aval, is_active
+        self.args = args
+        pairs = zip(equation.inputs, is_active, strict=True)
+        self.numbers = [0.0 if active else _number(scope.value(a)) for a, active in pairs]
+
+    def result(self, each: Sequence[Diagonals]) -> Diagonals:
+        """The diagonals of the result, by those of the operands."""
+        found: Diagonals = []
+        for k, diagonals in enumerate(each):
+            if diagonals and not self.scope.is_zero(self.equation, k):
+                for diagonal in diagonals:
+                    found = _with(found, self._image(k, diagonal), self.aval)
+        return found
+
+    def _image(self, k: int, diagonal: Diagonal) -> Diagonal | None:
+        diagonal = diagonal.cropped()
+        shape = self.equation.inputs[k].aval.shape
+        relation = Relation(shape, self.width, diagonal.pieces)
+        image = image_through(self.equation, self.scope, self.form, k, relation)
+        if image.is_empty:
+            return None
+        if not _is_one_to_one(relation, image):
+            raise NotDiagonalError
+        pieces = tuple(image.pieces)
+        moved = self._moved(k, diagonal)
+        if moved is not None:
+            return Diagonal(pieces, *moved)
+        if self.primitive.is_elementwise and shape == self.aval.shape:
+            return Diagonal(pieces, diagonal.box, self._by_element(k, diagonal))
+        dtype = self.equation.inputs[k].aval.dtype
+        values = Diagonal(pieces, whole(shape), diagonal.within(whole(shape), dtype)).array(dtype)
+        return Diagonal(pieces, whole(self.aval.shape), self._derivative(k, values, self.args))
+
+    def _moved(self, k: int, diagonal: Diagonal) -> tuple[Box, Any] | None:
+        """Box and coefficients of a result that has the operand, or a part of it, as a part."""
+        form, rank = self.form, len(diagonal.box)
+        if isinstance(form, forms.Assemble) and k < len(form.pieces):
+            piece = form.pieces[k]
+            limits = [(low, low + n) for low, n in zip(piece.lows, piece.sizes, strict=True)]
+            shifts = [s - low for s, low in zip(piece.starts, piece.lows, strict=True)]
+            steps = piece.steps
+        elif isinstance(form, forms.Reindex) and form.axes == tuple(range(rank)):
+            sizes = zip(form.starts, self.aval.shape, strict=True)
+            limits, shifts = [(s, s + n) for s, n in sizes], [-s for s in form.starts]
+            steps = form.steps
+        else:
+            return None
+        if any(step != 1 for step in steps):
+            return None
+        pairs = list(zip(diagonal.box, limits, strict=True))
+        inside = tuple((max(a, c), min(b, d)) for (a, b), (c, d) in pairs)
+        if any(a >= b for a, b in inside):
+            return None
+        values = _part(diagonal.values, diagonal.box, inside)
+        return tuple((a + s, b + s) for (a, b), s in zip(inside, shifts, strict=True)), values
+
+    def _by_element(self, k: int, diagonal: Diagonal) -> Any:
+        """Coefficients after an operation on elements."""
+        avals, numbers = [a.aval for a in self.equation.inputs], self.numbers
+        others = [i for i in range(len(avals)) if i != k]
+        values = diagonal.values
+        if type(values) is float and all(numbers[i] is not None for i in others):
+            with using_trace(EVAL):
+                args = [a.dtype.type(x) for a, x in zip(avals, numbers, strict=True)]
+                return float(self._derivative(k, avals[k].dtype.type(values), args))
+        args = [
+            _part(x, whole(aval.shape), diagonal.box) if aval.shape == self.aval.shape else x
+            for x, aval in zip(self.args, avals, strict=True)
+        ]
+        at_number = getattr(self.primitive, "at_number", None)
+        if at_number is not None and type(values) is float:
+            return at_number(values, args[1 - k])
+        if at_number is not None and numbers[1 - k] is not None:
+            return at_number(numbers[1 - k], values)
+        return self._derivative(k, diagonal.array(avals[k].dtype), args)
+
+    def _derivative(self, k: int, values: Any, args: Sequence[Any]) -> Any:
+        """Effect of a linear operation on an array in place of one of its operands."""
+
+        def operation(x: Any) -> list[Any]:
+            return [self.primitive.bind(*args[:k], x, *args[k + 1 :])]
+
+        found = jvp_flat(operation, [args[k]], [values], "sparse derivative")[1][0]
+        if found is None:
+            raise NotDiagonalError
+        return found
+
+
+def _number(known: Any) -> float | None:
+    """The finite number that all elements of a known value are, if there is one."""
+    array = np.asarray(known)
+    if known is None or array.dtype.kind not in "fiub" or not array.size:
+        return None
+    if any(s for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
+        return None
+    number = float(array.flat[0])
+    return number if math.isfinite(number) else None
+
+
+def _part(values: Any, box: Box, inside: Box) -> Any:
+    """The elements of a part of a box."""
+    if type(values) is float or box == inside:
+        return values
+    starts = tuple(a - c for (a, _), (c, _) in zip(inside, box, strict=True))
+    limits = tuple(b - c for (_, b), (c, _) in zip(inside, box, strict=True))
+    return Slice(starts, limits, (1,) * len(starts)).bind(values)
+
+
+def _is_one_to_one(relation: Relation, image: Relation) -> bool:
+    """Whether each element of an image depends on one column, as those that it is an image of."""
+    return (
+        image.extra is None
+        and len(image.pieces) <= len(relation.pieces)
+        and all(len({d.axis for d in p.dims} - {FREE}) == len(p.dims) for p in image.pieces)
+    )
+
+
+def _with(diagonals: Diagonals, more: Diagonal | None, aval: Any) -> Diagonals:
+    """Diagonals and another one, which may be on the affine map of one of them."""
+    if more is None:
+        return diagonals
+    for i, own in enumerate(diagonals):
+        pieces = tuple(dict.fromkeys(own.pieces + more.pieces))
+        if not _is_on_one_map(pieces, aval.shape):
+            continue
+        others = [*diagonals[:i], *diagonals[i + 1 :]]
+        if len(aval.shape) != 1:
+            return [*others, _sum(own, more, pieces, aval.dtype)]
+        common = _common(own, more)
+        if common is not None:
+            a, b = (x.within(common, aval.dtype) for x in (own, more))
+            joined = Diagonal(_cut(pieces, common), common, _added(a, b, aval.dtype))
+            others = [*others, joined, *_outside(own, common)]
+            for rest in _outside(more, common):
+                others = _with(others, rest, aval)
+            return others
+    if len(diagonals) == MOST_DIAGONALS:
+        raise NotDiagonalError
+    return [*diagonals, more]
+
+
+def _reach(pieces: Sequence[Piece]) -> tuple[int, int]:
+    """The part of a vector in which pieces are."""
+    ends = [(p.starts[0], p.starts[0] + sum(d.reach for d in p.dims)) for p in pieces]
+    return min(a for a, _ in ends), max(b for _, b in ends) + 1
+
+
+def _common(a: Diagonal, b: Diagonal) -> Box | None:
+    """The part of a vector in which two diagonals may both be."""
+    (first, last), (start, end) = _reach(a.pieces), _reach(b.pieces)
+    low, high = max(first, start), min(last, end)
+    return ((low, high),) if low < high else None
+
+
+def _outside(diagonal: Diagonal, box: Box) -> list[Diagonal]:
+    """The parts of a diagonal of a vector before and behind a box."""
+    (low, high) = box[0]
+    first, last = _reach(diagonal.pieces)
+    parts = [_cut(diagonal.pieces, ((a, b),)) for a, b in ((first, low), (high, last))]
+    return [Diagonal(pieces, diagonal.box, diagonal.values) for pieces in parts if pieces]
+
+
+def _cut(pieces: Sequence[Piece], box: Box) -> tuple[Piece, ...]:
+    """The parts of pieces of a vector that are in a part of it."""
+    (low, high) = box[0]
+    found = []
+    for piece in pieces:
+        (start,) = piece.starts
+        if not piece.dims:
+            found += [piece] if low <= start < high else []
+            continue
+        (dim,) = piece.dims
+        first = max(0, -((start - low) // dim.step))
+        last = min(dim.size, -((start - high) // dim.step))
+        if first < last:
+            side = Dimension(0, dim.step, last - first, dim.stride)
+            begin, column = start + first * dim.step, piece.column + first * dim.stride
+            found.append(piece_of([begin], [side], column))
+    return tuple(found)
+
+
+def _sum(a: Diagonal, b: Diagonal, pieces: tuple[Piece, ...], dtype: Any) -> Diagonal:
+    """The sum of two diagonals on one map."""
+    if a.box == b.box and type(a.values) is type(b.values) is float:
+        return Diagonal(pieces, a.box, a.values + b.values)
+    pairs = zip(a.box, b.box, strict=True)
+    box = tuple((min(p[0], q[0]), max(p[1], q[1])) for p, q in pairs)
+    return Diagonal(pieces, box, _added(a.within(box, dtype), b.within(box, dtype), dtype))
+
+
+def _added(a: Any, b: Any, dtype: Any) -> Any:
+    if type(a) is type(b) is float:
+        return a + b
+    return add.bind(*(np.asarray(x, dtype)[()] if type(x) is float else x for x in (a, b)))
+
+
+def _is_on_one_map(pieces: Sequence[Piece], shape: Shape) -> bool:
+    """Whether one affine map has the columns of all pieces.
+
+    Along axes on which none of them moves it may have any slope: that of the array's elements.
+    """
+    first = pieces[0]
+    ahead = [p.column - first.column for p in pieces]
+    for axis, slope in enumerate(strides_of(shape)):
+        moves = {(d.step, d.stride) for p in pieces for d in p.on(axis)}
+        if len(moves) > 1:
+            return False
+        step, stride = moves.pop() if moves else (1, slope)
+        for i, piece in enumerate(pieces):
+            number, rest = divmod(piece.starts[axis] - first.starts[axis], step)
+            if rest:
+                return False
+            ahead[i] -= number * stride
+    return not any(ahead)
+
+
+# The matrix.
+
+
+def entries(
+    results: Sequence[Diagonals], avals: Sequence[Any], width: int, is_symmetric: bool
+) -> tuple[SparsityPattern, Callable[[Any], Any]]:
+    """Pattern of a matrix, and a function that gives its entries in a dtype, row by row.
+
+    Args:
+        results: The diagonals of each result.
+        avals: The types of the results.
+        width: The number of columns.
+        is_symmetric: Whether an entry counts only if its mirror image is there.
+    """
+    places: list[tuple[Any, Any, Any]] = [(np.zeros(0, np.int64),) * 3]
+    parts: list[tuple[Diagonal, Any]] = []
+    start = taken = 0
+    for diagonals, aval in zip(results, avals, strict=True):
+        for diagonal in diagonals:
+            row, column = Relation(aval.shape, width, diagonal.pieces).places
+            inside = _numbers(row, aval.shape, diagonal)
+            places.append((row + start, column, inside + taken))
+            parts.append((diagonal, aval.dtype))
+            taken += math.prod(diagonal.shape)
+        start += aval.size
+    row, column, source = map(np.concatenate, zip(*places, strict=True))
+    # Pieces of one diagonal may have elements in common, others must not.
+    numbers, chosen = np.unique(row * width + column, return_index=True)
+    if len(numbers) < len(row) and len(numbers) != len(np.unique(source)):
+        raise NotDiagonalError
+    row, column, source = row[chosen], column[chosen], source[chosen]
+    if is_symmetric:
+        mirrored = column * width + row
+        place = np.minimum(np.searchsorted(numbers, mirrored), max(len(numbers) - 1, 0))
+        # Entries above the diagonal serve for those below, too.
+        source = np.where(column < row, source[place], source)
+        is_there = numbers[place] == mirrored
+        row, column, source = row[is_there], column[is_there], source[is_there]
+    parts, source = _used(parts, source)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=start))])
+    matrix = scipy_sparse().csr_array((np.ones(len(row), np.bool_), column, indptr), (start, width))
+
+    def data(dtype: Any) -> Any:
+        if not parts:
+            return fnp.zeros(0, dtype)
+        flat = [fnp.reshape(d.array(own), (math.prod(d.shape),)) for d, own in parts]
+        return _chosen(fnp.concatenate(flat).astype(dtype), source)
+
+    return SparsityPattern.of(matrix), data
+
+
+def _used(
+    parts: Sequence[tuple[Diagonal, Any]], source: Any
+) -> tuple[list[tuple[Diagonal, Any]], Any]:
+    """The diagonals of which elements are taken, and the numbers of these among them."""
+    sizes = np.array([math.prod(d.shape) for d, _ in parts], np.int64)
+    ends = np.cumsum(sizes)
+    owner = np.searchsorted(ends, source, "right")
+    is_used = np.zeros(len(parts), np.bool_)
+    is_used[owner] = True
+    skipped = np.cumsum(np.where(is_used, 0, sizes))
+    kept = [part for part, used in zip(parts, is_used, strict=True) if used]
+    return kept, source - skipped[owner] if len(source) else source
+
+
+def _numbers(row: Any, shape: Shape, diagonal: Diagonal) -> Any:
+    """Numbers of elements in the box of a diagonal, by those in the whole value."""
+    if len(shape) < 2 or diagonal.box == whole(shape):
+        return row - (diagonal.box[0][0] if len(shape) == 1 else 0)
+    index = np.unravel_index(row, shape)
+    inside = [i - a for i, (a, _) in zip(index, diagonal.box, strict=True)]
+    return np.ravel_multi_index(inside, diagonal.shape)
+
+
+def _chosen(products: Any, source: Any) -> Any:
+    """Elements of a vector: stretches of it where these are few."""
+    cuts = np.flatnonzero(np.diff(source) != 1) + 1
+    if len(cuts) < MOST_RUNS and len(source):
+        runs = zip([0, *cuts.tolist()], [*cuts.tolist(), len(source)], strict=True)
+        return fnp.concatenate([products[int(source[a]) : int(source[b - 1]) + 1] for a, b in runs])
+    is_small = aval_of(products).size <= np.iinfo(np.int32).max
+    return fnp.take(products, source.astype(np.int32) if is_small else source, mode="clip")
