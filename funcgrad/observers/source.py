@@ -133,6 +133,15 @@ class SourceLocation:
         return SourceLocation(self.code, self.line) if self.scope or self.phase else self
 
     @property
+    def shared(self) -> SourceLocation:
+        """The line alone, one for all functions that are written in it, as lambdas are."""
+        if self.file.startswith("<"):  # other texts have that name
+            return self.unscoped
+        if len(_shared) >= _MAX_LOCATIONS:
+            _shared.clear()
+        return _shared.setdefault((self.file, self.line), self.unscoped)
+
+    @property
     def file(self) -> str:
         return self.code.co_filename
 
@@ -163,6 +172,8 @@ def _in_one_line(text: str) -> str:
 
 _locations: dict[tuple[int, int, Scope, str], SourceLocation] = {}
 _MAX_LOCATIONS = 1 << 16
+_shared: dict[tuple[str, int], SourceLocation] = {}
+"""By file and number."""
 
 
 _places: dict[tuple[int, int, Scope], SourceLocation] = {}

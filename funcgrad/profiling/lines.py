@@ -86,7 +86,7 @@ class _Collector:
     def _line(self, line: Line) -> LineTimes | None:
         if line is None:
             return None
-        place = line.unscoped
+        place = line.shared
         return self.lines.setdefault(place, LineTimes(place))
 
     # Compiled programs.
@@ -122,8 +122,8 @@ class _Collector:
             if way is not None:
                 setattr(found, way, getattr(found, way) + seconds * share)
             for other, others in shares.items():
-                if other is not None and other.unscoped is not found.location:
-                    found.neighbours[other.unscoped] += seconds * others
+                if other is not None and other.shared is not found.location:
+                    found.neighbours[other.shared] += seconds * others
         for line, (cost, times) in costs.items():
             found = self._line(line)
             if found is not None:

@@ -55,7 +55,7 @@ def of_program(report: Report) -> MemoryProfile:
     for value in most:
         line = line_of(makers[value])
         if line is not None:
-            held[line.unscoped] += value.nbytes
+            held[line.shared] += value.nbytes
     peak = report.memory_analysis().peak_memory_in_bytes
     return MemoryProfile(peak, tuple(held.most_common()))
 
@@ -76,7 +76,7 @@ def of_record(known: Record) -> MemoryProfile:
     held: Counter[SourceLocation] = Counter()
     for atom, maker in most:
         if maker.source is not None:
-            held[maker.source.unscoped] += atom.aval.nbytes
+            held[maker.source.shared] += atom.aval.nbytes
     return MemoryProfile(peak, tuple(held.most_common()))
 
 
@@ -110,5 +110,5 @@ class ArrayMemory:
         held: Counter[SourceLocation] = Counter()
         for line, nbytes in self.most.items():
             if line is not None and nbytes:
-                held[line.unscoped] += nbytes
+                held[line.shared] += nbytes
         return MemoryProfile(self.peak, tuple(held.most_common()))

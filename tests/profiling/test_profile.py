@@ -202,3 +202,16 @@ def test_table_and_pictures(tmp_path):
     assert all(run["dur"] >= 0 and run["ts"] >= 0 for run in runs)
     assert any("# slow" in line for run in runs for line in run["args"]["lines"])
     ElementTree.fromstring(f"<div>{profile._repr_html_()}</div>")
+
+
+def test_functions_in_one_line_are_one_row():
+    first, second = (lambda x: np.sin(x) * 2), (lambda x: np.exp(x) + np.sum(x))  # both
+
+    def f(x):
+        return np.sum(first(x) * second(x))
+
+    for g in (f, fg.jit(fg.grad(f))):
+        profile = fg.profile(g, seconds=0.1)(np.linspace(0, 1, 20_000))
+        places = [(line.location.file, line.location.line) for line in profile.lines]
+        assert len(places) == len(set(places))
+        assert sum(line.text.endswith("# both") for line in profile.lines) == 1

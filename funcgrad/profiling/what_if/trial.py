@@ -19,8 +19,10 @@ from funcgrad.observers.source import SourceLocation
 F = TypeVar("F", bound=Callable[..., Any])
 
 ROUNDS = 5
-"""How often what there is and the other way are run in turn; the fastest of each count."""
-LEAST_SECONDS = 0.005
+"""How often, at least, what there is and the other way run in turn; the fastest of each count."""
+SECONDS = 0.5
+"""Time in which there are more rounds: what else the machine does slows single ones down."""
+LEAST_SECONDS = 0.002
 """Time of a round."""
 GAIN = 0.9
 """Part of the time, at most, that is worth another way."""
@@ -133,7 +135,9 @@ def compared(first: Callable[[], Any], second: Callable[[], Any]) -> tuple[float
     second()
     best = [np.inf, np.inf]
     counts = [_count(first), _count(second)]
-    for _ in range(ROUNDS):
+    end, rounds = time.perf_counter() + SECONDS, 0
+    while rounds < ROUNDS or time.perf_counter() < end:
+        rounds += 1
         for k, function in enumerate((first, second)):
             start = time.perf_counter()
             for _ in range(counts[k]):
