@@ -41,7 +41,7 @@ def distance(x: Any) -> float:
     return max(64 * eps, min(FARTHEST, BY_CHANCE / max(np.size(x), 1)))
 
 
-def moved(x: Any, along: Any, times: int) -> Any:
+def moved(x: Any, along: Any, times: float) -> Any:
     """A point beside it: at the next numbers, or nearer than chance would be."""
     if along is None or not np.size(x):
         return x

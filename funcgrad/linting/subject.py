@@ -37,6 +37,9 @@ from funcgrad.primitives.objects import flatten_held
 FARTHEST = 2.0**-8
 """The longest step beside a point, in units of the numbers: farther away are kinks of others."""
 
+SCALES = (1, 1 << 3, 1 << 8, 1 << 16, 2.0**-10)
+"""Steps beside a point, in units of the shortest one that data are not expected in."""
+
 _DOUBLE = 1e-15
 """The precision from which on a sum of results keeps the jump of one."""
 
@@ -198,9 +201,10 @@ class Subject:
         generic = [direction(x, i) for i, x in enumerate(self.active)]
         # Arguments may be at an end of what the function takes, which mostly is 0.
         inside = [np.where(x == 0, 0, d) for x, d in zip(self.active, generic, strict=True)]
-        # An intermediate result may move less than its rounding, so steps get longer.
+        # An intermediate result may move less than its rounding, so steps get longer; or so much
+        # that it is beyond other kinks at once, as in networks whose derivatives explode.
         longest = max(map(distance, self.active))
-        scales = [scale for scale in (1, 1 << 3, 1 << 8, 1 << 16) if scale * longest < FARTHEST]
+        scales = [scale for scale in SCALES if scale * longest < FARTHEST]
         for directions in (generic, inside):
             here = derivative(self.active, directions)
             are_finite = True
@@ -215,7 +219,7 @@ class Subject:
             if are_finite:
                 return
 
-    def _at(self, derivative: Derivative, directions: Sequence[Any], times: int) -> list[Any]:
+    def _at(self, derivative: Derivative, directions: Sequence[Any], times: float) -> list[Any]:
         rows = zip(self.active, directions, strict=True)
         return derivative([moved(x, d, times) for x, d in rows], directions)
 

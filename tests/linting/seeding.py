@@ -63,6 +63,8 @@ class Fault:
     put: Callable[[Any, Any], Any]
 
 
+STEP = 1e-7
+"""How far arguments move."""
 IN_TURN = {"laws", "words"}
 """Corpora of many small functions, which get one fault each."""
 
@@ -188,7 +190,10 @@ def _passing(slopes: Any, tangents: Any) -> Any:
 
 
 def _tangents(known: Record, place: Any) -> Any:
-    """The tangents of a value, where the arguments move at random."""
+    """The tangents of a value where the arguments move at random, 0 where it does not move so.
+
+    Differences say whether it does: what is less its maximum, whose derivative is stopped, is 0.
+    """
     active = [v for v in known.inputs if v.aval.dtype == np.float64]
     moves = [np.random.default_rng(i).normal(size=v.aval.shape) for i, v in enumerate(active)]
 
@@ -204,10 +209,15 @@ def _tangents(known: Record, place: Any) -> Any:
             environment.update(zip(e.outputs, outs, strict=True))
         return environment[place]
 
+    start = [*map(known.value, active)]
+    sides = [[x + t * d for x, d in zip(start, moves, strict=True)] for t in (STEP, -STEP)]
     try:
-        return np.asarray(fg.jvp(value, tuple(map(known.value, active)), tuple(moves))[1])
-    except fg.errors.FuncgradError:  # a rule that goes backwards only
+        with np.errstate(all="ignore"):
+            tangents = np.asarray(fg.jvp(value, tuple(start), tuple(moves))[1])
+            moved = (np.asarray(value(*sides[0])) - np.asarray(value(*sides[1]))) / (2 * STEP)
+    except (fg.errors.FuncgradError, np.linalg.LinAlgError):  # a rule that goes backwards only
         return np.ones(place.aval.shape)
+    return np.where(np.abs(moved) > 1e-3 * np.abs(tangents), tangents, 0.0)
 
 
 def _places(known: Record, where: str) -> list[Any]:
