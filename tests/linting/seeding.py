@@ -30,12 +30,6 @@ WORKED_OUT = {
     "sparse-hessian": "unused-argument",
     "argsort-take": "cut-derivative",  # keys decide an order only
     "rank-test": "cut-derivative",
-    "scalar-step": "unrolled-loop",
-    "scalar-step-eager": "unrolled-loop",
-    "mlp-rmsprop": "singular-derivative",  # the root of a mean square that is 0 at first
-    "mlp-adam": "singular-derivative",  # likewise, and so are the next two
-    "digits-step": "singular-derivative",
-    "mnist-step": "singular-derivative",
     "cart-pole-gradient": "lost-digits",  # returns less their mean, which are all equal
     "particle-filter": "cut-derivative",  # uniform numbers decide which particles are kept
     "metropolis": "cut-derivative",  # and here what is accepted
