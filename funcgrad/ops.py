@@ -11,11 +11,11 @@ from funcgrad.base.namespaces import present
 from funcgrad.base.placement import check_placement
 from funcgrad.base.signatures import docstring
 from funcgrad.core.avals import aval_of
-from funcgrad.core.trace import Tracer
 from funcgrad.errors import ConcretizationTypeError, DtypeError, ShapeError
 from funcgrad.lax import GatherScatterMode
 from funcgrad.numpy.indexing import at
 from funcgrad.numpy.promotion import as_value, strong
+from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.shape import shape_of
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
@@ -36,7 +36,7 @@ def _checked_ids(data: Any, segment_ids: Any, function: str) -> Any:
 def _count(ids: Any, num_segments: int | None, function: str) -> int:
     if num_segments is not None:
         return int(num_segments.__index__())
-    if isinstance(ids, Tracer):
+    if is_traced(ids):
         raise ConcretizationTypeError(
             f"{function}: the length of the result depends on a traced {ids.aval}: pass "
             "num_segments=."

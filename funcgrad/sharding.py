@@ -316,7 +316,7 @@ def shard_map(
         trees: list[Any] = []
 
         def flat(*values: Any) -> list[Any]:
-            inner = as_arguments(function, list(map(indexable, values)))
+            inner = as_arguments(list(map(indexable, values)))
             outs, tree = flatten_values(function(*tree_unflatten(treedef, list(inner))))
             trees.append(tree)
             return outs

@@ -15,12 +15,12 @@ import funcgrad.numpy.values as fnp
 from funcgrad.api.sparse_derivatives import hessian_sparsity, jacobian_sparsity
 from funcgrad.base.namespaces import present
 from funcgrad.core.avals import aval_of
-from funcgrad.core.trace import Tracer
 from funcgrad.errors import ShapeError
 from funcgrad.patterns.arrays import SparseArray
 from funcgrad.patterns.coloring import Coloring, coloring
 from funcgrad.patterns.pictures import spy
 from funcgrad.patterns.sparsity_pattern import SparsityPattern
+from funcgrad.primitives.objects import is_traced
 
 
 def compress(matrix: Any, colors: Coloring) -> Any:
@@ -81,7 +81,7 @@ def decompress(products: Any, colors: Coloring) -> Any:
         )
     data = colors.entries(fnp.reshape(products, (size,)))
     matrix = SparseArray(data, colors.pattern.pattern)
-    return matrix if isinstance(data, Tracer) else matrix.to_scipy()
+    return matrix if is_traced(data) else matrix.to_scipy()
 
 
 __all__ = [

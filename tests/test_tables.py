@@ -25,7 +25,7 @@ from funcgrad.base import pytree
 from funcgrad.compiler.runtime import fourier
 from funcgrad.core import avals
 from funcgrad.lowering import FourierCall
-from funcgrad.observers import assignments, captures, notices, source
+from funcgrad.observers import captures, notices, source
 from funcgrad.observers.source import SourceLocation
 from funcgrad.scalar_tape import operators as number_operators
 from funcgrad.scalar_tape import trace as numbers
@@ -64,7 +64,6 @@ TABLES = {
     "observers.source._owners": "_MAX_FILES",
     "observers.source._places": "_MAX_LOCATIONS",
     "observers.source._stand_ins": IMPORT,
-    "observers.assignments._facts": "_MAX_CODES",
     "observers.captures._reported_draws": "_MAX_REPORTED",
     "base.transformed._stand_ins": WEAK,
     "base.transformed._stood_for": WEAK,
@@ -254,15 +253,6 @@ def test_files_and_lines(monkeypatch: pytest.MonkeyPatch) -> None:
         assert SourceLocation(code, 1).file == f"file{k}.py"
         assert 0 < len(files) <= 8
         assert 0 < len(lines) <= 8
-
-
-def test_codes_that_were_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = few(monkeypatch, assignments, "_MAX_CODES", "_facts")
-    for k in range(30):
-        names: dict[str, Any] = {}
-        exec(compile(f"def f(x): x[{k}] = 0", "file.py", "exec"), names)
-        assert assignments.may_assign(names["f"])
-        assert 0 < len(known) <= 8
 
 
 def test_lines_that_were_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:

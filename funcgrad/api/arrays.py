@@ -18,7 +18,7 @@ from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError
 from funcgrad.observers.source import in_scope
-from funcgrad.primitives.objects import HoldsArray, StandsForArray, map_values
+from funcgrad.primitives.objects import HoldsArray, StandsForArray, is_traced, map_values
 
 
 class _ArrayType(type):
@@ -105,7 +105,7 @@ def device_get(x: Any) -> Any:
 
 
 def _as_array(leaf: Any) -> Any:
-    return leaf if isinstance(leaf, Tracer) else np.asarray(leaf, aval_of(leaf).dtype)
+    return leaf if is_traced(leaf) else np.asarray(leaf, aval_of(leaf).dtype)
 
 
 def effects_barrier() -> None:

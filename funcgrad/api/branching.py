@@ -690,7 +690,7 @@ class _Loop(_Traced):
     def _inside(self, values: dict[str, Any]) -> list[Any]:
         """The values of all variables."""
         return [
-            _named(values[name]) if name in values else before
+            _named(_plain(values[name])) if name in values else before
             for name, before in zip(self.state.names, self.before, strict=True)
         ]
 

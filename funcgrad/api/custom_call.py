@@ -205,7 +205,7 @@ class Call(KeepsTracers):
         return run_lifted(
             self.captured,
             values,
-            lambda: self.result.flatten(fun(*self._full(as_arguments(fun, leaves))), self.name),
+            lambda: self.result.flatten(fun(*self._full(as_arguments(leaves))), self.name),
         )
 
     # Forward mode.

@@ -41,7 +41,6 @@ from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.higher_order.linearity import nonlinear_entry
 from funcgrad.higher_order.reroll import rerolled
 from funcgrad.numpy.writable import as_arguments
-from funcgrad.observers.assignments import may_assign
 from funcgrad.primitives.elementwise import stop_gradient as stop_gradient_p
 from funcgrad.primitives.objects import (
     HoldsArray,
@@ -139,8 +138,6 @@ class _Gradient(Wrapper):
         transformation: `grad` or `value_and_grad`, whose other parameters these are.
     """
 
-    gives_arguments = True
-
     def __init__(
         self,
         transformation: Function,
@@ -191,8 +188,7 @@ class _Gradient(Wrapper):
 
         def flat(*leaves_: Any) -> list[Any]:
             # Numbers are not assigned to; asked for here, other functions take the short way.
-            assigns = not is_numeric and may_assign(fun)
-            given = as_arguments(fun, leaves_) if assigns else leaves_
+            given = leaves_ if is_numeric else as_arguments(leaves_)
             inner = given[0] if is_one else tree_unflatten(treedef, given)
             if isinstance(argnums, int):
                 full = (*args[: chosen[0]], inner, *args[chosen[0] + 1 :])
@@ -420,7 +416,6 @@ class FlatFunction:
         treedef: Structure of its arguments.
         has_aux: Whether it returns a pair of a value and extra results.
         what: How messages call the transformation.
-        original: The function that it hands its arguments to, if that is another one.
     """
 
     def __init__(
@@ -429,10 +424,8 @@ class FlatFunction:
         treedef: PyTreeDef,
         has_aux: bool,
         what: str,
-        original: Function | None = None,
     ) -> None:
         self.fun = fun
-        self.original = original or fun
         self.treedef = treedef
         self.has_aux = has_aux
         self.what = what
@@ -440,7 +433,7 @@ class FlatFunction:
         self.aux_tree: list[PyTreeDef] = []
 
     def __call__(self, *leaves: Any) -> list[Any]:
-        out = self.fun(*tree_unflatten(self.treedef, as_arguments(self.original, leaves)))
+        out = self.fun(*tree_unflatten(self.treedef, as_arguments(leaves)))
         extra: list[Any] = []
         if self.has_aux:
             out, *extra = split_aux(out, self.aux_tree, self.what)

@@ -35,12 +35,6 @@ LEAST = 1024
 """Elements of a derivative from which it is asked what they depend on."""
 
 
-class _Jacobian(Transformed):
-    """A function that computes a Jacobian of another one."""
-
-    gives_arguments = True
-
-
 def jacfwd(
     fun: Function,
     argnums: int | Sequence[int] = 0,
@@ -90,7 +84,7 @@ def jacfwd(
         ]
         return point.result(rows)
 
-    return _Jacobian(run, jacfwd, fun, **options)
+    return Transformed(run, jacfwd, fun, **options)
 
 
 def jacrev(
@@ -136,7 +130,7 @@ def jacrev(
         rows = [point.tree_like_argument(point.pull_basis(j)) for j in range(len(point.outs))]
         return point.result(rows)
 
-    return _Jacobian(run, jacrev, fun, **options, allow_int=allow_int)
+    return Transformed(run, jacrev, fun, **options, allow_int=allow_int)
 
 
 def hessian(
@@ -184,7 +178,7 @@ def _sparse(
     # Whoever asks for sparse matrices loads the parts of SciPy that they need.
     module = load("funcgrad.api.sparse_derivatives")
     run = module.sparse_derivative(name, fun, sparse=sparse, **options)
-    return _Jacobian(run, transformation, fun, **options, sparse=sparse)
+    return Transformed(run, transformation, fun, **options, sparse=sparse)
 
 
 class _JacobianPoint:
@@ -218,7 +212,7 @@ class _JacobianPoint:
             replaced = dict(zip(chosen, parts, strict=True))
             return fun(*(replaced.get(i, a) for i, a in enumerate(args)), **kwargs)
 
-        self.flat = FlatFunction(of_chosen, _wrap_tree(self.in_tree), has_aux, what, fun)
+        self.flat = FlatFunction(of_chosen, _wrap_tree(self.in_tree), has_aux, what)
         with without_warnings() as block, block:
             results, self.linear = linearize_flat(
                 rerolled(self.flat, self.leaves, what),

@@ -22,7 +22,7 @@ from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.dtypes import float0
 from funcgrad.errors import DtypeError, ShapeError, TreeError
 from funcgrad.primitives.elementwise import convert
-from funcgrad.primitives.objects import flatten_values
+from funcgrad.primitives.objects import flatten_values, settled
 from funcgrad.transforms.linearize import LinearMap
 from funcgrad.transforms.residuals import Skeleton, split
 
@@ -107,9 +107,10 @@ def _flatten(function: LinearFunction) -> tuple[list[Any], tuple[Signature, Skel
 def _register(kind: type[LinearFunction]) -> None:
     def unflatten(meta: tuple[Signature, Skeleton], residuals: Sequence[Any]) -> LinearFunction:
         signature, skeleton = meta
+        residuals = list(map(settled, residuals))
         function = kind(signature, skeleton.fill(residuals), residuals)
         # Not found again, for the residuals may be anything now.
-        function.parts = list(residuals), skeleton
+        function.parts = residuals, skeleton
         return function
 
     register_pytree_node(kind, _flatten, unflatten, is_transient=True)

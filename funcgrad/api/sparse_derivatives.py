@@ -19,13 +19,13 @@ from funcgrad.api.differentiation import grad, is_differentiable, refuse_input, 
 from funcgrad.api.staging import ShapeDtypeStruct, StagedFunction
 from funcgrad.base.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_map, tree_unflatten
 from funcgrad.core.program import Program, evaluate
-from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
+from funcgrad.core.trace import EVAL, current_trace, using_trace
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.patterns.arrays import SparseArray
 from funcgrad.patterns.coloring import Coloring, coloring
 from funcgrad.patterns.linear_programs import Derivative
 from funcgrad.patterns.sparsity_pattern import SparsityPattern
-from funcgrad.primitives.objects import flatten_values
+from funcgrad.primitives.objects import flatten_values, is_traced
 from funcgrad.primitives.sparse import Pattern, SparseProduct
 
 KINDS = {"jacfwd": "columns", "jacrev": "both", "hessian": "symmetric"}
@@ -250,7 +250,7 @@ def sparse_derivative(
         matrices, aux, probe = compiled(*args, **kwargs)
         if isinstance(matrices, SparseArray) and not aux and probe is None:
             return _eager(matrices)  # nearly always, and small matrices take microseconds
-        if probe is not None and not isinstance(probe[0], Tracer):
+        if probe is not None and not is_traced(probe[0]):
             find = lambda: _Point(  # noqa: E731
                 inner, args, kwargs, argnums, has_aux, what, holomorphic
             ).pattern()
@@ -263,7 +263,7 @@ def sparse_derivative(
 
 def _eager(matrix: SparseArray) -> Any:
     """SciPy's matrix, if entries are known."""
-    return matrix if isinstance(matrix.data, Tracer) else matrix.to_scipy()
+    return matrix if is_traced(matrix.data) else matrix.to_scipy()
 
 
 def _with_floats(given: Any, point: _Point) -> Any:

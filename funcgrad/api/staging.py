@@ -242,7 +242,7 @@ class StagedFunction:
         ]
 
         def flat(*inner: Any) -> list[Any]:
-            given = as_arguments(fun, inner, donated)
+            given = as_arguments(inner, donated)
             inner_args, inner_kwargs = tree_unflatten(self.in_tree, given)
             out = without_float0(fun(*inner_args, **inner_kwargs))
             outs, self.out_tree = flatten_values(out)

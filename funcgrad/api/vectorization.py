@@ -102,7 +102,7 @@ def vmap(
         out_tree: list[Any] = []
 
         def flat(*values: Any) -> list[Any]:
-            rest = iter(as_arguments(fun, list(map(indexable, values))))
+            rest = iter(as_arguments(list(map(indexable, values))))
             inner = [next(rest) if here else x for x, here in zip(passed, is_value, strict=True)]
             inner_args, inner_kwargs = tree_unflatten(treedef, inner)
             outs, tree = flatten_values(fun(*inner_args, **inner_kwargs))

@@ -161,9 +161,6 @@ class Wrapper(MadeOf):
         options: Its keyword arguments.
     """
 
-    gives_arguments: ClassVar[bool] = False
-    """Whether the original gets values that the transformation makes, not those of the caller."""
-
     def __init__(self, transformation: Callable[..., Any], fun: Any, **options: Any) -> None:
         update_wrapper(self, fun, updated=())  # type: ignore[arg-type]
         self.transformation = transformation

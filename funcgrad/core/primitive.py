@@ -32,6 +32,9 @@ BatchDim = int | None
 
 T = TypeVar("T")
 
+NAMES: set[type] = set()
+"""Types of what has a value and is none: `bind` asks for it, so that traces see values only."""
+
 
 class LinearOperation(Protocol):
     """Operation on placeholders and values that computes a placeholder."""
@@ -183,6 +186,10 @@ class Primitive:
         """Apply the operation under the current trace."""
         trace = current_trace()
         if trace is not EVAL or OBSERVED.computed:
+            for arg in args:
+                if type(arg) in NAMES:
+                    args = tuple(x.__jax_array__() if type(x) in NAMES else x for x in args)
+                    break
             return trace.process(self, args)
         for arg in args:
             if isinstance(arg, Tracer):

@@ -20,8 +20,8 @@ import numpy as np
 
 from funcgrad import random
 from funcgrad.base.pytree import PyTreeDef, keystr, tree_flatten_with_path
-from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.primitives.objects import is_traced
 from funcgrad.random.key_arrays import KeyArray
 
 T = TypeVar("T")
@@ -194,7 +194,7 @@ def _examples(function: str, arrays: Any) -> tuple[list[np.ndarray], PyTreeDef, 
     leaves: list[np.ndarray] = []
     for path, x in pairs:
         place = f"arrays{keystr(path)}"
-        if isinstance(x, Tracer):
+        if is_traced(x):
             raise ArgumentError(
                 f"data.{function}: {place} is traced. Make batches outside of transformed "
                 "functions; inside, index with lax.dynamic_slice or numpy.take."

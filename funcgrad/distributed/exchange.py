@@ -16,13 +16,12 @@ from funcgrad.api.vectorization import vmap
 from funcgrad.base.pytree import tree_flatten, tree_unflatten
 from funcgrad.base.ranks import Ranks
 from funcgrad.core.axes import axes_in_scope, named_axis
-from funcgrad.core.trace import Tracer
 from funcgrad.data.saving import load as load_file
 from funcgrad.data.saving import save as save_file
 from funcgrad.distributed.processes import axis_of, world
 from funcgrad.errors import ArgumentError, DistributedError, ShapeError
 from funcgrad.higher_order.staging import located
-from funcgrad.primitives.objects import flatten_held, map_values
+from funcgrad.primitives.objects import flatten_held, is_traced, map_values
 from funcgrad.random.keys import fold_in
 
 Tree = Any
@@ -334,7 +333,7 @@ def _check_root(root: int, axis: Ranks, operation: str) -> None:
 
 
 def _check_concrete(tree: Tree, operation: str) -> None:
-    if any(isinstance(leaf, Tracer) for leaf in flatten_held(tree)[0]):
+    if any(is_traced(leaf) for leaf in flatten_held(tree)[0]):
         raise ArgumentError(
             located(
                 f"{operation} works on concrete values, and this is a traced one.",

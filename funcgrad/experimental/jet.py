@@ -18,9 +18,9 @@ from funcgrad.api.arguments import name_of
 from funcgrad.base.namespaces import present
 from funcgrad.base.pytree import tree_flatten, tree_unflatten
 from funcgrad.core.avals import aval_of
-from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, TreeError
 from funcgrad.higher_order.taylor import taylor_flat
+from funcgrad.primitives.objects import is_traced
 
 __all__ = ["jet"]
 
@@ -103,7 +103,7 @@ def _as_value(x: Any) -> Any:
 
 def _scaled(term: Any, x: Any, k: int, is_derivative: bool) -> Any:
     """A coefficient, of the dtype of its argument; ``None`` if it is known to be zero."""
-    if not isinstance(term, Tracer) and not np.any(term):
+    if not is_traced(term) and not np.any(term):
         return None
     dtype = aval_of(x).dtype
     value = fnp.broadcast_to(fnp.astype(fnp.asarray(term), dtype), fnp.shape(x))

@@ -50,7 +50,7 @@ class Staged:
         paths: Path of every result.
     """
 
-    given: Callable[[Any, Sequence[Any]], Sequence[Any]]
+    given: Callable[[Sequence[Any]], Sequence[Any]]
     """From a function and its traced arguments to those that it gets; set by `funcgrad.numpy`."""
 
     def __init__(
@@ -65,7 +65,7 @@ class Staged:
         self.paths: list[str] = []
 
         def flat(*leaves: Any) -> list[Any]:
-            out = function(*tree_unflatten(in_tree, self.given(function, leaves)))
+            out = function(*tree_unflatten(in_tree, self.given(leaves)))
             results, paths, self.out_tree = leaves_with_paths(out, "")
             self.paths = paths
             for leaf, path in zip(results, paths, strict=True):

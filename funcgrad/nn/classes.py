@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import aval_of
-from funcgrad.core.trace import Tracer
 from funcgrad.errors import DtypeError, OutOfBoundsError
 from funcgrad.higher_order.staging import located
 from funcgrad.numpy.promotion import as_value, strong
 from funcgrad.primitives import elementwise as p
+from funcgrad.primitives.objects import is_traced
 
 Array = Any
 ArrayLike = Any
@@ -39,7 +39,7 @@ def within(name: str, what: str, index: Array, count: int) -> Array:
         OutOfBoundsError: If one is known, and is outside.
     """
     dtype = aval_of(index).dtype
-    if isinstance(index, Tracer):
+    if is_traced(index):
         # A narrow dtype may not have a number beyond the end.
         wide = p.convert(index, np.dtype(np.int64)) if dtype.itemsize < 8 else index
         if dtype.kind == "u":

@@ -8,11 +8,11 @@ import numpy as np
 
 from funcgrad import random
 from funcgrad.core.avals import aval_of
-from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.staging import located
 from funcgrad.numpy.promotion import as_value, to_dtype
 from funcgrad.primitives import elementwise as p
+from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.exponentials import floating
 
@@ -57,7 +57,7 @@ def checked_rate(name: str, rate: ArrayLike) -> ArrayLike:
     """A probability, if it is known."""
     value = as_value(rate, name)
     is_scalar = not shape_of(value)
-    if not is_scalar or not (isinstance(value, Tracer) or 0 <= value <= 1):
+    if not is_scalar or not (is_traced(value) or 0 <= value <= 1):
         raise ArgumentError(
             located(f"{name}: rate must be a probability, 0 to 1, got {_shown(value)}.")
         )
@@ -71,7 +71,7 @@ def drops(name: str, rate: ArrayLike, key: ArrayLike | None, how: str) -> bool:
         ArgumentError: If the rate is no probability, or there is no key.
     """
     rate = checked_rate(name, rate)
-    if not isinstance(rate, Tracer) and rate == 0:
+    if not is_traced(rate) and rate == 0:
         return False
     if key is None:
         raise ArgumentError(located(f"{name} needs a random key in training: {how}."))

@@ -13,15 +13,20 @@ import numpy as np
 
 from funcgrad.base.index_rule import INDEX_RULE
 from funcgrad.core.avals import aval_of
-from funcgrad.core.trace import Tracer
+from funcgrad.core.primitive import NAMES
+from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.dtypes import PYTHON_SCALARS
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.higher_order.staging import Staged
+from funcgrad.numpy.dispatch import ABSORBING, MAX_EXPONENT, OPERATIONS
+from funcgrad.numpy.elementwise import DIRECT
 from funcgrad.numpy.indexing import IndexUpdateRef, assigned_dtype
 from funcgrad.numpy.promotion import as_value
 from funcgrad.numpy.writable import (
+    CONTAINERS,
     FUNCTIONS,
     ROW_MAJOR,
+    Layout,
     WritableArray,
     as_arguments,
     made,
@@ -30,7 +35,8 @@ from funcgrad.numpy.writable import (
 from funcgrad.numpy.writable import (
     where as place,
 )
-from funcgrad.primitives.elementwise import select
+from funcgrad.observers.promotion import PROMOTIONS
+from funcgrad.primitives.elementwise import IntegerPower, select
 from funcgrad.primitives.objects import settled
 from funcgrad.primitives.shape import broadcast_to
 
@@ -40,28 +46,73 @@ Function = Callable[..., Any]
 # Operators.
 
 
-def binary(name: str, is_reflected: bool = False) -> Function:
-    """An operator of Python's by its name in `operator`."""
+def binary(
+    name: str, primitive: Any = None, kinds: str = "", is_reflected: bool = False
+) -> Function:
+    """An operator of Python's, with a short path to its primitive.
+
+    Args:
+        name: What it is called in `operator`.
+        primitive: What it is, for two values of one dtype.
+        kinds: Kinds of dtypes that ``primitive`` takes unconverted.
+        is_reflected: Whether the array stands on the right.
+    """
     function = getattr(operator, name)
 
-    def forward(self: WritableArray, other: Any) -> Any:
-        found = function(self.__jax_array__(), settled_in(other))
-        return made(found, _are_ordered(self, other))
+    def call(self: WritableArray, other: Any) -> Any:
+        x = self._content if self._base is None else self.__jax_array__()
+        kind = type(other)
+        if kind is WritableArray:
+            y = other._content if other._base is None else other.__jax_array__()
+        else:
+            y = settled_in(other) if kind in CONTAINERS else other
+        is_short = False
+        if kinds and isinstance(x, Tracer):
+            dtype = x.aval.dtype
+            absorbing = ABSORBING.get(kind)
+            if dtype.kind not in kinds:
+                pass
+            elif absorbing is not None:
+                is_short = dtype.kind in absorbing
+                y = dtype.type(y) if is_short else y
+            elif isinstance(y, _SHAPED) and not PROMOTIONS.users:
+                is_short = (y.aval if isinstance(y, Tracer) else y).dtype is dtype
+        if is_short:
+            found = current_trace().process(primitive, (y, x) if is_reflected else (x, y))
+        else:
+            found = function(y, x) if is_reflected else function(x, y)
+        if not isinstance(found, Tracer):
+            return made(found, _order(self, other) is not None)
+        rank = len(found.aval.shape)
+        if rank == 1:
+            return WritableArray(found, ROW_MAJOR)
+        return WritableArray(found, _order(self, other)) if rank else found
 
-    def reflected(self: WritableArray, other: Any) -> Any:
-        found = function(settled_in(other), self.__jax_array__())
-        return made(found, _are_ordered(self, other))
-
-    return reflected if is_reflected else forward
+    return call
 
 
-def _are_ordered(x: WritableArray, y: Any) -> bool:
-    """Whether a result of both has its elements in row-major order."""
+_general_power = binary("pow")
+
+
+def _power(self: WritableArray, other: Any) -> Any:
+    """``x ** n``, with a short path for a known integer."""
+    x = self._content if self._base is None else self.__jax_array__()
+    is_known = type(other) is int and abs(other) < MAX_EXPONENT
+    if not is_known or not isinstance(x, Tracer) or x.aval.dtype.kind not in "fc":
+        return _general_power(self, other)
+    found = current_trace().process(IntegerPower(other), (x,))
+    is_ordered = self._strides == ROW_MAJOR or len(x.aval.shape) == 1
+    return WritableArray(found, ROW_MAJOR if is_ordered else None) if x.aval.shape else found
+
+
+def _order(x: WritableArray, y: Any) -> Layout:
+    """The layout of a result of both: row-major if both are."""
     if x._strides != ROW_MAJOR:
-        return False
+        return None
     if type(y) is WritableArray:
-        return y._strides == ROW_MAJOR
-    return type(y) in PYTHON_SCALARS or (isinstance(y, _SHAPED) and not y.shape)
+        return ROW_MAJOR if y._strides == ROW_MAJOR else None
+    is_number = type(y) in PYTHON_SCALARS or (isinstance(y, _SHAPED) and not y.shape)
+    return ROW_MAJOR if is_number else None
 
 
 _SHAPED = (Tracer, np.ndarray, np.generic)
@@ -81,7 +132,14 @@ def in_place(name: str, symbol: str) -> Function:
 def unary(name: str) -> Function:
     """An operator of one operand."""
     function = getattr(operator, name)
-    return lambda self: made(function(self.__jax_array__()), self._strides == ROW_MAJOR)
+
+    def call(self: WritableArray) -> Any:
+        found = function(self._content if self._base is None else self.__jax_array__())
+        if isinstance(found, Tracer) and found.aval.shape:
+            return WritableArray(found, ROW_MAJOR if self._strides == ROW_MAJOR else None)
+        return made(found, self._strides == ROW_MAJOR)
+
+    return call
 
 
 def converted(name: str) -> Function:
@@ -96,10 +154,20 @@ def array_ufunc(
     self: WritableArray, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any
 ) -> Any:
     """Implement ``__array_ufunc__``: ufuncs and their methods."""
-    values = [settled_in(x) for x in inputs]
-    name = f"np.{ufunc.__name__}"
+    if method == "__call__" and len(inputs) == 1 and not kwargs:
+        primitive = DIRECT.get(ufunc)
+        value = self._content if self._base is None else self.__jax_array__()
+        if primitive is not None and isinstance(value, Tracer):
+            aval = value.aval
+            kind = aval.dtype.kind
+            if kind in "fc" and kind in primitive.kinds:
+                found = current_trace().process(primitive, (value,))
+                rank = len(aval.shape)
+                return WritableArray(found, ROW_MAJOR if rank == 1 else None) if rank else found
     if method == "at":
         return _at(self, ufunc, *inputs)
+    values = [settled_in(x) for x in inputs]
+    name = f"np.{ufunc.__name__}"
     out = kwargs.get("out")
     targets = out if isinstance(out, tuple) else (out,)
     if not any(type(t) is WritableArray for t in targets):
@@ -196,7 +264,8 @@ def array_function(publics: Mapping[Any, Function]) -> Function:
     def dispatch(self: WritableArray, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if func in IN_PLACE and type(args[0]) is WritableArray:
             return IN_PLACE[func](*args, **kwargs)
-        kwargs = {k: v for k, v in kwargs.items() if k != "like"}
+        if kwargs:
+            kwargs = {k: v for k, v in kwargs.items() if k != "like"}
         if func in publics:
             return publics[func](*args, **kwargs)
         values = [settled_in(x) for x in args]
@@ -216,6 +285,7 @@ def install(
         namespace: The module of these functions.
     """
     FUNCTIONS.update(functions)
+    NAMES.add(WritableArray)
     Staged.given = staticmethod(as_arguments)
     for known, function in publics.items():
         if isinstance(known, np.ufunc) and (known.nout, known.signature) == (1, None):
@@ -232,11 +302,14 @@ def install(
     }  # fmt: skip
     for name, symbol in symbols.items():
         plain = f"{name}_" if name in ("and", "or") else name
-        members[f"__{name}__"] = binary(plain)
-        members[f"__r{name}__"] = binary(plain, is_reflected=True)
+        primitive, _, kinds = OPERATIONS.get(name, (None, None, ""))
+        members[f"__{name}__"] = binary(plain, primitive, kinds)
+        members[f"__r{name}__"] = binary(plain, primitive, kinds, is_reflected=True)
         members[f"__i{name}__"] = in_place(plain, symbol)
     for name in ("eq", "ne", "lt", "le", "gt", "ge"):
-        members[f"__{name}__"] = binary(name)
+        primitive, _, kinds = OPERATIONS[name]
+        members[f"__{name}__"] = binary(name, primitive, kinds)
+    members["__pow__"] = _power
     for name in ("neg", "pos", "abs", "invert"):
         members[f"__{name}__"] = unary(name)
     for name in ("bool", "int", "float", "complex", "index"):

@@ -54,7 +54,7 @@ _OPERANDS = (*_ARRAYS, Element, bool, int, float, complex, list, tuple)
 _DISPATCHING = (*_ARRAYS, Element)
 
 # Kinds of dtypes that absorb a Python scalar of each type without changing, and Python's types.
-_ABSORBING = {float: "fc", int: "iufc", complex: "c"}
+ABSORBING = {float: "fc", int: "iufc", complex: "c"}
 _PYTHON = {"i": int, "f": float, "c": complex}
 
 _functions: dict[Any, Function] = {}
@@ -67,12 +67,6 @@ def _absorb(other: Any, aval: Any) -> Any:
     """A Python scalar as one of the dtype of ``aval``, weak beside a weak value of 64 bits."""
     is_weak = aval.weak_type and aval.dtype in NARROWER
     return _PYTHON[aval.dtype.kind](other) if is_weak else aval.dtype.type(other)
-
-
-def _is_of(other: Any, dtype: np.dtype[Any]) -> bool:
-    """Whether an array or a traced value is of a dtype, and nobody asks for promotions."""
-    own = other.aval.dtype if isinstance(other, Tracer) else other.dtype
-    return own is dtype and not PROMOTIONS.users
 
 
 def _binary(primitive: Primitive, function: Function, kinds: str) -> tuple[Function, Function]:
@@ -89,11 +83,15 @@ def _binary(primitive: Primitive, function: Function, kinds: str) -> tuple[Funct
         aval = self.aval
         dtype = aval.dtype
         if dtype.kind in kinds:
-            absorbing = _ABSORBING.get(type(other))
+            absorbing = ABSORBING.get(type(other))
             if absorbing is not None:
                 if dtype.kind in absorbing:
                     return trace.process(primitive, (self, _absorb(other, aval)))
-            elif isinstance(other, _ARRAYS) and _is_of(other, dtype):
+            elif (
+                isinstance(other, _ARRAYS)
+                and (other.aval if isinstance(other, Tracer) else other).dtype is dtype
+                and not PROMOTIONS.users
+            ):
                 return trace.process(primitive, (self, other))
         return function(self, other) if _is_operand(other) else NotImplemented
 
@@ -102,11 +100,15 @@ def _binary(primitive: Primitive, function: Function, kinds: str) -> tuple[Funct
         aval = self.aval
         dtype = aval.dtype
         if dtype.kind in kinds:
-            absorbing = _ABSORBING.get(type(other))
+            absorbing = ABSORBING.get(type(other))
             if absorbing is not None:
                 if dtype.kind in absorbing:
                     return trace.process(primitive, (_absorb(other, aval), self))
-            elif isinstance(other, _ARRAYS) and _is_of(other, dtype):
+            elif (
+                isinstance(other, _ARRAYS)
+                and (other.aval if isinstance(other, Tracer) else other).dtype is dtype
+                and not PROMOTIONS.users
+            ):
                 return trace.process(primitive, (other, self))
         return function(other, self) if _is_operand(other) else NotImplemented
 
@@ -143,19 +145,21 @@ _COMPARISONS: dict[str, tuple[Elementwise, Function, str]] = {
     "gt": (p.greater, elementwise.greater, "f"),
     "ge": (p.greater_equal, elementwise.greater_equal, "f"),
 }
-_PAIRS = {name: _binary(*row) for name, row in (_ARITHMETIC | _COMPARISONS).items()}
-_operators = {row[0].function: _PAIRS[name] for name, row in (_ARITHMETIC | _COMPARISONS).items()}
+OPERATIONS = _ARITHMETIC | _COMPARISONS
+"""Operators: primitive, function with conversions, and kinds of dtypes that the primitive takes."""
+_PAIRS = {name: _binary(*row) for name, row in OPERATIONS.items()}
+_operators = {row[0].function: _PAIRS[name] for name, row in OPERATIONS.items()}
 """Ufuncs of two arguments that are operators: the operator and its reflection."""
 
 _general_power = _PAIRS["pow"][0]
-_MAX_EXPONENT = 2**31
+MAX_EXPONENT = 2**31
 
 
 def _pow(self: Tracer, other: Any) -> Any:
     """A known integral exponent of a floating base stands for exact products."""
     kind = type(other)
     is_integral = kind is int or (kind is float and other.is_integer())
-    if is_integral and -_MAX_EXPONENT < other < _MAX_EXPONENT and self.aval.dtype.kind in "fc":
+    if is_integral and -MAX_EXPONENT < other < MAX_EXPONENT and self.aval.dtype.kind in "fc":
         return current_trace().process(p.IntegerPower(int(other)), (self,))
     return _general_power(self, other)
 

@@ -15,6 +15,7 @@ from funcgrad.core.observers import describe_location
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ConcretizationTypeError
 from funcgrad.observers.source import current_location
+from funcgrad.primitives.objects import is_traced
 
 __all__ = ["host_function", "host_functions"]
 
@@ -34,7 +35,7 @@ def host_function(module: str, name: str) -> Callable[..., Any]:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         for leaf in tree_leaves((args, kwargs)):
-            if isinstance(leaf, Tracer):
+            if is_traced(leaf):
                 _refuse(path, leaf)
         original: Any = load(module)
         for part in name.split("."):

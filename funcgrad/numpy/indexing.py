@@ -327,7 +327,7 @@ def getitem(x: Any, index: Any, refuses: bool = False) -> Any:
     Known indices out of bounds raise IndexError. Traced ones do if ``refuses``; otherwise they are
     clamped to the array, after negative ones were counted from the end.
     """
-    key = _basic_key(index)
+    key = known_key(index)
     if key is None:
         plan = _plan(aval_of(x), index, None)
         plan.refuses = refuses
@@ -343,7 +343,7 @@ def getitem(x: Any, index: Any, refuses: bool = False) -> Any:
 _KNOWN = (int, type(None))
 
 
-def _basic_key(index: Any) -> tuple[Any, ...] | None:
+def known_key(index: Any) -> tuple[Any, ...] | None:
     """A hashable form of an index of known integers, slices, ``None`` and ``...``, if it is one."""
     key: list[Any] = []
     for e in index if type(index) is tuple else (index,):

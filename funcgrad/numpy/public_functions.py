@@ -22,7 +22,6 @@ from funcgrad.core.trace import EVAL, Tracer, current_trace
 from funcgrad.errors import KeyArrayError, NonConcreteBooleanIndexError
 from funcgrad.numpy.elementwise import DIRECT, UFUNCS
 from funcgrad.numpy.promotion import strong
-from funcgrad.numpy.views import Watched, watch
 from funcgrad.numpy.writable import (
     ARGUMENT,
     CONTAINERS,
@@ -54,7 +53,12 @@ def public(function: Function, is_ordered: bool = False) -> Function:
         try:
             if current_trace() is EVAL:
                 return function(*args, **kwargs)
-            values = [settled_in(x) if type(x) in CONTAINERS else x for x in args]
+            values = [
+                x._content
+                if type(x) is WritableArray and x._base is None
+                else (settled_in(x) if type(x) in CONTAINERS else x)
+                for x in args
+            ]
             if not kwargs:
                 return made(function(*values), is_ordered)
             out = kwargs.pop("out") if type(kwargs.get("out")) is WritableArray else None
@@ -92,7 +96,7 @@ def _of_one(general: Function, function: Function, ufunc: np.ufunc) -> Function:
                 of_number = FUNCTIONS[ufunc] or general
             return of_number(x)
         if type(x) is WritableArray and x._base is None:
-            x = x._value
+            x = x._content
         if primitive is None or not isinstance(x, Tracer):
             return general(*args)
         aval = x.aval
@@ -166,8 +170,7 @@ def viewing(function: Function) -> Function:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            trace = current_trace()
-            if trace is EVAL:
+            if current_trace() is EVAL:
                 return function(*args, **kwargs)
             if not args:
                 name, *_ = signature_of(function).parameters
@@ -177,7 +180,7 @@ def viewing(function: Function) -> Function:
                 found = function(*map(settled_in, args), **kwargs)
                 return found if isinstance(first, Tracer) else made(found, refusal=ARGUMENT)
             is_copied = kwargs.pop("copy", False)
-            found = _views(first, watch(function, first.__jax_array__(), trace, *rest, **kwargs))
+            found = _views(first, function, rest, kwargs)
             return found.copy() if is_copied else found
         except KeyArrayError as error:
             return error.keys.answer(function, args, kwargs)
@@ -191,7 +194,7 @@ def raveling(function: Function) -> Function:
 
     def call(a: Any, *args: Any, **kwargs: Any) -> Any:
         found = view(a, *args, **kwargs)
-        if type(a) is not WritableArray or a._strides is None or a._is_ordered():
+        if type(a) is not WritableArray or a.resolved()._strides is None or a._is_ordered():
             return found
         return found.copy()
 
@@ -208,15 +211,14 @@ def viewing_each(function: Function) -> Function:
     return _as_public(call, function)
 
 
-def _views(base: WritableArray, found: Any) -> Any:
+def _views(base: WritableArray, function: Function, args: list[Any], options: Any) -> Any:
+    """Views of an array by a function of shapes."""
+    found = function(base.__jax_array__(), *args, **options)
+    given = [x.copy() if type(x) in (list, np.ndarray) else x for x in args]
     if isinstance(found, list | tuple):
-        return type(found)(_views(base, x) for x in found)
-    if not isinstance(found, Watched):
-        return made(found)
-    view = base
-    for step, value in found.steps:
-        view = view.view_by(step, value)
-    return view if found.steps else base[...]
+        ways = ((function, given, options, i) for i in range(len(found)))
+        return type(found)(map(base.view_by, ways, found))
+    return base.view_by((function, given, options, None), found)
 
 
 _NEW = (list, tuple, np.generic, int, float, complex)
@@ -248,9 +250,12 @@ def sharing(function: Function) -> Function:
 
 def put_into(function: Function, array: WritableArray, *args: Any, **kwargs: Any) -> None:
     """Change an array in place by a function that gives a changed copy."""
+    name = function.__name__
+    rewrite = f"x = funcgrad.numpy.{name}(x, ..., inplace=False)"
+    array.check_writable(f"np.{name}(x, ...)", rewrite=rewrite)
     options = {k: settled_in(v) for k, v in kwargs.items()} | {"inplace": False}
     found = function(array.__jax_array__(), *map(settled_in, args), **options)
-    array.change(f"np.{function.__name__}(x, ...)", settled(found))
+    array.change(f"np.{name}(x, ...)", settled(found))
 
 
 def contiguous(function: Function) -> Function:

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.avals import Shape, aval_of
+from funcgrad.core.avals import Shape, ShapedArray
 from funcgrad.core.primitive import Primitive
-from funcgrad.core.trace import Trace, Tracer, run_under
+from funcgrad.core.trace import Trace, Tracer, current_trace, run_under
 from funcgrad.numpy.indexing import assigned, indexed
 from funcgrad.primitives.objects import settled
-from funcgrad.primitives.shape import Reshape, Reverse, Slice, Transpose, shape_of
+from funcgrad.primitives.shape import Reshape, Reverse, Slice, Transpose
 
 Strides = tuple[int, ...]
 
@@ -48,6 +48,11 @@ class Indexed:
     def __init__(self, shape: Shape, key: Sequence[Any]) -> None:
         self.shape = shape
         self.key = tuple(key)
+
+    @classmethod
+    def whole(cls, shape: Shape) -> Indexed:
+        """The step to the same array."""
+        return cls(shape, [range(n) for n in shape])
 
     @property
     def index(self) -> tuple[Any, ...]:
@@ -257,35 +262,45 @@ def keeps_any_order(step: Step, shape: Shape) -> bool:
     return [n for n in step.shape if n != 1] == [n for n in shape if n != 1] or 0 in shape
 
 
-class Watched(Tracer):
+Way = Step | tuple[Any, ...]
+"""How a view is reached: by a step, by an index ``(None, index)``, or by a function of shapes, its
+other arguments, and the place among its results: ``(function, args, options, place)``."""
+
+
+class _Watched(Tracer):
     """Argument for a function of shapes that records the operations it consists of."""
 
-    __slots__ = ("steps", "value")
+    __slots__ = ("aval", "steps")
+    aval: ShapedArray
 
-    def __init__(self, trace: Trace, value: Any, steps: tuple[tuple[Step, Any], ...]) -> None:
+    def __init__(
+        self, trace: Trace, aval: ShapedArray, steps: tuple[tuple[Step, Shape], ...]
+    ) -> None:
         self.owner = trace
-        self.value = value
+        self.aval = aval
         self.steps = steps
-
-    @property
-    def aval(self) -> Any:
-        return aval_of(self.value)
 
 
 class _WatchingTrace(Trace):
     __slots__ = ()
 
-    def process(self, primitive: Any, args: tuple[Any, ...]) -> Any:
-        assert self.parent is not None
+    def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
         (x,) = args
-        assert isinstance(x, Watched)
-        value = self.parent.process(primitive, (x.value,))
-        step = step_of(shape_of(x.value), primitive)
+        step = step_of(x.aval.shape, primitive)
         assert step is not None, f"{primitive} is no view"
-        return Watched(self, value, (*x.steps, (step, value)))
+        out = primitive.abstract_eval(x.aval)
+        return _Watched(self, out, (*x.steps, (step, out.shape)))
 
 
-def watch(function: Any, value: Any, parent: Trace, *args: Any, **kwargs: Any) -> Any:
-    """Run a function of shapes; its results are `Watched` values that know the steps to them."""
-    trace = _WatchingTrace(parent, parent.what)
-    return run_under(trace, lambda: function(Watched(trace, value, ()), *args, **kwargs))
+def steps_of(aval: ShapedArray, way: tuple[Any, ...]) -> list[tuple[Step, Shape]]:
+    """The steps of a way that begins at an array, each with the shape that it leads to."""
+    if way[0] is None:
+        basic = basic_key(aval.shape, way[1])
+        assert basic is not None
+        lengths = (1 if e is None else len(e) for e in basic[0] if type(e) is not int)
+        return [(Indexed(aval.shape, basic[0]), tuple(lengths))]
+    function, args, options, place = way
+    trace = _WatchingTrace(current_trace(), "a view")
+    start = _Watched(trace, aval, ())
+    found = run_under(trace, lambda: function(start, *args, **options))
+    return list((found if place is None else found[place]).steps)

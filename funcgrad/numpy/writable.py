@@ -1,10 +1,13 @@
 """Arrays whose elements can be assigned inside of a transformation, and what makes them.
 
 ``y = fnp.zeros(n); y[i] = x[i]`` cannot write traced values into an ndarray, and traced values are
-not changed. So while a transformation is active, the functions of `funcgrad.numpy` give a
-`WritableArray`: a name for a value, traced or not, which an assignment replaces by a changed copy
-(`assigned`; compiled programs write in place where nothing else reads the old value). Views are
-names for a part of such an array: they read from it and write to it (`funcgrad.numpy.views`).
+not changed. So a transformed function computes with names: its arguments, and what operators,
+NumPy's functions and those of `funcgrad.numpy` make of them, are each a `WritableArray`, a name for
+a value, traced or not, which an assignment replaces by a changed copy (`assigned`; compiled
+programs write in place where nothing else reads the old value). Views are names for a part of such
+an array: they read from it and write to it (`funcgrad.numpy.views`). What a view is a part of, and
+whether it is a copy, is found when something is written, so that programs that write nothing pay
+for no strides.
 
 It is not traced, it stands for its value of the moment: whatever takes an array asks for that value
 first (`settled`), and so do arguments and results of transformed functions. No rule of a
@@ -17,7 +20,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import zip_longest
+from itertools import count
 from typing import Any, Literal, NoReturn
 
 import numpy as np
@@ -31,6 +34,8 @@ from funcgrad.numpy.indexing import (
     IndexUpdateHelper,
     IndexUpdateRef,
     assigned,
+    indexed,
+    known_key,
 )
 from funcgrad.numpy.promotion import as_value, check_casting, strong
 from funcgrad.numpy.selected import Selection, selected
@@ -38,19 +43,23 @@ from funcgrad.numpy.views import (
     Indexed,
     Step,
     Strides,
+    Way,
     basic_key,
     is_row_major,
     keeps_any_order,
     row_major,
+    steps_of,
     strides_after,
 )
-from funcgrad.observers.assignments import may_assign
 from funcgrad.observers.source import current_location
 from funcgrad.primitives.elementwise import convert
-from funcgrad.primitives.objects import StandsForArray, settled
+from funcgrad.primitives.objects import StandsForArray, array_for_numpy, settled
 from funcgrad.primitives.shape import broadcast_to, shape_of
 
 Function = Callable[..., Any]
+
+_STAMPS = count(1)
+"""Versions of contents; no two writes get the same."""
 
 ROW_MAJOR: Literal["row-major"] = "row-major"
 Layout = Strides | Literal["row-major"] | None
@@ -63,10 +72,7 @@ ARGUMENT = (
     "changed"
 )
 GIVEN = "it is an argument, or a part of one, and arrays of the caller are not changed"
-_OF_ARGUMENTS = (
-    "Assign to a copy, x = x.copy(), or write x = x.at[index].set(value), and x = x.at[index].add("
-    "value) for `x[index] += value`."
-)
+_OF_ARGUMENTS = "x = x.at[index].set(value), and x = x.at[index].add(value) for `x[index] += value`"
 READ_ONLY = "NumPy's arrays of this kind are read-only, as those that were broadcast"
 _PART = "it shares its elements with parts of numbers of another array"
 _ORDER = (
@@ -83,71 +89,113 @@ class WritableArray(StandsForArray):
         strides: How the elements would lie in memory, in elements; `ROW_MAJOR` for those of a new
             array, ``None`` if that is not known.
         refusal: Why it must not be assigned to, or ``None``.
-        owner: The trace inside of which it was made; by default the current one.
-        base: What it is a view of.
-        step: Which view.
     """
 
-    __slots__ = ("_base", "_owner", "_refusal", "_root", "_seen", "_step", "_strides", "_value",
+    __slots__ = ("_base", "_content", "_owner", "_refusal", "_seen", "_step", "_strides",
                  "_version")  # fmt: skip
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(
-        self,
-        value: Any,
-        strides: Layout,
-        refusal: str | None = None,
-        base: WritableArray | None = None,
-        step: Step | None = None,
-    ) -> None:
-        self._value = value
+    _seen: int
+    _step: Any
+
+    def __init__(self, value: Any, strides: Layout, refusal: str | None = None) -> None:
+        self._content = value
         self._strides = strides
-        self._base = base
-        self._step = step
+        self._refusal = refusal
+        self._owner: Trace = current_trace()
         self._version = 0
-        if base is None:
-            self._root = self
-            self._refusal = refusal
-            self._owner: Trace = current_trace()
-            self._seen = 0
-        else:
-            self._root = root = base._root
-            self._refusal = refusal or base._refusal
-            self._seen = root._version
+        self._base: WritableArray | None = None
 
     # Value of the array.
+
+    def __jax_array__(self) -> Any:
+        end = self
+        while end._base is not None:
+            end = end._base
+        if self is end or self._seen == end._version:
+            return self._content
+        base = self.resolved()._base
+        if base is None:
+            return self._content
+        value, root = self._step.read(base.__jax_array__()), self.root
+        if current_trace() is root._owner:
+            self._content, self._seen = value, root._version
+        return value
 
     @property
     def root(self) -> WritableArray:
         """The array that it is a view of, or itself."""
-        return self._root
+        found = self.resolved()
+        while found._base is not None:
+            found = found._base
+        return found
 
     @property
     def is_written(self) -> bool:
         """Whether elements have been assigned."""
-        return self._root._version > 0
+        return self.root._version > 0
 
     @property
     def is_given(self) -> bool:
         """Whether it is an argument, or a part of one."""
-        return self._root._refusal is GIVEN
+        return self.root._refusal is GIVEN
 
-    def __jax_array__(self) -> Any:
-        if self._base is None or self._seen == self._root._version:
-            return self._value
-        assert self._step is not None
-        value = self._step.read(self._base.__jax_array__())
-        if current_trace() is self._root._owner:
-            self._value, self._seen = value, self._root._version
-        return value
+    # Views.
+
+    def view_by(self, way: Way, value: Any) -> WritableArray:
+        """The view that is a way away, or the copy if NumPy makes one: that is seen later.
+
+        Args:
+            way: An index, or a function of shapes and its other arguments.
+            value: Elements of the view.
+        """
+        view = WritableArray(value, None)
+        view._base = base = self
+        view._step = way
+        while base._base is not None:
+            base = base._base
+        view._seen = base._version
+        return view
+
+    def resolved(self) -> WritableArray:
+        """This array, once it is known of what it is a view, and by which step."""
+        base = self._base
+        if base is None or type(self._step) is not tuple:
+            return self
+        base = base.resolved()
+        layout, refusal, is_copy = base._strides, base._refusal, False
+        steps = steps_of(base.aval, self._step) or [(Indexed.whole(base.shape), base.shape)]
+        for step, shape in steps:
+            if layout is None:
+                if not keeps_any_order(step, shape):
+                    layout, refusal, is_copy = ROW_MAJOR, _ORDER, True
+                continue
+            own = row_major(step.shape) if isinstance(layout, str) else layout
+            layout = strides_after(step, own, shape)
+            if layout is None:
+                layout, refusal, is_copy = ROW_MAJOR, None, True
+        self._strides, self._refusal = layout, refusal
+        if is_copy:
+            self._base = None
+            return self
+        for step, shape in steps[:-1]:
+            base = base._between(step, shape)
+        self._base, self._step = base, steps[-1][0]
+        return self
+
+    def _between(self, step: Step, shape: Shape) -> WritableArray:
+        """A view on the way to another one, which is read when its elements are needed."""
+        view = self.view_by(step, np.broadcast_to(self.dtype.type(0), shape))
+        view._refusal, view._seen = self._refusal, -1
+        return view
 
     @property
     def aval(self) -> ShapedArray:
-        return aval_of(self._value)
+        return aval_of(self._content)
 
     @property
     def shape(self) -> Shape:
-        return shape_of(self._value)
+        return shape_of(self._content)
 
     @shape.setter
     def shape(self, shape: Any) -> NoReturn:
@@ -169,7 +217,9 @@ class WritableArray(StandsForArray):
         return self.aval.size
 
     def __len__(self) -> int:
-        return len(self.__jax_array__())
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
 
     def __repr__(self) -> str:
         return repr(self.__jax_array__())
@@ -177,12 +227,7 @@ class WritableArray(StandsForArray):
     def __format__(self, spec: str) -> str:
         return format(self.__jax_array__(), spec)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        value = self.__jax_array__()
-        if isinstance(value, Tracer):
-            return np.asarray(value, dtype)
-        # A copy: what is written into it later must not change what was computed from this one.
-        return np.array(value, dtype)
+    __array__ = array_for_numpy
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # Protocols that others ask for.
@@ -190,6 +235,12 @@ class WritableArray(StandsForArray):
         value = self.__jax_array__()
         found = getattr(value, name)
         return _delegated(found, value, self) if callable(found) else made(found)
+
+    @property
+    def _value(self) -> Any:
+        """The value behind all transformations, as programs for autograd print it."""
+        value = self.__jax_array__()
+        return value._value if isinstance(value, Tracer) else value
 
     @property
     def _numba_type_(self) -> Any:
@@ -203,7 +254,7 @@ class WritableArray(StandsForArray):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self.check_writable("x[index] = value")
-        if type(value) is WritableArray and value._base is self:
+        if type(value) is WritableArray and value.resolved()._base is self:
             basic = basic_key(self.shape, index)
             if basic is not None and Indexed(self.shape, basic[0]).is_same(value._step):
                 return  # `y[1:] += z`, whose view has been changed already
@@ -213,14 +264,13 @@ class WritableArray(StandsForArray):
         self._assign(settled_in(index), as_value(settled_in(value)))
 
     def _assign(self, index: Any, value: Any) -> None:
-        base, step = self._base, self._step
+        base = self.resolved()._base
         if base is None:
-            self._value = assigned(self._value, index, value)
-            self._version += 1
+            self._content = assigned(self._content, index, value)
+            self._version = next(_STAMPS)
             return
-        assert step is not None
         basic = basic_key(self.shape, index)
-        both = step.then(basic[0]) if basic is not None else None
+        both = self._step.then(basic[0]) if basic is not None else None
         if both is not None:
             base._assign(both.index, value)
             return
@@ -228,24 +278,25 @@ class WritableArray(StandsForArray):
 
     def replace(self, value: Any) -> None:
         """Give all elements other values, of the same shape and dtype."""
-        base, step = self._base, self._step
+        base = self.resolved()._base
         if base is None:
-            self._version += 1
-        elif isinstance(step, Indexed):
-            base._assign(step.index, value)
+            self._content, self._version = value, next(_STAMPS)
+            return
+        if isinstance(self._step, Indexed):
+            base._assign(self._step.index, value)
         else:
-            assert step is not None
-            base.replace(step.write(None, value))
-        self._value, self._seen = value, self._root._version
+            base.replace(self._step.write(None, value))
+        self._content, self._seen = value, self.root._version
 
-    def check_writable(self, what: str, allows_given: bool = False) -> None:
+    def check_writable(self, what: str, allows_given: bool = False, rewrite: str = "") -> None:
         """Raise the error for a change that would be seen where it must not be.
 
         Args:
             what: The change, for messages.
             allows_given: Whether arguments may be changed, which is not seen outside.
+            rewrite: A statement that has the same effect on an argument.
         """
-        trace, owner = current_trace(), self._root._owner
+        trace, owner = current_trace(), self.root._owner
         if owner is not trace:
             made_in = owner.what
             raise ArgumentError(
@@ -254,11 +305,11 @@ class WritableArray(StandsForArray):
                 "Assign to a copy, y = x.copy(), and return what the outside needs."
             )
         if self._refusal is not None and not (allows_given and self.is_given):
-            is_traced = isinstance(self._value, Tracer)
+            is_traced = isinstance(self._content, Tracer)
             raise ArgumentError(
                 f"`{what}` would change {'a traced ' * is_traced}{self.aval} inside {trace.what}, "
                 f"but {self._refusal.format(what=trace.what)}.{where()}\n"
-                + (_OF_ARGUMENTS if self.is_given else "Assign to a copy: y = x.copy().")
+                + (_advice(rewrite) if self.is_given else "Assign to a copy: y = x.copy().")
             )
 
     def change(self, what: str, value: Any, allows_given: bool = False) -> WritableArray:
@@ -288,27 +339,21 @@ class WritableArray(StandsForArray):
     # Reading.
 
     def __getitem__(self, index: Any) -> Any:
-        basic = basic_key(self.shape, index)
-        if basic is None:
-            return made(selected(self.__jax_array__(), settled_in(index)))
-        step = Indexed(self.shape, basic[0])
-        value = step.read(self.__jax_array__())
-        if not shape_of(value) and not basic[1]:
-            return value[()] if isinstance(value, np.ndarray) else value
-        return self.view_by(step, value)
-
-    def view_by(self, step: Step, value: Any) -> WritableArray:
-        """The view that is a step away."""
-        layout = self._strides
-        if layout is None:
-            if keeps_any_order(step, shape_of(value)):
-                return WritableArray(value, None, None, self, step)
-            return WritableArray(value, ROW_MAJOR, _ORDER)
-        own = row_major(self.shape) if isinstance(layout, str) else layout
-        strides = strides_after(step, own, shape_of(value))
-        if strides is None:
-            return WritableArray(value, ROW_MAJOR)
-        return WritableArray(value, strides, None, self, step)
+        value = self.__jax_array__()
+        if known_key(index) is not None:
+            found = indexed(value, index)
+            has_ellipsis = index is Ellipsis or (type(index) is tuple and Ellipsis in index)
+            way: Way = (None, index)
+        else:
+            basic = basic_key(self.shape, index)
+            if basic is None:
+                return made(selected(value, settled_in(index)))
+            key, has_ellipsis = basic
+            way = Indexed(self.shape, key)
+            found = way.read(value)
+        if not shape_of(found) and not has_ellipsis:
+            return found[()] if isinstance(found, np.ndarray) else found
+        return self.view_by(way, found)
 
     def __iter__(self) -> Iterator[Any]:
         if not self.ndim:
@@ -346,13 +391,16 @@ class WritableArray(StandsForArray):
         return self.ravel(order).copy()
 
     def fill(self, value: Any) -> None:
+        self.check_writable("x.fill(...)", rewrite="x = np.full_like(x, value)")
         self[...] = value
 
     def sort(self, axis: int = -1, **options: Any) -> None:
-        self.change("x.sort()", settled(FUNCTIONS["sort"](self, axis, **options)))
+        self.check_writable("x.sort(...)", rewrite="x = np.sort(x)")
+        self.replace(settled(FUNCTIONS["sort"](self, axis, **options)))
 
     def partition(self, kth: Any, axis: int = -1) -> None:
-        self.change("x.partition()", settled(FUNCTIONS["partition"](self, kth, axis)))
+        self.check_writable("x.partition(...)", rewrite="x = np.partition(x, kth)")
+        self.replace(settled(FUNCTIONS["partition"](self, kth, axis)))
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         FUNCTIONS["put"](self, indices, values, mode)
@@ -392,19 +440,19 @@ class WritableArray(StandsForArray):
 
     def _is_ordered(self) -> bool:
         """Whether elements lie in row-major order, so that those of a result do."""
-        layout = self._strides
+        layout = self.resolved()._strides
         return layout is not None and (layout == ROW_MAJOR or is_row_major(self.shape, layout))
 
     def view(self, dtype: Any = None) -> Any:
         if dtype is None or np.dtype(dtype) == self.dtype:
             return self[...]
-        return made(FUNCTIONS["view"](self.__jax_array__(), dtype), refusal=ARGUMENT)
+        return made(self.__jax_array__().view(dtype), refusal=ARGUMENT)
 
-    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
-        return FUNCTIONS["reshape"](self, shape[0] if len(shape) == 1 else shape, order)
+    def reshape(self, *shape: Any, order: str = "C", **options: Any) -> Any:
+        return FUNCTIONS["reshape"](self, shape[0] if len(shape) == 1 else shape, order, **options)
 
     def transpose(self, *axes: Any) -> Any:
-        return FUNCTIONS["transpose"](self, (axes[0] if len(axes) == 1 else axes) or None)
+        return FUNCTIONS["transpose"](self, (axes[0] if len(axes) == 1 else axes) if axes else None)
 
 
 class WritableAt(IndexUpdateHelper):
@@ -447,12 +495,12 @@ def in_current_trace(
         What gives those that have been changed in the block.
     """
     trace = current_trace()
-    before = [(root._value, root._owner) for root in roots]
+    before = [(root._content, root._owner) for root in roots]
     for root in roots:
         root._owner = trace
-        root._version += 1
+        root._version = next(_STAMPS)
     for root, content in zip(roots, contents, strict=False):
-        root._value = content
+        root._content = settled(content)
     versions = [root._version for root in roots]
     try:
         yield lambda: [
@@ -460,8 +508,12 @@ def in_current_trace(
         ]
     finally:
         for root, (value, owner) in zip(roots, before, strict=True):
-            root._value, root._owner = value, owner
-            root._version += 1
+            root._content, root._owner = value, owner
+            root._version = next(_STAMPS)
+
+
+def _advice(rewrite: str) -> str:
+    return f"Assign to a copy, x = x.copy(), or write {rewrite or _OF_ARGUMENTS}."
 
 
 def where() -> str:
@@ -484,7 +536,7 @@ def settled_in(x: Any) -> Any:
     """The value of what is writable, also inside of lists and tuples."""
     kind = type(x)
     if kind is WritableArray:
-        return x.__jax_array__()
+        return x._content if x._base is None else x.__jax_array__()
     if (kind is tuple or kind is list) and any(type(e) in CONTAINERS for e in x):
         return kind(map(settled_in, x))
     return x
@@ -518,22 +570,22 @@ def made(x: Any, is_ordered: bool = False, refusal: str | None = None) -> Any:
     return WritableArray(x, ROW_MAJOR if is_known else None, refusal)
 
 
-def as_arguments(
-    function: Any, leaves: Sequence[Any], is_own: Sequence[bool] = ()
-) -> Sequence[Any]:
-    """Arguments as a function gets them: writable ones if its code assigns to elements.
+def as_arguments(leaves: Sequence[Any], is_own: Sequence[bool] = ()) -> Sequence[Any]:
+    """Arguments as a function gets them: names, which are bound anew by in-place operators.
 
     Args:
-        function: The user's.
-        leaves: Its arguments, of which traced arrays are wrapped.
+        leaves: Arguments of a function of the user's, of which traced arrays are wrapped.
         is_own: Which of them it may change, since the caller has given them away.
     """
-    if dialect() is not NUMPY or not may_assign(function):
+    if dialect() is not NUMPY:
         return leaves
-    return [
-        made(x, refusal=None if own else GIVEN) if isinstance(x, Tracer) else x
-        for x, own in zip_longest(leaves, is_own, fillvalue=False)
-    ]
+    found = list(leaves)
+    for i, x in enumerate(leaves):
+        if isinstance(x, Tracer) and (rank := len(x.aval.shape)):
+            value = strong(x) if x.aval.weak_type else x
+            refusal = None if i < len(is_own) and is_own[i] else GIVEN
+            found[i] = WritableArray(value, ROW_MAJOR if rank == 1 else None, refusal)
+    return found
 
 
 def _made_inside(x: Any, is_ordered: bool, refusal: str | None) -> Any:

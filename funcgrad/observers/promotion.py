@@ -100,7 +100,7 @@ def refuse_promotion(
 
 _WAYS_IN = (
     *("core", "interop", "observers", "scalar_tape", "<numbers>"),
-    *(f"numpy/{name}" for name in ("promotion", "elementwise", "dispatch")),
+    *(f"numpy/{name}" for name in ("promotion", "elementwise", "dispatch", "assigning")),
 )
 """Files of funcgrad between a user's line and an elementwise operation."""
 

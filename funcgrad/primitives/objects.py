@@ -20,7 +20,7 @@ import numpy as np
 from funcgrad.base.dialect import default_dtype, dialect
 from funcgrad.base.pytree import PyTreeDef, opened, tree_flatten
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.primitive import Value
+from funcgrad.core.primitive import NAMES, Value
 from funcgrad.core.trace import Trace, Tracer, current_trace
 from funcgrad.dtypes import PYTHON_SCALARS, check_dtype
 from funcgrad.errors import DtypeError, TracerArrayConversionError
@@ -153,12 +153,18 @@ class Refused(StandsForArray):
         )
 
 
-def array_for_numpy(self: Tracer, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-    """Array of objects for NumPy, which asks a traced value for an ndarray.
+def array_for_numpy(self: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    """Array of objects for NumPy, which asks a traced value, or a name of one, for an ndarray.
+
+    Of a known array it is a copy: what is written into it later must not change what was computed.
 
     Raises:
         TracerArrayConversionError: If numbers are needed: for a dtype, an index, SciPy.
     """
+    if not isinstance(self, Tracer):
+        self = self.__jax_array__()
+        if not isinstance(self, Tracer):
+            return np.array(self, dtype)
     if is_asked_for_sparse_product():  # An object, by which SciPy leaves the product to us.
         out = np.empty((), object)
         out[()] = self
@@ -195,6 +201,11 @@ def objects_of(array: Tracer) -> np.ndarray:
     for place in range(flat.size):
         flat[place] = Element(source, place)
     return out
+
+
+def is_traced(x: Any) -> bool:
+    """Whether something is a traced value, or a name of one."""
+    return isinstance(x.__jax_array__() if type(x) in NAMES else x, Tracer)
 
 
 def never_settle(kind: type) -> None:

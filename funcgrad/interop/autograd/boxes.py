@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError
+from funcgrad.primitives.objects import is_traced
 
 __all__ = ["Box", "DictBox", "SequenceBox", "getval", "isbox"]
 
 
 class _BoxMeta(type):
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, Tracer)
+        return is_traced(instance)
 
 
 class Box(metaclass=_BoxMeta):
@@ -56,7 +56,7 @@ def isbox(x: Any) -> bool:
     Args:
         x: Anything.
     """
-    return isinstance(x, Tracer)
+    return is_traced(x)
 
 
 def getval(x: Any) -> Any:
@@ -78,4 +78,4 @@ def getval(x: Any) -> Any:
         3.0
         6.0
     """
-    return x._value if isinstance(x, Tracer) else x
+    return x._value if is_traced(x) else x

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.trace import Tracer
 from funcgrad.interop.autograd.boxes import DictBox, SequenceBox
+from funcgrad.primitives.objects import is_traced
 
 __all__ = [
     "DictBox", "SequenceBox", "container_take", "dict", "dict_", "isinstance", "isinstance_",
@@ -82,7 +82,7 @@ def type(x: Any) -> Any:
         float64
         6.0
     """
-    if not builtins.isinstance(x, Tracer):
+    if not is_traced(x):
         return builtins.type(x)
     return np.ndarray if x.ndim else x.dtype.type
 

@@ -22,13 +22,13 @@ from funcgrad.api.custom import custom_vjp
 from funcgrad.api.differentiation import jvp, vjp
 from funcgrad.api.rule_results import SymbolicZero
 from funcgrad.base.pytree import tree_leaves, tree_map
-from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, MissingRuleError
 from funcgrad.higher_order.closures import tracers_in
 from funcgrad.interop.autograd.boxes import Box, getval, isbox
 from funcgrad.interop.autograd.vector_spaces import VSpace, vspace
 from funcgrad.numpy.shaping import stack
 from funcgrad.numpy.writable import settled_in
+from funcgrad.primitives.objects import is_traced
 from funcgrad.transforms.batch import BatchTracer
 
 Function = Callable[..., Any]
@@ -40,11 +40,9 @@ __all__ = [
 
 
 def _is_traced(argument: Any) -> bool:
-    if isinstance(argument, Tracer):
-        return True
     if isinstance(argument, dict | list | tuple):
-        return any(isinstance(leaf, Tracer) for leaf in tree_leaves(argument))
-    return False
+        return any(map(is_traced, tree_leaves(argument)))
+    return is_traced(argument)
 
 
 class Primitive:

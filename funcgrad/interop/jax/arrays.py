@@ -39,6 +39,7 @@ from funcgrad.interop.jax.widths import (
     stored_as,
 )
 from funcgrad.numpy import at
+from funcgrad.primitives import objects
 from funcgrad.primitives.elementwise import Convert
 from funcgrad.primitives.objects import HoldsArray, StandsForArray, settled
 
@@ -430,7 +431,7 @@ def is_traced(index: Any) -> bool:
         return any(map(is_traced, index))
     if isinstance(index, slice):
         return any(is_traced(i) for i in (index.start, index.stop, index.step))
-    return isinstance(index, Tracer)
+    return objects.is_traced(index)
 
 
 def adopt(value: Any) -> Any:

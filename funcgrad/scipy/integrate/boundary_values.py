@@ -25,10 +25,10 @@ from funcgrad.api.jacobians import jacfwd
 from funcgrad.api.sparse_derivatives import colors_of
 from funcgrad.api.vectorization import vmap
 from funcgrad.core.avals import aval_of
-from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.elementwise import stop_gradient
+from funcgrad.primitives.objects import is_traced
 from funcgrad.scipy.interpolate.piecewise import CubicHermiteSpline
 from funcgrad.scipy.optimize.sparse_steps import solve_linear
 from funcgrad.scipy.optimize.systems import is_known
@@ -102,7 +102,7 @@ def solve_bvp(
             f"solve_bvp: y must have a row for each component and a column for each node, got "
             f"{aval_of(start)} for x, {aval_of(mesh)}."
         )
-    if isinstance(mesh, Tracer):
+    if is_traced(mesh):
         raise ArgumentError("solve_bvp: the mesh x must be known, and is traced here.")
     found = scipy.integrate.solve_bvp(
         problem.known(problem.slope), problem.known(problem.conditions), mesh, _known(start),
@@ -136,7 +136,7 @@ def solve_bvp(
 def _known(value: Any) -> Any:
     """An array of values, without its derivatives."""
     found = stop_gradient.bind(fnp.asarray(value))
-    if isinstance(found, Tracer):
+    if is_traced(found):
         raise ArgumentError(
             "solve_bvp: the mesh is refined by values, which are traced here. Call it outside of "
             "jit and vmap; derivatives may be taken there."

@@ -15,13 +15,12 @@ from funcgrad.api.sparse_derivatives import colors_of
 from funcgrad.base.pytree import register_pytree_node, tree_structure
 from funcgrad.core.avals import aval_of
 from funcgrad.core.program import evaluate
-from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.higher_order.staging import arguments_tree, join_captured, name_of, stage_once
 from funcgrad.numpy.promotion import as_value
 from funcgrad.patterns.coloring import coloring
 from funcgrad.primitives.elementwise import stop_gradient
-from funcgrad.primitives.objects import flatten_held, settled
+from funcgrad.primitives.objects import flatten_held, is_traced, settled
 from funcgrad.scipy.integrate.adjoint import AdjointSolution
 from funcgrad.scipy.integrate.matrices import Dense, Sparse
 from funcgrad.scipy.integrate.methods import METHODS
@@ -67,7 +66,7 @@ class OdeResult(Result):
     def message(self) -> str:
         """Meaning of the status."""
         status = self["status"]
-        return "" if isinstance(status, Tracer) else MESSAGES[int(status)]
+        return "" if is_traced(status) else MESSAGES[int(status)]
 
 
 register_result(OdeResult)
@@ -379,7 +378,7 @@ def _at_times(
     values, end, _, work, status = solve(equation)(
         scaled, *interval, *controls.values(), problem.y0, *problem.consts
     )
-    if not isinstance(status, Tracer) and status == FAILED and not isinstance(scaled, Tracer):
+    if not is_traced(status) and status == FAILED and not is_traced(scaled):
         known = scaled <= stop_gradient.bind(end)
         times, values = times[known], values[known]
     return _result(equation, times, values.T, work, status)
@@ -389,7 +388,7 @@ def _check_times(times: Any, problem: _Problem) -> None:
     if times.ndim != 1:
         raise ShapeError(f"solve_ivp: t_eval must be a vector, got {aval_of(times)}.")
     known = [times, problem.t0, problem.tf]
-    if any(isinstance(x, Tracer) for x in known) or not times.size:
+    if any(is_traced(x) for x in known) or not times.size:
         return
     if np.any(np.diff(times) <= 0):
         raise ArgumentError("solve_ivp: t_eval must be sorted in the direction of integration.")
@@ -409,7 +408,7 @@ def _at_steps(
     steps = record(equation, controls, problem.t0, problem.tf, problem.y0, problem.consts)
     count = steps.count
     needs_count = t_eval is None or bool(events)
-    if isinstance(count, Tracer) and needs_count:
+    if is_traced(count) and needs_count:
         wanted = "events" if events else "the times at which steps end"
         raise ArgumentError(
             f"solve_ivp: {wanted} are as many as the values say, which are traced here. Pass "

@@ -20,11 +20,11 @@ from funcgrad import lax
 from funcgrad.api.vectorization import vmap
 from funcgrad.base.signatures import signature_of
 from funcgrad.core.avals import ShapedArray
-from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.closures import run_lifted, tracers_in
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.elementwise import stop_gradient
+from funcgrad.primitives.objects import is_traced
 from funcgrad.transforms.stage import stage
 
 _NODES = [
@@ -452,17 +452,17 @@ def _adaptive(
         return run_lifted(captured, fixed, search)
 
     count, low, high, found, error = find(*(stop_gradient.bind(x) for x in captured))
-    is_known = not isinstance(count, Tracer) and not isinstance(found, Tracer)
+    is_known = not is_traced(count) and not is_traced(found)
     if (is_known and not captured) or (nested is not None and nested.is_search):
         value = found
-    elif nested is not None and isinstance(count, Tracer):
+    elif nested is not None and is_traced(count):
 
         def add(i: Any, total: Any) -> Any:
             parts, _ = of_intervals(integrand, fnp.take(low, i)[None], fnp.take(high, i)[None])
             return total + parts[0]
 
         value = lax.fori_loop(0, count, add, np.zeros((), nested.dtype))
-    elif isinstance(count, Tracer):
+    elif is_traced(count):
         # Unused places repeat the first interval, and are left out of the sum.
         is_used = np.arange(limit) < count
         low, high = fnp.where(is_used, low, low[0]), fnp.where(is_used, high, high[0])
@@ -493,7 +493,7 @@ def _on_unit_interval(
 ) -> tuple[Callable[[Any], Any], Any]:
     """The integrand of a variable from 0 to 1, and where its first intervals end."""
     a, b = as_value(a, "quad"), as_value(b, "quad")
-    is_infinite = [not isinstance(x, Tracer) and bool(np.isinf(x)) for x in (a, b)]
+    is_infinite = [not is_traced(x) and bool(np.isinf(x)) for x in (a, b)]
     if not any(is_infinite):
         inner = np.sort(np.ravel(np.asarray([] if points is None else points, np.float64)))
         width = b - a

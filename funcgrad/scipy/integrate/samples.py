@@ -8,9 +8,9 @@ import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad.core.avals import aval_of
-from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.promotion import as_value
+from funcgrad.primitives.objects import is_traced
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
@@ -128,7 +128,7 @@ def cumulative_simpson(
         [0.333333 2.666667]
     """
     y, steps = _samples("cumulative_simpson", y, x, dx, axis)
-    if x is not None and not isinstance(steps, Tracer) and np.any(np.asarray(steps) <= 0):
+    if x is not None and not is_traced(steps) and np.any(np.asarray(steps) <= 0):
         raise ArgumentError("cumulative_simpson: x must be strictly increasing.")
     n = y.shape[-1]
     if n < 3:
@@ -199,7 +199,7 @@ def _samples(name: str, y: Any, x: Any, dx: Any, axis: int) -> tuple[Any, Any]:
         step = fnp.asarray(as_value(dx, name))
         shape = (*step.shape, 1) if step.ndim else (1,)
         count = max(y.shape[-1] - 1, 0)
-        if not isinstance(dx, Tracer) and not np.ndim(dx):
+        if not is_traced(dx) and not np.ndim(dx):
             step = fnp.asarray(y.real.dtype.type(dx))
         return y, fnp.broadcast_to(fnp.reshape(step, shape), (*step.shape, count))
     x = fnp.asarray(as_value(x, name))

@@ -26,10 +26,10 @@ from funcgrad.base.pytree import tree_map
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import aval_of
 from funcgrad.core.program import Program, evaluate
-from funcgrad.core.trace import Tracer
 from funcgrad.higher_order.custom import CustomCall, Rules
 from funcgrad.higher_order.linear_call import LinearCall, push_linearized, zeros
 from funcgrad.primitives.elementwise import stop_gradient
+from funcgrad.primitives.objects import is_traced
 from funcgrad.scipy.integrate.matrices import Dense
 from funcgrad.scipy.integrate.stepping import Controls, Method, Piece, System, rms, row_of
 from funcgrad.transforms.jvp import jvp_flat
@@ -324,7 +324,7 @@ def record(
     while True:
         steps = _record(equation, controls, t0, tf, y0, consts, n)
         known = [steps.count, steps.status]
-        if any(isinstance(x, Tracer) for x in known) or not (known[0] == n and known[1] == FAILED):
+        if any(is_traced(x) for x in known) or not (known[0] == n and known[1] == FAILED):
             return steps
         n *= 4  # where numbers are known, there is room for every number of steps
 

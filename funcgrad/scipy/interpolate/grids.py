@@ -12,10 +12,10 @@ import funcgrad.numpy.values as fnp
 from funcgrad.api.vectorization import vmap
 from funcgrad.base.pytree import register_pytree_node
 from funcgrad.core.avals import aval_of
-from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.elementwise import stop_gradient
+from funcgrad.primitives.objects import is_traced
 from funcgrad.scipy.interpolate.piecewise import (
     CubicSpline,
     PchipInterpolator,
@@ -95,7 +95,7 @@ class interp1d:
         x = x if x.dtype.kind == "f" else fnp.astype(x, np.float64)
         flat = fnp.reshape(x, (-1,))
         below, above = flat < self.x[0], flat > self.x[-1]
-        is_known = not isinstance(below, Tracer) and not isinstance(above, Tracer)
+        is_known = not is_traced(below) and not is_traced(above)
         if self.bounds_error and is_known and np.any(below | above):
             raise ValueError(
                 "interp1d: a value in x_new is outside of the interpolation range. Pass "
@@ -217,7 +217,7 @@ class RegularGridInterpolator:
                     f"RegularGridInterpolator: points of axis {i} are {aval_of(p)}, but values "
                     f"have {self.values.shape[i]} along it."
                 )
-            if isinstance(p, Tracer):
+            if is_traced(p):
                 continue
             if p.shape[0] > 1 and np.all(np.diff(p) < 0):
                 self.grid[i] = p[::-1]
@@ -258,7 +258,7 @@ class RegularGridInterpolator:
         inside: Any = True
         for i, p in enumerate(self.grid):
             own = (points[:, i] >= p[0]) & (points[:, i] <= p[-1])
-            if self.bounds_error and not isinstance(own, Tracer) and not np.all(own):
+            if self.bounds_error and not is_traced(own) and not np.all(own):
                 raise ValueError(
                     f"One of the requested xi is out of bounds in dimension {i}. Pass "
                     "bounds_error=False."

@@ -15,10 +15,10 @@ import funcgrad.numpy.values as fnp
 from funcgrad import lax
 from funcgrad.base.pytree import register_pytree_node
 from funcgrad.core.avals import aval_of
-from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.elementwise import stop_gradient
+from funcgrad.primitives.objects import is_traced
 
 
 class PPoly:
@@ -178,7 +178,7 @@ def prepared(name: str, x: Any, y: Any, axis: int, least: int = 2) -> tuple[Any,
             f"{name}: y has {y.shape[axis]} values along axis {axis} and x has {x.shape[0]}; both "
             f"must be the same and at least {least}."
         )
-    if not isinstance(x, Tracer) and np.any(np.diff(x) <= 0):
+    if not is_traced(x) and np.any(np.diff(x) <= 0):
         raise ArgumentError(f"{name}: x must be strictly increasing.")
     return x, fnp.moveaxis(y, axis, 0), axis
 
@@ -394,7 +394,7 @@ def _parabola_slopes(h: Any, m: Any) -> Any:
 
 def _periodic_slopes(h: Any, m: Any, y: Any) -> Any:
     """Slopes of periodic values: two systems without the closing (Sherman and Morrison)."""
-    if not isinstance(y, Tracer) and not np.allclose(y[0], y[-1], rtol=1e-15, atol=1e-15):
+    if not is_traced(y) and not np.allclose(y[0], y[-1], rtol=1e-15, atol=1e-15):
         raise ArgumentError("CubicSpline: the first and last values of periodic ones are equal.")
     n = h.shape[0]
     if n == 1:

@@ -13,11 +13,11 @@ import funcgrad.numpy.values as fnp
 from funcgrad.api.differentiation import jvp
 from funcgrad.base.pytree import register_pytree_node
 from funcgrad.core.avals import aval_of
-from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy import elementwise
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.elementwise import stop_gradient
+from funcgrad.primitives.objects import is_traced
 from funcgrad.scipy.interpolate.piecewise import placed
 
 
@@ -104,7 +104,7 @@ class BarycentricInterpolator(_Polynomial):
         flat = fnp.reshape(self.yi, (self.yi.shape[0], -1))
         far = (terms @ flat) / fnp.sum(terms, axis=1)[:, None]
         values = far
-        if isinstance(touches, Tracer) or np.any(touches):
+        if is_traced(touches) or np.any(touches):
             # At a place itself: its value, with the derivatives of Newton's form.
             newton = _newton_form(self.xi, _differences(self.xi, flat), x)
             own = fnp.astype(is_node, x.dtype) @ flat + (newton - stop_gradient.bind(newton))
@@ -132,7 +132,7 @@ class KroghInterpolator(_Polynomial):
         self.xi, y, self.axis = _given("KroghInterpolator", xi, yi, axis)
         n = self.xi.shape[0]
         repeats = [0] * n
-        if not isinstance(self.xi, Tracer):
+        if not is_traced(self.xi):
             for k in range(1, n):
                 repeats[k] = repeats[k - 1] + 1 if self.xi[k] == self.xi[k - 1] else 0
         if not any(repeats):

@@ -9,10 +9,10 @@ import numpy as np
 import funcgrad.numpy.values as fnp
 from funcgrad.base.pytree import register_pytree_node
 from funcgrad.core.avals import aval_of
-from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.elementwise import stop_gradient
+from funcgrad.primitives.objects import is_traced
 from funcgrad.scipy.interpolate.piecewise import placed, prepared
 
 
@@ -233,7 +233,7 @@ def splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
     n = spline.t.shape[0] - spline.k - 1
     first, last = spline.t[spline.k], spline.t[n]
     outside = (x < first) | (x > last)
-    if ext == 2 and not isinstance(outside, Tracer) and np.any(outside):
+    if ext == 2 and not is_traced(outside) and np.any(outside):
         raise ValueError("splev: there are places outside of the interval.")
     if ext == 3 and not der:
         x = fnp.clip(x, first, last)

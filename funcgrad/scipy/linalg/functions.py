@@ -22,7 +22,6 @@ from funcgrad.api.differentiation import jvp
 from funcgrad.api.linear_calls import linear_call
 from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
-from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import real_dtype
 from funcgrad.errors import ArgumentError
 from funcgrad.lax.loops import while_loop
@@ -32,6 +31,7 @@ from funcgrad.primitives import linalg as primitives
 from funcgrad.primitives import shape as s
 from funcgrad.primitives.matrices import as_column, as_row, identity_like, matrix_transpose
 from funcgrad.primitives.matrix_functions import Frechet, MatrixFunction, Signm, Sqrtm
+from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.linalg.meanings import MEANINGS
 from funcgrad.scipy.linalg.operands import (
@@ -71,7 +71,7 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
          [2.16666667 1.5       ]]
     """
     a = square(A, "expm")
-    return _expm(a) if isinstance(a, Tracer) and a.size else MatrixFunction("expm").bind(a)
+    return _expm(a) if is_traced(a) and a.size else MatrixFunction("expm").bind(a)
 
 
 @custom_jvp
@@ -284,7 +284,7 @@ def fractional_matrix_power(A: Any, t: Any) -> Any:
         array([[2.+0.j, 0.+0.j],
                [0.+0.j, 3.+0.j]])
     """
-    if isinstance(t, Tracer) or np.ndim(t):
+    if is_traced(t) or np.ndim(t):
         raise ArgumentError(
             "fractional_matrix_power: t must be one known number; for a traced one write "
             "expm(t * logm(A))."

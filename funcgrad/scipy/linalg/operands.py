@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import aval_of
-from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import complex_dtype
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy import linalg
 from funcgrad.primitives import shape as s
 from funcgrad.primitives.elementwise import convert
+from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.shape import shape_of
 
 
@@ -86,7 +86,7 @@ def choice(function: str, name: str, given: Any, allowed: tuple[Any, ...]) -> An
 
 def refuse_traced(function: str, *values: Any) -> None:
     """Raise for traced values where a result has no type that is known before its values."""
-    if any(isinstance(x, Tracer) for x in values):
+    if any(is_traced(x) for x in values):
         raise ArgumentError(
             f"{function} takes concrete arrays only: what it returns depends on values. Call it "
             "outside of the transformed function."

@@ -8,7 +8,6 @@ import numpy as np
 
 from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
-from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy import elementwise, fft, linalg, ordering, reducing, selecting, shaping
 from funcgrad.numpy.promotion import as_value
@@ -25,6 +24,7 @@ from funcgrad.primitives.elementwise import real
 from funcgrad.primitives.indexing import take_along_axis
 from funcgrad.primitives.matrices import adjoint, identity_like
 from funcgrad.primitives.matrix_functions import Sylvester
+from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.pencils import ContinuousRiccati, DiscreteRiccati, stein
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.linalg.factorizing import cho_factor
@@ -483,7 +483,7 @@ def solve_circulant(
     else:
         least = tol
     is_zero = sizes <= least
-    if singular == "raise" and not isinstance(is_zero, Tracer) and np.any(is_zero):
+    if singular == "raise" and not is_traced(is_zero) and np.any(is_zero):
         raise linalg.LinAlgError("near singular circulant matrix.")
     if singular == "lstsq":
         one = aval_of(values).dtype.type(1)

@@ -8,13 +8,13 @@ import numpy as np
 
 from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
-from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import real_dtype
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy import elementwise, linalg, reducing, selecting, shaping
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import linalg as primitives
 from funcgrad.primitives.matrices import adjoint, hermitian_of_lower, part
+from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.pencils import NullSpace
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.linalg.meanings import MEANINGS
@@ -62,7 +62,7 @@ def norm(
 
 
 def _tolerances(x: Any, atol: float | None, rtol: float | None, function: str) -> list[float]:
-    if isinstance(atol, Tracer) or isinstance(rtol, Tracer):
+    if is_traced(atol) or is_traced(rtol):
         raise ArgumentError(f"{function}: tolerances must be known numbers.")
     eps = float(np.finfo(aval_of(x).dtype).eps) * max(shape_of(x)[-2:])
     found = [0.0 if atol is None else float(atol), eps if rtol is None else float(rtol)]
@@ -296,13 +296,13 @@ def lstsq(
     m, n = shape_of(a)[-2:]
     if shape_of(b)[-2] != m:
         raise ValueError(f"lstsq: {aval_of(b)} is no right side of equations {aval_of(a)}.")
-    if isinstance(cond, Tracer):
+    if is_traced(cond):
         raise ArgumentError("lstsq: cond must be a known number.")
     rtol = float(np.finfo(aval_of(a).dtype).eps if cond is None else cond)
     x = linalg.matmul(primitives.Pinv(rtol).bind(a), b)
     rank = _rank(a, 0.0, rtol)
     values = primitives.SingularValues().bind(a)
-    is_deficient = not isinstance(rank, Tracer) and np.any(rank < n)
+    is_deficient = not is_traced(rank) and np.any(rank < n)
     if m <= n or is_deficient:
         rest: Any = np.empty(0, real_dtype(aval_of(x).dtype))
     else:

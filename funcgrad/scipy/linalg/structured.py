@@ -9,11 +9,11 @@ import numpy as np
 from funcgrad.base.imports import load
 from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
-from funcgrad.core.trace import Tracer
 from funcgrad.errors import ShapeError
 from funcgrad.numpy import elementwise, linalg, selecting, shaping
 from funcgrad.numpy.host_functions import host_functions
 from funcgrad.numpy.promotion import as_value, promote, strong
+from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.linalg.meanings import MEANINGS
 from funcgrad.scipy.linalg.operands import choice, refuse_traced, stacked
@@ -147,7 +147,7 @@ def companion(a: Any) -> Any:
     n = shape_of(a)[-1]
     if n < 2:
         raise ValueError(f"companion needs two coefficients at least, got {aval_of(a)}.")
-    if not isinstance(a, Tracer) and np.any(a[..., 0] == 0):
+    if not is_traced(a) and np.any(a[..., 0] == 0):
         raise ValueError("companion: the first coefficient must not be zero.")
     first = (-a[..., 1:] / a[..., :1])[..., None, :]
     rest = np.broadcast_to(
@@ -192,7 +192,7 @@ def fiedler_companion(a: Any) -> Any:
     """
     (a,) = linalg.floating(_vector(a, "fiedler_companion"), function="fiedler_companion")
     n = shape_of(a)[-1] - 1
-    if not isinstance(a, Tracer) and np.any(a[..., 0] == 0):
+    if not is_traced(a) and np.any(a[..., 0] == 0):
         raise ValueError("fiedler_companion: the first coefficient must not be zero.")
     if n < 2:
         return (-a / a[..., :1])[..., 1:, None] if n == 1 else a[..., :0]
@@ -393,4 +393,4 @@ def _equals_transpose(a: Any, atol: float | None, rtol: float | None, conjugates
     else:
         bound = (atol or 0.0) + (rtol or 0.0) * elementwise.abs(transposed)
         found = (elementwise.abs(a - transposed) <= bound).all((-2, -1))
-    return found if isinstance(found, Tracer) or found.ndim else bool(found)
+    return found if is_traced(found) or found.ndim else bool(found)

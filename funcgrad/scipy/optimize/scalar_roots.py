@@ -15,10 +15,10 @@ import funcgrad.numpy.values as fnp
 from funcgrad import lax
 from funcgrad.api.differentiation import jvp
 from funcgrad.core.avals import aval_of
-from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.elementwise import stop_gradient
+from funcgrad.primitives.objects import is_traced
 from funcgrad.scipy.results import Result, register_result
 
 Function = Callable[..., Any]
@@ -42,7 +42,7 @@ class RootResults(Result):
     def flag(self) -> str:
         """Outcome of the search."""
         converged = self["converged"]
-        if isinstance(converged, Tracer):
+        if is_traced(converged):
             return ""
         return "converged" if np.all(converged) else "convergence error"
 
@@ -92,7 +92,7 @@ class _Search:
                     "over several by vmap."
                 )
         ends = [stop_gradient.bind(self.f(x)) for x in (low, high)]
-        if not any(isinstance(y, Tracer) for y in ends) and ends[0] * ends[1] > 0:
+        if not any(is_traced(y) for y in ends) and ends[0] * ends[1] > 0:
             raise ValueError(f"{self.name}: f(a) and f(b) must have different signs")
         # Neighbouring numbers of the dtype are not told apart.
         rtol = fnp.maximum(rtol, 4 * np.finfo(low.dtype).eps)
@@ -103,7 +103,7 @@ class _Search:
         root, (count, converged) = lax.custom_root(
             self.f, start, method, lambda g, y: y / g(fnp.ones_like(y)), has_aux=True
         )
-        if self.disp and not isinstance(converged, Tracer) and not np.all(converged):
+        if self.disp and not is_traced(converged) and not np.all(converged):
             raise RuntimeError(f"{self.name}: failed to converge after {int(count)} iterations.")
         if not self.full_output:
             return root

@@ -10,9 +10,9 @@ import scipy.signal
 
 import funcgrad.numpy.values as fnp
 from funcgrad.core.avals import aval_of
-from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.promotion import as_value, strong
+from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.linalg.solving import solveh_banded
 from funcgrad.scipy.lines import cut, floating, line_axis
@@ -304,7 +304,7 @@ def whittaker_henderson(
     shape = shape_of(y)
     if len(shape) != 1 or shape[0] <= order:
         raise ShapeError(f"{name} needs a vector of more than {order} samples, got {aval_of(y)}.")
-    if not isinstance(lamb, Tracer) and not lamb >= 0:
+    if not is_traced(lamb) and not lamb >= 0:
         raise ArgumentError(f"{name}: lamb must not be negative, got {lamb!r}.")
     count = fnp.ones(shape, aval_of(y).dtype)
     if weights is not None:

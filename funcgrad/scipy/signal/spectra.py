@@ -11,10 +11,10 @@ import scipy.signal
 import funcgrad.numpy.values as fnp
 from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
-from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import complex_dtype
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.promotion import as_value
+from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import (
     cut,
@@ -311,7 +311,7 @@ def istft(
     norm = fnp.at(np.zeros(total, aval_of(win).dtype))[places].add(squares)
     if boundary:
         x, norm = x[..., length // 2 : total - length // 2], norm[length // 2 : total - length // 2]
-    if not isinstance(norm, Tracer) and np.any(norm <= 1e-10):
+    if not is_traced(norm) and np.any(norm <= 1e-10):
         warnings.warn(
             "istft: windows do not cover all samples, which are not those that stft was taken of.",
             stacklevel=2,

@@ -9,16 +9,16 @@ import scipy.sparse
 
 import funcgrad.numpy.values as fnp
 from funcgrad.base.pytree import tree_leaves
-from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError
 from funcgrad.patterns.arrays import SparseArray, from_places
+from funcgrad.primitives.objects import is_traced
 
 
 def _made(kind: str, arg1: Any, shape: Any, dtype: Any) -> Any:
     """A matrix of SciPy's, or, if it has traced entries, a `SparseArray`."""
     if isinstance(arg1, SparseArray):
         return arg1
-    if not any(isinstance(x, Tracer) for x in tree_leaves(arg1)):
+    if not any(is_traced(x) for x in tree_leaves(arg1)):
         return getattr(scipy.sparse, kind)(arg1, shape=shape, dtype=dtype)
     if not isinstance(arg1, tuple) or len(arg1) not in (2, 3):
         raise ArgumentError(
@@ -26,7 +26,7 @@ def _made(kind: str, arg1: Any, shape: Any, dtype: Any) -> Any:
             "their places: (data, (row, col)), or (data, indices, indptr)."
         )
     data, places = arg1[0], arg1[1:]
-    if any(isinstance(x, Tracer) for x in tree_leaves(places)):
+    if any(is_traced(x) for x in tree_leaves(places)):
         raise ArgumentError(f"{kind}: places must be known; only entries may be traced.")
     if dtype is not None:
         data = fnp.astype(data, dtype)

@@ -18,7 +18,7 @@ import funcgrad.numpy.values as fnp
 from funcgrad.api.debugging import pure_callback
 from funcgrad.api.staging import ShapeDtypeStruct
 from funcgrad.base.imports import load
-from funcgrad.core.trace import Tracer
+from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.sparse import Pattern
 
 SYMMETRIC: dict[str, Any] = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
@@ -99,7 +99,7 @@ class OrderedFactors:
         def by_scipy(right: Any, data: Any) -> Any:
             return self(np.asarray(data))(np.asarray(right), way)
 
-        if not isinstance(right, Tracer) and not isinstance(data, Tracer):
+        if not is_traced(right) and not is_traced(data):
             return by_scipy(right, data)
         like = ShapeDtypeStruct(right.shape, right.dtype)
         return pure_callback(by_scipy, like, right, data, vmap_method="sequential")

@@ -17,8 +17,8 @@ from funcgrad import lax
 from funcgrad.api.vectorization import vmap
 from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
-from funcgrad.core.trace import Tracer
 from funcgrad.primitives import elementwise as p
+from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.reductions import ReduceAny
 from funcgrad.primitives.shape import broadcast_to, shape_of
 from funcgrad.scipy.stats import formulas as f
@@ -215,7 +215,7 @@ def _summed(term: Method, low: Any, high: Any) -> Any:
     dtype = aval_of(like).dtype
     first = dtype.type(low) if isinstance(low, float) else f.stop_gradient(low)
     last = f.stop_gradient(high)
-    if not any(isinstance(v, Tracer) for v in (first, last)):
+    if not any(is_traced(v) for v in (first, last)):
         least, most = int(np.min(first, initial=0)), int(np.max(last, initial=0))
 
         def counted(k: Any) -> Any:

@@ -8,10 +8,10 @@ import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad.core.avals import aval_of
-from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError
 from funcgrad.numpy.promotion import normalize_axis
 from funcgrad.primitives import elementwise as p
+from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.shape import reshape, shape_of
 from funcgrad.scipy.exponentials import floating
 
@@ -102,7 +102,7 @@ def check_policy(name: str, nan_policy: str, x: Any) -> None:
         )
     if nan_policy != "raise":
         return
-    if isinstance(x, Tracer):
+    if is_traced(x):
         raise ArgumentError(
             f"{name}: nan_policy='raise' needs known values, got a traced {aval_of(x)}. Check for "
             "nan outside, or look with funcgrad.debug_nans."

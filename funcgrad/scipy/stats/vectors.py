@@ -9,10 +9,10 @@ import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad.core.avals import aval_of
-from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.linalg import TriangularSolve
+from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.shape import broadcast_to, reshape, shape_of
 from funcgrad.scipy.exponentials import floating
 from funcgrad.scipy.stats import formulas as f
@@ -192,7 +192,7 @@ _NEGLIGIBLE = {4: 1e3, 8: 1e6}
 
 def _on_subspace(apart: Any, spread: Any) -> Any:
     """Logarithms of the density on the image of a covariance, and ``-inf`` away from it."""
-    if isinstance(spread, Tracer) or len(shape_of(spread)) > 2:
+    if is_traced(spread) or len(shape_of(spread)) > 2:
         raise ArgumentError(
             "multivariate_normal: with allow_singular=True the covariance must be one matrix of "
             f"known values, got {aval_of(spread)}: its rank decides what is computed."

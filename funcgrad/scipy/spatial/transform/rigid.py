@@ -11,9 +11,9 @@ import numpy as np
 import funcgrad.numpy.values as fnp
 from funcgrad.base.pytree import register_pytree_node
 from funcgrad.core.avals import aval_of
-from funcgrad.core.trace import Tracer
 from funcgrad.errors import ShapeError
 from funcgrad.numpy.promotion import as_value
+from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import floating
 from funcgrad.scipy.spatial.transform import quaternions as formulas
@@ -76,7 +76,7 @@ class RigidTransform:
         (m,) = floating("RigidTransform", matrix)
         if shape_of(m)[-2:] != (4, 4):
             raise ShapeError(f"RigidTransform needs (..., 4, 4), got {aval_of(m)}.")
-        if not isinstance(m, Tracer) and np.any(m[..., 3, :] != np.array([0, 0, 0, 1])):
+        if not is_traced(m) and np.any(m[..., 3, :] != np.array([0, 0, 0, 1])):
             raise ValueError("RigidTransform: the last row of a matrix must be 0, 0, 0, 1.")
         self._translation = m[..., :3, 3]
         self._quat = formulas.from_matrix(m[..., :3, :3])

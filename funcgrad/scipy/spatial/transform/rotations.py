@@ -13,10 +13,10 @@ import funcgrad.numpy.values as fnp
 from funcgrad import random
 from funcgrad.base.pytree import register_pytree_node
 from funcgrad.core.avals import aval_of
-from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.promotion import as_value
 from funcgrad.numpy.reducing import safe_sqrt
+from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import floating
 from funcgrad.scipy.spatial.transform import quaternions as formulas
@@ -67,7 +67,7 @@ class Rotation:
     def __init__(self, quat: Any, normalize: bool = True, copy: bool = True) -> None:
         """Make rotations as `from_quat`; ``copy`` is accepted for SciPy's signature."""
         q = _vectors("Rotation", quat, 4)
-        if normalize and not isinstance(q, Tracer) and not np.all(np.any(q != 0, axis=-1)):
+        if normalize and not is_traced(q) and not np.all(np.any(q != 0, axis=-1)):
             raise ValueError("Rotation: a quaternion of length 0 is no rotation.")
         self.quat = formulas.normalized(q) if normalize else q
 
@@ -343,7 +343,7 @@ class Slerp:
                 f"Slerp needs at least two times and as many rotations, got {aval_of(self.times)} "
                 f"and rotations of shape {rotations.shape}."
             )
-        if not isinstance(self.times, Tracer) and np.any(np.diff(self.times) <= 0):
+        if not is_traced(self.times) and np.any(np.diff(self.times) <= 0):
             raise ArgumentError("Slerp: times must increase.")
         self.rotations = rotations[:-1]
         self.rotvecs = (self.rotations.inv() * rotations[1:]).as_rotvec()
@@ -357,7 +357,7 @@ class Slerp:
         """The rotations at times, which must be between the first and the last one."""
         (t,) = floating("Slerp", times)
         known = self.times
-        is_known = not isinstance(t, Tracer) and not isinstance(known, Tracer)
+        is_known = not is_traced(t) and not is_traced(known)
         if is_known and np.any((t < known[0]) | (t > known[-1])):
             raise ArgumentError(
                 f"Slerp: times must be from {known[0]} to {known[-1]}, got {times!r}."

@@ -19,8 +19,8 @@ from funcgrad import lax
 from funcgrad.api.differentiation import jvp
 from funcgrad.api.vectorization import vmap
 from funcgrad.core.avals import aval_of
-from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.interpolate.piecewise import PPoly
 from funcgrad.scipy.linalg.solving import solve_banded
@@ -69,7 +69,7 @@ class RotationSpline:
                 "RotationSpline needs at least two times and as many rotations, got "
                 f"{aval_of(self.times)} and rotations of shape {rotations.shape}."
             )
-        if not isinstance(self.times, Tracer) and np.any(np.diff(self.times) <= 0):
+        if not is_traced(self.times) and np.any(np.diff(self.times) <= 0):
             raise ArgumentError("RotationSpline: times must increase.")
         self.rotations = rotations
         vectors = (rotations[:-1].inv() * rotations[1:]).as_rotvec()
