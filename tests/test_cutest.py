@@ -34,7 +34,7 @@ def test_what_is_missed_fails(
     said = capsys.readouterr().out
     assert f"{missed} of 1 that have dense derivatives miss an entry" in said
     assert "fewer in 1, as many in 0, more in 0" in said
-    assert "first 20.0 (least 20.0), later 5.0 (least 5.00)" in said
+    assert "first 40.0 (least 40.0), later 5.0 (least 5.00)" in said
     assert "2 problems; 1 failed, 0 of them here alone" in said
     write(tmp_path, "jax", {"name": "B", "n": 2})
     assert cutest.report(tmp_path) == 1

@@ -126,6 +126,7 @@ def all_primitives() -> dict[str, Any]:
                 and not name.startswith("_")
                 and is_table_free(value)
                 and module.__name__ != STEPS_OF_PROCESSES
+                and value.name not in OF_MESHES
             ):
                 found[value.name] = value
     return found
@@ -134,6 +135,11 @@ def all_primitives() -> dict[str, Any]:
 STEPS_OF_PROCESSES = "funcgrad.primitives.ranks"
 """What collectives are made of where lanes are processes: the laws of `tests/distributed` hold for
 the collectives, and the steps are never differentiated or mapped."""
+
+
+OF_MESHES = frozenset({"own_part", "pvary", "rank_copy", "rank_equal", "unvary"})
+"""Operations along axes of a mesh, where what is equal in all lanes counts once: their laws are
+those of whole computations in `tests/distributed/sharded.py`."""
 
 
 def is_table_free(kind: type) -> bool:

@@ -63,6 +63,7 @@ TABLES = {
     "observers.source._locations": "_MAX_LOCATIONS",
     "observers.source._owners": "_MAX_FILES",
     "observers.source._places": "_MAX_LOCATIONS",
+    "observers.source._shared": "_MAX_LOCATIONS",
     "observers.source._stand_ins": IMPORT,
     "observers.captures._reported_draws": "_MAX_REPORTED",
     "base.transformed._stand_ins": WEAK,
@@ -90,11 +91,11 @@ TABLES = {
     "scalar_tape.operators._PRIMITIVES": IMPORT,
     "scalar_tape.operators._pairs": IMPORT,
     "primitives.objects._READY": DTYPES,
-    "base.pytree._flat": "_INTERN_LIMIT",
     "base.pytree._holders": IMPORT,
     "base.pytree._interned": "_INTERN_LIMIT",
     "base.pytree._leaf_types": "_MAX_KINDS",
     "base.pytree._met": "_MAX_KINDS",
+    "base.pytree._met_before": "_INTERN_LIMIT",
     "base.pytree._nodes": "classes that are registered, and those of `_met`",
     "base.pytree._sorted_keys": "_INTERN_LIMIT",
     "base.records._UNFINISHED": USE,
@@ -311,7 +312,7 @@ def test_classes_of_leaves_and_of_named_tuples(monkeypatch: pytest.MonkeyPatch) 
 def test_structures(monkeypatch: pytest.MonkeyPatch) -> None:
     tables = [
         few(monkeypatch, pytree, "_INTERN_LIMIT", name)
-        for name in ("_interned", "_flat", "_sorted_keys")
+        for name in ("_interned", "_met_before", "_sorted_keys")
     ]
     for k in range(30):
         tree = {f"b{k}": 1.0, "a": [2.0, (3.0, None)]}

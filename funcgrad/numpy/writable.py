@@ -443,10 +443,11 @@ class WritableArray(StandsForArray):
         layout = self.resolved()._strides
         return layout is not None and (layout == ROW_MAJOR or is_row_major(self.shape, layout))
 
-    def view(self, dtype: Any = None) -> Any:
-        if dtype is None or np.dtype(dtype) == self.dtype:
+    def view(self, dtype: Any = None, type: Any = None) -> Any:
+        if type is None and (dtype is None or np.dtype(dtype) == self.dtype):
             return self[...]
-        return made(self.__jax_array__().view(dtype), refusal=ARGUMENT)
+        given = (dtype,) if type is None else (dtype, type)
+        return made(self.__jax_array__().view(*given), refusal=ARGUMENT)
 
     def reshape(self, *shape: Any, order: str = "C", **options: Any) -> Any:
         return FUNCTIONS["reshape"](self, shape[0] if len(shape) == 1 else shape, order, **options)

@@ -298,6 +298,7 @@ class PVary(_AllReduce):
 
     has_like: bool = False
 
+    name = "pvary"
     keeps_shared = True
     agrees = False
     is_effectful = False

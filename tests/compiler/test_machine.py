@@ -28,8 +28,10 @@ STRUCTURE = {
     "language.py": {"SCOPES"},
     "elements.py": {"_LN2"},
     "fourier.py": {"RADICES"},
+    "selection.py": {"AT_A_TIME"},  # lanes that one comparison with a threshold looks at
     "small_matrices.py": {"ARRAYS"},
     "strided.py": {"_FEW_ROWS"},  # inner loops that there are, as in `tiles.inner_shape`
+    "unswitch.py": {"_FARTHEST"},  # numbers whose differences have room in 64 bits
 }
 """Numbers that say how something is represented, or how far passes look."""
 
