@@ -122,14 +122,15 @@ class Mesh:
         return f"Mesh({', '.join(f'{name!r}: {n}' for name, n in self.shape.items())})"
 
     def __enter__(self) -> Mesh:
-        self._entered = [*getattr(self, "_entered", []), _mesh.set(self)]
+        _meshes.set((*_meshes.get(), self))
         return self
 
     def __exit__(self, *error: object) -> None:
-        _mesh.reset(self._entered.pop())
+        _meshes.set(_meshes.get()[:-1])
 
 
-_mesh: ContextVar[Mesh | None] = ContextVar("funcgrad_mesh", default=None)
+_meshes: ContextVar[tuple[Mesh, ...]] = ContextVar("funcgrad_meshes", default=())
+"""Meshes of the blocks around the current code, the innermost last."""
 
 
 def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[Hashable], **options: Any) -> Mesh:
@@ -301,7 +302,8 @@ def shard_map(
                 f"{what}: arguments are given by position, as in_specs is, but got "
                 f"{', '.join(kwargs)} by name.{place()}"
             )
-        chosen = mesh if mesh is not None else _mesh.get()
+        around = _meshes.get()
+        chosen = mesh if mesh is not None else around[-1] if around else None
         if chosen is None:
             raise ArgumentError(
                 f"{what}: there is no mesh.{place()} Pass mesh=..., or call it inside set_mesh."

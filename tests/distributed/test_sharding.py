@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from tests.distributed import sharded
 from tests.distributed.launching import needs_mpi, run
 
 MESH = fg.make_mesh((4, 2), ("x", "y"))
+OTHER = fg.make_mesh((3,), ("x",))
 
 
 @pytest.mark.parametrize("name", sharded.ARRAYS)
@@ -143,6 +145,20 @@ def test_copies_that_are_asked_for():
     x = np.arange(4.0)
     assert fg.grad(f)(np.ones(1), x).tolist() == [6.0]
     assert inner(np.ones(1), x).tolist() == [0.0, 1.0, 2.0, 3.0]  # of each lane, unsummed
+
+
+def test_a_mesh_is_entered_by_threads_and_again():
+    def nested(k):
+        with MESH, fg.sharding.set_mesh(OTHER), MESH:
+            f = fg.shard_map(lambda x: lax.psum(x, "x"), in_specs=P("x"), out_specs=P())
+            return f(np.full(4 * k, 1.0)).tolist()
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(nested, range(40)))
+    assert found == [[4.0] * k for k in range(40)]
+    nothing = fg.shard_map(lambda x: x, in_specs=P(), out_specs=P())
+    with pytest.raises(ArgumentError, match="there is no mesh"):
+        nothing(1.0)
 
 
 def test_meshes_and_specs_are_values():
