@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import field
 from itertools import pairwise
 from typing import Any
 
@@ -36,7 +35,23 @@ from funcgrad.core.facets import Facet
 from funcgrad.core.program import Atom, Equation, Program, Var, evaluate
 from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.dtypes import INT64
+from funcgrad.higher_order.bounded import Places
 from funcgrad.higher_order.cells import arranged
+from funcgrad.higher_order.extents import Extent, Extents, Handling, read_window
+from funcgrad.higher_order.loop_body import (
+    Argument,
+    Bounds,
+    Constant,
+    Entry,
+    FoldOfParts,
+    Growing,
+    Local,
+    Operand,
+    Step,
+    UpdateOfPart,
+    Walk,
+    Window,
+)
 from funcgrad.higher_order.runs import (
     LEAST_SAVED,
     LEAST_STEPS,
@@ -45,14 +60,12 @@ from funcgrad.higher_order.runs import (
     Search,
     family_of,
     may_repeat,
-    read_window,
 )
 from funcgrad.higher_order.scan import Scan
 from funcgrad.observers.source import stands_for
-from funcgrad.primitives.elementwise import add, mul
 from funcgrad.primitives.families import zeros_like_aval
 from funcgrad.primitives.indexing import DynamicSlice
-from funcgrad.primitives.shape import Concatenate, Reverse, Slice, moveaxis_to_front, reshape
+from funcgrad.primitives.shape import Concatenate, Slice, reshape
 from funcgrad.transforms.programs import stage_closed
 from funcgrad.transforms.stage import stage_with_cells
 
@@ -118,9 +131,14 @@ def reroll(program: Program, least: int = LEAST_SAVED) -> Program:
     if len(program.equations) < least or not is_rerolling() or not may_repeat(program, least):
         return program
     bodies: dict[Any, Program] = {}
+    is_ragged = False
     for _ in range(_ROUNDS):
-        search = Search(program, least)
+        search = Search(program, least, is_ragged)
         runs = search.runs()
+        if not runs and not is_ragged and may_repeat(program, least):
+            is_ragged = True
+            search = Search(program, least, is_ragged)
+            runs = search.runs()
         if not runs:
             break
         shorter = _Rewriting(search, runs, bodies).program()
@@ -277,128 +295,6 @@ def _element(stack: Any, index: int) -> Any:
     return reshape(window.bind(stack), shape[1:])
 
 
-@dataclass(frozen=True)
-class _Walk:
-    """Windows of all iterations, if they follow each other along one axis.
-
-    Attributes:
-        starts: Where the window of the first iteration begins.
-        sizes: How long windows are along each axis.
-        strides: The distances of their elements.
-        axis: The axis along which iterations differ; windows have one element along it.
-        step: By how much.
-    """
-
-    starts: tuple[int, ...]
-    sizes: tuple[int, ...]
-    strides: tuple[int, ...]
-    axis: int
-    step: int
-
-    def rows(self, x: Any, steps: int) -> Any:
-        """All windows, one behind the other, without the axis along which they differ."""
-        axis = self.axis
-        starts, strides = list(self.starts), list(self.strides)
-        limits = [
-            a + (m and (m - 1) * s + 1) for a, m, s in zip(starts, self.sizes, strides, strict=True)
-        ]
-        last = starts[axis] + (steps - 1) * self.step
-        starts[axis], limits[axis] = min(starts[axis], last), max(starts[axis], last) + 1
-        strides[axis] = abs(self.step)
-        part = Slice(tuple(starts), tuple(limits), tuple(strides)).bind(x)
-        return moveaxis_to_front(Reverse((axis,)).bind(part) if self.step < 0 else part, axis)
-
-
-@dataclass(frozen=True)
-class _Window:
-    """How the body reads a window.
-
-    Attributes:
-        sizes: Its lengths along each axis.
-        strides: The distances of its elements.
-        starts: By axis: a number, or the argument of the body that is it; ``None`` if windows are
-            walked along.
-        walked: Which argument of the body it is in that case.
-    """
-
-    sizes: tuple[int, ...]
-    strides: tuple[int, ...]
-    starts: tuple[Any, ...]
-    walked: Any = None
-
-    def read(self, operands: Sequence[Any], find: Callable[[Any], Any]) -> Any:
-        """The window of this iteration: of an array, if it is not walked along."""
-        if self.walked is not None:
-            return reshape(find(self.walked), self.sizes)
-        (x,) = operands
-        spans = tuple(m and (m - 1) * s + 1 for m, s in zip(self.sizes, self.strides, strict=True))
-        window = DynamicSlice(spans).bind(x, *map(find, self.starts))
-        if spans == self.sizes:
-            return window
-        return Slice((0,) * len(spans), spans, self.strides).bind(window)
-
-
-@dataclass(frozen=True)
-class _Argument:
-    """An argument of the body: its kind (const, carry, walked), and its number among these."""
-
-    kind: str
-    number: int
-
-
-@dataclass(frozen=True)
-class _Growing:
-    """A number that grows by equal steps.
-
-    Attributes:
-        counter: The argument of the body that counts iterations from 0.
-        first: The number in the first iteration.
-        step: By how much it grows.
-    """
-
-    counter: _Argument
-    first: int
-    step: int
-
-    def after(self, steps: Any) -> Any:
-        """The number after some steps, which are traced."""
-        grown = steps if self.step == 1 else mul.bind(steps, np.int64(self.step))
-        return add.bind(grown, np.int64(self.first)) if self.first else grown
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """An entry of a table of scalars.
-
-    Attributes:
-        table: The argument of the body that is the table.
-        counter: That which counts iterations from 0.
-    """
-
-    table: _Argument
-    counter: _Argument
-
-
-@dataclass(frozen=True)
-class _Local:
-    """A result of an equation of the body."""
-
-    equation: int
-    result: int
-
-
-@dataclass(frozen=True)
-class _Constant:
-    """A scalar, told from others by its type and bits."""
-
-    kind: type
-    bits: bytes
-    literal: Any = field(compare=False)
-
-
-Operand = _Argument | _Growing | _Entry | _Local | _Constant
-
-
 class _Rolling:
     """One run as a scan.
 
@@ -411,16 +307,17 @@ class _Rolling:
         self.rewriting = rewriting
         self.run = run
         equations = rewriting.search.equations
-        self.body = equations[run.start : run.start + run.period]
         self.iterations = [
             equations[i : i + run.period] for i in range(run.start, run.stop, run.period)
         ]
-        self.consts: dict[Atom, _Argument] = {}
-        self.carry: dict[Any, _Argument] = {}
-        self.walked: dict[Any, _Argument] = {}
-        self.avals: dict[_Argument, ShapedArray] = {}
+        self.ragged = run.ragged
+        self.body = [self.iterations[i][j] for j, i in enumerate(self.ragged.longest)]
+        self.consts: dict[Atom, Argument] = {}
+        self.carry: dict[Any, Argument] = {}
+        self.walked: dict[Any, Argument] = {}
+        self.avals: dict[Argument, ShapedArray] = {}
         self.operands: list[list[Operand]] = []
-        self.windows: list[_Window | None] = []
+        self.steps: list[Window | Step | None] = []
         self.arrays: list[Callable[[Callable[[Atom], Any]], Any]] = []
         self.sources: dict[Atom, None] = {}
         """Names that the arrays which are walked along are made of."""
@@ -428,19 +325,19 @@ class _Rolling:
     # Arguments of the body.
 
     def _argument(
-        self, kind: str, table: dict[Any, _Argument], key: Any, aval: ShapedArray
-    ) -> _Argument:
+        self, kind: str, table: dict[Any, Argument], key: Any, aval: ShapedArray
+    ) -> Argument:
         found = table.get(key)
         if found is None:
-            found = table[key] = _Argument(kind, len(table))
+            found = table[key] = Argument(kind, len(table))
             self.avals[found] = aval.strong()
         return found
 
-    def _const(self, var: Atom) -> _Argument:
+    def _const(self, var: Atom) -> Argument:
         atom = self.rewriting.atom(var)
         return self._argument("const", self.consts, atom, atom.aval)
 
-    def _carried(self, chain: Chain, given: tuple[Var, ...] | None) -> _Argument:
+    def _carried(self, chain: Chain, given: tuple[Var, ...] | None) -> Argument:
         """The value of some iterations ago, and those between it and now."""
         aval = self.body[chain.equation].outputs[chain.result].aval
         for lag in range(1, chain.lag + 1):
@@ -451,21 +348,21 @@ class _Rolling:
 
     def _walked(
         self, key: Any, aval: ShapedArray, make: Callable[[Callable[[Atom], Any]], Any]
-    ) -> _Argument:
+    ) -> Argument:
         if key not in self.walked:
             self.arrays.append(make)
         return self._argument("walked", self.walked, key, aval)
 
-    def _counter(self) -> _Argument:
+    def _counter(self) -> Argument:
         steps = np.arange(self.run.steps)
         return self._walked("counter", shaped((), INT64), lambda read: steps)
 
-    def _table(self, values: np.ndarray) -> _Entry:
+    def _table(self, values: np.ndarray) -> Entry:
         """A scalar of every iteration, which is looked up."""
         table = self.rewriting.constant(values)
-        return _Entry(self._argument("const", self.consts, table, table.aval), self._counter())
+        return Entry(self._argument("const", self.consts, table, table.aval), self._counter())
 
-    def _walk(self, source: Atom, walk: _Walk) -> _Argument:
+    def _walk(self, source: Atom, walk: Walk) -> Argument:
         self.sources[source] = None
         sizes = [m for i, m in enumerate(walk.sizes) if i != walk.axis]
         return self._walked(
@@ -480,19 +377,19 @@ class _Rolling:
         """Find the operands of every equation of the body, and the windows that move."""
         column = 0
         for j, equation in enumerate(self.body):
-            window = self._window(j, equation, column)
+            step = self._window(j, equation, column) or self._step(j, equation)
             operands: list[Operand] = []
             for k, atom in enumerate(equation.inputs):
-                if window is None or window.walked is None:
+                if type(step) is not Window or step.walked is None:
                     operands.append(self._operand(column, atom, j, k))
                 column += 1
             self.operands.append(operands)
-            self.windows.append(window)
+            self.steps.append(step)
 
     def _operand(self, column: int, atom: Atom, j: int, k: int) -> Operand:
         run = self.run
         if column in run.local:
-            return _Local(*run.local[column])
+            return Local(*run.local[column])
         if column in run.chains:
             return self._carried(*run.chains[column])
         if column in run.fixed:
@@ -506,14 +403,14 @@ class _Rolling:
         values = np.array([literal.value for literal in literals], atom.aval.dtype)
         bits = values.view(np.uint8).reshape(len(values), -1)
         if (bits == bits[0]).all():
-            return _Constant(type(literals[0].value), bits[0].tobytes(), literals[0].value)
+            return Constant(type(literals[0].value), bits[0].tobytes(), literals[0].value)
         number = self._number(values.tolist()) if values.dtype == INT64 else None
         return self._table(values) if number is None else number
 
-    def _number(self, values: Sequence[int]) -> _Growing | None:
+    def _number(self, values: Sequence[int]) -> Growing | None:
         step = values[1] - values[0]
         if all(b - a == step for a, b in pairwise(values)):
-            return _Growing(self._counter(), values[0], step)
+            return Growing(self._counter(), values[0], step)
         return None
 
     def _element(self, names: Sequence[Var]) -> Operand:
@@ -527,7 +424,7 @@ class _Rolling:
             if step and found == [_Element(first.stack, first.index + i * step) for i in steps]:
                 starts = (first.index, *(0 for _ in aval.shape))
                 strides = (1,) * (aval.ndim + 1)
-                walk = _Walk(starts, (1, *aval.shape), strides, 0, step)
+                walk = Walk(starts, (1, *aval.shape), strides, 0, step)
                 return self._walk(first.stack, walk)
         constants = self.rewriting.search.constants
         if all(name in constants for name in names):
@@ -541,27 +438,94 @@ class _Rolling:
             lambda read: Concatenate(0).bind(*(reshape(read(x), (1, *aval.shape)) for x in atoms)),
         )
 
-    def _window(self, j: int, equation: Equation, column: int) -> _Window | None:
+    def _window(self, j: int, equation: Equation, column: int) -> Window | None:
         """How a window is read whose places differ."""
         window = read_window(equation.primitive)
         if window is None:
             return None
-        first, sizes, strides = window
-        places = self.rewriting.search.places(j + self.run.start, self.run)
-        moving = np.flatnonzero((places != places[0]).any(0)).tolist()
+        places = self.ragged.places[j]
+        handling = self.ragged.handling.get(j)
+        extents = (None,) * places.shape[1] if handling is None else handling.result
+        varies = (places != places[0]).any(0) & [x is None for x in extents]
+        moving = np.flatnonzero(varies).tolist()
         if not moving:
             return None
-        axis, steps = moving[0], np.diff(places, axis=0)
-        is_walk = len(moving) == 1 and sizes[axis] == 1 and bool((steps == steps[0]).all())
-        if is_walk and column in self.run.fixed:
-            walk = _Walk(first, sizes, strides, axis, int(steps[0, axis]))
-            source = self.rewriting.atom(self.run.fixed[column])
-            return _Window(sizes, strides, (), self._walk(source, walk))
+        _, sizes, strides = window
+        first = tuple(
+            int(p[0 if i in moving else self.ragged.longest[j]]) for i, p in enumerate(places.T)
+        )
+        if len(moving) == 1 and sizes[moving[0]] == 1 and column in self.run.fixed:
+            steps = np.diff(places[:, moving[0]])
+            if (steps == steps[0]).all():
+                walk = Walk(first, sizes, strides, moving[0], int(steps[0]))
+                source = self.rewriting.atom(self.run.fixed[column])
+                return Window(sizes, strides, (), self._walk(source, walk))
         starts = [
-            (self._number(numbers.tolist()) or self._table(numbers)) if i in moving else first[i]
+            self._numbers(numbers.tolist()) if i in moving else first[i]
             for i, numbers in enumerate(places.T)
         ]
-        return _Window(sizes, strides, tuple(starts))
+        return Window(sizes, strides, tuple(starts))
+
+    def _numbers(self, values: Sequence[int]) -> Operand | int:
+        """Integers of all iterations, as what the body computes them from."""
+        if all(x == values[0] for x in values):
+            return values[0]
+        return self._number(values) or self._table(np.array(values, np.int64))
+
+    def _step(self, j: int, equation: Equation) -> Step | None:
+        """How an operation is applied of whose arrays iterations use parts."""
+        handling = self.ragged.handling.get(j)
+        if handling is None or handling.kind == "window":
+            return None
+        if handling.kind == "fold":
+            return self._fold(handling)
+        shapes = [x.aval.shape for x in equation.inputs]
+        shifts = tuple(map(self._shifts, handling.operands, handling.aligned, shapes))
+        if handling.kind == "plain":
+            return Step(shifts) if any(x is not None for s in shifts for x in s) else None
+        extents = handling.aligned[1]
+        starts = tuple(
+            None if x is None else equation.inputs[2 + axis].value  # type: ignore[union-attr]
+            for axis, x in enumerate(extents)
+        )
+        return UpdateOfPart(shifts, starts, tuple(map(self._bounds, extents)))
+
+    def _shifts(
+        self, own: Extents, aligned: Extents, shape: Sequence[int]
+    ) -> tuple[Operand | int | None, ...]:
+        return tuple(
+            None
+            if a is None or b is None or a.begins is None or a.begins == b.begins
+            else self._numbers([(x - y) % n for x, y in zip(a.begins, b.bounds[0], strict=True)])
+            for a, b, n in zip(own, aligned, shape, strict=True)
+        )
+
+    def _bounds(self, extent: Extent | None) -> Bounds | None:
+        if extent is None:
+            return None
+        begins, ends = extent.bounds
+        return self._numbers(begins), self._numbers(ends)
+
+    def _fold(self, handling: Handling) -> FoldOfParts:
+        parts = dict.fromkeys(
+            x
+            for extents in (*handling.operands, *handling.aligned, handling.result)
+            for x in extents
+            if x is not None
+        )
+        numbers = {x: i for i, x in enumerate(parts)}
+
+        def places(extents: Extents) -> Places:
+            return tuple(None if x is None else numbers[x] for x in extents)
+
+        bounds = [b for b in map(self._bounds, parts) if b is not None]
+        return FoldOfParts(
+            (),
+            tuple(bounds),
+            tuple(map(places, handling.operands)),
+            tuple(map(places, handling.aligned)),
+            places(handling.result),
+        )
 
     # The scan.
 
@@ -597,7 +561,7 @@ class _Rolling:
             for step in run.stacked[j, i]:
                 rewriting.names[self.iterations[step][j].outputs[i]] = _Element(stack, step)
 
-    def _final(self, chain: Chain) -> _Argument:
+    def _final(self, chain: Chain) -> Argument:
         """The carried value that a result is when the loop has ended."""
         wanted = (chain.equation, chain.result, chain.lag)
         found = next((x for key, x in self.carry.items() if key[:3] == wanted), None)
@@ -608,16 +572,16 @@ class _Rolling:
         tables = (self.consts, self.carry, self.walked)
         arguments = [x for table in tables for x in table.values()]
         outputs = [
-            _Local(*key[:2])
+            Local(*key[:2])
             if key[2] == 1
             else self.carry[(*key[:2], key[2] - 1, key[3] and key[3][1:])]
             for key in self.carry
         ]
-        outputs += [_Local(*key) for key in self.run.stacked]
+        outputs += [Local(*key) for key in self.run.stacked]
         avals = [self.avals[x] for x in arguments]
         operations = [
-            (family_of(e.primitive) if w else e.primitive, w, tuple(x), e.source)
-            for e, w, x in zip(self.body, self.windows, self.operands, strict=True)
+            (family_of(e.primitive) if type(s) is Window else e.primitive, s, tuple(x), e.source)
+            for e, s, x in zip(self.body, self.steps, self.operands, strict=True)
         ]
         key = (tuple(operations), tuple(arguments), tuple(avals), tuple(outputs))
         found = self.rewriting.bodies.get(key)
@@ -628,7 +592,7 @@ class _Rolling:
 
     @stands_for("equation")
     def _evaluate(
-        self, arguments: Sequence[_Argument], outputs: Sequence[Operand], values: Sequence[Any]
+        self, arguments: Sequence[Argument], outputs: Sequence[Operand], values: Sequence[Any]
     ) -> list[Any]:
         """One iteration."""
         given = dict(zip(arguments, values, strict=True))
@@ -636,22 +600,22 @@ class _Rolling:
 
         def find(operand: Any) -> Any:
             match operand:
-                case _Argument():
+                case Argument():
                     return given[operand]
-                case _Local():
+                case Local():
                     return made[operand.equation][operand.result]
-                case _Constant():
+                case Constant():
                     return operand.literal
-                case _Growing():
+                case Growing():
                     return operand.after(given[operand.counter])
-                case _Entry():
+                case Entry():
                     entry = DynamicSlice((1,)).bind(given[operand.table], given[operand.counter])
                     return reshape(entry, ())
             return np.int64(operand)
 
-        for equation, window, operands in zip(self.body, self.windows, self.operands, strict=True):
+        for equation, step, operands in zip(self.body, self.steps, self.operands, strict=True):
             args = list(map(find, operands))
             primitive = equation.primitive
-            result = primitive.bind(*args) if window is None else window.read(args, find)
+            result = primitive.bind(*args) if step is None else step.evaluate(primitive, args, find)
             made.append(result if primitive.multiple_results else [result])
         return list(map(find, outputs))

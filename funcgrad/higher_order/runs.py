@@ -17,25 +17,23 @@ Iterations at either end that do not fit stay outside.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from funcgrad.base import environment
 from funcgrad.base.records import dataclass
+from funcgrad.core.avals import ShapedArray
 from funcgrad.core.facets import Facet
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Atom, Literal, Program, Var
+from funcgrad.higher_order.extents import Ragged, extents_of, read_window
 from funcgrad.passes.repeats import Integers, Repeats
 
-Lengths = tuple[int, ...]
-
-read_window: Facet[tuple[Lengths, Lengths, Lengths] | None] = Facet("read_window", None)
-"""The window of its only argument that an operation returns, if that is all it does.
-
-Where it begins along each axis, how many elements it has, and how far apart they are.
-"""
+but_lengths: Facet[Hashable] = Facet("but_lengths", None)
+"""The key of an operation apart from the lengths of arrays; ``None`` if that is itself."""
 
 LEAST_SAVED = 256
 """How many equations a loop must save: shorter programs compile well as they are."""
@@ -71,6 +69,10 @@ class Chain:
     lag: int
 
 
+EVEN = Ragged((), {}, {})
+"""Lengths of arrays before they are looked at."""
+
+
 @dataclass(frozen=True)
 class Run:
     """Iterations of a loop.
@@ -86,6 +88,7 @@ class Run:
         varied: By operand: its names in all iterations.
         finals: Results that are read behind the loop, by the chain that they end.
         stacked: Results of which many iterations' are: by equation and result, the iterations.
+        ragged: Lengths of arrays, and places of windows.
     """
 
     start: int
@@ -97,6 +100,7 @@ class Run:
     varied: dict[int, list[Var]]
     finals: dict[Chain, Var]
     stacked: dict[tuple[int, int], list[int]]
+    ragged: Ragged = EVEN
 
     @property
     def stop(self) -> int:
@@ -134,11 +138,13 @@ class Search:
     Args:
         program: The program.
         least: How many equations a loop must save.
+        is_ragged: Whether iterations may have arrays of different lengths.
     """
 
-    def __init__(self, program: Program, least: int) -> None:
+    def __init__(self, program: Program, least: int, is_ragged: bool = False) -> None:
         self.program = program
         self.least = least
+        self.is_ragged = is_ragged
         self.equations = program.equations
         self._read()
 
@@ -150,7 +156,8 @@ class Search:
         numbers: dict[Atom, int] = {var: i for i, var in enumerate(self.vars)}
         n_given = len(self.vars)
         types: dict[Any, int] = {}
-        type_of = [types.setdefault(v.aval, len(types)) for v in self.vars]
+        kind_of = _but_lengths if self.is_ragged else _itself
+        type_of = [types.setdefault(kind_of(v.aval), len(types)) for v in self.vars]
         families: dict[int, int] = {}
         keys: dict[Any, int] = {}
         lines: dict[int, int] = {}
@@ -164,7 +171,7 @@ class Search:
             primitive, source = equation.primitive, equation.source
             family = families.get(id(primitive))
             if family is None:
-                key = family_of(primitive)
+                key = family_of(primitive, self.is_ragged)
                 family = families[id(primitive)] = keys.setdefault(key, len(keys))
             line = lines.get(id(source))
             if line is None:
@@ -177,7 +184,7 @@ class Search:
                     kind.append(type_of[number])
                 else:
                     operands.append(-1)
-                    kind.append(-1 - types.setdefault(atom.aval, len(types)))
+                    kind.append(-1 - types.setdefault(kind_of(atom.aval), len(types)))
             first_operand.append(len(operands))
             tokens.append(kinds.setdefault(tuple(kind), len(kinds)))
             first_var.append(len(self.vars))
@@ -185,7 +192,7 @@ class Search:
                 numbers[var] = len(self.vars)
                 self.vars.append(var)
                 made_as.append(i)
-                type_of.append(types.setdefault(var.aval, len(types)))
+                type_of.append(types.setdefault(kind_of(var.aval), len(types)))
         n = len(self.equations)
         self.tokens = np.array(tokens, np.int64)
         self.operands = np.array(operands, np.int64)
@@ -254,7 +261,15 @@ class Search:
         elif 1 < lag <= _MAX_LAG and steps >= LEAST_STEPS * lag:
             # Several iterations at a time: what they hand on need not change places.
             wider = self._fitted(cut, period * lag, steps // lag)
-        return found if isinstance(wider, str) else wider
+        return self._measured(found if isinstance(wider, str) else wider)
+
+    def _measured(self, run: Run) -> Run | str:
+        """The loop with the lengths of its arrays, and the places of windows."""
+        starts = range(run.start, run.stop, run.period)
+        iterations = [self.equations[i : i + run.period] for i in starts]
+        behind = {*run.stacked, *((x.equation, x.result) for x in run.finals)}
+        ragged = extents_of(iterations, run.local, behind, self.is_ragged)
+        return ragged if isinstance(ragged, str) else replace(run, ragged=ragged)
 
     def _rows(self, run: Run) -> tuple[int, int] | None:
         """Begin of the first row, and length of the rows, if iterations are those of two loops.
@@ -457,15 +472,28 @@ def _around(is_equal: Any, middle: int) -> tuple[Integers, Integers]:
     return low, high
 
 
-def family_of(primitive: Primitive) -> Any:
+def family_of(primitive: Primitive, is_ragged: bool = False) -> Any:
     """The key that primitives share which differ by the place of a window alone.
 
     Those that hold programs share it with others that hold equal programs.
+
+    Args:
+        primitive: The operation.
+        is_ragged: Whether lengths of arrays may differ as well.
     """
     window = read_window(primitive)
     if window is not None:
-        return (type(primitive), *window[1:])
-    return _primitive(primitive)
+        return (type(primitive), *window[2 if is_ragged else 1 :])
+    others = but_lengths(primitive) if is_ragged else None
+    return _primitive(primitive) if others is None else (type(primitive), others)
+
+
+def _itself(aval: ShapedArray) -> Hashable:
+    return aval
+
+
+def _but_lengths(aval: ShapedArray) -> Hashable:
+    return aval.dtype, aval.ndim, aval.weak_type
 
 
 def _contents(value: Any) -> Any:

@@ -26,6 +26,10 @@ class Full(Primitive):
     jvp = linear_jvp
     makes_no_nans = True
 
+    @property
+    def but_lengths(self) -> int:
+        return len(self.shape)
+
     def impl(self, fill: Any) -> Any:
         return np.full(self.shape, fill)
 

@@ -30,6 +30,10 @@ class Reshape(Primitive):
     jvp = linear_jvp
     makes_no_nans = True
 
+    @property
+    def but_lengths(self) -> int:
+        return len(self.shape)
+
     def impl(self, x: Any) -> Any:
         return np.reshape(x, self.shape)
 
@@ -113,6 +117,10 @@ class BroadcastTo(Primitive):
 
     jvp = linear_jvp
     makes_no_nans = True
+
+    @property
+    def but_lengths(self) -> int:
+        return len(self.shape)
 
     def impl(self, x: Any) -> Any:
         return np.broadcast_to(x, self.shape)

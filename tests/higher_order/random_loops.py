@@ -18,8 +18,8 @@ import funcgrad.numpy as fnp
 from funcgrad.core.program import evaluate
 from funcgrad.higher_order.reroll import reroll, reroll_loops
 
-N = 7
-"""Length of the arrays; matrices are square."""
+N = 9
+"""Length of the arrays, from which on sums have several terms at a time; matrices are square."""
 
 _UNARY = ("np.sin({})", "np.tanh({})", "-{}", "0.5 * {}", "abs({})", "{} ** 2", "np.sqrt(abs({}))")
 _BINARY = ("{} + {}", "{} - {}", "{} * {}", "np.maximum({}, {})", "0.3 * {} + 0.7 * {}")
@@ -41,7 +41,7 @@ class Writer:
     def write(self) -> str:
         """The text of a function ``program(u, v, A, s)``."""
         self.add(0, "def program(u, v, A, s):")
-        self.add(1, "u = u.copy(); v = v.copy(); A = A.copy(); w = np.zeros(7)")
+        self.add(1, f"u = u.copy(); v = v.copy(); A = A.copy(); w = np.zeros({N})")
         self.add(1, "L = [u.copy()]")
         for _ in range(self.random.randint(1, 2)):
             for _ in range(self.random.randint(0, 2)):
@@ -98,6 +98,8 @@ class Writer:
                 if self.random.random() < 0.5:
                     self.add(depth, "else:")
                     self.statement(depth + 1)
+            elif choice < 0.45:
+                self.ragged(depth)
             else:
                 self.statement(depth)
 
@@ -125,6 +127,42 @@ class Writer:
     def vector(self) -> str:
         choices = ["u", "v", "w", f"A[{self.index()}]", f"A[:, {self.index()}]", "np.roll(u, 1)"]
         return self.random.choice(choices)
+
+    def parts(self) -> Callable[[], str]:
+        """Parts of vectors of one length, which depends on a counter."""
+        pick = self.random.choice
+        end = self.index()
+        length = f"({end})"
+        kinds = ("{x}[:{n}]", "{x}[:{n}]", "{x}[{N} - {n}:]", "np.flip({x}[:{n}])")
+        kinds = pick((kinds[:1], kinds[:2], kinds[2:3], kinds))
+
+        def part() -> str:
+            i = self.index()
+            x = pick(("u", "v", "w", f"A[{i}]", f"A[:, {i}]"))
+            return pick(kinds).format(x=x, n=length, N=N)
+
+        return part
+
+    def ragged(self, depth: int) -> None:
+        """A statement about parts whose lengths depend on a counter."""
+        pick = self.random.choice
+        part = self.parts()
+        target = part()
+        while "flip" in target:
+            target = part()
+        vector = self.expression(part)
+        self.add(
+            depth,
+            pick(
+                (
+                    f"{target} = {vector}",
+                    f"{target} {pick('+-')}= {self.scalar()} * {vector}",
+                    f"{pick('uvw')}[{self.index()}] -= {part()} @ {part()}",
+                    f"s = 0.5 * s + 0.1 * np.sum({vector})",
+                    f"s = s + np.prod({part()} + 1.0) + np.min({part()}, initial=2.0)",
+                )
+            ),
+        )
 
     def expression(self, operand: Callable[[], str]) -> str:
         a, b = operand(), operand()

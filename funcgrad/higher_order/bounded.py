@@ -1,0 +1,181 @@
+"""Folds and products of parts of arrays, whose bounds are values.
+
+``Bounded(fold) : ([x], [bound]) -> fold of the parts of x within their bounds``
+
+Shapes are static, bounds are not: what is outside of a part counts as the neutral element of the
+fold. Evaluated by NumPy, it is the fold of the parts themselves, so that sums have the order, and
+the bits, that they have for arrays of these lengths. Everywhere else, compiled, batched and
+differentiated, it is the fold of whole arrays with neutral elements in the place of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from funcgrad.base.records import dataclass
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.primitive import BatchDim, Primitive, Value, mapped_length
+from funcgrad.core.program import Program
+from funcgrad.dtypes import INT64
+from funcgrad.lowering import Call, Contraction, Form, Reduction
+from funcgrad.primitives.creation import Iota
+from funcgrad.primitives.elementwise import add, bitwise_and, greater_equal, less, select, sub
+from funcgrad.primitives.indexing import DynamicSlice
+from funcgrad.primitives.shape import Concatenate, reshape, shape_of
+from funcgrad.transforms.batch import batch_flat
+from funcgrad.transforms.jvp import jvp_flat
+from funcgrad.transforms.programs import stage_closed
+
+Places = tuple[int | None, ...]
+"""For every axis of an array, the number of the part that it has along it, if it has one."""
+
+_EXTREMES = ("{lowest}", "{highest}")
+
+
+@dataclass(frozen=True)
+class Bounded(Primitive):
+    """``bind(*operands, *bounds)``, with begin and end of every part as two bounds.
+
+    Attributes:
+        fold: A reduction or a contraction.
+        parts: By operand, its parts.
+        aligned: By operand, the parts at whose places the elements of its own are taken: axes that
+            a contraction runs along together may have parts of equal length that begin elsewhere.
+        out: The parts of the result that are computed; elsewhere it is zero.
+    """
+
+    fold: Primitive
+    parts: tuple[Places, ...]
+    aligned: tuple[Places, ...]
+    out: Places
+
+    def _split(self, args: Sequence[Any]) -> tuple[Sequence[Any], list[tuple[Any, Any]]]:
+        n = len(self.parts)
+        return args[:n], list(zip(args[n::2], args[n + 1 :: 2], strict=True))
+
+    def impl(self, *args: Any) -> Any:
+        operands, bounds = self._split(args)
+        taken = [
+            np.asarray(x)[_slices(places, bounds)]
+            for x, places in zip(operands, self.parts, strict=True)
+        ]
+        found = self.fold.impl(*taken)
+        if not any(place is not None for place in self.out):
+            return found
+        aval = self.abstract_eval(*map(aval_of, args))
+        out = np.zeros(aval.shape, aval.dtype)
+        out[_slices(self.out, bounds)] = found
+        return out
+
+    def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
+        found: ShapedArray = self.fold.abstract_eval(*avals[: len(self.parts)])
+        return found
+
+    def _whole(self, *args: Any) -> list[Any]:
+        """The fold of whole arrays, with neutral elements outside of the parts."""
+        operands, bounds = self._split(args)
+        avals = tuple(map(aval_of, operands))
+        taken = []
+        for x, own, aligned in zip(operands, self.parts, self.aligned, strict=True):
+            for axis, (a, b) in enumerate(zip(own, aligned, strict=True)):
+                if a is not None and b is not None and a != b:
+                    distance = sub.bind(bounds[a][0], bounds[b][0])
+                    size = np.int64(shape_of(x)[axis])
+                    is_before = less.bind(distance, np.int64(0))
+                    x = rotated(x, axis, select.bind(is_before, add.bind(distance, size), distance))
+            inside = is_inside(shape_of(x), [None if p is None else bounds[p] for p in aligned])
+            taken.append(x if inside is None else select.bind(inside, x, self._neutral(avals)))
+        return [self.fold.bind(*taken)]
+
+    def _neutral(self, avals: Sequence[ShapedArray]) -> Any:
+        form = self.fold.lower(*avals)
+        dtype = avals[0].dtype
+        init = form.init if isinstance(form, Reduction) else "0"
+        if init not in _EXTREMES:
+            return dtype.type(np.bool_(init == "True") if dtype.kind == "b" else int(init))
+        sign = -1 if init == "{lowest}" else 1
+        if dtype.kind == "f":
+            return dtype.type(sign * np.inf)
+        limits = (False, True) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        return dtype.type(limits[sign > 0])
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        _, dots = jvp_flat(self._whole, primals, tangents, self.name)
+        return self.bind(*primals), dots[0]
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        size = mapped_length(args, dims)
+        outs, out_dims = batch_flat(self._whole, args, dims, size, self.name)
+        return outs[0], out_dims[0]
+
+    def lower(self, *avals: ShapedArray) -> Form:
+        return Call(_program(self, avals))
+
+
+@lru_cache(256)
+def _program(bounded: Bounded, avals: tuple[ShapedArray, ...]) -> Program:
+    return stage_closed(bounded._whole, avals, bounded.name)
+
+
+def can_be_bounded(form: Form) -> bool:
+    """Whether an operation is a fold that has a neutral element which can be written."""
+    if isinstance(form, Contraction):
+        return True
+    return isinstance(form, Reduction) and form.init in ("0", "1", "True", "False", *_EXTREMES)
+
+
+def _slices(places: Places, bounds: Sequence[tuple[Any, Any]]) -> tuple[slice, ...]:
+    ends = [None if p is None else bounds[p] for p in places]
+    return tuple(slice(None) if e is None else slice(int(e[0]), int(e[1])) for e in ends)
+
+
+def is_inside(shape: Sequence[int], bounds: Sequence[tuple[Any, Any] | None]) -> Any:
+    """Mask of the elements within bounds; ``None`` if all of them are.
+
+    Args:
+        shape: The shape of the array.
+        bounds: By axis: begin and end, integers or traced values, or ``None``.
+    """
+    found = None
+    for axis, ends in enumerate(bounds):
+        if ends is None:
+            continue
+        begin, end = ends
+        index = reshape(
+            Iota((shape[axis],), 0, INT64).bind(),
+            tuple(n if i == axis else 1 for i, n in enumerate(shape)),
+        )
+        tests = []
+        if not (isinstance(begin, int | np.integer) and begin <= 0):
+            tests.append(greater_equal.bind(index, begin))
+        if not (isinstance(end, int | np.integer) and end >= shape[axis]):
+            tests.append(less.bind(index, end))
+        for test in tests:
+            found = test if found is None else bitwise_and.bind(found, test)
+    return found
+
+
+def rotated(x: Any, axis: int, by: Any) -> Any:
+    """An array whose elements are moved towards its beginning, around the end.
+
+    Args:
+        x: The array.
+        axis: The axis.
+        by: By how much: less than the length of the axis, and not negative.
+    """
+    shape = shape_of(x)
+    starts = [by if i == axis else np.int64(0) for i in range(len(shape))]
+    return DynamicSlice(tuple(shape)).bind(Concatenate(axis).bind(x, x), *starts)
+
+
+def within(x: Any, rest: Any, bounds: Sequence[tuple[Any, Any] | None]) -> Any:
+    """An array within bounds, and another one elsewhere."""
+    inside = is_inside(shape_of(x), bounds)
+    return x if inside is None else select.bind(inside, x, rest)
+
+
+__all__ = ["Bounded", "Places", "can_be_bounded", "is_inside", "rotated", "within"]

@@ -1,0 +1,414 @@
+"""Ragged loops: which part of an array iterations use whose arrays have different lengths.
+
+``extents_of : iterations -> Ragged``
+
+A loop has arrays of one shape. Where those of its iterations differ in length, as in ``a[i, :i]``,
+they are the shapes of the longest iteration, and each iteration uses a part of every axis: its
+*extent*. A window begins in each iteration somewhere within the window of the longest one; what is
+computed elementwise, turned, reshaped or repeated has the extents of its operands; a fold is taken
+over them (`funcgrad.higher_order.bounded`), and what is written replaces them alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad.base.records import dataclass
+from funcgrad.core.facets import Facet
+from funcgrad.core.program import Equation
+from funcgrad.higher_order.bounded import can_be_bounded
+from funcgrad.lowering import Contraction, Form, Pointwise, Reduction, Reindex, Replace, form_of
+from funcgrad.lowering import Reshape as ReshapeForm
+from funcgrad.passes.repeats import Integers
+
+read_window: Facet[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None] = Facet(
+    "read_window", None
+)
+"""The window of its only argument that an operation returns, if that is all it does.
+
+Where it begins along each axis, how many elements it has, and how far apart they are.
+"""
+
+Numbers = tuple[int, ...]
+"""One for every iteration."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The part of an axis that iterations use.
+
+    Attributes:
+        begins: Where it begins; ``None`` if all elements along the axis are equal.
+        lengths: How long it is.
+    """
+
+    begins: Numbers | None
+    lengths: Numbers
+
+    @property
+    def bounds(self) -> tuple[Numbers, Numbers]:
+        """Begin and end."""
+        begins = self.begins or (0,) * len(self.lengths)
+        return begins, tuple(a + n for a, n in zip(begins, self.lengths, strict=True))
+
+
+Extents = tuple[Extent | None, ...]
+"""By axis; ``None`` where all iterations use all of it."""
+
+
+@dataclass(frozen=True)
+class Handling:
+    """Treatment of an operation whose arrays have extents.
+
+    Attributes:
+        kind: "plain" if it is applied to whole arrays, "window", "fold" or "update".
+        operands: Extents of its operands.
+        aligned: The extents at whose places the elements of operands have to be.
+        result: Extents of its result.
+    """
+
+    kind: str
+    operands: tuple[Extents, ...]
+    aligned: tuple[Extents, ...]
+    result: Extents
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """A loop whose iterations have arrays of different lengths.
+
+    Attributes:
+        longest: By equation of the body: the iteration whose arrays are the longest.
+        handling: By equation of the body, where lengths differ.
+        places: By equation that reads a window: where it begins, by iteration and axis, in the
+            arrays of the longest iteration.
+    """
+
+    longest: tuple[int, ...]
+    handling: Mapping[int, Handling]
+    places: Mapping[int, Integers]
+
+
+class Unfit(Exception):
+    """The lengths of iterations follow no rule that a loop could have."""
+
+
+def extents_of(
+    iterations: Sequence[Sequence[Equation]],
+    local: Mapping[int, tuple[int, int]],
+    behind: Collection[tuple[int, int]],
+    may_differ: bool,
+) -> Ragged | str:
+    """Lengths of the arrays of a loop.
+
+    Args:
+        iterations: The equations of each.
+        local: By operand of the body: the equation and result of the same iteration that it is.
+        behind: Results, by equation and number, that are read behind the loop.
+        may_differ: Whether lengths may differ between iterations.
+
+    Returns:
+        The extents, or why a loop cannot have them.
+    """
+    body = iterations[0]
+    windows = {j for j, e in enumerate(body) if read_window(e.primitive) is not None}
+    shapes = (
+        [
+            [
+                np.array([e[j].outputs[r].aval.shape for e in iterations])
+                for r in range(len(x.outputs))
+            ]
+            for j, x in enumerate(body)
+        ]
+        if may_differ
+        else []
+    )
+    if may_differ and not _are_given_alike(iterations, local):
+        return "iterations are given arrays of different lengths"
+    if not any((s != s[0]).any() for of_equation in shapes for s in of_equation):
+        return Ragged((0,) * len(body), {}, {j: _places(iterations, j) for j in windows})
+    if any((shapes[j][r] != shapes[j][r][0]).any() for j, r in behind):
+        return "arrays of different lengths are read behind them"
+    try:
+        return _Analysis(iterations, shapes, local).ragged()
+    except Unfit as unfit:
+        return str(unfit)
+
+
+def _are_given_alike(
+    iterations: Sequence[Sequence[Equation]], local: Mapping[int, tuple[int, int]]
+) -> bool:
+    """Whether all that iterations do not make themselves has the same type in all of them."""
+    firsts = [x.aval for e in iterations[0] for x in e.inputs]
+    given = [c for c in range(len(firsts)) if c not in local]
+    for equations in iterations:
+        avals = [x.aval for e in equations for x in e.inputs]
+        if any(avals[c] != firsts[c] for c in given):
+            return False
+    return True
+
+
+def _places(iterations: Sequence[Sequence[Equation]], j: int) -> Integers:
+    """Places at which the windows of an equation begin, by iteration and axis."""
+    windows = [read_window(e[j].primitive) for e in iterations]
+    return np.array([w[0] for w in windows if w is not None], np.int64)
+
+
+class _Analysis:
+    """Extents of the results of a body, in order.
+
+    Args:
+        iterations: The equations of each.
+        shapes: By equation and result: the shapes in all iterations.
+        local: As in `extents_of`.
+    """
+
+    def __init__(
+        self,
+        iterations: Sequence[Sequence[Equation]],
+        shapes: Sequence[Sequence[Integers]],
+        local: Mapping[int, tuple[int, int]],
+    ) -> None:
+        self.iterations = iterations
+        self.shapes = shapes
+        self.local = local
+        self.longest = [self._longest(j) for j in range(len(shapes))]
+        self.found: dict[tuple[int, int], tuple[Extents, bool]] = {}
+        """By equation and result: its extents, and whether it is a view of an array."""
+
+    def _longest(self, j: int) -> int:
+        """The iteration in which the operands and results of an equation are the longest."""
+        avals = [[x.aval for x in (*e[j].inputs, *e[j].outputs)] for e in self.iterations]
+        sizes = np.array([[n for aval in row for n in aval.shape] for row in avals], np.int64)
+        longest = int(np.argmax(sizes.sum(1)))
+        if (sizes > sizes[longest]).any():
+            raise Unfit("arrays grow along one axis and shrink along another one")
+        return longest
+
+    def ragged(self) -> Ragged:
+        handling: dict[int, Handling] = {}
+        places: dict[int, Integers] = {}
+        column = 0
+        for j, longest in enumerate(self.longest):
+            equation = self.iterations[longest][j]
+            operands, views = self._operands(column, equation)
+            column += len(equation.inputs)
+            window = read_window(equation.primitive)
+            is_ragged = any(map(_is_ragged, operands)) or any(
+                (s != s[0]).any() for s in self.shapes[j]
+            )
+            if window is not None:
+                places[j] = self._places(j, operands[0])
+            if not is_ragged:
+                continue
+            if len(equation.outputs) != 1:
+                raise Unfit(f"{equation.primitive.name} has arrays of different lengths")
+            if window is not None:
+                rule = self._window(j, window, places[j], operands)
+            else:
+                rule = self._rule(j, equation, form_of(equation), operands, views)
+            self._check(j, rule.result)
+            handling[j] = rule
+            is_view = rule.kind == "window" or (rule.kind == "plain" and all(views))
+            self.found[j, 0] = rule.result, is_view
+        return Ragged(tuple(self.longest), handling, places)
+
+    def _operands(self, column: int, equation: Equation) -> tuple[list[Extents], list[bool]]:
+        extents: list[Extents] = []
+        views = []
+        for k, atom in enumerate(equation.inputs):
+            made = self.local.get(column + k)
+            known = None if made is None else self.found.get(made)
+            extents.append((None,) * atom.aval.ndim if known is None else known[0])
+            views.append(known is not None and known[1])
+        return extents, views
+
+    def _check(self, j: int, extents: Extents) -> None:
+        """Extents have the lengths that the result has in fact."""
+        shapes = self.shapes[j][0]
+        for axis, extent in enumerate(extents):
+            lengths = shapes[:, axis]
+            if extent is None and (lengths != lengths[0]).any():
+                raise Unfit("lengths of iterations differ where nothing tells why")
+            if extent is not None and tuple(lengths.tolist()) != extent.lengths:
+                raise Unfit("lengths of iterations do not follow from each other")
+
+    # Windows.
+
+    def _places(self, j: int, operand: Extents) -> Integers:
+        """Places at which windows begin in the array of the longest iteration."""
+        places = _places(self.iterations, j)
+        for axis, extent in enumerate(operand):
+            if extent is not None and extent.begins is not None:
+                places[:, axis] += np.array(extent.begins)
+        return places
+
+    def _window(self, j: int, window: Any, places: Integers, operands: list[Extents]) -> Handling:
+        """The part that a window is of that of the longest iteration."""
+        strides = window[2]
+        shapes = self.shapes[j][0]
+        result: list[Extent | None] = []
+        for axis, stride in enumerate(strides):
+            lengths = shapes[:, axis]
+            if (lengths == lengths[0]).all():
+                result.append(None)
+                continue
+            begins, rest = np.divmod(places[:, axis] - places[self.longest[j], axis], stride)
+            result.append(self._within(begins, rest, lengths))
+        return Handling("window", tuple(operands), (), tuple(result))
+
+    def _within(self, begins: Integers, rest: Integers, lengths: Integers) -> Extent:
+        # Where nothing is read, it does not matter from where.
+        begins = np.where(lengths == 0, 0, begins)
+        rest = np.where(lengths == 0, 0, rest)
+        if rest.any() or (begins < 0).any() or (begins + lengths > lengths.max()).any():
+            raise Unfit("windows do not lie within that of the longest iteration")
+        return Extent(tuple(begins.tolist()), tuple(lengths.tolist()))
+
+    # Other operations.
+
+    def _rule(
+        self,
+        j: int,
+        equation: Equation,
+        form: Form,
+        operands: list[Extents],
+        views: list[bool],
+    ) -> Handling:
+        match form:
+            case Pointwise(counts=()):
+                return self._pointwise(equation, operands)
+            case Reindex():
+                return self._reindexed(j, equation, form, operands)
+            case ReshapeForm():
+                return self._reshaped(equation, operands)
+            case Contraction():
+                return self._contracted(equation, form, operands, views)
+            case Reduction() if can_be_bounded(form):
+                self._keeps_layout(equation, operands, views)
+                kept = (x for i, x in enumerate(operands[0]) if i not in form.axes)
+                return Handling("fold", tuple(operands), tuple(operands), tuple(kept))
+            case Replace():
+                return self._update(j, equation, operands)
+        raise Unfit(f"{equation.primitive.name} has arrays of different lengths")
+
+    def _pointwise(self, equation: Equation, operands: list[Extents]) -> Handling:
+        ndim = equation.outputs[0].aval.ndim
+        result: list[Extent | None] = []
+        for axis in range(-ndim, 0):
+            own = [x[axis] for x in operands if len(x) >= -axis]
+            result.append(_common(x for x in own if x is not None))
+        aligned = tuple(
+            tuple(
+                None if x is None else result[axis - len(extents)] for axis, x in enumerate(extents)
+            )
+            for extents in operands
+        )
+        return Handling("plain", tuple(operands), aligned, tuple(result))
+
+    def _reindexed(
+        self, j: int, equation: Equation, form: Reindex, operands: list[Extents]
+    ) -> Handling:
+        (extents,) = operands
+        shape = equation.inputs[0].aval.shape
+        shapes = self.shapes[j][0]
+        result: list[Extent | None] = []
+        for out_axis, (axis, step) in enumerate(zip(form.axes, form.steps, strict=True)):
+            lengths = shapes[:, out_axis]
+            extent = None if axis is None else extents[axis]
+            if axis is None:
+                is_even = bool((lengths == lengths[0]).all())
+                result.append(None if is_even else Extent(None, tuple(lengths.tolist())))
+            elif extent is None or extent.begins is None or (step, form.starts[axis]) == (1, 0):
+                result.append(extent)
+            elif (step, form.starts[axis]) == (-1, shape[axis] - 1):
+                ends = extent.bounds[1]
+                result.append(Extent(tuple(shape[axis] - b for b in ends), extent.lengths))
+            else:
+                raise Unfit(f"{equation.primitive.name} has arrays of different lengths")
+        used = {axis for axis in form.axes if axis is not None}
+        if any(x is not None for i, x in enumerate(extents) if i not in used):
+            raise Unfit(f"{equation.primitive.name} takes one element of arrays that differ")
+        return Handling("plain", tuple(operands), tuple(operands), tuple(result))
+
+    def _reshaped(self, equation: Equation, operands: list[Extents]) -> Handling:
+        """Axes of length 1 come and go; the others stay."""
+        shape, out = equation.inputs[0].aval.shape, equation.outputs[0].aval.shape
+        (extents,) = operands
+        if any(x is not None and n < 2 for n, x in zip(shape, extents, strict=True)):
+            raise Unfit("iterations have one element at most along an axis")
+        kept = [i for i, n in enumerate(shape) if n != 1]
+        places = [i for i, n in enumerate(out) if n != 1]
+        if [shape[i] for i in kept] != [out[i] for i in places]:
+            raise Unfit("arrays of different lengths are put into another shape")
+        result: list[Extent | None] = [None] * len(out)
+        for i, place in zip(kept, places, strict=True):
+            result[place] = extents[i]
+        return Handling("plain", tuple(operands), tuple(operands), tuple(result))
+
+    def _contracted(
+        self, equation: Equation, form: Contraction, operands: list[Extents], views: list[bool]
+    ) -> Handling:
+        self._keeps_layout(equation, operands, views)
+        labels = (form.lhs, form.rhs)
+        by_label: dict[str, Extent] = {}
+        for label in form.lhs + form.rhs:
+            own = [
+                x
+                for names, extents in zip(labels, operands, strict=True)
+                for name, x in zip(names, extents, strict=True)
+                if name == label and x is not None
+            ]
+            common = _common(own)
+            if common is not None:
+                by_label[label] = common
+        aligned = tuple(tuple(map(by_label.get, names)) for names in labels)
+        result = tuple(map(by_label.get, form.out))
+        return Handling("fold", tuple(operands), aligned, result)
+
+    def _keeps_layout(self, equation: Equation, operands: list[Extents], views: list[bool]) -> None:
+        """Sums have an order by layout: parts of arrays that were computed would have another."""
+        for atom, extents, is_view in zip(equation.inputs, operands, views, strict=True):
+            if _is_ragged(extents) and not is_view and atom.aval.ndim > 1:
+                raise Unfit("arrays of several axes that were computed are summed in another order")
+
+    def _update(self, j: int, equation: Equation, operands: list[Extents]) -> Handling:
+        """The part that is written of what the longest iteration writes."""
+        target, update, *_ = operands
+        if _is_ragged(target):
+            raise Unfit("elements of arrays of different lengths are assigned to")
+        aligned: list[Extent | None] = []
+        for axis, extent in enumerate(update):
+            if extent is None:
+                aligned.append(None)
+                continue
+            starts = [e[j].inputs[2 + axis] for e in self.iterations]
+            if any(not hasattr(x, "value") for x in starts):
+                raise Unfit("parts of different lengths begin at places that are computed")
+            values = np.array([x.value for x in starts], np.int64)  # type: ignore[union-attr]
+            lengths = np.array(extent.lengths)
+            begins = values - values[self.longest[j]]
+            aligned.append(self._within(begins, np.zeros_like(begins), lengths))
+        places = (target, tuple(aligned), *operands[2:])
+        return Handling("update", tuple(operands), places, target)
+
+
+def _is_ragged(extents: Extents) -> bool:
+    return any(x is not None for x in extents)
+
+
+def _common(extents: Iterable[Extent]) -> Extent | None:
+    """The extent at whose places elements are taken together: the first one that has places."""
+    found: Extent | None = None
+    for x in extents:
+        if found is not None and found.lengths != x.lengths:
+            raise Unfit("arrays of different lengths are repeated along an axis")
+        if found is None or found.begins is None:
+            found = x
+    return found
+
+
+__all__ = ["Extent", "Extents", "Handling", "Ragged", "extents_of", "read_window"]

@@ -1,0 +1,232 @@
+"""Operands and operations of the body of a loop that was found in a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+
+from funcgrad.base.records import dataclass
+from funcgrad.core.primitive import Primitive
+from funcgrad.higher_order.bounded import Bounded, Places, rotated, within
+from funcgrad.primitives.elementwise import add, mul
+from funcgrad.primitives.indexing import DynamicSlice
+from funcgrad.primitives.shape import Reverse, Slice, moveaxis_to_front, reshape, shape_of
+
+Find = Callable[[Any], Any]
+"""The value of an operand in this iteration."""
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Windows of all iterations, if they follow each other along one axis.
+
+    Attributes:
+        starts: Where the window of the first iteration begins.
+        sizes: How long windows are along each axis.
+        strides: The distances of their elements.
+        axis: The axis along which iterations differ; windows have one element along it.
+        step: By how much.
+    """
+
+    starts: tuple[int, ...]
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    axis: int
+    step: int
+
+    def rows(self, x: Any, steps: int) -> Any:
+        """All windows, one behind the other, without the axis along which they differ."""
+        axis = self.axis
+        starts, strides = list(self.starts), list(self.strides)
+        limits = [
+            a + (m and (m - 1) * s + 1) for a, m, s in zip(starts, self.sizes, strides, strict=True)
+        ]
+        last = starts[axis] + (steps - 1) * self.step
+        starts[axis], limits[axis] = min(starts[axis], last), max(starts[axis], last) + 1
+        strides[axis] = abs(self.step)
+        part = Slice(tuple(starts), tuple(limits), tuple(strides)).bind(x)
+        return moveaxis_to_front(Reverse((axis,)).bind(part) if self.step < 0 else part, axis)
+
+
+@dataclass(frozen=True)
+class Window:
+    """How the body reads a window.
+
+    Attributes:
+        sizes: Its lengths along each axis.
+        strides: The distances of its elements.
+        starts: By axis: a number, or the argument of the body that is it; ``None`` if windows are
+            walked along.
+        walked: Which argument of the body it is in that case.
+    """
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    starts: tuple[Any, ...]
+    walked: Any = None
+
+    def evaluate(self, primitive: Primitive, operands: Sequence[Any], find: Find) -> Any:
+        """The window of this iteration: of an array, if it is not walked along.
+
+        Args:
+            primitive: The operation that read it.
+            operands: The array, if it is not walked along.
+            find: The value of an operand of the body.
+        """
+        if self.walked is not None:
+            return reshape(find(self.walked), self.sizes)
+        (x,) = operands
+        spans = tuple(m and (m - 1) * s + 1 for m, s in zip(self.sizes, self.strides, strict=True))
+        window = DynamicSlice(spans).bind(x, *map(find, self.starts))
+        if spans == self.sizes:
+            return window
+        return Slice((0,) * len(spans), spans, self.strides).bind(window)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of the body: its kind (const, carry, walked), and its number among these."""
+
+    kind: str
+    number: int
+
+
+@dataclass(frozen=True)
+class Growing:
+    """A number that grows by equal steps.
+
+    Attributes:
+        counter: The argument of the body that counts iterations from 0.
+        first: The number in the first iteration.
+        step: By how much it grows.
+    """
+
+    counter: Argument
+    first: int
+    step: int
+
+    def after(self, steps: Any) -> Any:
+        """The number after some steps, which are traced."""
+        grown = steps if self.step == 1 else mul.bind(steps, np.int64(self.step))
+        return add.bind(grown, np.int64(self.first)) if self.first else grown
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry of a table of scalars.
+
+    Attributes:
+        table: The argument of the body that is the table.
+        counter: That which counts iterations from 0.
+    """
+
+    table: Argument
+    counter: Argument
+
+
+@dataclass(frozen=True)
+class Local:
+    """A result of an equation of the body."""
+
+    equation: int
+    result: int
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A scalar, told from others by its type and bits."""
+
+    kind: type
+    bits: bytes
+    literal: Any = field(compare=False)
+
+
+Operand = Argument | Growing | Entry | Local | Constant
+
+
+Bounds = tuple[Operand | int, Operand | int]
+"""Begin and end of a part of an axis."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """An operation on arrays whose iterations use parts of them.
+
+    Attributes:
+        shifts: By operand and axis: by how much its elements are moved towards the beginning, so
+            that all have the same places; ``None`` if they have.
+    """
+
+    shifts: tuple[tuple[Operand | int | None, ...], ...]
+
+    def evaluate(self, primitive: Primitive, operands: Sequence[Any], find: Find) -> Any:
+        """The result in this iteration.
+
+        Args:
+            primitive: The operation.
+            operands: Its operands.
+            find: The value of an operand of the body.
+        """
+        return primitive.bind(*self.aligned(operands, find))
+
+    def aligned(self, operands: Sequence[Any], find: Find) -> list[Any]:
+        """The operands, with elements that belong together at the same places."""
+        found = list(operands)
+        for i, shifts in enumerate(self.shifts):
+            for axis, shift in enumerate(shifts):
+                if shift is not None:
+                    found[i] = rotated(found[i], axis, find(shift))
+        return found
+
+
+@dataclass(frozen=True)
+class FoldOfParts(Step):
+    """A fold, or a product, of parts of arrays.
+
+    Attributes:
+        bounds: Begin and end of each part.
+        parts: By operand and axis: which part is taken.
+        places: By operand and axis: the part at whose places its elements belong.
+        result: By axis of the result: which part of it is computed.
+    """
+
+    bounds: tuple[Bounds, ...]
+    parts: tuple[Places, ...]
+    places: tuple[Places, ...]
+    result: Places
+
+    def evaluate(self, primitive: Primitive, operands: Sequence[Any], find: Find) -> Any:
+        fold = Bounded(primitive, self.parts, self.places, self.result)
+        return fold.bind(*operands, *(find(x) for pair in self.bounds for x in pair))
+
+
+@dataclass(frozen=True)
+class UpdateOfPart(Step):
+    """A window, of which a part is replaced.
+
+    Attributes:
+        starts: By axis: where the window begins, if that is not the operand.
+        bounds: By axis: begin and end of the part, if it is not all.
+    """
+
+    starts: tuple[int | None, ...]
+    bounds: tuple[Bounds | None, ...]
+
+    def evaluate(self, primitive: Primitive, operands: Sequence[Any], find: Find) -> Any:
+        x, update, *given = self.aligned(operands, find)
+        starts = [
+            own if fixed is None else np.int64(fixed)
+            for own, fixed in zip(given, self.starts, strict=True)
+        ]
+        old = DynamicSlice(tuple(shape_of(update))).bind(x, *starts)
+        bounds = [None if b is None else (find(b[0]), find(b[1])) for b in self.bounds]
+        return primitive.bind(x, within(update, old, bounds), *starts)
+
+
+__all__ = [
+    "Argument", "Bounds", "Constant", "Entry", "FoldOfParts", "Growing", "Local", "Operand", "Step",
+    "UpdateOfPart", "Walk", "Window",
+]  # fmt: skip

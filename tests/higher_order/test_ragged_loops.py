@@ -1,0 +1,271 @@
+"""Loops whose iterations have arrays of different lengths become scans, and keep their bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import funcgrad as fg
+import funcgrad.numpy as fnp
+from funcgrad.core.typecheck import check_program
+from funcgrad.higher_order.bounded import Bounded
+from funcgrad.primitives.contraction import Contract
+from funcgrad.primitives.reductions import ReduceAll, ReduceMax, ReduceMin, ReduceProd
+from funcgrad.primitives.shape import ReduceSum
+from tests.higher_order import random_loops
+from tests.higher_order.test_reroll import assert_same_bits, lengths
+
+RNG = np.random.default_rng(11)
+
+
+def solve_triangular(a: Any, b: Any) -> list[Any]:
+    x = fnp.zeros_like(b)
+    for i in range(len(b)):
+        x[i] = (b[i] - a[i, :i] @ x[:i]) / a[i, i]
+    return [x]
+
+
+def solve_from_below(a: Any, b: Any) -> list[Any]:
+    x = fnp.zeros_like(b)
+    for i in range(len(b) - 1, -1, -1):
+        x[i] = (b[i] - a[i, i + 1 :] @ x[i + 1 :]) / a[i, i]
+    return [x]
+
+
+def covariances(a: Any, b: Any) -> list[Any]:
+    n = len(b)
+    out = fnp.zeros((n, n))
+    for i in range(n):
+        out[i:n, i] = out[i, i:n] = a[:, i] @ a[:, i:n] / (n - 1.0)
+    return [out]
+
+
+def toeplitz(a: Any, b: Any) -> list[Any]:
+    y = fnp.empty_like(b)
+    alpha, beta = -b[0], 1.0
+    y[0] = -b[0]
+    for k in range(1, len(b)):
+        beta *= 1.0 - alpha * alpha
+        alpha = -(b[k] + np.dot(np.flip(b[:k]), y[:k])) / beta
+        y[:k] += alpha * np.flip(y[:k])
+        y[k] = alpha
+    return [y]
+
+
+def eliminate(a: Any, b: Any) -> list[Any]:
+    a = a.copy()
+    for k in range(len(b) - 1):
+        a[k + 1 :, k] /= a[k, k]
+        a[k + 1 :, k + 1 :] -= np.outer(a[k + 1 :, k], a[k, k + 1 :])
+    return [a]
+
+
+def folds(a: Any, b: Any) -> list[Any]:
+    total, product, least, greatest = 0.0, 1.0, 0.0, 0.0
+    for i in range(len(b)):
+        total = total + np.sum(a[i, : i + 1]) + np.sin(a[: i + 1, i] * b[: i + 1]).sum()
+        product = product * (1.0 + 0.01 * np.prod(b[i:]))
+        least = least + np.min(a[i:, i])
+        greatest = greatest + np.max(a[: i + 1, : i + 1]) + a[: i + 1, : i + 1].sum()
+    return [total, product, least, greatest]
+
+
+def rank_update(a: Any, b: Any) -> list[Any]:
+    c = 1.0 * a
+    for i in range(len(b)):
+        c[i, : i + 1] *= 1.2
+        for k in range(6):
+            c[i, : i + 1] += 1.5 * a[i, k] * a[: i + 1, k]
+    return [c]
+
+
+def every_other(a: Any, b: Any) -> list[Any]:
+    out = fnp.zeros_like(b)
+    for i in range(len(b)):
+        out[i] = b[:i:2].sum() + np.sum(a[i, : i + 1][::-1] * b[: i + 1])
+        out[:i] = out[:i] + fnp.full(i, b[i])
+    return [out]
+
+
+PROGRAMS = [
+    solve_triangular,
+    solve_from_below,
+    covariances,
+    toeplitz,
+    eliminate,
+    folds,
+    rank_update,
+    every_other,
+]
+OF_PROGRAMS = pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
+
+
+def arguments(n: int) -> tuple[Any, Any]:
+    matrix = RNG.uniform(0.5, 1.0, size=(n, n)) / n + 3.0 * np.eye(n)
+    return matrix, np.arange(n, 0, -1.0) / (8.0 * n)
+
+
+@OF_PROGRAMS
+def test_loops_keep_their_bits(function: Any) -> None:
+    args = arguments(44)
+    assert lengths(function, *args), "no loop was found"
+    assert_same_bits(function, *args)
+
+
+@OF_PROGRAMS
+def test_the_number_of_operations_does_not_depend_on_that_of_steps(function: Any) -> None:
+    short, long = (len(fg.make_jaxpr(function)(*arguments(n)).eqns) for n in (48, 64))
+    assert short == long
+
+
+@OF_PROGRAMS
+def test_derivatives(function: Any) -> None:
+    args = arguments(40)
+    with fg.reroll_loops(False):
+        plain = fg.make_jaxpr(function)(*args)
+    rolled = fg.make_jaxpr(function)(*args)
+    check_program(rolled.program)
+
+    def loss(program: Any) -> Callable[..., Any]:
+        return lambda *xs: sum(np.sum(np.cos(y)) for y in program.eval(*xs))
+
+    with fg.disable_jit():
+        wanted = fg.grad(loss(plain), (0, 1))(*args)
+    got = fg.jit(fg.grad(loss(rolled), (0, 1)))(*args)
+    for x, y in zip(got, wanted, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-11)
+    directions = [RNG.normal(size=np.shape(x)) for x in args]
+    _, dot = fg.jit(lambda xs, ts: fg.jvp(loss(rolled), xs, ts))(args, tuple(directions))
+    slopes = sum(np.sum(x * t) for x, t in zip(wanted, directions, strict=True))
+    np.testing.assert_allclose(dot, slopes, rtol=1e-8, atol=1e-10)
+
+
+def test_lanes() -> None:
+    matrix, vector = arguments(40)
+    many = np.stack([vector, 2.0 * vector, vector[::-1]])
+    got = fg.jit(fg.vmap(lambda b: solve_triangular(matrix, b)[0]))(many)
+    wanted = [np.linalg.solve(np.tril(matrix), b) for b in many]
+    np.testing.assert_allclose(got, wanted, rtol=1e-12)
+
+
+def test_what_lies_outside_of_parts_is_no_part_of_derivatives() -> None:
+    def f(x: Any, c: Any) -> Any:
+        total = 0.0
+        for i in range(1, 60):
+            total = total + np.sum(c / x[:i] + np.log(x[:i]))
+        return total
+
+    x = np.linspace(1.0, 2.0, 60)
+    x[59] = 0.0
+    assert lengths(f, x, 1.5)
+    counts = np.arange(59, -1, -1.0)
+    with np.errstate(all="ignore"):
+        dx, dc = fg.jit(fg.grad(f, (0, 1)))(x, 1.5)
+        wanted = np.where(counts > 0, counts * (-1.5 / x**2 + 1 / x), 0.0)
+        total = np.sum(counts[:-1] / x[:-1])
+    np.testing.assert_allclose(dx, wanted, rtol=1e-12)
+    np.testing.assert_allclose(dc, total, rtol=1e-12)
+
+
+def test_what_has_no_rule_stays_unrolled() -> None:
+    def growing(x: Any) -> list[Any]:
+        y = x[:1]
+        for i in range(1, 80):
+            y = np.concatenate([np.sin(y), x[i : i + 1] * y[:1], y[1:]])[: i + 1]
+        return [y]
+
+    def sliding(x: Any) -> list[Any]:
+        total = 0.0
+        for i in range(40):
+            total = total + np.sum(x[i : 2 * i + 1] * x[: i + 1]) * x[i]
+        return [total]
+
+    def ordered(x: Any) -> list[Any]:
+        total = 0.0
+        for i in range(1, 80):
+            total = total + np.sort(x[:i])[0] * x[i] + np.sin(x[i]) + np.cos(x[i])
+        return [total]
+
+    x = RNG.normal(size=90)
+    for function in (growing, sliding, ordered):
+        assert not lengths(function, x)
+        assert_same_bits(function, x)
+
+
+@pytest.mark.parametrize("first", range(1000, 1060, 20))
+def test_random_programs_keep_their_bits(first: int) -> None:
+    found = random_loops.compared(20, first)
+    assert found.wrong == []
+    assert found.rolled > 10
+
+
+# The operation.
+
+
+def part(array: Any, axis: int, begin: int, end: int) -> Any:
+    return array[tuple(slice(begin, end) if i == axis else slice(None) for i in range(array.ndim))]
+
+
+@given(st.data())
+def test_folds_of_parts(data: st.DataObject) -> None:
+    shape = data.draw(st.tuples(st.integers(1, 5), st.integers(2, 20)))
+    fold = data.draw(st.sampled_from([ReduceSum, ReduceProd, ReduceMax, ReduceMin]))
+    axes = data.draw(st.sampled_from([(1,), (0, 1), (0,)]))
+    begin = data.draw(st.integers(0, shape[1] - 1))
+    end = data.draw(st.integers(begin + 1, shape[1]))
+    x = np.random.default_rng(0).normal(size=shape)
+    operation = Bounded(fold(axes), ((None, 0),), ((None, 0),), () if 1 in axes else (0,))
+    wanted = fold(axes).impl(part(x, 1, begin, end))
+    if 1 not in axes:
+        wanted = np.concatenate([np.zeros(begin), wanted, np.zeros(shape[1] - end)])
+        got = operation.bind(x, begin, end)
+        inside = slice(begin, end)
+        np.testing.assert_array_equal(got, wanted)
+        compiled = fg.jit(operation.bind)(x, begin, end)
+        np.testing.assert_allclose(compiled[inside], wanted[inside], rtol=1e-13)
+        return
+    np.testing.assert_array_equal(operation.bind(x, begin, end), wanted)
+    np.testing.assert_allclose(fg.jit(operation.bind)(x, begin, end), wanted, rtol=1e-13)
+
+    def loss(x: Any) -> Any:
+        return np.sum(np.sin(operation.bind(x, begin, end)))
+
+    def of_part(x: Any) -> Any:
+        return np.sum(np.sin(fold(axes).bind(part(x, 1, begin, end))))
+
+    np.testing.assert_allclose(fg.grad(loss)(x), fg.grad(of_part)(x), rtol=1e-12, atol=1e-12)
+
+
+@given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9), st.booleans())
+def test_products_of_parts(n: int, first: int, second: int, has_rows: bool) -> None:
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(3, 9)), rng.normal(size=9)
+    first, second = min(first, 9 - n), min(second, 9 - n)
+    fold = Contract("ij", "j", "i")
+    operation = Bounded(fold, ((None, 0), (1,)), ((None, 0), (0,)), (None,))
+    bounds = (first, first + n, second, second + n)
+    wanted = fold.impl(x[:, first : first + n], y[second : second + n])
+    np.testing.assert_array_equal(operation.bind(x, y, *bounds), wanted)
+    compiled = fg.jit(operation.bind)(x, y, *bounds)
+    np.testing.assert_allclose(compiled, wanted, rtol=1e-12, atol=1e-14)
+    rows = np.stack([bounds, np.roll(bounds, 2)])
+    lanes = fg.vmap(lambda b: operation.bind(x, y, b[0], b[1], b[2], b[3]))(rows)
+    swapped = fold.impl(x[:, second : second + n], y[first : first + n])
+    np.testing.assert_allclose(lanes, [wanted, swapped], rtol=1e-12, atol=1e-14)
+
+
+def test_conditions_of_parts() -> None:
+    x = np.array([False, True, True, False])
+    operation = Bounded(ReduceAll((0,)), ((0,),), ((0,),), ())
+    assert operation.bind(x, 1, 3)
+    assert fg.jit(operation.bind)(x, 1, 3)
+    assert not fg.jit(operation.bind)(x, 1, 4)
+
+
+def test_programs_say_what_was_found() -> None:
+    assert "bounded" in str(fg.make_jaxpr(solve_triangular)(*arguments(44)))
