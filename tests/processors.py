@@ -34,10 +34,7 @@ import funcgrad.numpy as fnp
 from funcgrad.compiler import abi
 from funcgrad.compiler.native import llvm_backend
 from funcgrad.compiler.runtime import (
-    executor,
     kernel_store,
-    library_calls,
-    threads,
 )
 from funcgrad.compiler.runtime.executable import Executable
 
@@ -171,8 +168,7 @@ class _Compiling:
         facts = kernel_store._environment() | {"features": "+neon"}
         cached = (
             kernel_store.executor_code, kernel_store.tile_shape, kernel_store.strided_shape,
-            kernel_store.executor, executor.disjoint_code, executor.loop_code, executor.branch_code,
-            threads.parallel_code, threads.worker_code, library_calls.foreign_code,
+            kernel_store.executor,
         )  # fmt: skip
         with ExitStack() as stack:
             for patch in (
@@ -366,7 +362,8 @@ def _emulated(folder: Path, compiling: _Compiling, images: Sequence[bytes]) -> b
         objects.append(str(path))
     program = str(folder / "program")
     sources = [str(folder / "harness.c"), str(folder / "symbols.c")]
-    flags = ["-O1", "-static", "-frounding-math", "-o", program]
+    executor = next(symbol for symbol, code in compiling.codes.items() if b".look\0" in code)
+    flags = ["-O1", "-static", "-frounding-math", f"-Dfg_run={executor}", "-o", program]
     subprocess.run([COMPILER, *flags, *sources, *objects, "-lm"], check=True)
     given = folder / "calls"
     given.write_bytes(struct.pack("<q", len(images)) + b"".join(images))

@@ -224,6 +224,10 @@ type that an argument must have, and the length, or the place of the number. Obj
 and for each of them the place of its number. ``n_items`` is the larger number of rows."""
 
 
+OWN_WORD = 0x5AFE_0FFE_2ED0_C0DE
+"""The constant that every copy of native code of its own has another number for."""
+
+
 def in_order(names: Sequence[str], **words: int) -> list[int]:
     """The words of a step, which runs once where no range is given."""
     words = {"begin": 0, "end": 1} | words

@@ -19,7 +19,6 @@ from funcgrad.base import environment, stacks
 from funcgrad.compiler import abi
 from funcgrad.compiler.loops.language import NamedFunction
 from funcgrad.compiler.machine import FEW, THREAD_WORK
-from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.nest.allocate import (
     Memory,
     Nested,
@@ -51,7 +50,7 @@ from funcgrad.compiler.nest.nodes import (
     values_read,
 )
 from funcgrad.compiler.report import Job, Report, nodes_of, source_lines
-from funcgrad.compiler.runtime import executor, kernel_store, warm_memory
+from funcgrad.compiler.runtime import kernel_store, warm_memory
 from funcgrad.compiler.runtime.executable import (
     Executable,
     KernelStats,
@@ -59,15 +58,16 @@ from funcgrad.compiler.runtime.executable import (
     Stretch,
     step_of,
 )
+from funcgrad.compiler.runtime.executor import BranchOfTables, Disjoint, LoopOfTables
 from funcgrad.compiler.runtime.matmul import Multiplication
 from funcgrad.compiler.runtime.python_calls import PythonCall
 from funcgrad.compiler.runtime.routines import ForeignCall, scratch_of
 from funcgrad.compiler.runtime.strided import StridedMultiplication
 from funcgrad.compiler.runtime.threads import (
+    Parallel,
+    Worker,
     default_threads,
     is_available,
-    parallel_code,
-    worker_code,
 )
 from funcgrad.core.facets import Facet
 from funcgrad.core.primitive import Primitive
@@ -128,7 +128,7 @@ def _compiled(
     functions = {job.text: job.function for job, _ in _every(jobs) if isinstance(job, Kernel)}
     codes = list(dict.fromkeys(_codes(jobs)))
     if any(warm_memory.is_large(v.shape, v.dtype) for v in graph.outputs if v.home is v):
-        codes.append(warm_memory.code())
+        codes.append(warm_memory.WarmMemory.named())
     addresses = kernel_store.compile_kernels([*functions.values()], codes)
     sources = [*functions]
     stepper = _Stepper(addresses, n_threads)
@@ -350,18 +350,18 @@ def _every(jobs: Sequence[Sequence[Job]], is_repeated: bool = False) -> Iterator
                 yield from _every(section.jobs, is_repeated or isinstance(job.node, Loop))
 
 
-def _codes(jobs: Sequence[Sequence[Job]]) -> Iterator[Code | NamedFunction]:
+def _codes(jobs: Sequence[Sequence[Job]]) -> Iterator[NamedFunction]:
     """The code that is written down and that the jobs run, inner ones too."""
     yield kernel_store.executor_code()
     for job, _ in _every(jobs):
         if isinstance(job, Nested):
             is_loop = isinstance(job.node, Loop)
-            yield executor.loop_code() if is_loop else executor.branch_code()
+            yield (LoopOfTables if is_loop else BranchOfTables).named()
             continue
         if not isinstance(job, Kernel):
             yield from job.codes
         if len(job.parts) > 1:
-            yield from (parallel_code(), worker_code())
+            yield from (Parallel.named(), Worker.named())
 
 
 def _split(jobs: Sequence[Sequence[Job]], n_threads: int) -> None:
@@ -437,7 +437,7 @@ class _Stepper:
             n_moves=len(moves),
         )
         rest = [word for row in (*sets, *turns, *moves) for word in row]
-        return Step(kernel_store.code_address(executor.loop_code()), head + rest)
+        return Step(kernel_store.code_address(LoopOfTables.named()), head + rest)
 
     def _branch_step(self, job: Nested) -> Step:
         tables = [self._table(section) for section in job.sections]
@@ -453,7 +453,7 @@ class _Stepper:
             n_sets=len(sets),
         )
         return Step(
-            kernel_store.code_address(executor.branch_code()),
+            kernel_store.code_address(BranchOfTables.named()),
             [*head, *(w for row in sets for w in row), *tables],
         )
 
@@ -519,7 +519,7 @@ def _disjoint_step(graph: Graph, written: Sequence[Value]) -> Step:
     words = [0, 1, len(graph.inputs), len(written)]
     for value in (*written, *others):
         words += [value.slot, value.nbytes]
-    return Step(kernel_store.code_address(executor.disjoint_code()), words)
+    return Step(kernel_store.code_address(Disjoint.named()), words)
 
 
 def _warn_of_python_loops(program: Program, jobs: Sequence[Sequence[Job]]) -> None:

@@ -7,15 +7,44 @@ what was meant. And programs that are written down, as assembly.
 from __future__ import annotations
 
 import ast
+from typing import NamedTuple
 
 import llvmlite.binding as llvm
 
 from funcgrad.compiler.loops import language
-from funcgrad.compiler.loops.language import Apply, Expression, Function, Number, Variable, call
+from funcgrad.compiler.loops.language import (
+    Apply,
+    Expression,
+    Function,
+    NamedFunction,
+    Number,
+    Variable,
+    call,
+)
 from funcgrad.compiler.native import llvm_backend
-from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.native.translate import translate
 from funcgrad.intrinsics import OPERATORS
+
+
+class Code(NamedTuple):
+    """LLVM assembly.
+
+    Attributes:
+        text: The assembly.
+        symbol: The name of its function.
+        is_brief: As of `language.Function`.
+    """
+
+    text: str
+    symbol: str
+    is_brief: bool = False
+
+
+def translated(program: NamedFunction) -> Code:
+    """A program that is no kernel as assembly, written anew, as it becomes native code."""
+    for function in (program, *program.inner.values()):
+        vars(function).pop("body", None)
+    return Code(translate(program, "fg_program").assembly, "fg_program", program.is_brief)
 
 
 def assembled(program: Function, symbol: str = "fg_program") -> Code:

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from funcgrad.compiler.native import llvm_backend
-from funcgrad.compiler.native.assembly import Code
-from funcgrad.compiler.runtime import kernel_store, linker
+from funcgrad.compiler.runtime import linker
 
 pytestmark = pytest.mark.skipif(not linker.IS_AVAILABLE, reason="LLVM's linker is used here")
 
@@ -87,7 +86,7 @@ SIMPLE: dict[str, tuple[str, Callable[[float], float]]] = {
 
 
 def object_of(assembly: str) -> bytes:
-    return llvm_backend.Emission(assembly, llvm_backend.Effort.NONE).result()
+    return llvm_backend.Emission(assembly, llvm_backend.Effort.TILES).result()
 
 
 def called(address: int, x: float) -> float:
@@ -182,7 +181,9 @@ def test_sections_that_are_not_known_are_left_to_llvm(is_code: bool, fields: Any
 
 
 def test_kernels_with_variables_run_all_the_same() -> None:
-    address = kernel_store.code_address(Code(WRITABLE, "f"))
+    code = object_of(WRITABLE)
+    assert linker.link(code, "f") is None
+    address = llvm_backend.load(code, "f")
     assert [called(address, 2.0), called(address, 0.5)] == [3.0, 3.5]
 
 

@@ -20,14 +20,14 @@ import pytest
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
-from funcgrad.compiler.native import control_word
+from funcgrad.compiler.native import processor
 from tests.compiler.pretended import pretended
 
 HALF = np.float32(0.5)
 TINY, SMALL = np.float32(1e-40), 1e-310
 """Subnormal numbers of single and of double precision."""
 
-if not (control_word.is_x86() or control_word.is_arm()):
+if not (processor.is_x86() or processor.is_arm()):
     pytest.skip("no mode is known on this processor", allow_module_level=True)
 
 
@@ -116,9 +116,9 @@ def test_what_only_moves_numbers_keeps_them() -> None:
 
 # What runs while a program does.
 
-FE_ALL = 0x3D if control_word.is_x86() else 0x1F
-UPWARD = 0x800 if control_word.is_x86() else 0x400000
-DOWNWARD = 0x400 if control_word.is_x86() else 0x800000
+FE_ALL = 0x3D if processor.is_x86() else 0x1F
+UPWARD = 0x800 if processor.is_x86() else 0x400000
+DOWNWARD = 0x400 if processor.is_x86() else 0x800000
 LIBM = ctypes.CDLL(None)
 NEEDS_FENV = pytest.mark.skipif(not hasattr(LIBM, "fesetround"), reason="no fenv.h in this process")
 
@@ -255,7 +255,7 @@ def test_workers_have_the_mode_of_the_step() -> None:
 
 def test_a_process_that_flushes_is_left_alone() -> None:
     """The caller's own mode is kept, and is what double precision has."""
-    if not control_word.is_x86():
+    if not processor.is_x86():
         pytest.skip("the mode is set by code for x86")
     program = (
         "import ctypes, mmap, numpy as np, funcgrad as fg\n"

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
-from inspect import unwrap
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ from funcgrad.compiler.loops.library import fourier, strided, tiles
 from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows
 from funcgrad.compiler.loops.library.small_matrices import NAMES
 from funcgrad.compiler.native import llvm_backend
-from funcgrad.compiler.native.assembly import Code
+from funcgrad.compiler.native.processor import is_x86
 from funcgrad.compiler.runtime import (
     blas,
     dependencies,
@@ -41,16 +40,17 @@ from funcgrad.compiler.runtime import (
     library_calls,
     linker,
     number_calls,
+    python_calls,
     threads,
+    timed_steps,
     warm_memory,
 )
 from funcgrad.compiler.runtime.disk_cache import DiskCache
 from funcgrad.compiler.runtime.library_calls import fortran_word
-from funcgrad.compiler.runtime.python_calls import python_code
 from funcgrad.data import saving
 from funcgrad.errors import LibraryError
 from funcgrad.scalar_tape import trace as numbers
-from tests.compiler.kernels import assembled
+from tests.compiler.kernels import Code, assembled, translated
 
 RANDOM = np.random.default_rng(7)
 
@@ -90,16 +90,22 @@ HAS = {
 
 def texts() -> Iterator[tuple[str, Code]]:
     """Assembly that asks what system it is for, or calls functions of others; written anew."""
-    yield "executor", executor.executor_code(kernel_store._array_offsets())
-    yield "disjoint", unwrap(executor.disjoint_code)()
-    yield "loop", unwrap(executor.loop_code)()
-    yield "branch", unwrap(executor.branch_code)()
-    yield "library call", unwrap(library_calls.foreign_code)()
-    yield "calls of numbers", number_calls._Numbers().text()
-    yield "memory", warm_memory._Functions().text()
+    programs = {
+        "executor": executor.executor_code(kernel_store._array_offsets()),
+        "disjoint": executor.Disjoint.named(),
+        "loop": executor.LoopOfTables.named(),
+        "branch": executor.BranchOfTables.named(),
+        "library call": library_calls.ForeignStep.named(),
+        "call of Python": python_calls.PythonStep.named(),
+        "calls of numbers": number_calls.NumberStep.named(),
+        "memory": warm_memory.WarmMemory.named(),
+    }
+    if sys.platform != "win32" or is_x86():  # there is no clock elsewhere
+        programs["timed step"] = timed_steps._Timed.named()
     if threads.is_available():
-        yield "parallel", unwrap(threads.parallel_code)()
-        yield "worker", unwrap(threads.worker_code)()
+        programs |= {"parallel": threads.Parallel.named(), "worker": threads.Worker.named()}
+    for name, program in programs.items():
+        yield name, translated(program)
 
 
 def vectors(features: str) -> Iterator[tuple[str, Code]]:
@@ -283,7 +289,8 @@ def agrees_by_numpy(name: str, is_numpys: bool) -> None:
 def test_processors_whose_flags_are_not_known(
     machine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    python_code()  # native code of this processor, like what runs it
+    # Native code of this processor, like what runs it.
+    kernel_store.code_address(python_calls.PythonStep.named())
     if machine == "static":  # no function of the C library can be found
         monkeypatch.setattr(foreign.ctypes, "CDLL", lambda name: object())
     else:

@@ -26,11 +26,10 @@ from funcgrad.compiler.loops.library.selection import Selection
 from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows
 from funcgrad.compiler.loops.library.small_matrices import NAMES
 from funcgrad.compiler.native import llvm_backend
-from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.errors import StackError
 from tests.compiler.frames import deepest, grows
-from tests.compiler.kernels import assembled
+from tests.compiler.kernels import Code, assembled
 from tests.compiler.test_platforms import texts
 
 pytestmark = pytest.mark.lean
@@ -105,7 +104,7 @@ def test_routines_need_little_stack(name: str) -> None:
 def test_all_routines_need_little_stack_here() -> None:
     features = kernel_store.machine_facts()["features"]
     for what, code in routines(features):
-        effort = llvm_backend.Effort.BRIEF if code.is_brief else llvm_backend.Effort.NONE
+        effort = llvm_backend.Effort.BRIEF if code.is_brief else llvm_backend.Effort.TILES
         made = llvm_backend.Emission(code.text, effort).result()
         assert deepest(code.text, made) <= abi.MOST_STACK, what
 

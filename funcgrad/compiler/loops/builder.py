@@ -8,7 +8,6 @@ a loop is given another value (`change`).
 from __future__ import annotations
 
 import itertools
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
@@ -142,7 +141,13 @@ class FunctionBuilder:
 
 
 class ProgramBuilder(FunctionBuilder):
-    """The same, for programs that a person writes."""
+    """The same, for programs that a person writes.
+
+    Attributes:
+        facts: What is said of its functions, as by attributes of `Function`.
+    """
+
+    facts: Mapping[str, Any] = {}
 
     def __init__(self) -> None:
         super().__init__()
@@ -158,11 +163,11 @@ class ProgramBuilder(FunctionBuilder):
             program.write()
             return program.body
 
-        return NamedFunction(f"{cls.__name__} {facts}", write)
+        return NamedFunction(f"{cls.__name__} {facts}", write, **cls.facts)
 
-    @abstractmethod
     def write(self) -> None:
         """Append the statements of the step."""
+        raise NotImplementedError
 
     def address(self, words: Mapping[str, Expression], x: str) -> Variable:
         """The address at which an array of the arguments begins."""
@@ -207,7 +212,11 @@ class ProgramBuilder(FunctionBuilder):
 
     def given(self, names: Sequence[str]) -> dict[str, Expression]:
         """The first words of the arguments, by their names."""
-        return {name: read_word(WORDS, k) for k, name in enumerate(names)}
+        return self.words_of(WORDS, names)
+
+    def words_of(self, table: Expression, names: Sequence[str]) -> dict[str, Expression]:
+        """The first words of a table, by their names."""
+        return {name: read_word(table, k) for k, name in enumerate(names)}
 
     def claimed(self, words: Mapping[str, Expression]) -> tuple[Expression, Variable]:
         """Take a lane of scratch memory: its address, and what `release` is given.
@@ -222,6 +231,53 @@ class ProgramBuilder(FunctionBuilder):
     def release(self, lane: Expression) -> None:
         """Give a lane back."""
         self.evaluate(call("release", SLOTS, lane))
+
+
+class SystemProgram(ProgramBuilder):
+    """Functions that are no kernels: they run others, and everything is a word of 64 bits.
+
+    What they call has effects, so that its value is a variable at once.
+    """
+
+    facts: Mapping[str, Any] = {
+        "parameters": {SLOTS.name: "i64", WORDS.name: "i64"},
+        "is_brief": True,
+    }
+
+    @staticmethod
+    def facts_of(*parameters: str, **inner: Function) -> Mapping[str, Any]:
+        """Facts of functions with other parameters, and with functions that they know."""
+        return {"parameters": dict.fromkeys(parameters, "i64"), "is_brief": True, "inner": inner}
+
+    def word(self, table: Expression, k: Expression | int = 0) -> Variable:
+        """A word of a table."""
+        return self.let(read_word(table, k))
+
+    def put_word(self, table: Expression, k: Expression | int, value: Expression | float) -> None:
+        """Write a word of a table."""
+        self.evaluate(call("write_word", table, k, value))
+
+    def run(self, word: str, *operands: Expression | float) -> Variable:
+        """The value of a word that does more than to compute it."""
+        return self.let(call(word, *operands))
+
+    def do(self, word: str, *operands: Expression | float) -> None:
+        """Apply a word for what it does."""
+        self.evaluate(call(word, *operands))
+
+    def call(self, function: Expression, *operands: Expression | float) -> Variable:
+        """Call the function at an address."""
+        return self.run("call_address", function, *operands)
+
+    def stop_if_failed(self, code: Expression) -> None:
+        """Leave the function with an error code, if it is one."""
+        with self.when(is_other(code, 0)):
+            self.give_back(code)
+
+
+def is_other(a: Expression, b: Expression | float) -> Expression:
+    """Whether two values differ."""
+    return call("not_equal", a, b)
 
 
 def read_word(words: Expression, index: Expression | int) -> Expression:

@@ -62,6 +62,9 @@ class Expression:
     def __mod__(self, other: Expression | float) -> Expression:
         return call("remainder", self, other)
 
+    def __rshift__(self, other: Expression | float) -> Expression:
+        return call("right_shift", self, other)
+
     def __and__(self, other: Expression | float) -> Expression:
         return call("bitwise_and", self, other)
 
@@ -141,7 +144,7 @@ class Apply(Expression):
             left, right = map(_operand_text, self.operands)
             return f"{left} {symbol} {right}"
         if self.word == "read_word":
-            return "{}[{}]".format(*self.operands)
+            return f"{_operand_text(self.operands[0])}[{self.operands[1]}]"
         return f"{self.word}({', '.join(map(str, self.operands))})"
 
 
@@ -268,8 +271,8 @@ class Evaluate(Statement):
 
     def lines(self) -> Iterator[str]:
         match self.value:
-            case Apply("write_word", operands):
-                yield "{}[{}] = {}".format(*operands)
+            case Apply("write_word", (table, index, value)):
+                yield f"{_operand_text(table)}[{index}] = {value}"
             case _:
                 yield str(self.value)
 
@@ -403,11 +406,22 @@ def indented(body: Body) -> Iterator[str]:
 
 
 class Function:
-    """A kernel: ``int64 kernel(int64* slots, int64* args)``, which ends by returning 0.
+    """A kernel, ``int64 kernel(int64* slots, int64* args)``, or another function; it returns 0.
 
     Attributes:
         body: Its statements.
+        parameters: The types of its arguments by their names: types of numbers, as the words that
+            cast to them are called, or ``slots`` and ``args``.
+        result: The type of what it returns.
+        is_brief: Whether it decides and calls, and leaves loops over numbers to others: so it
+            takes no time to speak of, however it is translated.
+        inner: Functions that are compiled with it, whose names stand for their addresses.
     """
+
+    parameters: Mapping[str, str] = {SLOTS.name: "slots", WORDS.name: "args"}
+    result = "i64"
+    is_brief = False
+    inner: Mapping[str, Function] = {}
 
     def __init__(self, body: Body) -> None:
         self.body = body
@@ -420,7 +434,8 @@ class Function:
     @cached_property
     def text(self) -> str:
         """The function as Python prints it."""
-        return "\n".join(["def kernel(slots, args):", *indented([*self.body, END]), ""])
+        head = f"def kernel({', '.join(self.parameters)}):"
+        return "\n".join([head, *indented([*self.body, END]), ""])
 
 
 class NamedFunction(Function):
@@ -429,11 +444,13 @@ class NamedFunction(Function):
     Args:
         name: What it computes, and for which types and vectors.
         write: What gives its statements.
+        facts: Attributes in which it is no kernel.
     """
 
-    def __init__(self, name: str, write: Callable[[], Body]) -> None:
+    def __init__(self, name: str, write: Callable[[], Body], **facts: Any) -> None:
         self._name = name
         self._write = write
+        vars(self).update(facts)
 
     @property
     def name(self) -> str:

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 
 from funcgrad.compiler.machine import FEW
 from funcgrad.compiler.native import llvm_backend
-from funcgrad.compiler.native.control_word import is_x86
 from funcgrad.compiler.native.llvm import (
     I1,
     I64,
@@ -22,6 +21,7 @@ from funcgrad.compiler.native.llvm import (
     Type,
     vector_of,
 )
+from funcgrad.compiler.native.processor import is_x86
 from funcgrad.compiler.native.scalars import Builder, Emitted
 
 _PIECE = 64

@@ -105,8 +105,6 @@ class Effort(Enum):
 
     BRIEF = -1
     """No optimisation, and a fast code generator: the module is written as it should be."""
-    NONE = 0
-    """No optimisation: the module is written as it should be."""
     TILES = 3
     """Simplification, then careful translation: the module is a program of the library."""
     VECTORS = 1
@@ -231,7 +229,6 @@ def _renew_lock() -> None:
 
 _SELECTIONS = {
     Effort.BRIEF: BRIEF_SELECTION,
-    Effort.NONE: FINAL_SELECTION,
     Effort.TILES: FINAL_SELECTION,
 }
 """Levels of the code generator for what is not a kernel."""

@@ -22,6 +22,7 @@ from funcgrad.compiler.native.llvm import (
 )
 from funcgrad.compiler.native.scalars import Builder, Emitted
 from funcgrad.compiler.native.types import (
+    ARGS,
     BOOL,
     INT64,
     NONE,
@@ -50,7 +51,12 @@ def _address_rule(pointer: Pointer) -> Callable[[Any], Signature]:
 
 
 def _address(builder: Builder, sig: Signature, values: list[Any]) -> Any:
-    return builder.let(f"inttoptr {values[0]} to ptr", POINTER, "p")
+    return pointer_to(values[0])
+
+
+def pointer_to(address: Emitted) -> Emitted:
+    """An address as LLVM's pointer."""
+    return address.builder.let(f"inttoptr {address} to ptr", POINTER, "p")
 
 
 for _name, _pointer in POINTERS.items():
@@ -482,7 +488,7 @@ def _prefetch(builder: Builder, sig: Signature, values: list[Any]) -> None:
     builder.run("llvm.prefetch.p0", values[0], *hints)
 
 
-# The arguments `slots` and `args`.
+# The arguments `slots` and `args`, and words elsewhere.
 def _of_slots(args: Any) -> Signature:
     expect(args == (SLOTS,), "look(slots)", args)
     return signature(INT64, args[0])
@@ -546,25 +552,40 @@ def _release(builder: Builder, sig: Signature, values: list[Any]) -> None:
     builder.let(f"atomicrmw and {place}, {others} release", I64, "i")
 
 
+def _table(t: Any) -> Any:
+    """The type of a table of words: an argument, or the address of one."""
+    return t if isinstance(t, Words) else INT64
+
+
+def _word_place(builder: Builder, sig: Signature, values: list[Any]) -> tuple[Emitted, Any]:
+    """The address of a word of a table, and its scope, if it is an argument."""
+    table, index, *_ = values
+    if sig.args[0] is INT64:
+        return builder.moved(pointer_to(table), index, I64), None
+    return builder.moved(table, index, I64, INBOUNDS), sig.args[0].name
+
+
 def _word_rule(args: Any) -> Signature:
-    expect(isinstance(args[0], Words), "only slots and args have elements", args)
-    return signature(INT64, args[0], INT64)
+    expect(len(args) == 2, "read_word(table, k)", args)
+    return signature(INT64, _table(args[0]), INT64)
 
 
 @define("read_word", _word_rule, is_pure=False)
 def _read_word(builder: Builder, sig: Signature, values: list[Any]) -> Any:
-    address = builder.moved(values[0], values[1], I64, INBOUNDS)
+    address, scope = _word_place(builder, sig, values)
     module = builder.module
-    hints = module.always_same if sig.args[0].constant else ""
-    hints += module.access(sig.args[0].name)
+    hints = module.always_same if sig.args[0] is ARGS else ""
+    hints += module.access(scope) if scope else ""
     return builder.let(f"load i64, {address}, align 8{hints}", I64, "i")
 
 
 def _write_rule(args: Any) -> Signature:
-    expect(args[0] is SLOTS, "only slots can be written", args)
-    return signature(NONE, args[0], INT64, INT64)
+    expect(len(args) == 3 and args[0] is not ARGS, "write_word(table, k, word)", args)
+    return signature(NONE, _table(args[0]), INT64, INT64)
 
 
 @define("write_word", _write_rule, is_pure=False)
 def _write_word(builder: Builder, sig: Signature, values: list[Any]) -> None:
-    write(builder, values[2], builder.moved(values[0], values[1], I64, INBOUNDS), sig.args[0].name)
+    address, scope = _word_place(builder, sig, values)
+    access = builder.module.access(scope) if scope else ""
+    builder.do(f"store {values[2]}, {address}, align 8{access}")

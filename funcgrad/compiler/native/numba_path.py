@@ -199,7 +199,7 @@ class _Printer:
         # Numba vectorises all loops, and `translate` those of kernels without vectors: elsewhere
         # folds have the order in which they are written.
         self.has_order = translate(function, "kernel").is_in_vectors
-        types = give_types(function.body)
+        types = give_types(function)
         self.types, self.signatures = types.variables, types.words
         self.numbers: dict[str, Any] = {}
         self.word = vocabulary.name

@@ -8,6 +8,7 @@ a float32) they are read once more.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from funcgrad.compiler.loops import language
@@ -16,6 +17,7 @@ from funcgrad.compiler.native.types import (
     ARGS,
     BOOL,
     INT64,
+    SCALARS,
     SLOTS,
     WEAK_FLOAT,
     Signature,
@@ -41,8 +43,9 @@ class Types:
             not come before.
     """
 
-    def __init__(self) -> None:
-        self.variables: dict[str, Any] = {language.SLOTS.name: SLOTS, language.WORDS.name: ARGS}
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self.given = given
+        self.variables = dict(given)
         self.words: dict[Apply, Signature] = {}
         self.in_memory: set[str] = set()
         self.has_changed = True
@@ -52,7 +55,7 @@ class Types:
         while self.has_changed:
             self.has_changed = False
             # The suite of statements of every first assignment, and those around the current one.
-            self._homes = {argument.name: 0 for argument in (language.SLOTS, language.WORDS)}
+            self._homes = dict.fromkeys(self.given, 0)
             self._indices: set[str] = set()
             self._suites = [0]
             self._n_suites = 1
@@ -126,18 +129,27 @@ class Types:
         raise UnsupportedError(f"{x} is no expression of a kernel")
 
 
-def give_types(body: Body) -> Types:
+def parameter_types(function: language.Function) -> list[Any]:
+    """The types of the arguments of a function."""
+    return [_PARAMETERS[name] for name in function.parameters.values()]
+
+
+_PARAMETERS = {**SCALARS, "slots": SLOTS, "args": ARGS}
+
+
+def give_types(function: language.Function) -> Types:
     """The types of all variables, and the signature of every word that is applied.
 
     Args:
-        body: The statements of a kernel.
+        function: A kernel, or another function.
 
     Raises:
         UnsupportedError: The kernel applies something that is no word.
         TypingError: A word takes no such arguments, or two types have no common one.
     """
-    types = Types()
-    types.read(body)
+    given = dict(zip(function.parameters, parameter_types(function), strict=True))
+    types = Types(given | dict.fromkeys(function.inner, INT64))
+    types.read(function.body)
     return types
 
 

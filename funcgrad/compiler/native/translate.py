@@ -29,10 +29,19 @@ from funcgrad.compiler.loops.language import (
 from funcgrad.compiler.native import llvm
 from funcgrad.compiler.native.complexes import KINDS, Complex, cast, llvm_type
 from funcgrad.compiler.native.elementary import settle_formulas
-from funcgrad.compiler.native.llvm import I64, POINTER, Block, Module
+from funcgrad.compiler.native.llvm import I64, Block, Module
 from funcgrad.compiler.native.scalars import Builder, Emitted, arms
-from funcgrad.compiler.native.signatures import give_types
-from funcgrad.compiler.native.types import BOOL, INT64, PARTS, Pointer, element_of, is_weak, strong
+from funcgrad.compiler.native.signatures import give_types, parameter_types
+from funcgrad.compiler.native.types import (
+    BOOL,
+    INT64,
+    PARTS,
+    SCALARS,
+    Pointer,
+    element_of,
+    is_weak,
+    strong,
+)
 from funcgrad.compiler.native.vocabulary import WORDS
 
 
@@ -61,9 +70,9 @@ def translate(function: language.Function, symbol: str, has_lines: bool = False)
         UnsupportedError: The kernel applies something that is no word.
         TypingError: A word is given what it does not take.
     """
-    body = simplified(function).body
-    module = Module()
-    lowering = _Lowering(module, symbol, body, has_lines)
+    # LLVM is told nothing of the memory of brief functions: it does not optimise them.
+    module = Module(has_hints=not function.is_brief)
+    lowering = _Lowering(module, symbol, simplified(function), has_lines)
     settle_formulas(module)
     if lowering.is_in_vectors:
         module.kept.clear()  # the vectoriser is not asked
@@ -89,19 +98,31 @@ _VECTORS = {"lanes", "first_lanes"}
 
 
 class _Lowering:
-    """Appends the instructions of a kernel to an LLVM function."""
+    """Appends the instructions of a function to an LLVM function."""
 
-    def __init__(self, module: Module, symbol: str, body: Body, has_lines: bool) -> None:
-        types = give_types(body)
+    def __init__(
+        self,
+        module: Module,
+        symbol: str,
+        function: language.Function,
+        has_lines: bool = False,
+        linkage: str = "",
+    ) -> None:
+        types, body = give_types(function), function.body
         self.types, self.signatures, self.in_memory = types.variables, types.words, types.in_memory
-        self.function = llvm.Function(symbol, I64, [POINTER, POINTER], linkage="")
+        self.result, given = SCALARS[function.result], parameter_types(function)
+        arguments = map(llvm_type, given)
+        self.function = llvm.Function(symbol, llvm_type(self.result), [*arguments], linkage=linkage)
         self.builder = Builder(module, self.function)
-        self.values: dict[str, Any] = {}
+        kinds = "".join(KINDS.get(t, "p") for t in given)
+        self.values: dict[str, Any] = dict(
+            zip(function.parameters, self.builder.arguments(kinds), strict=True)
+        )
+        for name, other in function.inner.items():
+            _Lowering(module, f"{symbol}.{name}", other, linkage="internal ")
+            address = f"ptrtoint (ptr @{symbol}.{name} to i64)"
+            self.values[name] = Emitted(self.builder, address, I64, "i")
         self.memory: dict[str, tuple[Emitted, ...]] = {}
-        for argument, value in zip(
-            (language.SLOTS, language.WORDS), self.builder.arguments("pp"), strict=True
-        ):
-            self.values[argument.name] = value
         # For every enclosing loop: the block after it, and the counts of loops and of uses of
         # vectors before its body.
         self.loops: list[tuple[Block, tuple[int, int]]] = []
@@ -137,7 +158,7 @@ class _Lowering:
             case language.Break():
                 self.builder.jump(self.loops[-1][0])
             case language.Return(value):
-                self.builder.end(f"ret {self.operand(value, INT64)}")
+                self.builder.end(f"ret {self.operand(value, self.result)}")
 
     def decide(self, statement: language.If) -> None:
         builder = self.builder

@@ -96,13 +96,9 @@ class Lanes(Type):
 class Words(Type):
     """The argument ``slots`` or ``args`` of a kernel: 64-bit words."""
 
-    def __init__(self, name: str, constant: bool) -> None:
-        self.constant = constant
-        super().__init__(name)
 
-
-SLOTS = Words("slots", constant=False)
-ARGS = Words("args", constant=True)
+SLOTS = Words("slots")
+ARGS = Words("args")
 POINTERS: dict[str, Pointer] = {name: Pointer(element) for name, element in SCALARS.items()}
 
 

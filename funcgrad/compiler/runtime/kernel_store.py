@@ -29,11 +29,9 @@ from funcgrad.base.digests import digest
 from funcgrad.base.forking import Lock, in_children
 from funcgrad.base.imports import load
 from funcgrad.base.records import dataclass
-from funcgrad.compiler.abi import ABI, CONTROL_WORDS
+from funcgrad.compiler.abi import ABI, CONTROL_WORDS, OWN_WORD
 from funcgrad.compiler.loops.language import Function, NamedFunction
 from funcgrad.compiler.loops.library import strided, tiles
-from funcgrad.compiler.native.assembly import Code
-from funcgrad.compiler.runtime import executor as assembly
 from funcgrad.compiler.runtime import threads
 from funcgrad.compiler.runtime.dependencies import (
     SOURCES,
@@ -41,6 +39,7 @@ from funcgrad.compiler.runtime.dependencies import (
     sources_digest,
 )
 from funcgrad.compiler.runtime.disk_cache import DiskCache, from_home, open_default, size_limit
+from funcgrad.compiler.runtime.executor import executor_code as executor_program
 from funcgrad.compiler.runtime.line_table import LineTable, read_lines
 from funcgrad.compiler.runtime.linker import link
 from funcgrad.compiler.runtime.preload import preload
@@ -102,7 +101,7 @@ def _count(origin: str, is_kernel: bool = True) -> None:
 
 
 def compile_kernels(
-    functions: Sequence[Function], codes: Sequence[Code | NamedFunction] = ()
+    functions: Sequence[Function], codes: Sequence[NamedFunction] = ()
 ) -> dict[str, int]:
     """The native code of kernels; what has to be compiled is compiled side by side.
 
@@ -121,11 +120,11 @@ def compile_kernels(
     missing = [function for function in functions if function.text not in _ADDRESSES]
     for _ in range(len(functions) - len(missing)):
         _count("memory_hits")
-    builds = [_build_of(code) for code in codes if _key(code) not in _ADDRESSES]
+    builds = [_build_of(code) for code in codes if code.name not in _ADDRESSES]
     # The longest first, so that none is left to be compiled alone when the others are there.
     missing.sort(key=lambda function: len(function.text), reverse=True)
     if missing:
-        builds += map(_NumbaBuild if _is_by_numba() else _KernelBuild, missing)
+        builds += map(_build_of, missing)
     if builds:
         _build(builds)
     return {function.text: _ADDRESSES[function.text] for function in functions}
@@ -163,53 +162,44 @@ def loaded() -> tuple[int, int]:
     return len(_SIZES), sum(_SIZES.values())
 
 
-def code_address(code: Code | NamedFunction) -> int:
-    """The native code of LLVM assembly, or of a program that is written down."""
-    key = _key(code)
-    if key not in _ADDRESSES:
+def code_address(code: NamedFunction) -> int:
+    """The native code of a program that is written down."""
+    if code.name not in _ADDRESSES:
         _build([_build_of(code)])
-    return _ADDRESSES[key]
+    return _ADDRESSES[code.name]
 
-
-WORD = 0x5AFE_0FFE_2ED0_C0DE
-"""The constant that every copy of code of its own (`own_copy`) has another number for."""
 
 _COPIES = itertools.count()
 
 
-def own_copy(code: Code, word: int) -> int:
+def own_copy(code: NamedFunction, word: int) -> int:
     """The address of a copy of native code that nobody else is given.
 
     Args:
-        code: The code, which has `WORD` as a constant in memory.
+        code: The code, which has `abi.OWN_WORD` as a constant in memory.
         word: The number that stands there in the copy.
     """
     with _LOCK:
-        build = _CodeBuild(code)
+        build = _KernelBuild(code)
         build.begin()
         found = build.object_file()
-        placeholder, name = struct.pack("=Q", WORD), code.symbol.encode()
+        placeholder, name = struct.pack("=Q", OWN_WORD), build.symbol.encode()
         if found.count(placeholder) != 1:
-            raise CompilerError(f"{code.symbol} has no place for a word of its own.")
+            raise CompilerError(f"{code.name} has no place for a word of its own.")
         symbol = f"fg_{next(_COPIES):0{len(name) - 3}d}"
         copy = found.replace(placeholder, struct.pack("=Q", word)).replace(name, symbol.encode())
         return link(copy, symbol) or _native().load(copy, symbol)
 
 
-def _key(code: Code | NamedFunction) -> str:
-    return code.text if isinstance(code, Code) else code.name
-
-
-def _build_of(code: Code | NamedFunction) -> _Build:
-    if isinstance(code, Code):
-        return _CodeBuild(code)
-    return _NumbaBuild(code) if _is_by_numba() else _KernelBuild(code)
+def _build_of(function: Function) -> _Build:
+    is_by_numba = not function.is_brief and _is_by_numba()
+    return (_NumbaBuild if is_by_numba else _KernelBuild)(function)
 
 
 @cache
-def executor_code() -> Code:
+def executor_code() -> NamedFunction:
     """``int64 run(int64* slots, int64* table, int64 n_objects)``."""
-    return assembly.executor_code(_array_offsets())
+    return executor_program(_array_offsets())
 
 
 def machine_facts() -> dict[str, str]:
@@ -232,12 +222,12 @@ def strided_shape(dtype: Any) -> tiles.Shape:
 
 def parallel_address() -> int:
     """The native code of a step whose parts run on several threads."""
-    return code_address(threads.parallel_code())
+    return code_address(threads.Parallel.named())
 
 
 def pool_address(n_threads: int) -> int:
     """The pool, with workers for so many threads."""
-    found = threads.pool(code_address(threads.worker_code()))
+    found = threads.pool(code_address(threads.Worker.named()))
     found.grow(n_threads - 1)
     return found.address
 
@@ -400,21 +390,6 @@ class _Build:
             ) from error
 
 
-class _CodeBuild(_Build):
-    """LLVM assembly on its way to native code."""
-
-    is_kernel = False
-
-    def __init__(self, code: Code) -> None:
-        super().__init__(code.text, code.symbol)
-        self.is_brief = code.is_brief
-
-    def _emission(self) -> Any:
-        native = _native()
-        effort = native.Effort["BRIEF" if self.is_brief else "NONE"]
-        return native.Emission(self.text, effort, _is_by_numba())
-
-
 class _KernelBuild(_Build):
     """A kernel, or a program that is written down, on its way to native code."""
 
@@ -431,8 +406,10 @@ class _KernelBuild(_Build):
     def _emission(self) -> Any:
         native = _native()
         assembly, is_in_vectors = _frontend().translate(self.function, self.symbol)
-        effort = native.Effort.VECTORS if is_in_vectors else native.Effort.ALL
-        return native.Emission(assembly, native.Effort.TILES if self.is_program else effort)
+        effort = "VECTORS" if is_in_vectors else "ALL"
+        if self.is_program:
+            effort = "BRIEF" if self.function.is_brief else "TILES"
+        return native.Emission(assembly, native.Effort[effort], _is_by_numba())
 
 
 class _LinedBuild(_KernelBuild):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 from funcgrad.compiler import abi
 from funcgrad.compiler.foreign import flag_words
-from funcgrad.compiler.native.assembly import Assembly, Code
+from funcgrad.compiler.loops.builder import SystemProgram, is_other, read_word
+from funcgrad.compiler.loops.language import SLOTS, WORDS, Expression, Variable, call
 
 Argument = tuple[int, int]
 """Kind and value: `abi.WORD` and those after it."""
@@ -71,100 +72,62 @@ def fortran_word(x: str | int) -> int:
     return number if sys.byteorder == "little" else number << 8 * (8 - size)
 
 
-@cache
-def foreign_code() -> Code:
-    """The step that calls a function of NumPy or SciPy: `abi.FOREIGN_WORDS`."""
-    writer = _Foreign()
-    writer.step()
-    return writer.finished()
+class ForeignStep(SystemProgram):
+    """The step that calls a function of NumPy or SciPy: `abi.FOREIGN_WORDS`.
 
+    It calls the function for every element of a stack, until a call fails, with as many arguments
+    as there may be: callers take them away, and functions look at their own.
+    """
 
-class _Foreign(Assembly):
-    is_brief = True
+    def write(self) -> None:
+        words = self.given(abi.FOREIGN_WORDS)
+        places, values = (self.run("room", 8 * n) for n in (abi.MOST_PLACES, abi.MOST_ARGUMENTS))
+        of_places = self.let(WORDS + 8 * len(words))
+        of_arguments = self.let(of_places + words["n_places"] * 24)
+        with self.count(words["begin"], words["end"]) as i:
+            with self.count(0, words["n_places"]) as p:
+                row = self.let(of_places + p * 24)
+                base, offset, stride = (read_word(row, k) for k in range(3))
+                self.put_word(places, p, read_word(SLOTS, base) + offset + i * stride)
+            with self.count(0, words["n_arguments"]) as a:
+                self.put_word(values, a, self._argument(of_arguments + a * 16, places))
+            # The loops of ufuncs look at flags that their own operations did not raise.
+            with self.when(is_other(words["clear"], 0)):
+                self.call(words["clear"], words["every"])
+            given = (read_word(values, k) for k in range(abi.MOST_ARGUMENTS))
+            result = self._number(self.call(words["function"], *given))
+            self._judge(words, result, read_word(places, words["n_places"] - 1))
+            with self.when(is_other(result, 0)):
+                for slot, number in enumerate((words["site"], result, i), 1):
+                    self.put_word(SLOTS, slot, number)
+                self.give_back(abi.REFUSED)
 
-    def step(self) -> None:
-        """Call the function for every element of a stack, until a call fails."""
-        with self.function("fg_foreign", "ptr %slots, ptr %args", "i64"):
-            places = self.room(f"[{abi.MOST_PLACES} x i64]")
-            values = self.room(f"[{abi.MOST_ARGUMENTS} x i64]")
-            self.name_words(abi.FOREIGN_WORDS)
-            of_places = self.entry("%args", len(abi.FOREIGN_WORDS))
-            of_arguments = self.at(of_places, ("%n_places", 24))
-            with self.count("%begin", "%end") as i:
-                with self.count("0", "%n_places") as p:
-                    row = self.at(of_places, (p, 24))
-                    base, offset, stride = (self.word(row, k) for k in range(3))
-                    first = self.let(f"add i64 {self.word('%slots', base)}, {offset}")
-                    address = self.let(f"add i64 {first}, {self.let(f'mul i64 {i}, {stride}')}")
-                    self.put_word(address, places, p)
-                with self.count("0", "%n_arguments") as a:
-                    self.put_word(self._argument(self.at(of_arguments, (a, 16)), places), values, a)
-                self._clear_flags()
-                failure = self._failure(self._result(values), places)
-                with self.when(self.test("ne", failure, 0, "i32")):
-                    wide = self.let(f"sext i32 {failure} to i64")
-                    for slot, number in enumerate(("%site", wide, i), 1):
-                        self.put_word(number, "%slots", slot)
-                    self.leave(str(abi.REFUSED))
+    def _number(self, word: Expression) -> Variable:
+        """The integer of 32 bits that a function of C returns."""
+        return self.let(call("i64", call("i32", word)))
 
-    def _argument(self, row: str, places: str) -> str:
+    def _argument(self, row: Expression, places: Expression) -> Variable:
         """An argument: a word, a place, where all places are, or where a word is."""
-        kind, word = self.word(row), self.word(row, 1)
-        n = next(self._numbers)
-        cases = {abi.PLACE: "place", abi.PLACE_OF_WORD: "word", abi.PLACES: "places"}
-        before = self.block
-        rows = " ".join(f"i64 {k}, label %{name}{n}" for k, name in cases.items())
-        self.do(f"switch i64 {kind}, label %found{n} [ {rows} ]")
-        values = {before: word}
-        for name in cases.values():
-            self.start(f"{name}{n}")
-            if name == "place":
-                value = self.word(places, word)
-            else:
-                value = places if name == "places" else self.entry("%args", word)
-                value = self.let(f"ptrtoint ptr {value} to i64")
-            values[f"{name}{n}"] = value
-            self.go(f"found{n}")
-        self.start(f"found{n}")
-        return self.phi("i64", values)
+        kind, value = self.word(row, 0), self.word(row, 1)
+        cases = {
+            abi.PLACE: read_word(places, value),
+            abi.PLACE_OF_WORD: WORDS + value * 8,
+            abi.PLACES: places,
+            abi.WORD: value,
+        }
+        self.by_number(
+            kind, {k: partial(self.change, value, x) for k, x in cases.items()}, abi.WORD
+        )
+        return value
 
-    def _clear_flags(self) -> None:
-        # The loops of ufuncs look at flags that their own operations did not raise.
-        with self.when(self.test("ne", "%clear", 0)):
-            self._flags("clear", "every")
-
-    def _flags(self, function: str, bits: str) -> str:
-        address = self.let(f"inttoptr i64 %{function} to ptr")
-        return self.let(f"call i32 {address}(i32 {self.let(f'trunc i64 %{bits} to i32')})")
-
-    def _result(self, values: str) -> str:
-        """Call the function with its arguments, however many there are."""
-        counts = range(abi.LEAST_ARGUMENTS, abi.MOST_ARGUMENTS + 1)
-        function = self.let("inttoptr i64 %function to ptr")
-        cases = " ".join(f"i64 {n}, label %call{n}" for n in counts)
-        before, results = self.block, {}
-        self.do(f"switch i64 %n_arguments, label %called [ {cases} ]")
-        for n in counts:
-            self.start(f"call{n}")
-            given = ", ".join(f"i64 {self.word(values, k)}" for k in range(n))
-            results[f"call{n}"] = self.let(f"call i32 {function}({given})")
-            self.go("called")
-        self.start("called")
-        return self.phi("i32", {before: "0", **results})
-
-    def _failure(self, result: str, places: str) -> str:
-        """A number other than 0 where the call has failed, in the way that the step asks."""
-        before = self.block
-        cases = {abi.BY_FLAG: "by.flag", abi.BY_INFO: "by.info", abi.BY_RESULT: "decide"}
-        rows = " ".join(f"i64 {k}, label %{name}" for k, name in cases.items())
-        self.do(f"switch i64 %check, label %unchecked [ {rows} ]")
-        self.start("by.flag")
-        flag = self._flags("test", "invalid")
-        self.go("decide")
-        self.start("by.info")
-        info = self.let(f"load i32, ptr {self.word(places, self.sub('%n_places', 1), 'ptr')}")
-        self.go("decide")
-        self.start("unchecked")
-        self.go("decide")
-        self.start("decide")
-        return self.phi("i32", {before: result, "by.flag": flag, "by.info": info, "unchecked": "0"})
+    def _judge(self, words: Mapping[str, Expression], result: Variable, last: Expression) -> None:
+        """Give the result a number other than 0 where the call has failed, as the step asks."""
+        flag = call("call_address", words["test"], words["invalid"])
+        info = call("load", call("ptr_i32", last), 0, 0)
+        cases = {
+            abi.BY_FLAG: lambda: self.change(result, self._number(flag)),
+            abi.BY_INFO: lambda: self.change(result, self._number(info)),
+            abi.NEVER: lambda: self.change(result, 0),
+            abi.BY_RESULT: lambda: None,
+        }
+        self.by_number(words["check"], cases, abi.BY_RESULT)

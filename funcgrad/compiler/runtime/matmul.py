@@ -32,14 +32,13 @@ from funcgrad.compiler.machine import (
     VECTOR_BYTES,
     WORD_BYTES,
 )
-from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.nodes import Product
 from funcgrad.compiler.nest.split import part_count, threads_of_product
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.blas import BLIS, Library, chosen
 from funcgrad.compiler.runtime.executable import Step, lanes_of, scratch_words, step_of
-from funcgrad.compiler.runtime.library_calls import ForeignWords, foreign_code, fortran_word
+from funcgrad.compiler.runtime.library_calls import ForeignStep, ForeignWords, fortran_word
 from funcgrad.dtypes import short_name
 
 FEW_COLUMNS = SEVERAL * VECTOR_BYTES // WORD_BYTES
@@ -148,11 +147,11 @@ class Multiplication:
         return -(-m // self.tile[0]), -(-n // self.tile[1])
 
     @property
-    def codes(self) -> list[Code | NamedFunction]:
+    def codes(self) -> list[NamedFunction]:
         """Codes of the step: tiles of our own, or a call of BLAS."""
         dtype = self.node.out.dtype
         if self.library is not None:
-            return [foreign_code()]
+            return [ForeignStep.named()]
         letter, shape = LETTERS[dtype.char], kernel_store.tile_shape(dtype)
         return [Tiles.named(letter, shape, self._kind, self._few)]
 

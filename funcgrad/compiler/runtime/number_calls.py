@@ -12,14 +12,15 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from funcgrad.base.pytree import PyTreeDef
 from funcgrad.compiler.abi import FIRST_SLOT, NUMBER_CALL_WORDS
-from funcgrad.compiler.native.assembly import Assembly, Code
+from funcgrad.compiler.loops.builder import SystemProgram, is_other, read_word
+from funcgrad.compiler.loops.language import SLOTS, Expression, Variable, call, equal
 from funcgrad.compiler.runtime import kernel_store
 
 NUMBER, LIST, TUPLE = range(3)
@@ -38,135 +39,108 @@ _ROW_FIELDS = ("parent", "index", "kind", "type", "value")
 _TYPE, _VALUE, _LIST_ITEMS = 8, 16, 24
 
 
-class _Numbers(Assembly):
+class NumberStep(SystemProgram):
     """``PyObject* call(PyObject* arguments, int64* block, int64* slots, double* numbers)``.
 
     ``block`` is as `abi.NUMBER_CALL_WORDS` says. Returns a new reference: to the results, to the
     object that says that the arguments are others, or to an int, what the executor returned; or
-    NULL where memory ends.
+    NULL where memory ends. Numbers are words, too: they are only moved.
     """
 
-    def text(self) -> Code:
-        arguments = "ptr %arguments, ptr %block, ptr %slots, ptr %numbers"
-        with self.function("fg_numbers", arguments, "ptr"):
-            self.name_words([f"{name}.w" for name in NUMBER_CALL_WORDS], "%block")
-            items = self.room(f"[{MOST_ROWS} x ptr]")
-            self._take(items)
-            self._aim()
-            self._run()
-            self._give(items)
-        return self.finished()
+    facts: Mapping[str, Any] = {
+        **SystemProgram.facts_of("arguments", "block", "slots", "numbers"),
+        "is_brief": False,
+    }
 
-    def _address(self, word: str) -> str:
-        return self.let(f"inttoptr i64 %{word}.w to ptr")
+    def write(self) -> None:
+        words = self.words_of(Variable("block"), NUMBER_CALL_WORDS)
+        items = self.run("room", 8 * MOST_ROWS)
+        self._take(words, items)
+        # The slots point to the numbers.
+        with self.count(0, read_word(words["objects"], 0)) as k:
+            place = read_word(words["objects"], k + 1)
+            self.put_word(SLOTS, k + FIRST_SLOT, _NUMBERS + place * 8)
+        self._run(words)
+        self._give(words, items)
 
-    def _row(self, rows: str, k: str) -> list[str]:
+    def _row(self, rows: Expression, k: Expression) -> list[Variable]:
         """The fields of a row, which the number of rows stands before."""
-        row = self.at(rows, (k, 8 * len(_ROW_FIELDS)))
+        row = self.let(rows + k * (8 * len(_ROW_FIELDS)))
         return [self.word(row, i) for i in range(1, 1 + len(_ROW_FIELDS))]
 
-    def _double(self, k: str) -> str:
-        return self.let(f"getelementptr inbounds double, ptr %numbers, i64 {k}")
-
-    def _number(self, place: str) -> str:
-        return self.let(f"load double, ptr {place}")
-
-    def _take(self, items: str) -> None:
+    def _take(self, words: Mapping[str, Expression], items: Expression) -> None:
         """Read the arguments' numbers, if they are in such containers as the rows say."""
-        rows = self._address("arguments")
-        with self.count("0", self.word(rows)) as r:
+        rows = words["arguments"]
+        with self.count(0, read_word(rows, 0)) as r:
             parent, index, kind, type_, value = self._row(rows, r)
-            before = self.block
-            with self.when(self.test("sge", parent, 0)):
-                child = self.word(self.word(items, parent, "ptr"), index, "ptr")
-                inner = self.block
-            found = self.phi("ptr", {before: "%arguments", inner: child})
-            is_type = self.test("eq", self.word(self.after(found, _TYPE)), type_)
-            self._expect(is_type)
-            of_value = self.after(found, _VALUE)
-            n = f"{len(self.lines)}"
-            self.fork(self.test("eq", kind, NUMBER), f"number{n}", f"container{n}")
-            self.start(f"number{n}")
-            self.do(f"store double {self._number(of_value)}, ptr {self._double(value)}")
-            self.go(f"took{n}")
-            self.start(f"container{n}")
-            self._expect(self.test("eq", self.word(of_value), value))
-            own, before = self.after(found, _TUPLE_ITEMS), self.block
-            with self.when(self.test("eq", kind, LIST)):
-                apart = self.word(self.after(found, _LIST_ITEMS), kind="ptr")
-                inner = self.block
-            own = self.phi("ptr", {before: own, inner: apart})
-            self.put_word(own, items, r, "ptr")
-            self.go(f"took{n}")
-            self.start(f"took{n}")
+            found = self.let(Variable("arguments"))
+            with self.when(parent >= 0):
+                self.change(found, read_word(read_word(items, parent), index))
+            self._expect(words, equal(read_word(found + _TYPE, 0), type_))
+            own = self.word(found + _VALUE)
+            with self.when(equal(kind, NUMBER)):
+                self.put_word(_NUMBERS, value, own)
+            with self.otherwise():
+                self._expect(words, equal(own, value))
+                place = self.let(found + _TUPLE_ITEMS)
+                with self.when(equal(kind, LIST)):
+                    self.change(place, read_word(found + _LIST_ITEMS, 0))
+                self.put_word(items, r, place)
 
-    def _expect(self, condition: str) -> None:
+    def _expect(self, words: Mapping[str, Expression], condition: Expression) -> None:
         """Say that the arguments are others where something does not hold."""
-        with self.when(self.lacks(condition)):
-            miss = self._address("miss")
-            self.do(f"call void {self._address('keep')}(ptr {miss})")
-            self.leave(miss)
+        with self.when(~condition):
+            self.call(words["keep"], words["miss"])
+            self.give_back(words["miss"])
 
-    def _aim(self) -> None:
-        """Have the slots point to the numbers."""
-        objects, first = self._address("objects"), self.entry("%slots", FIRST_SLOT)
-        with self.count("0", self.word(objects)) as k:
-            number = self._double(self.word(objects, self.add(k, 1)))
-            self.put_word(number, first, k, "ptr")
-
-    def _run(self) -> None:
+    def _run(self, words: Mapping[str, Expression]) -> None:
         """Run the program, without the interpreter's lock; return what it says if it fails."""
-        run, table = self._address("run"), self._address("table")
-        state = self.let(f"call ptr {self._address('save')}()")
-        code = self.let(f"call i64 {run}(ptr %slots, ptr {table}, i64 0)")
-        self.do(f"call void {self._address('restore')}(ptr {state})")
-        with self.when(self.test("ne", code, 0)):
-            self.leave(self.let(f"call ptr {self._address('new_int')}(i64 {code})"))
+        state = self.call(words["save"])
+        code = self.call(words["run"], SLOTS, words["table"], 0)
+        self.call(words["restore"], state)
+        with self.when(is_other(code, 0)):
+            self.give_back(self.call(words["new_int"], code))
 
-    def _give(self, items: str) -> None:
+    def _give(self, words: Mapping[str, Expression], items: Expression) -> None:
         """Make the results, containers before what is in them, and return them."""
-        root = self.room("ptr")
-        self.put_word("null", root, kind="ptr")
-        rows = self._address("results")
-        with self.count("0", self.word(rows)) as r:
+        root, rows = self.let(0), words["results"]
+        with self.count(0, read_word(rows, 0)) as r:
             parent, index, kind, _, value = self._row(rows, r)
-            n = f"{len(self.lines)}"
-            cases = f"i64 {NUMBER}, label %scalar{n} i64 {LIST}, label %list{n}"
-            self.do(f"switch i64 {kind}, label %tuple{n} [ {cases} ]")
-            self.start(f"scalar{n}")
-            made = {}
-            scalar = self._made("new_scalar", f"ptr {self._address('scalar')}, i64 0", root)
-            number = self._number(self._double(value))
-            self.do(f"store double {number}, ptr {self.after(scalar, _VALUE)}")
-            made[self.block] = scalar
-            self.go(f"put{n}")
-            self.start(f"list{n}")
-            new = self._made("new_list", f"i64 {value}", root)
-            self.put_word(self.word(self.after(new, _LIST_ITEMS), kind="ptr"), items, r, "ptr")
-            made[self.block] = new
-            self.go(f"put{n}")
-            self.start(f"tuple{n}")
-            new = self._made("new_tuple", f"i64 {value}", root)
-            self.put_word(self.after(new, _TUPLE_ITEMS), items, r, "ptr")
-            made[self.block] = new
-            self.go(f"put{n}")
-            self.start(f"put{n}")
-            new, before = self.phi("ptr", made), self.block
-            with self.when(self.test("sge", parent, 0)):
-                place = self.entry(self.word(items, parent, "ptr"), index)
-                inner = self.block
-            self.put_word(new, self.phi("ptr", {before: root, inner: place}), kind="ptr")
-        self.leave(self.word(root, kind="ptr"))
+            made = self.let(0)
 
-    def _made(self, function: str, arguments: str, root: str) -> str:
-        """A new object; where memory ends, what there is of the results is given back."""
-        new = self.let(f"call ptr {self._address(function)}({arguments})")
-        with self.when(self.test("eq", new, "null", "ptr")):
-            partial = self.word(root, kind="ptr")
-            with self.when(self.test("ne", partial, "null", "ptr")):
-                self.do(f"call void {self._address('release')}(ptr {partial})")
-            self.leave("null")
-        return new
+            def number() -> None:
+                self.change(made, call("call_address", words["new_scalar"], words["scalar"], 0))
+                self._check(words, made, root)
+                self.put_word(made + _VALUE, 0, read_word(_NUMBERS, value))
+
+            def container(name: str) -> None:
+                self.change(made, call("call_address", words[name], value))
+                self._check(words, made, root)
+                is_list = name == "new_list"
+                place = read_word(made + _LIST_ITEMS, 0) if is_list else made + _TUPLE_ITEMS
+                self.put_word(items, r, place)
+
+            cases: dict[int, Callable[[], None]] = {
+                NUMBER: number,
+                LIST: partial(container, "new_list"),
+                TUPLE: partial(container, "new_tuple"),
+            }
+            self.by_number(kind, cases, TUPLE)
+            with self.when(parent >= 0):
+                self.put_word(read_word(items, parent), index, made)
+            with self.otherwise():
+                self.change(root, made)
+        self.give_back(root)
+
+    def _check(self, words: Mapping[str, Expression], made: Expression, root: Expression) -> None:
+        """Give back what there is of the results, where memory has ended."""
+        with self.when(equal(made, 0)):
+            with self.when(is_other(root, 0)):
+                self.call(words["release"], root)
+            self.give_back(0)
+
+
+_NUMBERS = Variable("numbers")
 
 
 @cache
@@ -193,7 +167,7 @@ def is_usable() -> bool:
 
 @cache
 def _function() -> Callable[[Any, int, int, int], Any]:
-    address = kernel_store.code_address(_Numbers().text())
+    address = kernel_store.code_address(NumberStep.named())
     pointer = ctypes.c_void_p
     # The call keeps the interpreter's lock, which the function gives up where it should.
     kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, pointer, pointer, pointer)

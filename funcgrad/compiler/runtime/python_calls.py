@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from funcgrad.base.records import dataclass
 from funcgrad.compiler import abi
-from funcgrad.compiler.native.assembly import Code
-from funcgrad.compiler.native.control_word import ControlWords
+from funcgrad.compiler.loops.builder import SystemProgram, read_word
+from funcgrad.compiler.loops.language import SLOTS, NamedFunction, call, equal
 from funcgrad.compiler.nest.layout import Operand, Uniform, Value
 from funcgrad.compiler.nest.nodes import External
 from funcgrad.compiler.runtime import kernel_store
@@ -42,9 +41,9 @@ class PythonCall:
     node: External
 
     @property
-    def codes(self) -> list[Code]:
+    def codes(self) -> list[NamedFunction]:
         """Codes of the step."""
-        return [python_code()]
+        return [PythonStep.named()]
 
     @property
     def parts(self) -> list[tuple[int, int]]:
@@ -63,7 +62,7 @@ class PythonCall:
         """The step, when everything has its place."""
         call = _Call(self.node)
         words = abi.in_order(abi.PYTHON_WORDS, function=id(call))
-        return Step(kernel_store.code_address(python_code()), words, (call,))
+        return Step(kernel_store.code_address(PythonStep.named()), words, (call,))
 
 
 Reader = Callable[[int], Any]
@@ -121,38 +120,26 @@ def _array_at(value: Value) -> Reader:
     return array_at
 
 
-@cache
-def python_code() -> Code:
-    """The step that calls an object of Python: `abi.PYTHON_WORDS`."""
-    writer = _Python()
-    writer.step()
-    return writer.finished()
+class PythonStep(SystemProgram):
+    """The step that calls an object of Python: `abi.PYTHON_WORDS`.
 
+    The object is given the address of the slots; what it raises goes into slots.
+    """
 
-class _Python(ControlWords):
-    is_brief = True
-
-    def step(self) -> None:
-        """Call the object with the address of the slots; what it raises goes into slots."""
-        with self.function("fg_python", "ptr %slots, ptr %args", "i64"):
-            self.name_words(abi.PYTHON_WORDS)
-            control = self.word("%slots", abi.CONTROL_SLOT, "ptr")
-            ensure, release, number, call, drop, fetch = (
-                self.word(control, abi.CONTROL_WORDS.index(name), "ptr")
-                for name in ("ensure", "release", "number", "call", "drop", "fetch")
-            )
-            state = self.let(f"call i32 {ensure}()")
-            slots = self.let(f"call ptr {number}(ptr %slots)")
-            function = self.let("inttoptr i64 %function to ptr")
-            result = self.let(f"call ptr {call}(ptr {function}, ptr {slots})")
-            is_raised = self.test("eq", result, "null", "ptr")
-            places = [self.entry("%slots", abi.RAISED_SLOT + k) for k in range(3)]
-            with self.when(is_raised):
-                self.do(f"call void {fetch}({', '.join(f'ptr {place}' for place in places)})")
-            self.do(f"call void {drop}(ptr {slots})")
-            self.do(f"call void {drop}(ptr {result})")
-            self.do(f"call void {release}(i32 {state})")
-            # Whoever was called may have changed it for good.
-            self.put_word(self.control(), "%slots", abi.MODE_SLOT)
-            with self.when(is_raised):
-                self.leave(str(abi.RAISED))
+    def write(self) -> None:
+        words = self.given(abi.PYTHON_WORDS)
+        control = self.word(SLOTS, abi.CONTROL_SLOT)
+        functions = {name: read_word(control, k) for k, name in enumerate(abi.CONTROL_WORDS)}
+        state = self.call(functions["ensure"])
+        slots = self.call(functions["number"], SLOTS)
+        result = self.call(functions["call"], words["function"], slots)
+        is_raised = self.let(equal(result, 0))
+        with self.when(is_raised):
+            self.call(functions["fetch"], *(SLOTS + 8 * (abi.RAISED_SLOT + k) for k in range(3)))
+        self.call(functions["drop"], slots)
+        self.call(functions["drop"], result)
+        self.call(functions["release"], state)
+        # Whoever was called may have changed it for good.
+        self.put_word(SLOTS, abi.MODE_SLOT, call("read_control"))
+        with self.when(is_raised):
+            self.give_back(abi.RAISED)

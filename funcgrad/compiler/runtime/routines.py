@@ -25,14 +25,13 @@ from funcgrad.compiler.loops.library.selection import Selection
 from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows
 from funcgrad.compiler.loops.library.small_matrices import MOST_IN_LANES, SmallMatrices
 from funcgrad.compiler.machine import FEW, FUNCTION, SEVERAL, THREAD_WORK
-from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.nest.kernel import Site, word_of
 from funcgrad.compiler.nest.layout import Value, View
 from funcgrad.compiler.nest.nodes import Routine, values_read
 from funcgrad.compiler.nest.split import part_ranges
 from funcgrad.compiler.runtime import fourier, kernel_store
 from funcgrad.compiler.runtime.executable import Step, lanes_of, scratch_words, step_of
-from funcgrad.compiler.runtime.library_calls import ForeignWords, foreign_code, fortran_word
+from funcgrad.compiler.runtime.library_calls import ForeignStep, ForeignWords, fortran_word
 
 OPERATIONS = FEW * FUNCTION
 """Work for every element of an array, as of `source.Kernel`: sorting and transforms take more."""
@@ -143,7 +142,7 @@ class ForeignCall:
         return layout, (call.name, LETTERS[self._arrays[0].dtype.char], lanes)
 
     @property
-    def codes(self) -> list[Code | NamedFunction]:
+    def codes(self) -> list[NamedFunction]:
         """Codes of the step that are no library's; the first one runs it."""
         if isinstance(self.call, forms.SmallCall):
             layout, facts = self._small_program(self.call)
@@ -152,7 +151,7 @@ class ForeignCall:
             return [fourier.code(self.call, self.node.memory[self.call.source].dtype)]
         if isinstance(self.call, forms.SelectCall):
             return [_selection(self._arrays[0].dtype)]
-        return [foreign_code()]
+        return [ForeignStep.named()]
 
     @property
     def is_own(self) -> bool:

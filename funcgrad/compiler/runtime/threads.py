@@ -19,7 +19,7 @@ import os
 import platform
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 
 import numpy as np
@@ -27,8 +27,16 @@ import numpy as np
 from funcgrad.base import environment
 from funcgrad.base.forking import in_children
 from funcgrad.compiler import abi
-from funcgrad.compiler.native.assembly import Code
-from funcgrad.compiler.native.control_word import ControlWords, is_x86
+from funcgrad.compiler.loops.builder import SystemProgram, is_other, read_word
+from funcgrad.compiler.loops.language import (
+    SLOTS,
+    WORDS,
+    Expression,
+    Variable,
+    call,
+    equal,
+    of,
+)
 from funcgrad.errors import ArgumentError
 
 _POOL_WORDS = 64
@@ -45,6 +53,8 @@ _SLEEPER = 384  # what the program sleeps on: 1 where it has to be woken
 
 _WAIT, _WAKE = 128, 129  # operations of a futex, of one process
 
+Words = Mapping[str, Expression]
+
 VARIABLE = "FUNCGRAD_NUM_THREADS"
 
 SPINS = 2000
@@ -56,244 +66,168 @@ def is_available() -> bool:
     return sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64")
 
 
-@cache
-def parallel_code() -> Code:
-    """The step that offers parts to the pool, and takes part itself: `abi.PARALLEL_WORDS`."""
-    writer = _Pool()
-    writer.take()
-    writer.run_part()
-    writer.parallel()
-    return writer.finished()
+class _Pool(SystemProgram):
+    """Base of what takes part in a job of the pool."""
 
+    pool = Variable("pool")
 
-@cache
-def worker_code() -> Code:
-    """The worker's loop."""
-    writer = _Pool()
-    writer.take()
-    writer.run_part()
-    writer.worker()
-    return writer.finished()
-
-
-class _Pool(ControlWords):
-    is_brief = True
-
-    # The pool.
-
-    def _field(self, offset: int) -> str:
-        return self.after("%pool", offset)
-
-    def _get(self, offset: int, kind: str = "i64") -> str:
-        return self.let(f"load {kind}, ptr {self._field(offset)}")
-
-    def _set(self, value: str, offset: int, kind: str = "i64") -> None:
-        self.do(f"store {kind} {value}, ptr {self._field(offset)}")
-
-    def _see(self, offset: int, kind: str = "i64") -> str:
+    def see(self, offset: int) -> Variable:
         """Read the state that others may change."""
-        align = int(kind[1:]) // 8
-        return self.let(f"load atomic {kind}, ptr {self._field(offset)} seq_cst, align {align}")
+        return self.run("load_shared", self.pool + offset)
 
-    def _show(self, value: str, offset: int, kind: str = "i64") -> None:
+    def show(self, offset: int, value: Expression | float) -> None:
         """Change what others see."""
-        align = int(kind[1:]) // 8
-        self.do(f"store atomic {kind} {value}, ptr {self._field(offset)} seq_cst, align {align}")
+        self.do("store_shared", self.pool + offset, value)
 
-    def _change(self, operation: str, offset: int, kind: str = "i64") -> str:
-        return self.let(f"atomicrmw {operation} ptr {self._field(offset)}, {kind} 1 seq_cst")
+    def get(self, offset: int) -> Expression:
+        """Read what nobody changes meanwhile."""
+        return read_word(self.pool + offset, 0)
 
-    def _stop(self, slots: str) -> str:
-        place = self.entry(slots, abi.STOP_SLOT)
-        return self.let(f"load atomic i64, ptr {place} monotonic, align 8")
+    def stop(self, slots: Expression) -> Variable:
+        """The error code with which all that runs is to stop."""
+        return self.run("load_shared", slots + 8 * abi.STOP_SLOT)
 
-    def _replace(self, place: str, old: str, new: str) -> str:
-        """Whether a word was the old one, in whose place is the new one then."""
-        pair = self.let(f"cmpxchg ptr {place}, i64 {old}, i64 {new} seq_cst seq_cst")
-        return self.let(f"extractvalue {{ i64, i1 }} {pair}, 1")
-
-    def _futex(self, place: str, operation: int, *words: str) -> None:
-        self._declared["declare i64 @syscall(i64, ...)"] = None
-        number = 202 if is_x86() else 98
-        given = ", ".join((f"ptr {place}", f"i64 {operation}", *words))
-        self.let(f"call i64 (i64, ...) @syscall(i64 {number}, {given})")
-
-    def _pause(self) -> None:
-        if is_x86():
-            self.invoke("void", "llvm.x86.sse2.pause")
-        else:
-            self.invoke("void", "llvm.aarch64.hint", ("i32", 1))
-
-    def _is_open(self, ticket: str) -> tuple[str, str]:
+    def next_part(self, ticket: Expression) -> tuple[Variable, Expression]:
         """The next part, and whether it is one."""
-        part = self.let(f"and i64 {ticket}, 65535")
-        count = self.let(f"and i64 {self.let(f'lshr i64 {ticket}, 16')}, 65535")
-        return part, self.test("ult", part, count)
+        part = self.let(ticket & 65535)
+        return part, part < ((ticket >> 16) & 65535)
 
-    def take(self) -> None:
+    def take(self, worker: Expression | int) -> Variable:
         """The number of a part that the caller has to run now, or -1.
 
         The first worker has number 1, the program 0.
         """
-        with self.function("take", "ptr %pool, i64 %worker", "i64"):
-            self.go("look")
-            self.start("look")
-            ticket, threads = self._see(_TICKET), self._see(_THREADS)
-            part, is_open = self._is_open(ticket)
-            is_invited = self.test("slt", "%worker", threads)
-            with self.when(self.lacks(self.every(is_open, is_invited))):
-                self.leave("-1")
-            won = self._replace("%pool", ticket, self.let(f"add i64 {ticket}, 1"))
-            self.fork(won, "taken", "look")
-            self.start("taken")
-            self.leave(part)
+        taken = self.let(-1)
+        with self.repeat(of(True)):
+            ticket, threads = self.see(_TICKET), self.see(_THREADS)
+            part, is_open = self.next_part(ticket)
+            with self.when(~(is_open & (worker < threads))):
+                self.leave()
+            with self.when(call("replace_shared", self.pool + _TICKET, ticket, ticket + 1)):
+                self.change(taken, part)
+                self.leave()
+        return taken
 
-    def run_part(self) -> None:
+    def run_part(self, part: Expression) -> None:
         """A part that was taken keeps its job alive until it is counted as done."""
-        with self.function("run_part", "ptr %pool, i64 %part"):
-            slots, kernel = self._get(_SLOTS, "ptr"), self._get(_KERNEL, "ptr")
-            args = self.at(self._get(_ARGS, "ptr"), ("%part", self._get(_BYTES)))
-            stop = self._stop(slots)
-            self.fork(self.test("ne", stop, 0), "note", "call")
-            self.start("call")
-            called = self.let(f"call i64 {kernel}(ptr {slots}, ptr {args})")
-            self.fork(self.test("ne", called, 0), "note", "count")
-            self.start("note")
-            self._show(self.phi("i64", {"entry": stop, "call": called}), _ERROR)
-            self.go("count")
-            self.start("count")
-            parts = self._get(_COUNT)
-            done = self.let(f"add i64 {self._change('add', _DONE)}, 1")
-            with self.when(self.test("eq", done, parts)):
-                sleeps = self._see(_SLEEPER, "i32")
-                with self.when(self.test("ne", sleeps, 0, "i32")):
-                    # If the job has ended meanwhile, this wakes the program during its next one:
-                    # it looks again.
-                    self._show("0", _SLEEPER, "i32")
-                    self._futex(self._field(_SLEEPER), _WAKE, "i64 1")
+        slots = self.let(self.get(_SLOTS))
+        code = self.stop(slots)
+        with self.when(equal(code, 0)):
+            args = self.get(_ARGS) + part * self.get(_BYTES)
+            self.change(code, call("call_address", self.get(_KERNEL), slots, args))
+        with self.when(is_other(code, 0)):
+            self.show(_ERROR, code)
+        parts = self.let(self.get(_COUNT))
+        done = self.run("add_shared", self.pool + _DONE, 1)
+        with self.when(equal(done + 1, parts)), self.when(is_other(self.see(_SLEEPER), 0)):
+            # If the job has ended meanwhile, this wakes the program during its next one: it looks
+            # again.
+            self.show(_SLEEPER, 0)
+            self.do("futex", self.pool + _SLEEPER, _WAKE, 1, 0)
 
-    # The program.
 
-    def parallel(self) -> None:
-        with self.function("fg_parallel", "ptr %slots, ptr %args", "i64"):
-            rest_time = self.room("{ i64, i64 }")
-            self.do(
-                f"%pool = load ptr, ptr {self.entry('%args', abi.PARALLEL_WORDS.index('pool'))}"
-            )
-            self.name_words([f"{x}.w" for x in abi.PARALLEL_WORDS])
-            kernel = self.let("inttoptr i64 %kernel.w to ptr")
-            first = self.entry("%args", len(abi.PARALLEL_WORDS))
-            nbytes = self.let("shl i64 %part_words.w, 3")
-            look = self.word("%slots", abi.LOOK_SLOT, "ptr")
-            is_ours = self._replace(self._field(_OWNER), "0", "1")
-            with self.when(self.lacks(is_ours)):
-                self._run_alone(kernel, first, nbytes, look)
-            self._offer(kernel, first, nbytes)
-            with self.when(self.test("sgt", self._see(_SLEEPERS), 0)):
-                self._change("add", _FUTEX, "i32")
-                self._futex(self._field(_FUTEX), _WAKE, "i64 %count.w")
-            self.go("work")
-            self.start("work")
-            part = self.let("call i64 @take(ptr %pool, i64 0)")
-            self.fork(self.test("slt", part, 0), "wait", "run")
-            self.start("run")
-            self.do(f"call void @run_part(ptr %pool, i64 {part})")
-            self.let(f"call i64 {look}(ptr %slots)")
-            self.go("work")
-            self._wait(look, rest_time)
-            found, stop = self._see(_ERROR), self._stop("%slots")
-            result = self.pick(self.test("ne", stop, 0), stop, found)
-            self.put_word("0", "%slots", abi.OWNER_SLOT)
-            self._show("0", _OWNER)
-            self.leave(result)
+class Parallel(_Pool):
+    """The step that offers parts to the pool, and takes part itself: `abi.PARALLEL_WORDS`."""
 
-    def _run_alone(self, kernel: str, first: str, nbytes: str, look: str) -> None:
+    def write(self) -> None:
+        words = self.given(abi.PARALLEL_WORDS)
+        self.assign(self.pool.name, words["pool"])
+        first = self.let(WORDS + 8 * len(words))
+        nbytes = self.let(words["part_words"] * 8)
+        look = self.word(SLOTS, abi.LOOK_SLOT)
+        rest_time = self.run("room", 16)
+        is_ours = call("replace_shared", self.pool + _OWNER, 0, 1)
+        with self.when(~is_ours):
+            self._run_alone(words, first, nbytes, look)
+        self._offer(words, first, nbytes)
+        with self.when(self.see(_SLEEPERS) > 0):
+            self.do("add_shared", self.pool + _FUTEX, 1)
+            self.do("futex", self.pool + _FUTEX, _WAKE, words["count"], 0)
+        with self.repeat(of(True)):
+            part = self.take(0)
+            with self.when(part < 0):
+                self.leave()
+            self.run_part(part)
+            self.call(look, SLOTS)
+        self._wait(words, look, rest_time)
+        found, stop = self.see(_ERROR), self.stop(SLOTS)
+        self.put_word(SLOTS, abi.OWNER_SLOT, 0)
+        self.show(_OWNER, 0)
+        self.give_back(call("select", is_other(stop, 0), stop, found))
+
+    def _run_alone(
+        self, words: Words, first: Expression, nbytes: Expression, look: Expression
+    ) -> None:
         """Another program uses the pool."""
-        with self.count("0", "%count.w") as i:
-            args = self.at(first, (i, nbytes))
-            for call in (f"{kernel}(ptr %slots, ptr {args})", f"{look}(ptr %slots)"):
-                code = self.let(f"call i64 {call}")
-                with self.when(self.test("ne", code, 0)):
-                    self.leave(code)
-        self.leave("0")
+        with self.count(0, words["count"]) as i:
+            self.stop_if_failed(self.call(words["kernel"], SLOTS, first + i * nbytes))
+            self.stop_if_failed(self.call(look, SLOTS))
+        self.give_back(0)
 
-    def _offer(self, kernel: str, first: str, nbytes: str) -> None:
-        self.put_word(self.invoke("i64", "pthread_self"), "%slots", abi.OWNER_SLOT)
-        self._set("%slots", _SLOTS, "ptr")
-        self._set(first, _ARGS, "ptr")
-        self._set(nbytes, _BYTES)
-        self._set(kernel, _KERNEL, "ptr")
-        self._show("0", _ERROR)
-        self._set(self.control(), _CONTROL)
-        self._show("%threads.w", _THREADS)
-        self._set("%count.w", _COUNT)
-        self._show("0", _DONE)
-        job = self.let(f"add i64 {self.let(f'lshr i64 {self._see(_TICKET)}, 32')}, 1")
-        job = self.let(f"shl i64 {job}, 32")
-        count = self.let("shl i64 %count.w, 16")
-        self._show(self.let(f"or i64 {job}, {count}"), _TICKET)
+    def _offer(self, words: Words, first: Expression, nbytes: Expression) -> None:
+        self.put_word(SLOTS, abi.OWNER_SLOT, call("pthread_self"))
+        values = {
+            _SLOTS: SLOTS,
+            _ARGS: first,
+            _BYTES: nbytes,
+            _KERNEL: words["kernel"],
+            _CONTROL: call("read_control"),
+            _COUNT: words["count"],
+        }
+        for offset, value in values.items():
+            self.put_word(self.pool + offset, 0, value)
+        self.show(_ERROR, 0)
+        self.show(_THREADS, words["threads"])
+        self.show(_DONE, 0)
+        job = (self.see(_TICKET) >> 32) + 1
+        self.show(_TICKET, job * (1 << 32) + words["count"] * (1 << 16))
 
-    def _wait(self, look: str, rest_time: str) -> None:
+    def _wait(self, words: Words, look: Expression, rest_time: Expression) -> None:
         """Until all parts have been run."""
-        self.start("wait")
-        self.go("look")
-        self.start("look")
-        self.do("%waited = phi i64 [ 0, %wait ], [ %waited.next, %pause ]")
-        self.fork(self._are_all_done(), "finish", "again")
-        self.start("again")
-        self.do("%waited.next = add i64 %waited, 1")
-        self.fork(self.test("ult", "%waited.next", SPINS), "pause", "sleep")
-        self.start("pause")
-        self._pause()
-        self.go("look")
-        self.start("sleep")
-        self._show("1", _SLEEPER, "i32")
-        self.fork(self._are_all_done(), "rise", "rest")
-        self.start("rest")  # not longer than until the next look
-        self.put_word("0", rest_time)
-        self.put_word(str(abi.LOOKS_EVERY), rest_time, 1)
-        self._futex(self._field(_SLEEPER), _WAIT, "i32 1", f"ptr {rest_time}")
-        self.let(f"call i64 {look}(ptr %slots)")
-        self.go("sleep")
-        self.start("rise")
-        self._show("0", _SLEEPER, "i32")
-        self.go("finish")
-        self.start("finish")
+        waited = self.let(0)
+        with self.repeat(is_other(call("load_shared", self.pool + _DONE), words["count"])):
+            self.change(waited, waited + 1)
+            with self.when(waited < SPINS):
+                self.do("pause")
+            with self.otherwise():
+                self.show(_SLEEPER, 1)
+                with self.when(is_other(self.see(_DONE), words["count"])):
+                    # Not longer than until the next look.
+                    self.put_word(rest_time, 0, 0)
+                    self.put_word(rest_time, 1, abi.LOOKS_EVERY)
+                    self.do("futex", self.pool + _SLEEPER, _WAIT, 1, rest_time)
+                    self.call(look, SLOTS)
+        self.show(_SLEEPER, 0)
 
-    def _are_all_done(self) -> str:
-        return self.test("eq", self._see(_DONE), "%count.w")
 
-    # The worker.
+class Worker(_Pool):
+    """The worker's loop: ``int64`` of the pool and of its number, which never returns."""
 
-    def worker(self) -> None:
-        with self.function("fg_worker", "ptr %pool, i64 %worker", "i64"):
-            self.go("look")
-            self.start("look")
-            starts = ", ".join(f"[ 0, %{block} ]" for block in ("entry", "run", "slept"))
-            self.do(f"%spins = phi i64 {starts}, [ %spins.next, %spin ]")
-            part = self.let("call i64 @take(ptr %pool, i64 %worker)")
-            self.fork(self.test("slt", part, 0), "idle", "run")
-            self.start("run")
-            self.set_control(self._get(_CONTROL))
-            self.do(f"call void @run_part(ptr %pool, i64 {part})")
-            self.go("look")
-            self.start("idle")
-            self.fork(self.test("ugt", "%spins", SPINS), "sleep", "spin")
-            self.start("spin")
-            self.do("%spins.next = add i64 %spins, 1")
-            self._pause()
-            self.go("look")
-            self.start("sleep")
-            seen = self._see(_FUTEX, "i32")
-            self._change("add", _SLEEPERS)
-            _, is_open = self._is_open(self._see(_TICKET))
-            self.fork(is_open, "slept", "rest")
-            self.start("rest")
-            self._futex(self._field(_FUTEX), _WAIT, f"i32 {seen}", "ptr null")
-            self.go("slept")
-            self.start("slept")
-            self._change("sub", _SLEEPERS)
-            self.go("look")
+    facts = SystemProgram.facts_of("pool", "worker")
+
+    def write(self) -> None:
+        spins = self.let(0)
+        with self.repeat(of(True)):
+            part = self.take(Variable("worker"))
+            with self.when(part >= 0):
+                self.do("write_control", self.get(_CONTROL))
+                self.run_part(part)
+                self.change(spins, 0)
+            with self.otherwise():
+                self.change(spins, spins + 1)
+                with self.when(spins <= SPINS):
+                    self.do("pause")
+                with self.otherwise():
+                    self._sleep()
+                    self.change(spins, 0)
+
+    def _sleep(self) -> None:
+        seen = self.see(_FUTEX)
+        self.do("add_shared", self.pool + _SLEEPERS, 1)
+        _, is_open = self.next_part(self.see(_TICKET))
+        with self.when(~is_open):
+            self.do("futex", self.pool + _FUTEX, _WAIT, seen, 0)
+        self.do("add_shared", self.pool + _SLEEPERS, -1)
 
 
 def default_threads() -> int:

@@ -17,11 +17,11 @@ from functools import cache
 import numpy as np
 
 from funcgrad.compiler import abi
-from funcgrad.compiler.native.assembly import Code
-from funcgrad.compiler.native.control_word import ControlWords, is_x86
+from funcgrad.compiler.loops.builder import SystemProgram, read_word
+from funcgrad.compiler.loops.language import SLOTS, WORDS, Variable, call
+from funcgrad.compiler.native.processor import is_x86
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.executable import Step
-from funcgrad.compiler.runtime.executor import STEP
 
 CALLS, TICKS, NUMBER, LOG = range(4)
 """The words of a timed step that threads share."""
@@ -34,14 +34,6 @@ _MONOTONIC = 6 if sys.platform == "darwin" else 1
 _SECOND = 1_000_000_000
 
 
-@cache
-def timed_code() -> Code:
-    """The timed step."""
-    writer = _Timed()
-    writer.timed()
-    return writer.finished()
-
-
 def timed_step(step: Step, counters: np.ndarray) -> Step:
     """A step that runs another one and measures it.
 
@@ -50,7 +42,7 @@ def timed_step(step: Step, counters: np.ndarray) -> Step:
         counters: The words of `CALLS` to `LOG`, which live as long as the step.
     """
     words = [step.address, counters.ctypes.data, *step.words]
-    address = kernel_store.code_address(timed_code())
+    address = kernel_store.code_address(_Timed.named())
     return Step(address, words, (*step.held, counters), step.flushes)
 
 
@@ -65,7 +57,7 @@ def timed_parts(step: Step, kernel: int, counters: np.ndarray) -> Step:
     n = len(abi.PARALLEL_WORDS)
     head = dict(zip(abi.PARALLEL_WORDS, step.words[:n], strict=True))
     size, rest = head["part_words"], step.words[n:]
-    head["kernel"] = kernel_store.code_address(timed_code())
+    head["kernel"] = kernel_store.code_address(_Timed.named())
     head["part_words"] = size + len(abi.TIMED_WORDS)
     words = abi.in_order(abi.PARALLEL_WORDS, **head)
     for start in range(0, len(rest), size):
@@ -73,56 +65,51 @@ def timed_parts(step: Step, kernel: int, counters: np.ndarray) -> Step:
     return Step(step.address, words, (*step.held, counters), step.flushes)
 
 
-class _Timed(ControlWords):
-    is_brief = True
+class _Clock(SystemProgram):
+    """Ticks, of the processor's counter where there is one that all threads share."""
 
-    def timed(self) -> None:
-        with self.function("fg_timed", STEP, "i64"):
-            kernel, counters = self.word("%args", 0, "ptr"), self.word("%args", 1, "ptr")
-            begin = self.clock()
-            words = self.entry("%args", len(abi.TIMED_WORDS))
-            code = self.let(f"call i64 {kernel}(ptr %slots, ptr {words})")
-            end = self.clock()
-            self.count_up(counters, CALLS, "1")
-            self.count_up(counters, TICKS, self.sub(end, begin))
-            log = self.word(counters, LOG, "ptr")
-            has_room = self.test("slt", self.word(log), self.word(log, 1))
-            with self.when(has_room):
-                row = self.count_up(log, 0, "1")
-                with self.when(self.test("slt", row, self.word(log, 1))):
-                    place = self.at(self.entry(log, LOG_HEAD), (row, 8 * LOG_ROW))
-                    values = self.word(counters, NUMBER), begin, end, self.thread()
-                    for k, value in enumerate(values):
-                        self.put_word(value, place, k)
-            self.leave(code)
+    facts = SystemProgram.facts_of()
 
-    def count_up(self, words: str, k: int, by: str) -> str:
-        return self.let(f"atomicrmw add ptr {self.entry(words, k)}, i64 {by} monotonic")
+    def write(self) -> None:
+        self.give_back(self.clock())
 
-    def thread(self) -> str:
-        return "0" if sys.platform == "win32" else self.invoke("i64", "pthread_self")
-
-    def clock(self) -> str:
-        """Ticks: of the processor's counter where there is one that all threads share."""
+    def clock(self) -> Variable:
+        """The time in ticks."""
         if is_x86():
-            return self.invoke("i64", "llvm.readcyclecounter")
-        moment = self.room("{ i64, i64 }")
-        self.invoke("i32", "clock_gettime", ("i32", _MONOTONIC), ("ptr", moment))
-        return self.add(self.mul(self.word(moment), _SECOND), self.word(moment, 1))
+            return self.run("cycles")
+        moment = self.run("room", 16)
+        self.do("clock_gettime", _MONOTONIC, moment)
+        return self.let(read_word(moment, 0) * _SECOND + read_word(moment, 1))
 
 
-@cache
-def _clock_code() -> Code:
-    writer = _Timed()
-    with writer.function("fg_clock", "", "i64"):
-        writer.leave(writer.clock())
-    return writer.finished()
+class _Timed(_Clock):
+    """The timed step."""
+
+    facts = SystemProgram.facts
+
+    def write(self) -> None:
+        kernel, counters = self.word(WORDS, 0), self.word(WORDS, 1)
+        begin = self.clock()
+        code = self.call(kernel, SLOTS, WORDS + 8 * len(abi.TIMED_WORDS))
+        end = self.clock()
+        self.do("add_shared", counters + 8 * CALLS, 1)
+        self.do("add_shared", counters + 8 * TICKS, end - begin)
+        log = self.word(counters, LOG)
+        n_rows = self.word(log, 1)
+        with self.when(read_word(log, 0) < n_rows):
+            row = self.run("add_shared", log, 1)
+            with self.when(row < n_rows):
+                thread = call("pthread_self") if sys.platform != "win32" else 0
+                place = self.let(log + (row * (8 * LOG_ROW) + 8 * LOG_HEAD))
+                for k, value in enumerate((read_word(counters, NUMBER), begin, end, thread)):
+                    self.put_word(place, k, value)
+        self.give_back(code)
 
 
 @cache
 def clock() -> Callable[[], int]:
     """The clock of timed steps, as a function."""
-    return ctypes.CFUNCTYPE(ctypes.c_int64)(kernel_store.code_address(_clock_code()))
+    return ctypes.CFUNCTYPE(ctypes.c_int64)(kernel_store.code_address(_Clock.named()))
 
 
 @cache

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any
 
@@ -24,7 +25,8 @@ import numpy as np
 from funcgrad.base import environment
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.foreign import array_interface, pointer_of, word_at
-from funcgrad.compiler.native.assembly import Assembly, Code
+from funcgrad.compiler.loops.builder import SystemProgram, is_other, read_word
+from funcgrad.compiler.loops.language import Expression, NamedFunction, Variable, call, equal
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.errors import ArgumentError
 
@@ -47,143 +49,145 @@ _ENTRY_WORDS = 3
 _WORD = {name: k for k, name in enumerate(_WORDS)}
 
 
-@cache
-def code() -> Code:
-    """The functions."""
-    return _Functions().text()
+class _Table(SystemProgram):
+    """Base of the functions of a handler, of the table, which are called as NumPy calls them."""
 
+    table = Variable("table")
 
-class _Functions(Assembly):
-    is_brief = True
+    def of(self, name: str) -> Expression:
+        """A word of the table."""
+        return read_word(self.table, _WORD[name])
 
-    def text(self) -> Code:
-        self._search("latest")
-        self._search("earliest")
-        self._search("unused")
-        self._give_out()
-        for name, own, kinds in (
-            ("give_out_zeros", "calloc", "i64 %count, i64 %size"),
-            ("change", "realloc", "i64 %array, i64 %size"),
-        ):
-            with self.function(name, f"ptr %table, {kinds}", "i64"):
-                self.leave(self._own(own, kinds))
-        self._take_back()
-        self._drop()
-        # Writes the addresses of a handler's functions, and of the one that drops what is kept.
-        with self.function("fg_warm_memory", "ptr %to", "i64"):
-            functions = ("give_out", "give_out_zeros", "change", "take_back", "drop")
-            for k, name in enumerate(functions):
-                self.put_word(f"@{name}", "%to", k, "ptr")
-        return self.finished()
-
-    def _search(self, which: str) -> None:
-        """An entry of the table: unused, or the earliest, or the latest of a size."""
-        with self.function(which, "ptr %table, i64 %size", "ptr"):
-            entries = self.entry("%table", len(_WORDS))
-            nothing = ("ptr", "null"), ("i64", "0")
-            with self.turns("0", str(MOST_ARRAYS), *nothing) as (i, (best, latest), new):
-                entry = self.at(entries, (i, 8 * _ENTRY_WORDS))
-                array, size, time = (self.word(entry, k) for k in range(_ENTRY_WORDS))
-                is_first = self.test("eq", best, "null", "ptr")
-                if which == "unused":
-                    is_best = self.every(self.test("eq", array, 0), is_first)
-                else:
-                    relation = "sgt" if which == "latest" else "slt"
-                    is_better = self.let(f"or i1 {is_first}, {self.test(relation, time, latest)}")
-                    is_best = self.every(self.test("ne", array, 0), is_better)
-                    if which == "latest":
-                        is_best = self.every(is_best, self.test("eq", size, "%size"))
-                new.append(self.pick(is_best, entry, best, "ptr"))
-                new.append(self.pick(is_best, time, latest))
-            self.leave(new[0])
-
-    def _word_of(self, name: str) -> str:
-        return self.word("%table", _WORD[name])
-
-    def _own(self, name: str, arguments: str) -> str:
+    def own(self, name: str, *operands: Expression) -> Variable:
         """Result of NumPy's own function."""
-        function = self.let(f"inttoptr i64 {self._word_of(name)} to ptr")
-        given = f"{function}(i64 {self._word_of('context')}, {arguments})"
-        if name == "free":
-            self.do(f"call void {given}")
-            return ""
-        return self.let(f"call i64 {given}")
+        return self.call(self.of(name), self.of("context"), *operands)
 
-    def _enter(self) -> str:
-        """Whether nobody else is at work on the table, where we are from now on."""
-        busy = self.entry("%table", _WORD["busy"])
-        return self.test("eq", self.let(f"atomicrmw xchg ptr {busy}, i64 1 acquire"), 0)
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Statements that run if nobody else is at work on the table."""
+        busy = self.table + 8 * _WORD["busy"]
+        with self.when(call("replace_shared", busy, 0, 1)):
+            yield
+            self.do("store_shared", busy, 0)
 
-    def _go_away(self) -> None:
-        busy = self.entry("%table", _WORD["busy"])
-        self.do(f"store atomic i64 0, ptr {busy} release, align 8")
+    def search(self, is_better: Callable[[Mapping[str, Expression]], Expression]) -> Variable:
+        """The entry that is better than all others; 0 where there is none.
 
-    def _taken(self, entry: str) -> tuple[str, str]:
+        Args:
+            is_better: Whether one with some words is better than one that was freed at some time.
+        """
+        best, latest = self.let(0), self.let(0)
+        with self.count(0, MOST_ARRAYS) as i:
+            entry = self.let(self.table + (i * (8 * _ENTRY_WORDS) + 8 * len(_WORDS)))
+            array, size, time = (self.word(entry, k) for k in range(_ENTRY_WORDS))
+            words = {"array": array, "size": size, "time": time, "best": best, "latest": latest}
+            with self.when(is_better(words)):
+                self.change(best, entry)
+                self.change(latest, time)
+        return best
+
+    def taken(self, entry: Expression) -> tuple[Variable, Variable]:
         """Address and size of an array that is no longer kept."""
         array, size = self.word(entry), self.word(entry, 1)
-        self.put_word("0", entry)
-        self.put_word(self.sub(self._word_of("kept"), size), "%table", _WORD["kept"])
+        self.put_word(entry, 0, 0)
+        self.put_word(self.table, _WORD["kept"], self.of("kept") - size)
         return array, size
 
-    def _found(self, which: str, size: str = "0") -> tuple[str, str]:
-        """An entry, and whether there is one."""
-        entry = self.let(f"call ptr @{which}(ptr %table, i64 {size})")
-        return entry, self.test("ne", entry, "null", "ptr")
+    def earliest(self) -> Variable:
+        """The entry of the array that was freed before all others."""
+        return self.search(
+            lambda x: is_other(x["array"], 0) & (equal(x["best"], 0) | (x["time"] < x["latest"]))
+        )
 
-    def _free(self, entry: str) -> None:
-        array, size = self._taken(entry)
-        self._own("free", f"i64 {array}, i64 {size}")
+    def free(self, entry: Expression) -> None:
+        """Give what is kept in an entry back to where it comes from."""
+        self.own("free", *self.taken(entry))
 
-    def _give_out(self) -> None:
-        with self.function("give_out", "ptr %table, i64 %size", "i64"):
-            with self.when(self._enter()):
-                entry, is_there = self._found("latest", "%size")
-                with self.when(is_there):
-                    array, _ = self._taken(entry)
-                    self._go_away()
-                    self.leave(array)
-                self._go_away()
-            self.leave(self._own("malloc", "i64 %size"))
 
-    def _take_back(self) -> None:
-        with self.function("take_back", "ptr %table, i64 %array, i64 %size"):
-            most = self._word_of("most")
-            is_kept = self.every(
-                self.test("ne", "%array", 0),
-                self.test("sge", "%size", LEAST_BYTES),
-                self.test("sle", "%size", most),
+class _GiveOut(_Table):
+    facts = SystemProgram.facts_of("table", "size")
+
+    def write(self) -> None:
+        size, found = Variable("size"), self.let(0)
+        with self.alone():
+            entry = self.search(
+                lambda x: (
+                    is_other(x["array"], 0)
+                    & equal(x["size"], size)
+                    & (equal(x["best"], 0) | (x["time"] > x["latest"]))
+                )
             )
-            with self.when(is_kept), self.when(self._enter()):
-                self.go("room")
-                self.start("room")
-                together = self.add(self._word_of("kept"), "%size")
-                entry, is_there = self._found("unused")
-                self.fork(self.every(self.test("sle", together, most), is_there), "keep", "drop")
-                self.start("drop")
-                self._free(self._found("earliest")[0])
-                self.go("room")
-                self.start("keep")
-                clock = self.add(self._word_of("clock"), 1)
-                self.put_word(clock, "%table", _WORD["clock"])
-                for k, value in enumerate(("%array", "%size", clock)):
-                    self.put_word(value, entry, k)
-                self.put_word(together, "%table", _WORD["kept"])
-                self._go_away()
-                self.leave()
-            self._own("free", "i64 %array, i64 %size")
+            with self.when(is_other(entry, 0)):
+                self.change(found, self.taken(entry)[0])
+        with self.when(equal(found, 0)):
+            self.change(found, self.own("malloc", size))
+        self.give_back(found)
 
-    def _drop(self) -> None:
-        """Give back all that is kept."""
-        with self.function("drop", "ptr %table"), self.when(self._enter()):
-            self.go("next")
-            self.start("next")
-            entry, is_there = self._found("earliest")
-            self.fork(is_there, "one", "end")
-            self.start("one")
-            self._free(entry)
-            self.go("next")
-            self.start("end")
-            self._go_away()
+
+class _Own(_Table):
+    """A function of NumPy's own handler."""
+
+    facts = SystemProgram.facts_of("table", "first", "second")
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def write(self) -> None:
+        self.give_back(self.own(self.name, Variable("first"), Variable("second")))
+
+
+class _TakeBack(_Table):
+    facts = SystemProgram.facts_of("table", "array", "size")
+
+    def write(self) -> None:
+        array, size, most = Variable("array"), Variable("size"), self.let(self.of("most"))
+        left = self.let(array)
+        is_kept = is_other(array, 0) & (size >= LEAST_BYTES) & (size <= most)
+        with self.when(is_kept), self.alone():
+            with self.repeat(self.of("kept") + size > most):
+                self.free(self.earliest())
+            unused = self.search(lambda x: equal(x["array"], 0) & equal(x["best"], 0))
+            with self.when(equal(unused, 0)):
+                self.change(unused, self.earliest())
+                self.free(unused)
+            clock = self.let(self.of("clock") + 1)
+            self.put_word(self.table, _WORD["clock"], clock)
+            for k, value in enumerate((array, size, clock)):
+                self.put_word(unused, k, value)
+            self.put_word(self.table, _WORD["kept"], self.of("kept") + size)
+            self.change(left, 0)
+        with self.when(is_other(left, 0)):
+            self.own("free", left, size)
+
+
+class _Drop(_Table):
+    """Give back all that is kept."""
+
+    facts = SystemProgram.facts_of("table")
+
+    def write(self) -> None:
+        with self.alone(), self.repeat(self.of("kept") > 0):
+            self.free(self.earliest())
+
+
+_FUNCTIONS: Mapping[str, NamedFunction] = {
+    "give_out": _GiveOut.named(),
+    "give_out_zeros": _Own.named("calloc"),
+    "change": _Own.named("realloc"),
+    "take_back": _TakeBack.named(),
+    "drop": _Drop.named(),
+}
+
+
+class WarmMemory(SystemProgram):
+    """Write the addresses of a handler's functions, and of the one that drops what is kept."""
+
+    facts = SystemProgram.facts_of("to", **_FUNCTIONS)
+
+    def write(self) -> None:
+        for k, name in enumerate(_FUNCTIONS):
+            self.put_word(Variable("to"), k, Variable(name))
 
 
 _SET_HANDLER, _DEFAULT_HANDLER = 304, 306
@@ -230,7 +234,7 @@ def handler() -> Handler | None:
         word_at(own + _HEAD_BYTES + 8 * k) for k in range(len(_WORDS) - first)
     ]
     found = np.zeros(5, np.int64)
-    fill = kernel_store.code_address(code())
+    fill = kernel_store.code_address(WarmMemory.named())
     ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(fill)(found.ctypes.data)
     *functions, drop = found.tolist()
     words = np.array([table.ctypes.data, *functions], np.int64)

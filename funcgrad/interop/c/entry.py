@@ -11,16 +11,24 @@ The entry knows one word: the address of two, that of the first plan and of ``mi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from funcgrad.base.pytree import tree_leaves
 from funcgrad.compiler.abi import FIRST_SLOT, OWN_SLOT, REFUSED
-from funcgrad.compiler.native.assembly import Assembly, Code
-from funcgrad.compiler.runtime.kernel_store import WORD
+from funcgrad.compiler.loops.builder import SystemProgram, is_other, read_word
+from funcgrad.compiler.loops.language import (
+    Expression,
+    Function,
+    NamedFunction,
+    Variable,
+    all_of,
+    call,
+    equal,
+    of,
+)
 from funcgrad.interop.c.signature import ArrayType, Signature
 
 PLAN_WORDS = ["next", "n_words", "arena_slot", "arena_bytes", "table", "run", "first_message"]
@@ -30,277 +38,256 @@ NO_MEMORY, FAILED, FIRST_MESSAGE = 1, 2, 3
 """Status codes: no scratch memory was to be had; a step has failed; the first of those that are
 explained by the function itself. 0 is success."""
 
-_ON_STACK = 4096
-"""Bytes of scratch memory up to which an entry takes it from the stack."""
+_ON_STACK = 8192
+"""Bytes of slots and scratch memory up to which an entry takes them from the stack."""
 
 
-class Entry(Assembly):
-    """Writes entries of a signature."""
+class _Serve(SystemProgram):
+    """Find the plan for some sizes, and run it on arrays: the status.
 
-    is_brief = True
+    Args:
+        n_sizes: How many sizes there are.
+        n_objects: How many arrays.
+    """
+
+    facts = SystemProgram.facts_of("sizes", "objects", "scratch")
+
+    def __init__(self, n_sizes: int, n_objects: int) -> None:
+        super().__init__()
+        self.n_sizes = n_sizes
+        self.n_objects = n_objects
+
+    def write(self) -> None:
+        objects, scratch = Variable("objects"), Variable("scratch")
+        plan = self._found(Variable("sizes"))
+        words = self.words_of(plan, PLAN_WORDS)
+        nbytes = self.let(words["n_words"] * 8)
+        is_given = self.let(is_other(scratch, 0))
+        room = self.let(nbytes + 64 + call("select", is_given, 0, words["arena_bytes"]))
+        slots, owned = self.run("room", _ON_STACK), self.let(0)
+        with self.when(room > _ON_STACK):
+            self.change(owned, call("malloc", room))
+            with self.when(equal(owned, 0)):
+                self.give_back(NO_MEMORY)
+            self.change(slots, owned)
+        first = self.let(plan + 8 * (len(PLAN_WORDS) + self.n_sizes))
+        with self.count(0, words["n_words"]) as k:
+            self.put_word(slots, k, read_word(first, k))
+        self.put_word(slots, OWN_SLOT, slots)
+        for j in range(self.n_objects):
+            self.put_word(slots, FIRST_SLOT + j, read_word(objects, j))
+        arena = call("select", is_given, scratch, slots + nbytes)
+        self.put_word(slots, words["arena_slot"], (arena + 63) & -64)
+        code = self.call(words["run"], slots, words["table"], 0)
+        reason, site = self.word(slots, 0), self.word(slots, 1)
+        self.do("free", owned)
+        with self.when(equal(code, 0)):
+            self.give_back(0)
+        message = site + words["first_message"]
+        self.give_back(call("select", equal(reason, REFUSED), message, FAILED))
+
+    def _found(self, sizes: Expression) -> Variable:
+        """The plan for the sizes."""
+        home = self.run("own_word")
+        plan = self.run("load_shared", home)
+        tests = [
+            equal(read_word(plan, len(PLAN_WORDS) + k), read_word(sizes, k))
+            for k in range(self.n_sizes)
+        ]
+        with self.repeat(of(True)):
+            with self.when(equal(plan, 0)):
+                status = call("i32", self.call(read_word(home, 1), sizes))
+                self.stop_if_failed(self.let(call("i64", status)))
+                self.change(plan, call("load_shared", home))
+            with self.otherwise():
+                with self.when(all_of(tests) if tests else of(True)):
+                    self.leave()
+                self.change(plan, read_word(plan, 0))
+        return plan
+
+
+class Entry(SystemProgram):
+    """Writes an entry of a signature."""
 
     def __init__(self, signature: Signature) -> None:
         super().__init__()
         self.signature = signature
-        self.lines += [f"@home = internal constant i64 {WORD}", ""]
 
-    def status(self) -> Code:
+    def status(self) -> NamedFunction:
         """The function with a status, of which `Signature.declaration` is the prototype."""
-        sizes = [f"i64 %size{k}" for k in range(len(self.signature.names))]
-        given = [f"{_kind(tree)} %a{k}" for k, tree in enumerate(self.signature.arguments)]
-        results = [f"ptr %r{k}" for k in range(len(self.signature.results))]
-        with self._entry([*sizes, *given, *results, "ptr %scratch"], "i32"):
-            places = [f"%size{k}" for k in range(len(sizes))]
-            addresses = self._given()
-            for k, tree in enumerate(self.signature.results):
-                addresses += self._parts(tree, f"%r{k}")
-            self.leave(self._served(addresses, places, "%scratch"))
-        return self.finished()
+        signature = self.signature
+        sizes = [f"size{k}" for k in range(len(signature.names))]
+        results = [f"r{k}" for k in range(len(signature.results))]
+        kinds = {f"a{k}": _kind(tree) for k, tree in enumerate(signature.arguments)}
+        kinds = dict.fromkeys(sizes, "i64") | kinds | dict.fromkeys([*results, "scratch"], "i64")
+        addresses = self._given(signature.arguments)
+        for name, tree in zip(results, signature.results, strict=True):
+            addresses += self._parts(tree, Variable(name), is_result=True)
+        places = [Variable(name) for name in sizes]
+        self.give_back(self._served(addresses, places, Variable("scratch")))
+        return self._made(kinds)
 
-    def by_addresses(self) -> Code:
+    def by_addresses(self) -> NamedFunction:
         """``int32 (int64 *sizes, void **arrays)``."""
-        with self._entry(["ptr %sizes", "ptr %arrays"], "i32"):
-            given = "ptr %sizes, ptr %arrays, ptr null"
-            self.leave(self.let(f"call i32 @serve({given})"))
-        return self.finished()
+        given = Variable("sizes"), Variable("arrays")
+        self.give_back(self.call(Variable("serve"), *given, 0))
+        return self._made(dict.fromkeys(("sizes", "arrays"), "i64"))
 
-    def value(self, has_data: bool) -> Code:
+    def value(self, has_data: bool) -> NamedFunction:
         """The function whose value is the result, or with a vector as last argument.
 
         Args:
             has_data: Whether its last argument is an untyped pointer.
         """
-        (result,) = self.signature.outs
-        kinds = [f"{_kind(t)} %a{k}" for k, t in enumerate(self.signature.leaves)]
-        if not result.is_value:
-            with self._entry([*kinds, "ptr %out"]):
-                status = self._served([*self._given(), "%out"])
-                with self.when(self.test("ne", status, 0, "i32")):
-                    self._fill("%out", result)
-            return self.finished()
-        assert not has_data or self.signature.leaves[-1].sizes
-        kind = _kind(result)
-        with self._entry(kinds, kind):
-            out = self.room(kind)
-            status = self._served([*self._given(), out])
-            with self.when(self.test("ne", status, 0, "i32")):
-                self._fill(out, result)
-            self.leave(self.let(f"load {kind}, ptr {out}"))
-        return self.finished()
+        (result,), leaves = self.signature.outs, self.signature.leaves
+        assert not has_data or leaves[-1].sizes
+        kinds = {f"a{k}": _kind(t) for k, t in enumerate(leaves)}
+        if result.is_value:
+            return self._returning(self._given(leaves), kinds)
+        out = Variable("out")
+        self._fill_unless_served([*self._given(leaves), out], out)
+        return self._made({**kinds, "out": "i64"})
 
-    def quad(self, has_data: bool) -> Code:
+    def quad(self, has_data: bool) -> NamedFunction:
         """``double (int n, double *x)``, of whose vector all arguments are parts.
 
         Args:
             has_data: Whether the last one is what the data point to.
         """
-        data = ["ptr %data"] if has_data else []
-        with self._entry(["i32 %count", "ptr %x", *data], "double"):
-            out = self.room("double")
-            leaves = self.signature.leaves
-            addresses = self._consecutive("%x", leaves[:-1] if has_data else leaves)
-            status = self._served([*addresses, *(["%data"] if has_data else []), out])
-            with self.when(self.test("ne", status, 0, "i32")):
-                self._fill(out, self.signature.outs[0])
-            self.leave(self.let(f"load double, ptr {out}"))
-        return self.finished()
+        data = ["data"] if has_data else []
+        leaves = self.signature.leaves
+        addresses = self._consecutive(Variable("x"), leaves[:-1] if has_data else leaves)
+        kinds = {"count": "i32"} | dict.fromkeys(["x", *data], "i64")
+        return self._returning([*addresses, *map(Variable, data)], kinds)
 
-    def filter(self, has_data: bool) -> Code:
+    def filter(self, has_data: bool) -> NamedFunction:
         """``int (double *x, intptr_t n, double *result, void *data)``."""
-        with self._entry(["ptr %x", "i64 %n", "ptr %out", "ptr %data"], "i32"):
-            places = self._lengths({"%n": self.signature.leaves[0]})
-            data = ["%data"] if has_data else []
-            status = self._served(["%x", *data, "%out"], places)
-            self._leave_if(status)
-        return self.finished()
+        places = self._lengths((Variable("n"), self.signature.leaves[0]))
+        return self._callback(["x", "n", "out", "data"], has_data, places)
 
-    def filter1d(self, has_data: bool) -> Code:
+    def filter1d(self, has_data: bool) -> NamedFunction:
         """``int (double *x, intptr_t n, double *result, intptr_t m, void *data)``."""
-        (out,), x = self.signature.outs, self.signature.leaves[0]
-        arguments = ["ptr %x", "i64 %n", "ptr %out", "i64 %m", "ptr %data"]
-        with self._entry(arguments, "i32"):
-            places = self._lengths({"%n": x, "%m": out})
-            data = ["%data"] if has_data else []
-            self._leave_if(self._served(["%x", *data, "%out"], places))
-        return self.finished()
+        return self._callback(["x", "n", "out", "m", "data"], has_data, self._both_lengths())
 
-    def transform(self, has_data: bool) -> Code:
+    def transform(self, has_data: bool) -> NamedFunction:
         """``int (intptr_t *place, double *from, int rank, int from_rank, void *data)``."""
-        arguments = ["ptr %x", "ptr %out", "i32 %n32", "i32 %m32", "ptr %data"]
-        (out,), x = self.signature.outs, self.signature.leaves[0]
-        with self._entry(arguments, "i32"):
-            n, m = (self.let(f"sext i32 %{name}32 to i64") for name in "nm")
-            places = self._lengths({n: x, m: out})
-            data = ["%data"] if has_data else []
-            self._leave_if(self._served(["%x", *data, "%out"], places))
-        return self.finished()
+        names = ["x", "out", "n", "m", "data"]
+        return self._callback(names, has_data, self._both_lengths(), n="i32", m="i32")
 
-    def density(self) -> Code:
+    def density(self) -> NamedFunction:
         """``int (size_t n, double *x, double *gradient, double *value, void *data)``."""
-        arguments = ["i64 %n", "ptr %x", "ptr %gradient", "ptr %value", "ptr %data"]
-        with self._entry(arguments, "i32"):
-            (size,) = self.signature.leaves[0].sizes
-            with self.when(self.test("ne", "%n", size)):
-                self.leave(str(FAILED))
-            self.leave(self._served(["%x", "%value", "%gradient"]))
-        return self.finished()
+        (size,) = self.signature.leaves[0].sizes
+        with self.when(is_other(Variable("n"), int(size))):
+            self.give_back(FAILED)
+        self.give_back(self._served([Variable(name) for name in ("x", "value", "gradient")]))
+        return self._made(dict.fromkeys(("n", "x", "gradient", "value", "data"), "i64"))
 
     # Parts of entries.
 
-    @contextmanager
-    def _entry(self, arguments: Sequence[str], returns: str = "void") -> Iterator[None]:
-        with self.function("fg_entry", ", ".join(arguments), returns):
-            yield
-        self._serve()
+    def _made(self, parameters: Mapping[str, str], result: str = "i32") -> NamedFunction:
+        """The function, whose name is its text."""
+        n_objects = len(self.signature.leaves) + len(self.signature.outs)
+        serve = _Serve.named(len(self.signature.names), n_objects)
+        return NamedFunction(
+            f"{parameters} {result}, {serve.name}\n{Function(self.body).text}",
+            lambda: self.body,
+            parameters=parameters,
+            result=result,
+            is_brief=True,
+            inner={"serve": serve},
+        )
 
-    def _given(self) -> list[str]:
+    def _returning(
+        self, addresses: Sequence[Expression], kinds: Mapping[str, str]
+    ) -> NamedFunction:
+        """An entry that returns its result."""
+        kind = _kind(self.signature.outs[0])
+        out = self.run("room", 8)
+        self._fill_unless_served([*addresses, out], out)
+        self.give_back(call("load", call(f"ptr_{kind}", out), 0, 0))
+        return self._made(kinds, kind)
+
+    def _callback(
+        self, names: Sequence[str], has_data: bool, sizes: list[Expression], **kinds: str
+    ) -> NamedFunction:
+        """An entry that returns 1 for success, as callbacks of `scipy.ndimage` do, else 0."""
+        given = ["x", *(["data"] if has_data else []), "out"]
+        self.give_back(equal(self._served([Variable(x) for x in given], sizes), 0))
+        return self._made(dict.fromkeys(names, "i64") | kinds)
+
+    def _given(self, trees: Sequence[Any]) -> list[Expression]:
         """Addresses of all arrays of the arguments."""
         return [
             address
-            for k, tree in enumerate(self.signature.arguments)
-            for address in self._parts(tree, f"%a{k}")
+            for k, tree in enumerate(trees)
+            for address in self._parts(tree, Variable(f"a{k}"))
         ]
 
-    def _parts(self, tree: Any, name: str) -> list[str]:
+    def _parts(self, tree: Any, given: Expression, is_result: bool = False) -> list[Expression]:
         """The addresses of the leaves of a tree, of which an argument is given."""
         if not isinstance(tree, ArrayType):
-            return [self.word(name, k, "ptr") for k in range(len(tree_leaves(tree)))]
-        if not tree.is_value or name.startswith("%r"):
-            return [name]
-        kind = _kind(tree)
-        room = self.room(kind)
-        self.do(f"store {kind} {name}, ptr {room}")
+            return [self.word(given, k) for k in range(len(tree_leaves(tree)))]
+        if not tree.is_value or is_result:
+            return [given]
+        room = self.run("room", 8)
+        self.store(call(f"ptr_{_kind(tree)}", room), 0, given, 0)
         return [room]
 
-    def _consecutive(self, base: str, leaves: Sequence[ArrayType]) -> list[str]:
+    def _consecutive(self, base: Expression, leaves: Sequence[ArrayType]) -> list[Expression]:
         """Addresses of arrays that lie one after the other."""
-        found, place = [], 0
+        found: list[Expression] = []
+        place = 0
         for leaf in leaves:
-            found.append(self.after(base, place))
+            found.append(base + place)
             place += leaf.dtype.itemsize * int(np.prod(leaf.shape({}), dtype=np.int64))
         return found
 
-    def _lengths(self, found: dict[str, ArrayType]) -> list[str]:
+    def _both_lengths(self) -> list[Expression]:
+        """The sizes of the argument and the result, vectors of `n` and `m` elements."""
+        n, m = (call("i64", Variable(name)) for name in "nm")
+        return self._lengths((n, self.signature.leaves[0]), (m, self.signature.outs[0]))
+
+    def _lengths(self, *found: tuple[Expression, ArrayType]) -> list[Expression]:
         """The sizes of vectors that are given: those that have names; others must agree."""
-        places: dict[str, str] = {}
-        for length, leaf in found.items():
+        places: dict[str, Expression] = {}
+        for length, leaf in found:
             (size,) = leaf.sizes
-            expected = places.get(size) if not size.isdigit() else size
+            expected = places.get(size) if not size.isdigit() else of(int(size))
             if expected is None:
                 places[size] = length
                 continue
-            with self.when(self.test("ne", length, expected)):
-                self.leave("0")
+            with self.when(is_other(length, expected)):
+                self.give_back(0)
         return [places[name] for name in self.signature.names]
 
-    def _leave_if(self, status: str) -> None:
-        """Return 1 for success, as callbacks of `scipy.ndimage` do, else 0."""
-        self.leave(self.let(f"zext i1 {self.test('eq', status, 0, 'i32')} to i32"))
-
-    def _fill(self, place: str, result: ArrayType) -> None:
-        """Write NaN into a result."""
-        kind = "float" if result.dtype == np.float32 else "double"
-        total = int(np.prod(result.shape({}), dtype=np.int64))
-        with self.count("0", str(total)) as k:
-            self.do(
-                f"store {kind} 0x7FF8000000000000, ptr {self.at(place, (k, result.dtype.itemsize))}"
-            )
+    def _fill_unless_served(self, addresses: Sequence[Expression], out: Expression) -> None:
+        """Run the plan; write NaN into the result if that fails."""
+        (result,) = self.signature.outs
+        with self.when(is_other(self._served(addresses), 0)):
+            total = int(np.prod(result.shape({}), dtype=np.int64))
+            kind = "f32" if result.dtype == np.float32 else "f64"
+            with self.count(0, total) as k:
+                self.store(call(f"ptr_{kind}", out), k, float("nan"), 0)
 
     def _served(
-        self, addresses: Sequence[str], sizes: Sequence[str] = (), scratch: str = "null"
-    ) -> str:
+        self,
+        addresses: Sequence[Expression],
+        sizes: Sequence[Expression] = (),
+        scratch: Expression | int = 0,
+    ) -> Expression:
         """Run the plan; the status."""
-        objects = self.room(f"[{max(len(addresses), 1)} x ptr]")
-        known = self.room(f"[{max(len(sizes), 1)} x i64]")
-        for k, address in enumerate(addresses):
-            self.put_word(address, objects, k, "ptr")
-        for k, size in enumerate(sizes):
-            self.put_word(size, known, k)
-        given = f"ptr {known}, ptr {objects}, ptr {scratch}"
-        return self.let(f"call i32 @serve({given})")
-
-    def _serve(self) -> None:
-        """Find the plan for some sizes, and run it on arrays."""
-        n_sizes = len(self.signature.names)
-        n_objects = len(self.signature.leaves) + len(self.signature.outs)
-        head = len(PLAN_WORDS)
-        with self.function("serve", "ptr %sizes, ptr %objects, ptr %scratch", "i32"):
-            plan = self._found(n_sizes)
-            word = {name: self.word(plan, k) for k, name in enumerate(PLAN_WORDS)}
-            slots = self.let(f"alloca i64, i64 {word['n_words']}, align 16")
-            self.invoke(
-                "void", "llvm.memcpy.p0.p0.i64", ("ptr", slots),
-                ("ptr", self.entry(plan, head + n_sizes)), ("i64", self.mul(word["n_words"], 8)),
-                ("i1", "false"),
-            )  # fmt: skip
-            self.put_word(slots, slots, OWN_SLOT, "ptr")
-            for k in range(n_objects):
-                self.put_word(self.word("%objects", k), slots, FIRST_SLOT + k)
-            arena, owned = self._arena(word["arena_bytes"])
-            start = self.add(self.let(f"ptrtoint ptr {arena} to i64"), 63)
-            self.put_word(self.let(f"and i64 {start}, -64"), slots, word["arena_slot"])
-            run, table = (self.let(f"inttoptr i64 {word[x]} to ptr") for x in ("run", "table"))
-            code = self.let(f"call i64 {run}(ptr {slots}, ptr {table}, i64 0)")
-            self.invoke("void", "free", ("ptr", owned))
-            with self.when(self.test("eq", code, 0)):
-                self.leave("0")
-            is_refused = self.test("eq", self.word(slots), REFUSED)
-            site = self.add(self.word(slots, 1), word["first_message"])
-            self.leave(self.let(f"trunc i64 {self.pick(is_refused, site, FAILED)} to i32"))
-
-    def _found(self, n_sizes: int) -> str:
-        """The plan for the sizes."""
-        home = self.let("load volatile ptr, ptr @home")
-        miss = self.entry(home, 1)
-        self.go("search")
-        self.start("search")
-        first = self.let(f"load atomic ptr, ptr {home} acquire, align 8")
-        self.go("look")
-        self.start("look")
-        self.do(f"%plan = phi ptr [ {first}, %search ], [ %following, %other ]")
-        self.fork(self.test("eq", "%plan", "null", "ptr"), "missing", "compare")
-        self.start("missing")
-        status = self.let(f"call i32 {self.word(miss, 0, 'ptr')}(ptr %sizes)")
-        self.fork(self.test("eq", status, 0, "i32"), "search", "unknown")
-        self.start("unknown")
-        self.leave(status)
-        self.start("compare")
-        tests = [
-            self.test("eq", self.word("%plan", len(PLAN_WORDS) + k), self.word("%sizes", k))
-            for k in range(n_sizes)
-        ]
-        self.fork(self.every(*tests) if tests else "true", "found", "other")
-        self.start("other")
-        self.do("%following = load ptr, ptr %plan")
-        self.go("look")
-        self.start("found")
-        return "%plan"
-
-    def _arena(self, nbytes: str) -> tuple[str, str]:
-        """Scratch memory: the caller's, or else of the stack or the heap; what is to be freed."""
-        room = self.add(nbytes, 64)
-        self.fork(self.test("ne", "%scratch", "null", "ptr"), "arena", "own")
-        self.start("own")
-        self.fork(self.test("sle", nbytes, _ON_STACK), "stack", "heap")
-        self.start("stack")
-        near = self.let(f"alloca i8, i64 {room}, align 16")
-        self.go("arena")
-        self.start("heap")
-        far = self.invoke("ptr", "malloc", ("i64", room))
-        self.fork(self.test("eq", far, "null", "ptr"), "exhausted", "arena")
-        self.start("exhausted")
-        self.leave(str(NO_MEMORY))
-        self.start("arena")
-        return (
-            self.phi("ptr", {"found": "%scratch", "stack": near, "heap": far}),
-            self.phi("ptr", {"found": "null", "stack": "null", "heap": far}),
-        )
+        tables = []
+        for words in (sizes, addresses):
+            table = self.run("room", 8 * max(len(words), 1))
+            for k, word in enumerate(words):
+                self.put_word(table, k, word)
+            tables.append(table)
+        return self.call(Variable("serve"), *tables, scratch)
 
 
 def _kind(tree: Any) -> str:
-    """The LLVM type of an argument."""
+    """The type of an argument: pointers are integers."""
     if not isinstance(tree, ArrayType) or not tree.is_value:
-        return "ptr"
-    if tree.dtype.kind == "f":
-        return "float" if tree.dtype == np.float32 else "double"
-    return f"i{8 * tree.dtype.itemsize}"
+        return "i64"
+    kind = "f" if tree.dtype.kind == "f" else "i"
+    return f"{kind}{8 * tree.dtype.itemsize}"

@@ -45,7 +45,7 @@ class _Printer:
     """Prints the statements of a kernel, with the types that its blocks have."""
 
     def __init__(self, function: Function, prelude: Prelude) -> None:
-        types = give_types(function.body)
+        types = give_types(function)
         self.types, self.signatures = types.variables, types.words
         self.prelude = prelude
         self.numbers: dict[str, Any] = {}

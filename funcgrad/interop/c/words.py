@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from funcgrad.compiler.native.types import (
+    ARGS,
     BOOL,
     NONE,
     PARTS,
@@ -48,7 +49,7 @@ def short(t: Any) -> str:
 def c_type(t: Any) -> str:
     """A type in C."""
     if isinstance(t, Words):
-        return "const int64_t *" if t.constant else "int64_t *"
+        return "const int64_t *" if t is ARGS else "int64_t *"
     if isinstance(t, Pointer):
         return f"{held(t.element)} *"
     if t is NONE:
