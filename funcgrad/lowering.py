@@ -593,7 +593,7 @@ class Routine:
     Args:
         arrays: Those of the inputs, which are only read; then results and what is needed between.
         results: The arrays that are the results.
-        calls: The calls.
+        calls: The calls; none for memory that is not set.
         n_stack: The number of leading axes that count elements of the stack.
     """
 

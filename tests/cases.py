@@ -44,7 +44,7 @@ from funcgrad.primitives.collectives import (
 )
 from funcgrad.primitives.contraction import Contract
 from funcgrad.primitives.convolution import Convolution
-from funcgrad.primitives.creation import Full, Iota
+from funcgrad.primitives.creation import Full, Iota, Unset
 from funcgrad.primitives.cumulative import (
     Cumlogsumexp,
     Cummax,
@@ -596,6 +596,7 @@ CREATION = [
     Case(Full((2,)), (ints(),), "int", "d", 0),
     Case(Iota((2, 3), 1, np.dtype(np.int32)), (), "int", "d", 0),
     Case(Iota((4,), 0, np.dtype(np.float64)), (), "float", "d", 0),
+    Case(Unset((0, 3), np.dtype(np.float64)), (), "without elements", "d", 0),
 ]
 
 REDUCTIONS = [
@@ -1541,6 +1542,10 @@ IMPOSSIBLE: dict[str, dict[str, str]] = {
     },
     "axis_index": {
         "batch": "it has no arguments",
+    },
+    "unset": {
+        "jvp": "it has no inputs",
+        "batch": "it has no inputs",
     },
     "iota": {
         "jvp": "it has no arguments",

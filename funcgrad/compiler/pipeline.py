@@ -35,7 +35,6 @@ from funcgrad.compiler.nest.kernel import Kernel, Place, Site
 from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.lower import build, simplified
 from funcgrad.compiler.nest.nodes import (
-    Carry,
     External,
     Graph,
     Limit,
@@ -294,7 +293,8 @@ def _nest_jobs(node: Nest) -> Iterator[Job]:
     for carry in carries:
         if carry.is_in_place:
             assert carry.final is not None
-            yield generate_copy(_initial(carry), whole(carry.final))
+            if not is_there(carry.start, whole(carry.final)):
+                yield generate_copy(carry.start, whole(carry.final))
     yield Nested(node, sections)
     if isinstance(node, Loop) and node.length is None:
         # Nobody knew which iteration would be the last one.
@@ -302,11 +302,6 @@ def _nest_jobs(node: Nest) -> Iterator[Job]:
             assert carry.final is not None
             if not carry.is_in_place:
                 yield generate_copy(whole(carry.now), whole(carry.final))
-
-
-def _initial(carry: Carry) -> View:
-    """Initial value of a carried value."""
-    return View(carry.initial.outer, carry.now.shape, carry.now.strides, carry.initial.offset)
 
 
 LONG_WORK = FEW * THREAD_WORK

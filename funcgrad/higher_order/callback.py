@@ -9,9 +9,7 @@ Callbacks run on copies of their operands: compiled programs use memory again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -23,6 +21,7 @@ from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import BatchDim, Primitive, Value, mapped_length
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import DtypeError, MissingRuleError, ShapeError
+from funcgrad.observers.checks import REPEATED, Kinds
 from funcgrad.primitives.families import extern_lower
 from funcgrad.primitives.shape import broadcast_to, reshape, shape_of
 
@@ -31,18 +30,6 @@ FlatFunction = Callable[..., Sequence[Any]]
 
 VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all",
                 "legacy_vectorized")  # fmt: skip
-
-_is_debugging: ContextVar[bool] = ContextVar("funcgrad_is_debugging", default=True)
-
-
-@contextmanager
-def without_debugging() -> Iterator[None]:
-    """Skip debug callbacks in a block that runs a second time what has run before."""
-    token = _is_debugging.set(False)
-    try:
-        yield
-    finally:
-        _is_debugging.reset(token)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +88,8 @@ class DebugCallback(_Callback):
 
     is_effectful: ClassVar[bool] = True
 
-    def impl(self, *args: Any) -> Any:
-        return super().impl(*args) if _is_debugging.get() else []
+    def checked(self, args: Sequence[Value], kinds: Kinds) -> tuple[Any, Sequence[Any]]:
+        return [] if REPEATED in kinds else self.bind(*args), ()
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         return self.bind(*primals), []

@@ -245,7 +245,7 @@ class Scan(Primitive):
         active = self._active_inputs(tangents, lambda m: split(self.body, m).is_active_out)
         plan = self.body.memo(
             ("scan", split, active, self),
-            lambda: _Residuals(self, active, split(self.body, active)),
+            lambda: Residuals(self, active, split(self.body, active)),
         )
         consts, carry, xs = self.split(primals)
         body, all_consts = hoisted(plan.forward, consts)
@@ -293,7 +293,7 @@ class Scan(Primitive):
         k = self.n_carry
         y_active = tuple(c is not None for c in ct[k:])
         key = ("scan transpose", linear, y_active, self)
-        body, x_given = self.body.memo(key, lambda: self._transposed_body(linear, y_active))
+        body, x_given = self.body.memo(key, lambda: self.transposed_body(linear, y_active))
         ct_carry = [
             zeros_like_aval(aval_of_linear(a)) if c is None else c
             for c, a in zip(ct[:k], carry, strict=True)
@@ -315,7 +315,7 @@ class Scan(Primitive):
         ct_init = [c if is_linear(a) else None for c, a in zip(in_carry, carry, strict=True)]
         return [*ct_consts, *ct_init, *ct_xs]
 
-    def _transposed_body(self, linear: Mask, y_active: Mask) -> tuple[Program, Mask]:
+    def transposed_body(self, linear: Mask, y_active: Mask) -> tuple[Program, Mask]:
         """One step backwards, and which scanned arrays get cotangents."""
         k = self.n_carry
         derived = transpose_program(self.body, linear, ((True,) * k + y_active))
@@ -449,7 +449,7 @@ def bind_scan(
     return results
 
 
-class _Residuals:
+class Residuals:
     """How a scan is split for linearisation.
 
     Attributes:

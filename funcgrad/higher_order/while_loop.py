@@ -29,20 +29,19 @@ from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mappe
 from funcgrad.core.program import Program, Var, axis_names_of, evaluate
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import NonFiniteError
-from funcgrad.higher_order.callback import without_debugging
 from funcgrad.higher_order.checked_programs import CheckedProgram, check_program
 from funcgrad.higher_order.checks import Failure, nothing
 from funcgrad.higher_order.jit import executable_of, is_jit_disabled, run_program, scatter
 from funcgrad.higher_order.lanes import broadcast_lanes, choose, count_if, gate, shield
 from funcgrad.higher_order.linearity import nonlinear_equation, parted, together
 from funcgrad.higher_order.progress import counted_parts, progress_bar
+from funcgrad.higher_order.reversal import pull_program, pull_stepwise
 from funcgrad.higher_order.scan import aval_of_linear, cut, dense_tangents
 from funcgrad.higher_order.series import taylor_of_while
 from funcgrad.higher_order.switch import Switch
-from funcgrad.higher_order.tape import Tape
 from funcgrad.lowering import Call, Extern, Form
 from funcgrad.lowering import While as WhileForm
-from funcgrad.observers.checks import Kinds
+from funcgrad.observers.checks import REPEATED, Kinds
 from funcgrad.observers.limits import check_time
 from funcgrad.observers.nonfinite import add_step
 from funcgrad.primitives.elementwise import add, bitwise_and, convert, less
@@ -658,16 +657,33 @@ class WhilePush(_Derivative):
 class WhilePull(_Derivative):
     """``pull(*x, *ct)``: cotangents of the active arguments, for those of the active results."""
 
+    @property
+    def repeated(self) -> While:
+        """The loop as it is run a second time, when it has shown and raised what it does."""
+        condition, body = (
+            check_program(p, frozenset({REPEATED})).program if p.is_effectful else p
+            for p in (self.loop.condition, self.loop.body)
+        )
+        return replace(self.loop, condition=condition, body=body)
+
+    @property
+    def program(self) -> Program:
+        """Program that runs the loop backwards."""
+        return self.loop.body.memo(("pull", self), lambda: pull_program(self.repeated, self.active))
+
     def impl(self, *args: Any) -> Any:
-        primals, cts = cut(args, self.n_primals)
-        with using_trace(EVAL), without_debugging():
-            return Tape(self.loop, self.active, primals).pull(cts)
+        with using_trace(EVAL):
+            if is_jit_disabled():
+                return pull_stepwise(self.repeated, self.active, *cut(args, self.n_primals))
+            if self.is_effectful:  # as in `WhilePush`
+                return evaluate(self.program, args)
+        return run_program(self.program, args)
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
         return [a.strong() for a in self.active_of(avals[: self.n_primals])]
 
     def lower(self, *avals: ShapedArray) -> Form:
-        return Extern()
+        return Call(self.program)
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         x, ct = cut(primals, self.n_primals)
@@ -718,6 +734,21 @@ class WhilePullTangent(_Derivative):
         consts, _, carry, _ = cut(interleaved, n_consts, n_consts, n_carry)
         return [*consts, *carry]
 
+    @property
+    def program(self) -> Program:
+        """Program that pulls the loop with tangents."""
+        loop, outs = self.loop, self.out_avals()
+        avals = [*loop.condition.in_avals[: loop.n_cond], *loop.body.in_avals]
+        x = [a.strong() for a in avals]
+        return loop.body.memo(
+            ("pull tangent", self),
+            lambda: stage_closed(
+                lambda *args: self._as_pull(args),
+                [*x, *outs, *self.active_of(x), *outs],
+                f"pull_{loop.body.name}",
+            ),
+        )
+
     def impl(self, *args: Any) -> Any:
         with using_trace(EVAL):
             return self._as_pull(args)
@@ -732,7 +763,7 @@ class WhilePullTangent(_Derivative):
         return [a.strong() for a in self.active_of(avals[: self.n_primals])]
 
     def lower(self, *avals: ShapedArray) -> Form:
-        return Extern()
+        return Call(self.program)
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         return self.bind(*primals), self._moved(primals, tangents)

@@ -180,16 +180,17 @@ def while_loop(
 ) -> Tree:
     """Apply ``body_fun`` to a value while ``cond_fun`` of it holds.
 
-    Reverse mode works to any order. It records the steps on a tape that grows with their number.
-    With ``max_checkpoints``, it keeps at most this number of states and computes the others again,
-    so memory is bounded for any number of steps. (JAX has no reverse mode here.)
+    Reverse mode works to any order. It runs the loop again, in segments of steps whose residuals
+    are recorded, and keeps states between them; those that it does not keep are computed again. So
+    memory is bounded for any number of steps. (JAX has no reverse mode here.)
 
     Args:
         cond_fun: From the value to a scalar bool.
         body_fun: From the value to the next one, of the same structure and types.
         init_val: Initial value, a pytree.
-        checkpoint_every: Steps between recorded states; by default a growing number.
-        max_checkpoints: Largest number of recorded states; by default there is no limit.
+        checkpoint_every: Steps of a segment; by default as many as fit into a few megabytes.
+        max_checkpoints: Largest number of states that are kept; by default 32, or up to 64 if they
+            are small.
         progress: Label of a counter of steps, and of a bar on the way back, where tqdm is
             installed.
 

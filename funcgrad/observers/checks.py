@@ -21,6 +21,9 @@ USER, NAN, DIVISION, INDEX = "user", "nan", "division", "index"
 EXPLICIT = "explicit"
 """Instead of kinds: what checks that are written down look for, of all kinds."""
 
+REPEATED = "repeated"
+"""Instead of kinds: the program has run already, and is run a second time for its residuals."""
+
 Kinds = frozenset[str]
 """Kinds of faults to look for: some of the words above."""
 

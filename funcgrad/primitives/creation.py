@@ -12,7 +12,7 @@ from funcgrad.core.avals import Shape, ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import short_name
 from funcgrad.errors import ShapeError
-from funcgrad.lowering import Constant, Form, Reindex
+from funcgrad.lowering import Array, Constant, Form, Reindex, Routine
 from funcgrad.primitives.families import linear_jvp, shape_of
 from funcgrad.primitives.shape import ReduceSum, broadcast_to, reshape
 
@@ -72,3 +72,30 @@ class Iota(Primitive):
 
     def params(self) -> dict[str, Any]:
         return {"shape": self.shape, "axis": self.axis, "dtype": short_name(self.dtype)}
+
+
+@dataclass(frozen=True)
+class Unset(Primitive):
+    """Memory whose elements are set before anybody reads them: compiled, they may be anything.
+
+    Attributes:
+        shape: Its shape.
+        dtype: Its dtype.
+        number: Tells two of them in a program apart.
+    """
+
+    shape: Shape
+    dtype: np.dtype[Any]
+    number: int = 0
+
+    def impl(self) -> Any:
+        return np.zeros(self.shape, self.dtype)
+
+    def abstract_eval(self) -> ShapedArray:
+        return shaped(self.shape, self.dtype)
+
+    def lower(self) -> Form:
+        return Routine((Array(self.shape, self.dtype),), (0,), ())
+
+    def params(self) -> dict[str, Any]:
+        return {"dtype": short_name(self.dtype), "shape": self.shape}

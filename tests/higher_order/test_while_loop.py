@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import subprocess
 import sys
 from functools import partial
@@ -49,7 +50,7 @@ def never(lax: Any, x: Any) -> Any:
 
 
 def many_steps(lax: Any, x: Any) -> Any:
-    """More steps than the first chunks of the tape have."""
+    """More steps than a few."""
     return lax.while_loop(lambda s: s[0] < 70 + 9 * x[0], _euler(x), (0, x[1]))[1]
 
 
@@ -202,7 +203,7 @@ def test_infinite_slopes_of_further_steps_do_not_leak():
 
 
 def test_inner_loops_that_would_never_end():
-    """A lane that has ended, and a tape that records further steps, must not run the body."""
+    """A lane that has ended, and a pull, must not run further steps."""
 
     def f(x: Any, pace: Any) -> Any:
         def body(y: Any) -> Any:
@@ -268,6 +269,97 @@ def test_a_million_steps_are_reversed_in_little_memory() -> None:
     exact = 2 * (np.exp(x) / (2 * np.cos(x / 2) ** 2) + half) / (1 + half**2)
     assert found == pytest.approx(exact, rel=1e-5)
     assert nbytes < 64e6
+
+
+# How the steps are kept.
+
+
+@pytest.mark.parametrize("every", [1, 2, 5])
+@pytest.mark.parametrize("states", [1, 2, 3, 4, 9])
+def test_every_step_is_pulled_once_and_in_order(every: int, states: int) -> None:
+    """``s' = a s + n`` has slopes that depend on the order and on the number of steps."""
+
+    def f(a: Any, s: Any, n: Any) -> Any:
+        return fg.lax.while_loop(
+            lambda c: c[0] < n,
+            lambda c: (c[0] + 1, a * c[1] * (1 + 0.01 * c[0]) + np.sin(c[1])),
+            (np.int64(0), s),
+            checkpoint_every=every,
+            max_checkpoints=states,
+        )[1]
+
+    slopes = fg.jit(fg.grad(f, argnums=(0, 1)))
+    for n in [0, 1, 2, 3, 4, 5, 7, 8, 9, 16, 23, 37, 64, 101]:
+        a, s = 0.4, 0.7
+        by_a, by_s = 0.0, 1.0
+        for k in range(n):
+            slope = a * (1 + 0.01 * k) + np.cos(s)
+            by_a, by_s = slope * by_a + s * (1 + 0.01 * k), slope * by_s
+            s = a * s * (1 + 0.01 * k) + np.sin(s)
+        np.testing.assert_allclose(slopes(a, 0.7, n), (by_a, by_s), rtol=1e-9, atol=1e-300)
+
+
+def _of_rows(x: Any, n: Any, **options: Any) -> Any:
+    """A loop over arrays that have no variables in kernels."""
+    turned = np.roll(np.eye(400), 1, axis=0)
+    return fg.lax.while_loop(
+        lambda c: c[0] < n,
+        lambda c: (c[0] + 1, np.sin(c[1]) @ turned * 0.9 + x),
+        (0, 0 * x),
+        **options,
+    )[1].sum()
+
+
+def test_segments_of_large_arrays_are_those_of_one_tape() -> None:
+    x = np.linspace(-1, 1, 400)
+    slope = fg.jit(fg.grad(partial(_of_rows, checkpoint_every=3, max_checkpoints=4)))
+    for n in (0, 1, 3, 4, 29, 60):
+        scanned = fg.grad(
+            lambda x, n=n: fg.lax.fori_loop(
+                0, n, lambda i, c: np.sin(c) @ np.roll(np.eye(400), 1, axis=0) * 0.9 + x, 0 * x
+            ).sum()
+        )
+        np.testing.assert_allclose(slope(x, n), scanned(x), rtol=1e-12, atol=1e-12)
+
+
+def test_the_backward_pass_copies_none_of_its_records() -> None:
+    """What a pull of few steps touches does not depend on how much it could record."""
+    x = np.linspace(-1, 1, 400)
+    compiled = fg.jit(fg.grad(_of_rows)).lower(x, 3)
+    plan = compiled.as_text().partition("\nplan\n")[2].partition("# kernel 0")[0]
+    ranges = [int(count) for count in re.findall(r"kernel \d+: (\d+) iterations", plan)]
+    assert max(ranges) <= 400 * 400
+
+
+@pytest.mark.parametrize("wrap", [fg.jit, lambda f: f], ids=["jit", "eager"])
+def test_what_a_loop_shows_is_shown_once(wrap: Any) -> None:
+    seen: list[float] = []
+
+    def body(c: Any) -> Any:
+        fg.debug.callback(lambda v: seen.append(float(v)), c)
+        inner = fg.lax.scan(
+            lambda v, _: (fg.debug.callback(lambda v: seen.append(-float(v)), v), v)[1:] * 2,
+            c,
+            None,
+            length=1,
+        )[0]
+        return inner * 2
+
+    slope = wrap(fg.grad(lambda x: fg.lax.while_loop(lambda c: c < 9, body, x)))
+    assert slope(2.0) == 8.0
+    assert seen == [2.0, -2.0, 4.0, -4.0, 8.0, -8.0]
+
+
+def test_gradients_of_loops_until_are_native_within_loops() -> None:
+    def f(x: Any) -> Any:
+        return fg.lax.scan(lambda c, t: (root(c + t), None), x, np.arange(1.0, 6.0))[0]
+
+    slope = fg.jit(fg.grad(f))
+    text = slope.lower(2.0).as_text()
+    assert "python:" not in text
+    assert "numpy:" not in text
+    h = 1e-5
+    np.testing.assert_allclose(slope(2.0), (f(2.0 + h) - f(2.0 - h)) / (2 * h), rtol=1e-7)
 
 
 # One argument after the other: a derivative of a derivative in which it had no tangent.

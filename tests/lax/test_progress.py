@@ -125,8 +125,10 @@ def test_results_are_the_same_to_the_bit(bars: list[Bar], loop: str, layer: str)
         assert bar.total == (None if loop.startswith("while") else n)
         assert sum(bar.updates) == n
     for bar in backwards:
-        assert bar.unit == ("part" if loop.startswith("while") else "step")
-        assert sum(bar.updates) == bar.total
+        assert bar.unit == "step"
+        # A while_loop is pulled in segments of many steps, whose number nobody knows.
+        assert bar.total == (None if loop.startswith("while") else n)
+        assert sum(bar.updates) == (1 if loop.startswith("while") else n)
 
 
 @pytest.mark.parametrize("loop", ["scan", "while_loop"])

@@ -8,12 +8,20 @@ half of the memory stays in the caches.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from funcgrad.compiler.machine import CACHES, KERNEL_NODES, SEVERAL
 from funcgrad.compiler.nest.fuse import Group
-from funcgrad.compiler.nest.layout import Shape, Uniform, Value, View, contiguous_strides
+from funcgrad.compiler.nest.layout import (
+    Shape,
+    Uniform,
+    Value,
+    View,
+    contiguous_strides,
+    whole,
+)
 from funcgrad.compiler.nest.nodes import (
     Copies,
     Graph,
@@ -25,6 +33,7 @@ from funcgrad.compiler.nest.nodes import (
     readers_of,
     values_read,
 )
+from funcgrad.compiler.nest.registers import is_small
 from funcgrad.compiler.nest.unswitch import keeps_elements
 
 
@@ -131,6 +140,9 @@ def _changed(node: Node) -> Iterator[tuple[Value, Value]]:
             if [y.value for y in node.operands if isinstance(y, View)].count(x.value) == 1:
                 yield x.value, memory.value
         return
+    if isinstance(node, Loop):
+        yield from _started_from(node)
+        return
     if not isinstance(node, Put | Copies):
         return
     if isinstance(node, Copies) and (
@@ -142,6 +154,22 @@ def _changed(node: Node) -> Iterator[tuple[Value, Value]]:
         return
     if not any(isinstance(y, View) and y.value is x.value for y in others):
         yield x.value, node.out
+
+
+def _started_from(loop: Loop) -> Iterator[tuple[Value, Value]]:
+    """Starts of loops of unknown length, and results that may have the same memory.
+
+    The last results are written to by changes in place, or when the loop has ended.
+    """
+    if loop.length is not None:
+        return
+    read = Counter(x.value for x in loop.operands if isinstance(x, View))
+    for carry in loop.carries:
+        start = carry.initial.outer
+        if carry.final is None or read[start] != 1 or is_small(start):
+            continue  # small ones have variables instead
+        if _becomes(carry.start, whole(carry.final)):
+            yield start, carry.final
 
 
 def _becomes(operand: View, memory: View) -> bool:

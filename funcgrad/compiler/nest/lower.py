@@ -335,8 +335,9 @@ class Lowering(Builder):
         made = {i for i, array in enumerate(arrays) if i >= len(operands) and array.value is None}
         read = [x for i, x in memory.items() if i not in made]
         reads = (*read, *(start for _, start in starts))
-        if isinstance(form.calls[0], forms.NativeCall) and form.calls[0].background is not None:
-            self._begin(form.calls[0], form.calls[0].background, memory)
+        first = form.calls[0] if form.calls else None
+        if isinstance(first, forms.NativeCall) and first.background is not None:
+            self._begin(first, first.background, memory)
         else:
             outs = tuple(memory[i].value for i in form.results)
             self.add(Routine(reads, outs, form.calls, form.n_stack, memory, tuple(starts)))

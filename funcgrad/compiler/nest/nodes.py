@@ -312,7 +312,7 @@ class Routine(Node):
     """Calls of functions of libraries.
 
     Attributes:
-        calls: The calls.
+        calls: The calls; none where results are only memory.
         n_stack: The number of leading axes that count elements of the stack.
         memory: Its arrays as they are stored, by number: operands, results and what is between.
         starts: What some of them are copies of at first, by their numbers.
@@ -332,14 +332,14 @@ class Routine(Node):
     @property
     def background(self) -> forms.Background | None:
         """Work that goes on in the background when it has run."""
-        call = self.calls[0]
+        call = self.calls[0] if self.calls else None
         return call.background if isinstance(call, forms.NativeCall) else None
 
     @property
     def replaced(self) -> Operand | None:
         """The operand whose memory the result may take, if its calls can work in place."""
-        call, *others = self.calls
-        works = isinstance(call, forms.NativeCall) and bool(call.in_place) and not others
+        call = self.calls[0] if len(self.calls) == 1 else None
+        works = isinstance(call, forms.NativeCall) and bool(call.in_place)
         return self.operands[0] if works else None
 
     @property
@@ -360,11 +360,6 @@ class External(Node):
 
     primitive: Primitive
     source: SourceLocation | None
-
-    @property
-    def is_run_by_python(self) -> bool:
-        """Whether it is a loop or branch."""
-        return self.primitive.is_composite
 
     @property
     def is_effectful(self) -> bool:
@@ -408,6 +403,11 @@ class Carry:
     next: Value
     initial: Link
     final: Value | None
+
+    @property
+    def start(self) -> View:
+        """Initial value."""
+        return View(self.initial.outer, self.now.shape, self.now.strides, self.initial.offset)
 
     @property
     def is_in_place(self) -> bool:

@@ -33,7 +33,8 @@ _SIGNED = "({0} ^ (({0} >> %d) & %d))"
 def is_sortable(calls: Sequence[LibraryCall], keys: Sequence[Operand], shape: Shape) -> bool:
     """Whether a routine only sorts places along the last axis, in a stable way, by such keys."""
     return (
-        all(isinstance(x, SortCall) and x.order is not None and x.stable for x in calls)
+        bool(calls)
+        and all(isinstance(x, SortCall) and x.order is not None and x.stable for x in calls)
         and LEAST <= shape[-1] < 1 << 31
         and all(isinstance(x, View) and _is_key(x.dtype) for x in keys)
         and bool(sort_function(INT64, False, False))

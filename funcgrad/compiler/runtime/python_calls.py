@@ -53,10 +53,9 @@ class PythonCall:
     def text(self) -> str:
         """One line about it."""
         primitive = self.node.primitive
-        if not self.node.is_run_by_python:
+        if not shows_progress(primitive):
             return f"numpy: {primitive.name}"
-        how = "that show its progress" if shows_progress(primitive) else "of native steps"
-        return f"python: {primitive.name}, in parts {how}"
+        return f"python: {primitive.name}, in parts that show its progress"
 
     def step(self) -> Step:
         """The step, when everything has its place."""
