@@ -1544,8 +1544,8 @@ IMPOSSIBLE: dict[str, dict[str, str]] = {
         "batch": "it has no arguments",
     },
     "unset": {
-        "jvp": "it has no inputs",
-        "batch": "it has no inputs",
+        "jvp": "it has no arguments",
+        "batch": "it has no arguments",
     },
     "iota": {
         "jvp": "it has no arguments",
