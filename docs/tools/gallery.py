@@ -79,6 +79,7 @@ GROUPS = {
     ],
     "Many processes": [
         "train_distributed",
+        "train_sharded",
         "tensor_parallel",
         "heat_distributed",
         "ensemble_dask",
@@ -99,6 +100,7 @@ TITLES = {
     "vanishing": "Vanishing gradients",
     "exploding": "Exploding gradients",
     "train_distributed": "Training on many processes",
+    "train_sharded": "Training with a divided state",
     "tensor_parallel": "A divided layer",
     "heat_distributed": "Heat in a divided plate",
     "ensemble_dask": "An ensemble with Dask",

@@ -8,24 +8,26 @@ one process and needs none.
 
 from funcgrad.base.namespaces import present
 from funcgrad.distributed.axes import mesh, spmd
+from funcgrad.distributed.checkpoints import load, save
 from funcgrad.distributed.exchange import (
     broadcast,
     echo,
     gather,
     is_main,
-    load,
     local_keys,
     local_range,
     rank,
-    save,
     scatter,
     shard,
     size,
 )
+from funcgrad.distributed.flat_shards import FlatShard, flat_shard, fully_sharded, unshard
+from funcgrad.distributed.optimizers import sharded, top_k_mean
 
 __all__ = [
-    "broadcast", "echo", "gather", "is_main", "load", "local_keys", "local_range", "mesh", "rank",
-    "save", "scatter", "shard", "size", "spmd",
+    "FlatShard", "broadcast", "echo", "flat_shard", "fully_sharded", "gather", "is_main", "load",
+    "local_keys", "local_range", "mesh", "rank", "save", "scatter", "shard", "sharded", "size",
+    "spmd", "top_k_mean", "unshard",
 ]  # fmt: skip
 
 present(__name__)

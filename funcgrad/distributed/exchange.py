@@ -1,4 +1,4 @@
-"""Exchange between computations: share out data, keys and files, and speak once.
+"""Exchange between computations: share out data and keys, and speak once.
 
 These functions work on concrete values, outside of transformations; within, use the collectives
 of `funcgrad.lax`. All processes of the axis call them.
@@ -6,7 +6,6 @@ of `funcgrad.lax`. All processes of the axis call them.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -16,8 +15,6 @@ from funcgrad.api.vectorization import vmap
 from funcgrad.base.pytree import tree_flatten, tree_unflatten
 from funcgrad.base.ranks import Ranks
 from funcgrad.core.axes import axes_in_scope, named_axis
-from funcgrad.data.saving import load as load_file
-from funcgrad.data.saving import save as save_file
 from funcgrad.distributed.processes import axis_of, world
 from funcgrad.errors import ArgumentError, DistributedError, ShapeError
 from funcgrad.higher_order.staging import located
@@ -74,7 +71,7 @@ def is_main() -> bool:
         >>> fg.distributed.is_main()
         True
     """
-    return _all().index == 0
+    return all_processes().index == 0
 
 
 def echo(*values: Any, **options: Any) -> None:
@@ -243,74 +240,12 @@ def local_keys(key: Any, n: int, axis_name: Hashable = None) -> Any:
     return vmap(lambda i: fold_in(key, i))(numbers)
 
 
-def save(path: str | os.PathLike[str], tree: Tree) -> None:
-    """Write a pytree that all processes have into a file, on rank 0.
-
-    Args:
-        path: As of `funcgrad.data.save`.
-        tree: As of `funcgrad.data.save`. What is divided among processes is put together by
-            `gather` before: then any number of processes can resume.
-
-    Raises:
-        DistributedError: In all processes, if rank 0 could not write it.
-
-    Example:
-        >>> import pathlib, tempfile, funcgrad as fg
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     fg.distributed.save(pathlib.Path(folder) / "state.npz", {"step": 3})
-        ...     fg.distributed.load(pathlib.Path(folder) / "state.npz")
-        {'step': 3}
-    """
-    _on_main(lambda: save_file(path, tree))
-
-
-def load(path: str | os.PathLike[str], like: Tree = None) -> Tree:
-    """Read a file on rank 0, for all processes.
-
-    Args:
-        path: As of `funcgrad.data.load`.
-        like: As of `funcgrad.data.load`.
-
-    Returns:
-        The pytree, in all processes.
-
-    Raises:
-        DistributedError: In all processes, if rank 0 could not read it.
-
-    Example:
-        >>> import pathlib, tempfile, funcgrad as fg
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = pathlib.Path(folder) / "state.npz"
-        ...     fg.distributed.save(path, {"step": 3})
-        ...     fg.distributed.load(path, like={"step": 0})
-        {'step': 3}
-    """
-    return _on_main(lambda: load_file(path, like))
-
-
-def _on_main(function: Any) -> Any:
-    """Compute on rank 0 for all; errors are raised in all."""
-    axis = _all()
-    result, failure, error = None, None, None
-    if axis.index == 0:
-        try:
-            result = function()
-        except Exception as raised:
-            error, failure = raised, f"{type(raised).__name__}: {raised}"
-    result, failure = axis.from_root((result, failure), 0)
-    if error is not None:
-        raise error
-    if failure is not None:
-        raise DistributedError(located(f"rank 0 failed: {failure}"))
-    return result
-
-
 def _part(n: int, axis: Any) -> range:
     return range(n * axis.index // axis.size, n * (axis.index + 1) // axis.size)
 
 
-def _all() -> Any:
-    """All processes."""
+def all_processes() -> Any:
+    """The axis of all processes."""
     return axis_of("all", world(), False, False)
 
 
@@ -322,7 +257,7 @@ def _axis(name: Hashable, operation: str) -> Any:
             raise ArgumentError(located(f"{operation}: {name!r} is an axis of vmap."))
         return found
     bound: Sequence[Any] = [axis for axis, _ in axes_in_scope() if isinstance(axis, Ranks)]
-    return bound[-1] if bound else _all()
+    return bound[-1] if bound else all_processes()
 
 
 def _check_root(root: int, axis: Ranks, operation: str) -> None:

@@ -167,7 +167,7 @@ class Processes(Ranks):
         name, arguments = self._arguments(operation.removesuffix(BEHIND), x, partners)
         behind = self._background_calls if operation.endswith(BEHIND) else None
         if behind is not None:
-            name, arguments = name.replace("MPI_A", "MPI_Ia"), (*arguments, Ref(2))
+            name, arguments = f"MPI_I{name[4:].lower()}", (*arguments, Ref(2))
         address = _address(name)
         if not address:
             return None

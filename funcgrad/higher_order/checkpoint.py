@@ -17,6 +17,7 @@ from typing import Any
 
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray
+from funcgrad.core.facets import Facet
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Atom, Equation, Program, Var, evaluate, makers
 from funcgrad.core.trace import EVAL, using_trace
@@ -26,7 +27,7 @@ from funcgrad.higher_order.linearity import parted, together
 from funcgrad.higher_order.policies import Policy, everything_saveable, nothing_saveable
 from funcgrad.higher_order.series import taylor_of_call
 from funcgrad.lowering import Barrier as BarrierForm
-from funcgrad.lowering import Call, Form, Reindex
+from funcgrad.lowering import Call, Form, Reindex, Reshape, form_of
 from funcgrad.observers.checks import Kinds
 from funcgrad.observers.source import REMAT
 from funcgrad.passes.dce import dce
@@ -42,6 +43,10 @@ from funcgrad.transforms.programs import (
 
 Mask = tuple[bool, ...]
 Names = dict[Var, Atom]
+
+happens_again = Facet("happens_again", False)
+"""Whether an effect may happen again for the derivative: an exchange between processes that gives
+more than it is given, so that keeping the result costs more memory than keeping the operand."""
 
 
 @dataclass(frozen=True)
@@ -385,11 +390,20 @@ class _Splitter:
         if self._is_saveable(equation):
             self.stand_ins[equation.inputs[0]] = equation.outputs[0]
         elif getattr(self.policy, "excludes", _never)(name):
-            self.excluded.add(equation.inputs[0])
+            self._exclude(equation.inputs[0])
+
+    def _exclude(self, var: Atom) -> None:
+        """Save neither a value nor what it is a view of, which is as large or larger."""
+        while type(var) is Var:
+            self.excluded.add(var)
+            equation, _ = self.makers.get(var, (None, 0))
+            if equation is None or not isinstance(form_of(equation), Reindex | Reshape):
+                return
+            var = equation.inputs[0]
 
     def _is_saveable(self, equation: Equation) -> bool:
         primitive, params = equation.primitive, equation.primitive.params()
-        if primitive.is_effectful and "program" not in params:
+        if primitive.is_effectful and "program" not in params and not happens_again(primitive):
             return True  # what happens outside of the program happens once
         return self.policy(primitive, *(a.aval for a in equation.inputs), **params)
 

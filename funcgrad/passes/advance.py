@@ -37,7 +37,8 @@ as_message: Facet[Callable[..., Primitive | None]] = Facet("as_message", _is_no_
 """``as_message(group=0, in_background=False)``: the same operation, told otherwise.
 
 An operation has it that only tells other processes of an array. ``group`` is as of `message_group`:
-what arrays side by side give is side by side what each gives. If it is made in the background, it
+what arrays side by side give is side by side what each gives. Where that does not hold, groups
+other than 0 give ``None``. If it is made in the background, it
 only begins, and goes on while other things are computed. ``None`` if it cannot be told otherwise.
 """
 
@@ -85,7 +86,15 @@ def _is_fence(equation: Equation) -> bool:
 
 
 def _is_small(equation: Equation) -> bool:
-    return _is_message(equation) and _nbytes(equation) < SMALL_BYTES
+    """Whether a message is small, and of those that can be told together."""
+    can_join = as_message(equation.primitive)(1) is not None
+    return can_join and _nbytes(equation) < SMALL_BYTES
+
+
+def _grows(equation: Equation) -> bool:
+    """Whether what a message gives is larger than what it sends."""
+    (out,) = equation.outputs
+    return bool(out.aval.size > equation.inputs[0].aval.size)
 
 
 def _nbytes(equation: Equation) -> int:
@@ -105,12 +114,15 @@ def _moved_up(equations: Sequence[Equation]) -> list[Equation]:
     """Behind which equation each could come, apart from effects; -1 for the beginning."""
     place: dict[int, int] = {}
     """Behind which equation those come that move."""
-    fence = -1
+    fence = grown = -1
     for i, equation in enumerate(equations):
         inputs = {maker[var] for var in _vars(equation) if var in maker}
         is_message = _is_message(equation)
         moves = is_message or (len(inputs) <= 1 and not equation.primitive.is_effectful)
         behind = max((earliest[k] for k in inputs), default=-1)
+        if is_message and _grows(equation):
+            # One ahead of who reads it: if all came at once, all results would have to be kept.
+            behind, grown = max(behind, grown), i
         earliest.append(max(behind, fence) if is_message else behind if moves else i)
         maker.update((var, i) for var in equation.outputs)
         if is_message:

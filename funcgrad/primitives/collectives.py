@@ -503,6 +503,7 @@ class AllGather(_Exchange):
     is_invariant: bool = False
 
     agrees = True
+    happens_again = True
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         shape = list(x.shape)

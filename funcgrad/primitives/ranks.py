@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -50,18 +50,43 @@ class RankStep(Primitive):
 
 
 @dataclass(frozen=True)
-class RankTotal(RankStep):
+class RankMessage(RankStep):
+    """Base of the steps that may go on while other steps run.
+
+    Attributes:
+        in_background: Whether other steps run until somebody reads the result.
+    """
+
+    in_background: bool = False
+
+    operation: ClassVar[str]
+
+    def as_message(self, group: int = 0, in_background: bool = False) -> Primitive | None:
+        if group or not self.ranks.has_background:
+            return None
+        return replace(self, in_background=in_background)
+
+    def params(self) -> dict[str, Any]:
+        own: dict[str, Any] = {"ranks": self.ranks}
+        return own | {"in_background": True} if self.in_background else own
+
+    def lower(self, x: ShapedArray) -> Form:
+        operation = self.operation + " in background" * self.in_background
+        return self.form(self.abstract_eval(x), x, self.ranks.native(operation, x))
+
+
+@dataclass(frozen=True)
+class RankTotal(RankMessage):
     """The sum over processes.
 
     Attributes:
         message_group: As of `Primitive.message_group`.
-        in_background: Whether other steps run until somebody reads the result.
     """
 
     message_group: int = 0
-    in_background: bool = False
 
     name = "psum"
+    operation = "total"
     agrees = True
 
     def as_message(self, group: int = 0, in_background: bool = False) -> Primitive | None:
@@ -70,10 +95,8 @@ class RankTotal(RankStep):
         return replace(self, message_group=group, in_background=in_background)
 
     def params(self) -> dict[str, Any]:
-        own: dict[str, Any] = {"ranks": self.ranks}
-        if self.message_group:
-            own["group"] = self.message_group
-        return own | {"in_background": True} if self.in_background else own
+        own = super().params()
+        return own | {"group": self.message_group} if self.message_group else own
 
     def impl(self, x: Any) -> Any:
         return self.ranks.total(x)
@@ -81,16 +104,13 @@ class RankTotal(RankStep):
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         return x.strong()
 
-    def lower(self, x: ShapedArray) -> Form:
-        operation = "total in background" if self.in_background else "total"
-        return self.form(x, x, self.ranks.native(operation, x))
-
 
 @dataclass(frozen=True)
-class RankGather(RankStep):
+class RankGather(RankMessage):
     """The arrays of all processes, stacked."""
 
     name = "all_gather"
+    operation = "gathered"
     agrees = True
 
     def impl(self, x: Any) -> Any:
@@ -99,15 +119,13 @@ class RankGather(RankStep):
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         return shaped((self.ranks.size, *x.shape), x.dtype)
 
-    def lower(self, x: ShapedArray) -> Form:
-        return self.form(self.abstract_eval(x), x, self.ranks.native("gathered", x))
-
 
 @dataclass(frozen=True)
-class RankPart(RankStep):
+class RankPart(RankMessage):
     """The sum over processes, of which each gets the element of its number."""
 
     name = "psum_scatter"
+    operation = "part_of_total"
     agrees = False
 
     def impl(self, x: Any) -> Any:
@@ -115,9 +133,6 @@ class RankPart(RankStep):
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         return shaped(x.shape[1:], x.dtype)
-
-    def lower(self, x: ShapedArray) -> Form:
-        return self.form(self.abstract_eval(x), x, self.ranks.native("part_of_total", x))
 
 
 @dataclass(frozen=True)

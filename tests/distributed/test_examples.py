@@ -98,6 +98,7 @@ def test_the_ensemble_finds_the_curve():
         ("heat_distributed", ("--size", "12", "--steps", "6", "--descents", "4")),
         ("tensor_parallel", ("--hidden", "64", "--steps", "4", "--examples", "32")),
         ("train_distributed", ("--hidden", "32", "--epochs", "1")),
+        ("train_sharded", ("--hidden", "32", "--steps", "4")),
         ("ensemble_dask", ("--members", "8", "--workers", "0")),
     ],
 )
@@ -109,7 +110,8 @@ def test_pictures_are_drawn(tmp_path, capsys, name, arguments):
 
 
 @pytest.mark.parametrize(
-    "name", ["heat_distributed", "tensor_parallel", "train_distributed", "ensemble_dask"]
+    "name",
+    ["heat_distributed", "tensor_parallel", "train_distributed", "train_sharded", "ensemble_dask"],
 )
 def test_a_folder_that_is_not_there_is_refused_at_once(name, capsys):
     message = "argument --output: there is no folder /nowhere"

@@ -35,7 +35,9 @@ Named = tuple[str, Callable[..., Any], tuple[Any, ...]]
 SECONDS = 20
 """Time in which a program is to differentiate something."""
 
-OF_PROCESSES = {"heat_distributed", "tensor_parallel", "train_distributed", "ensemble_dask"}
+OF_PROCESSES = {
+    "heat_distributed", "tensor_parallel", "train_distributed", "train_sharded", "ensemble_dask",
+}  # fmt: skip
 """Examples whose functions run in several processes."""
 
 

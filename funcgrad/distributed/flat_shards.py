@@ -1,0 +1,380 @@
+"""Arrays of which every process has a part: pytrees of them, and functions of them.
+
+A `FlatShard` is the part of one process of an array that is raveled and cut into equal parts, one
+for every lane of a named axis. Functions that were written for whole arrays, such as optimisers,
+run on shards by an interpreter that asks primitives for their forms: what works on corresponding
+elements works on those of the part, a fold is one of the parts' folds, and an array is put together
+only where an operation needs all of it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Hashable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from funcgrad import lax
+from funcgrad.ad_checkpoint import checkpoint, checkpoint_name
+from funcgrad.base.pytree import (
+    GetAttrKey,
+    register_pytree_node,
+    tree_flatten,
+    tree_unflatten,
+)
+from funcgrad.base.ranks import Ranks
+from funcgrad.checkpoint_policies import save_anything_except_these_names
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.axes import axes_in_scope
+from funcgrad.core.primitive import Primitive
+from funcgrad.core.program import evaluate
+from funcgrad.core.trace import Trace, Tracer, current_trace, run_under, using_trace
+from funcgrad.errors import ArgumentError
+from funcgrad.higher_order.staging import located
+from funcgrad.lowering import Call, Pointwise, Reduction, Reshape
+from funcgrad.primitives.objects import flatten_values
+from funcgrad.primitives.shape import reshape, shape_of
+from funcgrad.primitives.windows import neutral
+
+LEAST = 1024
+"""Arrays of fewer elements stay whole by default: a message costs more than their memory."""
+
+UNSHARDED = "unsharded"
+"""The name, as of `checkpoint_name`, of what `unshard` gives."""
+
+
+class FlatShard:
+    """The part of one process of an array: its elements from ``index * length`` on, in C order.
+
+    It is a pytree whose only child is the part. Elements behind the end of the array are there so
+    that all parts are equally long, and do not count.
+
+    Attributes:
+        part: The elements, ``(length,)``.
+        shape: Shape of the whole array.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> with fg.distributed.spmd(axis_name="data"):  # one process has all elements
+        ...     fg.distributed.flat_shard(np.arange(4).reshape(2, 2), least=1)
+        FlatShard([0 1 2 3], shape=(2, 2))
+    """
+
+    __slots__ = ("part", "shape")
+
+    def __init__(self, part: Any, shape: tuple[int, ...]) -> None:
+        self.part = part
+        self.shape = shape
+
+    def __repr__(self) -> str:
+        return f"FlatShard({self.part}, shape={self.shape})"
+
+
+register_pytree_node(
+    FlatShard,
+    lambda shard: ((shard.part,), shard.shape),
+    lambda shape, children: FlatShard(children[0], shape),
+    lambda shard: (((GetAttrKey("part"), shard.part),), shard.shape),
+)
+
+
+def flat_shard(tree: Any, axis_name: Hashable = None, *, least: int = LEAST) -> Any:
+    """Keep one process's part of arrays that all processes have.
+
+    Args:
+        tree: A pytree of arrays, equal in all processes; possibly traced.
+        axis_name: The axis along which they are divided; by default the innermost one of processes
+            around the call. Axes of `vmap` and `shard_map` need their names.
+        least: Arrays of fewer elements stay whole.
+
+    Returns:
+        A pytree with a `FlatShard` for each larger array.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> with fg.distributed.spmd(axis_name="data"):
+        ...     shards = fg.distributed.flat_shard({"w": np.ones((40, 50)), "b": np.ones(3)})
+        ...     shards["w"].part.shape, shards["b"].shape
+        ((2000,), (3,))
+    """
+    axis = AxisOfShards(axis_name, least, "flat_shard")
+    leaves, treedef = flatten_values(tree)
+    return tree_unflatten(treedef, [axis.shard(x) for x in leaves])
+
+
+def unshard(tree: Any, axis_name: Hashable = None) -> Any:
+    """Whole arrays of the parts of all processes: the converse of `flat_shard`.
+
+    It may be called in functions that are differentiated: the gradient with respect to a part is
+    the sum of the gradients of all processes with respect to its elements, of which every process
+    gets its own (a reduce-scatter). Within `checkpoint` whole arrays are not kept for the backward
+    pass but gathered again, and so are they by `fully_sharded`.
+
+    Args:
+        tree: A pytree, in which a `FlatShard` becomes an array, and everything else stays.
+        axis_name: As of `flat_shard`.
+
+    Returns:
+        A pytree of whole arrays.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> with fg.distributed.spmd(axis_name="data"):
+        ...     shard = fg.distributed.flat_shard(np.arange(2048.0).reshape(2, 1024))
+        ...     fg.distributed.unshard(shard).shape
+        (2, 1024)
+    """
+    axis = AxisOfShards(axis_name, 0, "unshard")
+
+    def whole(x: Any) -> Any:
+        return checkpoint_name(axis.whole(x.part, x.shape), UNSHARDED) if is_shard(x) else x
+
+    return map_shards(whole, tree)
+
+
+def fully_sharded(f: Callable[..., Any], axis_name: Hashable = None) -> Callable[..., Any]:
+    """Gather the parameters of a layer for the time that it needs them.
+
+    The layer forgets them when it has run. For the backward pass they are gathered again, and
+    nothing else is computed again.
+
+    Args:
+        f: A function of parameters and other arguments, such as a layer of a network.
+        axis_name: As of `flat_shard`.
+
+    Returns:
+        A function with shards for the arrays of the first argument.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> layer = fg.distributed.fully_sharded(lambda w, x: np.tanh(x @ w))
+        >>> with fg.distributed.spmd(axis_name="data"):
+        ...     w = fg.distributed.flat_shard(np.ones((64, 32)))
+        ...     layer(w, np.ones((2, 64))).shape
+        (2, 32)
+    """
+
+    def run(own: Any, *args: Any, **kwargs: Any) -> Any:
+        return f(unshard(own, axis_name), *args, **kwargs)
+
+    return checkpoint(run, policy=save_anything_except_these_names(UNSHARDED))
+
+
+def is_shard(x: Any) -> bool:
+    """Whether something is a `FlatShard`."""
+    return type(x) is FlatShard
+
+
+def map_shards(function: Callable[[Any], Any], tree: Any) -> Any:
+    """Replace leaves, among which shards count."""
+    leaves, treedef = flatten_shards(tree)
+    return tree_unflatten(treedef, [function(x) for x in leaves])
+
+
+def flatten_shards(tree: Any) -> tuple[list[Any], Any]:
+    """Leaves of a pytree, among which shards count, and its structure without them."""
+    return tree_flatten(tree, is_leaf=is_shard)
+
+
+class AxisOfShards:
+    """The axis along which arrays are divided.
+
+    Args:
+        name: Its name; `None` for the innermost axis of processes.
+        least: Arrays of fewer elements stay whole.
+        what: What messages call the function that asks.
+
+    Raises:
+        ArgumentError: If no axis is named, and there is none of processes.
+    """
+
+    def __init__(self, name: Hashable, least: int, what: str) -> None:
+        if name is None:
+            processes = [axis for axis, _ in axes_in_scope() if isinstance(axis, Ranks)]
+            if not processes:
+                raise ArgumentError(
+                    located(
+                        f"{what}: there is no axis of processes around the call.",
+                        "Call it inside distributed.spmd(axis_name=...), or pass axis_name.",
+                    )
+                )
+            name = processes[-1]
+        self.name = name
+        self.least = least
+        self.size = lax.axis_size(name)
+
+    def divides(self, shape: tuple[int, ...]) -> bool:
+        """Whether an array of this shape is divided."""
+        return len(shape) > 0 and prod(shape) >= max(self.least, 1)
+
+    def length(self, shape: tuple[int, ...]) -> int:
+        """The number of elements of a part."""
+        return -(-prod(shape) // self.size)
+
+    def shard(self, x: Any) -> Any:
+        """The part of an array that all have, or all of it if it is small."""
+        return FlatShard(self.part(x), shape_of(x)) if self.divides(shape_of(x)) else x
+
+    def padded(self, x: Any) -> Any:
+        """The elements of an array, and zeros up to the end of the last part."""
+        n = prod(shape_of(x))
+        flat = reshape(x, (n,))
+        missing = self.size * self.length((n,)) - n
+        return lax.pad(flat, aval_of(flat).dtype.type(0), [(0, missing, 0)]) if missing else flat
+
+    def part(self, x: Any) -> Any:
+        """The part of an array that all have."""
+        length = self.length(shape_of(x))
+        return lax.dynamic_slice(self.padded(x), (self._start(length),), (length,))
+
+    def whole(self, part: Any, shape: tuple[int, ...]) -> Any:
+        """The array of the parts of all."""
+        flat = lax.all_gather(part, self.name, tiled=True)
+        n = prod(shape)
+        return reshape(flat if shape_of(flat) == (n,) else lax.slice(flat, (0,), (n,)), shape)
+
+    def part_of_sum(self, x: Any) -> Any:
+        """The part of the sum of arrays that differ."""
+        return lax.psum_scatter(self.padded(x), self.name, tiled=True)
+
+    def counted(self, part: Any, shape: tuple[int, ...], otherwise: Any) -> Any:
+        """A part with a number in place of elements behind the end of the array."""
+        (length,) = shape_of(part)
+        if self.size * length == prod(shape):
+            return part
+        places = lax.add(lax.iota(np.int64, length), self._start(length))
+        return lax.select(
+            lax.lt(places, np.int64(prod(shape))), part, lax.full_like(part, otherwise)
+        )
+
+    def _start(self, length: int) -> Any:
+        return lax.mul(
+            lax.convert_element_type(lax.axis_index(self.name), np.int64), np.int64(length)
+        )
+
+
+class ShardTracer(Tracer):
+    """An array of which the parent trace has the part of this process.
+
+    Attributes:
+        aval: Of the whole array.
+        part: The part.
+    """
+
+    __slots__ = ("aval", "part")
+    aval: ShapedArray
+
+    def __init__(self, trace: ShardTrace, part: Any, aval: ShapedArray) -> None:
+        self.owner = trace
+        self.part = part
+        self.aval = aval
+
+
+class ShardTrace(Trace):
+    """Applies operations on whole arrays to the parts of this process.
+
+    Args:
+        parent: Receives the operations on parts.
+        what: How messages call the function that runs.
+        axis: The axis along which arrays are divided.
+    """
+
+    __slots__ = ("axis",)
+
+    def __init__(self, parent: Trace, what: str, axis: AxisOfShards) -> None:
+        super().__init__(parent, what)
+        self.axis = axis
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
+        assert self.parent is not None
+        if not any(map(self._is_own, args)):
+            return self.parent.process(primitive, args)
+        avals = [aval_of(x) for x in args]
+        form = primitive.lower(*avals)
+        if isinstance(form, Call):
+            return evaluate(form.program, args)
+        with using_trace(self.parent):
+            if not primitive.multiple_results:
+                result = primitive.abstract_eval(*avals)
+                part = self._of_parts(primitive, form, args, result)
+                if part is not None:
+                    return part
+            return primitive.bind(*map(self.whole, args))
+
+    def _is_own(self, x: Any) -> bool:
+        return type(x) is ShardTracer and x.owner is self
+
+    def _of_parts(
+        self, primitive: Primitive, form: Any, args: tuple[Any, ...], result: ShapedArray
+    ) -> Any:
+        """The result of an operation that only needs parts; `None` for others."""
+        if isinstance(form, Pointwise):
+            shapes = {shape_of(x) for x in args if shape_of(x)}
+            if shapes == {result.shape}:
+                return self.wrap(primitive.bind(*map(self._part_or_number, args)), result)
+        elif isinstance(form, Reshape) and result.shape:
+            return self.wrap(args[0].part, result)
+        elif isinstance(form, Reduction) and not result.shape:
+            (x,) = args
+            start = _neutral(form.init, x.aval.dtype)
+            own = _folded(primitive, self.axis.counted(x.part, x.shape, start))
+            return _folded(primitive, lax.all_gather(own, self.axis.name))
+        return None
+
+    def _part_or_number(self, x: Any) -> Any:
+        if self._is_own(x):
+            return x.part
+        return self.axis.part(x) if shape_of(x) else x
+
+    def wrap(self, part: Any, aval: ShapedArray) -> ShardTracer:
+        """A whole array of which there is a part."""
+        return ShardTracer(self, part, aval)
+
+    def whole(self, x: Any) -> Any:
+        """The value for the parent trace of an operand."""
+        return self.axis.whole(x.part, x.shape) if self._is_own(x) else x
+
+    def shard(self, x: Any) -> Any:
+        """The shard of a result, or all of it if it is small."""
+        if not self.axis.divides(shape_of(x)):
+            return self.whole(x)
+        return FlatShard(x.part, x.shape) if self._is_own(x) else self.axis.shard(x)
+
+
+def _folded(primitive: Any, part: Any) -> Any:
+    """The fold over all elements of an array without other axes than one."""
+    return type(primitive)((0,)).bind(part)
+
+
+def _neutral(init: str, dtype: Any) -> Any:
+    return neutral(init, dtype) if "{" in init else dtype.type(ast.literal_eval(init))
+
+
+def on_shards(function: Callable[..., Any], axis: AxisOfShards, what: str) -> Callable[..., Any]:
+    """A function of shards, by one of whole arrays.
+
+    Args:
+        function: Of pytrees of whole arrays.
+        axis: The axis along which arrays are divided.
+        what: How messages call the function.
+
+    Returns:
+        A function of pytrees with shards for whole arrays. Its results have shards for all arrays
+        that are large enough.
+    """
+
+    def run(*args: Any) -> Any:
+        trace = ShardTrace(current_trace(), what, axis)
+        leaves, treedef = flatten_shards(tree_unflatten(*flatten_values(args)[::-1]))
+        wrapped = [
+            trace.wrap(x.part, aval_of(x.part).update(shape=x.shape)) if is_shard(x) else x
+            for x in leaves
+        ]
+        outs, tree = run_under(
+            trace, lambda: flatten_values(function(*tree_unflatten(treedef, wrapped)))
+        )
+        return tree_unflatten(tree, [trace.shard(x) for x in outs])
+
+    return run

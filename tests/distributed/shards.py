@@ -1,0 +1,189 @@
+"""Divided arrays on some processes: ``python -m tests.distributed.shards FOLDER laws|save|load``.
+
+References are whole: an optimiser without wrappers and the mean of the gradients of all lanes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import funcgrad as fg
+import funcgrad.numpy as fnp
+from funcgrad import distributed, optim, random
+
+RNG = np.random.default_rng(4)
+PARAMS = {
+    "w": RNG.normal(size=(5, 7)),
+    "b": RNG.normal(size=3),
+    "deep": [RNG.normal(size=(2, 3, 4))],
+}
+STEPS = 3
+
+
+def normalized(updates: Any, params: Any = None) -> Any:
+    """Updates divided by what needs all elements: means along an axis, extremes, sorted numbers."""
+
+    def one(g: Any) -> Any:
+        row = fnp.mean(fnp.abs(g), axis=-1, keepdims=True)
+        extent = fnp.max(g) - fnp.min(g) + fnp.sort(g.reshape(-1))[0] ** 2
+        return g / (row + extent) * fnp.prod(1 + 0.01 * fnp.tanh(g)) * fnp.all(fnp.isfinite(g))
+
+    return fg.tree.map(one, updates)
+
+
+def noisy(updates: Any, params: Any = None) -> Any:
+    """Updates with random numbers for whole arrays."""
+    return fg.tree.map(lambda g: g + 0.1 * random.normal(random.key(3), g.shape), updates)
+
+
+OPTIMIZERS: dict[str, Callable[[], Any]] = {
+    "sgd": lambda: optim.sgd(0.1, momentum=0.9, nesterov=True),
+    "adam": lambda: optim.adam(optim.cosine_decay_schedule(0.1, 10)),
+    "clipped": lambda: optim.chain(optim.clip_by_global_norm(0.5), optim.adamw(1e-2)),
+    "lamb": lambda: optim.lamb(1e-2),
+    "several": lambda: optim.MultiSteps(optim.adam(1e-2), 2),
+    "finite": lambda: optim.apply_if_finite(optim.adam(1e-2), 2),
+    "noisy": lambda: optim.chain(optim.stateless(noisy), optim.rmsprop(1e-2)),
+    "normalized": lambda: optim.chain(optim.stateless(normalized), optim.adam(1e-2)),
+}
+
+
+def gradients(n: int) -> list[Any]:
+    """For each step the gradients of all lanes, which are the first axis."""
+    rng = np.random.default_rng(n)
+    return [fg.tree.map(lambda p: rng.normal(size=(n, *p.shape)), PARAMS) for _ in range(STEPS)]
+
+
+def expected(optimizer: Any, n: int) -> Any:
+    """Parameters after all steps with the means of gradients."""
+    params, state = PARAMS, optimizer.init(PARAMS)
+    for each in gradients(n):
+        mean = fg.tree.map(lambda g: g.mean(0), each)
+        updates, state = optimizer.update(mean, state, params)
+        params = optim.apply_updates(params, updates)
+    return params
+
+
+def with_divided_state(
+    optimizer: Any, axis: str, least: int, **options: Any
+) -> Callable[[Any], Any]:
+    """From the gradients of a lane to parameters, where the state is divided."""
+    sharded = distributed.sharded(optimizer, axis, least=least, **options)
+
+    def run(each: Any) -> Any:
+        params, state = PARAMS, sharded.init(PARAMS)
+        for grads in each:
+            updates, state = sharded.update(grads, state, params)
+            params = optim.apply_updates(params, updates)
+        return params
+
+    return run
+
+
+def with_divided_parameters(optimizer: Any, axis: str, least: int) -> Callable[[Any], Any]:
+    """The same, where parameters and gradients are divided, too."""
+    sharded = distributed.sharded(optimizer, axis, least=least)
+
+    def linear(own: Any, grads: Any) -> Any:
+        whole = distributed.unshard(own, axis)
+        products = fg.tree.map(lambda p, g: fnp.sum(p * g), whole, grads)
+        return sum(fg.tree.leaves(products))
+
+    def run(each: Any) -> Any:
+        own = distributed.flat_shard(PARAMS, axis, least=least)
+        state = sharded.init(own)
+        for grads in each:
+            updates, state = sharded.update(fg.grad(linear)(own, grads), state, own)
+            own = optim.apply_updates(own, updates)
+        return distributed.unshard(own, axis)
+
+    return run
+
+
+def assert_near(found: Any, wanted: Any) -> None:
+    for x, y in zip(fg.tree.leaves(found), fg.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-11, atol=1e-12)
+
+
+def laws() -> None:
+    """All optimisers, eagerly and compiled."""
+    n, i = distributed.size(), distributed.rank()
+    own = fg.tree.map(lambda g: g[i], gradients(n))
+    for name, make in OPTIMIZERS.items():
+        wanted = expected(make(), n)
+        for run in (with_divided_state, with_divided_parameters):
+            for least in (1, 20):
+                f = run(make(), "data", least)
+                with distributed.spmd():
+                    assert_near(f(own), wanted)
+                    assert_near(fg.jit(f)(own), wanted)
+        distributed.echo(name)
+    messages()
+
+
+def messages() -> None:
+    """Layers are gathered one ahead, and again for the backward pass; sums begin early."""
+    n = 128
+    params = [RNG.normal(size=(n, n)) / n for _ in range(4)]
+    x = RNG.normal(size=(32, n))
+
+    def layer(w: Any, x: Any) -> Any:
+        return fnp.tanh(x @ w)
+
+    def again(own: Any, x: Any) -> Any:
+        return layer(distributed.unshard(own), x)
+
+    def loss(own: Any, x: Any, layer: Any) -> Any:
+        for w in own:
+            x = layer(w, x)
+        return fnp.sum(x**2)
+
+    with distributed.spmd():
+        own = distributed.flat_shard(params)
+        wanted = fg.grad(lambda p: loss(p, x, layer) * distributed.size())(params)
+        # Products: 4 forward, 4 for weights, 3 for what layers got; 4 where all is computed again.
+        for f, products, gathered in (
+            (fg.checkpoint(again), 15, 8),
+            (distributed.fully_sharded(layer), 11, 7),
+        ):
+            f = fg.jit(fg.grad(lambda own, x, f=f: loss(own, x, f)))
+            assert_near(distributed.unshard(f(own, x)), wanted)
+            text = f.lower(own, x).as_text().partition("# kernel 0")[0]
+            if distributed.size() > 1:
+                begun = text.count("all_gather by MPI_Iallgather")
+                assert text.count("matrix product") == products, text
+                assert text.count("all_gather by MPI_Allgather") + begun == gathered, text
+                assert text.index("MPI_Iallgather") < text.index("matrix product"), text
+                assert "psum_scatter by MPI_Ireduce_scatter_block" in text
+
+
+def state() -> Any:
+    """A state to be saved, which differs between numbers of processes only in how it is divided."""
+    own = distributed.flat_shard(PARAMS, least=4)
+    kept = distributed.sharded(optim.adam(1e-2), least=4).init(PARAMS)
+    return {"params": own, "state": kept, "step": 3, "small": np.arange(3), "none": None}
+
+
+def main() -> None:
+    folder, what = Path(sys.argv[1]), sys.argv[2]
+    if what == "laws":
+        laws()
+    with distributed.spmd():
+        if what == "save":
+            for _ in range(2):
+                distributed.save(folder / "state", state())
+        if what == "load":
+            found = distributed.load(folder / "state", like=state())
+            assert_near(distributed.unshard(found["params"]), PARAMS)
+            assert fg.tree.structure(found) == fg.tree.structure(state())
+            assert (found["step"], found["none"]) == (3, None)
+        distributed.echo(f"{what} holds on {distributed.size()}")
+
+
+if __name__ == "__main__":
+    main()

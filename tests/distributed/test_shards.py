@@ -1,0 +1,239 @@
+"""Arrays of which every process has a part: optimisers, messages, checkpoints, and crashes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import funcgrad as fg
+from funcgrad import data, distributed, optim
+from funcgrad.errors import ArgumentError, ShapeError, TreeError
+from tests.distributed import shards
+from tests.distributed.launching import needs_mpi, run, start
+from tests.examples.program import FOLDER
+
+LANES = 4
+KILLS = [1, pytest.param(100, marks=pytest.mark.nightly)]
+
+
+@pytest.mark.parametrize(
+    ("divide", "least"), [(shards.with_divided_state, 20), (shards.with_divided_parameters, 1)]
+)
+@pytest.mark.parametrize("name", shards.OPTIMIZERS)
+def test_divided_optimisers_are_those_of_whole_arrays(name, divide, least):
+    make = shards.OPTIMIZERS[name]
+    wanted = shards.expected(make(), LANES)
+    f = fg.vmap(divide(make(), "data", least), axis_name="data")
+    for mapped in (f, fg.jit(f)):
+        found = mapped(shards.gradients(LANES))
+        for lane in range(LANES):
+            shards.assert_near(fg.tree.map(lambda x, i=lane: x[i], found), wanted)
+
+
+def test_gradients_that_are_summed_or_equal_already():
+    wanted = shards.expected(optim.adam(0.1), LANES)
+    each = shards.gradients(LANES)
+    means = fg.tree.map(lambda g: np.broadcast_to(g.mean(0), g.shape), each)
+    shares = fg.tree.map(lambda g: g / LANES, each)
+    for reduce, given_ in ((None, means), ("sum", shares)):
+        f = shards.with_divided_state(optim.adam(0.1), "data", 1, reduce=reduce)
+        found = fg.vmap(f, axis_name="data")(given_)
+        shards.assert_near(fg.tree.map(lambda x: x[0], found), wanted)
+
+
+@given(st.lists(st.integers(1, 5), max_size=3), st.integers(1, 6), st.integers(1, 12))
+def test_any_array_is_divided_and_put_together(shape, n, least):
+    x = np.arange(np.prod(shape, dtype=int)).reshape(shape)
+
+    def f(_):
+        own = distributed.flat_shard({"x": x}, "data", least=least)
+        is_divided = isinstance(own["x"], distributed.FlatShard)
+        assert is_divided == (bool(shape) and x.size >= least)
+        if is_divided:
+            assert own["x"].part.shape == (-(-x.size // n),)
+        return distributed.unshard(own, "data")["x"]
+
+    np.testing.assert_array_equal(
+        fg.vmap(f, axis_name="data")(np.zeros(n)), np.broadcast_to(x, (n, *shape))
+    )
+
+
+def test_short_messages_round_each_gradient_once():
+    rng = np.random.default_rng(0)
+    grads = rng.normal(size=(LANES, 60)).astype(np.float32)
+    grads[:, :4] = [[np.inf, -np.inf, np.nan, 0.0]] * LANES
+    optimizer = distributed.sharded(optim.sgd(1.0), "data", least=1, message_dtype="bfloat16")
+
+    def f(g):
+        return optimizer.update(g, optimizer.init(g), g)[0]
+
+    found = fg.jit(fg.vmap(f, axis_name="data"))(grads)
+    with np.errstate(invalid="ignore"):
+        wanted = -grads.mean(0)
+    np.testing.assert_array_equal(found[0, :3], wanted[:3])
+    # bfloat16 has 8 bits of which the first is implied.
+    bound = np.abs(grads[:, 3:] / LANES).sum(0) * 2.0**-8 * (1 + 2.0**-12)
+    assert np.all(np.abs(found[:, 3:] - wanted[3:]) <= bound)
+    assert found.dtype == np.float32
+
+
+def test_what_is_not_among_the_largest_is_sent_later():
+    rng = np.random.default_rng(1)
+    grads = rng.normal(size=(LANES, 8, 5))
+    tx = distributed.top_k_mean(0.2, "data")
+
+    def f(g):
+        state = tx.init(np.zeros((8, 5)))
+        sent = []
+        for _ in range(6):
+            mean, state = tx.update(g, state)
+            sent.append(mean)
+        return np.stack(sent), state.errors.part
+
+    for mapped in (fg.vmap(f, axis_name="data"), fg.jit(fg.vmap(f, axis_name="data"))):
+        sent, kept = mapped(grads)
+        assert np.all(sent == sent[0])
+        assert np.all(np.count_nonzero(sent[0].reshape(6, -1), axis=1) <= LANES * 8)
+        # Nothing is lost: what was given is what was sent, and what is kept.
+        total = sent[0].sum(0).reshape(-1) * LANES + kept.sum(0)
+        np.testing.assert_allclose(total, 6 * grads.sum(0).reshape(-1), rtol=1e-12, atol=1e-12)
+
+
+def test_under_shard_map():
+    mesh = fg.make_mesh((LANES,), ("data",))
+    f = shards.with_divided_state(optim.adam(0.1), "data", 1)
+    own = lambda gs: f(fg.tree.map(lambda g: g[0], gs))  # noqa: E731
+    spec = fg.P("data")
+    mapped = fg.shard_map(own, mesh=mesh, in_specs=spec, out_specs=fg.P(), check_vma=False)
+    wanted = shards.expected(optim.adam(0.1), LANES)
+    shards.assert_near(mapped(shards.gradients(LANES)), wanted)
+
+
+@needs_mpi
+@pytest.mark.parametrize("n", [2, *(pytest.param(n, marks=pytest.mark.nightly) for n in (3, 4))])
+def test_laws_on_ranks(n, tmp_path):
+    said = run(n, "-m", "tests.distributed.shards", tmp_path, "laws", timeout=600)
+    assert f"laws holds on {n}" in said
+
+
+@needs_mpi
+@pytest.mark.parametrize(
+    ("n", "others"),
+    [(2, (1,)), pytest.param(3, (1, 2, 4, 5), marks=pytest.mark.nightly)],
+)
+def test_any_number_of_ranks_goes_on(n, others, tmp_path):
+    run(n, "-m", "tests.distributed.shards", tmp_path, "save")
+    kept = sorted(path.name for path in (tmp_path / "state").rglob("*.npz"))
+    assert kept == ["manifest.npz", *(f"part-{i:05d}.npz" for i in range(n)), "whole.npz"]
+    for m in others:
+        assert f"on {m}" in run(m, "-m", "tests.distributed.shards", tmp_path, "load")
+
+
+def test_checkpoints_of_one_process(tmp_path, monkeypatch):
+    path = tmp_path / "state"
+    with distributed.spmd():
+        state = shards.state()
+        distributed.save(path, state)
+        found = distributed.load(path, like=state)
+        assert fg.tree.structure(found) == fg.tree.structure(state)
+        for x, y in zip(fg.tree.leaves(found), fg.tree.leaves(state), strict=True):
+            np.testing.assert_array_equal(x, y)
+        with pytest.raises(ArgumentError, match="state holds divided arrays"):
+            distributed.load(path)
+        other = {**state, "params": {**state["params"], "w": distributed.flat_shard(np.ones(4000))}}
+        with pytest.raises(ShapeError, match=r"like\['params'\]\['w'\] has shape \(4000,\), but"):
+            distributed.load(path, like=other)
+        with pytest.raises(ShapeError, match="Which arrays are divided depends on `least`"):
+            distributed.load(path, like={"w": distributed.flat_shard(np.ones(4000))})
+        with pytest.raises(TreeError, match="another structure"):
+            distributed.load(path, like={**state, "more": 1})
+        # An error in the middle leaves the last checkpoint as it is.
+        with pytest.raises(ArgumentError, match="object"):
+            distributed.save(path, {**state, "small": object()})
+        assert len(list(path.iterdir())) == 2
+        assert distributed.load(path, like=state)["step"] == 3
+        (part,) = path.rglob("part-00000.npz")
+        damaged = bytearray(part.read_bytes())
+        damaged[damaged.index(state["params"]["w"].part.tobytes()) + 1] ^= 1
+        part.write_bytes(bytes(damaged))
+        with pytest.raises(fg.errors.FileFormatError, match="damaged"):
+            distributed.load(path, like=state)
+        data.save(part, {"checkpoint": "another", "rank": 0, "parts": []})
+        with pytest.raises(fg.errors.FileFormatError, match="not of the checkpoint"):
+            distributed.load(path, like=state)
+        file = tmp_path / "file"
+        file.write_text("")
+        with pytest.raises(ArgumentError, match="is a file, but divided arrays need a folder"):
+            distributed.save(file, state)
+
+
+def test_refusals():
+    with pytest.raises(
+        ArgumentError, match=r"flat_shard: there is no axis of processes.*\n.*\n.*spmd"
+    ):
+        distributed.flat_shard(np.ones(2000))
+    with pytest.raises(ArgumentError, match="sharded: reduce must be one of"):
+        distributed.sharded(optim.sgd(0.1), reduce="max")
+    with pytest.raises(ArgumentError, match="message_dtype must be None or 'bfloat16', got 'int8'"):
+        distributed.sharded(optim.sgd(0.1), message_dtype="int8")
+    with pytest.raises(ArgumentError, match="fraction must be above 0 and at most 1, got 0"):
+        distributed.top_k_mean(0)
+
+
+TRAIN = ("--hidden", 64, 64, "--steps", 12, "--every", 2, "--batch-size", 64)
+
+
+@needs_mpi
+@pytest.mark.parametrize("kills", KILLS)
+def test_training_goes_on_with_equal_bits_after_a_kill(kills, tmp_path):
+    """Ranks are killed at random; each time all end, and the losses of the rest are the same."""
+    program = FOLDER / "train_sharded.py"
+
+    def command(name, *more):
+        picture = ("--output", tmp_path / "picture.png")
+        return program, *TRAIN, "--save", tmp_path / name, *picture, *more
+
+    begin = time.monotonic()
+    run(2, *command("undisturbed"))
+    usual = time.monotonic() - begin
+    rng = np.random.default_rng(5)
+    for i in range(kills):
+        process = start(2, *command(f"disturbed{i}"))
+        time.sleep(rng.uniform(0.3, 1.1) * usual)
+        victims = children(process.pid)
+        if victims:
+            os.kill(int(rng.choice(victims)), signal.SIGKILL)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 0 or "signal 9" in err or "Killed" in err, err
+        run(2, *command(f"disturbed{i}", "--resume"))
+        assert final(tmp_path / f"disturbed{i}") == final(tmp_path / "undisturbed")
+
+
+def children(launcher: int) -> list[int]:
+    """Processes of a program that a launcher has started."""
+    found = []
+    for folder in os.listdir("/proc"):
+        if folder.isdigit():
+            try:
+                with open(f"/proc/{folder}/stat") as file:
+                    parent = int(file.read().rpartition(")")[2].split()[1])
+                with open(f"/proc/{folder}/cmdline") as file:
+                    words = file.read().split("\0")
+            except OSError:
+                continue
+            if parent == launcher and "train_sharded.py" in " ".join(words):
+                found.append(int(folder))
+    return found
+
+
+def final(folder):
+    """The bytes of all arrays of the checkpoint."""
+    number = data.load(folder / "manifest.npz")["checkpoint"]
+    parts = [data.load(folder / number / f"part-{i:05d}.npz")["parts"] for i in range(2)]
+    return [x.tobytes() for row in parts for x in row]
