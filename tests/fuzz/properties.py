@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import funcgrad as fg
-from funcgrad.compiler.nest import rematerialize, split_totals
+from funcgrad.compiler.nest import divide, rematerialize
 from funcgrad.compiler.nest.arrange import OPTIONAL, SKIP_VARIABLE, VERIFY_VARIABLE
 from funcgrad.core.program import evaluate
 from funcgrad.extend.laws import doubled
@@ -432,13 +432,14 @@ def compiled_lanes(program: Program) -> None:
 def variables(**values: str) -> Iterator[None]:
     """Environment variables for a while; small programs are rewritten as large ones are."""
     before = {name: os.environ.get(name) for name in values}
-    sizes = rematerialize.MIN_BYTES, split_totals.MIN_ELEMENTS, split_totals.MIN_ROW
+    sizes = rematerialize.MIN_BYTES, divide.MIN_WORK, divide.MIN_PART, divide.MIN_ROW
     os.environ.update(values)
-    rematerialize.MIN_BYTES, split_totals.MIN_ELEMENTS, split_totals.MIN_ROW = 0, 32, 4
+    rematerialize.MIN_BYTES = 0
+    divide.MIN_WORK, divide.MIN_PART, divide.MIN_ROW = 32, 2, 4
     try:
         yield
     finally:
-        rematerialize.MIN_BYTES, split_totals.MIN_ELEMENTS, split_totals.MIN_ROW = sizes
+        rematerialize.MIN_BYTES, divide.MIN_WORK, divide.MIN_PART, divide.MIN_ROW = sizes
         for name, value in before.items():
             if value is None:
                 del os.environ[name]

@@ -13,7 +13,7 @@ from funcgrad.base import environment
 from funcgrad.compiler.nest.allocate import mark_stored
 from funcgrad.compiler.nest.defer import defer
 from funcgrad.compiler.nest.detach import detach
-from funcgrad.compiler.nest.divide import divide, divide_deposits
+from funcgrad.compiler.nest.divide import divide, divide_sums
 from funcgrad.compiler.nest.fit import fit
 from funcgrad.compiler.nest.fuse import Group, fuse
 from funcgrad.compiler.nest.in_place import change_in_place, read_first, reuse_inputs
@@ -26,7 +26,6 @@ from funcgrad.compiler.nest.rematerialize import rematerialize
 from funcgrad.compiler.nest.schedule import schedule, schedule_groups
 from funcgrad.compiler.nest.small_products import write_out_products
 from funcgrad.compiler.nest.specialize import specialize
-from funcgrad.compiler.nest.split_totals import split_totals
 from funcgrad.compiler.nest.verify import verify_graph, verify_groups
 from funcgrad.compiler.nest.write_through import prefer_fresh, write_through
 
@@ -36,10 +35,9 @@ OPTIONAL = (
     "refine",  # both sides of a reshape are walked by the axes of both shapes
     "read_through",  # parts of arrays are read where they come from, or written in turn
     "schedule",  # cheap values are computed again by their readers, others are stored
-    "split_totals",  # folds of whole arrays are folds of rows first
     "specialize",  # short axes are written out
     "detach",  # functions of the numbers of rows run apart from the rows
-    "divide",  # sums over rows are sums over parts of them first
+    "divide",  # long sums are sums of parts first
     "fit",  # under a limit of bytes, values are computed again by groups that run again
     "write_through",  # parts of assembled arrays are computed where they belong
     "in_place",  # results take the memory of what nobody needs any more
@@ -53,11 +51,10 @@ _ON_GRAPHS: tuple[tuple[str, Callable[[Graph], None]], ...] = (
     ("defer", defer),
     ("rematerialize", rematerialize),
     ("interchange", interchange),
-    ("divide", divide_deposits),
+    ("divide", divide_sums),
     ("refine", refine),
     ("read_through", read_through),
     ("schedule", schedule),
-    ("split_totals", split_totals),
 )
 """The passes that change a graph, in their order. Then `fuse` forms groups of its nodes, and anew
 where `specialize` has changed anything."""

@@ -9,7 +9,7 @@ from string import ascii_letters
 import numpy as np
 
 from funcgrad.base.records import dataclass
-from funcgrad.compiler.machine import EVEN_PARTS, FEW, SEVERAL, SUM_BLOCK, THREAD_WORK
+from funcgrad.compiler.machine import EVEN_PARTS, FEW, SEVERAL, THREAD_WORK
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.layout import (
     Operand,
@@ -23,7 +23,6 @@ from funcgrad.compiler.nest.layout import (
     whole,
 )
 from funcgrad.compiler.nest.nodes import Copies, Matrices, Point, Product, is_copy
-from funcgrad.compiler.nest.split import even_parts
 from funcgrad.compiler.nest.strided import Letters, Strider
 from funcgrad.lowering import Contraction, Reindex
 
@@ -283,11 +282,7 @@ class Contractor(Letters):
         return self.builder.result(Point(aligned, (Value(space, aligned[0].dtype),), "{0} * {1}"))
 
     def _by_matrices(self, lhs: str, x: Operand, rhs: str, y: Operand, out: str) -> Operand:
-        divided = self._with_divided_sums(lhs, x, rhs, y)
-        if divided is None:
-            roles = self._roles(lhs, x, rhs, y)
-        else:
-            lhs, x, rhs, y, roles = divided
+        roles = self._roles(lhs, x, rhs, y)
         a = self._matrices(x, lhs, roles.batch, roles.rows, roles.summed)
         b = self._matrices(y, rhs, roles.batch, roles.summed, roles.columns)
         order = [*roles.batch, *roles.rows, *roles.columns]
@@ -298,33 +293,6 @@ class Contractor(Letters):
             value = self.builder.summed(whole(value), tuple(range(len(roles.added))))
         strides = dict(zip(order, value.strides, strict=True))
         return View(value, self._shape(out), tuple(strides[c] for c in out))
-
-    def _with_divided_sums(
-        self, lhs: str, x: Operand, rhs: str, y: Operand
-    ) -> tuple[str, View, str, View, _Roles] | None:
-        """The contraction with long sums in parts, where there is little else to share.
-
-        A product of few rows and columns has few tiles; threads share parts of its sums.
-        """
-        k, kept = self.size(self.summed), self.size(self.rows + self.columns)
-        if self.size(self.batch) > 1 or kept > THREAD_WORK // 64 or k * kept < 8 * THREAD_WORK:
-            return None
-        (letter,) = [c for c in self.summed if self.lengths[c] > 1][:1]
-        n_parts = even_parts(self.lengths[letter], SUM_BLOCK // 2)
-        if not n_parts or self.lengths[letter] != k:
-            return None
-        if not isinstance(x, View) or not isinstance(y, View):
-            return None
-        part = next(c for c in ascii_letters if c not in lhs + rhs)
-        x, lhs = _with_divided_axis(x, lhs, letter, part, n_parts)
-        y, rhs = _with_divided_axis(y, rhs, letter, part, n_parts)
-        lengths = dict(self.lengths)
-        self.lengths |= {letter: k // n_parts, part: n_parts}
-        roles = _Roles([part, *self.batch], self.rows, self.columns, self.summed, [part])
-        if self._copied(roles, lhs, x, rhs, y):
-            self.lengths = lengths
-            return None
-        return lhs, x, rhs, y, roles
 
     def _roles(self, lhs: str, x: Operand, rhs: str, y: Operand) -> _Roles:
         """The stack of products for which the fewest elements have to be copied.
@@ -409,13 +377,6 @@ class Contractor(Letters):
             else:
                 return None
         return 1 if stride is None else stride
-
-
-def _with_divided_axis(x: View, own: str, letter: str, part: str, n: int) -> tuple[View, str]:
-    """An operand with one axis as two, of which the first one counts parts."""
-    axis = own.index(letter)
-    lengths = [(n, m // n) if i == axis else (m,) for i, m in enumerate(x.shape)]
-    return x.divided(lengths), own[:axis] + part + own[axis:]
 
 
 def _spread(x: Operand, own: str, labels: str, space: Shape) -> Operand:

@@ -1,12 +1,14 @@
 """Parallel reductions: split loops that carry sums from row to row into parts with partial sums.
 
-``divide_deposits : graph -> graph``. A scatter-add to few places is serial: each part of its
-elements gets an accumulator of its own.
+``divide_sums : graph -> graph``. A scatter-add to few places is serial: each part of its elements
+gets an accumulator of its own. A product of few rows and columns has few tiles: threads share parts
+of its long sums.
 
 ``divide : groups -> groups``. A kernel that reduces columns, or everything, while it computes
 functions of its rows cannot divide its rows among threads. Its iteration space is therefore tiled
-into parts of rows: every part has partial sums, and these few are added at the end. The number of
-parts depends on the shape alone, so that results do not depend on threads.
+into parts of rows: every part has partial sums, and these few are added at the end. Of what is
+reduced to one number rows are parts, where they cannot be counted off evenly. The number of parts
+depends on the shape alone, so that results do not depend on threads.
 """
 
 from __future__ import annotations
@@ -15,7 +17,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from funcgrad.compiler.machine import EVEN_PARTS, FEW, FUNCTION, SEVERAL, SUM_BLOCK, THREAD_WORK
+from funcgrad.compiler.machine import (
+    EVEN_PARTS,
+    FEW,
+    FUNCTION,
+    PRODUCT,
+    SEVERAL,
+    SUM_BLOCK,
+    THREAD_WORK,
+)
 from funcgrad.compiler.nest.builder import sum_over
 from funcgrad.compiler.nest.fuse import Group, Walk, fuse_nodes, kind_of
 from funcgrad.compiler.nest.layout import (
@@ -32,15 +42,16 @@ from funcgrad.compiler.nest.nodes import (
     Fold,
     Graph,
     Guard,
+    Matrices,
     Node,
     Point,
+    Product,
     Put,
     rewrite,
     values_read,
 )
 from funcgrad.compiler.nest.plan import LONG, is_function
 from funcgrad.compiler.nest.split import even_parts
-from funcgrad.compiler.nest.split_totals import in_two
 from funcgrad.intrinsics import expression
 
 MIN_WORK = 2 * THREAD_WORK
@@ -49,6 +60,8 @@ MIN_WORK = 2 * THREAD_WORK
 MIN_PART = SEVERAL * SUM_BLOCK
 """Elements of a part beside which its own sums are few."""
 
+MIN_ROW = FEW * SEVERAL
+"""Elements of the shortest row beside which one number takes no memory to speak of."""
 
 MIN_DEPOSITS = THREAD_WORK // 2
 """Elements that are taken in, fewer of which are left to one thread."""
@@ -56,10 +69,42 @@ MIN_DEPOSITS = THREAD_WORK // 2
 MANY = FEW * SEVERAL
 """How many times as many elements are taken in as there are places, at least."""
 
+MIN_TERMS = SUM_BLOCK // 2
+"""Terms of a product of matrices in the smallest part of its sums."""
 
-def divide_deposits(graph: Graph) -> None:
-    """Divide sums at computed places; changes the graph."""
-    rewrite(graph, lambda node: _divided_deposit(node) if isinstance(node, Put) else None)
+MIN_PRODUCTS, MOST_SUMS = PRODUCT * THREAD_WORK, THREAD_WORK // (FEW * SEVERAL)
+"""Multiplications of the least product whose sums are divided, and elements of the largest one."""
+
+
+def divide_sums(graph: Graph) -> None:
+    """Divide sums at computed places, and those of products; changes the graph."""
+    rewrite(graph, _divided_sums)
+
+
+def _divided_sums(node: Node) -> list[Node] | None:
+    if isinstance(node, Product):
+        return _divided_product(node)
+    return _divided_deposit(node) if isinstance(node, Put) else None
+
+
+def _divided_product(node: Product) -> list[Node] | None:
+    """A stack of products of parts, and the sum of these."""
+    batch, m, n, k = node.sizes
+    if batch != 1 or m * n > MOST_SUMS or k * m * n < MIN_PRODUCTS:
+        return None
+    n_parts = even_parts(k, MIN_TERMS)
+    if not n_parts:
+        return None
+    terms = k // n_parts
+    a, b = node.operands
+    (_, row, column), (_, down, along) = a.strides, b.strides
+    a = a.walked((n_parts, m, terms), (terms * column, row, column), a.offset)
+    b = b.walked((n_parts, terms, n), (terms * down, down, along), b.offset)
+    if not all(isinstance(x, View) and Matrices.of(x) is not None for x in (a, b)):
+        return None
+    parts = Value((n_parts, *node.out.shape), node.out.dtype)
+    product = Product((a, b), (parts,))
+    return [product, Fold((whole(parts),), node.outs, sum_over((0,)))]
 
 
 def _n_deposit_parts(node: Put) -> int:
@@ -120,11 +165,13 @@ def divide(graph: Graph, groups: Sequence[Group]) -> list[Group]:
     replaced: dict[Node, tuple[Node, ...]] = {}
     for group in groups:
         found.append(group)
+        if not _is_divided(group):
+            continue
         n_parts = _n_parts(group)
-        if n_parts:
+        if n_parts or _n_rows(group):
             after = _after_all(group)
             group.nodes = [node for node in group.nodes if node not in after]
-            divided = _divided(group, n_parts)
+            divided = _divided(group, n_parts) if n_parts else _by_rows(group, _n_rows(group))
             replaced |= divided
             found += fuse_nodes([*(total for _, total in divided.values()), *after])
     if replaced:
@@ -132,22 +179,45 @@ def divide(graph: Graph, groups: Sequence[Group]) -> list[Group]:
     return found
 
 
-def _n_parts(group: Group) -> int:
-    """The number of parts that a group is divided into; 0 if it is left as it is."""
+def _is_divided(group: Group) -> bool:
+    """Whether the rows of a group are to be parts of a walk, and can be."""
     walk, space = group.walk, group.space
     if walk is None or walk.batch or walk.order != tuple(range(len(space))):
-        return 0
+        return False
     if _work(group) < MIN_WORK or not _is_serial(group, walk):
-        return 0
+        return False
     after = _after_all(group)
     if not all(_is_divisible(node, space[0]) for node in group.nodes if node not in after):
-        return 0
+        return False
     # Values that are complete after all rows, which later nodes of the group may not read.
     late = {*after, *(n for n in group.nodes if isinstance(n, Fold) and 0 in n.form.axes)}
-    if any(v.maker in late for n in group.nodes if n not in after for v in values_read(n)):
+    return not any(v.maker in late for n in group.nodes if n not in after for v in values_read(n))
+
+
+def _n_parts(group: Group) -> int:
+    """The number of even parts of the first axis of a group; 0 if there are none."""
+    return even_parts(group.space[0], -(-MIN_PART // math.prod(group.space[1:])))
+
+
+def _n_rows(group: Group) -> int:
+    """How many axes of a group that has one row count parts as they are; 0 if none do."""
+    space, walk = group.space, group.walk
+    if walk is None or walk.row < len(space):
         return 0
-    least = -(-MIN_PART // math.prod(space[1:]))
-    return even_parts(space[0], least)
+    enough = (k for k in range(1, len(space)) if math.prod(space[:k]) >= EVEN_PARTS)
+    n = next(enough, 0)
+    return n if math.prod(space[n:]) >= MIN_ROW else 0
+
+
+def _by_rows(group: Group, n: int) -> dict[Node, tuple[Fold, Fold]]:
+    """Divide a group that has one row by its first axes; likewise."""
+    space = group.space
+    axes = tuple(range(n, len(space)))
+    folds = [node for node in group.nodes if isinstance(node, Fold)]
+    found: dict[Node, tuple[Fold, Fold]] = {node: _in_two(node, space[:n], axes) for node in folds}
+    group.nodes = [found[node][0] if node in found else node for node in group.nodes]
+    group.walk = Walk(tuple(range(len(space))), len(axes))
+    return found
 
 
 def _work(group: Group) -> int:
@@ -188,7 +258,7 @@ def _divided(group: Group, n_parts: int) -> dict[Node, tuple[Fold, Fold]]:
         node.operands = tuple(_split(x, n_parts) for x in node.operands)
         if isinstance(node, Fold) and 0 in node.form.axes:
             axes = tuple(a + 1 for a in node.form.axes)
-            found[node] = in_two(node, (n_parts, *node.out.shape), axes)
+            found[node] = _in_two(node, (n_parts, *node.out.shape), axes)
             group.nodes[i] = found[node][0]
             continue
         if isinstance(node, Fold):
@@ -205,6 +275,21 @@ def _divided(group: Group, n_parts: int) -> dict[Node, tuple[Fold, Fold]]:
     order = tuple(range(len(group.space)))
     group.walk = Walk(order, group.walk.row, None if is_row else 1)
     return found
+
+
+def _in_two(node: Fold, parts: Shape, axes: tuple[int, ...]) -> tuple[Fold, Fold]:
+    """A fold of parts, and one of their results.
+
+    Args:
+        node: The fold of everything.
+        parts: The shape of what the first one gives: axes that count parts come first.
+        axes: The axes that the first one folds.
+    """
+    some = Value(parts, node.out.dtype)
+    counting = tuple(range(len(parts) - len(node.out.shape)))
+    first = Fold(node.operands, (some,), replace(node.form, axes=axes))
+    then = Fold((whole(some),), node.outs, replace(node.form, axes=counting))
+    return first.like(node), then.like(node)
 
 
 def _split_shape(shape: Shape, n_parts: int) -> Shape:
