@@ -51,7 +51,39 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[CACHE_VARIABLE] = config.stash[_made_here]
 
 
+def _place(table: pytest.Mark, params: dict[str, Any]) -> int:
+    """The place of an item's row in a table of parameters."""
+    names = table.args[0]
+    names = [n.strip() for n in names.split(",")] if isinstance(names, str) else names
+    own = [params[name] for name in names]
+    for place, row in enumerate(table.args[1]):
+        values = getattr(row, "values", row) if len(names) > 1 or hasattr(row, "marks") else (row,)
+        if all(x is y or (type(x) is str and x == y) for x, y in zip(values, own, strict=True)):
+            return place
+    raise LookupError(f"no row of {names} is {own}")
+
+
+def is_in_every_run(item: pytest.Item) -> bool:
+    """Whether a row of a table is in the sample that its mark ``sampled`` leaves to every run.
+
+    Rows take turns: the places of its parameters, added up, are a multiple of the mark's number. So
+    each value of one parameter is tried with some of every other, and the rule is no chance.
+    """
+    mark = item.get_closest_marker("sampled")
+    if mark is None:
+        return True
+    params = item.callspec.params  # type: ignore[attr-defined]
+    if any(params[name] == value for name, value in mark.kwargs.items()):
+        return True
+    tables = item.iter_markers("parametrize")
+    return sum(_place(table, params) for table in tables) % int(mark.args[0]) == 0
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if not is_in_every_run(item):
+            item.add_marker(pytest.mark.nightly)
     if os.environ.get("FUNCGRAD_NUMBA") == "public":
         reason = "about kernels that Numba does not compile"
         for item in items:

@@ -289,6 +289,7 @@ def check_linear(run: Callable[[int], Any], n: int) -> None:
     assert high - middle <= 2.1 * (middle - low)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("transformation", TRANSFORMATIONS)
 @pytest.mark.parametrize("program", ["chain", "runge-kutta"])
 def test_calls_are_linear_in_the_length(program: str, transformation: str) -> None:
@@ -297,6 +298,7 @@ def test_calls_are_linear_in_the_length(program: str, transformation: str) -> No
         check_linear(lambda n: transform(PROGRAMS[program](n)), 100)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("transformation", ["staged", "staged grad of grad", "vmap of cond"])
 @pytest.mark.parametrize("program", ["chain", "runge-kutta"])
 def test_calls_are_linear_where_loops_are_found(program: str, transformation: str) -> None:

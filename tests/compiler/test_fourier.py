@@ -32,6 +32,7 @@ def check(function: Any, x: np.ndarray, dtype: str) -> None:
     np.testing.assert_array_equal(given, before)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", "FD")
 @pytest.mark.parametrize(
     ("shape", "axis"),
@@ -69,11 +70,22 @@ def test_no_transforms() -> None:
     assert found.shape == (0, 512)
 
 
-@pytest.mark.parametrize("dtype", "FD")
-def test_every_length(dtype: str) -> None:
-    """Products of all radices, and convolutions."""
+LENGTHS = (*range(1, 40), 49, 121, 143, 169, 200, 209, 1001)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "lengths"),
+    [
+        ("F", LENGTHS[::2]),
+        ("D", LENGTHS[1::2]),
+        pytest.param("F", LENGTHS[1::2], marks=pytest.mark.nightly),
+        pytest.param("D", LENGTHS[::2], marks=pytest.mark.nightly),
+    ],
+)
+def test_every_length(dtype: str, lengths: tuple[int, ...]) -> None:
+    """Products of all radices, and convolutions; every run tries each in one precision."""
     transform = fg.jit(lambda x: np.fft.fft(x))
-    for n in (*range(1, 40), 49, 121, 143, 169, 200, 209, 1001):
+    for n in lengths:
         x = numbers(n)
         found, expected = transform(x.astype(dtype)), np.fft.fft(x)
         bound = 3 * ERRORS[dtype] * np.abs(expected).max()

@@ -94,6 +94,7 @@ def test_lookup(axes: tuple[int, ...], mode: str) -> None:
     equal(lambda x, *i: gather.bind(x, *(j[..., ::-1] if np.ndim(j) else j for j in i)), X, *index)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 1), (2, 0), (0, 1, 2), ()])
 @pytest.mark.parametrize("kind", SCATTERS)
@@ -107,6 +108,7 @@ def test_deposit(kind: str, axes: tuple[int, ...], mode: str) -> None:
     equal(lambda u, *i: scatter.bind(np.full(X.shape, 2.0), u, *i), updates, *index)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_dtypes_of_values(dtype: str, mode: str) -> None:
@@ -118,6 +120,7 @@ def test_dtypes_of_values(dtype: str, mode: str) -> None:
             equal(scatter((0,), mode).bind, x, u, index)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", INDEX_DTYPES)
 def test_dtypes_of_indices(dtype: str, mode: str) -> None:
@@ -803,6 +806,7 @@ def test_donated_arrays_are_changed_in_place() -> None:
     np.testing.assert_array_equal(replaced, ScatterSet((0,)).impl(WIDE, WIDE[5:8], PLACE))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128", "int32"])
 @pytest.mark.parametrize("mode", MODES)
 def test_one_element_of_each_row(mode: str, dtype: str) -> None:

@@ -272,6 +272,7 @@ PRODUCTS: dict[str, tuple[str, tuple[int, ...], tuple[int, ...]]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", LETTERS.values())
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_results_do_not_depend_on_the_number_of_threads(name: str, dtype: Any) -> None:

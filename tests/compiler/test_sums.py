@@ -113,18 +113,24 @@ FOLDS = {
 }
 
 
+@pytest.mark.parametrize("is_odd", [False, pytest.param(True, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("code", "fdi")
 @pytest.mark.parametrize("fold", FOLDS)
-def test_every_axis_of_every_view(fold: str, code: str) -> None:
+def test_every_axis_of_every_view(fold: str, code: str, is_odd: bool) -> None:
+    """Every run tries each pair of a view and axes in one of the two floating types."""
     fun = FOLDS[fold]
+    turn = "fdi".index(code) + is_odd
     x = (np.random.default_rng(0).normal(size=(4, 3, 5)) * 2).astype(code)
     axes: list[Any] = [None, *range(3)]
     if fold not in ("argmax", "cumsum"):
         axes += [(0, 1), (0, 2), (1, 2), (-1, 0), (0, 1, 2), ()]
 
     def every(x: Any) -> list[Any]:
-        pairs = itertools.product(views(x), axes)
-        return [fun(view, axis=axis) for view, axis in pairs if has_value(view, axis, fold)]
+        return [
+            fun(view, axis=axis)
+            for (i, view), (j, axis) in itertools.product(enumerate(views(x)), enumerate(axes))
+            if (i + j + turn) % 2 == 0 and has_value(view, axis, fold)
+        ]
 
     with np.errstate(all="ignore"):
         expected = every(x)

@@ -318,6 +318,7 @@ def sampled_dtype(name: str) -> np.dtype[Any]:
     return DTYPES[int(np.random.default_rng(seed).integers(len(DTYPES)))]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_compiled(name: str) -> None:
     check_compiled(name, sampled_dtype(name))
