@@ -18,7 +18,7 @@ import numpy as np
 import funcgrad.numpy.values as fnp
 from funcgrad import lowering as forms
 from funcgrad.base.records import dataclass
-from funcgrad.core.avals import Shape, aval_of
+from funcgrad.core.avals import Shape, ShapedArray
 from funcgrad.core.program import Atom, Equation, Literal
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.patterns.dependence import image_through
@@ -31,6 +31,7 @@ from funcgrad.patterns.index_sets import (
     piece_of,
     strides_of,
 )
+from funcgrad.patterns.interleave import in_order
 from funcgrad.patterns.known import Scope, form_of
 from funcgrad.patterns.sparsity_pattern import SparsityPattern
 from funcgrad.primitives.elementwise import add
@@ -41,11 +42,12 @@ from funcgrad.transforms.jvp import jvp_flat
 MOST_DIAGONALS = 40
 """Diagonals of one value, each with operations of its own; of more, products take less code."""
 
-MOST_RUNS = 8
-"""Stretches of numbers that are put together one by one."""
+MOST_APART = 8
+"""Distance of neighbours up to which an array is taken apart where only some of its elements
+are in a sum."""
 
-Box = tuple[tuple[int, int], ...]
-"""For each axis the first index, and the first that is not inside."""
+Box = tuple[range, ...]
+"""For each axis the indices inside, which ascend."""
 
 
 class NotDiagonalError(Exception):
@@ -69,22 +71,27 @@ class Diagonal:
     @property
     def shape(self) -> Shape:
         """The shape of the box."""
-        return tuple(b - a for a, b in self.box)
+        return tuple(map(len, self.box))
 
     def within(self, box: Box, dtype: Any) -> Any:
         """The coefficients in a part of the value, with zeros where there are none."""
-        if all(c >= a and d <= b for (a, b), (c, d) in zip(self.box, box, strict=True)):
+        inside = tuple(map(meet, self.box, box))
+        if inside == box:
             return _part(self.values, self.box, box)
-        values = self.array(dtype)
-        lows = tuple(a - c for (a, _), (c, _) in zip(self.box, box, strict=True))
-        highs = tuple(d - b for (_, b), (_, d) in zip(self.box, box, strict=True))
-        return Pad(lows, highs, (0,) * len(lows)).bind(values, np.zeros((), dtype)[()])
+        if not all(inside):
+            return zeros_of(ShapedArray(tuple(map(len, box)), dtype))
+        values = Diagonal(self.pieces, inside, _part(self.values, self.box, inside)).array(dtype)
+        lows = tuple(map(_place, box, inside))
+        interiors = tuple(max(b.step // a.step, 1) - 1 for a, b in zip(box, inside, strict=True))
+        ends = ((n - 1) * (k + 1) + 1 for n, k in zip(map(len, inside), interiors, strict=True))
+        highs = tuple(len(a) - low - n for a, low, n in zip(box, lows, ends, strict=True))
+        return Pad(lows, highs, interiors).bind(values, np.zeros((), dtype)[()])
 
     def cropped(self) -> Diagonal:
-        """The same without elements before and behind those that are there."""
+        """The same without elements before, between and behind those that are there."""
         if len(self.box) != 1:
             return self
-        inside = (_reach(self.pieces),)
+        inside = (meet(self.box[0], _reach(self.pieces)),)
         return Diagonal(self.pieces, inside, _part(self.values, self.box, inside))
 
     def array(self, dtype: Any) -> Any:
@@ -99,7 +106,25 @@ Diagonals = list[Diagonal]
 
 def whole(shape: Shape) -> Box:
     """All of an array."""
-    return tuple((0, n) for n in shape)
+    return tuple(map(range, shape))
+
+
+def meet(a: range, b: range) -> range:
+    """The integers that two ascending ranges have in common, one after the other."""
+    common = math.gcd(a.step, b.step)
+    if (b.start - a.start) % common:
+        return range(0)
+    period = b.step // common
+    ahead = (b.start - a.start) // common * pow(a.step // common, -1, period) % period
+    first, step = a.start + ahead * a.step, a.step * period
+    first += max(0, -((first - max(a.start, b.start)) // step)) * step
+    found = range(first, min(a.stop, b.stop), step)
+    return found if len(found) > 1 else range(first, first + len(found))
+
+
+def _place(inside: range, part: range) -> int:
+    """The number of the first element of a part."""
+    return (part.start - inside.start) // inside.step
 
 
 def unit_diagonal(aval: Any, width: int, column: int) -> Diagonals:
@@ -219,23 +244,24 @@ class _Step:
         form, rank = self.form, len(diagonal.box)
         if isinstance(form, forms.Assemble) and k < len(form.pieces):
             piece = form.pieces[k]
-            limits = [(low, low + n) for low, n in zip(piece.lows, piece.sizes, strict=True)]
-            shifts = [s - low for s, low in zip(piece.starts, piece.lows, strict=True)]
-            steps = piece.steps
+            limits = [range(a, a + n) for a, n in zip(piece.lows, piece.sizes, strict=True)]
+            starts, steps = piece.starts, piece.steps
         elif isinstance(form, forms.Reindex) and form.axes == tuple(range(rank)):
-            sizes = zip(form.starts, self.aval.shape, strict=True)
-            limits, shifts = [(s, s + n) for s, n in sizes], [-s for s in form.starts]
-            steps = form.steps
+            if any(step < 1 for step in form.steps):
+                return None
+            sides = zip(form.starts, form.steps, self.aval.shape, strict=True)
+            limits = [range(a, a + step * n, step) for a, step, n in sides]
+            starts, steps = (0,) * rank, (1,) * rank
         else:
             return None
-        if any(step != 1 for step in steps):
+        inside = tuple(map(meet, diagonal.box, limits))
+        if not all(inside):
             return None
-        pairs = list(zip(diagonal.box, limits, strict=True))
-        inside = tuple((max(a, c), min(b, d)) for (a, b), (c, d) in pairs)
-        if any(a >= b for a, b in inside):
-            return None
-        values = _part(diagonal.values, diagonal.box, inside)
-        return tuple((a + s, b + s) for (a, b), s in zip(inside, shifts, strict=True)), values
+        box = []
+        for own, limit, start, step in zip(inside, limits, starts, steps, strict=True):
+            first, apart = start + step * _place(limit, own), step * own.step // limit.step
+            box.append(range(first, first + apart * (len(own) - 1) + 1, max(apart, 1)))
+        return tuple(box), _part(diagonal.values, diagonal.box, inside)
 
     def _by_element(self, k: int, diagonal: Diagonal) -> Any:
         """Coefficients after an operation on elements."""
@@ -284,9 +310,11 @@ def _part(values: Any, box: Box, inside: Box) -> Any:
     """The elements of a part of a box."""
     if type(values) is float or box == inside:
         return values
-    starts = tuple(a - c for (a, _), (c, _) in zip(inside, box, strict=True))
-    limits = tuple(b - c for (_, b), (c, _) in zip(inside, box, strict=True))
-    return Slice(starts, limits, (1,) * len(starts)).bind(values)
+    starts = tuple(map(_place, box, inside))
+    sides = list(zip(starts, map(len, inside), box, inside, strict=True))
+    steps = tuple(max(1, part.step // whole.step) for _, _, whole, part in sides)
+    limits = tuple(a + step * (n - 1) + 1 for (a, n, *_), step in zip(sides, steps, strict=True))
+    return Slice(starts, limits, steps).bind(values)
 
 
 def _is_one_to_one(relation: Relation, image: Relation) -> bool:
@@ -308,12 +336,14 @@ def _with(diagonals: Diagonals, more: Diagonal | None, aval: Any) -> Diagonals:
             continue
         others = [*diagonals[:i], *diagonals[i + 1 :]]
         if len(aval.shape) != 1:
-            return [*others, _sum(own, more, pieces, aval.dtype)]
-        common = _common(own, more)
-        if common is not None:
-            a, b = (x.within(common, aval.dtype) for x in (own, more))
-            joined = Diagonal(_cut(pieces, common), common, _added(a, b, aval.dtype))
-            others = [*others, joined, *_outside(own, common)]
+            if all(map(meet, own.box, more.box)):
+                return _with(others, _sum(own, more, pieces, aval.dtype), aval)
+            continue
+        common = _common(_reach(own.pieces), _reach(more.pieces))
+        if common:
+            a, b = (x.within((common,), aval.dtype) for x in (own, more))
+            joined = Diagonal(_cut(pieces, common), (common,), _added(a, b, aval.dtype))
+            others = _with([*others, *_outside(own, common)], joined, aval)
             for rest in _outside(more, common):
                 others = _with(others, rest, aval)
             return others
@@ -322,43 +352,49 @@ def _with(diagonals: Diagonals, more: Diagonal | None, aval: Any) -> Diagonals:
     return [*diagonals, more]
 
 
-def _reach(pieces: Sequence[Piece]) -> tuple[int, int]:
+def _reach(pieces: Sequence[Piece]) -> range:
     """The part of a vector in which pieces are."""
     ends = [(p.starts[0], p.starts[0] + sum(d.reach for d in p.dims)) for p in pieces]
-    return min(a for a, _ in ends), max(b for _, b in ends) + 1
+    first = min(a for a, _ in ends)
+    apart = math.gcd(*(d.step for p in pieces for d in p.dims), *(a - first for a, _ in ends))
+    return range(first, max(b for _, b in ends) + 1, max(apart, 1))
 
 
-def _common(a: Diagonal, b: Diagonal) -> Box | None:
-    """The part of a vector in which two diagonals may both be."""
-    (first, last), (start, end) = _reach(a.pieces), _reach(b.pieces)
-    low, high = max(first, start), min(last, end)
-    return ((low, high),) if low < high else None
+def _common(a: range, b: range) -> range:
+    """The part of a vector in which two diagonals may both be.
+
+    Where one of them has elements far apart, those between count, too.
+    """
+    both = meet(a, b)
+    if max(both.step // a.step, both.step // b.step) <= MOST_APART:
+        return both
+    step, stop = math.gcd(a.step, b.step), min(a.stop, b.stop)
+    return meet(range(max(a.start, b.start), stop), range(both.start % step, stop, step))
 
 
-def _outside(diagonal: Diagonal, box: Box) -> list[Diagonal]:
-    """The parts of a diagonal of a vector before and behind a box."""
-    (low, high) = box[0]
-    first, last = _reach(diagonal.pieces)
-    parts = [_cut(diagonal.pieces, ((a, b),)) for a, b in ((first, low), (high, last))]
-    return [Diagonal(pieces, diagonal.box, diagonal.values) for pieces in parts if pieces]
+def _outside(diagonal: Diagonal, box: range) -> list[Diagonal]:
+    """The parts of a diagonal of a vector before, between and behind the elements of a box."""
+    own = _reach(diagonal.pieces)
+    parts = [range(own.start, box.start, own.step)]
+    parts += [
+        range(box.start + shift, box[-1], box.step) for shift in range(own.step, box.step, own.step)
+    ]
+    parts.append(meet(own, range(box[-1] + 1, own.stop)))
+    cut = [_cut(diagonal.pieces, part) for part in parts]
+    return [Diagonal(pieces, diagonal.box, diagonal.values) for pieces in cut if pieces]
 
 
-def _cut(pieces: Sequence[Piece], box: Box) -> tuple[Piece, ...]:
+def _cut(pieces: Sequence[Piece], part: range) -> tuple[Piece, ...]:
     """The parts of pieces of a vector that are in a part of it."""
-    (low, high) = box[0]
     found = []
     for piece in pieces:
         (start,) = piece.starts
-        if not piece.dims:
-            found += [piece] if low <= start < high else []
-            continue
-        (dim,) = piece.dims
-        first = max(0, -((start - low) // dim.step))
-        last = min(dim.size, -((start - high) // dim.step))
-        if first < last:
-            side = Dimension(0, dim.step, last - first, dim.stride)
-            begin, column = start + first * dim.step, piece.column + first * dim.stride
-            found.append(piece_of([begin], [side], column))
+        dim = piece.dims[0] if piece.dims else Dimension(0, 1, 1, 0)
+        inside = meet(range(start, start + dim.reach + 1, dim.step), part)
+        if inside:
+            number, apart = (inside.start - start) // dim.step, inside.step // dim.step
+            side = Dimension(0, inside.step, len(inside), dim.stride * apart)
+            found.append(piece_of([inside.start], [side], piece.column + number * dim.stride))
     return tuple(found)
 
 
@@ -366,9 +402,15 @@ def _sum(a: Diagonal, b: Diagonal, pieces: tuple[Piece, ...], dtype: Any) -> Dia
     """The sum of two diagonals on one map."""
     if a.box == b.box and type(a.values) is type(b.values) is float:
         return Diagonal(pieces, a.box, a.values + b.values)
-    pairs = zip(a.box, b.box, strict=True)
-    box = tuple((min(p[0], q[0]), max(p[1], q[1])) for p, q in pairs)
+    box = tuple(map(_hull, a.box, b.box))
     return Diagonal(pieces, box, _added(a.within(box, dtype), b.within(box, dtype), dtype))
+
+
+def _hull(a: range, b: range) -> range:
+    """The smallest range that has all elements of two of them."""
+    steps = [r.step for r in (a, b) if len(r) > 1]
+    apart = math.gcd(*steps, a.start - b.start)
+    return range(min(a.start, b.start), max(a[-1], b[-1]) + 1, max(apart, 1))
 
 
 def _added(a: Any, b: Any, dtype: Any) -> Any:
@@ -385,7 +427,8 @@ def _is_on_one_map(pieces: Sequence[Piece], shape: Shape) -> bool:
     first = pieces[0]
     ahead = [p.column - first.column for p in pieces]
     for axis, slope in enumerate(strides_of(shape)):
-        moves = {(d.step, d.stride) for p in pieces for d in p.on(axis)}
+        sides = [d for p in pieces for d in p.on(axis)]
+        moves = {(d.step // n, d.stride // n) for d in sides for n in [math.gcd(d.step, d.stride)]}
         if len(moves) > 1:
             return False
         step, stride = moves.pop() if moves else (1, slope)
@@ -442,8 +485,12 @@ def entries(
     def data(dtype: Any) -> Any:
         if not parts:
             return fnp.zeros(0, dtype)
-        flat = [fnp.reshape(d.array(own), (math.prod(d.shape),)) for d, own in parts]
-        return _chosen(fnp.concatenate(flat).astype(dtype), source)
+        sizes = [math.prod(d.shape) for d, _ in parts]
+        vectors = [
+            own.type(d.values) if type(d.values) is float else fnp.reshape(d.values, (n,))
+            for (d, own), n in zip(parts, sizes, strict=True)
+        ]
+        return in_order(vectors, sizes, source, dtype)
 
     return SparsityPattern.of(matrix), data
 
@@ -464,18 +511,8 @@ def _used(
 
 def _numbers(row: Any, shape: Shape, diagonal: Diagonal) -> Any:
     """Numbers of elements in the box of a diagonal, by those in the whole value."""
-    if len(shape) < 2 or diagonal.box == whole(shape):
-        return row - (diagonal.box[0][0] if len(shape) == 1 else 0)
-    index = np.unravel_index(row, shape)
-    inside = [i - a for i, (a, _) in zip(index, diagonal.box, strict=True)]
+    if diagonal.box == whole(shape):
+        return row
+    index = zip(np.unravel_index(row, shape), diagonal.box, strict=True)
+    inside = tuple((i - side.start) // side.step for i, side in index)
     return np.ravel_multi_index(inside, diagonal.shape)
-
-
-def _chosen(products: Any, source: Any) -> Any:
-    """Elements of a vector: stretches of it where these are few."""
-    cuts = np.flatnonzero(np.diff(source) != 1) + 1
-    if len(cuts) < MOST_RUNS and len(source):
-        runs = zip([0, *cuts.tolist()], [*cuts.tolist(), len(source)], strict=True)
-        return fnp.concatenate([products[int(source[a]) : int(source[b - 1]) + 1] for a, b in runs])
-    is_small = aval_of(products).size <= np.iinfo(np.int32).max
-    return fnp.take(products, source.astype(np.int32) if is_small else source, mode="clip")

@@ -53,6 +53,42 @@ def test_parts_in_turn(name: str) -> None:
     assert len(steps_of(compiled, X)) <= n_steps
 
 
+def overwritten(x: Any) -> Any:
+    y = x.copy()
+    y[1:3] = 7.0
+    return y
+
+
+NESTED: dict[str, tuple[Any, int]] = {
+    "rows between ends": (
+        lambda x: np.concatenate([x[0], np.stack([x, x * 2], -1).ravel(), x[1]]), 3
+    ),
+    "columns": (lambda x: np.concatenate([x, np.stack([x[0], 2 * x[1]])], 0), 3),
+    "in a slice": (
+        lambda x: np.concatenate([np.concatenate([x, 2 * x], 1), np.zeros((6, 2))], 1), 3
+    ),
+    "read twice": (lambda x: (lambda y: np.concatenate([y, y], 1))(np.stack([x, -x], 1)), 5),
+    "overwritten": (lambda x: np.concatenate([overwritten(x).ravel(), x[0]]), 4),
+    "of a result": (lambda x: (lambda y: (np.concatenate([y, x[0]]), y))(np.append(x, x + 1)), 4),
+    "three deep": (
+        lambda x: np.concatenate([np.concatenate([np.append(x, -x), x[0]]), x[1] ** 2]), 4
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_parts_of_parts(name: str) -> None:
+    function, n_steps = NESTED[name]
+    compiled = fg.jit(function)
+    for actual, expected in zip(listed(compiled(X)), listed(function(X)), strict=True):
+        np.testing.assert_array_equal(actual, expected)
+    assert len(steps_of(compiled, X)) <= n_steps
+    for n in (0, 1, 100_000):
+        x = values(6, n) if n else np.zeros((6, 0))
+        for actual, expected in zip(listed(compiled(x)), listed(function(x)), strict=True):
+            np.testing.assert_array_equal(actual, expected)
+
+
 def listed(x: Any) -> Any:
     return x if isinstance(x, tuple) else [x]
 

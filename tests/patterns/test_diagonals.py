@@ -119,3 +119,68 @@ def test_others_have_none(f):
     assert diagonals_of(f, x) is None
     dense = np.stack([fg.jvp(f, (x,), (e,))[1] for e in np.eye(12)], 1)
     np.testing.assert_allclose(fg.jacfwd(f, sparse=True)(x).toarray(), dense, rtol=1e-12)
+
+
+def wood(x):
+    a, b, c, d = x[:-3:2], x[1:-2:2], x[2:-1:2], x[3::2]
+    return np.sum((a**2 - b) ** 2 + (c**2 - d) ** 2 + 10 * (b + d - 2.0) ** 2 + 0.1 * (b - d) ** 2)
+
+
+def staggered(x):
+    y = x.reshape(6, -1)
+    return np.sum(y[::2, 1:] ** 2 * y[1::2, :-1]) + np.sum((y[1:, ::2] - y[:-1, ::2]) ** 3)
+
+
+def sparse_parts(x):
+    return np.sum(x[::11] ** 3) + np.sum(x**2 * 0.5) + np.sum(np.sin(x[3::2]))
+
+
+@pytest.mark.parametrize("f", [wood, staggered, sparse_parts])
+@pytest.mark.parametrize("n", [12, 24, 96])
+def test_strided_parts_of_hessians(f, n):
+    x = np.random.default_rng(n).uniform(-1.0, 1.0, n)
+    dense = np.stack([fg.jvp(fg.grad(f), (x,), (e,))[1] for e in np.eye(n)], 1)
+    found = fg.hessian(f, sparse=True)(x)
+    np.testing.assert_allclose(found.toarray(), dense, rtol=1e-12, atol=1e-12)
+    pattern = fg.sparsity.hessian_sparsity(f)(x)
+    assert found.nnz == pattern.nnz
+
+
+@st.composite
+def slices_of(draw, n=60):
+    """Slices of as many elements each, with steps of both signs."""
+    count = draw(st.integers(1, 12))
+    found = []
+    for _ in range(draw(st.integers(1, 4))):
+        step = draw(st.sampled_from([1, 1, 2, 3, 4, -1, -2]))
+        first = draw(st.integers(0, n - 1 - (count - 1) * abs(step)))
+        last = first + (count - 1) * abs(step)
+        ascending = slice(first, last + 1, step)
+        found.append(ascending if step > 0 else slice(last, first - 1 if first else None, step))
+    return found
+
+
+@settings(max_examples=10)
+@given(slices_of(), slices_of(), st.booleans())
+def test_random_slices(some, others, is_padded):
+    """Products and sums of slices at any starts and steps, put back at other places."""
+
+    def f(x):
+        total = x[some[0]] * 1.0
+        for part in some[1:]:
+            total = total * 0.5 + np.sin(x[part])
+        if is_padded:
+            total = np.concatenate([total, x[others[0]] ** 2, np.tanh(x[::2])])
+        wide = np.zeros(60)
+        wide = fg.numpy.asarray(wide).at[: len(total)].add(total[:60]) + 0.3 * x
+        return sum(((k + 2) * wide[part] ** 2 for k, part in enumerate(others)), start=0.0)
+
+    x = np.linspace(-0.8, 1.1, 60)
+    dense = np.stack([fg.jvp(f, (x,), (e,))[1] for e in np.eye(60)], 1)
+    found = fg.jacfwd(f, sparse=True)(x)
+    np.testing.assert_allclose(found.toarray(), dense, rtol=1e-11, atol=1e-12)
+    curved = np.stack(
+        [fg.jvp(fg.grad(lambda y: np.sum(f(y) ** 2)), (x,), (e,))[1] for e in np.eye(60)], 1
+    )
+    hessian = fg.hessian(lambda y: np.sum(f(y) ** 2), sparse=True)(x)
+    np.testing.assert_allclose(hessian.toarray(), curved, rtol=1e-9, atol=1e-10)

@@ -9,7 +9,7 @@ often that asking costs more than memory.
 Where parts lie in turn (stacks along the last axis, repeated elements, parts of short rows), one
 kernel for each of them would go through all of the array's memory as often as there are parts. They
 become points of one space, which share a kernel (`fuse`) and write where they belong
-(`write_through`).
+(`write_through`). Parts of an array that is itself only a part of another one go there at once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ from funcgrad.compiler.nest.layout import (
     View,
     box_of,
     is_everything,
+    is_in_order,
     reindex_of,
+    reshaped,
     seen_box,
     whole,
 )
@@ -42,6 +44,7 @@ from funcgrad.compiler.nest.nodes import (
     Point,
     readers_of,
     rewrite,
+    without_unread,
 )
 from funcgrad.lowering import Reindex
 
@@ -65,6 +68,52 @@ def read_through(graph: Graph) -> None:
         return _in_turn(node, places) if is_some else None
 
     rewrite(graph, rule)
+    _flatten(graph)
+
+
+def _flatten(graph: Graph) -> None:
+    """Let assemblies of assemblies that nothing else reads have the parts of these."""
+    readers = readers_of(graph.nodes)
+    outputs = set(graph.outputs)
+
+    def rule(node: Node) -> Iterable[Node] | None:
+        if not isinstance(node, Copies):
+            return None
+        parts: list[tuple[Operand, View]] = []
+        for x, place in zip(node.operands, node.places, strict=True):
+            maker = x.value.maker if isinstance(x, View) and x.is_whole else None
+            inner = None
+            if isinstance(maker, Copies) and maker.out not in outputs and not maker.is_fresh:
+                is_own = readers[maker.out] == [node] and maker.epoch == node.epoch
+                inner = _parts_inside(maker, place) if is_own else None
+            parts += [(x, place)] if inner is None else inner
+        if len(parts) == len(node.operands):
+            return None
+        operands, places = zip(*parts, strict=True)
+        return [Copies(operands, node.outs, places, node.is_fresh)]
+
+    rewrite(graph, rule)
+    graph.nodes = without_unread(graph.nodes, graph.outputs, (Copies,))
+
+
+def _parts_inside(inner: Copies, place: View) -> list[tuple[Operand, View]] | None:
+    """The parts of an assembly, and where they go if it goes to a place as a whole."""
+    outer = reshaped(place, inner.out.shape)
+    if not isinstance(outer, View) or any(x.dtype != inner.out.dtype for x in inner.operands):
+        return None
+    found: list[tuple[Operand, View]] = []
+    for x, inside in zip(inner.operands, inner.places, strict=True):
+        form = reindex_of(inside)
+        if form is None:
+            return None
+        part = outer.reindexed(form, inside.shape)
+        if not is_in_order(part):  # it may be along one axis, if its own axes are
+            size = (math.prod(part.shape),)
+            row, spot = reshaped(x, size), reshaped(part, size)
+            if row is not None and isinstance(spot, View):
+                x, part = row, spot
+        found.append((x, part))
+    return found
 
 
 def _boxes(node: Copies) -> list[Box] | None:

@@ -13,7 +13,17 @@ from collections.abc import Iterator, Sequence
 
 from funcgrad.compiler.machine import FEW, QUESTIONS
 from funcgrad.compiler.nest.fuse import Group
-from funcgrad.compiler.nest.layout import Box, Operand, Range, Value, View, box_of, cut, ranges_of
+from funcgrad.compiler.nest.layout import (
+    Box,
+    Operand,
+    Range,
+    Value,
+    View,
+    box_of,
+    cut,
+    ranges_of,
+    reshaped,
+)
 from funcgrad.compiler.nest.nodes import Copies, Graph, Node, Point, values_read
 
 MAX_PIECES = FEW * QUESTIONS
@@ -35,7 +45,7 @@ class _Plan:
         if not isinstance(operand, View) or not operand.is_whole:
             return False
         value, maker = operand.value, operand.value.maker
-        if not isinstance(maker, Point) or value in self.outputs or _long(operand) != _long(value):
+        if not isinstance(maker, Point) or value in self.outputs:
             return False
         if maker not in self.home or value.home is not value or value.part is not None:
             return False
@@ -104,7 +114,8 @@ def _move(node: Copies, plan: _Plan) -> bool:
         if not plan.is_movable(operand, node):
             continue
         assert isinstance(operand, View)
-        if not all(_are_apart(place, later) for later in places[k + 1 :]):
+        part = reshaped(place, operand.value.shape)
+        if part is None or not all(_are_apart(place, later) for later in places[k + 1 :]):
             continue
         if is_changed:
             if k == 0 or not _may_change(node, operand, place, plan):
@@ -116,24 +127,13 @@ def _move(node: Copies, plan: _Plan) -> bool:
         if pieces is None or len(pieces) + len(operands) - k > MAX_PIECES:
             continue
         operand.value.home = node.out.home
-        operand.value.part = _reshaped_place(place, operand.value)
+        assert isinstance(part, View)
+        operand.value.part = part
         operands[first:k] = [x for x, _ in pieces]
         places[first:k] = [p for _, p in pieces]
         node.operands, node.places = tuple(operands), tuple(places)
         return True
     return False
-
-
-def _long(array: View | Value) -> list[int]:
-    """The lengths of axes, apart from those of length 1."""
-    return [n for n in array.shape if n != 1]
-
-
-def _reshaped_place(place: View, value: Value) -> View:
-    """A place with the axes of a value that differs in axes of length 1 only."""
-    strides = iter([s for n, s in zip(place.shape, place.strides, strict=True) if n != 1])
-    found = tuple(0 if n == 1 else next(strides) for n in value.shape)
-    return View(place.value, value.shape, found, place.offset)
 
 
 def _may_change(node: Copies, operand: View, place: View, plan: _Plan) -> bool:
