@@ -18,10 +18,11 @@ import numpy as np
 
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.primitive import BatchDim, Primitive, Value, mapped_length
+from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program
 from funcgrad.dtypes import INT64
 from funcgrad.lowering import Call, Contraction, Form, Reduction
+from funcgrad.primitives.contraction import Contract
 from funcgrad.primitives.creation import Iota
 from funcgrad.primitives.elementwise import add, bitwise_and, greater_equal, less, select, sub
 from funcgrad.primitives.indexing import DynamicSlice
@@ -76,9 +77,13 @@ class Bounded(Primitive):
         return found
 
     def _whole(self, *args: Any) -> list[Any]:
-        """The fold of whole arrays, with neutral elements outside of the parts."""
+        """The fold of whole arrays, with neutral elements outside of the parts that it runs over.
+
+        Elements of other parts of the result are computed and left out.
+        """
         operands, bounds = self._split(args)
         avals = tuple(map(aval_of, operands))
+        kept = {p for p in self.out if p is not None}
         taken = []
         for x, own, aligned in zip(operands, self.parts, self.aligned, strict=True):
             for axis, (a, b) in enumerate(zip(own, aligned, strict=True)):
@@ -87,9 +92,11 @@ class Bounded(Primitive):
                     size = np.int64(shape_of(x)[axis])
                     is_before = less.bind(distance, np.int64(0))
                     x = rotated(x, axis, select.bind(is_before, add.bind(distance, size), distance))
-            inside = is_inside(shape_of(x), [None if p is None else bounds[p] for p in aligned])
-            taken.append(x if inside is None else select.bind(inside, x, self._neutral(avals)))
-        return [self.fold.bind(*taken)]
+            ends = [None if p is None or p in kept else bounds[p] for p in aligned]
+            taken.append(within(x, self._neutral(avals), ends))
+        found = self.fold.bind(*taken)
+        zero = np.zeros((), avals[0].dtype)[()]
+        return [within(found, zero, [None if p is None else bounds[p] for p in self.out])]
 
     def _neutral(self, avals: Sequence[ShapedArray]) -> Any:
         form = self.fold.lower(*avals)
@@ -104,8 +111,34 @@ class Bounded(Primitive):
         return dtype.type(limits[sign > 0])
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
-        _, dots = jvp_flat(self._whole, primals, tangents, self.name)
-        return self.bind(*primals), dots[0]
+        out = self.bind(*primals)
+        if not self._is_product:
+            _, dots = jvp_flat(self._whole, primals, tangents, self.name)
+            return out, dots[0]
+        x, y, *bounds = primals
+        tx, ty = tangents[:2]
+        terms = [] if tx is None else [self.bind(tx, y, *bounds)]
+        terms += [] if ty is None else [self.bind(x, ty, *bounds)]
+        return out, add.bind(*terms) if len(terms) == 2 else terms[0] if terms else None
+
+    @property
+    def _is_product(self) -> bool:
+        """Whether derivatives are products of the same parts."""
+        return isinstance(self.fold, Contract) and self.parts == self.aligned
+
+    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+        x, y, *bounds = args
+        assert isinstance(self.fold, Contract)
+        labels = self.fold
+        if is_linear(x):
+            fold = Contract(labels.out, labels.rhs, labels.lhs)
+            parts = self.out, self.parts[1]
+            pull = Bounded(fold, parts, parts, self.parts[0])
+            return pull.bind(ct, y, *bounds), None, *(None for _ in bounds)
+        fold = Contract(labels.lhs, labels.out, labels.rhs)
+        parts = self.parts[0], self.out
+        pull = Bounded(fold, parts, parts, self.parts[1])
+        return None, pull.bind(x, ct, *bounds), *(None for _ in bounds)
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         size = mapped_length(args, dims)
