@@ -131,14 +131,8 @@ def reroll(program: Program, least: int = LEAST_SAVED) -> Program:
     if len(program.equations) < least or not is_rerolling() or not may_repeat(program, least):
         return program
     bodies: dict[Any, Program] = {}
-    is_ragged = False
     for _ in range(_ROUNDS):
-        search = Search(program, least, is_ragged)
-        runs = search.runs()
-        if not runs and not is_ragged and may_repeat(program, least):
-            is_ragged = True
-            search = Search(program, least, is_ragged)
-            runs = search.runs()
+        search, runs = _best_search(program, least)
         if not runs:
             break
         shorter = _Rewriting(search, runs, bodies).program()
@@ -146,6 +140,22 @@ def reroll(program: Program, least: int = LEAST_SAVED) -> Program:
             break
         program = shorter
     return program
+
+
+def _best_search(program: Program, least: int) -> tuple[Search, list[Run]]:
+    """The search that saves more equations: of loops of equal lengths, or of any.
+
+    Inside of a loop whose lengths differ, there may be loops of equal ones.
+    """
+    search = Search(program, least)
+    runs = search.runs()
+    ragged = search.loosened()
+    if ragged is None:
+        return search, runs
+    found = ragged.runs()
+    if sum(run.saved for run in found) > sum(run.saved for run in runs):
+        return ragged, found
+    return search, runs
 
 
 def rerolled(

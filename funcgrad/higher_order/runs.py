@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable, Iterable, Iterator
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +26,6 @@ import numpy as np
 
 from funcgrad.base import environment
 from funcgrad.base.records import dataclass
-from funcgrad.core.avals import ShapedArray
 from funcgrad.core.facets import Facet
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Atom, Literal, Program, Var
@@ -106,6 +106,11 @@ class Run:
     def stop(self) -> int:
         return self.start + self.period * self.steps
 
+    @property
+    def saved(self) -> int:
+        """How many equations the loop has less than its iterations."""
+        return self.period * (self.steps - 1)
+
 
 def may_repeat(program: Program, least: int) -> bool:
     """Whether enough operations stand in sequences of operations and lines that come again.
@@ -138,13 +143,15 @@ class Search:
     Args:
         program: The program.
         least: How many equations a loop must save.
+
+    Attributes:
         is_ragged: Whether iterations may have arrays of different lengths.
     """
 
-    def __init__(self, program: Program, least: int, is_ragged: bool = False) -> None:
+    def __init__(self, program: Program, least: int) -> None:
         self.program = program
         self.least = least
-        self.is_ragged = is_ragged
+        self.is_ragged = False
         self.equations = program.equations
         self._read()
 
@@ -156,10 +163,11 @@ class Search:
         numbers: dict[Atom, int] = {var: i for i, var in enumerate(self.vars)}
         n_given = len(self.vars)
         types: dict[Any, int] = {}
-        kind_of = _but_lengths if self.is_ragged else _itself
-        type_of = [types.setdefault(kind_of(v.aval), len(types)) for v in self.vars]
+        type_of = [types.setdefault(v.aval, len(types)) for v in self.vars]
         families: dict[int, int] = {}
         keys: dict[Any, int] = {}
+        self.members: list[Primitive] = []
+        """One operation of each family."""
         lines: dict[int, int] = {}
         kinds: dict[Any, int] = {}
         tokens: list[int] = []
@@ -171,8 +179,10 @@ class Search:
             primitive, source = equation.primitive, equation.source
             family = families.get(id(primitive))
             if family is None:
-                key = family_of(primitive, self.is_ragged)
+                key = family_of(primitive)
                 family = families[id(primitive)] = keys.setdefault(key, len(keys))
+                if family == len(self.members):
+                    self.members.append(primitive)
             line = lines.get(id(source))
             if line is None:
                 line = lines[id(source)] = id(source.unscoped) if source is not None else 0
@@ -184,7 +194,7 @@ class Search:
                     kind.append(type_of[number])
                 else:
                     operands.append(-1)
-                    kind.append(-1 - types.setdefault(kind_of(atom.aval), len(types)))
+                    kind.append(-1 - types.setdefault(atom.aval, len(types)))
             first_operand.append(len(operands))
             tokens.append(kinds.setdefault(tuple(kind), len(kinds)))
             first_var.append(len(self.vars))
@@ -192,8 +202,9 @@ class Search:
                 numbers[var] = len(self.vars)
                 self.vars.append(var)
                 made_as.append(i)
-                type_of.append(types.setdefault(kind_of(var.aval), len(types)))
+                type_of.append(types.setdefault(var.aval, len(types)))
         n = len(self.equations)
+        self.kinds, self.types = list(kinds), list(types)
         self.tokens = np.array(tokens, np.int64)
         self.operands = np.array(operands, np.int64)
         self.first_operand = np.array(first_operand, np.int64)
@@ -208,6 +219,22 @@ class Search:
         for atom in program.outputs:
             if type(atom) is Var:
                 self.last_use[numbers[atom]] = n
+
+    def loosened(self) -> Search | None:
+        """The search for iterations whose arrays may differ in length, if it has fewer kinds."""
+        families = [family_of(primitive, is_ragged=True) for primitive in self.members]
+        types = [(aval.dtype, aval.ndim, aval.weak_type) for aval in self.types]
+        kinds: dict[Any, int] = {}
+        merged = []
+        for family, line, *operands in self.kinds:
+            avals = ((x < 0, types[-1 - x if x < 0 else x]) for x in operands)
+            merged.append(kinds.setdefault((families[family], line, *avals), len(kinds)))
+        if len(kinds) == len(merged):
+            return None
+        found = copy(self)
+        found.tokens = np.array(merged, np.int64)[self.tokens]
+        found.is_ragged = True
+        return found
 
     def runs(self) -> list[Run]:
         repeats = Repeats(self.tokens, min(LEAST_OF_ROWS, self.least))
@@ -486,14 +513,6 @@ def family_of(primitive: Primitive, is_ragged: bool = False) -> Any:
         return (type(primitive), *window[2 if is_ragged else 1 :])
     others = but_lengths(primitive) if is_ragged else None
     return _primitive(primitive) if others is None else (type(primitive), others)
-
-
-def _itself(aval: ShapedArray) -> Hashable:
-    return aval
-
-
-def _but_lengths(aval: ShapedArray) -> Hashable:
-    return aval.dtype, aval.ndim, aval.weak_type
 
 
 def _contents(value: Any) -> Any:
