@@ -103,7 +103,7 @@ def batches(
             "or a key of funcgrad.random."
         )
     is_random = seed is not None and shuffle is not False
-    order = random.permutation(_key("batches", seed), count) if is_random else None
+    order = random.permutation(key_of("batches", seed), count) if is_random else None
     return Batches(leaves, treedef, index(size), order, drop_last)
 
 
@@ -140,7 +140,7 @@ def train_test_split(
     """
     leaves, treedef, count = _examples("train_test_split", arrays)
     tests = _count_of_tests(test_size, count)
-    key, key_of_ties = random.split(_key("train_test_split", seed))
+    key, key_of_ties = random.split(key_of("train_test_split", seed))
     order = random.permutation(key, count)
     if stratify is not None:
         labels = np.asarray(stratify)
@@ -214,7 +214,7 @@ def _examples(function: str, arrays: Any) -> tuple[list[np.ndarray], PyTreeDef, 
     return leaves, treedef, len(leaves[0])
 
 
-def _key(function: str, seed: Seed) -> Any:
+def key_of(function: str, seed: Seed) -> Any:
     """The key for a seed."""
     if isinstance(seed, KeyArray) and not seed.shape:
         return seed

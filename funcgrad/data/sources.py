@@ -1,0 +1,332 @@
+"""Examples in files, of which only those are read that are asked for.
+
+A source has a length, the number of examples, and gives those of a slice as a pytree of arrays.
+Files of NumPy are read at the place where the examples are: neither mapped into memory, where they
+would count as used, nor read as a whole. Parquet and Arrow files are read by pyarrow, group by
+group. Headers are not to be trusted: nothing is unpickled, and a file has to be as long as it says.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import weakref
+import zipfile
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from funcgrad.base.imports import load as load_module
+from funcgrad.base.pytree import tree_flatten, tree_map
+from funcgrad.errors import ArgumentError, FileFormatError
+
+MOST_OPEN = 64
+"""The most files that a folder keeps open."""
+
+HEADER_BYTES = 1 << 16
+"""The most bytes of a header of NumPy."""
+
+LOCAL_HEADER = 30
+"""Bytes of the header of an entry of an archive, before its name."""
+
+
+class Source:
+    """Examples that are read when they are asked for.
+
+    ``len(source)`` is their number, and ``source[start:stop]`` a pytree of arrays. A subclass has
+    these two; nothing else is asked of it.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad import data
+        >>> class Squares(data.Source):
+        ...     def __len__(self):
+        ...         return 100
+        ...     def __getitem__(self, rows):
+        ...         return np.arange(100)[rows] ** 2
+        >>> next(iter(data.stream(Squares(), 4, lanes=1)))
+        array([0, 1, 4, 9])
+    """
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def __getitem__(self, rows: slice) -> Any:
+        raise NotImplementedError
+
+
+class _Array(Source):
+    """The rows of an array in a file: contiguous, from a position on."""
+
+    def __init__(self, path: Path, start: int, nbytes: int) -> None:
+        self.path = path
+        self.file = os.open(path, os.O_RDONLY)
+        weakref.finalize(self, os.close, self.file)
+        head = io.BytesIO(os.pread(self.file, min(nbytes, HEADER_BYTES), start))
+        try:
+            version = np.lib.format.read_magic(head)
+            read = (
+                np.lib.format.read_array_header_1_0
+                if version == (1, 0)
+                else np.lib.format.read_array_header_2_0
+            )
+            shape, is_fortran, dtype = read(head)
+        except ValueError as error:
+            raise FileFormatError(f"{path} holds no array of NumPy ({error}).") from None
+        if dtype.hasobject:
+            raise FileFormatError(f"{path} holds objects of Python, which are not read.")
+        if is_fortran and len(shape) > 1:
+            raise FileFormatError(
+                f"{path} holds an array in Fortran's order, whose rows are not contiguous. Save "
+                "np.ascontiguousarray(array)."
+            )
+        if not shape:
+            raise FileFormatError(f"{path} holds a number, which is no array of examples.")
+        self.start = start + head.tell()
+        if math.prod(shape) * dtype.itemsize > nbytes - head.tell():
+            raise FileFormatError(f"{path} is shorter than its header says.")
+        self.shape, self.dtype = shape, dtype
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> Any:
+        start, stop, _ = rows.indices(len(self))
+        out = np.empty((max(stop - start, 0), *self.shape[1:]), self.dtype)
+        if out.nbytes:
+            row = out.nbytes // len(out)
+            _fill(self.path, self.file, out, self.start + start * row)
+        return out
+
+
+def _fill(path: Path, file: int, out: np.ndarray, position: int) -> None:
+    """Read the bytes of an array."""
+    left = out.reshape(-1).view(np.uint8).data
+    while left:
+        n = os.preadv(file, [left], position)
+        if not n:
+            raise FileFormatError(f"{path} has become shorter while it was read.")
+        left, position = left[n:], position + n
+
+
+def _of_npy(path: Path) -> Source:
+    return _Array(path, 0, path.stat().st_size)
+
+
+class _Archive(Source):
+    """The rows of all arrays of an archive, by their names."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            with zipfile.ZipFile(path) as archive:
+                entries = archive.infolist()
+        except zipfile.BadZipFile as error:
+            raise FileFormatError(f"{path} is no archive of NumPy ({error}).") from None
+        size = path.stat().st_size
+        self.arrays: dict[str, _Array] = {}
+        with open(path, "rb") as file:
+            for entry in sorted(entries, key=lambda entry: entry.filename):
+                if entry.compress_type != zipfile.ZIP_STORED:
+                    raise FileFormatError(
+                        f"{path} is compressed, so that parts of it cannot be read. Write it with "
+                        "numpy.savez."
+                    )
+                file.seek(entry.header_offset)
+                head = file.read(LOCAL_HEADER)
+                start = entry.header_offset + LOCAL_HEADER
+                start += sum(int.from_bytes(head[i : i + 2], "little") for i in (26, 28))
+                if start + entry.file_size > size:
+                    raise FileFormatError(f"{path} is shorter than its header says.")
+                name = entry.filename.removesuffix(".npy")
+                self.arrays[name] = _Array(path, start, entry.file_size)
+        lengths = {len(array) for array in self.arrays.values()}
+        if len(lengths) != 1:
+            raise FileFormatError(f"{path} holds arrays of {sorted(lengths)} rows.")
+
+    def __len__(self) -> int:
+        return len(next(iter(self.arrays.values())))
+
+    def __getitem__(self, rows: slice) -> Any:
+        return {name: array[rows] for name, array in self.arrays.items()}
+
+
+class _Table(Source):
+    """The rows of a table of Arrow in groups, of which the last one that was read is kept."""
+
+    def __init__(
+        self, path: Path, schema: Any, lengths: list[int], group: Callable[[int], Any]
+    ) -> None:
+        self.path = path
+        self.group = group if lengths else lambda i: schema.empty_table()
+        self.starts = np.cumsum([0, *(lengths or [0])])
+        self.kept: tuple[int, Any] = -1, None
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def __getitem__(self, rows: slice) -> Any:
+        start, stop, _ = rows.indices(len(self))
+        pieces = []
+        for i, low, high in _spans(self.starts, start, stop):
+            if self.kept[0] != i:
+                self.kept = i, self._columns(self.group(i))
+            pieces.append({name: column[low:high] for name, column in self.kept[1].items()})
+        return _joined(pieces)
+
+    def _columns(self, table: Any) -> dict[str, np.ndarray]:
+        found = {}
+        for name in table.column_names:
+            column = table.column(name)
+            column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+            if column.null_count:
+                raise FileFormatError(f"{self.path}: column {name!r} has missing values.")
+            size = getattr(column.type, "list_size", None)
+            array = (column if size is None else column.flatten()).to_numpy(zero_copy_only=False)
+            if array.dtype.hasobject:
+                raise FileFormatError(
+                    f"{self.path}: column {name!r} is of type {column.type}, which is no number."
+                )
+            found[name] = array if size is None else array.reshape(-1, size)
+        return found
+
+
+def _of_parquet(path: Path) -> Source:
+    module = load_module("pyarrow.parquet", _needs_pyarrow(path))
+    file = module.ParquetFile(path)
+    lengths = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
+    return _Table(path, file.schema_arrow, lengths, file.read_row_group)
+
+
+def _of_arrow(path: Path) -> Source:
+    module = load_module("pyarrow", _needs_pyarrow(path))
+    file = module.ipc.open_file(module.memory_map(str(path)))
+    lengths = [file.get_batch(i).num_rows for i in range(file.num_record_batches)]
+    return _Table(
+        path, file.schema, lengths, lambda i: module.Table.from_batches([file.get_batch(i)])
+    )
+
+
+def _needs_pyarrow(path: Path) -> str:
+    return f"{path} is read by pyarrow, which is not installed: pip install pyarrow."
+
+
+READERS: dict[str, Callable[[Path], Source]] = {
+    ".npy": _of_npy,
+    ".npz": _Archive,
+    ".parquet": _of_parquet,
+    ".arrow": _of_arrow,
+    ".feather": _of_arrow,
+}
+"""Readers of files, by the ends of names."""
+
+
+class _Folder(Source):
+    """The rows of several files, one after the other."""
+
+    def __init__(self, paths: list[Path]) -> None:
+        self.paths = paths
+        self.open: OrderedDict[int, Source] = OrderedDict()
+        lengths, first = [], None
+        for i, path in enumerate(paths):
+            source = self._source(i)
+            kind = _kind_of(source)
+            if first is None:
+                first = kind
+            elif kind != first:
+                _refuse_other(paths[0], first, path, kind)
+            lengths.append(len(source))
+        self.starts = np.cumsum([0, *lengths])
+
+    def _source(self, i: int) -> Source:
+        if i not in self.open:
+            self.open[i] = READERS[self.paths[i].suffix](self.paths[i])
+            if len(self.open) > MOST_OPEN:
+                self.open.popitem(last=False)
+        self.open.move_to_end(i)
+        return self.open[i]
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def __getitem__(self, rows: slice) -> Any:
+        start, stop, _ = rows.indices(len(self))
+        spans = _spans(self.starts, start, stop)
+        return _joined([self._source(i)[low:high] for i, low, high in spans])
+
+
+def _spans(starts: np.ndarray, start: int, stop: int) -> list[tuple[int, int, int]]:
+    """Numbers of pieces, and which of their rows are in a range; at least one piece."""
+    first = max(min(bisect_right(starts, start), len(starts) - 1) - 1, 0)
+    spans = []
+    for i in range(first, len(starts) - 1):
+        low, high = int(starts[i]), int(starts[i + 1])
+        spans.append((i, max(start, low) - low, max(min(stop, high), max(start, low)) - low))
+        if high >= stop:
+            break
+    return spans
+
+
+def _joined(pieces: list[Any]) -> Any:
+    if len(pieces) == 1:
+        return pieces[0]
+    return tree_map(lambda *parts: np.concatenate(parts), *pieces)
+
+
+def _kind_of(source: Source) -> tuple[Any, list[tuple[Any, ...]]]:
+    """Structure of the examples, their dtypes, and their shapes."""
+    leaves, treedef = tree_flatten(source[0:0])
+    return treedef, [(x.dtype, x.shape[1:]) for x in leaves]
+
+
+def _refuse_other(first: Path, wanted: Any, path: Path, found: Any) -> NoReturn:
+    if wanted[0] != found[0]:
+        said = f"holds {found[0]}, and {first} {wanted[0]}"
+    else:
+        pairs = zip(found[1], wanted[1], strict=True)
+        (dtype, shape), (other, others) = next(p for p in pairs if p[0] != p[1])
+        said = f"has examples of type {dtype}{list(shape)}, and {first} {other}{list(others)}"
+    raise FileFormatError(f"data.folder: {path} {said}. Files of a folder must be alike.")
+
+
+def folder(path: str | os.PathLike[str], pattern: str = "*") -> Source:
+    """Examples in the files of a folder, in the order of their names.
+
+    Args:
+        path: The folder.
+        pattern: Which files, as of `pathlib.Path.glob`; of these, ``.npy``, ``.npz``, ``.parquet``,
+            ``.arrow`` and ``.feather``, of which the last three are read by pyarrow.
+
+    Returns:
+        A source: ``len(source)`` examples, of which ``source[start:stop]`` reads some. They are
+        arrays from ``.npy`` files, and dicts of arrays by the names of arrays or columns from
+        others. The first axis counts the examples.
+
+    Raises:
+        ArgumentError: If there are no such files.
+        FileFormatError: If a file is damaged, compressed, not like the first one, or holds anything
+            but numbers.
+        LibraryError: If pyarrow is needed, and not installed.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> import numpy as np
+        >>> from funcgrad import data
+        >>> with tempfile.TemporaryDirectory() as path:
+        ...     for i in range(3):
+        ...         np.save(pathlib.Path(path) / f"{i}.npy", np.arange(4) + 4 * i)
+        ...     source = data.folder(path)
+        ...     len(source), source[3:6]
+        (12, array([3, 4, 5]))
+    """
+    files = sorted(p for p in Path(path).glob(pattern) if p.suffix in READERS and p.is_file())
+    if not files:
+        raise ArgumentError(
+            f"data.folder: there are no files {pattern} in {os.fspath(path)} that end in "
+            f"{', '.join(READERS)}."
+        )
+    return _Folder(files)

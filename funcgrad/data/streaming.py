@@ -1,0 +1,211 @@
+"""Batches of examples that do not fit into memory, in random order, for several processes.
+
+Rows on a disk are read fast only if neighbours are read together. So the order is random at two
+levels: that of blocks of neighbouring rows, and that of the rows of some blocks, which are in
+memory together. The blocks are dealt to a fixed number of lanes, and each batch has as many rows of
+every lane: so the batches are the same for one process, which has all lanes, and for several, which
+share them out and read only what is theirs. Every place in an epoch can be begun at, as it follows
+from the seed and the number of the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from funcgrad import random
+from funcgrad.base.pytree import keystr, tree_flatten_with_path, tree_leaves, tree_map
+from funcgrad.data.batching import Seed, key_of
+from funcgrad.errors import ArgumentError, ShapeError
+
+BLOCK_BYTES = 1 << 20
+"""Bytes of a block: a disk reads as many in the time that it takes to find them, or in less."""
+
+LEAST_BLOCKS = 4
+"""The least number of blocks of a lane, where examples are few."""
+
+
+class Stream:
+    """Batches of a source, the result of `stream`: every loop gives the same; `len` counts them."""
+
+    def __init__(
+        self,
+        leaves: list[Any],
+        treedef: Any,
+        size: int,
+        key: Any,
+        lanes: int,
+        window: int,
+        part: tuple[int, int],
+        start: int,
+    ) -> None:
+        self._leaves = leaves
+        self._treedef = treedef
+        self._size = size
+        self._key = key
+        self._lanes = lanes
+        self._window = window
+        self._part = part
+        self._start = start
+        self._count = len(leaves[0])
+
+    def __len__(self) -> int:
+        return max(self._batches - self._start, 0)
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._key is None:
+            own = _share(self._size, self._part)
+            for i in range(self._start, self._batches):
+                yield self._read(i * self._size + own.start, i * self._size + own.stop)
+            return
+        lanes = [self._lane(i) for i in _share(self._lanes, self._part)]
+        for _ in range(self._start, self._batches):
+            yield _joined([next(lane) for lane in lanes])
+
+    @property
+    def _batches(self) -> int:
+        if self._key is None:
+            return self._count // self._size
+        return self._blocks_of_lane * self._block // (self._size // self._lanes)
+
+    @cached_property
+    def _block(self) -> int:
+        """Rows of a block."""
+        row = sum(x.nbytes for x in tree_leaves(self._read(0, 1)))
+        most = self._count // (self._lanes * LEAST_BLOCKS)
+        return max(min(BLOCK_BYTES // max(row, 1), most), 1)
+
+    @property
+    def _blocks_of_lane(self) -> int:
+        return self._count // self._block // self._lanes
+
+    def _lane(self, lane: int) -> Iterator[Any]:
+        """The rows of a lane for one batch after the other."""
+        block, rows = self._block, self._size // self._lanes
+        n = self._count // block
+        key_of_start, key_of_blocks, key_of_rows = random.split(self._key, 3)
+        # Rows that are left over are not the same in each epoch.
+        first = int(random.randint(key_of_start, (), 0, self._count - n * block + 1))
+        blocks = np.asarray(random.permutation(key_of_blocks, n))[lane :: self._lanes]
+        blocks = blocks[: self._blocks_of_lane]
+        own_key = random.fold_in(key_of_rows, lane)
+        span = self._window * block
+        left, skipped = None, self._start * rows % span
+        for k in range(self._start * rows // span, -(-len(blocks) // self._window)):
+            chosen = sorted(blocks[k * self._window : (k + 1) * self._window])
+            read = _joined([self._read(first + i * block, first + (i + 1) * block) for i in chosen])
+            order = random.permutation(random.fold_in(own_key, k), block * len(chosen))[skipped:]
+            fresh = tree_map(lambda x, order=order: x[order], read)
+            left, skipped = fresh if left is None else _joined([left, fresh]), 0
+            whole = len(tree_leaves(left)[0]) // rows
+            for i in range(whole):
+                yield _rows(left, i * rows, (i + 1) * rows)
+            left = _rows(left, whole * rows, None)
+
+    def _read(self, start: int, stop: int) -> Any:
+        return self._treedef.unflatten([_sliced(x, int(start), int(stop)) for x in self._leaves])
+
+
+def _sliced(source: Any, start: int, stop: int) -> Any:
+    """Rows of a source, as arrays in memory."""
+    return tree_map(np.array, source[start:stop])
+
+
+def _rows(tree: Any, start: int, stop: int | None) -> Any:
+    return tree_map(lambda x: x[start:stop], tree)
+
+
+def _joined(pieces: list[Any]) -> Any:
+    if len(pieces) == 1:
+        return pieces[0]
+    return tree_map(lambda *parts: np.concatenate(parts), *pieces)
+
+
+def _share(n: int, part: tuple[int, int]) -> range:
+    i, of = part
+    return range(n * i // of, n * (i + 1) // of)
+
+
+def stream(
+    source: Any,
+    size: int,
+    *,
+    seed: Seed | None = None,
+    start: int = 0,
+    part: tuple[int, int] = (0, 1),
+    lanes: int = 8,
+    window: int = 8,
+) -> Stream:
+    """Batches of examples that need not fit into memory.
+
+    Args:
+        source: A pytree of arrays, arrays that are mapped from files or computed when they are
+            sliced (such as those of Dask), and sources, such as `folder` gives. All have as many
+            examples.
+        size: How many examples are in a batch of all processes; a multiple of ``lanes``. Examples
+            that are left over are left out.
+        seed: As of `batches`. The order is random among blocks of neighbouring examples, and among
+            the examples of ``window`` blocks, which are in memory together.
+        start: The number of the batch to begin with, as when a program resumes.
+        part: The number of this process, and how many there are, which divides ``lanes``: such as
+            ``(distributed.rank(), distributed.size())``. A process gets its part of each batch, and
+            reads what is needed for it.
+        lanes: Into how many parts examples are divided beforehand. The batches depend on this
+            number, and not on that of the processes.
+        window: How many blocks of each lane are in memory.
+
+    Returns:
+        An iterable of pytrees of arrays, of known `len`.
+
+    Raises:
+        ArgumentError: If a number does not fit another.
+        ShapeError: If there are different numbers of examples.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad import data
+        >>> x = np.arange(64)
+        >>> whole = list(data.stream(x, 16, seed=0))
+        >>> halves = [list(data.stream(x, 16, seed=0, part=(i, 2))) for i in range(2)]
+        >>> all((np.concatenate(pair) == both).all() for *pair, both in zip(*halves, whole))
+        True
+        >>> rest = list(data.stream(x, 16, seed=0, start=3))
+        >>> len(rest), (rest[0] == whole[3]).all()
+        (1, np.True_)
+    """
+    pairs, treedef = tree_flatten_with_path(source)
+    if not pairs:
+        raise ArgumentError("data.stream needs at least one array, got none.")
+    counts = [(f"source{keystr(at)}", _length(f"source{keystr(at)}", x)) for at, x in pairs]
+    for place, n in counts:
+        if n != counts[0][1]:
+            raise ShapeError(
+                f"data.stream: {place} has {n} examples, but {counts[0][0]} has {counts[0][1]}."
+            )
+    i, of = part
+    for name, value, least in (
+        ("size", size, 1), ("lanes", lanes, 1), ("window", window, 1), ("start", start, 0),
+    ):  # fmt: skip
+        if index(value) < least:
+            raise ArgumentError(f"data.stream: {name} must be at least {least}, got {value}.")
+    if size % lanes or lanes % of or not 0 <= i < of:
+        raise ArgumentError(
+            f"data.stream: size={size} must be a multiple of lanes={lanes}, and lanes one of the "
+            f"processes of part={part}, which are counted from 0."
+        )
+    key = None if seed is None else key_of("stream", seed)
+    leaves = [x for _, x in pairs]
+    return Stream(leaves, treedef, size, key, lanes, window, (i, of), start)
+
+
+def _length(place: str, x: Any) -> int:
+    try:
+        return len(x)
+    except TypeError:
+        raise ShapeError(
+            f"data.stream: {place} has no axis of examples; it is a {type(x).__name__}."
+        ) from None

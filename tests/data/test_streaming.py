@@ -1,0 +1,220 @@
+"""Sources in files, and batches of them: each example once, for any number of processes."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import funcgrad as fg
+from funcgrad import data
+from funcgrad.errors import ArgumentError, FileFormatError, LibraryError, ShapeError
+
+SHAPES = st.tuples(
+    st.integers(0, 300), st.sampled_from([1, 2, 4, 8]), st.integers(1, 5), st.integers(1, 4)
+)
+
+
+@given(SHAPES, st.one_of(st.none(), st.integers(0, 9)), st.integers(0, 4))
+def test_streams_of_parts_are_parts_of_streams(shape, seed, start):
+    n, lanes, rows, window = shape
+    tree = {"x": np.arange(n), "y": np.arange(n)[:, None] * [1, 10]}
+    options = {"seed": seed, "lanes": lanes, "window": window}
+    size = lanes * rows
+    stream = data.stream(tree, size, **options)
+    whole = list(stream)
+    assert len(whole) == len(stream)
+    seen = np.concatenate([b["x"] for b in whole]) if whole else np.zeros(0, int)
+    assert len(np.unique(seen)) == len(seen) <= n
+    if seed is None:
+        np.testing.assert_array_equal(seen, np.arange(n // size * size))
+    for batch in whole:
+        assert batch["x"].shape == (size,)
+        np.testing.assert_array_equal(batch["y"], batch["x"][:, None] * [1, 10])
+    for of in {1, lanes, max(lanes // 2, 1)}:
+        parts = [
+            list(data.stream(tree, size, part=(i, of), start=start, **options)) for i in range(of)
+        ]
+        joined = [np.concatenate([p["x"] for p in batch]) for batch in zip(*parts, strict=True)]
+        assert len(joined) == max(len(whole) - start, 0)
+        for found, batch in zip(joined, whole[start:], strict=True):
+            np.testing.assert_array_equal(found, batch["x"])
+
+
+def test_all_examples_come_but_for_a_few_and_in_another_order_each_time():
+    n = 10_000
+    orders = [np.concatenate(list(data.stream(np.arange(n), 80, seed=s))) for s in range(2)]
+    for order in orders:
+        assert len(order) > 0.95 * n
+        # Places are as far from the sorted ones as of a random order, to a tenth.
+        assert abs(np.abs(order - np.arange(len(order))).mean() / (n / 3) - 1) < 0.1
+    assert np.mean(orders[0][:9000] == orders[1][:9000]) < 0.01
+    again = np.concatenate(list(data.stream(np.arange(n), 80, seed=fg.random.key(1))))
+    np.testing.assert_array_equal(again, orders[1])
+
+
+def written(folder, kind, lengths):
+    """Files with arrays of these lengths, and the whole arrays."""
+    n = sum(lengths)
+    x, y = np.arange(3.0 * n, dtype=np.float32).reshape(n, 3), np.arange(n) % 7
+    start = 0
+    for i, length in enumerate(lengths):
+        rows = slice(start, start + length)
+        start += length
+        path = folder / f"{i:03d}.{kind}"
+        if kind == "npy":
+            np.save(path, x[rows])
+        elif kind == "npz":
+            np.savez(path, x=x[rows], y=y[rows])
+        else:
+            pyarrow = pytest.importorskip("pyarrow")
+            parquet = pytest.importorskip("pyarrow.parquet")
+            flat = pyarrow.array(x[rows].reshape(-1))
+            table = pyarrow.table(
+                {"x": pyarrow.FixedSizeListArray.from_arrays(flat, 3), "y": y[rows]}
+            )
+            if kind == "parquet":
+                parquet.write_table(table, path, row_group_size=4)
+            else:
+                with pyarrow.ipc.new_file(path, table.schema) as file:
+                    file.write_table(table, max_chunksize=4)
+    return x if kind == "npy" else {"x": x, "y": y}
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "parquet", "arrow"])
+def test_files_are_read_where_the_examples_are(tmp_path, kind):
+    whole = written(tmp_path, kind, [5, 0, 9, 1])
+    source = data.folder(tmp_path)
+    assert len(source) == 15
+    for start, stop in [(0, 15), (0, 0), (4, 6), (5, 5), (5, 14), (13, 15), (14, 99), (3, 2)]:
+        found = source[start:stop]
+        wanted = fg.tree.map(lambda x, a=start, b=stop: x[a:b], whole)
+        for x, y in zip(fg.tree.leaves(found), fg.tree.leaves(wanted), strict=True):
+            np.testing.assert_array_equal(x, y)
+            assert x.dtype == y.dtype
+    batches = list(data.stream({"all": source, "more": np.arange(15)}, 4, lanes=2, seed=0))
+    assert sum(len(b["more"]) for b in batches) >= 12
+    for batch in batches:
+        wanted = fg.tree.map(lambda x, rows=batch["more"]: x[rows], whole)
+        for x, y in zip(fg.tree.leaves(batch["all"]), fg.tree.leaves(wanted), strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+def test_more_files_than_may_be_open(tmp_path):
+    whole = written(tmp_path, "npy", [2] * 200)
+    source = data.folder(tmp_path)
+    np.testing.assert_array_equal(source[0:400], whole)
+    before = len(os.listdir("/proc/self/fd"))
+    assert before < 120
+    del source
+    assert len(os.listdir("/proc/self/fd")) < before - 30
+
+
+def refused(tmp_path, match, error=FileFormatError):
+    with pytest.raises(error, match=match):
+        data.folder(tmp_path)
+
+
+def test_files_that_are_not_sound(tmp_path):
+    refused(tmp_path, r"there are no files \* in .* that end in \.npy, \.npz", ArgumentError)
+    path = tmp_path / "a.npy"
+    np.save(path, np.arange(8.0))
+    raw = path.read_bytes()
+    path.write_bytes(raw[:-1])
+    refused(tmp_path, "a.npy is shorter than its header says")
+    path.write_bytes(b"hello")
+    refused(tmp_path, "a.npy holds no array of NumPy")
+    path.write_bytes(raw.replace(b"'<f8'", b"'|O' "))
+    refused(tmp_path, "a.npy holds objects of Python")
+    np.save(path, np.ones((4, 3), order="F"))
+    refused(tmp_path, "in Fortran's order")
+    np.save(path, np.float64(1))
+    refused(tmp_path, "which is no array of examples")
+    np.save(path, np.arange(8.0))
+    np.save(tmp_path / "b.npy", np.arange(8))
+    refused(tmp_path, r"b.npy has examples of type int64\[\], and .*a.npy float64\[\]")
+    np.savez(tmp_path / "b.npz", x=np.arange(3))
+    (tmp_path / "b.npy").unlink()
+    refused(tmp_path, "Files of a folder must be alike")
+    path.unlink()
+    np.savez_compressed(tmp_path / "b.npz", x=np.arange(3))
+    refused(tmp_path, "b.npz is compressed.*numpy.savez")
+    np.savez(tmp_path / "b.npz", x=np.arange(3), y=np.arange(4))
+    refused(tmp_path, r"arrays of \[3, 4\] rows")
+    (tmp_path / "b.npz").write_bytes(b"PK")
+    refused(tmp_path, "b.npz is no archive of NumPy")
+
+
+def test_a_file_that_becomes_shorter(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(8.0))
+    source = data.folder(tmp_path)
+    os.truncate(tmp_path / "a.npy", 150)
+    with pytest.raises(FileFormatError, match="has become shorter while it was read"):
+        source[0:8]
+
+
+def test_tables_of_what_is_no_number(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.table({"x": [1.0, None]}), tmp_path / "a.parquet")
+    refused(tmp_path, "column 'x' has missing values")
+    parquet.write_table(pyarrow.table({"x": ["a", "b"]}), tmp_path / "a.parquet")
+    refused(tmp_path, "column 'x' is of type string, which is no number")
+
+
+def test_tables_without_pyarrow(tmp_path, monkeypatch):
+    for name in ("pyarrow", "pyarrow.parquet"):
+        monkeypatch.setitem(sys.modules, name, None)
+    (tmp_path / "a.parquet").write_bytes(b"")
+    refused(tmp_path, "a.parquet is read by pyarrow, which is not installed", LibraryError)
+
+
+def test_numbers_that_do_not_fit():
+    x = np.arange(32)
+    for options, match in (
+        ({"size": 12}, "size=12 must be a multiple of lanes=8"),
+        ({"size": 16, "part": (0, 3)}, r"part=\(0, 3\)"),
+        ({"size": 16, "part": (2, 2)}, "counted from 0"),
+        ({"size": 16, "start": -1}, "start must be at least 0, got -1"),
+        ({"size": 0}, "size must be at least 1"),
+        ({"size": 8, "seed": 1.5}, "seed must be an integer or a key"),
+    ):
+        with pytest.raises(ArgumentError, match=match):
+            data.stream(x, **options)
+    with pytest.raises(ShapeError, match=r"source\['y'\] has 3 examples, but source\['x'\] has 32"):
+        data.stream({"x": x, "y": np.arange(3)}, 8)
+    with pytest.raises(ShapeError, match="has no axis of examples; it is a float"):
+        data.stream(1.5, 8)
+
+
+READS = """
+    import resource, sys
+    import numpy as np
+    from funcgrad import data
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    total = 0
+    for batch in data.stream(data.folder(sys.argv[1]), 512, seed=0):
+        total += batch.nbytes
+    print(total, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+"""
+
+
+def test_memory_is_that_of_the_windows(tmp_path):
+    for i in range(4):
+        np.save(tmp_path / f"{i}.npy", np.zeros((20_000, 1024), np.float32))
+    code = textwrap.dedent(READS)
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True
+    )
+    total, peak = map(int, done.stdout.split())
+    assert total > 0.95 * 4 * 20_000 * 4096
+    # Two copies of eight blocks of a megabyte for each of eight lanes, and one lane on the way.
+    assert peak < 200e6
+    assert resource.getpagesize() < peak
