@@ -121,7 +121,7 @@ def _products() -> dict[str, Any]:
         return {"by": f"nothing: {error}"}
     if library is None:
         return {"by": "own tiles"}
-    return {"by": library.name, "library": library.path, "called as": library.convention}
+    return {"by": library.name, "library": library.path}
 
 
 def _memory() -> dict[str, Any]:

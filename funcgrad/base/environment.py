@@ -42,7 +42,7 @@ VARIABLES: dict[str, Variable] = {
     for row in (
         (
             "FUNCGRAD_BLAS",
-            "own, scipy, mkl, blis, or the path of a library",
+            "own, scipy, mkl, or the path of a library",
             "own on Linux, else scipy",
             _COMPILE,
             "The library that multiplies matrices.",

@@ -116,7 +116,6 @@ def _compiled(
     limit: int | None,
     counts: kernel_store.Stats,
 ) -> Executable:
-    kernel_store.prepare()
     lowered = simplified(program)
     check_agreement(lowered)
     warn_of_length(program.name, [equation.source for equation in lowered.equations])

@@ -376,37 +376,13 @@ def test_files_of_packages_and_systems(
     monkeypatch.setattr(ctypes.util, "find_library", lambda name: f"system's {name}")
     assert list(blas._installed("mkl")) == [str(tmp_path / file), "system's mkl_rt"]
     monkeypatch.setattr(ctypes.util, "find_library", lambda name: None)
-    assert list(blas._installed("blis")) == []
+    assert list(blas._installed("mkl")) == []
 
     def absent(name: str) -> Any:
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "files", absent)
     assert list(blas._installed("mkl")) == []
-
-
-def test_libraries_with_the_functions_of_blis(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Loaded:
-        """A library that has BLIS's names and not BLAS's."""
-
-        def __init__(self, path: str) -> None:
-            names = [f"bli_{letter}gemm" for letter in "sdcz"]
-            self.functions = {name: ctypes.CFUNCTYPE(None)(lambda: None) for name in names}
-
-        def __getattr__(self, name: str) -> Any:
-            if name not in self.__dict__["functions"]:
-                raise AttributeError(name)
-            return self.functions[name]
-
-        def __getitem__(self, name: str) -> Any:
-            return self.functions[name]
-
-    monkeypatch.setattr(blas.ctypes, "CDLL", Loaded)
-    found = blas._loaded("blis", "/libblis.so")
-    assert (found.name, found.path, found.convention) == ("blis", "/libblis.so", blas.BLIS)
-    addresses = {found.gemm(kind) for kind in ("f4", "f8", "c8", "c16")}
-    assert len(addresses) == 4
-    assert 0 not in addresses
 
 
 # The clock of a thread.

@@ -49,7 +49,7 @@ def kernel(letter: str, features: str, kind: Kind = Kind.TILES) -> tuple[Kernel,
     symbol = f"fg_tiles_{next(_NUMBERS)}"
     few = shape.few if kind is Kind.FEW else ()
     code = assembled(Tiles.named(letter, shape, kind, few), symbol)
-    made = llvm_backend.Emission(code.text, llvm_backend.Effort.NONE).result()
+    made = llvm_backend.Emission(code.text, llvm_backend.Effort.TILES).result()
     address = llvm_backend.load(made, symbol)
     word = ctypes.c_int64
     return ctypes.CFUNCTYPE(word, ctypes.c_void_p, ctypes.c_void_p)(address), shape

@@ -314,7 +314,7 @@ def run(kernel: Any, given: tuple[np.ndarray, ...], **words: int) -> int:
 def kernel(layout: Any, name: str, letter: str, lanes: int) -> Any:
     symbol = f"fg_{letter}_{name}_{layout.__name__}{lanes}"
     code = assembled(layout.named(name, letter, lanes), symbol)
-    made = llvm_backend.Emission(code.text, llvm_backend.Effort.NONE).result()
+    made = llvm_backend.Emission(code.text, llvm_backend.Effort.TILES).result()
     word = ctypes.c_int64
     return ctypes.CFUNCTYPE(word, word, word)(llvm_backend.load(made, symbol))
 

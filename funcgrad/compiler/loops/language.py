@@ -30,58 +30,32 @@ SCOPES = 1 << 20
 """The most scopes of accesses of a kernel, and of each of several that are joined."""
 
 
+def _operator(word: str) -> Callable[[Expression, Expression | float], Expression]:
+    """The method of an operator that stands for a word."""
+    return lambda self, other: call(word, self, other)
+
+
+def _reflected(word: str) -> Callable[[Expression, float], Expression]:
+    """The method of the same operator behind a number."""
+    return lambda self, other: call(word, other, self)
+
+
 class Expression:
     """A value; operators make others of it."""
 
     __slots__ = ()
 
-    def __add__(self, other: Expression | float) -> Expression:
-        return call("add", self, other)
-
-    def __radd__(self, other: float) -> Expression:
-        return call("add", other, self)
-
-    def __sub__(self, other: Expression | float) -> Expression:
-        return call("subtract", self, other)
-
-    def __rsub__(self, other: float) -> Expression:
-        return call("subtract", other, self)
-
-    def __mul__(self, other: Expression | float) -> Expression:
-        return call("multiply", self, other)
-
-    def __rmul__(self, other: float) -> Expression:
-        return call("multiply", other, self)
-
-    def __truediv__(self, other: Expression | float) -> Expression:
-        return call("divide", self, other)
-
-    def __floordiv__(self, other: Expression | float) -> Expression:
-        return call("floor_divide", self, other)
-
-    def __mod__(self, other: Expression | float) -> Expression:
-        return call("remainder", self, other)
-
-    def __rshift__(self, other: Expression | float) -> Expression:
-        return call("right_shift", self, other)
-
-    def __and__(self, other: Expression | float) -> Expression:
-        return call("bitwise_and", self, other)
-
-    def __or__(self, other: Expression | float) -> Expression:
-        return call("bitwise_or", self, other)
-
-    def __lt__(self, other: Expression | float) -> Expression:
-        return call("less", self, other)
-
-    def __le__(self, other: Expression | float) -> Expression:
-        return call("less_equal", self, other)
-
-    def __gt__(self, other: Expression | float) -> Expression:
-        return call("greater", self, other)
-
-    def __ge__(self, other: Expression | float) -> Expression:
-        return call("greater_equal", self, other)
+    __add__, __radd__ = _operator("add"), _reflected("add")
+    __sub__, __rsub__ = _operator("subtract"), _reflected("subtract")
+    __mul__, __rmul__ = _operator("multiply"), _reflected("multiply")
+    __truediv__ = _operator("divide")
+    __floordiv__ = _operator("floor_divide")
+    __mod__ = _operator("remainder")
+    __rshift__ = _operator("right_shift")
+    __and__ = _operator("bitwise_and")
+    __or__ = _operator("bitwise_or")
+    __lt__, __le__ = _operator("less"), _operator("less_equal")
+    __gt__, __ge__ = _operator("greater"), _operator("greater_equal")
 
     def __neg__(self) -> Expression:
         return call("negative", self)

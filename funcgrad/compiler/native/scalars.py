@@ -33,6 +33,24 @@ from funcgrad.compiler.native.llvm import (
 _PREDICATES = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 
 
+Operator = Callable[["Emitted", Any], "Emitted"]
+
+
+def _operator(name: str, of_floats: str = "") -> Operator:
+    """The method of an operator that is one instruction, perhaps another one of floats."""
+    return lambda self, other: self._binary(other, of_floats if self.kind == "f" else name)
+
+
+def _reflected(name: str, of_floats: str) -> Operator:
+    """The method of the same operator behind a number."""
+    method = _operator(name, of_floats)
+    return lambda self, other: method(self.constant(other), self)
+
+
+def _comparison(symbol: str) -> Operator:
+    return lambda self, other: self.compare(symbol, other)
+
+
 class Emitted:
     """An LLVM value.
 
@@ -108,29 +126,10 @@ class Emitted:
             f"{name} {self.type.text} {self.text}, {other.text}", self.type, self.kind
         )
 
-    def __add__(self, other: Any) -> Emitted:
-        return self._binary(other, "fadd" if self.kind == "f" else "add")
-
-    def __sub__(self, other: Any) -> Emitted:
-        return self._binary(other, "fsub" if self.kind == "f" else "sub")
-
-    def __mul__(self, other: Any) -> Emitted:
-        return self._binary(other, "fmul" if self.kind == "f" else "mul")
-
-    def __truediv__(self, other: Any) -> Emitted:
-        return self._binary(other, "fdiv")
-
-    def __radd__(self, other: Any) -> Emitted:
-        return self.constant(other) + self
-
-    def __rsub__(self, other: Any) -> Emitted:
-        return self.constant(other) - self
-
-    def __rmul__(self, other: Any) -> Emitted:
-        return self.constant(other) * self
-
-    def __rtruediv__(self, other: Any) -> Emitted:
-        return self.constant(other) / self
+    __add__, __radd__ = _operator("add", "fadd"), _reflected("add", "fadd")
+    __sub__, __rsub__ = _operator("sub", "fsub"), _reflected("sub", "fsub")
+    __mul__, __rmul__ = _operator("mul", "fmul"), _reflected("mul", "fmul")
+    __truediv__, __rtruediv__ = _operator("fdiv", "fdiv"), _reflected("fdiv", "fdiv")
 
     def __neg__(self) -> Emitted:
         return self.made(f"fneg {self}") if self.kind == "f" else self.constant(0) - self
@@ -145,20 +144,11 @@ class Emitted:
         return self.made(f"{instruction} {flag}{self}, {other.text}")
 
     # Integers and flags.
-    def __and__(self, other: Any) -> Emitted:
-        return self._binary(other, "and")
-
-    def __or__(self, other: Any) -> Emitted:
-        return self._binary(other, "or")
-
-    def __xor__(self, other: Any) -> Emitted:
-        return self._binary(other, "xor")
+    __and__, __or__, __xor__ = _operator("and"), _operator("or"), _operator("xor")
+    __lshift__ = _operator("shl")
 
     def __invert__(self) -> Emitted:
         return self._binary(-1, "xor")
-
-    def __lshift__(self, other: Any) -> Emitted:
-        return self._binary(other, "shl")
 
     def __rshift__(self, other: Any) -> Emitted:
         return self._binary(other, "ashr" if self.kind == "i" else "lshr")
@@ -179,24 +169,8 @@ class Emitted:
             test = f"icmp {'s' if kind == 'i' else 'u'}{name}"
         return self.flag(f"{test} {self}, {self.constant(other).text}")
 
-    def __lt__(self, other: Any) -> Emitted:
-        return self.compare("<", other)
-
-    def __le__(self, other: Any) -> Emitted:
-        return self.compare("<=", other)
-
-    def __gt__(self, other: Any) -> Emitted:
-        return self.compare(">", other)
-
-    def __ge__(self, other: Any) -> Emitted:
-        return self.compare(">=", other)
-
-    def __eq__(self, other: Any) -> Emitted:  # type: ignore[override]
-        return self.compare("==", other)
-
-    def __ne__(self, other: Any) -> Emitted:  # type: ignore[override]
-        return self.compare("!=", other)
-
+    __lt__, __le__, __gt__, __ge__ = map(_comparison, ("<", "<=", ">", ">="))
+    __eq__, __ne__ = map(_comparison, ("==", "!="))  # type: ignore[assignment]
     __hash__ = None  # type: ignore[assignment]
 
     def isnan(self) -> Emitted:

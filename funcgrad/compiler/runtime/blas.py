@@ -1,8 +1,8 @@
 """Library that multiplies matrices, and the addresses of its functions.
 
 ``FUNCGRAD_BLAS`` chooses: ``own``, the tiles of `loops.library.tiles` (the default where there are
-threads for them); ``scipy``, the BLAS that SciPy exports (elsewhere); ``mkl`` or ``blis`` of the
-packages of these names; or the path of a library. It is read when a function is compiled.
+threads for them); ``scipy``, the BLAS that SciPy exports (elsewhere); ``mkl`` of the package of
+that name; or the path of a library. It is read when a function is compiled.
 """
 
 from __future__ import annotations
@@ -25,11 +25,6 @@ from funcgrad.errors import LibraryError
 
 VARIABLE = "FUNCGRAD_BLAS"
 
-FORTRAN, BLIS = "Fortran", "BLIS"
-"""How a function is called: with pointers to everything, as BLAS has it, or by BLIS's typed API."""
-
-_SYMBOLS = {FORTRAN: "{}gemm_", BLIS: "bli_{}gemm"}
-
 
 @dataclass(frozen=True)
 class Library:
@@ -38,13 +33,11 @@ class Library:
     Attributes:
         name: What it is called here.
         path: Its file.
-        convention: `FORTRAN` or `BLIS`.
         gemms: Addresses of its products, by BLAS's letter.
     """
 
     name: str
     path: str
-    convention: str
     gemms: tuple[tuple[str, int], ...]
 
     def gemm(self, dtype: Any) -> int:
@@ -73,20 +66,18 @@ def library(name: str) -> Library:
         LibraryError: There is no such library, or it has no products of matrices.
     """
     if name == "scipy":
-        return Library(name, linear_algebra_file(), FORTRAN, tuple(_scipy_functions()))
+        return Library(name, linear_algebra_file(), tuple(_scipy_functions()))
     if name == "own":
         raise LibraryError(
             f"{VARIABLE}=own needs threads of our own, which there are on Linux only. Use "
             f"{VARIABLE}=scipy, the default on this system."
         )
-    if name in ("mkl", "blis"):
+    if name in _FILES:
         paths = list(_installed(name))
     elif os.sep in name:
         paths = [name]
     else:
-        raise LibraryError(
-            f"{VARIABLE}={name} names no library: give own, scipy, mkl, blis, or a path."
-        )
+        raise LibraryError(f"{VARIABLE}={name} names no library: give own, scipy, mkl, or a path.")
     tried = []
     for path in paths:
         try:
@@ -103,10 +94,7 @@ def library(name: str) -> Library:
     )
 
 
-_FILES = {
-    "mkl": ("libmkl_rt", "mkl_rt"),
-    "blis": ("cy.", "libblis", "blis"),
-}
+_FILES = {"mkl": ("libmkl_rt", "mkl_rt")}
 """How the files begin that packages and systems have."""
 
 
@@ -130,17 +118,13 @@ def _installed(name: str) -> Iterator[str]:
 
 def _loaded(name: str, path: str) -> Library:
     loaded = ctypes.CDLL(path)
-    for convention, symbol in _SYMBOLS.items():
-        names = {letter: symbol.format(letter) for letter in LETTERS.values()}
-        if all(hasattr(loaded, function) for function in names.values()):
-            _KEPT.append(loaded)
-            addresses = tuple((x, _address(loaded[function])) for x, function in names.items())
-            return Library(name, path, convention, addresses)
-    raise OSError(f"has neither {' nor '.join(s.format('d') for s in _SYMBOLS.values())}")
-
-
-def _address(function: Any) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
+    names = {letter: f"{letter}gemm_" for letter in LETTERS.values()}
+    missing = [function for function in names.values() if not hasattr(loaded, function)]
+    if missing:
+        raise OSError(f"has no {', '.join(missing)}")
+    _KEPT.append(loaded)
+    found = ((x, ctypes.cast(loaded[function], ctypes.c_void_p)) for x, function in names.items())
+    return Library(name, path, tuple((x, address.value or 0) for x, address in found))
 
 
 _KEPT: list[Any] = []

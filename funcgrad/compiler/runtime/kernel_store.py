@@ -42,7 +42,6 @@ from funcgrad.compiler.runtime.disk_cache import DiskCache, from_home, open_defa
 from funcgrad.compiler.runtime.executor import executor_code as executor_program
 from funcgrad.compiler.runtime.line_table import LineTable, read_lines
 from funcgrad.compiler.runtime.linker import link
-from funcgrad.compiler.runtime.preload import preload
 from funcgrad.compiler.runtime.releases import is_by_numba
 from funcgrad.errors import CompilerError
 
@@ -351,7 +350,6 @@ class _Build:
         if self.code is not None:
             _count("loaded_from_disk", self.is_kernel)
         else:
-            preload()
             with self._reported():
                 self.emission = self._emission()
         self.seconds += time.perf_counter() - start
@@ -458,12 +456,6 @@ def _is_by_numba() -> bool:
 @cache
 def _llvmlite_version() -> str:
     return str((_noted() or machine_facts())["llvmlite"])
-
-
-def prepare() -> None:
-    """Begin with what takes long, where no kernel can be on disk."""
-    if _noted() is None:
-        preload()
 
 
 @cache

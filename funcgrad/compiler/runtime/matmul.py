@@ -36,7 +36,7 @@ from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.nodes import Product
 from funcgrad.compiler.nest.split import part_count, threads_of_product
 from funcgrad.compiler.runtime import kernel_store
-from funcgrad.compiler.runtime.blas import BLIS, Library, chosen
+from funcgrad.compiler.runtime.blas import Library, chosen
 from funcgrad.compiler.runtime.executable import Step, lanes_of, scratch_words, step_of
 from funcgrad.compiler.runtime.library_calls import ForeignStep, ForeignWords, fortran_word
 from funcgrad.dtypes import short_name
@@ -256,8 +256,7 @@ def _even(length: int, part: int, unit: int) -> int:
 def _library_words(node: Product, library: Library) -> list[int]:
     """The words of the calls of a library.
 
-    BLAS counts columns, so that it computes the transposed product: B comes first. BLIS takes the
-    distances of rows and of columns, and knows by flags what is transposed.
+    BLAS counts columns, so that it computes the transposed product: B comes first.
     """
     batch, m, n, k = node.sizes
     (a, b), (layout_a, layout_b), dtype = node.operands, node.layouts, node.out.dtype
@@ -265,16 +264,15 @@ def _library_words(node: Product, library: Library) -> list[int]:
     assert isinstance(b, View)
     words = ForeignWords(library.gemm(dtype), abi.NEVER)
     words.end = batch
-    is_blis = library.convention == BLIS
 
     def given(x: str | int) -> list[tuple[int, int]]:
-        return [(abi.WORD, int(x))] if is_blis else words.listed([fortran_word(x)])
+        return words.listed([fortran_word(x)])
 
     def matrix(x: View, line: int, stride: int) -> list[tuple[int, int]]:
         place = abi.PLACE, len(words.places)
         words.places.append((x.value.slot, x.first_byte, stride * dtype.itemsize))
         # A matrix of one row may come with any row distance, but BLAS checks it.
-        return [place, *given(max(line, 1)), *(given(1) if is_blis else ())]
+        return [place, *given(max(line, 1))]
 
     numbers = (np.array([x, 0, 0, 0], dtype).view(np.int64)[:2].tolist() for x in (1, 0))
     one, zero = map(words.listed, numbers)
@@ -282,13 +280,9 @@ def _library_words(node: Product, library: Library) -> list[int]:
     from_a = matrix(a, max(layout_a.row_stride, m if turned[0] else k), layout_a.batch_stride)
     from_b = matrix(b, max(layout_b.row_stride, k if turned[1] else n), layout_b.batch_stride)
     to_c = matrix(whole(node.out), n, m * n)
-    if is_blis:
-        head: list[str | int] = [*(8 * x for x in turned), m, n, k]
-        operands = [*one, *from_a, *from_b]
-    else:
-        head = [*("NT"[x] for x in turned[::-1]), n, m, k]
-        operands = [*one, *from_b, *from_a]
-    words.arguments = [*(x for part in map(given, head) for x in part), *operands, *zero, *to_c]
+    head: list[str | int] = [*("NT"[x] for x in turned[::-1]), n, m, k]
+    parts = *map(given, head), one, from_b, from_a, zero, to_c
+    words.arguments = [x for part in parts for x in part]
     return words.all()
 
 
