@@ -18,7 +18,7 @@ from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.dtypes import PYTHON_SCALARS
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.higher_order.staging import Staged
-from funcgrad.numpy.dispatch import ABSORBING, MAX_EXPONENT, OPERATIONS
+from funcgrad.numpy.dispatch import ARRAYS, MAX_EXPONENT, OPERATIONS, beside
 from funcgrad.numpy.elementwise import DIRECT
 from funcgrad.numpy.indexing import IndexUpdateRef, assigned_dtype
 from funcgrad.numpy.promotion import as_value
@@ -35,7 +35,6 @@ from funcgrad.numpy.writable import (
 from funcgrad.numpy.writable import (
     where as place,
 )
-from funcgrad.observers.promotion import PROMOTIONS
 from funcgrad.primitives.elementwise import IntegerPower, select
 from funcgrad.primitives.objects import settled
 from funcgrad.primitives.shape import broadcast_to
@@ -66,19 +65,9 @@ def binary(
             y = other._content if other._base is None else other.__jax_array__()
         else:
             y = settled_in(other) if kind in CONTAINERS else other
-        is_short = False
-        if kinds and isinstance(x, Tracer):
-            dtype = x.aval.dtype
-            absorbing = ABSORBING.get(kind)
-            if dtype.kind not in kinds:
-                pass
-            elif absorbing is not None:
-                is_short = dtype.kind in absorbing
-                y = dtype.type(y) if is_short else y
-            elif isinstance(y, _SHAPED) and not PROMOTIONS.users:
-                is_short = (y.aval if isinstance(y, Tracer) else y).dtype is dtype
-        if is_short:
-            found = current_trace().process(primitive, (y, x) if is_reflected else (x, y))
+        z = beside(x, y, kinds) if kinds and isinstance(x, Tracer) else None
+        if z is not None:
+            found = current_trace().process(primitive, (z, x) if is_reflected else (x, z))
         else:
             found = function(y, x) if is_reflected else function(x, y)
         if not isinstance(found, Tracer):
@@ -111,11 +100,8 @@ def _order(x: WritableArray, y: Any) -> Layout:
         return None
     if type(y) is WritableArray:
         return ROW_MAJOR if y._strides == ROW_MAJOR else None
-    is_number = type(y) in PYTHON_SCALARS or (isinstance(y, _SHAPED) and not y.shape)
+    is_number = type(y) in PYTHON_SCALARS or (isinstance(y, ARRAYS) and not y.shape)
     return ROW_MAJOR if is_number else None
-
-
-_SHAPED = (Tracer, np.ndarray, np.generic)
 
 
 def in_place(name: str, symbol: str) -> Function:

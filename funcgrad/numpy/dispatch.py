@@ -49,9 +49,9 @@ from funcgrad.primitives.special_tables import primitive_of
 
 Function = Callable[..., Any]
 
-_ARRAYS = (Tracer, np.ndarray, np.generic)
-_OPERANDS = (*_ARRAYS, Element, bool, int, float, complex, list, tuple)
-_DISPATCHING = (*_ARRAYS, Element)
+ARRAYS = (Tracer, np.ndarray, np.generic)
+_OPERANDS = (*ARRAYS, Element, bool, int, float, complex, list, tuple)
+_DISPATCHING = (*ARRAYS, Element)
 
 # Kinds of dtypes that absorb a Python scalar of each type without changing, and Python's types.
 ABSORBING = {float: "fc", int: "iufc", complex: "c"}
@@ -63,56 +63,55 @@ _functions: dict[Any, Function] = {}
 # Operators.
 
 
-def _absorb(other: Any, aval: Any) -> Any:
-    """A Python scalar as one of the dtype of ``aval``, weak beside a weak value of 64 bits."""
-    is_weak = aval.weak_type and aval.dtype in NARROWER
-    return _PYTHON[aval.dtype.kind](other) if is_weak else aval.dtype.type(other)
+def beside(x: Tracer, other: Any, kinds: str) -> Any:
+    """The other operand as the primitive of an operator takes it, or ``None``.
+
+    Args:
+        x: One operand.
+        other: The other one, or what is no operand.
+        kinds: Kinds of dtypes that the primitive takes unconverted.
+    """
+    aval = x.aval
+    dtype = aval.dtype
+    if dtype.kind not in kinds:
+        return None
+    absorbing = ABSORBING.get(type(other))
+    if absorbing is not None:
+        if dtype.kind not in absorbing:
+            return None
+        # Beside a weak value of 64 bits a number of Python's is weak, too.
+        is_weak = aval.weak_type and dtype in NARROWER
+        return _PYTHON[dtype.kind](other) if is_weak else dtype.type(other)
+    if isinstance(other, Tracer):
+        other_dtype = other.aval.dtype
+    elif isinstance(other, ARRAYS):
+        other_dtype = other.dtype
+    else:
+        return None
+    return other if other_dtype is dtype and not PROMOTIONS.users else None
 
 
-def _binary(primitive: Primitive, function: Function, kinds: str) -> tuple[Function, Function]:
-    """An operator and its reflection.
+def _binary(
+    primitive: Primitive, function: Function, kinds: str, is_reflected: bool = False
+) -> Function:
+    """An operator.
 
     Args:
         primitive: What it is, for two values of one dtype.
         function: What it is otherwise: with conversion and promotion.
         kinds: Kinds of dtypes that ``primitive`` takes unconverted.
+        is_reflected: Whether the traced value stands on the right.
     """
 
-    def forward(self: Tracer, other: Any) -> Any:
-        trace = current_trace()
-        aval = self.aval
-        dtype = aval.dtype
-        if dtype.kind in kinds:
-            absorbing = ABSORBING.get(type(other))
-            if absorbing is not None:
-                if dtype.kind in absorbing:
-                    return trace.process(primitive, (self, _absorb(other, aval)))
-            elif (
-                isinstance(other, _ARRAYS)
-                and (other.aval if isinstance(other, Tracer) else other).dtype is dtype
-                and not PROMOTIONS.users
-            ):
-                return trace.process(primitive, (self, other))
-        return function(self, other) if _is_operand(other) else NotImplemented
+    def call(self: Tracer, other: Any) -> Any:
+        y = beside(self, other, kinds)
+        if y is not None:
+            return current_trace().process(primitive, (y, self) if is_reflected else (self, y))
+        if not _is_operand(other):
+            return NotImplemented
+        return function(other, self) if is_reflected else function(self, other)
 
-    def reflected(self: Tracer, other: Any) -> Any:
-        trace = current_trace()
-        aval = self.aval
-        dtype = aval.dtype
-        if dtype.kind in kinds:
-            absorbing = ABSORBING.get(type(other))
-            if absorbing is not None:
-                if dtype.kind in absorbing:
-                    return trace.process(primitive, (_absorb(other, aval), self))
-            elif (
-                isinstance(other, _ARRAYS)
-                and (other.aval if isinstance(other, Tracer) else other).dtype is dtype
-                and not PROMOTIONS.users
-            ):
-                return trace.process(primitive, (other, self))
-        return function(other, self) if _is_operand(other) else NotImplemented
-
-    return forward, reflected
+    return call
 
 
 def _is_operand(x: Any) -> bool:
@@ -147,7 +146,9 @@ _COMPARISONS: dict[str, tuple[Elementwise, Function, str]] = {
 }
 OPERATIONS = _ARITHMETIC | _COMPARISONS
 """Operators: primitive, function with conversions, and kinds of dtypes that the primitive takes."""
-_PAIRS = {name: _binary(*row) for name, row in OPERATIONS.items()}
+_PAIRS = {
+    name: (_binary(*row), _binary(*row, is_reflected=True)) for name, row in OPERATIONS.items()
+}
 _operators = {row[0].function: _PAIRS[name] for name, row in OPERATIONS.items()}
 """Ufuncs of two arguments that are operators: the operator and its reflection."""
 
