@@ -284,7 +284,7 @@ random_arms = given(
 )
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=4 * settings.default.max_examples, deadline=None)
 @random_arms
 def test_random_arms(arm: Any, taken: Any, point: float, is_first: bool) -> None:
     function, first, second = taken

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -99,24 +100,28 @@ def test_a_peer_and_its_picture(tmp_path):
     assert f"(pictures/{picture.name})" in text
 
 
+@pytest.fixture(scope="module", name="records")
+def of_all_measures(tmp_path_factory):
+    """Records of one row, by what was measured: all of it by one process."""
+    path = tmp_path_factory.mktemp("benchmarks") / "records.json"
+    good(*QUICK, "--only", "digits-step", "--measure", *MEASURES, "import", "--json", path)
+    found = {}
+    for each in json.loads(path.read_text()):
+        found.setdefault(each["measure"], []).append(each)
+    return found
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("measure", [*MEASURES, "import"])
-def test_every_measure(measure, tmp_path):
-    records = tmp_path / "records.json"
-    good(*QUICK, "--only", "digits-step", "--measure", measure, "--json", records)
-    for found in json.loads(records.read_text()):
+def test_every_measure(records):
+    assert len(records) >= len(MEASURES) + 1
+    for found in chain(*records.values()):
         assert found["error"] == ""
         assert all(figure >= 0 for figure in found["samples"]["funcgrad"])
 
 
 @pytest.mark.slow
-def test_a_second_process_and_a_new_batch_size_compile_nothing(tmp_path):
-    records = tmp_path / "records.json"
-    options = ("--only", "digits-step", "--measure", "first", "--peers", "--first-rounds", "1")
-    good(*options, "--json", records)
-    counts = {
-        each["measure"]: each["samples"]["funcgrad"] for each in json.loads(records.read_text())
-    }
+def test_a_second_process_and_a_new_batch_size_compile_nothing(records):
+    counts = {name: found[-1]["samples"]["funcgrad"] for name, found in records.items()}
     assert counts["kernels compiled, cold"] > [0]
     assert counts["kernels compiled, warm"] == [0]
     assert counts["Numba imported, warm"] == [0]
