@@ -7,7 +7,7 @@ tangent equally, and the derivative of a standard deviation that is 0 is 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -254,6 +254,20 @@ _SMALL = "np.array([[1.0, 2.0], [3.0, 4.0]])"
 _WITH_NAN = "np.array([[1.0, np.nan], [3.0, 4.0]])"
 
 
+def _named(
+    function: Callable[..., Any],
+    name: str,
+    summary: str,
+    call: str,
+    notes: str = "",
+    table: Mapping[str, str] = MEANINGS,
+) -> Callable[..., Any]:
+    """Name one function of a family, and describe it; its example is a call, without the name."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = docstring(summary, {}, f"fg.numpy.{name}({call}", notes)
+    return explained(table)(function)
+
+
 def _extreme(
     primitive: Callable[..., Primitive], pairwise: Any, name: str, summary: str, shown: str
 ) -> Callable[..., Any]:
@@ -283,11 +297,15 @@ def _extreme(
             return _kept(found, shape, axes, keepdims)
         return pairwise.bind(_fold(primitive, x, axis, keepdims, name), start)
 
-    function.__name__ = function.__qualname__ = name
-    notes = f"As `numpy.{name}`. Elements that tie share the derivative equally."
-    example = f"fg.numpy.{name}({_SMALL}, axis=0) -> {shown}"
-    function.__doc__ = docstring(summary, _MEANINGS, example, notes)
-    return function
+    call = f"{_SMALL}, axis=0) -> {shown}"
+    return _named(
+        function,
+        name,
+        summary,
+        call,
+        f"As `numpy.{name}`. Elements that tie share the derivative equally.",
+        _MEANINGS,
+    )
 
 
 max = amax = _extreme(
@@ -361,11 +379,15 @@ def _place_of(
         index = normalize_axis(axis, len(shape), name)
         return _kept(primitive(index).bind(x), shape, (index,), keepdims)
 
-    function.__name__ = function.__qualname__ = name
-    notes = f"As `numpy.{name}`: the first one, if there are several."
-    example = f"fg.numpy.{name}({_SMALL}, axis=0) -> {shown}"
-    function.__doc__ = docstring(summary, _PLACES, example, notes)
-    return function
+    call = f"{_SMALL}, axis=0) -> {shown}"
+    return _named(
+        function,
+        name,
+        summary,
+        call,
+        f"As `numpy.{name}`: the first one, if there are several.",
+        _PLACES,
+    )
 
 
 argmax = _place_of(ArgMax, "argmax", "Index of the greatest element.", "array([1, 1])")
@@ -510,54 +532,38 @@ def without_axes(x: Any) -> Any:
     return x[()] if isinstance(x, np.ndarray) and x.ndim == 0 else x
 
 
-@explained(MEANINGS)
-def var(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: Any = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = True,
-    mean: Any = None,
-    correction: Any = None,
-) -> Any:
-    """Variance of the elements along axes, as `numpy.var`.
+def _spread(name: str, summary: str, shown: str) -> Callable[..., Any]:
+    is_root = name.endswith("std")
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.var(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
-        array([1., 1.])
-    """
-    refuse_out(out, "var")
-    return _variance(a, axis, dtype, ddof, keepdims, where, mean, correction, "var")
+    def function(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: None = None,
+        ddof: Any = 0,
+        keepdims: bool = False,
+        *,
+        where: Any = True,
+        mean: Any = None,
+        correction: Any = None,
+    ) -> Any:
+        refuse_out(out, name)
+        found = _variance(a, axis, dtype, ddof, keepdims, where, mean, correction, name)
+        return _root(found) if is_root else found
+
+    data = _WITH_NAN if name.startswith("nan") else _SMALL
+    notes = f"As `numpy.{name}`." + " Where it is 0 its derivative is taken to be 0." * is_root
+    return _named(function, name, summary, f"{data}, axis=0) -> {shown}", notes)
 
 
-@explained(MEANINGS)
-def std(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: Any = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = True,
-    mean: Any = None,
-    correction: Any = None,
-) -> Any:
-    """Standard deviation of the elements along axes.
-
-    As `numpy.std`. Where it is 0 its derivative is taken to be 0.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.std(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
-        array([1., 1.])
-    """
-    refuse_out(out, "std")
-    return _root(_variance(a, axis, dtype, ddof, keepdims, where, mean, correction, "std"))
+var = _spread("var", "Variance of the elements along axes.", "array([1., 1.])")
+std = _spread("std", "Standard deviation of the elements along axes.", "array([1., 1.])")
+nanvar = _spread(
+    "nanvar", "Variance of the elements along axes that are not nan.", "array([1., 0.])"
+)
+nanstd = _spread(
+    "nanstd", "Standard deviation of the elements along axes that are not nan.", "array([1., 0.])"
+)
 
 
 def _fitted_weights(weights: Any, x: Any, axis: Any) -> Any:
@@ -770,60 +776,6 @@ def _between(low: Any, high: Any, weight: Any) -> Any:
     return p.select.bind(is_end, low, p.select.bind(is_far, far, line))
 
 
-@explained(MEANINGS)
-def quantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Any:
-    """Quantiles of the elements along axes.
-
-    As `numpy.quantile`; ``q`` may be traced.
-
-    Weights need the method ``"inverted_cdf"``; they have no derivative.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.quantile(np.array([1.0, 2.0, 3.0, 4.0]), 0.25)
-        np.float64(1.75)
-    """
-    refuse_out(out, "quantile")
-    return _quantile(a, q, axis, method, keepdims, "quantile", False, weights)
-
-
-@explained(MEANINGS)
-def nanquantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Any:
-    """Quantiles of the elements along axes that are not nan.
-
-    As `numpy.nanquantile`; ``q`` may be traced.
-
-    Weights need the method ``"inverted_cdf"``; they have no derivative.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.nanquantile(np.array([1.0, np.nan, 3.0]), 0.5)
-        np.float64(2.0)
-    """
-    refuse_out(out, "nanquantile")
-    return _quantile(a, q, axis, method, keepdims, "nanquantile", True, weights)
-
-
 def _percent(a: Any, q: Any) -> Any:
     """Percentages as fractions, in the dtype of a floating array if they are Python numbers."""
     q = as_value(q, "percentile")
@@ -864,69 +816,72 @@ def percentile(
     return _quantile(a, _percent(a, q), axis, method, keepdims, "percentile", False, weights)
 
 
-@explained(MEANINGS)
-def nanpercentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Any:
-    """Percentiles of the elements along axes that are not nan.
+def _quantiles(name: str, summary: str, call: str) -> Callable[..., Any]:
+    skips_nan, is_percent = name.startswith("nan"), name.endswith("percentile")
 
-    As `numpy.nanpercentile`; ``q`` may be traced.
+    def function(
+        a: Any,
+        q: Any,
+        axis: Any = None,
+        out: None = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        keepdims: bool = False,
+        *,
+        weights: Any = None,
+    ) -> Any:
+        refuse_out(out, name)
+        share = _percent(a, q) if is_percent else q
+        return _quantile(a, share, axis, method, keepdims, name, skips_nan, weights)
 
-    Weights need the method ``"inverted_cdf"``; they have no derivative.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.nanpercentile(np.array([1.0, np.nan, 3.0]), 50)
-        np.float64(2.0)
-    """
-    refuse_out(out, "nanpercentile")
-    return _quantile(a, _percent(a, q), axis, method, keepdims, "nanpercentile", True, weights)
+    notes = (
+        f"As `numpy.{name}`; ``q`` may be traced.\n\n"
+        'Weights need the method ``"inverted_cdf"``; they have no derivative.'
+    )
+    return _named(function, name, summary, call, notes)
 
 
-@explained(MEANINGS)
-def median(
-    a: Any,
-    axis: Any = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    keepdims: bool = False,
-) -> Any:
-    """Median of the elements along axes, as `numpy.median`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.median(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
-        array([2., 3.])
-    """
-    refuse_out(out, "median")
-    return _quantile(a, 0.5, axis, "linear", keepdims, "median", False)
+quantile = _quantiles(
+    "quantile",
+    "Quantiles of the elements along axes.",
+    "np.array([1.0, 2.0, 3.0, 4.0]), 0.25) -> np.float64(1.75)",
+)
+nanquantile = _quantiles(
+    "nanquantile",
+    "Quantiles of the elements along axes that are not nan.",
+    "np.array([1.0, np.nan, 3.0]), 0.5) -> np.float64(2.0)",
+)
+nanpercentile = _quantiles(
+    "nanpercentile",
+    "Percentiles of the elements along axes that are not nan.",
+    "np.array([1.0, np.nan, 3.0]), 50) -> np.float64(2.0)",
+)
 
 
-@explained(MEANINGS)
-def nanmedian(
-    a: Any,
-    axis: Any = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    keepdims: bool = False,
-) -> Any:
-    """Median of the elements along axes that are not nan, as `numpy.nanmedian`.
+def _median(name: str, summary: str, data: str, shown: str) -> Callable[..., Any]:
+    skips_nan = name.startswith("nan")
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.nanmedian(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=0)
-        array([2., 4.])
-    """
-    refuse_out(out, "nanmedian")
-    return _quantile(a, 0.5, axis, "linear", keepdims, "nanmedian", True)
+    def function(
+        a: Any,
+        axis: Any = None,
+        out: None = None,
+        overwrite_input: bool = False,
+        keepdims: bool = False,
+    ) -> Any:
+        refuse_out(out, name)
+        return _quantile(a, 0.5, axis, "linear", keepdims, name, skips_nan)
+
+    call = f"{data}, axis=0) -> {shown}"
+    return _named(function, name, summary, call, f"As `numpy.{name}`.")
+
+
+median = _median("median", "Median of the elements along axes.", _SMALL, "array([2., 3.])")
+nanmedian = _median(
+    "nanmedian",
+    "Median of the elements along axes that are not nan.",
+    _WITH_NAN,
+    "array([2., 4.])",
+)
 
 
 # Folds that skip nan.
@@ -944,44 +899,30 @@ def _filled(a: Any, fill: complex, name: str) -> Any:
     return x if mask is None else p.select.bind(mask, x, aval_of(x).dtype.type(fill))
 
 
-@explained(MEANINGS)
-def nansum(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
-) -> Any:
-    """Sum of the elements along axes; nan counts as 0, as `numpy.nansum`.
+def _nan_fold(
+    fold: Callable[..., Any], fill: int, name: str, summary: str, shown: str
+) -> Callable[..., Any]:
+    def function(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = True,
+    ) -> Any:
+        return fold(_filled(a, fill, name), axis, dtype, out, keepdims, initial, where)
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.nansum(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=0)
-        array([4., 4.])
-    """
-    return sum(_filled(a, 0, "nansum"), axis, dtype, out, keepdims, initial, where)
+    call = f"{_WITH_NAN}, axis=0) -> {shown}"
+    return _named(function, name, summary, call, f"As `numpy.{name}`.")
 
 
-@explained(MEANINGS)
-def nanprod(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
-) -> Any:
-    """Product of the elements along axes; nan counts as 1, as `numpy.nanprod`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.nanprod(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=0)
-        array([3., 4.])
-    """
-    return prod(_filled(a, 1, "nanprod"), axis, dtype, out, keepdims, initial, where)
+nansum = _nan_fold(
+    sum, 0, "nansum", "Sum of the elements along axes; nan counts as 0.", "array([4., 4.])"
+)
+nanprod = _nan_fold(
+    prod, 1, "nanprod", "Product of the elements along axes; nan counts as 1.", "array([3., 4.])"
+)
 
 
 def _check_inexact(x: Any, dtype: Any, name: str) -> None:
@@ -1025,56 +966,6 @@ def nanmean(
     return _mean(x, axis, keepdims, _nan_mask(x, where, "nanmean"), "nanmean")
 
 
-@explained(MEANINGS)
-def nanvar(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: Any = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = True,
-    mean: Any = None,
-    correction: Any = None,
-) -> Any:
-    """Variance of the elements along axes that are not nan, as `numpy.nanvar`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.nanvar(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=0)
-        array([1., 0.])
-    """
-    refuse_out(out, "nanvar")
-    return _variance(a, axis, dtype, ddof, keepdims, where, mean, correction, "nanvar")
-
-
-@explained(MEANINGS)
-def nanstd(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: Any = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = True,
-    mean: Any = None,
-    correction: Any = None,
-) -> Any:
-    """Standard deviation of the elements along axes that are not nan.
-
-    As `numpy.nanstd`. Where it is 0 its derivative is taken to be 0.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.nanstd(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=0)
-        array([1., 0.])
-    """
-    refuse_out(out, "nanstd")
-    return _root(_variance(a, axis, dtype, ddof, keepdims, where, mean, correction, "nanstd"))
-
-
 def _nan_extreme(
     extreme: Callable[..., Any], fill: float, name: str, summary: str, shown: str
 ) -> Callable[..., Any]:
@@ -1099,11 +990,15 @@ def _nan_extreme(
         is_empty = p.bitwise_not.bind(any(present, axis, keepdims=keepdims))
         return p.select.bind(is_empty, aval_of(x).dtype.type(np.nan), found)
 
-    function.__name__ = function.__qualname__ = name
-    notes = f"As `numpy.{name}`, without its warning where all elements are nan."
-    example = f"fg.numpy.{name}({_WITH_NAN}, axis=0) -> {shown}"
-    function.__doc__ = docstring(summary, _MEANINGS, example, notes)
-    return function
+    call = f"{_WITH_NAN}, axis=0) -> {shown}"
+    return _named(
+        function,
+        name,
+        summary,
+        call,
+        f"As `numpy.{name}`, without its warning where all elements are nan.",
+        _MEANINGS,
+    )
 
 
 nanmax = _nan_extreme(
@@ -1125,11 +1020,15 @@ def _nan_place(
             raise ValueError("All-NaN slice encountered")
         return place(_filled(x, fill, name), axis, out, keepdims=keepdims)
 
-    function.__name__ = function.__qualname__ = name
-    notes = f"As `numpy.{name}`; for a traced slice of nothing but nan it is 0."
-    example = f"fg.numpy.{name}({_WITH_NAN}, axis=0) -> {shown}"
-    function.__doc__ = docstring(summary, _PLACES, example, notes)
-    return function
+    call = f"{_WITH_NAN}, axis=0) -> {shown}"
+    return _named(
+        function,
+        name,
+        summary,
+        call,
+        f"As `numpy.{name}`; for a traced slice of nothing but nan it is 0.",
+        _PLACES,
+    )
 
 
 nanargmax = _nan_place(
@@ -1157,68 +1056,42 @@ def _running(x: Any, axis: Any, primitive: Callable[..., Primitive], name: str) 
     return primitive(normalize_axis(axis, len(shape_of(x)), name)).bind(x)
 
 
-@explained(
-    MEANINGS, axis="The axis, counted from the end if negative. By default the array is flattened."
+def _cumulative(
+    primitive: Callable[..., Primitive], name: str, summary: str, shown: str, notes: str = ""
+) -> Callable[..., Any]:
+    fill = {"nancumsum": 0, "nancumprod": 1}.get(name)
+
+    def function(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
+        refuse_out(out, name)
+        x = a if fill is None else _filled(a, fill, name)
+        return _running(summand(x, dtype, name), axis, primitive, name)
+
+    call = f"{_SMALL if fill is None else _WITH_NAN}, axis=0) -> {shown}"
+    return _named(function, name, summary, call, f"As `numpy.{name}`.{notes}", MEANINGS | _PLACES)
+
+
+cumsum = _cumulative(
+    Cumsum, "cumsum", "Cumulative sum along an axis.", "array([[1., 2.],\n       [4., 6.]])"
 )
-def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
-    """Cumulative sum along an axis, as `numpy.cumsum`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.cumsum(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
-        array([[1., 2.],
-               [4., 6.]])
-    """
-    refuse_out(out, "cumsum")
-    return _running(summand(a, dtype, "cumsum"), axis, Cumsum, "cumsum")
-
-
-@explained(
-    MEANINGS, axis="The axis, counted from the end if negative. By default the array is flattened."
+cumprod = _cumulative(
+    Cumprod,
+    "cumprod",
+    "Cumulative product along an axis.",
+    "array([[1., 2.],\n       [3., 8.]])",
+    " Its derivative is exact where elements are 0.",
 )
-def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
-    """Cumulative product along an axis.
-
-    As `numpy.cumprod`. Its derivative is exact where elements are 0.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.cumprod(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
-        array([[1., 2.],
-               [3., 8.]])
-    """
-    refuse_out(out, "cumprod")
-    return _running(summand(a, dtype, "cumprod"), axis, Cumprod, "cumprod")
-
-
-@explained(
-    MEANINGS, axis="The axis, counted from the end if negative. By default the array is flattened."
+nancumsum = _cumulative(
+    Cumsum,
+    "nancumsum",
+    "Cumulative sum along an axis; nan counts as 0.",
+    "array([[1., 0.],\n       [4., 4.]])",
 )
-def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
-    """Cumulative sum along an axis; nan counts as 0, as `numpy.nancumsum`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.nancumsum(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=0)
-        array([[1., 0.],
-               [4., 4.]])
-    """
-    return cumsum(_filled(a, 0, "nancumsum"), axis, dtype, out)
-
-
-@explained(
-    MEANINGS, axis="The axis, counted from the end if negative. By default the array is flattened."
+nancumprod = _cumulative(
+    Cumprod,
+    "nancumprod",
+    "Cumulative product along an axis; nan counts as 1.",
+    "array([[1., 1.],\n       [3., 4.]])",
 )
-def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
-    """Cumulative product along an axis; nan counts as 1, as `numpy.nancumprod`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.nancumprod(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=0)
-        array([[1., 1.],
-               [3., 4.]])
-    """
-    return cumprod(_filled(a, 1, "nancumprod"), axis, dtype, out)
 
 
 def _with_initial(x: Any, axis: Any, primitive: Any, first: int, include: bool, name: str) -> Any:
