@@ -90,7 +90,11 @@ class Program:
         names = self.info["array_args"]
         values = {**self.data, **{x: self.data[x].copy() for x in names}}
         function(*(values[x] for x in self.info["input_args"]))
-        self.changed = [x for x in names if not np.array_equal(values[x], self.data[x])]
+        self.changed = [
+            x
+            for x in names
+            if x in self.info["output_args"] or not np.array_equal(values[x], self.data[x])
+        ]
 
     @property
     def varied(self) -> list[str]:

@@ -10,6 +10,7 @@ differentiated, it is the fold of whole arrays with neutral elements in the plac
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -21,18 +22,25 @@ from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program
 from funcgrad.dtypes import INT64
+from funcgrad.higher_order.switch import Switch
 from funcgrad.lowering import Call, Contraction, Form, Reduction
 from funcgrad.primitives.contraction import Contract
 from funcgrad.primitives.creation import Iota
 from funcgrad.primitives.elementwise import add, bitwise_and, greater_equal, less, select, sub
 from funcgrad.primitives.indexing import DynamicSlice
-from funcgrad.primitives.shape import Concatenate, reshape, shape_of
+from funcgrad.primitives.shape import Concatenate, Pad, Slice, reshape, shape_of
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.programs import stage_closed
 
 Places = tuple[int | None, ...]
 """For every axis of an array, the number of the part that it has along it, if it has one."""
+
+BLOCKS = 8
+"""How many lengths operands of large products are cut to: a sixteenth too much in the mean."""
+
+LEAST_PRODUCT = 1 << 16
+"""Multiplications from which on a product is large: a switch takes less time than half of them."""
 
 _EXTREMES = ("{lowest}", "{highest}")
 
@@ -47,12 +55,15 @@ class Bounded(Primitive):
         aligned: By operand, the parts at whose places the elements of its own are taken: axes that
             a contraction runs along together may have parts of equal length that begin elsewhere.
         out: The parts of the result that are computed; elsewhere it is zero.
+        sides: By part: "low" if it begins where the axis does, "high" if it ends where that does,
+            or nothing; empty if that is not known of any.
     """
 
     fold: Primitive
     parts: tuple[Places, ...]
     aligned: tuple[Places, ...]
     out: Places
+    sides: tuple[str, ...] = ()
 
     def _split(self, args: Sequence[Any]) -> tuple[Sequence[Any], list[tuple[Any, Any]]]:
         n = len(self.parts)
@@ -98,6 +109,71 @@ class Bounded(Primitive):
         zero = np.zeros((), avals[0].dtype)[()]
         return [within(found, zero, [None if p is None else bounds[p] for p in self.out])]
 
+    def part_to_cut(self, avals: Sequence[ShapedArray]) -> tuple[int, int] | None:
+        """A part, and the length of its axis, to whose size the operands of a product are cut.
+
+        A large product of whole arrays would take longer than that of the parts.
+        """
+        if not isinstance(self.fold, Contract) or self.parts != self.aligned:
+            return None
+        axes: dict[str, tuple[int, int | None]] = {}
+        for labels, aval, places in zip(
+            (self.fold.lhs, self.fold.rhs), avals, self.parts, strict=False
+        ):
+            for label, size, place in zip(labels, aval.shape, places, strict=True):
+                axes[label] = size, axes[label][1] if place is None and label in axes else place
+        work = math.prod(size for size, _ in axes.values())
+        written = math.prod(axes[label][0] for label in self.fold.out)
+        if work < LEAST_PRODUCT or work < BLOCKS * written:
+            return None
+        found = [(p, n) for n, p in axes.values() if p is not None and any(self.sides[p : p + 1])]
+        return max(found, key=lambda pair: pair[1], default=None)
+
+    def cut(self, args: Sequence[Any], part: int, length: int) -> list[Any]:
+        """The same with operands that are cut to one of a few lengths, which is long enough.
+
+        Args:
+            args: Operands and bounds.
+            part: The part.
+            length: The length of its axis.
+        """
+        bounds = self._split(args)[1]
+        sizes = [-(-length * k // BLOCKS) for k in range(1, BLOCKS + 1)]
+        numbers = np.searchsorted(sizes, np.arange(length + 1))
+        count = sub.bind(bounds[part][1], bounds[part][0])
+        which = reshape(DynamicSlice((1,)).bind(numbers, count), ())
+        avals = [aval_of(x) for x in args]
+        branches = tuple(
+            stage_closed(lambda *xs, n=n: self._cut_to(xs, part, length, n), avals, self.name)
+            for n in sizes
+        )
+        found: list[Any] = Switch(branches).bind(which, *args)
+        return found
+
+    def _cut_to(self, args: Sequence[Any], part: int, length: int, size: int) -> list[Any]:
+        operands, bounds = self._split(args)
+        first = length - size if self.sides[part] == "high" else 0
+        taken = []
+        for x, places in zip(operands, self.parts, strict=True):
+            shape = shape_of(x)
+            ranges = [
+                (first, first + size) if p == part else (0, n)
+                for n, p in zip(shape, places, strict=True)
+            ]
+            starts, limits = zip(*ranges, strict=True) if ranges else ((), ())
+            taken.append(Slice(starts, limits, (1,) * len(shape)).bind(x))
+        ends = [
+            tuple(sub.bind(x, np.int64(first)) for x in pair) if i == part and first else pair
+            for i, pair in enumerate(bounds)
+        ]
+        (found,) = self._whole(*taken, *(x for pair in ends for x in pair))
+        if part not in self.out:
+            return [found]
+        lows = tuple(first if p == part else 0 for p in self.out)
+        highs = tuple(length - first - size if p == part else 0 for p in self.out)
+        zero = np.zeros((), aval_of(found).dtype)
+        return [Pad(lows, highs, (0,) * len(lows)).bind(found, zero)]
+
     def _neutral(self, avals: Sequence[ShapedArray]) -> Any:
         form = self.fold.lower(*avals)
         dtype = avals[0].dtype
@@ -133,11 +209,11 @@ class Bounded(Primitive):
         if is_linear(x):
             fold = Contract(labels.out, labels.rhs, labels.lhs)
             parts = self.out, self.parts[1]
-            pull = Bounded(fold, parts, parts, self.parts[0])
+            pull = Bounded(fold, parts, parts, self.parts[0], self.sides)
             return pull.bind(ct, y, *bounds), None, *(None for _ in bounds)
         fold = Contract(labels.lhs, labels.out, labels.rhs)
         parts = self.parts[0], self.out
-        pull = Bounded(fold, parts, parts, self.parts[1])
+        pull = Bounded(fold, parts, parts, self.parts[1], self.sides)
         return None, pull.bind(x, ct, *bounds), *(None for _ in bounds)
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
@@ -151,7 +227,10 @@ class Bounded(Primitive):
 
 @lru_cache(256)
 def _program(bounded: Bounded, avals: tuple[ShapedArray, ...]) -> Program:
-    return stage_closed(bounded._whole, avals, bounded.name)
+    sized = bounded.part_to_cut(avals)
+    if sized is None:
+        return stage_closed(bounded._whole, avals, bounded.name)
+    return stage_closed(lambda *args: bounded.cut(args, *sized), avals, bounded.name)
 
 
 def can_be_bounded(form: Form) -> bool:

@@ -54,6 +54,14 @@ class Extent:
         begins = self.begins or (0,) * len(self.lengths)
         return begins, tuple(a + n for a, n in zip(begins, self.lengths, strict=True))
 
+    @property
+    def side(self) -> str:
+        """The end of the axis that all parts reach: "low", "high", or none."""
+        begins, ends = self.bounds
+        if not any(begins):
+            return "low"
+        return "high" if min(ends) == max(self.lengths) else ""
+
 
 Extents = tuple[Extent | None, ...]
 """By axis; ``None`` where all iterations use all of it."""

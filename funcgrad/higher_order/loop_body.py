@@ -191,15 +191,17 @@ class FoldOfParts(Step):
         parts: By operand and axis: which part is taken.
         places: By operand and axis: the part at whose places its elements belong.
         result: By axis of the result: which part of it is computed.
+        sides: By part: where it begins or ends with the axis, as in `Bounded`.
     """
 
     bounds: tuple[Bounds, ...]
     parts: tuple[Places, ...]
     places: tuple[Places, ...]
     result: Places
+    sides: tuple[str, ...]
 
     def evaluate(self, primitive: Primitive, operands: Sequence[Any], find: Find) -> Any:
-        fold = Bounded(primitive, self.parts, self.places, self.result)
+        fold = Bounded(primitive, self.parts, self.places, self.result, self.sides)
         return fold.bind(*operands, *(find(x) for pair in self.bounds for x in pair))
 
 

@@ -535,6 +535,7 @@ class _Rolling:
             tuple(map(places, handling.operands)),
             tuple(map(places, handling.aligned)),
             places(handling.result),
+            tuple(x.side for x in parts),
         )
 
     # The scan.

@@ -269,3 +269,32 @@ def test_conditions_of_parts() -> None:
 
 def test_programs_say_what_was_found() -> None:
     assert "bounded" in str(fg.make_jaxpr(solve_triangular)(*arguments(44)))
+
+
+@pytest.mark.parametrize("side", ["low", "high"])
+@pytest.mark.parametrize("labels", [("ij", "i", "j"), ("ji", "i", "j"), ("ij", "j", "i")])
+def test_large_products_are_cut_to_the_length_of_parts(side: str, labels: Any) -> None:
+    size = 300
+    rng = np.random.default_rng(2)
+    x, y = rng.uniform(size=(size, size)), rng.uniform(size=size)
+    axis = labels[0].index("j")
+    parts = tuple(0 if i == axis else None for i in range(2))
+    vector, result = (0,) if labels[1] == "j" else (None,), (0,) if labels[2] == "j" else (None,)
+    fold = Contract(*labels)
+    operation = Bounded(fold, (parts, vector), (parts, vector), result, (side,))
+
+    def loss(x: Any, y: Any, begin: Any, end: Any) -> Any:
+        return np.sum(operation.bind(x, y, begin, end) ** 2)
+
+    compiled = fg.jit(lambda *xs: [operation.bind(*xs), *fg.grad(loss, (0, 1))(*xs)])
+    for n in (0, 1, 37, 38, 76, 299, 300):
+        begin, end = (0, n) if side == "low" else (size - n, size)
+        inside = (np.arange(size) >= begin) & (np.arange(size) < end)
+        whole = np.where(inside[:, None] if axis == 0 else inside, x, 0.0)
+        wanted = np.einsum(f"{labels[0]},{labels[1]}->{labels[2]}", whole, y)
+        pulled = np.einsum(f"{labels[2]},{labels[1]}->{labels[0]}", 2 * wanted, y)
+        got = compiled(x, y, begin, end)
+        np.testing.assert_allclose(got[0], wanted, rtol=1e-12)
+        np.testing.assert_allclose(got[1], np.where(whole != 0, pulled, 0.0), rtol=1e-12)
+        wanted_y = np.einsum(f"{labels[0]},{labels[2]}->{labels[1]}", whole, 2 * wanted)
+        np.testing.assert_allclose(got[2], wanted_y, rtol=1e-12)
