@@ -139,15 +139,12 @@ def pmin(x: Tree, axis_name: AxisName) -> Tree:
     return _of_lanes(PMin, axes, x)
 
 
+@explained(MEANINGS, axis_name="Name of an axis, or a tuple of names.")
 def pvary(x: Tree, axis_name: AxisName) -> Tree:
     """A copy of a value for every lane of axes of a mesh, inside `funcgrad.shard_map`.
 
     Operations that meet values of the lanes do this by themselves. What differs already stays as it
     is, and so does what is along other axes.
-
-    Args:
-        x: Pytree of arrays.
-        axis_name: Name of an axis, or a tuple of names.
 
     Returns:
         A pytree like ``x``. In derivatives every copy counts, and ``x`` gets the sum.
@@ -353,13 +350,9 @@ def psum_scatter(
     return map_numbers(of_leaf, x)
 
 
+@explained(MEANINGS, perm="Pairs (source, destination). Examples that nobody sends to get zeros.")
 def ppermute(x: Tree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Tree:
     """Send values from example to example.
-
-    Args:
-        x: Pytree of arrays.
-        axis_name: Name of a mapped axis, or a tuple of names.
-        perm: Pairs (source, destination). Examples that nobody sends to get zeros.
 
     Returns:
         A pytree like ``x``.
@@ -397,13 +390,9 @@ def ppermute(x: Tree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T
     return map_values(of_leaf, x)
 
 
+@explained(MEANINGS, axis_name="Name of a mapped axis.", perm="A permutation of the examples.")
 def pshuffle(x: Tree, axis_name: Hashable, perm: Sequence[int]) -> Tree:
     """Permute the examples: example ``k`` gets the value of example ``perm[k]``.
-
-    Args:
-        x: Pytree of arrays.
-        axis_name: Name of a mapped axis.
-        perm: A permutation of the examples.
 
     Returns:
         A pytree like ``x``.
@@ -475,13 +464,9 @@ def all_to_all(
     return map_values(of_leaf, x)
 
 
+@explained(MEANINGS, axis_name="Name of a mapped axis.", axis="Axis of ``x``.")
 def pswapaxes(x: Tree, axis_name: Hashable, axis: int) -> Tree:
     """Exchange the mapped axis with an axis of the same length.
-
-    Args:
-        x: Pytree of arrays.
-        axis_name: Name of a mapped axis.
-        axis: Axis of ``x``.
 
     Returns:
         A pytree like ``x``.

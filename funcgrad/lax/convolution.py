@@ -433,6 +433,15 @@ def transposed_pads(span: int, stride: int, padding: str) -> tuple[int, int]:
     return low, both - low
 
 
+@explained(
+    MEANINGS,
+    lhs="Array, as in `conv_general_dilated`.",
+    filter_shape="Length of windows along every axis along which they slide.",
+    lhs_dilation="Distance of neighbouring elements of ``lhs``.",
+    rhs_dilation="Distance of neighbouring elements of a window.",
+    dimension_numbers="Which axis is what: `conv_dimension_numbers`.",
+    preferred_element_type="Dtype of the result.",
+)
 def conv_general_dilated_patches(
     lhs: ArrayLike,
     filter_shape: Sequence[int],
@@ -445,17 +454,6 @@ def conv_general_dilated_patches(
     preferred_element_type: Any = None,
 ) -> Array:
     """The elements of every window, side by side: what a convolution multiplies with its kernel.
-
-    Args:
-        lhs: Array, as in `conv_general_dilated`.
-        filter_shape: Length of windows along every axis along which they slide.
-        window_strides: Distance of windows.
-        padding: As in `conv_general_dilated`.
-        lhs_dilation: Distance of neighbouring elements of ``lhs``.
-        rhs_dilation: Distance of neighbouring elements of a window.
-        dimension_numbers: Which axis is what: `conv_dimension_numbers`.
-        precision: Accepted for JAX's signature.
-        preferred_element_type: Dtype of the result.
 
     Returns:
         As `conv_general_dilated` with ``C * prod(filter_shape)`` output channels: the elements of

@@ -69,11 +69,9 @@ def approx_min_k(
     return neg(values), places
 
 
+@explained(MEANINGS, operand="Pytree of arrays.")
 def optimization_barrier(operand: Any, /) -> Any:
     """The operand, unchanged: nothing is computed twice here that would have to be kept apart.
-
-    Args:
-        operand: Pytree of arrays.
 
     Example:
         >>> import funcgrad as fg
@@ -83,13 +81,11 @@ def optimization_barrier(operand: Any, /) -> Any:
     return tree_map(lambda x: x, operand)
 
 
+@explained(MEANINGS, x="Number or array.")
 def stage(x: ArrayLike, /) -> Array:
     """A number or an array as a value of the transformation around, if one is traced.
 
     Traced integers are indices of it, and what is computed from it becomes part of the program.
-
-    Args:
-        x: Number or array.
 
     Returns:
         A traced value inside of a function that is traced to a program, else an array.
@@ -164,12 +160,9 @@ def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
     return drawn
 
 
+@explained(MEANINGS, shardings="Accepted for JAX's signature.")
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     """The values, unchanged: there is one device, which has them all.
-
-    Args:
-        x: Pytree of arrays.
-        shardings: Accepted for JAX's signature.
 
     Example:
         >>> import funcgrad as fg
@@ -179,11 +172,9 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     return optimization_barrier(x)
 
 
+@explained(MEANINGS, _="Ignored.")
 def create_token(_: Any = None) -> Array:
     """A token, which orders effects in JAX; here they happen in the order of the program.
-
-    Args:
-        _: Ignored.
 
     Returns:
         An empty array.

@@ -119,12 +119,9 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = N
     return _sum(operand, axes)
 
 
+@explained(MEANINGS, operand="Array of integers or bools.", axes="The axes.")
 def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Exclusive or of the bits of integers, or of bools, over ``axes``, which are dropped.
-
-    Args:
-        operand: Array of integers or bools.
-        axes: The axes.
 
     Example:
         >>> import numpy as np

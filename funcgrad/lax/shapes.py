@@ -71,13 +71,9 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
         ) from None
 
 
+@explained(MEANINGS, sizes="Lengths of the new axes.", out_sharding="The CPU, if anything.")
 def broadcast(operand: ArrayLike, sizes: Shape, *, out_sharding: Any = None) -> Array:
     """``operand`` repeated along new leading axes.
-
-    Args:
-        operand: Array.
-        sizes: Lengths of the new axes.
-        out_sharding: The CPU, if anything.
 
     Returns:
         An array of shape ``(*sizes, *operand.shape)``.
@@ -138,12 +134,9 @@ def broadcast_in_dim(
     return checked(primitive.BroadcastTo(target), primitive.reshape(x, tuple(kept)))
 
 
+@explained(MEANINGS, x="An array or a number, floating.", rank="Number of axes of the result.")
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """``x`` with leading axes of length 1, so that it has ``rank`` axes.
-
-    Args:
-        x: An array or a number, floating.
-        rank: Number of axes of the result.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -194,12 +187,9 @@ def reshape(
     return primitive.reshape(x, shape)
 
 
+@explained(MEANINGS, arr="Array.", like_arr="Array of the wanted shape.")
 def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     """``arr`` broadcast to the shape of another array, by NumPy's rules.
-
-    Args:
-        arr: Array.
-        like_arr: Array of the wanted shape.
 
     Example:
         >>> import numpy as np
@@ -212,11 +202,9 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     return checked(primitive.BroadcastTo(shape), array_operand("broadcast_like", arr))
 
 
+@explained(MEANINGS, shape="Lengths of the axes.")
 def shape_as_value(shape: Shape) -> Array:
     """A shape as an array of integers.
-
-    Args:
-        shape: Lengths of the axes.
 
     Example:
         >>> import funcgrad as fg
@@ -307,12 +295,9 @@ def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     return primitive.Transpose(order).bind(x)
 
 
+@explained(MEANINGS, operand="An array.")
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """``operand`` with the elements along ``dimensions`` in opposite order.
-
-    Args:
-        operand: An array.
-        dimensions: Axes, as integers.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -354,12 +339,9 @@ def pad(
     return checked(primitive.Pad(lows, highs, interiors), x, fill)
 
 
+@explained(MEANINGS, operands="At least one array.", dimension="The axis.")
 def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
     """The operands, of one dtype, one after the other along an axis.
-
-    Args:
-        operands: At least one array.
-        dimension: The axis.
 
     Returns:
         The joined array.
@@ -377,12 +359,9 @@ def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
     return checked(primitive.Concatenate(axis), *arrays) if len(arrays) > 1 else arrays[0]
 
 
+@explained(MEANINGS, operands="Arrays of one shape and dtype.", axis="The new axis.")
 def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
     """The operands, of one type, along a new axis.
-
-    Args:
-        operands: Arrays of one shape and dtype.
-        axis: The new axis.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -395,12 +374,9 @@ def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
     return concatenate([expand_dims(x, (place,)) for x in operands], place)
 
 
+@explained(MEANINGS, x="An array or a number.", axis="The new axis.")
 def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     """The slices of ``x`` along an axis, without that axis.
-
-    Args:
-        x: An array or a number.
-        axis: The new axis.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -440,12 +416,9 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array
     return pieces
 
 
+@explained(MEANINGS, operand="An array.", reps="How often each axis is repeated.")
 def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     """``operand`` repeated ``reps[i]`` times along axis ``i``.
-
-    Args:
-        operand: An array.
-        reps: How often each axis is repeated.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -462,12 +435,9 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     return primitive.reshape(out, tuple(n * count for n, count in zip(own, reps, strict=True)))
 
 
+@explained(MEANINGS, dtype="Integer, floating or complex dtype.", size="Length.")
 def iota(dtype: Any, size: int) -> Array:
     """``0, 1, ..., size - 1``.
-
-    Args:
-        dtype: Integer, floating or complex dtype.
-        size: Length.
 
     Returns:
         A one-dimensional array.

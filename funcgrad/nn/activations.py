@@ -38,11 +38,9 @@ def identity(x: ArrayLike) -> Array:
     return strong(as_value(x, "identity"))
 
 
+@explained(MEANINGS, x="Array of real numbers; integers stay integers.")
 def relu(x: ArrayLike) -> Array:
     """Rectified linear unit, ``max(x, 0)``; its derivative at 0 is 0.
-
-    Args:
-        x: Array of real numbers; integers stay integers.
 
     Returns:
         An array of the type of ``x``.
@@ -102,11 +100,9 @@ def log_sigmoid(x: ArrayLike) -> Array:
     return special.log_expit.bind(x)
 
 
+@explained(MEANINGS, x="Array of real numbers.")
 def softplus(x: ArrayLike) -> Array:
     """``log(1 + exp(x))``, the smooth form of `relu`.
-
-    Args:
-        x: Array of real numbers.
 
     Returns:
         Positive numbers, relatively accurate everywhere.
@@ -120,12 +116,9 @@ def softplus(x: ArrayLike) -> Array:
     return -special.log_expit.bind(-x)
 
 
+@explained(MEANINGS, x="Array of real numbers.", b="Positive smoothness.")
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """``(x + sqrt(x**2 + b)) / 2``: like `softplus`, without exponentials.
-
-    Args:
-        x: Array of real numbers.
-        b: Positive smoothness.
 
     Returns:
         Positive numbers.
@@ -181,11 +174,9 @@ def mish(x: ArrayLike) -> Array:
     return x * p.tanh.bind(softplus(x))
 
 
+@explained(MEANINGS, x="An array or a number.")
 def tanh(x: ArrayLike) -> Array:
     """Hyperbolic tangent.
-
-    Args:
-        x: An array or a number.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -196,12 +187,9 @@ def tanh(x: ArrayLike) -> Array:
     return p.tanh.bind(x)
 
 
+@explained(MEANINGS, x="Array of real numbers.", alpha="Minus the limit for very negative ``x``.")
 def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """``x`` where positive, else ``alpha (exp(x) - 1)``.
-
-    Args:
-        x: Array of real numbers.
-        alpha: Minus the limit for very negative ``x``.
 
     Returns:
         An array of the shape of ``x``.
@@ -223,12 +211,9 @@ def _split(x: Array) -> tuple[Array, Array]:
     return is_positive, p.select.bind(is_positive, zero, x)
 
 
+@explained(MEANINGS, x="Array of real numbers.", alpha="Minus the limit for very negative ``x``.")
 def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """``x`` where positive, else ``alpha (exp(x / alpha) - 1)``: smooth for every ``alpha``.
-
-    Args:
-        x: Array of real numbers.
-        alpha: Minus the limit for very negative ``x``.
 
     Returns:
         An array of the shape of ``x``.
@@ -243,11 +228,9 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     return p.select.bind(is_positive, x, alpha * p.expm1.bind(low / alpha))
 
 
+@explained(MEANINGS, x="An array or a number.")
 def selu(x: ArrayLike) -> Array:
     """Scaled `elu` whose constants keep mean 0 and variance 1 (arXiv:1706.02515).
-
-    Args:
-        x: An array or a number.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -279,12 +262,9 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     return x * (0.5 * special.erfc.bind(-math.sqrt(0.5) * x))
 
 
+@explained(MEANINGS, x="Array of real numbers.", negative_slope="Slope on the negative side.")
 def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     """``x`` where it is not negative, else ``negative_slope * x``.
-
-    Args:
-        x: Array of real numbers.
-        negative_slope: Slope on the negative side.
 
     Returns:
         An array of the shape of ``x``; its derivative at 0 is 1.
@@ -387,12 +367,9 @@ def log1mexp(x: ArrayLike) -> Array:
     )
 
 
+@explained(MEANINGS, x="Array whose axis has an even length.", axis="The axis, which is halved.")
 def glu(x: ArrayLike, axis: int = -1) -> Array:
     """Gated linear unit: the first half along ``axis`` times the `sigmoid` of the second half.
-
-    Args:
-        x: Array whose axis has an even length.
-        axis: The axis, which is halved.
 
     Returns:
         An array of half the size.

@@ -43,19 +43,17 @@ __all__ = [
 ]  # fmt: skip
 
 
+@explained(
+    MEANINGS,
+    right="Whether the right edge belongs to a bin; of ``interp``, the value above the last point.",
+    method="Accepted; one way is used, which gives the same.",
+)
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str = "scan") -> Any:
     """Index of the bin of each element.
 
     As `numpy.digitize`; ``bins`` must be monotonic.
 
     ``method`` is of no effect.
-
-    Args:
-        x: Array, number or traced value.
-        bins: Number of bins, or their edges.
-        right: Whether the right edge belongs to a bin; of ``interp``, the value above the last
-            point.
-        method: Accepted; one way is used, which gives the same.
 
     Example:
         >>> import numpy as np, funcgrad as fg

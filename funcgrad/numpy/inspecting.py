@@ -28,14 +28,11 @@ from funcgrad.primitives.shape import shape_of
 broadcast_shapes = np.broadcast_shapes
 
 
+@explained(MEANINGS, arg1="Dtype.", arg2="Dtype, or a kind of dtypes such as ``numpy.floating``.")
 def issubdtype(arg1: Any, arg2: Any) -> bool:
     """Whether a dtype belongs to a kind of dtypes.
 
     As `numpy.issubdtype`, also of dtypes that NumPy does not have, as those of random keys.
-
-    Args:
-        arg1: Dtype.
-        arg2: Dtype, or a kind of dtypes such as ``numpy.floating``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -102,13 +99,11 @@ def size(a: Any, axis: int | tuple[int, ...] | None = None) -> int:
     return lengths[axis]
 
 
+@explained(MEANINGS, element="Object, or values that are looked up.")
 def isscalar(element: Any) -> bool:
     """Whether an object is a number.
 
     As `numpy.isscalar`; a traced value counts as an array.
-
-    Args:
-        element: Object, or values that are looked up.
 
     Example:
         >>> import funcgrad as fg
@@ -224,12 +219,9 @@ def imag(val: Any) -> Any:
     return p.imag.bind(strong(val)) if iscomplexobj(val) else shaping.zeros_like(val)
 
 
+@explained(MEANINGS, z="Complex or real numbers.", deg="Whether the angle is in degrees.")
 def angle(z: Any, deg: bool = False) -> Any:
     """The argument of complex numbers, in radians or degrees.
-
-    Args:
-        z: Complex or real numbers.
-        deg: Whether the angle is in degrees.
 
     Example:
         >>> import funcgrad as fg

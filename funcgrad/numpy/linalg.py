@@ -153,11 +153,9 @@ def _solved(a: Any, b: Any) -> Any:
     return primitives.Solve().bind(a, s.broadcast_to(b, (*lead, *shape_of(b)[-2:])))
 
 
+@explained(MEANINGS, a="Matrix, or a stack of matrices.")
 def inv(a: Any) -> Any:
     """Inverse of matrices, as `numpy.linalg.inv`.
-
-    Args:
-        a: Matrix, or a stack of matrices.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -330,13 +328,11 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
 # Determinants and factorizations.
 
 
+@explained(MEANINGS, a="Matrix, or a stack of matrices.")
 def det(a: Any) -> Any:
     """Determinant of matrices.
 
     As `numpy.linalg.det`; its gradient exists for singular matrices too.
-
-    Args:
-        a: Matrix, or a stack of matrices.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -471,11 +467,9 @@ def _some_singular(x: Any, full_matrices: bool, compute_uv: bool, subset: tuple[
     )
 
 
+@explained(MEANINGS, x="Matrix or vector, or a stack of them.")
 def svdvals(x: Any, /) -> Any:
     """Singular values of matrices, as `numpy.linalg.svdvals`.
-
-    Args:
-        x: Matrix or vector, or a stack of them.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -522,13 +516,11 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = False) 
     return primitives.Eigvalsh().bind(_lower_of(a, UPLO, "eigvalsh", symmetrize_input))
 
 
+@explained(MEANINGS, a="Matrix, or a stack of matrices.")
 def eig(a: Any) -> EigResult:
     """Eigenvalues and right eigenvectors of matrices.
 
     As `numpy.linalg.eig`, with complex results for real matrices too.
-
-    Args:
-        a: Matrix, or a stack of matrices.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -538,13 +530,11 @@ def eig(a: Any) -> EigResult:
     return EigResult(*primitives.Eig().bind(square(a, "eig")))
 
 
+@explained(MEANINGS, a="Matrix, or a stack of matrices.")
 def eigvals(a: Any) -> Any:
     """Eigenvalues of matrices.
 
     As `numpy.linalg.eigvals`, with complex results for real matrices too.
-
-    Args:
-        a: Matrix, or a stack of matrices.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -695,12 +685,9 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     return norm(matrix(x, "matrix_norm"), ord, (-2, -1), keepdims)
 
 
+@explained(MEANINGS, x="Matrix or vector, or a stack of them.", p="Which norm.")
 def cond(x: Any, p: Any = None) -> Any:
     """Condition number of matrices, as `numpy.linalg.cond`.
-
-    Args:
-        x: Matrix or vector, or a stack of them.
-        p: Which norm.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -720,14 +707,11 @@ def cond(x: Any, p: Any = None) -> Any:
 # Products.
 
 
+@explained(MEANINGS, a="Matrix, or a stack of matrices.", n="The power, an integer.")
 def matrix_power(a: Any, n: int) -> Any:
     """Integer power of matrices.
 
     As `numpy.linalg.matrix_power`, by repeated squaring.
-
-    Args:
-        a: Matrix, or a stack of matrices.
-        n: The power, an integer.
 
     Example:
         >>> import numpy as np, funcgrad as fg

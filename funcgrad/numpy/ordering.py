@@ -59,6 +59,12 @@ def _refuse_order(order: Any, function: str) -> None:
         )
 
 
+@explained(
+    MEANINGS,
+    axis="The axis, counted from the end if negative. ``None`` flattens the array.",
+    stable="Without effect: sorting is always stable.",
+    descending="Whether the greatest comes first, after nan.",
+)
 def sort(
     a: Any,
     axis: int | None = -1,
@@ -73,14 +79,6 @@ def sort(
     As `numpy.sort`: a sorted copy. Derivatives follow the stable order whatever ``kind`` is.
 
     With ``descending`` the greatest comes first, after nan.
-
-    Args:
-        a: Array, number or traced value.
-        axis: The axis, counted from the end if negative. ``None`` flattens the array.
-        kind: Without effect: sorting is always stable.
-        order: ``None``: there are no fields.
-        stable: Without effect: sorting is always stable.
-        descending: Whether the greatest comes first, after nan.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -215,20 +213,18 @@ def sort_complex(a: Any) -> Any:
     return sort(x)
 
 
+@explained(
+    MEANINGS,
+    side='``"left"`` or ``"right"``: on which side of equal elements.',
+    sorter="Indices that sort ``a``.",
+    method="Accepted; one way is used, which gives the same.",
+)
 def searchsorted(
     a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
 ) -> Any:
     """Indices at which values keep a sorted vector sorted.
 
     As `numpy.searchsorted`; ``method`` is of no effect here, as results do not depend on it.
-
-    Args:
-        a: Array, number or traced value.
-        v: Values that are placed; of ``diag``, the diagonal or a matrix; of ``correlate``, the
-            second sequence.
-        side: ``"left"`` or ``"right"``: on which side of equal elements.
-        sorter: Indices that sort ``a``.
-        method: Accepted; one way is used, which gives the same.
 
     Example:
         >>> import numpy as np, funcgrad as fg

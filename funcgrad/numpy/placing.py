@@ -231,13 +231,11 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     return put(x, np.flatnonzero(marked), value, inplace=False)
 
 
+@explained(MEANINGS, arr="Array of at least two axes, equal in length.")
 def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     """Indices of the main diagonal of an array.
 
     As `numpy.diag_indices_from`: where the main diagonal is.
-
-    Args:
-        arr: Array of at least two axes, equal in length.
 
     Raises:
         ValueError: If the axes differ.

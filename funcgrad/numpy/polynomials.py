@@ -190,13 +190,11 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     return concatenate([found, np.zeros(count, aval_of(found).dtype)]) if count else found
 
 
+@explained(MEANINGS, seq_of_zeros="Roots, ``(n,)``, or a square matrix.")
 def poly(seq_of_zeros: Any) -> Any:
     """Coefficients of the polynomial with given roots.
 
     As `numpy.poly`: the polynomial with given roots, or the characteristic one of a matrix.
-
-    Args:
-        seq_of_zeros: Roots, ``(n,)``, or a square matrix.
 
     Returns:
         Coefficients, ``(n + 1,)``, the first of them 1. Of traced complex roots they are complex.

@@ -802,6 +802,13 @@ def take_along_axis(
     return gather_along_axis(x, strong(index), axis, "fill", fill_value)
 
 
+@explained(
+    MEANINGS,
+    indices="Indices along the axis.",
+    axis="The axis, counted from the end if negative. By default the array is flattened.",
+    unique_indices="Accepted for JAX's signature; without effect.",
+    indices_are_sorted="Accepted for JAX's signature; without effect.",
+)
 def take(
     a: Any,
     indices: Any,
@@ -818,16 +825,6 @@ def take(
 
     ``mode="fill"`` reads ``fill_value`` there, by default nan or an extreme integer;
     ``unique_indices`` and ``indices_are_sorted`` are promises that are not needed.
-
-    Args:
-        a: Array, number or traced value.
-        indices: Indices along the axis.
-        axis: The axis, counted from the end if negative. By default the array is flattened.
-        out: ``None``; results are new arrays.
-        mode: What happens at the ends or beyond them.
-        unique_indices: Accepted for JAX's signature; without effect.
-        indices_are_sorted: Accepted for JAX's signature; without effect.
-        fill_value: Value of the elements, or of the elements that ``size`` adds.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1627,6 +1624,13 @@ def _weights_of(fweights: Any, aweights: Any) -> Any:
     return given[0] if len(given) == 1 else e.multiply(*given)
 
 
+@explained(
+    MEANINGS,
+    rowvar="Whether rows are variables and columns are observations.",
+    bias="Whether to divide by the number of observations instead of one less.",
+    fweights="How often each observation counts, as integers.",
+    aweights="How much each observation counts, in any unit.",
+)
 def cov(
     m: Any,
     y: Any = None,
@@ -1639,16 +1643,6 @@ def cov(
     dtype: Any = None,
 ) -> Any:
     """Covariance matrix of variables, as `numpy.cov`.
-
-    Args:
-        m: Array.
-        y: Values; of ``corrcoef`` and ``cov``, further variables.
-        rowvar: Whether rows are variables and columns are observations.
-        bias: Whether to divide by the number of observations instead of one less.
-        ddof: The sum is divided by the number of elements minus ``ddof``.
-        fweights: How often each observation counts, as integers.
-        aweights: How much each observation counts, in any unit.
-        dtype: Dtype to which operands are converted first, or dtype of the result.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -856,11 +856,9 @@ def dstack(tup: Sequence[Any], dtype: Any = None) -> Any:
     return concatenate([atleast_3d(a) for a in tup], 2, dtype)
 
 
+@explained(MEANINGS, tup="Sequence of arrays.")
 def column_stack(tup: Sequence[Any]) -> Any:
     """Vectors as the columns of a matrix, as `numpy.column_stack`.
-
-    Args:
-        tup: Sequence of arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1174,12 +1172,9 @@ def view(x: Any, dtype: Any = None, type: Any = None) -> Any:
     return s.reshape(bits, (*shape[:-1], shape[-1] * own.itemsize // wanted.itemsize))
 
 
+@explained(MEANINGS, A="Array that is repeated.", reps="How often, for each axis.")
 def tile(A: Any, reps: Any) -> Any:
     """An array repeated along its axes, as `numpy.tile`.
-
-    Args:
-        A: Array that is repeated.
-        reps: How often, for each axis.
 
     Example:
         >>> import numpy as np, funcgrad as fg

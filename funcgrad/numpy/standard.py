@@ -133,13 +133,11 @@ def finfo(dtype: Any) -> np.finfo[Any]:
     return np.finfo(_dtype_of(dtype))
 
 
+@explained(MEANINGS, type="Dtype of integers, or an integer.")
 def iinfo(type: Any) -> np.iinfo[Any]:
     """Limits of an integer dtype.
 
     As `numpy.iinfo`, of a dtype or of an array, which may be traced.
-
-    Args:
-        type: Dtype of integers, or an integer.
 
     Example:
         >>> import funcgrad.numpy as fnp

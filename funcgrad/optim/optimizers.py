@@ -68,11 +68,9 @@ def sgd(
     return chain(first, scale_by_learning_rate(learning_rate))
 
 
+@explained(MEANINGS)
 def sign_sgd(learning_rate: ScalarOrSchedule) -> GradientTransformationExtraArgs:
     """Steps of the same size for every element, against the sign of its gradient.
-
-    Args:
-        learning_rate: A positive number, possibly traced, or a schedule.
 
     Example:
         >>> import numpy as np, funcgrad as fg

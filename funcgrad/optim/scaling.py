@@ -46,11 +46,9 @@ from funcgrad.optim.transformation import (
 # By numbers.
 
 
+@explained(MEANINGS, step_size="The number.")
 def scale(step_size: Scalar) -> GradientTransformation:
     """Every update multiplied by a number.
-
-    Args:
-        step_size: The number.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -66,11 +64,9 @@ class ScaleByScheduleState(NamedTuple):
     count: Array
 
 
+@explained(MEANINGS, step_size_fn="From an int32 scalar, 0 in the first step, to a number.")
 def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
     """Every update multiplied by a function of the number of steps done so far.
-
-    Args:
-        step_size_fn: From an int32 scalar, 0 in the first step, to a number.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -315,6 +311,11 @@ class ScaleByYogiState(NamedTuple):
     nu: Updates
 
 
+@explained(
+    MEANINGS,
+    b2="How slowly the second moment moves.",
+    initial_accumulator_value="Where both moments start.",
+)
 def scale_by_yogi(
     b1: Scalar = 0.9,
     b2: Scalar = 0.999,
@@ -323,13 +324,6 @@ def scale_by_yogi(
     initial_accumulator_value: Scalar = 1e-6,
 ) -> GradientTransformation:
     """Scale by Yogi: Adam with ``v <- v - (1 - b2) sign(v - g**2) g**2`` (Zaheer et al., 2018).
-
-    Args:
-        b1: Decay of the mean of the gradient.
-        b2: How slowly the second moment moves.
-        eps: Added to the root.
-        eps_root: Added under the root.
-        initial_accumulator_value: Where both moments start.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -554,14 +548,11 @@ class ScaleByRssState(NamedTuple):
     sum_of_squares: Updates
 
 
+@explained(MEANINGS, initial_accumulator_value="Where the sum starts.", eps="Added under the root.")
 def scale_by_rss(
     initial_accumulator_value: Scalar = 0.1, eps: Scalar = 1e-7
 ) -> GradientTransformation:
     """``g / sqrt(s + eps)`` with ``s <- s + |g|**2`` (Duchi et al., 2011); 0 where ``s`` is.
-
-    Args:
-        initial_accumulator_value: Where the sum starts.
-        eps: Added under the root.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -594,12 +585,9 @@ class ScaleByAdaDeltaState(NamedTuple):
     e_x: Updates
 
 
+@explained(MEANINGS, rho="Decay of both means.", eps="Added under the roots.")
 def scale_by_adadelta(rho: Scalar = 0.9, eps: Scalar = 1e-6) -> GradientTransformation:
     """``d = g sqrt(x + eps) / sqrt(v + eps)``, ``x`` the running mean of ``d**2`` (Zeiler, 2012).
-
-    Args:
-        rho: Decay of both means.
-        eps: Added under the roots.
 
     Example:
         >>> import numpy as np, funcgrad as fg

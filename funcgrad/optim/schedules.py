@@ -20,11 +20,9 @@ from funcgrad.optim.meanings import MEANINGS
 from funcgrad.optim.transformation import Scalar, Schedule, as_float
 
 
+@explained(MEANINGS, value="The number.")
 def constant_schedule(value: Scalar) -> Schedule:
     """Always the same number.
-
-    Args:
-        value: The number.
 
     Example:
         >>> import funcgrad as fg
@@ -247,11 +245,9 @@ def warmup_exponential_decay_schedule(
     )
 
 
+@explained(MEANINGS, cosine_kwargs="The arguments of each.")
 def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Any]]) -> Schedule:
     """Several `warmup_cosine_decay_schedule`, one after the other: warm restarts.
-
-    Args:
-        cosine_kwargs: The arguments of each.
 
     Example:
         >>> import funcgrad as fg

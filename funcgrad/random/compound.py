@@ -78,6 +78,12 @@ def gamma(
     return gamma_numbers("gamma", key, alpha, is_log=False)
 
 
+@explained(
+    MEANINGS,
+    a="Positive, a scalar or an array that broadcasts to ``shape``.",
+    b="Positive, likewise.",
+    shape="Shape of the result, by default that of the parameters.",
+)
 def beta(
     key: ArrayLike,
     a: ArrayLike,
@@ -88,14 +94,6 @@ def beta(
     out_sharding: None = None,
 ) -> Array:
     """Numbers in (0, 1) with a density proportional to ``x**(a - 1) (1 - x)**(b - 1)``.
-
-    Args:
-        key: A key.
-        a: Positive, a scalar or an array that broadcasts to ``shape``.
-        b: Positive, likewise.
-        shape: Shape of the result, by default that of the parameters.
-        dtype: float64 by default, or float32.
-        out_sharding: Must be None.
 
     Returns:
         The samples, once differentiable in ``a`` and ``b``.
@@ -214,6 +212,12 @@ def t(
     return primitive.mul.bind(normal(first, lengths, wanted), lax.sqrt(ratio))
 
 
+@explained(
+    MEANINGS,
+    dfnum="Degrees of freedom above, positive, broadcasting to ``shape``.",
+    dfden="Degrees of freedom below, likewise.",
+    shape="Shape of the result, by default that of the parameters.",
+)
 def f(
     key: ArrayLike,
     dfnum: ArrayLike,
@@ -224,14 +228,6 @@ def f(
     out_sharding: None = None,
 ) -> Array:
     """Ratios of the means of ``dfnum`` and of ``dfden`` squares of normal numbers.
-
-    Args:
-        key: A key.
-        dfnum: Degrees of freedom above, positive, broadcasting to ``shape``.
-        dfden: Degrees of freedom below, likewise.
-        shape: Shape of the result, by default that of the parameters.
-        dtype: float64 by default, or float32.
-        out_sharding: Must be None.
 
     Returns:
         The samples, differentiable in the parameters.
@@ -279,6 +275,12 @@ def generalized_normal(
     return lax.mul(rademacher(second, lengths, wanted), size)
 
 
+@explained(
+    MEANINGS,
+    d="Dimension.",
+    p="The norm that is at most 1.",
+    shape="Shape of the result without its last axis.",
+)
 def ball(
     key: ArrayLike,
     d: int,
@@ -289,14 +291,6 @@ def ball(
     out_sharding: None = None,
 ) -> Array:
     """Points of the ball of radius 1, uniformly distributed.
-
-    Args:
-        key: A key.
-        d: Dimension.
-        p: The norm that is at most 1.
-        shape: Shape of the result without its last axis.
-        dtype: float64 by default, or float32.
-        out_sharding: Must be None.
 
     Returns:
         The points, ``(*shape, d)``.
@@ -379,6 +373,13 @@ def double_sided_maxwell(
     return primitive.add.bind(primitive.mul.bind(signed, factor), centre)
 
 
+@explained(
+    MEANINGS,
+    left="Least number, a scalar or an array that broadcasts to ``shape``.",
+    mode="Most likely number, likewise.",
+    right="Greatest number, likewise.",
+    shape="Shape of the result, by default that of the parameters.",
+)
 def triangular(
     key: ArrayLike,
     left: ArrayLike,
@@ -390,15 +391,6 @@ def triangular(
     out_sharding: None = None,
 ) -> Array:
     """Numbers whose density rises linearly from ``left`` to ``mode`` and falls to ``right``.
-
-    Args:
-        key: A key.
-        left: Least number, a scalar or an array that broadcasts to ``shape``.
-        mode: Most likely number, likewise.
-        right: Greatest number, likewise.
-        shape: Shape of the result, by default that of the parameters.
-        dtype: float64 by default, or float32.
-        out_sharding: Must be None.
 
     Returns:
         The samples, differentiable in the parameters.

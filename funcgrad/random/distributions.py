@@ -75,6 +75,12 @@ def normal_of(unit: Array, dtype: np.dtype[Any]) -> Array:
     return primitive.mul.bind(erfinv_giles.bind(u), dtype.type(math.sqrt(2)))
 
 
+@explained(
+    MEANINGS,
+    lower="Lower bound, a scalar or an array that broadcasts to ``shape``.",
+    upper="Upper bound, likewise.",
+    shape="Shape of the result, by default that of the bounds.",
+)
 def truncated_normal(
     key: ArrayLike,
     lower: ArrayLike,
@@ -85,14 +91,6 @@ def truncated_normal(
     out_sharding: None = None,
 ) -> Array:
     """Normal numbers under the condition that they lie in ``[lower, upper]``.
-
-    Args:
-        key: A key.
-        lower: Lower bound, a scalar or an array that broadcasts to ``shape``.
-        upper: Upper bound, likewise.
-        shape: Shape of the result, by default that of the bounds.
-        dtype: float64 by default, or float32.
-        out_sharding: Must be None.
 
     Returns:
         Samples inside the bounds.

@@ -51,13 +51,9 @@ def layer_norm(
     return Layer(init, apply)
 
 
+@explained(MEANINGS, epsilon="Added to the mean square.", dtype="Dtype of the scale.")
 def rms_norm(*, epsilon: float = 1e-5, scale: bool = True, dtype: Any = np.float32) -> Layer:
     """Every row of mean square 1, then scaled: `nn.rms_norm`.
-
-    Args:
-        epsilon: Added to the mean square.
-        scale: Whether there is a scale.
-        dtype: Dtype of the scale.
 
     Returns:
         A layer from (..., features) to (..., features), with the parameter ``scale`` (features,).

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from funcgrad.base.defaults import only_defaults
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
 from funcgrad.numpy import linalg
@@ -15,6 +16,7 @@ from funcgrad.primitives.elementwise import less_equal
 from funcgrad.primitives.matrices import adjoint, hermitian_of_lower
 from funcgrad.primitives.pencils import GeneralizedEig, TwoSidedEig
 from funcgrad.primitives.shape import shape_of
+from funcgrad.scipy.linalg.meanings import MEANINGS
 from funcgrad.scipy.linalg.operands import (
     check_equal_shapes,
     choice,
@@ -25,6 +27,14 @@ from funcgrad.scipy.linalg.operands import (
 )
 
 
+@explained(
+    MEANINGS,
+    a="Matrices, ``(..., n, n)``.",
+    b="Matrices of the same shape.",
+    left="Whether left eigenvectors are returned, ``u^H a = w u^H b``.",
+    right="Whether right ones are.",
+    homogeneous_eigvals="Must be false.",
+)
 def eig(
     a: Any,
     b: Any = None,
@@ -38,16 +48,6 @@ def eig(
     """Eigenvalues and right eigenvectors of matrices.
 
     As `scipy.linalg.eig`: ``a v = w v``, or ``a v = w b v``; results are complex.
-
-    Args:
-        a: Matrices, ``(..., n, n)``.
-        b: Matrices of the same shape.
-        left: Whether left eigenvectors are returned, ``u^H a = w u^H b``.
-        right: Whether right ones are.
-        overwrite_a: Without effect.
-        overwrite_b: Without effect.
-        check_finite: Without effect.
-        homogeneous_eigvals: Must be false.
 
     Returns:
         Eigenvalues, left, and right eigenvectors, of length 1, as columns. Derivatives are for
@@ -224,6 +224,16 @@ def _between(function: str, w: Any, bounds: Any) -> slice:
     return slice(int(first), int(last))
 
 
+@explained(
+    MEANINGS,
+    b="Second matrix, for example of a generalised eigenvalue problem.",
+    overwrite_a="Without effect: arguments are never changed.",
+    overwrite_b="Without effect: arguments are never changed.",
+    type="Which generalised problem, 1 to 3.",
+    subset_by_index="First and last index of the eigenvalues that are returned.",
+    subset_by_value="Interval of the eigenvalues that are returned.",
+    driver="Without effect.",
+)
 def eigvalsh(
     a: Any,
     b: Any = None,
@@ -240,18 +250,6 @@ def eigvalsh(
     """Eigenvalues of Hermitian matrices.
 
     As `scipy.linalg.eigvalsh`: the eigenvalues of `eigh`.
-
-    Args:
-        a: Matrix, or a stack of matrices.
-        b: Second matrix, for example of a generalised eigenvalue problem.
-        lower: Whether the lower triangle is read, or returned.
-        overwrite_a: Without effect: arguments are never changed.
-        overwrite_b: Without effect: arguments are never changed.
-        type: Which generalised problem, 1 to 3.
-        check_finite: Without effect.
-        subset_by_index: First and last index of the eigenvalues that are returned.
-        subset_by_value: Interval of the eigenvalues that are returned.
-        driver: Without effect.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -439,16 +439,13 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     return triangle, linalg.matmul(z, turn)
 
 
+@explained(MEANINGS, w="Eigenvalues.", v="Eigenvectors, as columns.")
 def cdf2rdf(w: Any, v: Any) -> tuple[Any, Any]:
     """Real form of complex eigenvalues and eigenvectors.
 
     As `scipy.linalg.cdf2rdf`: real blocks in place of pairs of complex eigenvalues.
 
     It takes concrete arrays, because values say which eigenvalues are a pair.
-
-    Args:
-        w: Eigenvalues.
-        v: Eigenvectors, as columns.
 
     Example:
         >>> import numpy as np, funcgrad as fg

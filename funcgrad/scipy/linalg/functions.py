@@ -237,14 +237,11 @@ def logm(A: Any) -> Any:
     return MatrixFunction("logm").bind(as_complex(square(A, "logm")))
 
 
+@explained(MEANINGS, A="Matrices, ``(..., n, n)``.", blocksize="Accepted without effect.")
 def sqrtm(A: Any, *, blocksize: Any = None) -> Any:
     """Principal square root of a matrix.
 
     As `scipy.linalg.sqrtm`: the principal square root, complex for real matrices too.
-
-    Args:
-        A: Matrices, ``(..., n, n)``.
-        blocksize: Accepted without effect.
 
     Returns:
         The roots.
@@ -263,14 +260,11 @@ def sqrtm(A: Any, *, blocksize: Any = None) -> Any:
     return Sqrtm().bind(as_complex(square(A, "sqrtm")))
 
 
+@explained(MEANINGS, A="Matrices, ``(..., n, n)``.", t="The exponent, a known number.")
 def fractional_matrix_power(A: Any, t: Any) -> Any:
     """Power of a matrix, of any real exponent.
 
     As `scipy.linalg.fractional_matrix_power`; powers that are no integers are complex.
-
-    Args:
-        A: Matrices, ``(..., n, n)``.
-        t: The exponent, a known number.
 
     Returns:
         The powers.

@@ -200,14 +200,11 @@ def orth(A: Any, rcond: float | None = None) -> Any:
     return part(u, slice(None), slice(rank))
 
 
+@explained(MEANINGS, A="A matrix, ``(m, n)``, of known rank.", B="A matrix, ``(m, k)``, likewise.")
 def subspace_angles(A: Any, B: Any) -> Any:
     """Angles between two subspaces.
 
     As `scipy.linalg.subspace_angles`: between the spaces of columns, descending.
-
-    Args:
-        A: A matrix, ``(m, n)``, of known rank.
-        B: A matrix, ``(m, k)``, likewise.
 
     Returns:
         The angles, in radians.

@@ -99,11 +99,9 @@ def hankel(c: Any, r: Any = None) -> Any:
     return line[..., np.arange(m)[:, None] + np.arange(n)]
 
 
+@explained(MEANINGS, c="First column, ``(..., n)``.")
 def circulant(c: Any) -> Any:
     """A matrix whose columns are one vector, turned by a place each, or a stack of them.
-
-    Args:
-        c: First column, ``(..., n)``.
 
     Returns:
         The matrices, ``(..., n, n)``.
@@ -125,13 +123,11 @@ def _vector(x: Any, function: str) -> Any:
     return shaping.atleast_1d(strong(as_value(x, function)))
 
 
+@explained(MEANINGS, a="Coefficients, ``(..., n)``, of the highest power first, which is not zero.")
 def companion(a: Any) -> Any:
     """Companion matrix of a polynomial.
 
     As `scipy.linalg.companion`: a matrix whose eigenvalues are the roots of a polynomial.
-
-    Args:
-        a: Coefficients, ``(..., n)``, of the highest power first, which is not zero.
 
     Returns:
         The matrices, ``(..., n - 1, n - 1)``.

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.lax.loops import scan
@@ -29,6 +30,7 @@ from funcgrad.numpy.shaping import (
 )
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import cut, floating, line_axis, odd_extended, repeated_ends
+from funcgrad.scipy.signal.meanings import MEANINGS
 
 __all__ = [
     "dlsim", "filtfilt", "lfilter", "lfilter_zi", "lfiltic", "sosfilt", "sosfilt_zi", "sosfiltfilt",
@@ -120,12 +122,9 @@ def _filtered(b: Any, a: Any, lines: Any, z: Any) -> tuple[Any, Any]:
     return scan(step, z, lines)
 
 
+@explained(MEANINGS, b="Coefficients of the numerator.", a="Coefficients of the denominator.")
 def lfilter_zi(b: Any, a: Any) -> Any:
     """State in which the response to a step is constant, as `scipy.signal.lfilter_zi`.
-
-    Args:
-        b: Coefficients of the numerator.
-        a: Coefficients of the denominator.
 
     Returns:
         A vector, to be multiplied by the first sample.
@@ -227,11 +226,9 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     return (y, moveaxis(stack(finals), 1, axis + 1)) if state else y
 
 
+@explained(MEANINGS, sos="``(sections, 6)``.")
 def sosfilt_zi(sos: Any) -> Any:
     """States in which the response to a step is constant, as `scipy.signal.sosfilt_zi`.
-
-    Args:
-        sos: ``(sections, 6)``.
 
     Returns:
         ``(sections, 2)``.

@@ -394,12 +394,9 @@ def lombscargle(
     return power * 0.5 / total
 
 
+@explained(MEANINGS, events="Times, a vector.", period="A period, or a vector of them.")
 def vectorstrength(events: Any, period: Any) -> tuple[Any, Any]:
     """Strength of the synchronisation of events with a period, as `scipy.signal.vectorstrength`.
-
-    Args:
-        events: Times, a vector.
-        period: A period, or a vector of them.
 
     Returns:
         Strengths from 0 to 1 and phases, like ``period``.

@@ -226,12 +226,9 @@ def oaconvolve(in1: Any, in2: Any, mode: Mode = "full", axes: Any = None) -> Any
     return fftconvolve(in1, in2, mode, axes)
 
 
+@explained(MEANINGS, signal="Vector.", divisor="Vector, whose first element is not 0.")
 def deconvolve(signal: Any, divisor: Any) -> tuple[Any, Any]:
     """Quotient and remainder of a division of polynomials, as `scipy.signal.deconvolve`.
-
-    Args:
-        signal: Vector.
-        divisor: Vector, whose first element is not 0.
 
     Returns:
         The quotient and the remainder, ``signal = convolve(divisor, quotient) + remainder``.

@@ -233,6 +233,16 @@ def _as_real_of(x: Any, win: Any) -> Any:
     return fnp.astype(win, np.empty(0, aval_of(x).dtype).real.dtype)
 
 
+@explained(
+    MEANINGS,
+    Zxx="Transforms of segments.",
+    nperseg="Length of segments; by default, that of the transforms.",
+    input_onesided="Whether negative frequencies were left out.",
+    boundary="Whether ends were extended.",
+    time_axis="Which axis counts segments.",
+    freq_axis="Which axis counts frequencies.",
+    scaling='"spectrum" or "psd".',
+)
 def istft(
     Zxx: Any,
     fs: Any = 1.0,
@@ -247,19 +257,6 @@ def istft(
     scaling: str = "spectrum",
 ) -> tuple[Any, Any]:
     """Signal from its short-time Fourier transform, as `scipy.signal.istft`.
-
-    Args:
-        Zxx: Transforms of segments.
-        fs: Frequency of the samples.
-        window: As in `stft`.
-        nperseg: Length of segments; by default, that of the transforms.
-        noverlap: How many samples neighbours share; half of them by default.
-        nfft: Length of transforms.
-        input_onesided: Whether negative frequencies were left out.
-        boundary: Whether ends were extended.
-        time_axis: Which axis counts segments.
-        freq_axis: Which axis counts frequencies.
-        scaling: "spectrum" or "psd".
 
     Returns:
         Times and samples.

@@ -129,6 +129,13 @@ def ttest_rel(
 
 
 @quiet
+@explained(
+    MEANINGS,
+    b="Others.",
+    equal_var="Whether the variances are supposed to be equal; else it is Welch's test.",
+    trim="Must be 0.",
+    method="Must be None.",
+)
 def ttest_ind(
     a: Any,
     b: Any,
@@ -142,17 +149,6 @@ def ttest_ind(
     keepdims: bool = False,
 ) -> TtestResult:
     """Whether the means of independent samples differ.
-
-    Args:
-        a: Samples.
-        b: Others.
-        axis: The axis of a sample; ``None`` for all axes together.
-        equal_var: Whether the variances are supposed to be equal; else it is Welch's test.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
-        alternative: ``"two-sided"``, ``"less"`` or ``"greater"``.
-        trim: Must be 0.
-        method: Must be None.
-        keepdims: Whether the axis stays, with length 1.
 
     Returns:
         Student's t, the probability of one as far out by chance, and the degrees of freedom.

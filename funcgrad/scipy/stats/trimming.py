@@ -199,6 +199,11 @@ def _least(
     return sample.finished(out, keepdims)
 
 
+@explained(
+    MEANINGS,
+    proportiontocut="Which share of a sample is left out at either end, below one half.",
+    nan_policy='``"propagate"`` or ``"raise"``.',
+)
 def trim_mean(
     a: Any,
     proportiontocut: float,
@@ -208,13 +213,6 @@ def trim_mean(
     keepdims: bool = False,
 ) -> Any:
     """Mean without the least and the greatest numbers.
-
-    Args:
-        a: Samples.
-        proportiontocut: Which share of a sample is left out at either end, below one half.
-        axis: The axis of a sample; ``None`` for all axes together.
-        nan_policy: ``"propagate"`` or ``"raise"``.
-        keepdims: Whether the axis stays, with length 1.
 
     Returns:
         Means.
