@@ -109,6 +109,9 @@ UNTAKEN: list[tuple[str, Any, Any, Any, Any]] = [
     ("division by y = 0", of_pair(lambda x, y: x / y), 0.0, 1.0, 0.0),
     ("arctan2", of_pair(lambda x, y: np.arctan2(1 / x, 1 / y)), 0.0, 1.0, 0.0),
     ("hypot", of_pair(lambda x, y: np.hypot(np.log(x), y)), 0.0, 1.0, 0.0),
+    ("root of a maximum", lambda x: np.sqrt(np.maximum(x, 0.0)), -1.0, 0.0, 0.0),
+    ("maximum of a root", lambda x: np.maximum(np.sqrt(x), 1.0), 0.0, 0.0, 0.0),
+    ("root of clipped", lambda x: np.sqrt(np.clip(x, 0.0, 4.0)) + x**2, -1.0, -2.0, 2.0),
     ("inside of log", lambda x: np.log1p(np.where(x > 0, np.sqrt(x), x)), 0.0, 1.0, -1.0),
     ("outside of sqrt", lambda x: np.where(x > 0, x, 0.0) ** 0.5 * 0 + x**2, 0.0, 0.0, 2.0),
     (

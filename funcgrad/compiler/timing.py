@@ -41,6 +41,10 @@ Line = SourceLocation | None
 """A line of the user's; ``None`` where nobody knows it."""
 
 
+MANY_LINES = 2
+"""Lines of a kernel from which on samples tell more than its clock."""
+
+
 @dataclass
 class LinedKernel:
     """A kernel with a line table.
@@ -177,7 +181,7 @@ class TimedProgram:
     def _with_kernel(self, job: Job | None, step: Step, timed: TimedStep, number: int) -> Step:
         """A step that runs the kernel with lines, if that tells more, with its parts measured."""
         address = 0
-        if isinstance(job, Kernel) and self.has_sampler and len(costs_of(job.nodes)) > 1:
+        if isinstance(job, Kernel) and self.has_sampler and len(costs_of(job.nodes)) >= MANY_LINES:
             found = kernel_store.kernel_with_lines(job.function)
             if found is not None:
                 address, table = found

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.api.arguments import check_callable, name_of
+from funcgrad.api.arguments import check_callable, name_of, normalize_argnums
 from funcgrad.errors import ArgumentError, ConcretizationTypeError, MissingRuleError
 from funcgrad.linting.findings import Finding, LintReport
 from funcgrad.linting.rule import Rule
@@ -34,6 +34,7 @@ def rules() -> dict[str, str]:
 def lint(
     f: Callable[..., Any],
     *args: Any,
+    argnums: int | Sequence[int] | None = None,
     ignore: Iterable[str] = (),
     only: Iterable[str] | None = None,
     **kwargs: Any,
@@ -47,6 +48,8 @@ def lint(
     Args:
         f: Function of arrays or pytrees, such as a loss.
         *args: Its arguments: typical ones, since kinks and overflows are looked for at these.
+        argnums: Positions of the arguments that are differentiated, as of `grad`: others may be
+            data, of which nobody wants a derivative. All arguments by default.
         ignore: Names of rules that do not look.
         only: Names of the rules that look, all if it is ``None``.
         **kwargs: Keyword arguments of the function.
@@ -55,7 +58,7 @@ def lint(
         A `LintReport`: a sequence of `Finding`, the worst first, which prints as a text.
 
     Raises:
-        ArgumentError: There is no rule of a name.
+        ArgumentError: There is no rule of a name, or no argument of a number.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -65,9 +68,11 @@ def lint(
     """
     check_callable(f, "lint")
     chosen = _chosen(ignore, only)
+    if argnums is not None:
+        argnums = normalize_argnums(argnums, len(args), name_of(f))
     with np.errstate(all="ignore"):
         try:
-            found = _found(chosen, Subject(f, args, kwargs))
+            found = _found(chosen, Subject(f, args, kwargs, argnums))
         except ConcretizationTypeError as error:
             found = _of_error(chosen, error)
             if not found:

@@ -67,7 +67,9 @@ def lint_script(
     reports: list[LintReport] = []
     seen: set[CodeType | int] = set()
 
-    def before(f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    def before(
+        f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], argnums: Any
+    ) -> None:
         key = getattr(f, "__code__", id(f))
         if key in seen or any(isinstance(x, Tracer) for x in tree_leaves((args, kwargs))):
             return
@@ -75,7 +77,7 @@ def lint_script(
         detach(log)  # of the calls that lint makes
         try:
             with disable_jit(False):  # what lint runs many times is compiled
-                reports.append(lint(f, *args, ignore=ignore, **kwargs))
+                reports.append(lint(f, *args, argnums=argnums, ignore=ignore, **kwargs))
         finally:
             attach(log)
 
@@ -100,23 +102,25 @@ def _of_calls(script: str, log: CallLog, ignore: Iterable[str]) -> list[LintRepo
 
 
 @contextmanager
-def replaced(package: ModuleType, before: Callable[[Any, Any, Any], None]) -> Iterator[None]:
+def replaced(package: ModuleType, before: Callable[[Any, Any, Any, Any], None]) -> Iterator[None]:
     """Call a function before each derivative that is taken, with what is differentiated where.
 
     Args:
         package: funcgrad.
-        before: Called with a function, its arguments and its keyword arguments.
+        before: Called with a function, its arguments, its keyword arguments and ``argnums``.
     """
     originals = {name: getattr(package, name) for name in DIFFERENTIATES}
 
     def watched(original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
-        def transformation(fun: Callable[..., Any], *options: Any, **names: Any) -> Any:
-            derivative = original(fun, *options, **names)
+        def transformation(
+            fun: Callable[..., Any], argnums: Any = 0, *options: Any, **names: Any
+        ) -> Any:
+            derivative = original(fun, argnums, *options, **names)
 
             @functools.wraps(derivative)
             def call(*args: Any, **kwargs: Any) -> Any:
-                before(fun, args, kwargs)
+                before(fun, args, kwargs, argnums)
                 return derivative(*args, **kwargs)
 
             return call

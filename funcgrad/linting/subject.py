@@ -7,10 +7,11 @@ differentiated, in loops, branches, checkpoints and rules of the user's, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import field
 from functools import partial
+from itertools import chain, compress
 from types import CodeType
 from typing import Any
 
@@ -113,14 +114,18 @@ class Subject:
         f: The function.
         args: Its positional arguments.
         kwargs: Its keyword arguments.
+        argnums: Positions of the arguments that are differentiated; all if it is ``None``.
 
     Attributes:
         record: Its operations in a line.
         calls: The calls of compiled functions in it.
-        active: The floating ones of its arguments.
+        active: The floating ones of its arguments that are differentiated.
+        inputs: Their names in the record.
     """
 
-    def __init__(self, f: Callable[..., Any], args: Any, kwargs: Any) -> None:
+    def __init__(
+        self, f: Callable[..., Any], args: Any, kwargs: Any, argnums: Collection[int] | None = None
+    ) -> None:
         self.f = f
         self.args = args
         self.kwargs = kwargs
@@ -129,7 +134,17 @@ class Subject:
             self.record: Record = record(f, args, kwargs, "lint")
         self.calls = log.calls
         self.leaves, self.tree = flatten_held((args, kwargs))
-        self.active = [x for x in self.leaves if _is_active(x)]
+        chosen = range(len(args)) if argnums is None else argnums
+        rows = [[i in chosen] * len(flatten_held(x)[0]) for i, x in enumerate(args)]
+        rows.append([argnums is None] * len(flatten_held(kwargs)[0]))
+        self.is_active = [
+            is_chosen and _is_active(x)
+            for is_chosen, x in zip(chain(*rows), self.leaves, strict=True)
+        ]
+        self.active = list(compress(self.leaves, self.is_active))
+        floating = compress(self.is_active, map(_is_active, self.leaves))
+        names = [var for var in self.record.inputs if var.aval.dtype.kind in "fc"]
+        self.inputs: list[Var] = list(compress(names, floating))
 
     @cached_property
     def code(self) -> CodeType | None:
@@ -153,8 +168,8 @@ class Subject:
     def floating(self, *values: Any) -> list[Any]:
         """The floating results, of values in the place of the floating arguments."""
         given, rest = [], iter(values)
-        for x in self.leaves:
-            given.append(next(rest) if _is_active(x) else x)
+        for x, is_active in zip(self.leaves, self.is_active, strict=True):
+            given.append(next(rest) if is_active else x)
         args, kwargs = tree_unflatten(self.tree, given)
         results = flatten_held(self.f(*args, **kwargs))[0]
         return [x for x in results if aval_of(x).dtype.kind in "fc"]
@@ -243,8 +258,7 @@ class Subject:
     @cached_property
     def flat(self) -> set[Var]:
         """Arguments of which the derivative is 0 at the data and at points far from them."""
-        inputs = [var for var in self.record.inputs if var.aval.dtype.kind in "fc"]
-        found = set(inputs)
+        found = set(self.inputs)
         for times in (0.0, 0.4, -0.6):
             pairs = [(x, direction(x, i)) for i, x in enumerate(self.active)]
             at = [np.asarray(x + times * (1 + abs(x)) * d, aval_of(x).dtype) for x, d in pairs]
@@ -253,7 +267,7 @@ class Subject:
                     gradients = self._gradient(at, ())[-len(at) :]
             except (FuncgradError, np.linalg.LinAlgError):
                 return set()
-            rows = zip(inputs, gradients, strict=True)
+            rows = zip(self.inputs, gradients, strict=True)
             found &= {var for var, x in rows if not np.any(x) and np.size(x)}
             if not found:
                 break

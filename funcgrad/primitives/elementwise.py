@@ -179,6 +179,11 @@ class Smooth(Elementwise):
         self.partials = tuple(partials)
         self.level_at = level_at
 
+    @property
+    def product(self) -> Primitive:
+        """The product of a tangent and a partial derivative."""
+        return scale
+
     def _differential(self, primals: Sequence[Value], slots: Slots) -> tuple[Any, Any, Any] | None:
         if self.level_at is not None:
             return None
@@ -192,7 +197,7 @@ class Smooth(Elementwise):
                     operands += slot, slope
                     shape = np.shape(out)
                     is_whole = is_whole or np.shape(slope) == shape or slot.shape == shape
-        return (out, *total_of(scale, operands)) if is_whole else None
+        return (out, *total_of(self.product, operands)) if is_whole else None
 
     @with_differential(_differential)
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
@@ -204,7 +209,7 @@ class Smooth(Elementwise):
                 slope = coefficient(partial, *primals, out)
                 if is_level is not None:
                     slope = select.bind(is_level, zero_of(out), slope)
-                term = scale.bind(t, slope)
+                term = self.product.bind(t, slope)
                 total = term if total is None else add.bind(total, term)
         # A single partial derivative that is constant has not been broadcast yet.
         return out, broadcast_to(total, shape_of(out))
@@ -896,13 +901,17 @@ _CHOICE: dict[str, Any] = {"kinds": "biufc", "code_kinds": "biuf", "keeps_weak":
 
 
 class Choice(Smooth):
-    """One of two numbers, by their order."""
+    """One of two numbers, by their order. Nothing passes from and to the other one."""
+
+    @property
+    def product(self) -> Primitive:
+        return pair
 
     def at_numbers(self, x: float, y: float) -> tuple[Any, float, float] | None:
         if x == y or not math.isfinite(x) or not math.isfinite(y):
             return None
         out = self.impl(x, y)
-        return out, float(out == x), float(out == y)
+        return (out, 1.0, Blocked()) if out == x else (out, Blocked(), 1.0)
 
 
 maximum = Choice("maximum", np.maximum, _tie(lambda a, b: a > b), "maximum({0}, {1})", **_CHOICE)

@@ -68,7 +68,7 @@ class Measured:
         pulled: Likewise, of transposes of operations, of whatever line.
         transposes: Time by line, of transposes of operations in one call.
         programs: The compiled programs.
-        samples: Addresses of instructions at which threads were.
+        samples: Addresses of instructions at which the calling thread was.
         has_samples: Whether the system gives such.
         log: Runs of steps in one call: program, step, begin and end in seconds, thread.
         operations: How often one call evaluates an operation at a line by NumPy.

@@ -18,7 +18,7 @@ import numpy as np
 import funcgrad as fg
 from funcgrad.base.pytree import tree_leaves
 from funcgrad.core.primitive import Primitive
-from funcgrad.core.trace import Tracer
+from funcgrad.core.trace import EVAL, Tracer, current_trace
 from funcgrad.extend import laws
 from funcgrad.higher_order.jit import disable_jit
 from funcgrad.linting.script import replaced
@@ -134,9 +134,11 @@ class _Ended(BaseException):
 def _first(name: str, call: Callable[[], Any]) -> Iterator[Named]:
     found: list[Named] = []
 
-    def before(f: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> None:
+    def before(f: Callable[..., Any], args: Any, kwargs: dict[str, Any], argnums: Any) -> None:
         if kwargs or any(isinstance(x, Tracer | bool) for x in tree_leaves(args)):
             return
+        if current_trace() is not EVAL:
+            return  # it may read values of what is traced, which nobody has later
         found.append((name, f, tuple(args)))
         raise _Ended
 

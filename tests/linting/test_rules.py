@@ -262,7 +262,11 @@ def solves(start: Any, b: Any) -> Any:
 
 
 def full_truncation(x: Any) -> Any:
-    return np.sum(np.sqrt(np.maximum(x, 0.0)) * x)  # here
+    return np.sum(np.sqrt(np.maximum(x, 0.0)) * x)
+
+
+def zero_slope(x: Any) -> Any:
+    return np.sum(np.sqrt(x**3 * (x + 1)))  # here
 
 
 def truncated_before(x: Any) -> Any:
@@ -363,7 +367,7 @@ FAULTS: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     ("kink-of-choice", length, (np.zeros(3),)),
     ("kink-of-choice", chooses_in_loop, (np.array([1.0, 0.0]),)),
     ("float32-sum", long_sum, (TENTHS,)),
-    ("singular-derivative", full_truncation, (np.array([-1.0, -0.5, 2.0]),)),
+    ("singular-derivative", zero_slope, (np.array([0.0, -0.5, 2.0]),)),
     ("singular-derivative", distances, (np.arange(6.0).reshape(3, 2) ** 2,)),
     ("jump", sawtooth, (np.array([3.0, 0.5]),)),
 ]
@@ -384,6 +388,7 @@ CLEAN: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     ("subnormal", tiny, (np.array([1.0, 1e-18], np.float32),)),
     ("lost-digits", does_not_cancel, (np.array([1e-8, 2e-8]),)),
     ("lost-digits", lambda x: np.var(x), (1e8 + X,)),
+    ("lost-digits", lambda x: np.sum(np.log(np.where(x > 0, x, 1.0))), (np.array([-2.0, 1.0]),)),
     ("accidental-broadcast", meant_as_square, (X,)),
     ("accidental-broadcast", of_normalized_rows, (ROWS,)),
     ("accidental-broadcast", outer_difference, (COLUMN, COLUMN)),
@@ -401,6 +406,7 @@ CLEAN: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     ("cut-derivative", stops, (X,)),
     ("cut-derivative", solves, (np.ones(3), np.arange(1.0, 4.0))),
     ("singular-derivative", truncated_before, (np.array([-1.0, -0.5, 2.0]),)),
+    ("singular-derivative", full_truncation, (np.array([-1.0, -0.5, 2.0]),)),
     ("jump", sawtooth, (np.array([3.25, 0.5]),)),
     ("jump", lambda x: np.sum(np.sin(2 * np.pi * (x % 1.0))), (np.array([3.0, 0.5]),)),
     ("accidental-broadcast", outer_of_constant, (np.ones(3),)),
@@ -465,6 +471,37 @@ def test_comments_switch_rules_off() -> None:
     assert not fg.lint(all_off, np.zeros(2))
     assert not fg.lint(one_off, np.zeros(2))
     assert fg.lint(another_off, np.zeros(2)).by_rule("kink")
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "rules"),
+    [
+        (lambda x: np.sum(np.where(np.isfinite(np.log(x)), x, 0.0)), (np.zeros(2),), {"overflow"}),
+        (lambda x: np.sum(1 / x), (np.array([0.0, 1.0]),), {"overflow"}),
+        (lambda x: np.sum(np.mod(x, 1.0) ** 2 + x), (np.array([2.0, 0.5]),), {"jump"}),
+        (lambda y, x: np.arctan2(y, x), (0.5, 0.0), set()),
+        (lambda y, x: np.arctan2(y, x), (0.0, 0.0), {"jump"}),
+        (lambda x: np.sum(np.abs(x)), (np.zeros(2),), {"kink"}),
+    ],
+    ids=["log", "reciprocal", "mod", "angle", "angle at the origin", "abs"],
+)
+def test_a_point_is_of_one_kind(
+    function: Callable[..., Any], args: tuple[Any, ...], rules: set[str]
+) -> None:
+    assert {found.rule for found in fg.lint(function, *args)} == rules
+
+
+def test_data_are_not_differentiated() -> None:
+    def loss(p: Any, label: Any, weight: Any = 1.0) -> Any:
+        return -np.mean(weight * np.log(np.where(label > 0, p, 1 - p)))
+
+    args = np.array([0.2, 0.7]), np.array([0.0, 1.0])
+    assert {found.rule for found in fg.lint(loss, *args)} == {"cut-derivative", "kink-of-choice"}
+    assert not fg.lint(loss, *args, argnums=0)
+    assert not fg.lint(loss, *args, argnums=(-2,), weight=2.0)
+    assert fg.lint(loss, *args, argnums=1).by_rule("cut-derivative")
+    with pytest.raises(fg.errors.ArgumentError, match="names positional argument 2"):
+        fg.lint(loss, *args, argnums=2)
 
 
 def test_rules_are_chosen() -> None:

@@ -30,6 +30,27 @@ sys.exit(3)
 """
 
 
+LABELLED = """\
+import numpy as np
+import funcgrad as fg
+
+
+def loss(p, label):
+    return -np.mean(np.log(np.where(label > 0, p, 1 - p)))
+
+
+p, label = np.array([0.2, 0.7]), np.array([0.0, 1.0])
+print(fg.grad(loss)(p, label).shape, fg.grad(lambda a, p: loss(p, a), 1)(label, p).shape)
+"""
+
+
+def test_arguments_that_a_script_does_not_differentiate(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(LABELLED, encoding="utf-8")
+    reports = lint_script(fg, str(path))
+    assert [len(report) for report in reports] == [0, 0]
+
+
 @pytest.fixture(name="script")
 def a_script(tmp_path: Path) -> Path:
     path = tmp_path / "train.py"

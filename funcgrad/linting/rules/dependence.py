@@ -21,7 +21,7 @@ def unused(subject: Subject) -> Findings:
     """A number or array among the arguments on which no result depends."""
     reached = subject.needed.names
     for path, var in zip(subject.record.paths, subject.record.inputs, strict=True):
-        if var not in reached and var.aval.size and var.aval.dtype.kind in "fc":
+        if var in subject.inputs and var not in reached and var.aval.size:
             yield (
                 _first_reader(subject, var),
                 f"no result depends on `{path}`, {var.aval}: its derivative is 0",
@@ -35,7 +35,7 @@ def cut(subject: Subject) -> Findings:
     if not any(atom.aval.dtype.kind in "fc" for atom in subject.record.outputs):
         return
     for path, var in zip(subject.record.paths, subject.record.inputs, strict=True):
-        if var not in subject.needed.names or var.aval.dtype.kind not in "fc" or not var.aval.size:
+        if var not in subject.inputs or var not in subject.needed.names or not var.aval.size:
             continue
         active = {var}
         rows = subject.record.equations, active, subject.needed

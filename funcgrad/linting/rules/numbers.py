@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -178,12 +179,19 @@ def _drawn(
             if var.aval.dtype.kind != "f":
                 continue
             out = record.values[var]
-            errors[var] = _sum(_rounded(out, generator), dot)
+            made = np.where(_is_copied(out, values), 0, _rounded(out, generator))
+            errors[var] = _sum(made.astype(var.aval.dtype), dot)
             after = _relative(out, errors[var])
             if after > GROWTH * max(before, float(np.finfo(var.aval.dtype).eps)):
                 grown.append((equation, after))
     ends = (_relative(record.value(a), errors.get(a)) for a in record.outputs)
     return max(ends, default=0.0), grown
+
+
+def _is_copied(out: Any, values: Sequence[Any]) -> Any:
+    """Mask of the elements that an operation only passes on, or negates: nothing is rounded."""
+    numbers = [np.abs(np.ravel(x)) for x in values if aval_of(x).dtype.kind in "biufc"]
+    return np.isin(np.abs(out), np.concatenate(numbers)) if numbers else False
 
 
 def _rounded(x: Any, generator: np.random.Generator) -> Any:

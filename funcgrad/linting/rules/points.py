@@ -40,6 +40,8 @@ class Kink:
         n_jumps = sum(map(jumps, *sides))
         if not n_jumps or not self.subject.has_jump:
             return None
+        if _is_pole(step) or _n_jumps_of_value(step):
+            return None  # which is worse, and which other rules name
         which = "it is" if n_jumps == 1 else f"{n_jumps} elements are"
         return (
             step.location,
@@ -58,14 +60,8 @@ class Jump:
         self.subject = subject
 
     def __call__(self, step: Step) -> Said | None:
-        here, near, back = map(step.results_at, (0, *SIDES[:2]))
-        pairs = [pair for side in (here, back) for pair in zip(near, side, strict=False)]
-        if not any(may_jump(*pair) for pair in pairs):
-            return None
-        far, last = map(step.results_at, SIDES[2:])
-        rows = (near, back, far, last), (here, near, near, far), (here, back, back, last)
-        n_jumps = max(sum(map(jumps, *row)) for row in rows)
-        if not n_jumps or not self.subject.has_break:
+        n_jumps = _n_jumps_of_value(step)
+        if not n_jumps or not self.subject.has_break or _is_pole(step):
             return None
         which = "" if n_jumps == 1 else f" ({n_jumps} elements)"
         return (
@@ -75,6 +71,21 @@ class Jump:
             "a function that is continuous there (sin and cos of an angle, the sum of squares of "
             "remainders), or data that are not there",
         )
+
+
+def _is_pole(step: Step) -> bool:
+    return not all(map(_is_finite, step.results_at(0)))
+
+
+def _n_jumps_of_value(step: Step) -> int:
+    """How many elements of the result of an operation jump at the data."""
+    here, near, back = map(step.results_at, (0, *SIDES[:2]))
+    pairs = [pair for side in (here, back) for pair in zip(near, side, strict=False)]
+    if not any(may_jump(*pair) for pair in pairs):
+        return 0
+    far, last = map(step.results_at, SIDES[2:])
+    rows = (near, back, far, last), (here, near, near, far), (here, back, back, last)
+    return max(sum(map(jumps, *row)) for row in rows)
 
 
 @rule("kink-of-choice", "warning", watches="derivatives")
