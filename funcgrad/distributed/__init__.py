@@ -22,12 +22,13 @@ from funcgrad.distributed.exchange import (
     size,
 )
 from funcgrad.distributed.flat_shards import FlatShard, flat_shard, fully_sharded, unshard
+from funcgrad.distributed.neighbours import halo, pipeline
 from funcgrad.distributed.optimizers import sharded, top_k_mean
 
 __all__ = [
-    "FlatShard", "broadcast", "echo", "flat_shard", "fully_sharded", "gather", "is_main", "load",
-    "local_keys", "local_range", "mesh", "rank", "save", "scatter", "shard", "sharded", "size",
-    "spmd", "top_k_mean", "unshard",
+    "FlatShard", "broadcast", "echo", "flat_shard", "fully_sharded", "gather", "halo", "is_main",
+    "load", "local_keys", "local_range", "mesh", "pipeline", "rank", "save", "scatter", "shard",
+    "sharded", "size", "spmd", "top_k_mean", "unshard",
 ]  # fmt: skip
 
 present(__name__)

@@ -14,7 +14,7 @@ import numpy as np
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
-from funcgrad import distributed, optim, random
+from funcgrad import distributed, lax, optim, random
 
 RNG = np.random.default_rng(4)
 PARAMS = {
@@ -162,6 +162,49 @@ def messages() -> None:
                 assert "psum_scatter by MPI_Ireduce_scatter_block" in text
 
 
+def laplacian(wide: Any) -> Any:
+    """A stencil of two axes that is not linear and not symmetric."""
+    return wide[2:, 1:-1] * wide[1:-1, 2:] + wide[:-2, :-2] - 4 * wide[1:-1, 1:-1] ** 2
+
+
+def stage(w: Any, x: Any) -> Any:
+    """A layer that has no value at zeros."""
+    return fnp.tanh(x @ w) / fnp.sum(x**2)
+
+
+def staged(ws: Any, xs: Any) -> Any:
+    """All layers, one after the other."""
+    for w in ws:
+        xs = fnp.stack([stage(w, x) for x in xs])
+    return xs
+
+
+def neighbours() -> None:
+    """Halos and pipelines on ranks, and their gradients, against one process."""
+    n, i = distributed.size(), distributed.rank()
+    x = RNG.normal(size=(3 * n, 6))
+    ws, xs = RNG.normal(size=(n, 4, 4)), RNG.normal(size=(5, 2, 4))
+
+    def halved(x: Any, mode: str) -> Any:
+        wide = distributed.halo(x, axis_name="data", mode=mode)
+        return laplacian(fnp.pad(wide, ((0, 0), (1, 1))))
+
+    with distributed.spmd():
+        own = distributed.shard(x)
+        for mode in ("constant", "edge", "wrap"):
+            pad = lambda x, m=mode: fnp.pad(fnp.pad(x, ((1, 1), (0, 0)), m), ((0, 0), (1, 1)))  # noqa: E731
+            of_part = lambda x, m=mode: fnp.sum(halved(x, m) ** 2)  # noqa: E731
+            wanted = fg.grad(lambda x, pad=pad: fnp.sum(laplacian(pad(x)) ** 2))(x)
+            assert_near(
+                distributed.gather(fg.jit(lambda x, m=mode: halved(x, m))(own)), laplacian(pad(x))
+            )
+            assert_near(distributed.gather(fg.jit(fg.grad(of_part))(own)), wanted)
+        run = lambda w: distributed.pipeline(fg.checkpoint(stage), w, xs)  # noqa: E731
+        assert_near(lax.psum(fg.jit(run)(ws[i]), "data"), staged(ws, xs))
+        wanted = fg.grad(lambda ws: fnp.sum(staged(ws, xs) ** 2))(ws)
+        assert_near(fg.jit(fg.grad(lambda w: fnp.sum(run(w) ** 2)))(ws[i]), wanted[i])
+
+
 def state() -> Any:
     """A state to be saved, which differs between numbers of processes only in how it is divided."""
     own = distributed.flat_shard(PARAMS, least=4)
@@ -173,6 +216,7 @@ def main() -> None:
     folder, what = Path(sys.argv[1]), sys.argv[2]
     if what == "laws":
         laws()
+        neighbours()
     with distributed.spmd():
         if what == "save":
             for _ in range(2):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -173,6 +174,50 @@ def test_checkpoints_of_one_process(tmp_path, monkeypatch):
             distributed.save(file, state)
 
 
+@pytest.mark.parametrize("mode", ["constant", "edge", "wrap"])
+def test_stencils_of_parts_are_parts_of_stencils(mode):
+    x = np.random.default_rng(3).normal(size=(8, 9))
+
+    def of_part(x):
+        return shards.laplacian(distributed.halo(x, 1, (0, 1), ("i", "j"), mode=mode))
+
+    def divided(x):
+        return x.reshape(4, 2, 3, 3).transpose(0, 2, 1, 3)
+
+    def joined(parts):
+        return parts.transpose(0, 2, 1, 3).reshape(8, 9)
+
+    mapped = fg.vmap(fg.vmap(of_part, axis_name="j"), axis_name="i")
+    wanted = shards.laplacian(np.pad(x, 1, mode=mode))
+    for f in (mapped, fg.jit(mapped)):
+        np.testing.assert_allclose(joined(f(divided(x))), wanted, rtol=1e-12, atol=1e-12)
+    gradient = fg.grad(lambda parts: np.sum(mapped(parts) ** 2))(divided(x))
+    whole = fg.grad(lambda x: np.sum(shards.laplacian(np.pad(x, 1, mode=mode)) ** 2))(x)
+    np.testing.assert_allclose(joined(gradient), whole, rtol=1e-11, atol=1e-11)
+
+
+def test_stages_of_a_pipeline():
+    rng = np.random.default_rng(6)
+    ws, xs = rng.normal(size=(3, 4, 4)), rng.normal(size=(5, 2, 4))
+    for stage in (shards.stage, fg.checkpoint(shards.stage)):
+        run = lambda w, stage=stage: distributed.pipeline(stage, w, xs, "stage")  # noqa: E731
+        mapped = fg.vmap(run, axis_name="stage")
+        for f in (mapped, fg.jit(mapped)):
+            found = f(ws)
+            np.testing.assert_allclose(found[2], shards.staged(ws, xs), rtol=1e-12)
+            assert np.all(found[:2] == 0)
+        gradient = fg.jit(fg.grad(lambda ws, f=mapped: np.sum(f(ws) ** 2)))(ws)
+        whole = fg.grad(lambda ws: np.sum(shards.staged(ws, xs) ** 2))(ws)
+        np.testing.assert_allclose(gradient, whole, rtol=1e-11, atol=1e-12)
+
+
+@needs_mpi
+@pytest.mark.parametrize("n", [2, pytest.param(4, marks=pytest.mark.nightly)])
+def test_pmap_of_unchanged_programs(n):
+    program = Path(shards.__file__).with_name("mapped.py")
+    assert run(n, "-m", "funcgrad.interop.jax", program).count("mapped alike") == n
+
+
 def test_refusals():
     with pytest.raises(
         ArgumentError, match=r"flat_shard: there is no axis of processes.*\n.*\n.*spmd"
@@ -182,6 +227,15 @@ def test_refusals():
         distributed.sharded(optim.sgd(0.1), reduce="max")
     with pytest.raises(ArgumentError, match="message_dtype must be None or 'bfloat16', got 'int8'"):
         distributed.sharded(optim.sgd(0.1), message_dtype="int8")
+    with pytest.raises(ArgumentError, match="mode must be one of"):
+        distributed.halo(np.ones(3), axis_name="i", mode="mirror")
+    with pytest.raises(ArgumentError, match="halo: 2 axes need as many names"):
+        distributed.halo(np.ones((3, 3)), axis=(0, 1), axis_name="i")
+    with pytest.raises(ShapeError, match=r"axis 0 of a part of shape \(2,\) is shorter than 3"):
+        fg.vmap(lambda x: distributed.halo(x, 3, axis_name="i"), axis_name="i")(np.ones((2, 2)))
+    grown = lambda w: distributed.pipeline(lambda w, x: np.ones(3), w, np.ones((4, 2)), "i")  # noqa: E731
+    with pytest.raises(ShapeError, match=r"a stage makes float64\[3\] of float64\[2\]"):
+        fg.vmap(grown, axis_name="i")(np.ones(2))
     with pytest.raises(ArgumentError, match="fraction must be above 0 and at most 1, got 0"):
         distributed.top_k_mean(0)
 

@@ -13,8 +13,9 @@ import numpy as np
 from funcgrad import dtypes, lax, numpy, ref, sharding
 from funcgrad.api import arrays, differentiation, settings, staging, vectorization
 from funcgrad.base.placement import Device
-from funcgrad.base.pytree import tree_leaves, tree_map
+from funcgrad.base.pytree import broadcast_prefix, tree_leaves, tree_map
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, using_trace
+from funcgrad.distributed.processes import world
 from funcgrad.dtypes import float0
 from funcgrad.interop.jax.arrays import (
     Adopted,
@@ -69,7 +70,7 @@ def pmap(
     donate_argnums: Any = (),
     **options: Any,
 ) -> Any:
-    """`jit` of `vmap`: the processor computes what would be divided among devices.
+    """`jit` of `vmap`: processes, or one processor, compute what would be divided among devices.
 
     Args:
         fun: The function.
@@ -94,11 +95,45 @@ def pmap(
             return fun(*full, **kwargs)
 
         axes = tuple(in_axes[i] for i in places) if isinstance(in_axes, tuple) else in_axes
+        arrays = [args[i] for i in places]
+        if world() is not None:
+            return _over_ranks(of_arrays, axes, out_axes, axis_name, axis_size)(*arrays, **kwargs)
         over = vectorization.vmap(of_arrays, axes, out_axes, axis_name, axis_size)
-        return over(*(args[i] for i in places), **kwargs)
+        return over(*arrays, **kwargs)
 
     functools.update_wrapper(mapped, fun)
     return jit(mapped, static_argnums=tuple(static), donate_argnums=donate_argnums)
+
+
+def _over_ranks(
+    f: Callable[..., Any], in_axes: Any, out_axes: Any, name: Any, size: int | None
+) -> Callable[..., Any]:
+    """`vmap` along an axis of a mesh, whose lanes the processes share out."""
+    label = "lanes" if name is None else name
+
+    def is_none(x: Any) -> bool:
+        return x is None
+
+    def specs(axes: Any) -> Any:
+        def spec(axis: int | None) -> sharding.PartitionSpec:
+            return sharding.P() if axis is None else sharding.P(*[None] * axis, label)
+
+        return tree_map(spec, axes, is_leaf=is_none)
+
+    def run(*arrays: Any, **kwargs: Any) -> Any:
+        axes = broadcast_prefix(in_axes, arrays, is_leaf=is_none)
+        lengths = [
+            np.shape(x)[axis]
+            for x, axis in zip(tree_leaves(arrays), axes, strict=True)
+            if axis is not None
+        ]
+        mesh = sharding.make_mesh(((lengths or [size])[0],), (label,))
+        lane = vectorization.vmap(functools.partial(f, **kwargs), in_axes, out_axes, axis_size=1)
+        return sharding.shard_map(
+            lane, mesh=mesh, in_specs=specs(in_axes), out_specs=specs(out_axes), check_vma=False
+        )(*arrays)
+
+    return run
 
 
 def device_put(x: Any, device: Any = None, **options: Any) -> Any:
@@ -174,7 +209,7 @@ def experimental_shard_map(
         check_rep: ``check_vma``.
         auto: Names of axes along which arrays stay whole.
     """
-    return shard_map(
+    return sharding.shard_map(
         f,
         mesh=mesh,
         in_specs=in_specs,
