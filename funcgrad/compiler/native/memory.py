@@ -28,7 +28,6 @@ from funcgrad.compiler.native.types import (
     NONE,
     PARTS,
     POINTERS,
-    SLOTS,
     Lanes,
     Literal,
     Pointer,
@@ -43,6 +42,52 @@ from funcgrad.compiler.native.types import (
 from funcgrad.compiler.native.words import define, expect, literal_of
 
 INBOUNDS = "inbounds "
+
+
+_NEEDS: dict[str, Any] = {
+    "pointer": Pointer,
+    "lanes": Lanes,
+    "bytes": Vector,
+    "number": Literal,
+    "scope": Literal,
+    "slots": Words,
+}
+"""Kinds of operands that have a type of their own."""
+
+
+def _define(
+    name: str, result: str, *kinds: str, is_real: bool = False, is_pure: bool = False
+) -> Callable[[Any], Any]:
+    """Register a word of memory, whose rule is the same for all but for the kinds of operands.
+
+    Args:
+        name: The word.
+        result: The kind of its value.
+        kinds: Those of its operands: the pointer comes first, what says how many lanes there are
+            second, and the scope, the number of a memory area, last.
+        is_real: Whether there are no complex numbers.
+        is_pure: As of `Word`.
+    """
+
+    def rule(args: Any) -> Signature:
+        is_right = len(args) == len(kinds) and all(
+            isinstance(t, _NEEDS.get(kind, object)) for kind, t in zip(kinds, args, strict=True)
+        )
+        expect(is_right, f"{name}({', '.join(kinds)})", args)
+        count = getattr(args[1], "count", 0) if len(args) > 1 else 0
+        types = {"none": NONE, "integer": INT64, "index": INT64}
+        types |= {"bytes": vector(INT64, count), "flags": vector(BOOL, count)}
+        if isinstance(args[0], Pointer):
+            element = args[0].element
+            expect(not (is_real and element in PARTS), "real numbers, integers or flags", args)
+            types |= {"pointer": args[0], "element": vector(element, count)}
+        given = (
+            t if isinstance(t, Lanes) else types.get(kind, t)
+            for kind, t in zip(kinds, args, strict=True)
+        )
+        return signature(types[result], *given)
+
+    return define(name, rule, is_pure=is_pure, is_mapped=is_pure)
 
 
 # Addresses.
@@ -63,18 +108,13 @@ for _name, _pointer in POINTERS.items():
     define(f"ptr_{_name}", _address_rule(_pointer))(_address)
 
 
-def _offset_rule(args: Any) -> Signature:
-    expect(len(args) == 2 and isinstance(args[0], Pointer), "a pointer and a count", args)
-    return signature(args[0], args[0], INT64)
-
-
-@define("offset", _offset_rule)
+@_define("offset", "pointer", "pointer", "integer", is_pure=True)
 def _offset(builder: Builder, sig: Signature, values: list[Any]) -> Any:
     """The pointer moved by a number of bytes."""
     return builder.moved(values[0], values[1], I8)
 
 
-@define("advance", _offset_rule)
+@_define("advance", "pointer", "pointer", "integer", is_pure=True)
 def _advance(builder: Builder, sig: Signature, values: list[Any]) -> Any:
     """The pointer moved by a number of elements."""
     t = sig.return_type.element
@@ -83,32 +123,7 @@ def _advance(builder: Builder, sig: Signature, values: list[Any]) -> Any:
 
 
 # Elements.
-def scope_of(args: Any) -> Any:
-    """The last argument, which is the number of a memory area."""
-    expect(isinstance(args[-1], Literal), "the scope must be a literal int", args)
-    return args[-1]
-
-
-def _place(pointer: Any, index: Any) -> tuple[Any, Any]:
-    """The types of an index and of what is there."""
-    if isinstance(index, Lanes):
-        return index, vector(pointer.element, index.count)
-    return INT64, pointer.element
-
-
-def _load_rule(args: Any) -> Signature:
-    expect(len(args) == 3 and isinstance(args[0], Pointer), "load(p, i, S)", args)
-    index, element = _place(args[0], args[1])
-    return signature(element, args[0], index, scope_of(args))
-
-
-def _store_rule(args: Any) -> Signature:
-    expect(len(args) == 4 and isinstance(args[0], Pointer), "store(p, i, v, S)", args)
-    index, element = _place(args[0], args[1])
-    return signature(NONE, args[0], index, element, scope_of(args))
-
-
-@define("load", _load_rule, is_pure=False, is_mapped=False)
+@_define("load", "element", "pointer", "index", "scope")
 def _load(builder: Builder, sig: Signature, values: list[Any]) -> Any:
     t, scope = sig.return_type, sig.args[-1].literal_value
     pointer, index = values[0], values[1]
@@ -149,7 +164,7 @@ def kept(value: Emitted) -> Emitted:
     return value.cast(I8, "u") if value.kind == "b" else value
 
 
-@define("store", _store_rule, is_pure=False, is_mapped=False)
+@_define("store", "none", "pointer", "index", "element", "scope")
 def _store(builder: Builder, sig: Signature, values: list[Any]) -> None:
     pointer, index, value, _ = values
     scope = sig.args[-1].literal_value
@@ -334,15 +349,7 @@ def _store_lanes(
     builder.run(symbol, address, index.mask, index.is_whole, value, hints=access)
 
 
-def _load_where_rule(args: Any) -> Signature:
-    expect(len(args) == 5, "load_where(p, i, flags, other, S)", args)
-    expect(isinstance(args[0], Pointer) and isinstance(args[1], Lanes), "lanes", args)
-    index, element = _place(args[0], args[1])
-    flags = vector(BOOL, index.count)
-    return signature(element, args[0], index, flags, element, scope_of(args))
-
-
-@define("load_where", _load_where_rule, is_pure=False, is_mapped=False)
+@_define("load_where", "element", "pointer", "lanes", "flags", "element", "scope")
 def _load_where(builder: Builder, sig: Signature, values: list[Any]) -> Any:
     """Neighbours where flags are set, and another value elsewhere, where nothing is read."""
     pointer, index, flags, other, _ = values
@@ -359,17 +366,7 @@ def _load_where(builder: Builder, sig: Signature, values: list[Any]) -> Any:
     return given(found, t)
 
 
-def _load_apart_rule(args: Any) -> Signature:
-    expect(len(args) == 4, "load_apart(p, lanes, step, S)", args)
-    expect(isinstance(args[0], Pointer) and isinstance(args[1], Lanes), "lanes", args)
-    expect(args[0].element not in PARTS, "real numbers, integers or flags", args)
-    step = literal_of(args[2], args)
-    expect(step not in (0, 1), "neighbours that lie apart", args)
-    index, element = _place(args[0], args[1])
-    return signature(element, args[0], index, args[2], scope_of(args))
-
-
-@define("load_apart", _load_apart_rule, is_pure=False, is_mapped=False)
+@_define("load_apart", "element", "pointer", "lanes", "number", "scope", is_real=True)
 def _load_apart(builder: Builder, sig: Signature, values: list[Any]) -> Any:
     """Elements a few steps apart: all in between is loaded, and what is meant taken out of it."""
     pointer, index = values[:2]
@@ -382,15 +379,7 @@ def _load_apart(builder: Builder, sig: Signature, values: list[Any]) -> Any:
     return given(builder.call(symbol, type, "u", address, *flags, hints=access), t)
 
 
-def _load_each_rule(args: Any) -> Signature:
-    expect(len(args) == 3 and isinstance(args[0], Pointer), "load_each(p, bytes, S)", args)
-    expect(isinstance(args[1], Vector) and args[0].element not in PARTS, "a vector", args)
-    count = args[1].count
-    element = vector(args[0].element, count)
-    return signature(element, args[0], vector(INT64, count), scope_of(args))
-
-
-@define("load_each", _load_each_rule, is_pure=False, is_mapped=False)
+@_define("load_each", "element", "pointer", "bytes", "scope", is_real=True)
 def _load_each(builder: Builder, sig: Signature, values: list[Any]) -> Any:
     """An element for each lane, so many bytes from the pointer."""
     pointer, nbytes, _ = values
@@ -404,15 +393,7 @@ def _load_each(builder: Builder, sig: Signature, values: list[Any]) -> Any:
     return given(found, t)
 
 
-def _store_each_rule(args: Any) -> Signature:
-    expect(len(args) == 5 and isinstance(args[1], Lanes), "store_each(p, i, bytes, x, S)", args)
-    expect(isinstance(args[0], Pointer) and args[0].element not in PARTS, "a pointer", args)
-    count = args[1].count
-    element = vector(args[0].element, count)
-    return signature(NONE, args[0], args[1], vector(INT64, count), element, scope_of(args))
-
-
-@define("store_each", _store_each_rule, is_pure=False, is_mapped=False)
+@_define("store_each", "none", "pointer", "lanes", "bytes", "element", "scope", is_real=True)
 def _store_each(builder: Builder, sig: Signature, values: list[Any]) -> None:
     """An element of each lane, so many bytes from the pointer; of the first for those not there."""
     pointer, index, nbytes, value, _ = values
@@ -424,14 +405,7 @@ def _store_each(builder: Builder, sig: Signature, values: list[Any]) -> None:
         write(builder, value.lane(k), place, sig.args[-1].literal_value)
 
 
-def _turn_rule(args: Any) -> Signature:
-    expect(len(args) == 6 and isinstance(args[0], Pointer), "turn(q, p, step, count, S, T)", args)
-    literals = args[3], args[4], scope_of(args)
-    literal_of(args[3], args)
-    return signature(NONE, args[0], args[0], INT64, *literals)
-
-
-@define("turn", _turn_rule, is_pure=False, is_mapped=False)
+@_define("turn", "none", "pointer", "pointer", "integer", "number", "scope", "scope")
 def _turn(builder: Builder, sig: Signature, values: list[Any]) -> None:
     """Transpose a square tile: rows a number of bytes apart, into memory without gaps.
 
@@ -464,24 +438,13 @@ def stretches(count: int, stretch: int) -> tuple[list[int], list[int]]:
 
 
 # Scopes of memory.
-def _scope_rule(args: Any) -> Signature:
-    expect(len(args) == 1, "scope(S)", args)
-    return signature(NONE, scope_of(args))
-
-
-@define("scope", _scope_rule, is_pure=False, is_mapped=False)
+@_define("scope", "none", "scope")
 def _scope(builder: Builder, sig: Signature, values: list[Any]) -> None:
     """A scope begins, as it does each time that this is reached."""
     builder.do(builder.module.begun(sig.args[0].literal_value))
 
 
-def _prefetch_rule(args: Any) -> Signature:
-    expect(len(args) == 2 and isinstance(args[0], Pointer), "prefetch(p, is_written)", args)
-    literal_of(args[1], args)
-    return signature(NONE, *args)
-
-
-@define("prefetch", _prefetch_rule, is_pure=False, is_mapped=False)
+@_define("prefetch", "none", "pointer", "number")
 def _prefetch(builder: Builder, sig: Signature, values: list[Any]) -> None:
     """Let the line of memory that has an address come into the nearest cache."""
     hints = [builder.number(I32, x) for x in (sig.args[1].literal_value, 3, 1)]
@@ -489,16 +452,11 @@ def _prefetch(builder: Builder, sig: Signature, values: list[Any]) -> None:
 
 
 # The arguments `slots` and `args`, and words elsewhere.
-def _of_slots(args: Any) -> Signature:
-    expect(args == (SLOTS,), "look(slots)", args)
-    return signature(INT64, args[0])
-
-
 def _slot(builder: Builder, slots: Emitted, number: int) -> Emitted:
     return builder.moved(slots, builder.number(I64, number), I64, INBOUNDS)
 
 
-@define("look", _of_slots, is_pure=False, is_mapped=False)
+@_define("look", "integer", "slots")
 def _look(builder: Builder, sig: Signature, values: list[Any]) -> Any:
     """The error code to stop with, or 0: what a long loop asks for now and then.
 
@@ -511,13 +469,7 @@ def _look(builder: Builder, sig: Signature, values: list[Any]) -> Any:
     return builder.let(f"call i64 {function.text}({slots}){access}", I64, "i")
 
 
-def _room_rule(args: Any) -> Signature:
-    expect(len(args) == 1, "room(bytes)", args)
-    literal_of(args[0], args)
-    return signature(INT64, args[0])
-
-
-@define("room", _room_rule, is_pure=False, is_mapped=False)
+@_define("room", "integer", "number")
 def _room(builder: Builder, sig: Signature, values: list[Any]) -> Any:
     """The address of some bytes on the stack, which the kernel has from its beginning on."""
     rooms = builder.function.rooms
@@ -526,7 +478,7 @@ def _room(builder: Builder, sig: Signature, values: list[Any]) -> Any:
 
 
 # Scratch memory of threads, whose lanes the bits of a slot stand for.
-@define("claim", _of_slots, is_pure=False, is_mapped=False)
+@_define("claim", "integer", "slots")
 def _claim(builder: Builder, sig: Signature, values: list[Any]) -> Any:
     """Take a lane that is free; there are as many as threads."""
     place, end = _slot(builder, values[0], LANES_SLOT), builder.new_block("claimed")
@@ -544,7 +496,7 @@ def _claim(builder: Builder, sig: Signature, values: list[Any]) -> Any:
     return lane.of_kind("i")
 
 
-@define("release", lambda args: signature(NONE, args[0], INT64), is_pure=False, is_mapped=False)
+@_define("release", "none", "slots", "integer")
 def _release(builder: Builder, sig: Signature, values: list[Any]) -> None:
     """Give a lane back."""
     place = _slot(builder, values[0], LANES_SLOT)
