@@ -17,10 +17,10 @@ from funcgrad import data, distributed, optim
 from funcgrad.errors import ArgumentError, ShapeError, TreeError
 from tests.distributed import shards
 from tests.distributed.launching import needs_mpi, run, start
-from tests.examples.program import FOLDER
+from tests.examples.program import FOLDER, load
+from tests.examples.program import run as run_example
 
 LANES = 4
-KILLS = [1, pytest.param(100, marks=pytest.mark.nightly)]
 
 
 @pytest.mark.parametrize(
@@ -243,8 +243,29 @@ def test_refusals():
 TRAIN = ("--hidden", 64, 64, "--steps", 12, "--every", 2, "--batch-size", 64)
 
 
+def test_training_goes_on_where_it_was_saved(tmp_path, monkeypatch):
+    example = load("train_sharded")
+    save = distributed.save
+
+    def save_and_stop(path, tree):
+        save(path, tree)
+        if tree["step"] == 4:
+            raise KeyboardInterrupt
+
+    few = ("--hidden", 16, "--every", 2, "--batch-size", 32, "--save", tmp_path / "state")
+    begun = run_example(example, *few, "--steps", 8)
+    monkeypatch.setattr(distributed, "save", save_and_stop)
+    with pytest.raises(KeyboardInterrupt):
+        run_example(example, *few[:-1], tmp_path / "other", "--steps", 8)
+    monkeypatch.undo()
+    resumed = run_example(example, *few[:-1], tmp_path / "other", "--steps", 8, "--resume")
+    assert resumed == begun
+    assert final(tmp_path / "other", 1) == final(tmp_path / "state", 1)
+
+
 @needs_mpi
-@pytest.mark.parametrize("kills", KILLS)
+@pytest.mark.nightly
+@pytest.mark.parametrize("kills", [100])
 def test_training_goes_on_with_equal_bits_after_a_kill(kills, tmp_path):
     """Ranks are killed at random; each time all end, and the losses of the rest are the same."""
     program = FOLDER / "train_sharded.py"
@@ -286,8 +307,8 @@ def children(launcher: int) -> list[int]:
     return found
 
 
-def final(folder):
-    """The bytes of all arrays of the checkpoint."""
+def final(folder, n=2):
+    """The bytes of all arrays of the checkpoint of so many processes."""
     number = data.load(folder / "manifest.npz")["checkpoint"]
-    parts = [data.load(folder / number / f"part-{i:05d}.npz")["parts"] for i in range(2)]
+    parts = [data.load(folder / number / f"part-{i:05d}.npz")["parts"] for i in range(n)]
     return [x.tobytes() for row in parts for x in row]
