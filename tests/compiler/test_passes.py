@@ -303,6 +303,18 @@ def test_gradients_of_means_are_shared_by_threads(
     assert f"{parts} iterations in" in text or not is_available()
 
 
+def test_parts_of_divided_walks_are_written_where_they_belong() -> None:
+    def function(x: Any) -> Any:
+        y = np.tanh(x)
+        return np.sum(y), np.stack([y, 2 * x, x * x], -1)
+
+    x = RNG.normal(size=4096)
+    for found, expected in zip(fg.jit(function)(x), function(x), strict=True):
+        np.testing.assert_allclose(found, expected, 1e-12)
+    text = str(fg.jit(function).lower(x).compile().as_text())
+    assert text.count("def kernel") == 3  # sums of parts, their sum, and the other columns
+
+
 def test_interleaved_parts_are_written_where_they_belong() -> None:
     def pooled(x: Any) -> Any:
         windows = (1, 2, 2)

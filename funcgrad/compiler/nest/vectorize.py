@@ -52,8 +52,8 @@ def vectors_of(plan: Plan, body: list[Node]) -> Vectors | None:
     lookups = [n for n in body if isinstance(n, Pick) and not plan.is_of_row(n)]
     is_guarded = any(isinstance(node, Guard) for node in body)
     cost = _cost(body)
-    # Values that are written lane by lane are reassembled by their readers.
-    n_single = len(lookups) + len(far) + len(scattered)
+    # LLVM makes vectors by itself of what is written a few elements apart.
+    n_single = len(lookups) + len(far) + sum(map(plan.space.is_apart, scattered))
     if (apart or n_single) and (cost < max(HEAVY, LOOKUP * n_single) or is_guarded):
         return None
     if any(access.dtype.kind == "c" for access in far):
