@@ -110,3 +110,11 @@ def format_bytes(n: float) -> str:
             return f"{n:.0f} {unit}" if unit == "B" else f"{n:.1f} {unit}"
         n /= 1000
     return f"{n:.2f} GB"
+
+
+def format_seconds(seconds: float) -> str:
+    """A time with a unit, as ``1.51 ms``; nothing for none."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return "" if not seconds else "< 1 ns"

@@ -162,6 +162,9 @@ class SourceLocation:
         where = self.short()
         return _in_one_line(f"{where}   {text}" if text else f"{where} in {self.function}")
 
+    def __repr__(self) -> str:
+        return f"<{self.short()}>"
+
 
 def _in_one_line(text: str) -> str:
     """Text whose line breaks and the like are spelt out, for it is going to be a comment."""

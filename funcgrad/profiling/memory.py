@@ -16,12 +16,13 @@ from funcgrad.compiler.report import Report, nodes_of
 from funcgrad.compiler.timing import Line, line_of
 from funcgrad.core.program import Atom, Equation
 from funcgrad.diagnostics.record import Record
+from funcgrad.observers.limits import format_bytes
 from funcgrad.observers.source import SourceLocation
 
 
 @dataclass(frozen=True)
 class MemoryProfile:
-    """The most memory of a function at a time.
+    """The most memory of a function at a time; prints as a sentence.
 
     Attributes:
         peak: Bytes of a compiled program, with arguments and results, or of the arrays that NumPy
@@ -32,6 +33,11 @@ class MemoryProfile:
 
     peak: int
     holders: tuple[tuple[SourceLocation, int], ...]
+
+    def __str__(self) -> str:
+        held = [f"{line.short()} ({format_bytes(n)})" for line, n in self.holders[:3]]
+        text = f"{format_bytes(self.peak)} at most"
+        return text + (f", held by {', '.join(held)}" if held else "")
 
 
 def of_program(report: Report) -> MemoryProfile:

@@ -11,7 +11,7 @@ from funcgrad.api.arguments import check_callable, name_of
 from funcgrad.base.records import dataclass
 from funcgrad.diagnostics.tables import table
 from funcgrad.errors import ArgumentError
-from funcgrad.observers.limits import format_bytes
+from funcgrad.observers.limits import format_bytes, format_seconds
 from funcgrad.observers.source import BACKWARD, FORWARD, REMAT, SourceLocation
 from funcgrad.profiling import pictures
 from funcgrad.profiling.lines import LineTimes, lines_of
@@ -111,7 +111,7 @@ class Profile:
 
     def _head(self) -> str:
         return (
-            f"profile of {self.name}: {_time(self.seconds)} a call, {self.n_calls} calls, "
+            f"profile of {self.name}: {format_seconds(self.seconds)} a call, {self.n_calls} calls, "
             f"{self.coverage:.1%} on lines"
         )
 
@@ -135,13 +135,13 @@ class Profile:
         rows = []
         for x in self.lines[:SHOWN]:
             share = f"{x.seconds / self.seconds:.1%}"
-            times = [_time(getattr(x, phase)) for phase in phases]
+            times = [format_seconds(getattr(x, phase)) for phase in phases]
             reached = f"{x.least / x.seconds:.0%}" if x.least and x.seconds else ""
             numbers = f"{x.calls:.4g}" if x.calls else "", _count(x.flops + x.functions)
             nbytes = format_bytes(int(x.nbytes)) if x.nbytes else ""
             rows.append(
-                (share, _time(x.seconds), *times, *numbers, nbytes, x.bound, reached, x.how,
-                 str(x.location))
+                (share, format_seconds(x.seconds), *times, *numbers, nbytes, x.bound, reached,
+                 x.how, str(x.location))
             )  # fmt: skip
         return head, rows
 
@@ -155,7 +155,7 @@ class Profile:
         shared = [x for x in self.lines[:SHOWN] if x.neighbours]
         rows = [
             f"  {x.location.short()} with "
-            + ", ".join(f"{line.short()} ({_time(t)})" for line, t in x.neighbours[:4])
+            + ", ".join(f"{line.short()} ({format_seconds(t)})" for line, t in x.neighbours[:4])
             for x in shared[:4]
         ]
         return ["in kernels of several lines:", *rows] if rows else []
@@ -164,20 +164,19 @@ class Profile:
         first = self.first
         rest = max(first.seconds - first.tracing - self.seconds, 0.0)
         if not (first.tracing or first.n_kernels):
-            return f"first call: {_time(first.seconds)}; nothing was compiled in it"
-        text = f"first call: {_time(first.seconds)}; tracing {_time(first.tracing)}, the rest of "
-        text += f"compilation {_time(rest)}, {first.n_kernels} kernels compiled"
+            return f"first call: {format_seconds(first.seconds)}; nothing was compiled in it"
+        text = f"first call: {format_seconds(first.seconds)}; tracing "
+        text += f"{format_seconds(first.tracing)}, the rest of compilation "
+        text += f"{format_seconds(rest)}, {first.n_kernels} kernels compiled"
         slow = [
-            f"{line.short()} ({_time(t)})"
+            f"{line.short()} ({format_seconds(t)})"
             for line, t in sorted(first.tracing_lines.items(), key=lambda row: -row[1])[:3]
             if line is not None
         ]
         return text + (f"; most at {', '.join(slow)}" if slow and first.n_kernels else "")
 
     def _memory(self) -> str:
-        held = [f"{line.short()} ({format_bytes(n)})" for line, n in self.memory.holders[:3]]
-        text = f"memory: {format_bytes(self.memory.peak)} at most"
-        return text + (f", held by {', '.join(held)}" if held else "")
+        return f"memory: {self.memory}"
 
     def what_if(self) -> WhatIf:
         """Try other ways to write the function, and measure each beside what there is.
@@ -326,15 +325,7 @@ def _line(x: LineTimes, machine: Roofline) -> LineProfile:
     )
 
 
-_TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _COUNTS = {"G": 1e9, "M": 1e6, "k": 1e3}
-
-
-def _time(seconds: float) -> str:
-    for unit, size in _TIMES.items():
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return "" if not seconds else "< 1 ns"
 
 
 def _count(number: float) -> str:

@@ -138,6 +138,8 @@ def test_memory_names_the_line_that_holds_most():
 
     for g in (fg.jit(f), f):
         memory = fg.profile(g, seconds=0)(np.arange(200.0)).memory
+        assert " at most, held by test_profile.py:" in str(memory)
+        assert repr(memory.holders[0][0]).startswith("<test_profile.py:")
         assert memory.peak >= 200 * 200 * 8
         assert memory.holders[0][0].line in range(
             f.__code__.co_firstlineno + 1, f.__code__.co_firstlineno + 3

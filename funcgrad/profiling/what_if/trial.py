@@ -14,6 +14,7 @@ from funcgrad.base.records import dataclass
 from funcgrad.base.transformed import MadeOf
 from funcgrad.diagnostics.tables import table
 from funcgrad.errors import FuncgradError
+from funcgrad.observers.limits import format_seconds
 from funcgrad.observers.source import SourceLocation
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -71,7 +72,8 @@ class WhatIf:
     def __str__(self) -> str:
         head = ("what if", "before", "after", "gain", "line")
         rows = [
-            (x.what, f"{x.before:.3g} s", f"{x.after:.3g} s", f"{1 - x.after / x.before:+.0%}",
+            (x.what, format_seconds(x.before), format_seconds(x.after),
+             f"{1 - x.after / x.before:+.0%}",
              f"{x.location or 'the function'}" + (f"   {x.note}" if x.note else ""))
             for x in self.trials
         ]  # fmt: skip
