@@ -116,6 +116,7 @@ def test_first_order(make: Function, mode: Function, wrap: Function) -> None:
     close(wrap(fg.grad(lambda x: fg.vmap(f)(x).sum()))(XS), 2 * np.cos(XS))
 
 
+@pytest.mark.sampled(2)
 @every_rule
 @every_mode
 @pytest.mark.parametrize("inner", MODES)
@@ -147,6 +148,7 @@ def repeated(x: float) -> tuple[float, float, float]:
     return value, first, second
 
 
+@pytest.mark.sampled(2)
 @every_rule
 @pytest.mark.parametrize("mode", [fg.grad, forward])
 @pytest.mark.parametrize("inner", [fg.grad, fg.jacfwd])

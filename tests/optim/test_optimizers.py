@@ -72,14 +72,17 @@ def trajectory(tx: optim.GradientTransformation, is_jitted: bool) -> np.ndarray:
 # All run compiled by night; these, of every kind one, always.
 COMPILED = (
     *("sgd nesterov", "adamw masked", "rmsprop centered", "lamb", "lbfgs", "MultiSteps sum"),
-    *("schedule", "apply_if_finite", "lbfgs zoom", "sgd backtracking"),
+    *("schedule", "apply_if_finite", "lbfgs zoom", "lbfgs backtracking", "sgd backtracking"),
+    "lbfgs unscaled",
 )
+LONG = ("lbfgs", "lbfgs zoom", "lbfgs backtracking", "lbfgs unscaled")
+"""Searches along lines that take seconds unless they are compiled, as every run does."""
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.nightly if name == "lbfgs zoom" else ())
+        pytest.param(name, marks=pytest.mark.nightly if name in LONG else ())
         for name in [*OPTIMIZERS, *CHAINS]
     ],
 )
