@@ -75,6 +75,7 @@ from funcgrad.primitives.elementwise import (
 from funcgrad.primitives.families import Recipe, either, extern_lower, shape_of, zero_jvp
 from funcgrad.primitives.indexing import Gather, along_axis_indices, take_along_axis
 from funcgrad.primitives.matrices import (
+    BLOCK,
     INT32,
     NUMPY_LOOPS,
     ByMatrix,
@@ -1463,7 +1464,7 @@ class _Reflections(Factorization):
             names = ("qr_r_raw", "qr_r_raw_m" if m < n else "qr_r_raw_n")
             call = UfuncCall(NUMPY_LOOPS, names, (1, 2))
         else:
-            size = _WORK * n
+            size = BLOCK * n
             arrays += Array((*stack, size), self.dtype), Array(tuple(stack), INT32)
             call = LapackCall("geqrf", self.dtype, (m, n, Ref(1), m, Ref(2), Ref(3), size, Ref(4)))
         return Routine(arrays, (1, 2), (call,), len(stack))
@@ -1500,7 +1501,7 @@ class _ProductOfReflections(Factorization):
             name = "qr_complete" if self.is_completed else "qr_reduced"
             arrays = tuple(Array(x.shape, dtype) for x in (packed, factors, q))
             return Routine(arrays, (2,), (UfuncCall(NUMPY_LOOPS, (name,), (0, 1, 2)),), len(stack))
-        size = _WORK * k
+        size = BLOCK * k
         arrays = (
             Array(packed.shape, dtype),
             Array(factors.shape, dtype),
@@ -1511,10 +1512,6 @@ class _ProductOfReflections(Factorization):
         words = m, k, k, Ref(2), m, Ref(1), Ref(3), size, Ref(4)
         name = "ungqr" if is_complex(dtype) else "orgqr"
         return Routine(arrays, (2,), (LapackCall(name, dtype, words),), len(stack))
-
-
-_WORK = 32
-"""Columns that LAPACK's functions of reflections take together."""
 
 
 @dataclass(frozen=True)
@@ -1531,6 +1528,11 @@ class RawQr(ByMatrix):
     def one(self, *matrices: Any) -> Sequence[Any]:
         packed, taus = np.linalg.qr(matrices[0], "raw")
         return [packed.T, taus]
+
+    def natively(self, recipe: Recipe, *inputs: Any) -> Sequence[Any]:
+        dtype = inputs[0].aval.dtype
+        found = recipe(_Reflections(double(dtype)), *inputs)
+        return [recipe(Convert(dtype), x) for x in found]
 
 
 def _qr_tangents(q: Value, r: Value, ta: Value) -> tuple[Value, Value]:

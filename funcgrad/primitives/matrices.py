@@ -27,16 +27,21 @@ from funcgrad.lowering import (
 from funcgrad.primitives.contraction import Contract
 from funcgrad.primitives.elementwise import (
     add,
+    bitwise_and,
     conj,
     convert,
+    isfinite,
     real,
     select,
 )
-from funcgrad.primitives.families import shape_of, stacked_batch
+from funcgrad.primitives.families import Recipe, shape_of, stacked_batch
 from funcgrad.primitives.ordering import stacked
+from funcgrad.primitives.reductions import ReduceAll
 from funcgrad.primitives.shape import (
+    BroadcastTo,
     Concatenate,
     ReduceSum,
+    Reshape,
     Slice,
     Transpose,
     moveaxis_from_front,
@@ -227,6 +232,9 @@ def by_kernel(
 
 
 NUMPY_LOOPS = "numpy.linalg._umath_linalg"
+BLOCK = 32
+"""Columns that LAPACK's functions of reflections take together."""
+
 INT32 = np.dtype(np.int32)
 
 
@@ -287,7 +295,9 @@ def block(a: Value, b: Value, c: Value, d: Value) -> Value:
 
 
 class ByMatrix(Primitive):
-    """An operation on matrices that SciPy evaluates one after the other, compiled programs too.
+    """An operation on matrices that SciPy evaluates one after the other.
+
+    Compiled programs do so, too, unless it is made of operations that compile (`natively`).
 
     All arguments have the same stack. Where one of them has an element that is not finite, results
     are nan (and 0 where they are integers).
@@ -300,7 +310,32 @@ class ByMatrix(Primitive):
     batch = stacked_batch
 
     def lower(self, *avals: Any, **_: Any) -> Any:
-        return Extern()
+        if type(self).natively is ByMatrix.natively or not all(a.size for a in avals):
+            return Extern()
+        recipe = Recipe(*avals)
+        flag = self._are_finite(recipe)
+        safe = [_where(recipe, flag, x, 0) for x in recipe.inputs]
+        results = self.natively(recipe, *safe)
+        return recipe.form(*(_where(recipe, flag, x, np.nan) for x in results))
+
+    def natively(self, recipe: Recipe, *inputs: Any) -> Sequence[Any]:
+        """The results by operations that compile, if there are such.
+
+        Args:
+            recipe: Where they are written.
+            inputs: The arguments, finite and not empty.
+        """
+        raise NotImplementedError
+
+    def _are_finite(self, recipe: Recipe) -> Any:
+        """For each element of the stack, whether all elements of its matrices are finite."""
+        words = self.signature.split("->")[0].split(",")
+        flag: Any = None
+        for x, word in zip(recipe.inputs, words, strict=True):
+            axes = tuple(range(x.aval.ndim - len(word), x.aval.ndim))
+            one = recipe(ReduceAll(axes), recipe(isfinite, x))
+            flag = one if flag is None else recipe(bitwise_and, flag, one)
+        return flag
 
     def one(self, *matrices: Any) -> Sequence[Any]:
         """The results for one element of the stack."""
@@ -354,3 +389,11 @@ class ByMatrix(Primitive):
         elif matrices[0].size:
             for out, found in zip(outs, self.one(*matrices), strict=True):
                 out[...] = found
+
+
+def _where(recipe: Recipe, flag: Any, x: Any, other: float) -> Any:
+    """Matrices for which a flag of the stack holds, else a number, or 0 if they are of integers."""
+    shape, dtype = x.aval.shape, x.aval.dtype
+    column = (*flag.aval.shape, *(1,) * (len(shape) - flag.aval.ndim))
+    wide = recipe(BroadcastTo(shape), recipe(Reshape(column), flag))
+    return recipe(select, wide, x, dtype.type(other if dtype.kind in "fc" else 0))

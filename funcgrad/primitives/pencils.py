@@ -14,8 +14,10 @@ from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Value
 from funcgrad.dtypes import complex_dtype, is_complex, real_dtype
+from funcgrad.lowering import Array, Form, LapackCall, Ref, Routine
 from funcgrad.primitives.elementwise import (
     add,
+    conj,
     convert,
     equal,
     mul,
@@ -25,13 +27,15 @@ from funcgrad.primitives.elementwise import (
     stop_gradient,
     sub,
 )
-from funcgrad.primitives.families import instantiate, shape_of, zero_jvp
-from funcgrad.primitives.linalg import Inv, Pinv, Solve, inverse_gaps, keeping_length
+from funcgrad.primitives.families import Recipe, instantiate, shape_of, zero_jvp
+from funcgrad.primitives.linalg import Inv, Pinv, Solve, Svd, inverse_gaps, keeping_length
 from funcgrad.primitives.matrices import (
+    BLOCK,
     INT32,
     ByMatrix,
     adjoint,
     as_row,
+    by_columns,
     check_matrix,
     check_square,
     conjugated,
@@ -45,6 +49,7 @@ from funcgrad.primitives.matrices import (
     strictly_lower,
 )
 from funcgrad.primitives.matrix_functions import Sylvester
+from funcgrad.primitives.shape import Slice, Transpose
 
 
 @dataclass(frozen=True)
@@ -207,6 +212,43 @@ class ColumnPivots(ByMatrix):
     def one(self, *matrices: Any) -> Sequence[Any]:
         return [scipy_linalg().qr(matrices[0], mode="r", pivoting=True)[1]]
 
+    def natively(self, recipe: Recipe, *inputs: Any) -> Sequence[Any]:
+        (a,) = inputs
+        free = np.zeros((*a.aval.shape[:-2], a.aval.shape[-1]), INT32)
+        return [recipe(sub, recipe(_Geqp3(), a, free), INT32.type(1))]
+
+
+@dataclass(frozen=True)
+class _Geqp3(ByMatrix):
+    """Columns in the order of `ColumnPivots`, from 1 on; the second argument is zeros."""
+
+    signature = "mn,n->n"
+    takes_nan = True
+
+    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
+        return [INT32]
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        return [ColumnPivots().one(matrices[0])[0] + 1]
+
+    def lower(self, *avals: ShapedArray, **_: Any) -> Form:
+        a, free = avals
+        *stack, m, n = a.shape
+        size = 2 * n + (n + 1) * BLOCK
+        arrays = (
+            Array(a.shape, a.dtype),
+            Array(free.shape, INT32),
+            Array(a.shape, a.dtype, by_columns(a), start=0),
+            Array(free.shape, INT32, start=1),
+            Array((*stack, min(m, n)), a.dtype),
+            Array((*stack, size), a.dtype),
+            Array((*stack, 2 * n), real_dtype(a.dtype)),
+            Array(tuple(stack), INT32),
+        )
+        more = (Ref(6),) if is_complex(a.dtype) else ()
+        words = m, n, Ref(2), m, Ref(3), Ref(4), Ref(5), size, *more, Ref(7)
+        return Routine(arrays, (3,), (LapackCall("geqp3", a.dtype, words),), len(stack))
+
 
 @dataclass(frozen=True)
 class NullSpace(ByMatrix):
@@ -229,6 +271,14 @@ class NullSpace(ByMatrix):
     def one(self, *matrices: Any) -> Sequence[Any]:
         n = matrices[0].shape[1]
         return [np.conj(np.linalg.svd(matrices[0])[2][n - self.size :].T)]
+
+    def natively(self, recipe: Recipe, *inputs: Any) -> Sequence[Any]:
+        _, _, rows = recipe(Svd(full_matrices=True), *inputs)
+        *stack, n, _n = rows.aval.shape
+        starts, steps = (*(0 for _ in stack), n - self.size, 0), (1,) * rows.aval.ndim
+        last = recipe(Slice(starts, rows.aval.shape, steps), rows)
+        columns = recipe(Transpose(by_columns(last.aval)), last)
+        return [recipe(conj, columns) if is_complex(columns.aval.dtype) else columns]
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         # A N = 0:  dA N + A dN = 0, and dN is in the space of the rows of A.

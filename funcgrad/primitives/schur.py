@@ -19,6 +19,7 @@ from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Value
 from funcgrad.dtypes import BOOL, complex_dtype, is_complex, real_dtype
+from funcgrad.lowering import Array, Form, LapackCall, Ref, Routine
 from funcgrad.primitives.elementwise import (
     add,
     convert,
@@ -32,14 +33,16 @@ from funcgrad.primitives.elementwise import (
     stop_gradient,
     sub,
 )
-from funcgrad.primitives.families import shape_of
+from funcgrad.primitives.families import Recipe, shape_of
 from funcgrad.primitives.linalg import Solve, inverse_gaps
 from funcgrad.primitives.matrices import (
+    BLOCK,
     INT32,
     ByMatrix,
     adjoint,
     as_column,
     as_row,
+    by_columns,
     check_square,
     diagonal,
     matmul,
@@ -50,7 +53,7 @@ from funcgrad.primitives.matrices import (
     upper,
     where_held,
 )
-from funcgrad.primitives.shape import Concatenate
+from funcgrad.primitives.shape import BroadcastTo, Concatenate, Reshape
 
 Sort = str | Callable[..., bool] | None
 
@@ -208,6 +211,16 @@ class Hessenberg(ByMatrix):
         found: Sequence[Any] = scipy_linalg().hessenberg(matrices[0], calc_q=True)
         return found
 
+    def natively(self, recipe: Recipe, *inputs: Any) -> Sequence[Any]:
+        (a,) = inputs
+        n, dtype = a.aval.shape[-1], a.aval.dtype
+        if n <= 2:
+            return [a, recipe(BroadcastTo(a.aval.shape), np.eye(n, dtype=dtype))]
+        packed, factors = recipe(_Gehrd(), a)
+        is_below = np.tri(n, n, -2, dtype=BOOL)
+        h = recipe(select, is_below, dtype.type(0), packed)
+        return [h, recipe(_Orghr(), packed, factors)]
+
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         (a,), (ta,) = primals, tangents
         h, q = self.bind(a)
@@ -260,6 +273,66 @@ class PackedHessenberg(ByMatrix):
         (gehrd,) = scipy_linalg().get_lapack_funcs(("gehrd",), matrices)
         return list(gehrd(matrices[0])[:2])
 
+    def natively(self, recipe: Recipe, *inputs: Any) -> Sequence[Any]:
+        (a,) = inputs
+        *stack, n, _n = a.aval.shape
+        if n == 1:
+            return [a, _nothing(recipe, stack, a.aval.dtype)]
+        found: Sequence[Any] = recipe(_Gehrd(), a)
+        return found
+
+
+def _nothing(recipe: Recipe, stack: Sequence[int], dtype: np.dtype[Any]) -> Any:
+    """The factors of no reflections."""
+    return recipe(BroadcastTo((*stack, 0)), np.zeros(0, dtype))
+
+
+@dataclass(frozen=True)
+class _Gehrd(PackedHessenberg):
+    """`PackedHessenberg` of matrices that are neither empty nor of other than finite elements."""
+
+    def lower(self, *avals: ShapedArray, **_: Any) -> Form:
+        (a,) = avals
+        *stack, n, _n = a.shape
+        size = BLOCK * n
+        arrays = (
+            Array(a.shape, a.dtype),
+            Array(a.shape, a.dtype, by_columns(a), start=0),
+            Array((*stack, n - 1), a.dtype),
+            Array((*stack, size), a.dtype),
+            Array(tuple(stack), INT32),
+        )
+        words = n, 1, n, Ref(1), n, Ref(2), Ref(3), size, Ref(4)
+        return Routine(arrays, (1, 2), (LapackCall("gehrd", a.dtype, words),), len(stack))
+
+
+@dataclass(frozen=True)
+class _Orghr(ByMatrix):
+    """Q of `Hessenberg`, given what LAPACK leaves of it."""
+
+    signature = "nn,r->nn"
+    takes_nan = True
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        name = "unghr" if is_complex(matrices[0].dtype) else "orghr"
+        (function,) = scipy_linalg().get_lapack_funcs((name,), matrices)
+        return [function(*matrices)[0]]
+
+    def lower(self, *avals: ShapedArray, **_: Any) -> Form:
+        a, factors = avals
+        *stack, n, _n = a.shape
+        size = BLOCK * n
+        arrays = (
+            Array(a.shape, a.dtype),
+            Array(factors.shape, a.dtype),
+            Array(a.shape, a.dtype, by_columns(a), start=0),
+            Array((*stack, size), a.dtype),
+            Array(tuple(stack), INT32),
+        )
+        words = n, 1, n, Ref(2), n, Ref(1), Ref(3), size, Ref(4)
+        name = "unghr" if is_complex(a.dtype) else "orghr"
+        return Routine(arrays, (2,), (LapackCall(name, a.dtype, words),), len(stack))
+
 
 @dataclass(frozen=True)
 class PackedTridiagonal(ByMatrix):
@@ -289,6 +362,40 @@ class PackedTridiagonal(ByMatrix):
         name = "hetrd" if is_complex(matrices[0].dtype) else "sytrd"
         (reduce,) = scipy_linalg().get_lapack_funcs((name,), matrices)
         return list(reduce(matrices[0], lower=self.lower_triangle)[:4])
+
+    def natively(self, recipe: Recipe, *inputs: Any) -> Sequence[Any]:
+        (a,) = inputs
+        *stack, n, _n = a.aval.shape
+        if n == 1:
+            value = recipe(Reshape((*stack, 1)), a)
+            size = recipe(real, value) if is_complex(a.aval.dtype) else value
+            nothing = [_nothing(recipe, stack, x) for x in (size.aval.dtype, a.aval.dtype)]
+            return [a, size, *nothing]
+        found: Sequence[Any] = recipe(_Sytrd(self.lower_triangle), a)
+        return found
+
+
+@dataclass(frozen=True)
+class _Sytrd(PackedTridiagonal):
+    """`PackedTridiagonal` of matrices that are neither empty nor of other than finite elements."""
+
+    def lower(self, *avals: ShapedArray, **_: Any) -> Form:
+        (a,) = avals
+        *stack, n, _n = a.shape
+        size, real_one = BLOCK * n, real_dtype(a.dtype)
+        arrays = (
+            Array(a.shape, a.dtype),
+            Array(a.shape, a.dtype, by_columns(a), start=0),
+            Array((*stack, n), real_one),
+            Array((*stack, n - 1), real_one),
+            Array((*stack, n - 1), a.dtype),
+            Array((*stack, size), a.dtype),
+            Array(tuple(stack), INT32),
+        )
+        half = "L" if self.lower_triangle else "U"
+        words = half, n, Ref(1), n, Ref(2), Ref(3), Ref(4), Ref(5), size, Ref(6)
+        name = "hetrd" if is_complex(a.dtype) else "sytrd"
+        return Routine(arrays, (1, 2, 3, 4), (LapackCall(name, a.dtype, words),), len(stack))
 
 
 @dataclass(frozen=True)

@@ -101,6 +101,7 @@ SAME = {
     "diagonals": lambda ag, np: ag.grad(
         lambda x: np.sum(np.make_diagonal(x, axis1=-1, axis2=-2) * A)
     )(X),
+    "where of Python's numbers": lambda ag, np: [np.where(c, 1, 2.5) for c in (True, False)],
     "where by names": lambda ag, np: ag.grad(
         lambda x: np.sum(np.where(condition=x > 1, x=x**2, y=-x))
     )(X),

@@ -51,6 +51,8 @@ def metadata(A: Any) -> tuple[tuple[int, ...], int, Any, bool]:
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     """`numpy.where`, whose arguments may be given by their names.
 
+    As in autograd, it gives Python's numbers and lists where it is given nothing else.
+
     Args:
         condition: Bools.
         x: Values where they are true.
@@ -62,6 +64,10 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     Example:
         >>> from funcgrad.interop.autograd import numpy as np
         >>> np.where(condition=[True, False], x=1.0, y=2.0)
-        array([1., 2.])
+        [1.0, 2.0]
     """
-    return fnp.where(condition) if x is None and y is None else fnp.where(condition, x, y)
+    if x is None and y is None:
+        return fnp.where(condition)
+    found = fnp.where(condition, x, y)
+    is_array = any(hasattr(v, "dtype") for v in (condition, x, y))
+    return found if is_array else found.tolist()
