@@ -43,6 +43,9 @@ FEW = 1 << 20
 FEW_STARS = 1 << 19
 """Entries of diagonals up to which stars are looked for."""
 
+WIDEST = 5
+"""Diagonals on each side of a band for which the fewest colours of stars are known."""
+
 FEW_VERTICES = 512
 """Columns up to which stars are looked for in dense matrices, too."""
 
@@ -449,15 +452,17 @@ def _symmetric(pattern: SparsityPattern, order: str | None) -> Coloring:
 
 
 def _is_band(pattern: SparsityPattern, period: int | None) -> bool:
-    """Whether a matrix has all diagonals up to one, and is long.
+    """Whether a matrix has all diagonals up to one, for which stars are known to save nothing.
 
-    Then stars need as many colours as columns (T. F. Coleman and J. J. Moré, "Estimation of sparse
-    Hessian matrices and graph coloring problems", Mathematical Programming 28 (1984) 243).
+    With ``w`` diagonals on each side, ``2 w`` colours have stars in up to ``3 w`` rows and no more:
+    found by exhaustive search up to `WIDEST` (the tests repeat it), and not proved for others.
     """
     lines, n = pattern.lines, pattern.shape[0]
-    if lines is None or period is None or period % 2 == 0 or n < period**2:
+    if lines is None or period is None or period % 2 == 0:
         return False
     width = period // 2
+    if width > WIDEST or n <= 3 * width:
+        return False
     whole = [(max(0, -k), n - max(0, k), k) for k in range(-width, width + 1)]
     return sorted(lines, key=lambda line: line[2]) == whole
 

@@ -218,3 +218,53 @@ def test_the_union_that_errors_ask_for() -> None:
     assert coloring(both, "symmetric").n_colors == 3
     with pytest.raises(ShapeError, match="have no union"):
         pattern | np.eye(3)
+
+
+def has_star(colors, width):
+    """Whether the last vertex of a band has another colour than its neighbours, and no path of four
+    vertices through it has two colours: by definition."""
+    n = len(colors)
+    near = [[w for w in range(n) if w != v and abs(v - w) <= width] for v in range(n)]
+    if any(colors[w] == colors[n - 1] for w in near[n - 1]):
+        return False
+    paths = ((a, b, c, d) for b in range(n) for a in near[b] for c in near[b] for d in near[c])
+    return not any(
+        len({a, b, c, d}) == 4 and n - 1 in (a, b, c, d)
+        for a, b, c, d in paths
+        if colors[a] == colors[c] and colors[b] == colors[d]
+    )
+
+
+def longest_band(width, n_colors, most):
+    """Vertices of the longest band with so many colours: all beginnings, up to names of colours.
+
+    Paths of four vertices are within ``3 width + 1`` consecutive ones, so no more are kept of each.
+    """
+    known, n = {()}, 0
+    while known and n < most:
+        longer = set()
+        for colors in known:
+            for color in range(min(n_colors, max(colors, default=-1) + 2)):
+                if has_star((*colors, color), width):
+                    kept = (*colors, color)[-3 * width :]
+                    names = {c: i for i, c in enumerate(dict.fromkeys(kept))}
+                    longer.add(tuple(names[c] for c in kept))
+        known, n = longer, n + bool(longer)
+    return n
+
+
+@pytest.mark.parametrize(
+    "width",
+    [
+        1,
+        2,
+        3,
+        pytest.param(4, marks=pytest.mark.nightly),
+        pytest.param(5, marks=pytest.mark.nightly),
+    ],
+)
+def test_stars_of_bands_need_as_many_colours_as_columns(width):
+    assert longest_band(width, 2 * width, 10 * width) == 3 * width
+    n = 3 * width + 1
+    band = abs(np.subtract.outer(np.arange(n), np.arange(n))) <= width
+    assert coloring(band, "symmetric").n_colors == 2 * width + 1
