@@ -266,15 +266,17 @@ def color_columns(pattern: SparsityPattern, order: str | None = None) -> Any:
     """For each column its colour: columns of one colour share no row."""
     counted = np.arange(pattern.shape[1])
     period = _period(pattern) if order is None else None
-    if period is not None:
-        remainders = counted % period
-        # The longest row needs as many colours as it has entries.
-        if pattern.bound > FEW or period == pattern.longest:
-            return remainders
+    remainders = counted if period is None else counted % period
+    if period is not None and pattern.bound > FEW:
+        return remainders
+    # The longest row needs as many colours as it has entries.
+    longest = int(np.diff(pattern.matrix.indptr).max(initial=0))
+    if period == longest:
+        return remainders
     graph = _column_graph(pattern.matrix)
     if graph is None:  # nearly every column is joined with nearly every other one
-        return counted if period is None else remainders
-    found = _best(graph, order, pattern.longest)
+        return remainders
+    found = _best(graph, order, longest)
     return found if period is None or _count(found) < period else remainders
 
 

@@ -55,7 +55,7 @@ def in_order(parts: Sequence[Any], sizes: Sequence[int], source: Any, dtype: Any
         source: The number of each element among those of all vectors, one after the other.
         dtype: The dtype of the result.
     """
-    order = _Order(parts, sizes, source)
+    order = Order(parts, sizes, source)
     stretches = order.stretches()
     if stretches is None:
         flat = fnp.concatenate(
@@ -68,7 +68,7 @@ def in_order(parts: Sequence[Any], sizes: Sequence[int], source: Any, dtype: Any
     return fnp.concatenate([order.elements(stretch) for stretch in stretches]).astype(dtype)
 
 
-class _Order:
+class Order:
     """An order of elements of vectors.
 
     Args:

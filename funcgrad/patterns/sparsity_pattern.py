@@ -193,15 +193,6 @@ class SparsityPattern:
         joined = _joined(found)
         return joined if len(joined) <= MOST_LINES else None
 
-    @property
-    def longest(self) -> int:
-        """The most entries of a row; no fewer than there are."""
-        if self.lines is None:
-            return int(np.diff(self.matrix.indptr).max(initial=0))
-        # One more at the first row of a line, one less behind its last one.
-        changes = sorted((row, by) for a, b, _ in self.lines for row, by in ((a, 1), (b, -1)))
-        return int(np.cumsum([0, *(by for _, by in changes)]).max())
-
     def offsets(self) -> list[int] | None:
         """Distances of the columns that share a row, if entries are on diagonals."""
         lines = self.lines

@@ -336,6 +336,39 @@ def boundary_hessian(n: int) -> Problem:
     return hessian_of_band(n, boundary, boundary_band)
 
 
+def trigonometric(xnp: Any, n: int) -> Callable[[Any], Any]:
+    """Sum of squares of a tridiagonal trigonometric system."""
+    number = np.arange(1.0, n + 1) / n
+
+    def run(x: Any) -> Any:
+        wide = xnp.pad(xnp.sin(x), 1)
+        return xnp.sum((number * (1.0 - xnp.cos(x)) + wide[:-2] - wide[2:]) ** 2)
+
+    return run
+
+
+def trigonometric_band(x: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Its Hessian, likewise."""
+    n = len(x)
+    number, wide = np.arange(1.0, n + 1) / n, np.pad(np.sin(x), 1)
+    residual = number * (1.0 - np.cos(x)) + wide[:-2] - wide[2:]
+    own, ahead = number * np.sin(x), np.cos(x)  # a residual's slopes: own, at the next one -ahead
+    around = np.pad(residual, 1)
+    band = np.zeros((5, n))
+    has_next, has_last = np.arange(n) < n - 1, np.arange(n) > 0
+    band[2] = 2.0 * (own**2 + ahead**2 * (has_next * 1.0 + has_last))
+    band[2] += 2.0 * (residual * number * np.cos(x) - np.sin(x) * (around[2:] - around[:-2]))
+    band[3, :-1] = 2.0 * (own[1:] * ahead[:-1] - own[:-1] * ahead[1:])
+    band[4, :-2] = -2.0 * ahead[:-2] * ahead[2:]
+    return band, np.ones(n, np.bool_)
+
+
+@workload(small=(9,), normal=(100_000,), large=(1_000_000,))
+def trigonometric_hessian(n: int) -> Problem:
+    """Entries of the sparse Hessian of a trigonometric sum of squares of {n} variables."""
+    return hessian_of_band(n, trigonometric, trigonometric_band)
+
+
 @workload(small=(7,), normal=(100_000,), large=(1_000_000,))
 def sparse_hessian(n: int) -> Problem:
     """Entries of the sparse Hessian of Rosenbrock's function of {n} variables."""

@@ -452,3 +452,59 @@ def brusselator_rates(cells: int) -> Problem:
         is_gradient=True,
         sampling_error=2e-2,
     )
+
+
+def brusselator_plane(cells: int, xnp: Any) -> Callable[..., Any]:
+    """Two species that react in the cells of a square and diffuse between them."""
+
+    def slope(t: Any, y: Any, rates: Any) -> Any:
+        u, v = y.reshape(2, cells, cells)
+
+        def spread(w: Any, edge: float) -> Any:
+            wide = xnp.pad(w, 1, constant_values=edge)
+            around = wide[2:, 1:-1] + wide[:-2, 1:-1] + wide[1:-1, 2:] + wide[1:-1, :-2]
+            return 0.1 * rates[2] * (cells + 1) ** 2 * (around - 4 * w)
+
+        reaction = u * u * v
+        du = rates[0] + reaction - (rates[1] + 1) * u + spread(u, 1.0)
+        return xnp.stack([du, rates[1] * u - reaction + spread(v, 3.0)]).ravel()
+
+    return slope
+
+
+@workload(small=(6,), normal=(32,), large=(64,), needs=("scipy.integrate.solve_ivp",))
+def brusselator_in_two_dimensions(cells: int) -> Problem:
+    """Brusselator of two species on {cells} times {cells} cells, by BDF, with sparse Jacobians."""
+    x = np.arange(1, cells + 1) / (cells + 1)
+    start = 1 + np.sin(2 * np.pi * x)[:, None] * np.cos(np.pi * x)
+    limits, options = (0.0, 1.0), {"rtol": 1e-3, "atol": 1e-5}
+
+    def program(xp: Any) -> Callable[..., Any]:
+        slope = brusselator_plane(cells, xp.numpy)
+
+        def end(y: Any, rates: Any) -> Any:
+            found = xp.scipy.integrate.solve_ivp(
+                slope, limits, y, "BDF", [1.0], args=(rates,), **options
+            )
+            return found.y[:, 0]
+
+        return end
+
+    def reference(y: Any, rates: Any) -> Any:
+        sparse = importlib.import_module("scipy.sparse")
+        integrate = importlib.import_module("scipy.integrate")
+        line = sparse.diags_array([1.0] * 3, offsets=[-1, 0, 1], shape=(cells, cells))
+        plane = sparse.kron(np.eye(cells), line) + sparse.kron(line, np.eye(cells))
+        pattern = sparse.kron(np.eye(2), plane) + sparse.kron(np.ones((2, 2)), np.eye(cells**2))
+        found = integrate.solve_ivp(
+            brusselator_plane(cells, np), limits, y, "BDF", [1.0], args=(rates,),
+            jac_sparsity=pattern, **options,
+        )  # fmt: skip
+        return found.y[:, 0]
+
+    return Problem(
+        (np.concatenate([start.ravel(), np.full(cells**2, 3.0)]), RATES),
+        program,
+        reference,
+        sampling_error=1e-2,  # a few times the tolerance of the steps
+    )
