@@ -143,9 +143,9 @@ def reroll(program: Program, least: int = LEAST_SAVED) -> Program:
 
 
 def _best_search(program: Program, least: int) -> tuple[Search, list[Run]]:
-    """The search that saves more equations: of loops of equal lengths, or of any.
+    """The search that finds the longest loop: of loops of equal lengths, or of any.
 
-    Inside of a loop whose lengths differ, there may be loops of equal ones.
+    Inside of a loop whose lengths differ, there may be loops of equal ones, which are found later.
     """
     search = Search(program, least)
     runs = search.runs()
@@ -153,7 +153,7 @@ def _best_search(program: Program, least: int) -> tuple[Search, list[Run]]:
     if ragged is None:
         return search, runs
     found = ragged.runs()
-    if sum(run.saved for run in found) > sum(run.saved for run in runs):
+    if max((run.saved for run in found), default=0) > max((run.saved for run in runs), default=0):
         return ragged, found
     return search, runs
 

@@ -84,6 +84,14 @@ def rank_update(a: Any, b: Any) -> list[Any]:
     return [c]
 
 
+def triangular_product(a: Any, b: Any) -> list[Any]:
+    out = 2.0 * a
+    for i in range(len(b)):
+        for j in range(40):
+            out[i, j] += np.dot(a[i + 1 :, i], out[i + 1 :, j])
+    return [out]
+
+
 def every_other(a: Any, b: Any) -> list[Any]:
     out = fnp.zeros_like(b)
     for i in range(len(b)):
@@ -100,6 +108,7 @@ PROGRAMS = [
     eliminate,
     folds,
     rank_update,
+    triangular_product,
     every_other,
 ]
 OF_PROGRAMS = pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
