@@ -11,13 +11,13 @@ from the seed and the number of the batch.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from operator import index
 from typing import Any
 
 import numpy as np
 
 from funcgrad import random
+from funcgrad.base.forking import cached_property
 from funcgrad.base.pytree import keystr, tree_flatten_with_path, tree_leaves, tree_map
 from funcgrad.data.batching import Seed, key_of
 from funcgrad.errors import ArgumentError, ShapeError
