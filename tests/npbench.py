@@ -70,12 +70,14 @@ class Program:
         found: Callable[..., Any] = self._functions(version, numpy)[self.info["func_name"]]
         return found
 
-    def pure(self, function: Callable[..., Any], copies: bool) -> Callable[..., list[Any]]:
-        """The arrays that a program returns or writes, as a function of those that vary."""
+    def pure(
+        self, function: Callable[..., Any], copies: bool, names: Sequence[str] = ()
+    ) -> Callable[..., list[Any]]:
+        """What a program returns or writes, as a function of some arrays, or those that vary."""
 
-        def run(*varied: Any) -> list[Any]:
+        def run(*arrays: Any) -> list[Any]:
             values = dict(self.data)
-            values.update(zip(self.varied, varied, strict=True))
+            values.update(zip(names or self.varied, arrays, strict=True))
             for name in self.info["array_args"]:
                 if copies:
                     values[name] = values[name].copy()
@@ -150,13 +152,15 @@ def measure(program: Program, peers: bool) -> None:
         wanted = plain(*point)
         tell(numpy=seconds(plain, *point))
     pure = program.pure(program.function(numpy="funcgrad.numpy"), True)
-    value = fg.jit(pure)
-    compile_time, got = first(value, *point)
+    names = program.info["array_args"]
+    everything = [program.data[x] for x in names]
+    value = fg.jit(program.pure(program.function(numpy="funcgrad.numpy"), True, names))
+    compile_time, got = first(value, *everything)
     close = [
         np.allclose(x, y, rtol=1e-6, atol=1e-8, equal_nan=True)
         for x, y in zip(got, wanted, strict=True)
     ]
-    tell(value_first=compile_time, right=all(close), value=seconds(value, *point))
+    tell(value_first=compile_time, right=all(close), value=seconds(value, *everything))
     if point and any(map(is_float, wanted)):
         gradient = fg.jit(fg.grad(lambda xs: sum_of(pure(*xs))))
         compile_time, got = first(gradient, point)
