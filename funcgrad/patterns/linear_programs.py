@@ -32,6 +32,9 @@ from funcgrad.patterns.slices import with_slices
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.programs import linearize_program, transpose_program
 
+AT_ONCE = 1 << 20
+"""Elements of the largest value, for all seeds together, of derivatives that NumPy evaluates."""
+
 
 class Derivative:
     """The derivative of a program.
@@ -137,7 +140,7 @@ class Derivative:
             return evaluate(rest, [*residuals, *split(seed, self.in_ends, avals), *found])
 
         if first is None:
-            return mapped(one, seeds)
+            return _in_turn(one, seeds, rest)
         known = [x for x in (ask() for ask in self._known) if x is not None]
         with using_trace(EVAL):
             found = mapped(
@@ -166,7 +169,7 @@ class Derivative:
             cts = [part for part, active in each if active]
             return evaluate(transposed.program, [*residuals, *cts])
 
-        found = iter(mapped(one, seeds))
+        found = iter(_in_turn(one, seeds, transposed.program))
         return [next(found) if active else None for active in transposed.is_active_in[n:]]
 
 
@@ -204,6 +207,16 @@ def _split(tangent: Program, is_known: Sequence[bool]) -> tuple[Program | None, 
     inputs = [*tangent.inputs, *found]
     second = Program(inputs, rest, tangent.outputs, tangent.name, tangent.constants)
     return dce(first), dce(second)
+
+
+def _in_turn(one: Callable[..., list[Any]], seeds: Any, program: Program) -> list[Any]:
+    """Results for all rows of a matrix, of a program that is evaluated: some of them at a time."""
+    largest = max((v.aval.size for e in program.equations for v in e.outputs), default=1)
+    step = max(AT_ONCE // max(largest, 1), 1)
+    if current_trace() is not EVAL or isinstance(seeds, Tracer) or len(seeds) <= step:
+        return mapped(one, seeds)
+    parts = [mapped(one, seeds[i : i + step]) for i in range(0, len(seeds), step)]
+    return [np.concatenate(each) for each in zip(*parts, strict=True)]
 
 
 def mapped(one: Callable[..., list[Any]], seeds: Any, *more: Any) -> list[Any]:

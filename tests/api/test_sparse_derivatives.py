@@ -12,6 +12,7 @@ import scipy.sparse
 
 import funcgrad as fg
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TracerBoolConversionError
+from funcgrad.patterns import linear_programs
 from funcgrad.scipy.sparse import SparseArray
 from funcgrad.sparsity import SparsityPattern, coloring, jacobian_sparsity
 
@@ -119,6 +120,33 @@ def test_derivatives_of_linear_functions_are_constants() -> None:
     square = lambda x: np.sum(np.diff(x) ** 2)  # noqa: E731
     total = lambda x: np.sum(fg.hessian(square, sparse=True)(x).data * x[0])  # noqa: E731
     np.testing.assert_allclose(fg.grad(total)(X), [2.0 * 11 * 2 - 2.0 * 22, *[0.0] * 11])
+
+
+def test_constants_that_are_large_inside_take_memory_for_some_seeds_at_a_time() -> None:
+    n = 160
+
+    def f(v: Any) -> Any:
+        x, y = v[::2], v[1::2]
+        return np.sum(((x[:, None] - x) ** 2 + (y[:, None] - y) ** 2) * np.triu(np.ones((n, n)), 1))
+
+    x = np.arange(2.0 * n)
+    tracemalloc.start()
+    try:
+        found = fg.hessian(f, sparse=True)(x)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    of_each = 2 * (n * np.eye(n) - np.ones((n, n)))
+    np.testing.assert_allclose(found.toarray(), np.kron(of_each, np.eye(2)), atol=1e-9)
+    assert peak < 0.6 * 8 * 2 * n * n * n
+
+
+@pytest.mark.parametrize("shape", [(5, 40), (40, 5)])
+def test_constants_by_some_seeds_at_a_time(shape: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linear_programs, "AT_ONCE", 80)
+    matrix = np.random.default_rng(0).normal(size=shape)
+    found = fg.jacobian(lambda x: matrix @ x, sparse=True)(np.ones(shape[1]))
+    np.testing.assert_allclose(found.toarray(), matrix)
 
 
 def test_what_a_linear_function_prints_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
