@@ -40,10 +40,6 @@ ALLOWED = {
     ("api/rewriting.py", "compile"): "the tree of a function that runs already, read from its file",
     ("base/records.py", "exec"): "constructors of our own classes, of the names of their fields",
     ("compiler/runtime/blas.py", "CDLL"): "the library that FUNCGRAD_BLAS names",
-    (
-        "compiler/runtime/preload.py",
-        "CDLL",
-    ): "LLVM's library, from the folder of the installed llvmlite",
     ("compiler/one_thread.py", "CDLL"): "NumPy's and SciPy's own libraries, copied in memory",
     ("compiler/foreign.py", "CDLL"): "SciPy's own library, found by the address of its functions",
     ("distributed/processes.py", "CDLL"): "the MPI library that mpi4py has loaded, by its own path",

@@ -27,7 +27,7 @@ from funcgrad.higher_order.jit import scatter
 from funcgrad.higher_order.progress import backward
 from funcgrad.higher_order.scan import Residuals, Scan, cut
 from funcgrad.observers.nonfinite import add_step
-from funcgrad.primitives.creation import Unset
+from funcgrad.primitives.creation import Iota, Unset
 from funcgrad.primitives.elementwise import (
     bitwise_and,
     convert,
@@ -41,7 +41,7 @@ from funcgrad.primitives.elementwise import (
 )
 from funcgrad.primitives.families import instantiate, zeros_like_aval
 from funcgrad.primitives.indexing import DynamicSlice, DynamicUpdateSlice, Gather
-from funcgrad.primitives.shape import reshape, shape_of
+from funcgrad.primitives.shape import broadcast_to, reshape, shape_of
 from funcgrad.transforms.linearize import linearize_flat
 from funcgrad.transforms.programs import linearize_program, stage_closed
 
@@ -65,6 +65,7 @@ _NEVER = np.int64(1 << 62)
 """The number of a segment that no loop reaches."""
 
 _ZERO, _ONE = np.int64(0), np.int64(1)
+_INT64 = np.dtype(np.int64)
 
 
 class _Stack(NamedTuple):
@@ -203,8 +204,9 @@ class _Pull:
         """Record and pull the segments, the last one first."""
         states = [_unset(self.n_states + 1, a, i) for i, a in enumerate(self.state_avals)]
         states = [_put(s, _ZERO, x) for s, x in zip(states, state, strict=True)]
-        order = np.arange(self.n_states + 1)
-        stack = _Stack(_ONE, order, np.zeros_like(order), states)
+        # Made by operations, and no constants: of those nobody knows that all processes have them.
+        order = Iota((self.n_states + 1,), 0, _INT64).bind()
+        stack = _Stack(_ONE, order, broadcast_to(_ZERO, shape_of(order)), states)
         is_active = evaluate(self.loop.condition, [*self.consts.condition, *state])[0]
         first = len(states)
         rows = [_unset(self.n_rows, a, first + i) for i, a in enumerate(self.row_avals)]
@@ -296,7 +298,7 @@ class _Pull:
     def _before(self, number: Any, stack: _Stack) -> tuple[_Stretch, _Stack, Values]:
         """The stretch that ends before a segment, and the state that it starts from."""
         top = _taken(stack.starts, stack.count - 1)
-        count = stack.count - convert(equal.bind(top, number), np.dtype(np.int64))
+        count = stack.count - convert(equal.bind(top, number), _INT64)
         stack = stack._replace(count=count)
         place = maximum.bind(count - 1, _ZERO)
         first, where = _taken(stack.starts, place), _taken(stack.order, place)
@@ -363,8 +365,10 @@ def _taken(array: Any, place: Any) -> Any:
 
 def _thinned(is_full: Any, stack: _Stack, half: int) -> _Stack:
     """Every other state, if there are too many."""
-    kept = [*range(0, half, 2), *range(1, half, 2), *range(half, shape_of(stack.order)[0])]
-    places = np.array(kept)
+    # The even ones, then the odd ones, then those that are free.
+    n_even, i = (half + 1) // 2, Iota(shape_of(stack.order), 0, _INT64).bind()
+    places = select.bind(less.bind(i, np.int64(n_even)), 2 * i, 2 * (i - n_even) + 1)
+    places = select.bind(less.bind(i, np.int64(half)), places, i)
     order, starts = (
         select.bind(is_full, Gather((0,), "clip").bind(x, places), x)
         for x in (stack.order, stack.starts)
@@ -379,7 +383,7 @@ def _pushed(is_due: Any, stack: _Stack, number: Any, state: Values) -> _Stack:
     place = select.bind(is_due, stack.count, spare)
     where = _taken(stack.order, place)
     states = [_put(s, where, x) for s, x in zip(stack.states, state, strict=True)]
-    count = stack.count + convert(is_due, np.dtype(np.int64))
+    count = stack.count + convert(is_due, _INT64)
     return _Stack(count, stack.order, _put(stack.starts, place, number), states)
 
 

@@ -114,7 +114,7 @@ class While(Primitive):
                 )
         if ranks_in(axis_names_of(self)):
             with using_trace(EVAL):
-                return self._run(self._agreed, executable_of(self.body), args)
+                return self._run(self._agreed, self._step_of_processes(), args)
         if self.progress is not None:
             return self._run_in_parts(self.progress, args)
         program = self.body.memo(
@@ -124,6 +124,17 @@ class While(Primitive):
             ),
         )
         return executable_of(program)(*args)
+
+    def _step_of_processes(self) -> Callable[..., Any]:
+        """Return the body as a function, compiled if no processes meet in loops inside of it.
+
+        Such a loop looks at its own condition. If the body were compiled, it would have to be known
+        without values that conditions agree.
+        """
+        inner = (e.primitive for e in self.body.equations if e.primitive.is_composite)
+        if any(ranks_in(axis_names_of(p)) for p in inner):
+            return lambda *xs: evaluate(self.body, xs)
+        return executable_of(self.body)
 
     def _agreed(self, *args: Any) -> list[Any]:
         """The condition, which must be equal in all processes that meet in the loop."""

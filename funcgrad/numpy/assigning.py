@@ -18,7 +18,7 @@ from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.dtypes import PYTHON_SCALARS
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.higher_order.staging import Staged
-from funcgrad.numpy.dispatch import ARRAYS, MAX_EXPONENT, OPERATIONS, beside
+from funcgrad.numpy.dispatch import ABSORBING, ARRAYS, MAX_EXPONENT, OPERATIONS, beside
 from funcgrad.numpy.elementwise import DIRECT
 from funcgrad.numpy.indexing import IndexUpdateRef, assigned_dtype
 from funcgrad.numpy.promotion import as_value
@@ -35,6 +35,7 @@ from funcgrad.numpy.writable import (
 from funcgrad.numpy.writable import (
     where as place,
 )
+from funcgrad.observers.promotion import PROMOTIONS
 from funcgrad.primitives.elementwise import IntegerPower, select
 from funcgrad.primitives.objects import settled
 from funcgrad.primitives.shape import broadcast_to
@@ -65,7 +66,18 @@ def binary(
             y = other._content if other._base is None else other.__jax_array__()
         else:
             y = settled_in(other) if kind in CONTAINERS else other
-        z = beside(x, y, kinds) if kinds and isinstance(x, Tracer) else None
+        z = None
+        if kinds and isinstance(x, Tracer):
+            aval = x.aval
+            dtype = aval.dtype
+            absorbing = ABSORBING.get(kind)
+            # As `beside`, without a call, where nothing is weak.
+            if aval.weak_type or dtype.kind not in kinds:
+                z = beside(x, y, kinds)
+            elif absorbing is not None:
+                z = dtype.type(y) if dtype.kind in absorbing else None
+            elif isinstance(y, ARRAYS) and not PROMOTIONS.users:
+                z = y if (y.aval if isinstance(y, Tracer) else y).dtype is dtype else None
         if z is not None:
             found = current_trace().process(primitive, (z, x) if is_reflected else (x, z))
         else:

@@ -376,7 +376,7 @@ def test_files_of_packages_and_systems(
     monkeypatch.setattr(ctypes.util, "find_library", lambda name: f"system's {name}")
     assert list(blas._installed("mkl")) == [str(tmp_path / file), "system's mkl_rt"]
     monkeypatch.setattr(ctypes.util, "find_library", lambda name: None)
-    assert list(blas._installed("mkl")) == []
+    assert list(blas._installed("mkl")) == [str(tmp_path / file)]
 
     def absent(name: str) -> Any:
         raise metadata.PackageNotFoundError(name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 import textwrap
@@ -217,4 +216,3 @@ def test_memory_is_that_of_the_windows(tmp_path):
     assert total > 0.95 * 4 * 20_000 * 4096
     # Two copies of eight blocks of a megabyte for each of eight lanes, and one lane on the way.
     assert peak < 200e6
-    assert resource.getpagesize() < peak
