@@ -46,8 +46,8 @@ def test_a_step_that_fails_does_not_keep_others_from_running(
     ]
     assert nightly.run_all(steps) == 1
     out = capsys.readouterr().out
-    assert "| first | **failed (3)** | 0:00:00 | done / 3 |" in out
-    assert "| second | passed | 0:00:00 | fine |" in out
+    assert re.search(r"\| first \| \*\*failed \(3\)\*\* \| 0:\d\d:\d\d \| done / 3 \|", out)
+    assert re.search(r"\| second \| passed \| 0:\d\d:\d\d \| fine \|", out)
     assert nightly.run_all(steps[1:]) == 0
 
 
@@ -68,7 +68,7 @@ def test_a_missing_peer_makes_a_step_fail_and_other_skips_are_listed(
     assert f"first: {rows[3]}" in capsys.readouterr().out
     assert nightly.run_all([Step("second", ("-c", program, *rows), "")]) == 1
     out = capsys.readouterr().out
-    assert "| second | **failed (no peer)** | 0:00:00 | 1 passed |" in out
+    assert re.search(r"\| second \| \*\*failed \(no peer\)\*\* \| 0:\d\d:\d\d \| 1 passed \|", out)
     assert f"second: a peer is missing: {rows[0]}" in out
     assert f"second: {rows[4]}" in out
 

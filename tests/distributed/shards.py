@@ -1,4 +1,4 @@
-"""Divided arrays on some processes: ``python -m tests.distributed.shards FOLDER laws|save|load``.
+"""Divided arrays on processes: ``python -m tests.distributed.shards FOLDER turns|laws|save|load``.
 
 References are whole: an optimiser without wrappers and the mean of the gradients of all lanes.
 """
@@ -110,18 +110,19 @@ def assert_near(found: Any, wanted: Any) -> None:
         np.testing.assert_allclose(x, y, rtol=1e-11, atol=1e-12)
 
 
-def laws() -> None:
-    """All optimisers, eagerly and compiled."""
+def laws(takes_turns: bool) -> None:
+    """All optimisers, eagerly and compiled, or one way in turn."""
     n, i = distributed.size(), distributed.rank()
     own = fg.tree.map(lambda g: g[i], gradients(n))
-    for name, make in OPTIMIZERS.items():
+    ways = (lambda f: f, fg.jit)
+    for k, (name, make) in enumerate(OPTIMIZERS.items()):
         wanted = expected(make(), n)
-        for run in (with_divided_state, with_divided_parameters):
-            for least in (1, 20):
-                f = run(make(), "data", least)
-                with distributed.spmd():
-                    assert_near(f(own), wanted)
-                    assert_near(fg.jit(f)(own), wanted)
+        for j, run in enumerate((with_divided_state, with_divided_parameters)):
+            for way in ways[(j + k) % 2 : (j + k) % 2 + 1] if takes_turns else ways:
+                for least in (1, 20)[j : j + 1] if takes_turns else (1, 20):
+                    f = run(make(), "data", least)
+                    with distributed.spmd():
+                        assert_near(way(f)(own), wanted)
         distributed.echo(name)
     messages()
 
@@ -214,8 +215,8 @@ def state() -> Any:
 
 def main() -> None:
     folder, what = Path(sys.argv[1]), sys.argv[2]
-    if what == "laws":
-        laws()
+    if what in ("laws", "turns"):
+        laws(what == "turns")
         neighbours()
     with distributed.spmd():
         if what == "save":

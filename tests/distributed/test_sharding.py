@@ -35,10 +35,13 @@ def test_untracked_lanes_count_each():
 
 
 @needs_mpi
-@pytest.mark.parametrize("n", [2, *(pytest.param(n, marks=pytest.mark.nightly) for n in (3, 4, 8))])
-def test_ranks_share_the_lanes_out(n):
-    script = Path(sharded.__file__)
-    assert f"checks hold on {n}" in run(n, "-m", f"tests.distributed.{script.stem}", timeout=600)
+@pytest.mark.parametrize(
+    ("n", "how"),
+    [(2, "turns"), *(pytest.param(n, "all", marks=pytest.mark.nightly) for n in (2, 3, 4, 8))],
+)
+def test_ranks_share_the_lanes_out(n, how):
+    module = f"tests.distributed.{Path(sharded.__file__).stem}"
+    assert f"checks hold on {n}" in run(n, "-m", module, how, timeout=600)
 
 
 @st.composite

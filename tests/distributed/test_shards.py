@@ -117,10 +117,13 @@ def test_under_shard_map():
 
 
 @needs_mpi
-@pytest.mark.parametrize("n", [2, *(pytest.param(n, marks=pytest.mark.nightly) for n in (3, 4))])
-def test_laws_on_ranks(n, tmp_path):
-    said = run(n, "-m", "tests.distributed.shards", tmp_path, "laws", timeout=600)
-    assert f"laws holds on {n}" in said
+@pytest.mark.parametrize(
+    ("n", "how"),
+    [(2, "turns"), *(pytest.param(n, "laws", marks=pytest.mark.nightly) for n in (2, 3, 4))],
+)
+def test_laws_on_ranks(n, how, tmp_path):
+    said = run(n, "-m", "tests.distributed.shards", tmp_path, how, timeout=600)
+    assert f"{how} holds on {n}" in said
 
 
 @needs_mpi
