@@ -16,6 +16,7 @@ class Ranks:
         deterministic: Whether sums are formed in an order that does not depend on the machine.
         has_background: Whether compiled programs may move messages, and compute while they are
             under way.
+        has_scattered_background: Whether that holds for parts of totals, too.
 
     Subclasses exchange arrays: contiguous ones of equal shapes in all processes.
     """
@@ -25,6 +26,7 @@ class Ranks:
     index: int
     deterministic: bool
     has_background: bool = False
+    has_scattered_background: bool = False
 
     def total(self, x: Any) -> Any:
         """The sum of the arrays of all processes."""

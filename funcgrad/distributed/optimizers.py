@@ -123,17 +123,21 @@ def _reduced(
     gradient: Any, axis: AxisOfShards, reduce: str | None, message_dtype: str | None
 ) -> Any:
     """The own part of what a gradient is in all processes together."""
+    # Divided at last, where it is a part, and the optimiser reads it next.
+    share = axis.size if reduce == "mean" else None
     if is_shard(gradient):
-        part = gradient.part
-        return FlatShard(part / axis.size if reduce == "mean" else part, gradient.shape)
+        return FlatShard(_divided(gradient.part, share), gradient.shape)
     if reduce is None:
         return axis.shard(gradient)
-    share = gradient / axis.size if reduce == "mean" else gradient
-    if not axis.divides(share.shape):
-        return lax.psum(share, axis.name)
-    if message_dtype is not None and share.dtype == np.float32:
-        return FlatShard(_part_of_short_sum(share, axis), share.shape)
-    return FlatShard(axis.part_of_sum(share), share.shape)
+    if not axis.divides(gradient.shape):
+        return _divided(lax.psum(gradient, axis.name), share)
+    is_short = message_dtype is not None and gradient.dtype == np.float32
+    total = _part_of_short_sum(gradient, axis) if is_short else axis.part_of_sum(gradient)
+    return FlatShard(_divided(total, share), gradient.shape)
+
+
+def _divided(x: Any, n: int | None) -> Any:
+    return x if n is None else x / n
 
 
 def _part_of_short_sum(x: Any, axis: AxisOfShards) -> Any:

@@ -182,6 +182,11 @@ class Processes(Ranks):
         """Whether messages may be moved: in the checking mode they are named where they stand."""
         return self.checks is None and self.size > 1 and self._background_calls is not None
 
+    @property
+    def has_scattered_background(self) -> bool:  # type: ignore[override]
+        """Flag as of `Ranks`: Open MPI takes longer for such sums if it is not waited for."""
+        return self.has_background and not _is_open_mpi()
+
     @cached_property
     def _background_calls(self) -> Background | None:
         status, state, flag = mpi()._addressof(_status()), Ref(2), Ref(2, 1)

@@ -39,7 +39,7 @@ as_message: Facet[Callable[..., Primitive | None]] = Facet("as_message", _is_no_
 An operation has it that only tells other processes of an array. ``group`` is as of `message_group`:
 what arrays side by side give is side by side what each gives. Where that does not hold, groups
 other than 0 give ``None``. If it is made in the background, it
-only begins, and goes on while other things are computed. ``None`` if it cannot be told otherwise.
+only begins, and goes on while other things are computed. ``None`` if it cannot be told so.
 """
 
 SMALL_BYTES = 1 << 15
@@ -227,7 +227,9 @@ def _in_background(cells: Sequence[Sequence[Equation]]) -> list[Equation]:
             continue
         first = cell[0].primitive
         later = as_message(first)(message_group(first), in_background=True)
-        assert later is not None
+        if later is None:  # It stays where what it sends is needed no more.
+            found.append(((i, True, i), cell))
+            continue
         end = min(first_reader.get(var, len(cells)) for e in cell for var in e.outputs)
         between = (_takes_time(cells[k]) for k in range(i + 1, end))
         if sum(map(_nbytes, cell)) >= LARGE_BYTES and any(between):

@@ -128,6 +128,11 @@ class RankPart(RankMessage):
     operation = "part_of_total"
     agrees = False
 
+    def as_message(self, group: int = 0, in_background: bool = False) -> Primitive | None:
+        if in_background and not self.ranks.has_scattered_background:
+            return None
+        return super().as_message(group, in_background)
+
     def impl(self, x: Any) -> Any:
         return self.ranks.part_of_total(x)
 
