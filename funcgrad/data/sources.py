@@ -176,7 +176,7 @@ class _Table(Source):
             if self.kept[0] != i:
                 self.kept = i, self._columns(self.group(i))
             pieces.append({name: column[low:high] for name, column in self.kept[1].items()})
-        return _joined(pieces)
+        return joined(pieces)
 
     def _columns(self, table: Any) -> dict[str, np.ndarray]:
         found = {}
@@ -256,7 +256,7 @@ class _Folder(Source):
     def __getitem__(self, rows: slice) -> Any:
         start, stop, _ = rows.indices(len(self))
         spans = _spans(self.starts, start, stop)
-        return _joined([self._source(i)[low:high] for i, low, high in spans])
+        return joined([self._source(i)[low:high] for i, low, high in spans])
 
 
 def _spans(starts: np.ndarray, start: int, stop: int) -> list[tuple[int, int, int]]:
@@ -271,7 +271,8 @@ def _spans(starts: np.ndarray, start: int, stop: int) -> list[tuple[int, int, in
     return spans
 
 
-def _joined(pieces: list[Any]) -> Any:
+def joined(pieces: list[Any]) -> Any:
+    """Pytrees of rows, one after the other."""
     if len(pieces) == 1:
         return pieces[0]
     return tree_map(lambda *parts: np.concatenate(parts), *pieces)

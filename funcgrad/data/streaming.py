@@ -20,6 +20,7 @@ from funcgrad import random
 from funcgrad.base.forking import cached_property
 from funcgrad.base.pytree import keystr, tree_flatten_with_path, tree_leaves, tree_map
 from funcgrad.data.batching import Seed, key_of
+from funcgrad.data.sources import joined
 from funcgrad.errors import ArgumentError, ShapeError
 
 BLOCK_BYTES = 1 << 20
@@ -64,7 +65,7 @@ class Stream:
             return
         lanes = [self._lane(i) for i in _share(self._lanes, self._part)]
         for _ in range(self._start, self._batches):
-            yield _joined([next(lane) for lane in lanes])
+            yield joined([next(lane) for lane in lanes])
 
     @property
     def _batches(self) -> int:
@@ -97,10 +98,10 @@ class Stream:
         left, skipped = None, self._start * rows % span
         for k in range(self._start * rows // span, -(-len(blocks) // self._window)):
             chosen = sorted(blocks[k * self._window : (k + 1) * self._window])
-            read = _joined([self._read(first + i * block, first + (i + 1) * block) for i in chosen])
+            read = joined([self._read(first + i * block, first + (i + 1) * block) for i in chosen])
             order = random.permutation(random.fold_in(own_key, k), block * len(chosen))[skipped:]
             fresh = tree_map(lambda x, order=order: x[order], read)
-            left, skipped = fresh if left is None else _joined([left, fresh]), 0
+            left, skipped = fresh if left is None else joined([left, fresh]), 0
             whole = len(tree_leaves(left)[0]) // rows
             for i in range(whole):
                 yield _rows(left, i * rows, (i + 1) * rows)
@@ -111,18 +112,12 @@ class Stream:
 
 
 def _sliced(source: Any, start: int, stop: int) -> Any:
-    """Rows of a source, as arrays in memory."""
-    return tree_map(np.array, source[start:stop])
+    """Rows of a source, as arrays."""
+    return tree_map(np.asarray, source[start:stop])
 
 
 def _rows(tree: Any, start: int, stop: int | None) -> Any:
     return tree_map(lambda x: x[start:stop], tree)
-
-
-def _joined(pieces: list[Any]) -> Any:
-    if len(pieces) == 1:
-        return pieces[0]
-    return tree_map(lambda *parts: np.concatenate(parts), *pieces)
 
 
 def _share(n: int, part: tuple[int, int]) -> range:

@@ -29,7 +29,7 @@ from funcgrad.checkpoint_policies import save_anything_except_these_names
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import axes_in_scope
 from funcgrad.core.primitive import Primitive
-from funcgrad.core.program import evaluate
+from funcgrad.core.program import axis_names_of, evaluate
 from funcgrad.core.trace import Trace, Tracer, current_trace, run_under, using_trace
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.staging import located
@@ -292,7 +292,8 @@ class ShardTrace(Trace):
         if not any(map(self._is_own, args)):
             return self.parent.process(primitive, args)
         avals = [aval_of(x) for x in args]
-        form = primitive.lower(*avals)
+        # Lanes of `vmap` have no form; what they tell each other is told of whole arrays.
+        form = None if axis_names_of(primitive) else primitive.lower(*avals)
         if isinstance(form, Call):
             return evaluate(form.program, args)
         with using_trace(self.parent):

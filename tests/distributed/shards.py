@@ -41,6 +41,11 @@ def noisy(updates: Any, params: Any = None) -> Any:
     return fg.tree.map(lambda g: g + 0.1 * random.normal(random.key(3), g.shape), updates)
 
 
+def averaged(updates: Any, params: Any = None) -> Any:
+    """Updates that lanes compare, though they are equal already."""
+    return fg.tree.map(lambda g: lax.pmean(g, "data"), updates)
+
+
 OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "sgd": lambda: optim.sgd(0.1, momentum=0.9, nesterov=True),
     "adam": lambda: optim.adam(optim.cosine_decay_schedule(0.1, 10)),

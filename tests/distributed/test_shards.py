@@ -106,6 +106,15 @@ def test_what_is_not_among_the_largest_is_sent_later():
         np.testing.assert_allclose(total, 6 * grads.sum(0).reshape(-1), rtol=1e-12, atol=1e-12)
 
 
+def test_optimisers_in_which_lanes_meet():
+    meeting = optim.chain(optim.stateless(shards.averaged), optim.adam(0.1))
+    wanted = shards.expected(optim.adam(0.1), LANES)
+    f = fg.vmap(shards.with_divided_state(meeting, "data", 1), axis_name="data")
+    for mapped in (f, fg.jit(f)):
+        found = mapped(shards.gradients(LANES))
+        shards.assert_near(fg.tree.map(lambda x: x[0], found), wanted)
+
+
 def test_under_shard_map():
     mesh = fg.make_mesh((LANES,), ("data",))
     f = shards.with_divided_state(optim.adam(0.1), "data", 1)
