@@ -201,6 +201,10 @@ def test_the_calculus_imports_nothing_but_what_it_stands_on():
     ]
 
 
+def test_the_calculus_is_read_in_an_afternoon():
+    assert sum(len(SOURCES[module].read_text().splitlines()) for module in CALCULUS) <= 3000
+
+
 def room(module: str) -> int:
     """Height in the compiler of one of its modules."""
     return ROOMS.index((*module.split("."), "")[2])

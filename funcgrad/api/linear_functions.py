@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.api.arguments import Owner, check_for_nans, leaf_paths, same_type, zeros_for
+from funcgrad.api.residuals import Skeleton, split
 from funcgrad.base.dialect import NUMPY, dialect
 from funcgrad.base.error_state import without_warnings
 from funcgrad.base.forking import cached_property
@@ -24,7 +25,6 @@ from funcgrad.errors import DtypeError, ShapeError, TreeError
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.objects import flatten_values, settled
 from funcgrad.transforms.linearize import LinearMap
-from funcgrad.transforms.residuals import Skeleton, split
 
 
 @dataclass(frozen=True)

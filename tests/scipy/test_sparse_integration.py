@@ -205,9 +205,13 @@ def test_patterns_without_a_band_have_sparse_factors(method: str) -> None:
 
     found = at_end(3.0)
     assert isinstance(found.sparsity, Coloring)
+    pattern = scipy.sparse.lil_array((n, n))
+    pattern[np.arange(n), np.arange(n)] = 1.0
+    for p in places:
+        pattern[np.arange(n), p] = 1.0
     expected = scipy.integrate.solve_ivp(
         flow, (0.0, 0.5), np.linspace(0.0, 2.0, n), method, np.array([0.5]), args=(3.0,),
-        rtol=1e-6, atol=1e-9,
+        rtol=1e-6, atol=1e-9, jac_sparsity=pattern,
     )  # fmt: skip
     np.testing.assert_allclose(found.y, expected.y, rtol=1e-5)
     value = fg.jit(fg.value_and_grad(lambda rate: at_end(rate).y.std()))
