@@ -141,7 +141,10 @@ class CacheInfo:
 class Entry:
     """Executable for one combination of argument types and static values, with its key."""
 
-    __slots__ = ("around", "compilation", "executable", "out_tree", "path", "staged", "types")
+    __slots__ = (
+        "around", "compilation", "executable", "out_tree", "path", "staged", "types",
+        "was_evaluated",
+    )  # fmt: skip
 
     def __init__(self, staged: StagedFunction, types: list[str], around: Captures | None) -> None:
         self.around = around
@@ -151,12 +154,14 @@ class Entry:
         self.executable: Executable | None = None
         self.compilation: Background[Executable] | None = None
         self.path: CallPath | None = None
+        self.was_evaluated = False
 
     def watching_captures(self, around: Captures | None) -> Entry:
         """The same for another function of the same code, which has variables of its own."""
         found = Entry(self.staged, self.types, around)
         found.executable = self.executable
         found.compilation = self.compilation
+        found.was_evaluated = self.was_evaluated
         return found
 
 

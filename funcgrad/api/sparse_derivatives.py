@@ -14,13 +14,15 @@ import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad.api.arguments import Function, name_of, normalize_argnums
-from funcgrad.api.compilation import jit
+from funcgrad.api.compilation import Entry, Jitted
 from funcgrad.api.differentiation import grad, is_differentiable, refuse_input, split_aux
 from funcgrad.api.staging import ShapeDtypeStruct, StagedFunction
 from funcgrad.base.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_map, tree_unflatten
+from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import EVAL, current_trace, using_trace
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
+from funcgrad.passes.cost import has_loops, work_of_program
 from funcgrad.patterns.arrays import SparseArray
 from funcgrad.patterns.coloring import Coloring, coloring
 from funcgrad.patterns.linear_programs import Derivative
@@ -33,6 +35,9 @@ KINDS = {"jacfwd": "columns", "jacrev": "both", "hessian": "symmetric"}
 
 SPARSE = 16
 """For solvers a matrix is sparse if it has fewer than one of so many entries."""
+
+MOST_WORK = 1 << 24
+"""Operations on elements up to which the first call of a derivative is evaluated by NumPy."""
 
 TOLERANCE = 1e-6
 """How much a product with a given pattern may differ from the derivative, of float64 numbers."""
@@ -205,6 +210,20 @@ def _block(
     return SparseArray(fnp.take(data, chosen), part)
 
 
+class _FromSecondCall(Jitted):
+    """A function that is compiled when it is called again: NumPy evaluates the first call.
+
+    A single derivative takes less time so, if the program is short and has no loops.
+    """
+
+    def _compile(self, entry: Entry, call: Any) -> Executable | None:
+        program = entry.staged.program
+        if entry.was_evaluated or has_loops(program) or work_of_program(program) > MOST_WORK:
+            return super()._compile(entry, call)
+        entry.was_evaluated = True
+        return None
+
+
 def sparse_derivative(
     transformation: str,
     fun: Function,
@@ -244,7 +263,7 @@ def sparse_derivative(
         return point.blocks(colors.pattern, data), point.aux(values), probe
 
     entries.__name__ = what
-    compiled = jit(entries)
+    compiled = _FromSecondCall(entries)
 
     def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         matrices, aux, probe = compiled(*args, **kwargs)

@@ -20,6 +20,7 @@ from funcgrad.lowering import (
     Pointwise,
     Reindex,
     Reshape,
+    While,
     form_of,
 )
 
@@ -53,6 +54,19 @@ def work_of(equation: Equation) -> float:
 def work_of_program(program: Program) -> float:
     """Work of all equations."""
     return program.memo("work", lambda: sum(map(work_of, program.equations)))
+
+
+def has_loops(program: Program) -> bool:
+    """Whether a program has loops, or calls programs that do."""
+
+    def found() -> bool:
+        forms = map(form_of, program.equations)
+        return any(
+            isinstance(form, Loop | While) or (isinstance(form, Call) and has_loops(form.program))
+            for form in forms
+        )
+
+    return program.memo("has_loops", found)
 
 
 def density_of(equation: Equation) -> float:

@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse
 
 import funcgrad as fg
+from funcgrad.api import sparse_derivatives
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TracerBoolConversionError
 from funcgrad.patterns import linear_programs
 from funcgrad.scipy.sparse import SparseArray
@@ -35,6 +36,13 @@ def with_hub(x: Any) -> Any:
     return np.sum(np.cos(x[0] * x[1:])) + x[3] ** 3
 
 
+@pytest.fixture(autouse=True, params=["evaluated", "compiled"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """First calls are evaluated by NumPy, or compiled as later ones."""
+    if request.param == "compiled":
+        monkeypatch.setattr(sparse_derivatives, "MOST_WORK", -1)
+
+
 @pytest.mark.parametrize("transformation", [fg.jacfwd, fg.jacrev, fg.jacobian])
 @pytest.mark.parametrize("function", [neighbours, with_mean, lambda x: 2.0 * np.ones(3)])
 def test_jacobians(transformation: Any, function: Any) -> None:
@@ -53,6 +61,43 @@ def test_hessians(function: Any, dtype: Any) -> None:
     np.testing.assert_allclose(
         found.toarray(), expected, rtol=1e-4 if dtype == np.float32 else 1e-9
     )
+
+
+@pytest.mark.parametrize("function", [rosenbrock, with_hub])
+def test_the_second_call_compiles(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    make = sparse_derivatives.Jitted._compile
+
+    def noted(self: Any, entry: Any, call: Any) -> Any:
+        compiled.append(entry.staged.program.name)
+        return make(self, entry, call)
+
+    monkeypatch.setattr(sparse_derivatives.Jitted, "_compile", noted)
+    at_once = sparse_derivatives.MOST_WORK < 0
+    factor = 3.0 + at_once  # programs of equal functions are shared
+    hessian, x = fg.hessian(lambda x: factor * function(x), sparse=True), 2.0 * X
+    first = hessian(x)
+    assert len(compiled) == at_once
+    second = hessian(x)
+    assert len(compiled) == 1
+    np.testing.assert_array_equal(first.indices, second.indices)
+    np.testing.assert_allclose(first.data, second.data, rtol=1e-12)
+    assert first.data.flags.writeable
+    assert first.data.base is None
+
+
+def test_loops_are_compiled_at_once() -> None:
+    steps: list[int] = []
+
+    def f(x: Any) -> Any:
+        def step(state: Any, _: Any) -> Any:
+            return np.sin(state) * x, steps.append(0)
+
+        return fg.lax.scan(step, x, None, length=100)[0]
+
+    found = fg.jacfwd(f, sparse=True)(X)
+    np.testing.assert_allclose(found.toarray(), fg.jacfwd(f)(X), rtol=1e-9)
+    assert len(steps) < 10
 
 
 def test_few_dense_rows_are_pulled_beside_dense_columns() -> None:
