@@ -12,6 +12,7 @@ over them (`funcgrad.higher_order.bounded`), and what is written replaces them a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,9 @@ read_window: Facet[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | No
 
 Where it begins along each axis, how many elements it has, and how far apart they are.
 """
+
+trip_count: Facet[int | None] = Facet("trip_count", None)
+"""How many steps an operation takes that is a loop, and could take another number of."""
 
 Numbers = tuple[int, ...]
 """One for every iteration."""
@@ -93,11 +97,20 @@ class Ragged:
         handling: By equation of the body, where lengths differ.
         places: By equation that reads a window: where it begins, by iteration and axis, in the
             arrays of the longest iteration.
+        counts: By equation that is a loop: its numbers of steps, if they differ.
     """
 
     longest: tuple[int, ...]
     handling: Mapping[int, Handling]
     places: Mapping[int, Integers]
+    counts: Mapping[int, Numbers]
+
+    def with_counts(self, counts: Mapping[int, Numbers]) -> Ragged:
+        """The same with loops whose numbers of steps differ."""
+        longest = list(self.longest)
+        for j, numbers in counts.items():
+            longest[j] = numbers.index(max(numbers))
+        return replace(self, longest=tuple(longest), counts=counts)
 
 
 class Unfit(Exception):
@@ -136,14 +149,27 @@ def extents_of(
     )
     if may_differ and not _are_given_alike(iterations, local):
         return "iterations are given arrays of different lengths"
+    counts = _trip_counts(iterations) if may_differ else {}
     if not any((s != s[0]).any() for of_equation in shapes for s in of_equation):
-        return Ragged((0,) * len(body), {}, {j: _places(iterations, j) for j in windows})
+        places = {j: _places(iterations, j) for j in windows}
+        return Ragged((0,) * len(body), {}, places, {}).with_counts(counts)
     if any((shapes[j][r] != shapes[j][r][0]).any() for j, r in behind):
         return "arrays of different lengths are read behind them"
     try:
-        return _Analysis(iterations, shapes, local).ragged()
+        return _Analysis(iterations, shapes, local).ragged().with_counts(counts)
     except Unfit as unfit:
         return str(unfit)
+
+
+def _trip_counts(iterations: Sequence[Sequence[Equation]]) -> dict[int, Numbers]:
+    """Numbers of steps of the loops in a body, where they differ."""
+    found = {}
+    for j, equation in enumerate(iterations[0]):
+        if trip_count(equation.primitive) is not None:
+            counts = tuple(trip_count(e[j].primitive) or 0 for e in iterations)
+            if len(set(counts)) > 1:
+                found[j] = counts
+    return found
 
 
 def _are_given_alike(
@@ -222,7 +248,7 @@ class _Analysis:
             handling[j] = rule
             is_view = rule.kind == "window" or (rule.kind == "plain" and all(views))
             self.found[j, 0] = rule.result, is_view
-        return Ragged(tuple(self.longest), handling, places)
+        return Ragged(tuple(self.longest), handling, places, {})
 
     def _operands(self, column: int, equation: Equation) -> tuple[list[Extents], list[bool]]:
         extents: list[Extents] = []

@@ -11,6 +11,8 @@ import numpy as np
 from funcgrad.base.records import dataclass
 from funcgrad.core.primitive import Primitive
 from funcgrad.higher_order.bounded import Bounded, Places, rotated, within
+from funcgrad.higher_order.counted import with_count
+from funcgrad.higher_order.scan import Scan
 from funcgrad.primitives.elementwise import add, mul
 from funcgrad.primitives.indexing import DynamicSlice
 from funcgrad.primitives.shape import Reverse, Slice, moveaxis_to_front, reshape, shape_of
@@ -100,18 +102,19 @@ class Growing:
 
     Attributes:
         counter: The argument of the body that counts iterations from 0.
-        first: The number in the first iteration.
+        first: The number in the first iteration, or the argument that is it.
         step: By how much it grows.
     """
 
     counter: Argument
-    first: int
+    first: int | Argument
     step: int
 
-    def after(self, steps: Any) -> Any:
-        """The number after some steps, which are traced."""
+    def evaluate(self, find: Find) -> Any:
+        """The number in this iteration."""
+        steps = find(self.counter)
         grown = steps if self.step == 1 else mul.bind(steps, np.int64(self.step))
-        return add.bind(grown, np.int64(self.first)) if self.first else grown
+        return add.bind(grown, find(self.first)) if self.first else grown
 
 
 @dataclass(frozen=True)
@@ -120,11 +123,16 @@ class Entry:
 
     Attributes:
         table: The argument of the body that is the table.
-        counter: That which counts iterations from 0.
+        place: Where it is.
     """
 
     table: Argument
-    counter: Argument
+    place: Argument | Growing
+
+    def evaluate(self, find: Find) -> Any:
+        """The entry of this iteration."""
+        entry = DynamicSlice((1,)).bind(find(self.table), find(self.place))
+        return reshape(entry, ())
 
 
 @dataclass(frozen=True)
@@ -183,6 +191,22 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Counted:
+    """A loop whose number of steps differs between iterations.
+
+    Attributes:
+        count: How many steps it takes.
+    """
+
+    count: Operand | int
+
+    def evaluate(self, primitive: Primitive, operands: Sequence[Any], find: Find) -> Any:
+        """Results of the loop; that of the primitive has the most steps."""
+        assert isinstance(primitive, Scan)
+        return with_count(primitive, primitive.length).bind(find(self.count), *operands)
+
+
+@dataclass(frozen=True)
 class FoldOfParts(Step):
     """A fold, or a product, of parts of arrays.
 
@@ -229,6 +253,6 @@ class UpdateOfPart(Step):
 
 
 __all__ = [
-    "Argument", "Bounds", "Constant", "Entry", "FoldOfParts", "Growing", "Local", "Operand", "Step",
-    "UpdateOfPart", "Walk", "Window",
+    "Argument", "Bounds", "Constant", "Counted", "Entry", "FoldOfParts", "Growing", "Local",
+    "Operand", "Step", "UpdateOfPart", "Walk", "Window",
 ]  # fmt: skip

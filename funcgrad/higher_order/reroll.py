@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,7 @@ from funcgrad.base import environment
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.facets import Facet
-from funcgrad.core.program import Atom, Equation, Program, Var, evaluate
+from funcgrad.core.program import Atom, Equation, Literal, Program, Var, evaluate
 from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.dtypes import INT64
 from funcgrad.higher_order.bounded import Places
@@ -42,6 +41,7 @@ from funcgrad.higher_order.loop_body import (
     Argument,
     Bounds,
     Constant,
+    Counted,
     Entry,
     FoldOfParts,
     Growing,
@@ -56,15 +56,15 @@ from funcgrad.higher_order.runs import (
     LEAST_SAVED,
     LEAST_STEPS,
     Chain,
-    Run,
+    Family,
     Search,
     family_of,
     may_repeat,
 )
 from funcgrad.higher_order.scan import Scan
 from funcgrad.observers.source import stands_for
+from funcgrad.passes.repeats import Integers
 from funcgrad.primitives.families import zeros_like_aval
-from funcgrad.primitives.indexing import DynamicSlice
 from funcgrad.primitives.shape import Concatenate, Slice, reshape
 from funcgrad.transforms.programs import stage_closed
 from funcgrad.transforms.stage import stage_with_cells
@@ -74,6 +74,9 @@ _ROUNDS = 4
 
 of_rows: Facet[Callable[[Any], Any] | None] = Facet("of_rows", None)
 """``of_rows(rows)``: the result for all rows of an array as the arguments."""
+
+_COUNTER = ("counter",)
+"""Stands for the carried value that counts iterations."""
 
 _TRACED = object()
 """Stands for a result that a program computes."""
@@ -132,30 +135,30 @@ def reroll(program: Program, least: int = LEAST_SAVED) -> Program:
         return program
     bodies: dict[Any, Program] = {}
     for _ in range(_ROUNDS):
-        search, runs = _best_search(program, least)
-        if not runs:
+        search, families = _best_search(program, least)
+        if not families:
             break
-        shorter = _Rewriting(search, runs, bodies).program()
+        shorter = _Rewriting(search, families, bodies).program()
         if len(shorter.equations) >= len(program.equations):
             break
         program = shorter
     return program
 
 
-def _best_search(program: Program, least: int) -> tuple[Search, list[Run]]:
+def _best_search(program: Program, least: int) -> tuple[Search, list[Family]]:
     """The search that finds the longest loop: of loops of equal lengths, or of any.
 
     Inside of a loop whose lengths differ, there may be loops of equal ones, which are found later.
     """
     search = Search(program, least)
-    runs = search.runs()
+    families = search.families()
     ragged = search.loosened()
     if ragged is None:
-        return search, runs
-    found = ragged.runs()
-    if max((run.saved for run in found), default=0) > max((run.saved for run in runs), default=0):
+        return search, families
+    found = ragged.families()
+    if max((f.saved for f in found), default=0) > max((f.saved for f in families), default=0):
         return ragged, found
-    return search, runs
+    return search, families
 
 
 def rerolled(
@@ -211,14 +214,16 @@ class _Rewriting:
 
     Args:
         search: The program.
-        runs: In their order.
+        families: Their loops.
         bodies: Bodies of scans by what they depend on: equal loops share them, so that the next
             search finds repeats of loops.
     """
 
-    def __init__(self, search: Search, runs: Sequence[Run], bodies: dict[Any, Program]) -> None:
+    def __init__(
+        self, search: Search, families: Sequence[Family], bodies: dict[Any, Program]
+    ) -> None:
         self.search = search
-        self.runs = runs
+        self.families = families
         self.bodies = bodies
         self.equations: list[Equation] = []
         self.constants = list(search.program.constants)
@@ -227,10 +232,12 @@ class _Rewriting:
     def program(self) -> Program:
         old = self.search.program
         place = 0
-        for run in self.runs:
-            self._copy(place, run.start)
-            _Rolling(self, run).emit()
-            place = run.stop
+        rolling = [_Rolling(self, family) for family in self.families]
+        loops = [(run.start, run.stop, r, i) for r in rolling for i, run in enumerate(r.runs)]
+        for start, stop, of_family, number in sorted(loops, key=lambda loop: loop[0]):
+            self._copy(place, start)
+            of_family.emit(number)
+            place = stop
         self._copy(place, len(old.equations))
         outputs = [self.atom(x) for x in old.outputs]
         used = {x for e in self.equations for x in e.inputs} | set(outputs)
@@ -306,28 +313,31 @@ def _element(stack: Any, index: int) -> Any:
 
 
 class _Rolling:
-    """One run as a scan.
+    """Loops with one body as scans.
+
+    Operands of the body have one name for each of the loops. A single loop walks along arrays; of
+    several, each counts its iterations, which are all that tells their bodies apart.
 
     Args:
-        rewriting: The program that it becomes a part of.
-        run: The run.
+        rewriting: The program that they become a part of.
+        family: The loops.
     """
 
-    def __init__(self, rewriting: _Rewriting, run: Run) -> None:
+    def __init__(self, rewriting: _Rewriting, family: Family) -> None:
         self.rewriting = rewriting
-        self.run = run
-        equations = rewriting.search.equations
-        self.iterations = [
-            equations[i : i + run.period] for i in range(run.start, run.stop, run.period)
-        ]
-        self.ragged = run.ragged
+        self.runs = family.runs
+        self.run = self.runs[0]
+        self.is_single = len(self.runs) == 1
+        self.iterations = rewriting.search.iterations(self.runs)
+        self.first_iterations = np.cumsum([0, *(run.steps for run in self.runs[:-1])])
+        self.ragged = family.ragged
         self.body = [self.iterations[i][j] for j, i in enumerate(self.ragged.longest)]
-        self.consts: dict[Atom, Argument] = {}
+        self.consts: dict[Any, Argument] = {}
         self.carry: dict[Any, Argument] = {}
         self.walked: dict[Any, Argument] = {}
         self.avals: dict[Argument, ShapedArray] = {}
         self.operands: list[list[Operand]] = []
-        self.steps: list[Window | Step | None] = []
+        self.steps: list[Window | Step | Counted | None] = []
         self.arrays: list[Callable[[Callable[[Atom], Any]], Any]] = []
         self.sources: dict[Atom, None] = {}
         """Names that the arrays which are walked along are made of."""
@@ -343,15 +353,16 @@ class _Rolling:
             self.avals[found] = aval.strong()
         return found
 
-    def _const(self, var: Atom) -> Argument:
-        atom = self.rewriting.atom(var)
-        return self._argument("const", self.consts, atom, atom.aval)
+    def _const(self, atoms: Sequence[Atom]) -> Argument:
+        if self.is_single:
+            atoms = [self.rewriting.atom(atom) for atom in atoms]
+        return self._argument("const", self.consts, tuple(atoms), atoms[0].aval)
 
-    def _carried(self, chain: Chain, given: tuple[Var, ...] | None) -> Argument:
+    def _carried(self, chain: Chain, given: Sequence[Sequence[Var]] | None) -> Argument:
         """The value of some iterations ago, and those between it and now."""
         aval = self.body[chain.equation].outputs[chain.result].aval
         for lag in range(1, chain.lag + 1):
-            first = None if given is None else given[chain.lag - lag :]
+            first = None if given is None else tuple(x[chain.lag - lag :] for x in given)
             key = (chain.equation, chain.result, lag, first)
             found = self._argument("carry", self.carry, key, aval)
         return found
@@ -364,13 +375,18 @@ class _Rolling:
         return self._argument("walked", self.walked, key, aval)
 
     def _counter(self) -> Argument:
+        if not self.is_single:
+            return self._argument("carry", self.carry, _COUNTER, shaped((), INT64))
         steps = np.arange(self.run.steps)
         return self._walked("counter", shaped((), INT64), lambda read: steps)
 
     def _table(self, values: np.ndarray) -> Entry:
         """A scalar of every iteration, which is looked up."""
-        table = self.rewriting.constant(values)
-        return Entry(self._argument("const", self.consts, table, table.aval), self._counter())
+        table = self._const([self.rewriting.constant(values)] * len(self.runs))
+        place = self._counter()
+        if self.is_single:
+            return Entry(table, place)
+        return Entry(table, Growing(place, self._numbers_of_loops(self.first_iterations), 1))
 
     def _walk(self, source: Atom, walk: Walk) -> Argument:
         self.sources[source] = None
@@ -401,9 +417,10 @@ class _Rolling:
         if column in run.local:
             return Local(*run.local[column])
         if column in run.chains:
-            return self._carried(*run.chains[column])
+            given = [run.chains[column][1] for run in self.runs]
+            return self._carried(run.chains[column][0], given)
         if column in run.fixed:
-            return self._const(run.fixed[column])
+            return self._const([run.fixed[column] for run in self.runs])
         if column in run.varied:
             return self._element(run.varied[column])
         return self._scalar(atom, [i[j].inputs[k] for i in self.iterations])
@@ -414,14 +431,28 @@ class _Rolling:
         bits = values.view(np.uint8).reshape(len(values), -1)
         if (bits == bits[0]).all():
             return Constant(type(literals[0].value), bits[0].tobytes(), literals[0].value)
-        number = self._number(values.tolist()) if values.dtype == INT64 else None
+        number = self._number(values) if values.dtype == INT64 else None
         return self._table(values) if number is None else number
 
-    def _number(self, values: Sequence[int]) -> Growing | None:
-        step = values[1] - values[0]
-        if all(b - a == step for a, b in pairwise(values)):
-            return Growing(self._counter(), values[0], step)
-        return None
+    def _number(self, values: Integers) -> Growing | Argument | None:
+        """Numbers that grow by equal steps within each of the loops."""
+        steps = np.diff(values)
+        is_within = np.ones(len(steps), bool)
+        is_within[self.first_iterations[1:] - 1] = False
+        step = int(steps[is_within][0])
+        if (steps[is_within] != step).any():
+            return None
+        first = self._numbers_of_loops(values[self.first_iterations])
+        if step:
+            return Growing(self._counter(), first, step)
+        return first if isinstance(first, Argument) else None
+
+    def _numbers_of_loops(self, values: Integers) -> Argument | int:
+        """Integers of all the loops, as what is the same in all iterations of one."""
+        if (values == values[0]).all():
+            return int(values[0])
+        key = tuple(values.tolist())
+        return self._argument("const", self.consts, key, shaped((), INT64))
 
     def _element(self, names: Sequence[Var]) -> Operand:
         """Stack the values that differ from iteration to iteration, before the loop."""
@@ -464,26 +495,30 @@ class _Rolling:
         first = tuple(
             int(p[0 if i in moving else self.ragged.longest[j]]) for i, p in enumerate(places.T)
         )
-        if len(moving) == 1 and sizes[moving[0]] == 1 and column in self.run.fixed:
+        is_walk = self.is_single and len(moving) == 1 and sizes[moving[0]] == 1
+        if is_walk and column in self.run.fixed:
             steps = np.diff(places[:, moving[0]])
             if (steps == steps[0]).all():
                 walk = Walk(first, sizes, strides, moving[0], int(steps[0]))
                 source = self.rewriting.atom(self.run.fixed[column])
                 return Window(sizes, strides, (), self._walk(source, walk))
         starts = [
-            self._numbers(numbers.tolist()) if i in moving else first[i]
+            self._numbers(numbers) if i in moving else first[i]
             for i, numbers in enumerate(places.T)
         ]
         return Window(sizes, strides, tuple(starts))
 
-    def _numbers(self, values: Sequence[int]) -> Operand | int:
+    def _numbers(self, values: Sequence[int] | Integers) -> Operand | int:
         """Integers of all iterations, as what the body computes them from."""
-        if all(x == values[0] for x in values):
-            return values[0]
-        return self._number(values) or self._table(np.array(values, np.int64))
+        numbers = np.asarray(values, np.int64)
+        if (numbers == numbers[0]).all():
+            return int(numbers[0])
+        return self._number(numbers) or self._table(numbers)
 
-    def _step(self, j: int, equation: Equation) -> Step | None:
-        """How an operation is applied of whose arrays iterations use parts."""
+    def _step(self, j: int, equation: Equation) -> Step | Counted | None:
+        """How an operation is applied whose lengths iterations differ in."""
+        if j in self.ragged.counts:
+            return Counted(self._numbers(self.ragged.counts[j]))
         handling = self.ragged.handling.get(j)
         if handling is None or handling.kind == "window":
             return None
@@ -540,18 +575,24 @@ class _Rolling:
 
     # The scan.
 
-    def emit(self) -> None:
-        """Append the scan, and tell what its results are called."""
-        run, rewriting = self.run, self.rewriting
+    def _prepare(self) -> None:
+        """Read the body, and make it a program, when the first of the loops is appended."""
         self._read()
-        finals = [(self._final(chain), var) for chain, var in run.finals.items()]
-        body = self._body()
-        inits = [None if key[3] is None else rewriting.atom(key[3][0]) for key in self.carry]
-        consts = list(self.consts)
+        self.finals = {x: self._final(x) for x in {x: None for r in self.runs for x in r.finals}}
+        self.program = self._program()
+
+    def emit(self, number: int) -> None:
+        """Append the scan of one of the loops, and tell what its results are called."""
+        if number == 0:
+            self._prepare()
+        run, rewriting = self.runs[number], self.rewriting
+        inits = [self._init(key, number) for key in self.carry]
+        named = [key[number] for key in self.consts]
+        consts = [Literal(np.int64(x)) if type(x) is int else rewriting.atom(x) for x in named]
         given = [init for init in inits if init is not None]
         inputs = list(dict.fromkeys((*consts, *given, *self.sources)))
         avals = [self.avals[x] for x in self.carry.values()]
-        scan = Scan(body, len(consts), len(inits), run.steps, False)
+        scan = Scan(self.program, len(consts), len(inits), run.steps, False)
 
         @stands_for("equation")
         def rolled(*values: Any, equation: Equation = self.body[0]) -> list[Any]:
@@ -565,12 +606,18 @@ class _Rolling:
             return found
 
         results = rewriting.record(rolled, inputs)
-        for argument, var in finals:
-            rewriting.names[var] = results[argument.number]
+        for chain, var in run.finals.items():
+            rewriting.names[var] = results[self.finals[chain].number]
         for (j, i), stack in zip(run.stacked, results[len(inits) :], strict=True):
             assert isinstance(stack, Var)
             for step in run.stacked[j, i]:
                 rewriting.names[self.iterations[step][j].outputs[i]] = _Element(stack, step)
+
+    def _init(self, key: Any, number: int) -> Atom | None:
+        """Initial value of a carried value in one of the loops; ``None`` if nobody reads it."""
+        if key is _COUNTER:
+            return Literal(np.int64(0))
+        return None if key[3] is None else self.rewriting.atom(key[3][number][0])
 
     def _final(self, chain: Chain) -> Argument:
         """The carried value that a result is when the loop has ended."""
@@ -578,16 +625,11 @@ class _Rolling:
         found = next((x for key, x in self.carry.items() if key[:3] == wanted), None)
         return self._carried(chain, None) if found is None else found
 
-    def _body(self) -> Program:
+    def _program(self) -> Program:
         """The body, or that of an equal loop."""
         tables = (self.consts, self.carry, self.walked)
         arguments = [x for table in tables for x in table.values()]
-        outputs = [
-            Local(*key[:2])
-            if key[2] == 1
-            else self.carry[(*key[:2], key[2] - 1, key[3] and key[3][1:])]
-            for key in self.carry
-        ]
+        outputs: list[Operand] = [self._next(key) for key in self.carry]
         outputs += [Local(*key) for key in self.run.stacked]
         avals = [self.avals[x] for x in arguments]
         operations = [
@@ -600,6 +642,15 @@ class _Rolling:
             body = stage_closed(lambda *xs: self._evaluate(arguments, outputs, xs), avals, "loop")
             found = self.rewriting.bodies[key] = reroll(body, self.rewriting.search.least)
         return found
+
+    def _next(self, key: Any) -> Operand:
+        """A carried value of the next iteration."""
+        if key is _COUNTER:
+            return Growing(self.carry[key], 1, 1)
+        equation, result, lag, first = key
+        if lag == 1:
+            return Local(equation, result)
+        return self.carry[equation, result, lag - 1, first and tuple(x[1:] for x in first)]
 
     @stands_for("equation")
     def _evaluate(
@@ -617,11 +668,8 @@ class _Rolling:
                     return made[operand.equation][operand.result]
                 case Constant():
                     return operand.literal
-                case Growing():
-                    return operand.after(given[operand.counter])
-                case Entry():
-                    entry = DynamicSlice((1,)).bind(given[operand.table], given[operand.counter])
-                    return reshape(entry, ())
+                case Growing() | Entry():
+                    return operand.evaluate(find)
             return np.int64(operand)
 
         for equation, step, operands in zip(self.body, self.steps, self.operands, strict=True):

@@ -1,6 +1,6 @@
 """Loops in a program: what repeated stretches of equations are from one iteration to the next.
 
-``find_runs : Program -> [Run]``
+``families : Program -> [Family]``
 
 Equations are alike if they apply the same operation, up to the place of a window, to operands of
 the same types, on the same line. Of a stretch of them that repeats (`funcgrad.passes.repeats`), an
@@ -11,15 +11,15 @@ operand of an iteration may be
 - *fixed*: the same in all iterations;
 - *varied*: something else of every iteration, made before the loop.
 
-Iterations at either end that do not fit stay outside.
+Iterations at either end that do not fit stay outside. Inner loops whose numbers of steps differ
+have one body, so that the loop around them has one operation for each.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from funcgrad.base import environment
 from funcgrad.base.records import dataclass
 from funcgrad.core.facets import Facet
 from funcgrad.core.primitive import Primitive
-from funcgrad.core.program import Atom, Literal, Program, Var
+from funcgrad.core.program import Atom, Equation, Literal, Program, Var
 from funcgrad.higher_order.extents import Ragged, extents_of, read_window
 from funcgrad.passes.repeats import Integers, Repeats
 
@@ -69,10 +69,6 @@ class Chain:
     lag: int
 
 
-EVEN = Ragged((), {}, {})
-"""Lengths of arrays before they are looked at."""
-
-
 @dataclass(frozen=True)
 class Run:
     """Iterations of a loop.
@@ -88,7 +84,7 @@ class Run:
         varied: By operand: its names in all iterations.
         finals: Results that are read behind the loop, by the chain that they end.
         stacked: Results of which many iterations' are: by equation and result, the iterations.
-        ragged: Lengths of arrays, and places of windows.
+        saved: How many equations the loop has less than its iterations, bodies counted.
     """
 
     start: int
@@ -100,16 +96,29 @@ class Run:
     varied: dict[int, list[Var]]
     finals: dict[Chain, Var]
     stacked: dict[tuple[int, int], list[int]]
-    ragged: Ragged = EVEN
+    saved: int
 
     @property
     def stop(self) -> int:
         return self.start + self.period * self.steps
 
+
+@dataclass(frozen=True)
+class Family:
+    """A loop, or several with one body: inner loops whose numbers of steps differ.
+
+    Attributes:
+        runs: The loops, in their order.
+        ragged: Lengths of arrays, and places of windows, in the iterations of all of them.
+    """
+
+    runs: tuple[Run, ...]
+    ragged: Ragged
+
     @property
     def saved(self) -> int:
-        """How many equations the loop has less than its iterations."""
-        return self.period * (self.steps - 1)
+        """How many equations the loops have less than their iterations."""
+        return sum(run.saved for run in self.runs)
 
 
 def may_repeat(program: Program, least: int) -> bool:
@@ -203,22 +212,25 @@ class Search:
                 self.vars.append(var)
                 made_as.append(i)
                 type_of.append(types.setdefault(var.aval, len(types)))
-        n = len(self.equations)
         self.kinds, self.types = list(kinds), list(types)
         self.tokens = np.array(tokens, np.int64)
         self.operands = np.array(operands, np.int64)
         self.first_operand = np.array(first_operand, np.int64)
         self.first_var = np.array([*first_var, len(self.vars)], np.int64)
         self.made_as = np.array(made_as, np.int64)
+        self._read_uses(n_given, [numbers[x] for x in program.outputs if type(x) is Var])
+
+    def _read_uses(self, n_given: int, outputs: list[int]) -> None:
+        """Note where names are made and read, and how many equations stand before each."""
+        n = len(self.equations)
+        self.sizes = np.cumsum([0, *(_size(e.primitive) for e in self.equations)])
         counts = np.diff(self.first_var)
         self.made_at = np.concatenate([np.full(n_given, -1), np.repeat(np.arange(n), counts)])
         self.last_use = np.full(len(self.vars), -1)
         users = np.repeat(np.arange(n), np.diff(self.first_operand))
         is_name = self.operands >= 0
         np.maximum.at(self.last_use, self.operands[is_name], users[is_name])
-        for atom in program.outputs:
-            if type(atom) is Var:
-                self.last_use[numbers[atom]] = n
+        self.last_use[outputs] = n
 
     def loosened(self) -> Search | None:
         """The search for iterations whose arrays may differ in length, if it has fewer kinds."""
@@ -236,9 +248,10 @@ class Search:
         found.is_ragged = True
         return found
 
-    def runs(self) -> list[Run]:
+    def families(self) -> list[Family]:
         repeats = Repeats(self.tokens, min(LEAST_OF_ROWS, self.least))
-        self.taken: list[Run] = []
+        taken: list[Family] = []
+        self.tried: set[bytes] = set()
         self.is_taken = np.zeros(len(self.equations), bool)
         for start, period, length in repeats.runs():
             pending = [(start, length)]
@@ -246,17 +259,19 @@ class Search:
                 start, length = pending.pop()
                 if self.is_taken[start : start + length].any():
                     continue
-                run = self._run(start, period, length)
-                if isinstance(run, str):
-                    self._tell(start, period, length, run)
+                found = self._siblings(start, period, length) or self._run(start, period, length)
+                if isinstance(found, str):
+                    self._tell(start, period, length, found)
                     continue
-                repeats.take(run.start, run.stop)
-                self.is_taken[run.start : run.stop] = True
-                self.taken.append(run)
-                rest = start + length - run.stop
-                if rest > period + LEAST_OF_ROWS:
-                    pending.append((run.stop, rest))
-        return sorted(self.taken, key=lambda run: run.start)
+                for run in found.runs:
+                    repeats.take(run.start, run.stop)
+                    self.is_taken[run.start : run.stop] = True
+                taken.append(found)
+                stop = found.runs[0].stop
+                rest = start + length - stop
+                if rest > period + LEAST_OF_ROWS and len(found.runs) == 1:
+                    pending.append((stop, rest))
+        return taken
 
     def _tell(self, start: int, period: int, length: int, reason: str) -> None:
         if length - period >= self.least and (environment.text("FUNCGRAD_DEBUG") or "0") != "0":
@@ -269,13 +284,81 @@ class Search:
 
     # From a stretch of equal tokens to a loop.
 
-    def _run(self, start: int, period: int, length: int) -> Run | str:
+    def _siblings(self, start: int, period: int, length: int) -> Family | None:
+        """All loops of the iterations of a stretch, if they take different numbers of steps."""
+        cut = self._narrowest(start, period, length)
+        pattern = self.tokens[cut : cut + period]
+        if pattern.tobytes() in self.tried:
+            return None
+        self.tried.add(pattern.tobytes())
+        stretches = self._stretches_of(pattern)
+        if len({steps for _, steps in stretches}) < 2:
+            return None
+        begin, steps = max(stretches, key=lambda stretch: stretch[1])
+        longest = self._fitted(begin, period, steps, 0)
+        if isinstance(longest, str) or longest.varied or longest.stacked:
+            return None
+        ahead, left = (longest.start - begin) // period, steps - longest.steps
+        found = (
+            self._alike(longest, begin + ahead * period, steps - left) for begin, steps in stretches
+        )
+        members = [run for run in found if run is not None]
+        if len(members) < LEAST_STEPS or sum(run.saved for run in members) < self.least:
+            return None
+        family = self._measured(members)
+        return None if isinstance(family, str) else family
+
+    def _alike(self, loop: Run, start: int, steps: int) -> Run | None:
+        """The loop with the body of another one that begins somewhere else, if it is one."""
+        if steps < max((chain.lag for chain, _ in loop.chains.values()), default=1):
+            return None
+        names, made, made_as, _ = self._operands_of(start, loop.period, steps)
+        firsts = start + loop.period * np.arange(steps)
+        for column, (equation, result) in loop.local.items():
+            is_made = (made[:, column] == firsts + equation) & (made_as[:, column] == result)
+            if not is_made.all():
+                return None
+        chains = {}
+        for column, (chain, _) in loop.chains.items():
+            before, after = made[: chain.lag, column], slice(chain.lag, None)
+            is_made = made[after, column] == firsts[: -chain.lag] + chain.equation
+            if not (is_made & (made_as[after, column] == chain.result)).all():
+                return None
+            if (before >= start).any():
+                return None
+            chains[column] = chain, tuple(self.vars[i] for i in names[: chain.lag, column])
+        fixed = list(loop.fixed)
+        if (names[:, fixed] != names[0, fixed]).any() or made[0, fixed].max(initial=-1) >= start:
+            return None
+        read = self._read_behind(start, loop.period, steps, chains, 1)
+        if isinstance(read, str) or read[0] != steps or read[2]:
+            return None
+        fixed_names = {column: self.vars[names[0, column]] for column in fixed}
+        saved = self._saved(start, loop.period, steps)
+        return Run(
+            start, loop.period, steps, loop.local, chains, fixed_names, {}, read[1], {}, saved
+        )
+
+    def _stretches_of(self, pattern: Integers) -> list[tuple[int, int]]:
+        """Starts of the stretches in which some tokens follow each other, and how often they do."""
+        period = len(pattern)
+        places = np.flatnonzero(self.tokens[: len(self.tokens) - period + 1] == pattern[0])
+        for i in range(1, period):
+            places = places[self.tokens[places + i] == pattern[i]]
+        taken = np.cumsum(np.concatenate([[0], self.is_taken]))
+        places = places[taken[places + period] == taken[places]]
+        ends = np.flatnonzero(np.diff(places, append=-1) != period)
+        counts = np.diff(ends, prepend=-1)
+        firsts = places[ends] - (counts - 1) * period
+        return list(zip(firsts.tolist(), counts.tolist(), strict=True))
+
+    def _run(self, start: int, period: int, length: int) -> Family | str:
         """The loop that a stretch of repeated tokens is, or why it is none."""
         cut = self._narrowest(start, period, length)
         steps = (start + length - cut) // period
         if steps < LEAST_STEPS:
             return f"there are fewer than {LEAST_STEPS} iterations"
-        found = self._fitted(cut, period, steps)
+        found = self._fitted(cut, period, steps, self.least)
         if isinstance(found, str):
             return found
         lag = max((chain.lag for chain, _ in found.chains.values()), default=1)
@@ -284,19 +367,28 @@ class Search:
         if rows is not None:
             first, length = rows
             begin = found.start + first * period
-            wider = self._fitted(begin, period * length, (found.steps - first) // length)
+            n_rows = (found.steps - first) // length
+            wider = self._fitted(begin, period * length, n_rows, self.least)
         elif 1 < lag <= _MAX_LAG and steps >= LEAST_STEPS * lag:
             # Several iterations at a time: what they hand on need not change places.
-            wider = self._fitted(cut, period * lag, steps // lag)
-        return self._measured(found if isinstance(wider, str) else wider)
+            wider = self._fitted(cut, period * lag, steps // lag, self.least)
+        return self._measured([found if isinstance(wider, str) else wider])
 
-    def _measured(self, run: Run) -> Run | str:
-        """The loop with the lengths of its arrays, and the places of windows."""
-        starts = range(run.start, run.stop, run.period)
-        iterations = [self.equations[i : i + run.period] for i in starts]
-        behind = {*run.stacked, *((x.equation, x.result) for x in run.finals)}
-        ragged = extents_of(iterations, run.local, behind, self.is_ragged)
-        return ragged if isinstance(ragged, str) else replace(run, ragged=ragged)
+    def _measured(self, runs: Sequence[Run]) -> Family | str:
+        """The loops with the lengths of their arrays, and the places of windows."""
+        iterations = self.iterations(runs)
+        behind = {key for run in runs for key in run.stacked}
+        behind.update((x.equation, x.result) for run in runs for x in run.finals)
+        ragged = extents_of(iterations, runs[0].local, behind, self.is_ragged)
+        return ragged if isinstance(ragged, str) else Family(tuple(runs), ragged)
+
+    def iterations(self, runs: Iterable[Run]) -> list[Sequence[Equation]]:
+        """The equations of every iteration."""
+        return [
+            self.equations[i : i + run.period]
+            for run in runs
+            for i in range(run.start, run.stop, run.period)
+        ]
 
     def _rows(self, run: Run) -> tuple[int, int] | None:
         """Begin of the first row, and length of the rows, if iterations are those of two loops.
@@ -360,15 +452,9 @@ class Search:
         alive = np.cumsum(changes).reshape(2, period).sum(0)
         return start + int(np.argmin(alive))
 
-    def _fitted(self, start: int, period: int, steps: int) -> Run | str:
-        """The loop of iterations from ``start`` on, or of most of them."""
-        a, b = int(self.first_operand[start]), int(self.first_operand[start + period])
-        names = self.operands[a : a + steps * (b - a)].reshape(steps, b - a)
-        made = np.where(names < 0, -1, self.made_at[names])
-        made_as = np.where(names < 0, 0, self.made_as[names])
-        offsets = np.repeat(
-            np.arange(period), np.diff(self.first_operand[start : start + period + 1])
-        )
+    def _fitted(self, start: int, period: int, steps: int, least: int) -> Run | str:
+        """The loop of iterations from ``start`` on, or of most, that saves enough equations."""
+        names, made, made_as, offsets = self._operands_of(start, period, steps)
         firsts = start + period * np.arange(steps)[:, None]
         ages = firsts + offsets - made
         middle = steps // 2
@@ -403,7 +489,7 @@ class Search:
             )
             for c in np.flatnonzero(lags > 0)
         }
-        read = self._read_behind(begin, period, high - low, chained)
+        read = self._read_behind(begin, period, high - low, chained, LEAST_STEPS)
         if isinstance(read, str):
             return read
         steps_kept, finals, stacked = read
@@ -411,23 +497,31 @@ class Search:
         varied = {
             int(c): [self.vars[i] for i in names[low:high, c]] for c in np.flatnonzero(is_varied)
         }
-        reason = self._refused(varied, made[low:high], period, steps_kept)
+        saved = self._saved(begin, period, steps_kept)
+        reason = self._refused(varied, made[low:high], saved, least)
         if reason:
             return reason
-        return Run(
-            begin,
-            period,
-            steps_kept,
-            {
-                int(c): (int(places[c]), int(made_as[middle, c]))
-                for c in np.flatnonzero(is_chain & (lags == 0))
-            },
-            chained,
-            {int(c): self.vars[names[low, c]] for c in np.flatnonzero(is_fixed)},
-            varied,
-            finals,
-            stacked,
+        made_here = np.flatnonzero(is_chain & (lags == 0))
+        local = {int(c): (int(places[c]), int(made_as[middle, c])) for c in made_here}
+        fixed = {int(c): self.vars[names[low, c]] for c in np.flatnonzero(is_fixed)}
+        return Run(begin, period, steps_kept, local, chained, fixed, varied, finals, stacked, saved)
+
+    def _saved(self, start: int, period: int, steps: int) -> int:
+        return int(self.sizes[start + period] - self.sizes[start]) * (steps - 1)
+
+    def _operands_of(self, start: int, period: int, steps: int) -> tuple[Integers, ...]:
+        """Names of operands by iteration and column, by which results of which equations.
+
+        And, by column, the equation of the body that reads it.
+        """
+        a, b = int(self.first_operand[start]), int(self.first_operand[start + period])
+        names = self.operands[a : a + steps * (b - a)].reshape(steps, b - a)
+        made = np.where(names < 0, -1, self.made_at[names])
+        made_as = np.where(names < 0, 0, self.made_as[names])
+        offsets = np.repeat(
+            np.arange(period), np.diff(self.first_operand[start : start + period + 1])
         )
+        return names, made, made_as, offsets
 
     def _begins(self, made: Integers, lags: Integers, begin: int, low: int) -> bool:
         """Whether all that the first iterations take from earlier ones was made before."""
@@ -438,14 +532,14 @@ class Search:
         )
 
     def _read_behind(
-        self, begin: int, period: int, steps: int, chained: dict[int, tuple[Chain, Any]]
+        self, begin: int, period: int, steps: int, chained: dict[int, tuple[Chain, Any]], least: int
     ) -> tuple[int, dict[Chain, Var], dict[tuple[int, int], list[int]]] | str:
         """How many of the iterations fit, and what is read behind them."""
         longest: dict[tuple[int, int], int] = {}
         for chain, _ in chained.values():
             key = (chain.equation, chain.result)
             longest[key] = max(longest.get(key, 1), chain.lag)
-        while steps >= LEAST_STEPS:
+        while steps >= least:
             end = begin + steps * period
             first, stop = self.first_var[begin], self.first_var[end]
             later = first + np.flatnonzero(self.last_use[first:stop] >= end)
@@ -472,22 +566,31 @@ class Search:
             steps = shortest
         return "results of a few iterations are read behind them"
 
-    def _refused(
-        self, varied: dict[int, list[Var]], made: Integers, period: int, steps: int
-    ) -> str:
+    def _refused(self, varied: dict[int, list[Var]], made: Integers, saved: int, least: int) -> str:
         """Why the loop is not worth it, or an empty string."""
-        least, copied = self.least, 0
+        copied = 0
         for column, names in varied.items():
             places = made[:, column]
             if places[0] >= 0 and self.is_taken[places].all():
                 least = min(least, LEAST_OF_ROWS)
             elif not self.constants.keys() >= set(names):
-                copied += names[0].aval.nbytes * steps
+                copied += names[0].aval.nbytes * len(names)
         if copied > MAX_STACKED:
             return f"{copied} bytes of arrays that are different ones in every iteration"
-        if (steps - 1) * period < least:
+        if saved < least:
             return f"they would save fewer than {least} equations"
         return ""
+
+
+def _size(primitive: Primitive) -> int:
+    """How many equations an operation is."""
+    if not primitive.is_composite:
+        return 1
+    return 1 + sum(_length(x) for x in primitive.params().values() if isinstance(x, Program))
+
+
+def _length(program: Program) -> int:
+    return program.memo("length", lambda: sum(_size(e.primitive) for e in program.equations))
 
 
 def _around(is_equal: Any, middle: int) -> tuple[Integers, Integers]:
@@ -512,7 +615,7 @@ def family_of(primitive: Primitive, is_ragged: bool = False) -> Any:
     if window is not None:
         return (type(primitive), *window[2 if is_ragged else 1 :])
     others = but_lengths(primitive) if is_ragged else None
-    return _primitive(primitive) if others is None else (type(primitive), others)
+    return _primitive(primitive) if others is None else (type(primitive), _contents(others))
 
 
 def _contents(value: Any) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -75,10 +75,26 @@ class Scan(Primitive):
     is_composite = True
     taylor = taylor_of_scan
     makes_no_nans = True
+    is_counted: ClassVar[bool] = False
+    """Whether the first constant, which bodies do not read, says how many steps are taken."""
 
     @property
     def is_effectful(self) -> bool:  # type: ignore[override]
         return self.body.is_effectful
+
+    @property
+    def trip_count(self) -> int | None:
+        """Number of steps, if arrays do not have as many elements."""
+        has_arrays = len(self.body.inputs) > self.n_consts + self.n_carry
+        is_plain = not (self.is_counted or has_arrays or self.progress)
+        return self.length if is_plain and len(self.body.outputs) == self.n_carry else None
+
+    @property
+    def but_lengths(self) -> Any:
+        """All that loops share which differ by their numbers of steps."""
+        if self.trip_count is None:
+            return None
+        return self.body, self.n_consts, self.n_carry, self.reverse
 
     @property
     def shows_progress(self) -> bool:
@@ -111,7 +127,7 @@ class Scan(Primitive):
         consts, carry, xs = self.split(args)
         if self.length == 0:
             return replace(self, progress=None).impl(*args)
-        ys = self._empty_results()
+        ys = self.empty_results()
         with using_trace(EVAL), progress_bar(label, self.length) as bar:
             for start, stop in parts_of(self.length, self.reverse):
                 part = replace(self, length=stop - start, progress=None)
@@ -122,7 +138,11 @@ class Scan(Primitive):
                 bar.update(stop - start)
         return [*carry, *ys]
 
-    def _empty_results(self) -> list[Any]:
+    def steps(self, args: Sequence[Any]) -> int:
+        """Number of steps that are taken with these arguments."""
+        return self.length
+
+    def empty_results(self) -> list[Any]:
         """Memory of the outputs of all steps."""
         y_avals = self.body.out_avals[self.n_carry :]
         return [np.empty((self.length, *a.shape), a.dtype) for a in y_avals]
@@ -137,8 +157,8 @@ class Scan(Primitive):
     def _run(self, step: Callable[..., Sequence[Any]], args: Sequence[Any], bar: Any) -> list[Any]:
         consts, carry, xs = self.split(args)
         with using_trace(EVAL):
-            ys = self._empty_results()
-            order = range(self.length)
+            ys = self.empty_results()
+            order = range(self.steps(args))
             for i in reversed(order) if self.reverse else order:
                 check_time(self.body.described)
                 try:
@@ -184,6 +204,7 @@ class Scan(Primitive):
             self.length,
             self.reverse,
             self.progress,
+            type(self),
         )
         k = self.n_carry
         n_dots = sum(carry)
@@ -249,7 +270,7 @@ class Scan(Primitive):
         )
         consts, carry, xs = self.split(primals)
         body, all_consts = hoisted(plan.forward, consts)
-        forward = replace(self, body=body, n_consts=len(all_consts))
+        forward = self.recording(body, len(all_consts), plan.n_stacked)
         results = forward.bind(*all_consts, *carry, *xs)
         n = len(self.body.outputs)
         outs, stacked = results[:n], results[n:]
@@ -270,6 +291,7 @@ class Scan(Primitive):
             self.length,
             self.reverse,
             self.progress,
+            type(self),
         )
         n_dots = len(d_carry)
         carry_active = self.split(active)[1]
@@ -277,6 +299,10 @@ class Scan(Primitive):
             *scatter(dots[:n_dots], carry_active),
             *scatter(dots[n_dots:], plan.y_active),
         ]
+
+    def recording(self, body: Program, n_consts: int, n_residuals: int) -> Scan:
+        """The loop whose body returns residuals behind its outputs."""
+        return replace(self, body=body, n_consts=n_consts)
 
     def linear_parts(self, is_linear: Mask) -> list[tuple[Program, Mask]]:
         consts, carry, xs = self.split(is_linear)
@@ -307,6 +333,7 @@ class Scan(Primitive):
             self.length,
             not self.reverse,
             backward(self.progress),
+            type(self),
         )
         in_carry, in_consts, in_xs = cut(results, k, len(sums))
         ct_xs = scatter(in_xs, x_given)
@@ -403,7 +430,9 @@ class Scan(Primitive):
             for x, d, on in zip(carry, self.split(dims)[1], mask[a:b], strict=True)
         ]
         scanned = [x if d is None else exchange_front(x) for x, d in zip(xs, dims[b:], strict=True)]
-        outs = bind_scan(body, consts, carry, scanned, self.length, self.reverse, self.progress)
+        outs = bind_scan(
+            body, consts, carry, scanned, self.length, self.reverse, self.progress, type(self)
+        )
         k = self.n_carry
         ys = [exchange_front(y) if on else y for y, on in zip(outs[k:], y_mapped, strict=True)]
         out_mapped = (*mask[a:b], *y_mapped)
@@ -437,14 +466,17 @@ def bind_scan(
     length: int,
     reverse: bool,
     progress: str | None = None,
+    kind: type[Scan] = Scan,
 ) -> list[Any]:
     """Run a scan, with what does not need to wait for it computed before it."""
     body, all_consts = hoisted(body, consts)
-    split = split_ahead(body, len(all_consts), len(carry), length)
+    split = None
+    if not kind.is_counted:
+        split = split_ahead(body, len(all_consts), len(carry), length)
     if split is not None:
         xs = [*xs, *evaluate(split.ahead, [*all_consts, *xs])]
         body = split.body
-    scan = Scan(body, len(all_consts), len(carry), length, reverse, progress)
+    scan = kind(body, len(all_consts), len(carry), length, reverse, progress)
     results: list[Any] = scan.bind(*all_consts, *carry, *xs)
     return results
 
@@ -457,7 +489,8 @@ class Residuals:
         prelude: Residuals that are the same in all steps, from the constants; or ``None``.
         tangent: The linear body: fixed residuals and tangents of constants; tangents of the
             carry; scanned residuals and tangents.
-        fixed: Where fixed residuals come from.
+        n_stacked: How many residuals the forward body adds.
+        fixed: Where fixed residuals come from; first of all the number of steps, if that is one.
         scanned: Where the others come from.
         y_active: Which outputs have tangents.
     """
@@ -499,7 +532,10 @@ class Residuals:
                 forward.inputs[:a], equations, constant, f"before_{body.name}", forward.constants
             )
         is_fixed = [kind in ("const", "invariant") for kind, _ in places]
+        self.n_stacked = len(emitted)
         self.fixed = [p for p, fixed in zip(places, is_fixed, strict=True) if fixed]
+        if scan.is_counted:
+            self.fixed.insert(0, ("const", 0))
         self.scanned = [p for p, fixed in zip(places, is_fixed, strict=True) if not fixed]
         self.y_active = split.is_active_out[k:]
         self.tangent = self._tangent_body(scan, active, split, is_fixed)
@@ -512,12 +548,13 @@ class Residuals:
         avals = [a.strong() for a in split.tangent.in_avals]
         res_avals, dot_avals = avals[:n_res], avals[n_res:]
         n_fixed = sum(is_fixed)
+        counts = [a.strong() for a in scan.body.in_avals[: int(scan.is_counted)]]
         dc, dk, dx = cut(dot_avals, sum(act_consts), sum(act_carry))
         carry_avals = [a.strong() for a in scan.split(scan.body.in_avals)[1]]
 
         def run(*args: Any) -> list[Any]:
             fixed, d_consts, d_carry, scanned, d_xs = cut(
-                args, n_fixed, len(dc), len(dk), n_res - n_fixed
+                args[len(counts) :], n_fixed, len(dc), len(dk), n_res - n_fixed
             )
             take_fixed, take_scanned = iter(fixed), iter(scanned)
             residuals = [next(take_fixed) if f else next(take_scanned) for f in is_fixed]
@@ -532,7 +569,7 @@ class Residuals:
 
         fixed_avals = [a for a, f in zip(res_avals, is_fixed, strict=True) if f]
         scanned_avals = [a for a, f in zip(res_avals, is_fixed, strict=True) if not f]
-        in_avals = [*fixed_avals, *dc, *dk, *scanned_avals, *dx]
+        in_avals = [*counts, *fixed_avals, *dc, *dk, *scanned_avals, *dx]
         return stage_closed(run, in_avals, f"tangent_{scan.body.name}")
 
 

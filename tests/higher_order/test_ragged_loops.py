@@ -18,7 +18,7 @@ from funcgrad.primitives.contraction import Contract
 from funcgrad.primitives.reductions import ReduceAll, ReduceMax, ReduceMin, ReduceProd
 from funcgrad.primitives.shape import ReduceSum
 from tests.higher_order import random_loops
-from tests.higher_order.test_reroll import assert_same_bits, lengths
+from tests.higher_order.test_reroll import assert_same_bits, lengths, unrolled
 
 RNG = np.random.default_rng(11)
 
@@ -211,6 +211,122 @@ def test_random_programs_keep_their_bits(first: int) -> None:
     found = random_loops.compared(20, first)
     assert found.wrong == []
     assert found.rolled > 10
+
+
+# Loops within loops, whose numbers of steps are those of the counter around them.
+
+
+def factors(a: Any) -> list[Any]:
+    a = a.copy()
+    for i in range(len(a)):
+        for j in range(i):
+            a[i, j] -= a[i, :j] @ a[:j, j]
+            a[i, j] /= a[j, j]
+        for j in range(i, len(a)):
+            a[i, j] -= a[i, :i] @ a[:i, j]
+    return [a]
+
+
+def root(a: Any) -> list[Any]:
+    a = a.copy()
+    a[0, 0] = np.sqrt(a[0, 0])
+    for i in range(1, len(a)):
+        for j in range(i):
+            a[i, j] -= np.dot(a[i, :j], a[j, :j])
+            a[i, j] /= a[j, j]
+        a[i, i] -= np.dot(a[i, :i], a[i, :i])
+        a[i, i] = np.sqrt(a[i, i])
+    return [a]
+
+
+def orthogonal(a: Any) -> list[Any]:
+    a, q, r = a.copy(), fnp.zeros_like(a), fnp.zeros_like(a)
+    for k in range(len(a)):
+        r[k, k] = np.sqrt(np.dot(a[:, k], a[:, k]))
+        q[:, k] = a[:, k] / r[k, k]
+        for j in range(k + 1, len(a)):
+            r[k, j] = np.dot(q[:, k], a[:, j])
+            a[:, j] -= q[:, k] * r[k, j]
+    return [q, r]
+
+
+def brackets(a: Any) -> list[Any]:
+    n = len(a)
+    t = a.copy()
+    for i in range(n - 1, -1, -1):
+        for j in range(i + 1, n):
+            t[i, j] = t[i, j] + 0.1 * t[i, j - 1]
+            for k in range(i + 1, j):
+                t[i, j] = np.maximum(t[i, j], 0.5 * t[i, k] * t[k + 1, j])
+    return [t]
+
+
+def bubbles(a: Any) -> list[Any]:
+    v, total = a[0].copy(), 0.0
+    for i in range(len(v) - 1):
+        for j in range(len(v) - 1 - i):
+            low, high = np.minimum(v[j], v[j + 1]), np.maximum(v[j], v[j + 1])
+            v[j], v[j + 1] = low, high
+            total = total + (i + 1) * j * v[j]
+    return [v, total]
+
+
+def tables(a: Any) -> list[Any]:
+    places = np.random.default_rng(5).permutation(len(a)).tolist()
+    v = a[0].copy()
+    for i in range(len(v)):
+        view = a[i][1:]
+        for j in range(2, 2 + i // 2):
+            v[places[j - 2]] += view[j - 2] * v[i] + 0.125 * places[i]
+            v[i], v[j - 2] = v[j - 2], v[i]
+    return [v]
+
+
+TRIANGLES = [factors, root, orthogonal, brackets, bubbles, tables]
+OF_TRIANGLES = pytest.mark.parametrize("function", TRIANGLES, ids=lambda f: f.__name__)
+
+
+def square(n: int) -> Any:
+    matrix = np.random.default_rng(n).uniform(0.5, 1.0, size=(n, n))
+    return matrix @ matrix.T / n + np.eye(n)
+
+
+@OF_TRIANGLES
+def test_triangles_keep_their_bits(function: Any) -> None:
+    program = fg.make_jaxpr(function)(square(18))
+    wanted = unrolled(function, square(18))
+    with fg.disable_jit():
+        assert random_loops.bits(program.eval(square(18))) == random_loops.bits(wanted)
+    for got, x in zip(fg.jit(program.eval)(square(18)), wanted, strict=True):
+        np.testing.assert_allclose(got, x, rtol=1e-12, atol=1e-14)
+
+
+@OF_TRIANGLES
+def test_the_number_of_operations_does_not_depend_on_the_size_of_triangles(function: Any) -> None:
+    short, long = (fg.make_jaxpr(function)(square(n)).eqns for n in (20, 26))
+    assert len(short) == len(long) < 40
+
+
+@OF_TRIANGLES
+def test_derivatives_of_triangles(function: Any) -> None:
+    x = square(16)
+    with fg.reroll_loops(False):
+        plain = fg.make_jaxpr(function)(x)
+    rolled = fg.make_jaxpr(function)(x)
+    check_program(rolled.program)
+
+    def loss(program: Any) -> Callable[..., Any]:
+        return lambda x: sum(np.sum(np.cos(y)) for y in program.eval(x))
+
+    with fg.disable_jit():
+        wanted = fg.grad(loss(plain))(x)
+        np.testing.assert_allclose(fg.grad(loss(rolled))(x), wanted, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(fg.jit(fg.grad(loss(rolled)))(x), wanted, rtol=1e-9, atol=1e-11)
+    lanes = fg.jit(fg.vmap(fg.grad(loss(rolled))))(np.stack([x, x.T + 0.1]))
+    np.testing.assert_allclose(lanes[0], wanted, rtol=1e-9, atol=1e-11)
+    direction = RNG.normal(size=x.shape)
+    _, dot = fg.jit(lambda x, t: fg.jvp(loss(rolled), (x,), (t,)))(x, direction)
+    np.testing.assert_allclose(dot, np.sum(wanted * direction), rtol=1e-8, atol=1e-10)
 
 
 # The operation.
