@@ -203,8 +203,8 @@ NEVER, BY_FLAG, BY_INFO, BY_RESULT = range(4)
 """Conditions of failure: none; the flag "invalid"; an int32 other than 0 at the last
 place; a result other than 0."""
 
-MOST_PLACES = 8
-LEAST_ARGUMENTS, MOST_ARGUMENTS = 2, 16
+MOST_PLACES = 9
+LEAST_ARGUMENTS, MOST_ARGUMENTS = 2, 18
 
 TIMED_WORDS = ["kernel", "counters"]
 """Meaning of the first words of a timed step's arguments: the address of the step that it runs, and

@@ -29,7 +29,7 @@ once for a line whose operation NumPy evaluates."""
 def debug_python_loops(enable: bool = True) -> Iterator[None]:
     """Warn, within a block, of all operations in compiled loops that Python evaluates, or of none.
 
-    A few operations have no native code (`eigvals`, callbacks). Each call of one takes
+    A few operations have no native code (`signm`, callbacks). Each call of one takes
     microseconds, in every iteration; the rest of the loop is native. The warning names the
     operation and the line. It comes when a function is compiled, so enter the block before the
     first call. Without such a block each line is named once, and callbacks, which are there because
@@ -44,12 +44,12 @@ def debug_python_loops(enable: bool = True) -> Iterator[None]:
         >>> import warnings
         >>> import numpy as np, funcgrad as fg
         >>> def f(x):
-        ...     return fg.lax.fori_loop(0, 3, lambda i, c: np.linalg.eigvals(c).real * c, x)
+        ...     return fg.lax.fori_loop(0, 3, lambda i, c: fg.scipy.linalg.signm(c) * c, x)
         >>> with warnings.catch_warnings(record=True) as caught, fg.debug_python_loops():
         ...     warnings.simplefilter("always")
         ...     y = fg.jit(f)(np.eye(3))
         >>> print(str(caught[0].message).splitlines()[0])
-        eigvals in a loop of f is evaluated by Python.
+        signm in a loop of f is evaluated by Python.
     """
     token = _reports_python_loops.set(enable)
     try:

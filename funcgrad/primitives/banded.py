@@ -1,7 +1,7 @@
 """Systems and eigenvalues of matrices that are stored by their diagonals.
 
 ``ab[u + i - j, j] = a[i, j]`` for a matrix with ``u`` diagonals above the main one. Compiled
-programs call LAPACK for banded systems, and SciPy for the rest.
+programs call LAPACK, and SciPy for those that are constant along diagonals.
 """
 
 from __future__ import annotations
@@ -14,20 +14,22 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.records import dataclass
-from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import Value
 from funcgrad.dtypes import BOOL, is_complex
 from funcgrad.errors import ShapeError
 from funcgrad.lowering import Array, Extern, Form, LapackCall, Ref, Routine
-from funcgrad.primitives.elementwise import add, conj, convert, mul, neg, scale
+from funcgrad.primitives.elementwise import add, conj, convert, mul, neg, scale, select
 from funcgrad.primitives.families import Recipe, instantiate, shape_of, undefined
 from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.linalg import Cholesky, inverse_gaps
 from funcgrad.primitives.matrices import (
     INT32,
+    ByLapack,
     ByMatrix,
     adjoint,
     as_row,
+    by_column,
     by_columns,
     conjugated,
     diagonal,
@@ -38,6 +40,7 @@ from funcgrad.primitives.matrices import (
     where_held,
 )
 from funcgrad.primitives.shape import (
+    BroadcastTo,
     Concatenate,
     ReduceSum,
     Reverse,
@@ -402,6 +405,18 @@ class BandedCholesky(ByMatrix):
                 row[:k] = 0
         return [found]
 
+    def harmless(self, aval: ShapedArray) -> Any:
+        rows, n = aval.shape[-2:]
+        return np.tile(np.eye(rows)[:, [0 if self.lower_half else -1]], n)
+
+    def natively(self, recipe: Recipe, *inputs: Any) -> Sequence[Any]:
+        (found,) = recipe(_Pbtrf(self.lower_half), *inputs)
+        rows, n = found.aval.shape[-2:]
+        row, column = np.ogrid[:rows, :n]
+        is_inside = row + column < n if self.lower_half else row + column >= rows - 1
+        wide = recipe(BroadcastTo(found.aval.shape), is_inside)
+        return [recipe(select, wide, found, found.aval.dtype.type(0))]
+
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         (ab,), (tab,) = primals, tangents
         count = shape_of(ab)[-2] - 1
@@ -413,6 +428,28 @@ class BandedCholesky(ByMatrix):
         if self.lower_half:
             return self.bind(ab), band_of(change, count, 0)
         return self.bind(ab), band_of(adjoint(change), 0, count)
+
+
+@dataclass(frozen=True)
+class _Pbtrf(ByLapack):
+    """`BandedCholesky` of finite elements, with what stands outside of the matrix left there."""
+
+    lower_half: bool
+
+    signature = "rn->rn"
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        return [scipy_linalg().cholesky_banded(matrices[0], lower=self.lower_half)]
+
+    def refusal(self, operand: int, value: int, position: int, *avals: Any, **_: Any) -> Exception:
+        return np.linalg.LinAlgError(f"{value}-th leading minor not positive definite")
+
+    def lower(self, *avals: ShapedArray, **_: Any) -> Form:
+        (ab,) = avals
+        *stack, rows, n = ab.shape
+        arrays = Array(ab.shape, ab.dtype), by_column(ab, 0), Array(tuple(stack), INT32)
+        words = "L" if self.lower_half else "U", n, rows - 1, Ref(1), rows, Ref(2)
+        return self.form("pbtrf", ab, words, arrays, (1,))
 
 
 @dataclass(frozen=True)
@@ -438,6 +475,13 @@ class EighTridiagonal(ByMatrix):
         found: Sequence[Any] = scipy_linalg().eigh_tridiagonal(*matrices)
         return found
 
+    def natively(self, recipe: Recipe, *inputs: Any) -> Sequence[Any]:
+        d, e = inputs
+        if d.aval.shape[-1] == 1:
+            return [d, recipe(BroadcastTo((*d.aval.shape, 1)), np.ones((), d.aval.dtype))]
+        found: Sequence[Any] = recipe(_Stevd(), d, e)
+        return found
+
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         d, e = primals
         td, te = (instantiate(t, x) for t, x in zip(tangents, primals, strict=True))
@@ -454,6 +498,31 @@ class EighTridiagonal(ByMatrix):
         inner = matmul(matrix_transpose(v), moved)
         rotation = scale.bind(inner, convert(inverse_gaps(w), aval_of(v).dtype))
         return [w, v], [diagonal(inner), matmul(v, rotation)]
+
+
+@dataclass(frozen=True)
+class _Stevd(EighTridiagonal):
+    """`EighTridiagonal` of matrices of two rows or more, of finite elements."""
+
+    takes_nan = True
+
+    def lower(self, *avals: ShapedArray, **_: Any) -> Form:
+        d, e = avals
+        *stack, n = d.shape
+        size, integers = 1 + 4 * n + n * n, 3 + 5 * n
+        vectors = shaped((*d.shape, n), d.dtype)
+        arrays = (
+            Array(d.shape, d.dtype),
+            Array(e.shape, e.dtype),
+            Array(d.shape, d.dtype, start=0),
+            Array(e.shape, e.dtype, start=1),
+            by_column(vectors),
+            Array((*stack, size), d.dtype),
+            Array((*stack, integers), INT32),
+            Array(tuple(stack), INT32),
+        )
+        words = "V", n, Ref(2), Ref(3), Ref(4), n, Ref(5), size, Ref(6), integers, Ref(7)
+        return Routine(arrays, (2, 4), (LapackCall("stevd", d.dtype, words, True),), len(stack))
 
 
 def toeplitz_of(c: Value, r: Value) -> Value:

@@ -72,8 +72,8 @@ from funcgrad.primitives.elementwise import (
     sub,
     unscale,
 )
-from funcgrad.primitives.families import Recipe, either, extern_lower, shape_of, zero_jvp
-from funcgrad.primitives.indexing import Gather, along_axis_indices, take_along_axis
+from funcgrad.primitives.families import Recipe, either, shape_of, zero_jvp
+from funcgrad.primitives.indexing import Demand, Gather, along_axis_indices, take_along_axis
 from funcgrad.primitives.matrices import (
     BLOCK,
     INT32,
@@ -1306,9 +1306,13 @@ class Eigvalsh(Factorization):
 class Eig(Factorization):
     """Eigenvalues and eigenvectors (columns) of general matrices, complex also for real ones."""
 
+    failure = "Eigenvalues did not converge"
+
     multiple_results = True
 
-    lower = extern_lower  # it refuses nan and inf
+    def lower(self, a: ShapedArray) -> Form:
+        recipe = Recipe(a)
+        return recipe.form(*recipe(_UnsafeEig(), _only_finite(recipe)))
 
     def impl(self, a: Any) -> Any:
         dtype = complex_dtype(np.asarray(a).dtype)
@@ -1357,7 +1361,11 @@ def keeping_length(v: Value, dv: Value, is_real: bool = True) -> Value:
 class Eigvals(Factorization):
     """Eigenvalues of general matrices, complex also for real ones."""
 
-    lower = extern_lower  # it refuses nan and inf
+    failure = "Eigenvalues did not converge"
+
+    def lower(self, a: ShapedArray) -> Form:
+        recipe = Recipe(a)
+        return recipe.form(recipe(_UnsafeEigvals(), _only_finite(recipe)))
 
     def impl(self, a: Any) -> Any:
         return np.asarray(np.linalg.eigvals(a), complex_dtype(np.asarray(a).dtype))
@@ -1370,6 +1378,33 @@ class Eigvals(Factorization):
         w, v = Eig().bind(a)
         inner = Solve().bind(v, matmul(convert(ta, aval_of(v).dtype), v))
         return w, diagonal(inner)
+
+
+@dataclass(frozen=True)
+class _UnsafeEig(Eig):
+    """`Eig` of matrices of finite elements."""
+
+    def lower(self, a: ShapedArray) -> Form:
+        return by_numpy(["eig"], [a], self.abstract_eval(a), a.ndim - 2, may_fail=True)
+
+
+@dataclass(frozen=True)
+class _UnsafeEigvals(Eigvals):
+    """`Eigvals` of matrices of finite elements."""
+
+    def lower(self, a: ShapedArray) -> Form:
+        return by_numpy(["eigvals"], [a], [self.abstract_eval(a)], a.ndim - 2, may_fail=True)
+
+
+def _only_finite(recipe: Recipe) -> Any:
+    """The argument of a recipe, which raises where NumPy refuses nan and inf."""
+    (a,) = recipe.inputs
+    is_finite = recipe(ReduceAll(tuple(range(a.aval.ndim))), recipe(isfinite, a))
+    number = recipe(select, is_finite, INT64.type(0), INT64.type(1))
+    message = "Array must not contain infs or NaNs"
+    demand = Demand((0,), message=message, error=np.linalg.LinAlgError)
+    is_known = recipe(equal, recipe(demand, np.zeros(1, INT64), number), INT64.type(0))
+    return recipe(select, recipe(BroadcastTo(a.aval.shape), is_known), a, a.aval.dtype.type(0))
 
 
 @dataclass(frozen=True)

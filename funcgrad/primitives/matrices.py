@@ -20,6 +20,9 @@ from funcgrad.lowering import (
     MOST_SMALL,
     Array,
     Extern,
+    Form,
+    LapackCall,
+    Ref,
     Routine,
     SmallCall,
     UfuncCall,
@@ -30,7 +33,10 @@ from funcgrad.primitives.elementwise import (
     bitwise_and,
     conj,
     convert,
+    from_parts,
     isfinite,
+    less,
+    neg,
     real,
     select,
 )
@@ -310,13 +316,22 @@ class ByMatrix(Primitive):
     batch = stacked_batch
 
     def lower(self, *avals: Any, **_: Any) -> Any:
-        if type(self).natively is ByMatrix.natively or not all(a.size for a in avals):
+        if type(self).natively is ByMatrix.natively:
             return Extern()
         recipe = Recipe(*avals)
+        found = self.abstract_eval(*avals)
+        outs = found if self.multiple_results else [found]
+        if not (avals[0].size and outs[0].size):
+            zeros = [recipe(BroadcastTo(x.shape), np.zeros((), x.dtype)) for x in outs]
+            return recipe.form(*zeros)
         flag = self._are_finite(recipe)
-        safe = [_where(recipe, flag, x, 0) for x in recipe.inputs]
+        safe = [_where(recipe, flag, x, self.harmless(x.aval)) for x in recipe.inputs]
         results = self.natively(recipe, *safe)
         return recipe.form(*(_where(recipe, flag, x, np.nan) for x in results))
+
+    def harmless(self, aval: ShapedArray) -> Any:
+        """A number or a matrix that takes the place of matrices that have nan."""
+        return 0
 
     def natively(self, recipe: Recipe, *inputs: Any) -> Sequence[Any]:
         """The results by operations that compile, if there are such.
@@ -340,6 +355,9 @@ class ByMatrix(Primitive):
     def one(self, *matrices: Any) -> Sequence[Any]:
         """The results for one element of the stack."""
         raise NotImplementedError
+
+    def refusal(self, operand: int, value: int, position: int, *avals: Any, **_: Any) -> Exception:
+        return np.linalg.LinAlgError(f"{self.name} did not converge (LAPACK info={value})")
 
     def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
         """The dtypes of the results; by default that of the first argument."""
@@ -391,9 +409,68 @@ class ByMatrix(Primitive):
                 out[...] = found
 
 
-def _where(recipe: Recipe, flag: Any, x: Any, other: float) -> Any:
-    """Matrices for which a flag of the stack holds, else a number, or 0 if they are of integers."""
+def _where(recipe: Recipe, flag: Any, x: Any, other: Any) -> Any:
+    """Matrices for which a flag of the stack holds, else others, or 0 if they are of integers."""
     shape, dtype = x.aval.shape, x.aval.dtype
     column = (*flag.aval.shape, *(1,) * (len(shape) - flag.aval.ndim))
     wide = recipe(BroadcastTo(shape), recipe(Reshape(column), flag))
-    return recipe(select, wide, x, dtype.type(other if dtype.kind in "fc" else 0))
+    known = np.asarray(other if dtype.kind in "fc" else 0, dtype)
+    return recipe(select, wide, x, recipe(BroadcastTo(shape), known) if known.ndim else known[()])
+
+
+def assemble(recipe: Recipe, wi: Any, vectors: Any) -> Any:
+    """Complex eigenvectors of real matrices, of which LAPACK keeps pairs as parts in two columns.
+
+    Args:
+        recipe: Where this is written.
+        wi: Imaginary parts of the eigenvalues, of a pair the positive one first.
+        vectors: Columns.
+    """
+    shape, dtype = vectors.aval.shape, vectors.aval.dtype
+    ndim, n, zero = len(shape), shape[-1], dtype.type(0)
+    row = recipe(BroadcastTo(shape), recipe(Reshape((*shape[:-2], 1, n)), wi))
+    start, steps = (0,) * (ndim - 1), (1,) * ndim
+
+    def turned(k: int) -> Any:
+        """Its columns, of which that at ``k`` is the first one."""
+        head = recipe(Slice((*start, k), shape, steps), vectors)
+        rest = recipe(Slice((*start, 0), (*shape[:-1], k), steps), vectors)
+        return recipe(Concatenate(ndim - 1), head, rest)
+
+    is_second = recipe(less, row, zero)
+    re = recipe(select, is_second, turned(n - 1), vectors)
+    of_first = recipe(select, recipe(less, zero, row), turned(1 % n), zero)
+    im = recipe(select, is_second, recipe(neg, vectors), of_first)
+    return recipe(from_parts, re, im)
+
+
+class ByLapack(ByMatrix):
+    """One function of LAPACK, of which the recipes of operations are made."""
+
+    multiple_results = True
+    takes_nan = True
+
+    def form(
+        self,
+        name: str,
+        first: ShapedArray,
+        words: Sequence[str | int | Ref],
+        arrays: Sequence[Array],
+        results: Sequence[int],
+    ) -> Form:
+        """A call for each element of the stack.
+
+        Args:
+            name: The function, as in `LapackCall`.
+            first: Matrices of its dtype.
+            words: Its arguments, of which the last one says whether it failed.
+            arrays: As in `Routine`.
+            results: As there.
+        """
+        call = LapackCall(name, first.dtype, tuple(words), may_fail=True)
+        return Routine(tuple(arrays), tuple(results), (call,), first.ndim - 2)
+
+
+def by_column(x: ShapedArray, start: int | None = None) -> Array:
+    """Memory of matrices as LAPACK has them: those of an input, or new ones."""
+    return Array(x.shape, x.dtype, by_columns(x), start=start)

@@ -7,7 +7,8 @@ For every analytic ``f`` the derivative of ``f(A)`` in the direction ``E``, Fré
 
 (N. J. Higham, "Functions of Matrices", SIAM 2008, theorem 3.6), and so are the derivatives of ``L``
 with respect to ``A``. They exist for repeated eigenvalues and for matrices without a basis of
-eigenvectors as well. SciPy evaluates everything here, inside compiled programs too.
+eigenvectors as well. SciPy evaluates everything here, inside compiled programs too, but for
+Sylvester's equation.
 """
 
 from __future__ import annotations
@@ -20,18 +21,26 @@ import numpy as np
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Value
-from funcgrad.dtypes import is_complex
-from funcgrad.primitives.elementwise import add, neg, sub
-from funcgrad.primitives.families import instantiate, shape_of, zeros_like_aval
+from funcgrad.dtypes import is_complex, real_dtype
+from funcgrad.lowering import Array, Form, LapackCall, Ref, Routine
+from funcgrad.primitives.elementwise import Convert, add, conj, div, mul, neg, sub
+from funcgrad.primitives.families import Recipe, instantiate, shape_of, zeros_like_aval
 from funcgrad.primitives.matrices import (
+    INT32,
+    ByLapack,
     ByMatrix,
     block,
+    by_column,
+    by_columns,
     check_square,
     matmul,
     matrix_transpose,
     part,
+    product,
     scipy_linalg,
 )
+from funcgrad.primitives.schur import Schur
+from funcgrad.primitives.shape import BroadcastTo, Reshape, Transpose
 
 
 @dataclass(frozen=True)
@@ -45,6 +54,23 @@ class Sylvester(ByMatrix):
         if np.array_equal(a, b) and c.size:
             return [_solved_by_one_form(a, c)]
         return [scipy_linalg().solve_sylvester(a, b, c) if c.size else c]
+
+    def natively(self, recipe: Recipe, *inputs: Any) -> Sequence[Any]:
+        a, b, c = inputs
+        dot, turned = product(len(a.aval.shape)), Transpose(by_columns(a.aval))
+
+        def adjoint_of(x: Any) -> Any:
+            x = recipe(turned, x)
+            return recipe(conj, x) if is_complex(x.aval.dtype) else x
+
+        # With a = u r u^H and b^H = v s v^H: r y + y s^H = u^H c v, and x = u y v^H.
+        (r, u, _), (s, v, _) = recipe(Schur(), a), recipe(Schur(), adjoint_of(b))
+        y, size = recipe(_Trsyl(), r, s, recipe(dot, recipe(dot, adjoint_of(u), c), v))
+        inverse = recipe(Convert(y.aval.dtype), recipe(div, size.aval.dtype.type(1), size))
+        column = recipe(Reshape((*size.aval.shape, 1, 1)), inverse)
+        wide = recipe(BroadcastTo(y.aval.shape), column)
+        x = recipe(dot, recipe(dot, u, y), adjoint_of(v))
+        return [recipe(mul, x, wide)]
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         # a dx + dx b = dc - da x - x db
@@ -62,6 +88,32 @@ class Sylvester(ByMatrix):
 
     def transpose(self, ct: Any, a: Any, b: Any, c: Any) -> Sequence[Any]:
         return None, None, self.bind(matrix_transpose(a), matrix_transpose(b), ct)
+
+
+@dataclass(frozen=True)
+class _Trsyl(ByLapack):
+    """``y`` and a number ``k`` with ``r y + y s^H = k c``, for ``r`` and ``s`` as in `Schur`."""
+
+    signature = "mm,nn,mn->mn,"
+
+    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
+        return [avals[0].dtype, real_dtype(avals[0].dtype)]
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        (trsyl,) = scipy_linalg().get_lapack_funcs(("trsyl",), matrices)
+        return list(trsyl(*matrices, tranb="C")[:2])
+
+    def lower(self, *avals: ShapedArray, **_: Any) -> Form:
+        c = avals[-1]
+        *stack, m, n = c.shape
+        arrays = (
+            *(Array(x.shape, x.dtype) for x in avals),
+            *(by_column(x, k) for k, x in enumerate(avals)),
+            Array(tuple(stack), real_dtype(c.dtype)),
+            Array(tuple(stack), INT32),
+        )
+        words = "N", "C", 1, m, n, Ref(3), m, Ref(4), n, Ref(5), m, Ref(6), Ref(7)
+        return Routine(arrays, (5, 6), (LapackCall("trsyl", c.dtype, words),), len(stack))
 
 
 def _solved_by_one_form(a: Any, c: Any) -> Any:

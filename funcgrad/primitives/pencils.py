@@ -20,6 +20,7 @@ from funcgrad.primitives.elementwise import (
     conj,
     convert,
     equal,
+    from_parts,
     mul,
     neg,
     scale,
@@ -32,9 +33,12 @@ from funcgrad.primitives.linalg import Inv, Pinv, Solve, Svd, inverse_gaps, keep
 from funcgrad.primitives.matrices import (
     BLOCK,
     INT32,
+    ByLapack,
     ByMatrix,
     adjoint,
     as_row,
+    assemble,
+    by_column,
     by_columns,
     check_matrix,
     check_square,
@@ -73,6 +77,14 @@ class TwoSidedEig(ByMatrix):
         found: Sequence[Any] = scipy_linalg().eig(matrices[0], left=True)
         return found
 
+    def natively(self, recipe: Recipe, *inputs: Any) -> Sequence[Any]:
+        (a,) = inputs
+        if is_complex(a.aval.dtype):
+            found: Sequence[Any] = recipe(_ComplexGeev(), a)
+            return found
+        wr, wi, u, v = recipe(_RealGeev(), a)
+        return [recipe(from_parts, wr, wi), *(assemble(recipe, wi, x) for x in (u, v))]
+
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         (a,), (ta,) = primals, tangents
         w, u, v = self.bind(a)
@@ -89,6 +101,61 @@ class TwoSidedEig(ByMatrix):
 def _rotated(v: Value, rotation: Value, is_real: bool) -> Value:
     free = matmul(v, rotation)
     return add.bind(free, scale.bind(as_row(keeping_length(v, free, is_real)), v))
+
+
+@dataclass(frozen=True)
+class _RealGeev(ByLapack):
+    """The parts of eigenvalues, and left and right eigenvectors as in `assemble`."""
+
+    signature = "nn->n,n,nn,nn"
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        (geev,) = scipy_linalg().get_lapack_funcs(("geev",), matrices)
+        return list(geev(matrices[0])[:4])
+
+    def lower(self, *avals: ShapedArray, **_: Any) -> Form:
+        (a,) = avals
+        *stack, n, _n = a.shape
+        size = 2 * (BLOCK + 2) * n
+        arrays = (
+            Array(a.shape, a.dtype),
+            by_column(a, 0),
+            *(Array((*stack, n), a.dtype) for _ in range(2)),
+            *(by_column(a) for _ in range(2)),
+            Array((*stack, size), a.dtype),
+            Array(tuple(stack), INT32),
+        )
+        vectors = Ref(4), n, Ref(5), n, Ref(6), size
+        words = "V", "V", n, Ref(1), n, Ref(2), Ref(3), *vectors, Ref(7)
+        return self.form("geev", a, words, arrays, (2, 3, 4, 5))
+
+
+@dataclass(frozen=True)
+class _ComplexGeev(ByLapack):
+    """`TwoSidedEig` of complex matrices of finite elements."""
+
+    signature = "nn->n,nn,nn"
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        (geev,) = scipy_linalg().get_lapack_funcs(("geev",), matrices)
+        return list(geev(matrices[0])[:3])
+
+    def lower(self, *avals: ShapedArray, **_: Any) -> Form:
+        (a,) = avals
+        *stack, n, _n = a.shape
+        size = 2 * (BLOCK + 2) * n
+        arrays = (
+            Array(a.shape, a.dtype),
+            by_column(a, 0),
+            Array((*stack, n), a.dtype),
+            *(by_column(a) for _ in range(2)),
+            Array((*stack, size), a.dtype),
+            Array((*stack, 2 * n), real_dtype(a.dtype)),
+            Array(tuple(stack), INT32),
+        )
+        vectors = Ref(3), n, Ref(4), n, Ref(5), size, Ref(6)
+        words = "V", "V", n, Ref(1), n, Ref(2), *vectors, Ref(7)
+        return self.form("geev", a, words, arrays, (2, 3, 4))
 
 
 @dataclass(frozen=True)

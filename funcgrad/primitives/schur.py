@@ -19,13 +19,18 @@ from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Value
 from funcgrad.dtypes import BOOL, complex_dtype, is_complex, real_dtype
-from funcgrad.lowering import Array, Form, LapackCall, Ref, Routine
+from funcgrad.lowering import Array, Extern, Form, LapackCall, Ref, Routine
 from funcgrad.primitives.elementwise import (
+    Convert,
+    absolute,
     add,
     convert,
     div,
     equal,
+    from_parts,
     imag,
+    less,
+    less_equal,
     mul,
     real,
     scale,
@@ -38,10 +43,12 @@ from funcgrad.primitives.linalg import Solve, inverse_gaps
 from funcgrad.primitives.matrices import (
     BLOCK,
     INT32,
+    ByLapack,
     ByMatrix,
     adjoint,
     as_column,
     as_row,
+    by_column,
     by_columns,
     check_square,
     diagonal,
@@ -88,6 +95,19 @@ class Schur(ByMatrix):
         found: Sequence[Any] = scipy_linalg().schur(matrices[0], output, sort=self.sort)
         return found
 
+    def lower(self, *avals: ShapedArray, **_: Any) -> Form:
+        return Extern() if callable(self.sort) else super().lower(*avals)
+
+    def natively(self, recipe: Recipe, *inputs: Any) -> Sequence[Any]:
+        (a,) = inputs
+        t, z, *w = recipe(_ComplexGees() if is_complex(a.aval.dtype) else _RealGees(), a)
+        stack = a.aval.shape[:-2]
+        if self.sort is None:
+            return [t, z, recipe(BroadcastTo(stack), INT32.type(0))]
+        flags = recipe(Convert(INT32), _are_first(recipe, str(self.sort), w))
+        found: Sequence[Any] = recipe(_Trsen(), t, z, flags)
+        return found
+
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         """In the basis of eigenvectors of ``T`` its zeros are decoupled.
 
@@ -119,6 +139,107 @@ class Schur(ByMatrix):
 
     def _below(self, x: Value, in_block: Value) -> Value:
         return select.bind(in_block, aval_of(x).dtype.type(0), strictly_lower(x))
+
+
+def _are_first(recipe: Recipe, sort: str, w: Sequence[Any]) -> Any:
+    """Flags of the eigenvalues that come first, which are complex or given by their parts."""
+    zero, one = (real_dtype(w[0].aval.dtype).type(x) for x in (0, 1))
+    if sort in ("lhp", "rhp"):
+        re = recipe(real, w[0]) if is_complex(w[0].aval.dtype) else w[0]
+        return recipe(less, re, zero) if sort == "lhp" else recipe(less_equal, zero, re)
+    size = recipe(absolute, w[0] if len(w) == 1 else recipe(from_parts, *w))
+    return recipe(less_equal, size, one) if sort == "iuc" else recipe(less, one, size)
+
+
+@dataclass(frozen=True)
+class _RealGees(ByLapack):
+    """The factors of `Schur`, not sorted, and the parts of the eigenvalues."""
+
+    signature = "nn->nn,nn,n,n"
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        (gees,) = scipy_linalg().get_lapack_funcs(("gees",), matrices)
+        t, _, wr, wi, z, *_rest = gees(lambda *_w: None, matrices[0])
+        return [t, z, wr, wi]
+
+    def lower(self, *avals: ShapedArray, **_: Any) -> Form:
+        (a,) = avals
+        *stack, n, _n = a.shape
+        size = (BLOCK + 2) * n
+        arrays = (
+            Array(a.shape, a.dtype),
+            by_column(a, 0),
+            by_column(a),
+            *(Array((*stack, n), a.dtype) for _ in range(2)),
+            Array((*stack, size), a.dtype),
+            *(Array(tuple(stack), INT32) for _ in range(2)),
+        )
+        values = Ref(3), Ref(4), Ref(2), n, Ref(5), size
+        words = "V", "N", 0, n, Ref(1), n, Ref(6), *values, 0, Ref(7)
+        return self.form("gees", a, words, arrays, (1, 2, 3, 4))
+
+
+@dataclass(frozen=True)
+class _ComplexGees(ByLapack):
+    """The factors of `Schur`, not sorted, and the eigenvalues."""
+
+    signature = "nn->nn,nn,n"
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        (gees,) = scipy_linalg().get_lapack_funcs(("gees",), matrices)
+        t, _, w, z, *_rest = gees(lambda *_w: None, matrices[0])
+        return [t, z, w]
+
+    def lower(self, *avals: ShapedArray, **_: Any) -> Form:
+        (a,) = avals
+        *stack, n, _n = a.shape
+        size = (BLOCK + 2) * n
+        arrays = (
+            Array(a.shape, a.dtype),
+            by_column(a, 0),
+            by_column(a),
+            Array((*stack, n), a.dtype),
+            Array((*stack, size), a.dtype),
+            Array((*stack, n), real_dtype(a.dtype)),
+            *(Array(tuple(stack), INT32) for _ in range(2)),
+        )
+        values = Ref(3), Ref(2), n, Ref(4), size, Ref(5)
+        words = "V", "N", 0, n, Ref(1), n, Ref(6), *values, 0, Ref(7)
+        return self.form("gees", a, words, arrays, (1, 2, 3))
+
+
+@dataclass(frozen=True)
+class _Trsen(ByLapack):
+    """The factors of `Schur` with the flagged eigenvalues first, and how many these are."""
+
+    signature = "nn,nn,n->nn,nn,"
+
+    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
+        return [avals[0].dtype, avals[0].dtype, INT32]
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        t, z, flags = matrices
+        (trsen,) = scipy_linalg().get_lapack_funcs(("trsen",), (t,))
+        found = trsen(flags, t, z, job="N")
+        return [*found[:2], found[3 if is_complex(t.dtype) else 4]]
+
+    def lower(self, *avals: ShapedArray, **_: Any) -> Form:
+        t, z, flags = avals
+        *stack, n = flags.shape
+        arrays = (
+            *(Array(x.shape, x.dtype) for x in avals),
+            by_column(t, 0),
+            by_column(z, 1),
+            *(Array(flags.shape, t.dtype) for _ in range(3)),
+            *(Array(tuple(stack), INT32) for _ in range(3)),
+        )
+        values: tuple[Ref, ...] = Ref(5), Ref(6)
+        integers: tuple[Ref | int, ...] = Ref(9), 1
+        if is_complex(t.dtype):
+            values, integers = values[:1], ()
+        found = *values, Ref(8), 0, 0, Ref(7), n, *integers
+        words = "N", "V", Ref(2), n, Ref(3), n, Ref(4), n, *found, Ref(10)
+        return self.form("trsen", t, words, arrays, (3, 4, 8))
 
 
 def _in_blocks(t: Value) -> Value:

@@ -51,9 +51,9 @@ _OPERANDS: dict[str, tuple[int, ...]] = {
             "atleast_2d", "atleast_3d", "block", "broadcast_arrays", "broadcast_to", "column_stack",
             "concatenate", "copy", "delete", "diag", "diagonal", "dsplit", "dstack", "empty_like",
             "expand_dims", "flip", "fliplr", "flipud", "hsplit", "hstack", "matrix_transpose",
-            "moveaxis", "permute_dims", "ravel", "repeat", "reshape", "roll", "rollaxis", "rot90",
-            "split", "squeeze", "stack", "swapaxes", "take", "take_along_axis", "tile", "transpose",
-            "tril", "triu", "unstack", "vsplit", "vstack", "zeros_like",
+            "moveaxis", "nan_to_num", "permute_dims", "ravel", "repeat", "reshape", "roll",
+            "rollaxis", "rot90", "split", "squeeze", "stack", "swapaxes", "take", "take_along_axis",
+            "tile", "transpose", "tril", "triu", "unstack", "vsplit", "vstack", "zeros_like",
             # of funcgrad.lax
             "broadcast", "broadcast_in_dim", "collapse", "dynamic_index_in_dim", "dynamic_slice",
             "dynamic_slice_in_dim", "gather", "index_in_dim", "index_take", "rev", "slice",

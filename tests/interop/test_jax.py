@@ -729,6 +729,7 @@ for other in (x + 1e-3, x[:2], {"a": x}):
     else:
         raise SystemError(other)
 check_grads(jnp.sin, (0.5,), 2)  # in the precision of the arrays that it makes
+check_grads(jnp.sin, args=(0.5,), order=2)
 assert jax.jit(lambda v: jnp.finfo(v).bits)(x) == 32 == jnp.iinfo(jnp.int32).bits
 
 def refuse(v):

@@ -167,6 +167,7 @@ MOVES = {
     "expand_dims": lambda m, k: m.expand_dims(k, -1),
     "squeeze": lambda m, k: m.squeeze(m.expand_dims(k, 0)),
     "flip": lambda m, k: m.flip(k, 1),
+    "nan_to_num": lambda m, k: m.nan_to_num(k),
     "roll": lambda m, k: m.roll(k, 1, axis=0),
     "rot90": lambda m, k: m.rot90(k),
     "tile": lambda m, k: m.tile(k, (2, 1)),

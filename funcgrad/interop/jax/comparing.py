@@ -71,6 +71,8 @@ def _at_arrays(check: Callable[..., Any]) -> Callable[..., Any]:
         if len(args) > place:
             point: Sequence[Any] = tree_map(asarray, args[place])
             args = (*args[:place], point, *args[place + 1 :])
+        elif "args" in options:
+            options["args"] = tree_map(asarray, options["args"])
         return check(*args, **options)
 
     return compute
