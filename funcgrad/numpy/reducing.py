@@ -225,6 +225,8 @@ def prod(
     if mask is not None:
         x = p.select.bind(mask, x, p.ones_like(x))
     product = _fold(ReduceProd, x, axis, keepdims, "prod")
+    if aval_of(x).dtype.kind == "c" and not _axes(axis, len(shape_of(x)), "prod"):
+        product = p.mul.bind(product, p.ones_like(x))  # as NumPy: infinite parts are not the same
     if initial is None:
         return product
     start = _start(initial, aval_of(x).dtype, "prod")

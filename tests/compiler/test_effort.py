@@ -114,6 +114,12 @@ def test_few_passes_give_what_all_of_them_give(
     assert few.tobytes() == every.tobytes()
 
 
+def test_vectors_without_a_register_lie_in_one_cache_line(kernels: list[Translation]) -> None:
+    compiled(np.exp)(X)
+    assert kernels
+    assert all('"stackrealign"' in kernel.assembly for kernel in kernels)
+
+
 @pytest.mark.parametrize(("n_edges", "is_cold"), [(5, True), (700, False)])
 def test_loops_of_few_iterations_are_not_made_vectors(
     n_edges: int, is_cold: bool, kernels: list[Translation]

@@ -175,6 +175,16 @@ def test_empty_sums_and_products():
     assert not fnp.any(np.ones(0))
 
 
+@pytest.mark.parametrize(("shape", "axis"), [((2,), ()), ((), None), ((2, 1), 1), ((1, 1), (0, 1))])
+def test_a_product_of_one_complex_number_is_that_number_times_one(shape, axis):
+    x = np.full(shape, complex(np.inf, 0.2))
+    with np.errstate(invalid="ignore"):
+        expected = np.prod(x, axis)
+        for function in (lambda x: np.prod(x, axis), lambda x: fnp.prod(x, axis)):
+            check(fg.jit(function)(x), expected)
+            check(fg.vmap(function)(x[None])[0], expected)
+
+
 def test_dtype_argument():
     x = sample(np.float32)
     for name in ("sum", "prod", "mean", "var", "std", "cumsum"):

@@ -112,7 +112,11 @@ class _Lowering:
         self.types, self.signatures, self.in_memory = types.variables, types.words, types.in_memory
         self.result, given = SCALARS[function.result], parameter_types(function)
         arguments = map(llvm_type, given)
-        self.function = llvm.Function(symbol, llvm_type(self.result), [*arguments], linkage=linkage)
+        # LLVM learns too late that vectors are spilled, and would leave them across cache lines.
+        attributes = 'nounwind "stackrealign"'
+        self.function = llvm.Function(
+            symbol, llvm_type(self.result), [*arguments], attributes, linkage
+        )
         self.builder = Builder(module, self.function)
         kinds = "".join(KINDS.get(t, "p") for t in given)
         self.values: dict[str, Any] = dict(

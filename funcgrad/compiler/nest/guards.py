@@ -95,18 +95,20 @@ class Guards:
             for x, test, bound in self._sides(self.plan.shape, self.core, but=loop.axis)
         ]
         a, b = self.core[loop.axis] if loop.axis in self.plan.guarded else (0, loop.size)
+        # Folds in lanes take no single elements.
+        in_lanes = vectors is not None and any(isinstance(node, Fold) for node in body)
+        is_cold = RARE * (total - box_size(self.core)) <= total and not in_lanes
+        edges = None
+        if vectors is not None and not is_cold:
+            edges, each = Vectors(vectors.narrow, vectors.narrow, vectors.has_rest), vectors.narrow
+            # Edges of whole vectors: those of the core then lie in whole cache lines.
+            a, b = -(-a // each) * each, b if b == loop.size else b // each * each
         low = source.assign("low", call("minimum", call("maximum", source.word(a), begin), end))
         high = source.assign("high", call("maximum", call("minimum", source.word(b), end), low))
         if tests:
             test = all_of(tests)
             source.assign("low", call("select", test, low, begin))
             source.assign("high", call("select", test, high, begin))
-        # Folds in lanes take no single elements.
-        in_lanes = vectors is not None and any(isinstance(node, Fold) for node in body)
-        is_cold = RARE * (total - box_size(self.core)) <= total and not in_lanes
-        edges = None
-        if vectors is not None and not is_cold:
-            edges = Vectors(vectors.narrow, vectors.narrow, vectors.has_rest)
         with source.loop("side", 0, 2) as side:
             left = source.assign("left", call("select", equal(side, 0), begin, high))
             right = source.assign("right", call("select", equal(side, 0), low, end))

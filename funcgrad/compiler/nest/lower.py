@@ -522,9 +522,12 @@ def _before_conversion(operands: Sequence[Operand]) -> Sequence[Operand]:
 
 
 def _without_single(x: Operand, form: forms.Reduction) -> tuple[Operand, forms.Reduction]:
-    """A reduction without axes of one element: folding that into the neutral one gives itself."""
+    """A reduction without axes of one element: folding that into the neutral one gives itself.
+
+    Not so complex numbers with infinite parts, multiplied by 1.
+    """
     single = [axis for axis in form.axes if x.shape[axis] == 1]
-    if not single:
+    if not single or (x.dtype.kind == "c" and form.init == "1"):
         return x, form
     kept = [axis for axis in range(len(x.shape)) if axis not in single]
     axes = tuple(kept.index(axis) for axis in form.axes if axis not in single)
