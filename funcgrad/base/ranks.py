@@ -17,6 +17,8 @@ class Ranks:
         has_background: Whether compiled programs may move messages, and compute while they are
             under way.
         has_scattered_background: Whether that holds for parts of totals, too.
+        halving: Distances of the processes that add halves of what they have, one after the other,
+            so that each gets its part of a total; none where `part_of_total` is faster.
 
     Subclasses exchange arrays: contiguous ones of equal shapes in all processes.
     """
@@ -27,6 +29,7 @@ class Ranks:
     deterministic: bool
     has_background: bool = False
     has_scattered_background: bool = False
+    halving: tuple[int, ...] = ()
 
     def total(self, x: Any) -> Any:
         """The sum of the arrays of all processes."""
@@ -48,9 +51,9 @@ class Ranks:
         """Return the array that ``source`` sends while this process sends to ``destination``."""
         raise NotImplementedError
 
-    def native(self, operation: str, *details: Any) -> Any:
-        """How native code calls one of the operations above; ``None`` where it cannot."""
-        return None
+    def native(self, operation: str, *details: Any) -> tuple[Any, ...]:
+        """The native calls of one of the operations above; none where there are no such calls."""
+        return ()
 
     def failure(self, operation: str, code: int) -> Exception:
         """The error for a call of native code that has failed."""

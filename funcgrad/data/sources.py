@@ -15,7 +15,7 @@ import weakref
 import zipfile
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -30,6 +30,9 @@ MOST_OPEN = 64
 
 HEADER_BYTES = 1 << 16
 """The most bytes of a header of NumPy."""
+
+ADVISE: Callable[[int, int, int, int], None] | None = getattr(os, "posix_fadvise", None)
+"""By which the system is told what is read next; not all have it."""
 
 LOCAL_HEADER = 30
 """Bytes of the header of an entry of an archive, before its name."""
@@ -58,6 +61,25 @@ class Source:
 
     def __getitem__(self, rows: slice) -> Any:
         raise NotImplementedError
+
+    def read_into(self, rows: slice, arrays: Any) -> None:
+        """Read examples into arrays that are there: a pytree like ``self[rows]``."""
+        _copy(self[rows], arrays)
+
+    def expect(self, rows: slice) -> None:
+        """Take notice that these examples are read soon, to begin with it; nothing by default."""
+
+
+def read_into(source: Any, rows: slice, arrays: Any) -> None:
+    """Read examples of a source, or of anything that has slices, into arrays."""
+    if isinstance(source, Source):
+        source.read_into(rows, arrays)
+    else:
+        _copy(source[rows], arrays)
+
+
+def _copy(tree: Any, arrays: Any) -> None:
+    tree_map(lambda to, x: np.copyto(to, np.asarray(x)), arrays, tree)
 
 
 class _Array(Source):
@@ -98,10 +120,24 @@ class _Array(Source):
     def __getitem__(self, rows: slice) -> Any:
         start, stop, _ = rows.indices(len(self))
         out = np.empty((max(stop - start, 0), *self.shape[1:]), self.dtype)
-        if out.nbytes:
-            row = out.nbytes // len(out)
-            _fill(self.path, self.file, out, self.start + start * row)
+        self.read_into(rows, out)
         return out
+
+    def read_into(self, rows: slice, arrays: Any) -> None:
+        position, nbytes = self._span(rows)
+        if nbytes:
+            _fill(self.path, self.file, arrays, position)
+
+    def expect(self, rows: slice) -> None:
+        position, nbytes = self._span(rows)
+        if nbytes and ADVISE is not None:
+            ADVISE(self.file, position, nbytes, os.POSIX_FADV_WILLNEED)
+
+    def _span(self, rows: slice) -> tuple[int, int]:
+        """The first byte of some rows, and how many there are."""
+        start, stop, _ = rows.indices(len(self))
+        row = math.prod(self.shape[1:]) * self.dtype.itemsize
+        return self.start + start * row, max(stop - start, 0) * row
 
 
 def _fill(path: Path, file: int, out: np.ndarray, position: int) -> None:
@@ -153,6 +189,14 @@ class _Archive(Source):
 
     def __getitem__(self, rows: slice) -> Any:
         return {name: array[rows] for name, array in self.arrays.items()}
+
+    def read_into(self, rows: slice, arrays: Any) -> None:
+        for name, array in self.arrays.items():
+            array.read_into(rows, arrays[name])
+
+    def expect(self, rows: slice) -> None:
+        for array in self.arrays.values():
+            array.expect(rows)
 
 
 class _Table(Source):
@@ -254,9 +298,23 @@ class _Folder(Source):
         return int(self.starts[-1])
 
     def __getitem__(self, rows: slice) -> Any:
+        return joined([source[own] for source, own in self._pieces(rows)])
+
+    def read_into(self, rows: slice, arrays: Any) -> None:
+        done = 0
+        for source, own in self._pieces(rows):
+            first, done = done, done + own.stop - own.start
+            source.read_into(own, tree_map(lambda x, a=first, b=done: x[a:b], arrays))
+
+    def expect(self, rows: slice) -> None:
+        for source, own in self._pieces(rows):
+            source.expect(own)
+
+    def _pieces(self, rows: slice) -> Iterator[tuple[Source, slice]]:
+        """Files that have some of these rows, and which rows of theirs they are."""
         start, stop, _ = rows.indices(len(self))
-        spans = _spans(self.starts, start, stop)
-        return joined([self._source(i)[low:high] for i, low, high in spans])
+        for i, low, high in _spans(self.starts, start, stop):
+            yield self._source(i), slice(low, high)
 
 
 def _spans(starts: np.ndarray, start: int, stop: int) -> list[tuple[int, int, int]]:

@@ -11,6 +11,8 @@ from the seed and the number of the batch.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from math import prod
 from operator import index
 from typing import Any
 
@@ -20,7 +22,7 @@ from funcgrad import random
 from funcgrad.base.forking import cached_property
 from funcgrad.base.pytree import keystr, tree_flatten_with_path, tree_leaves, tree_map
 from funcgrad.data.batching import Seed, key_of
-from funcgrad.data.sources import joined
+from funcgrad.data.sources import Source, read_into
 from funcgrad.errors import ArgumentError, ShapeError
 
 BLOCK_BYTES = 1 << 20
@@ -58,14 +60,31 @@ class Stream:
         return max(self._batches - self._start, 0)
 
     def __iter__(self) -> Iterator[Any]:
-        if self._key is None:
-            own = _share(self._size, self._part)
-            for i in range(self._start, self._batches):
-                yield self._read(i * self._size + own.start, i * self._size + own.stop)
-            return
-        lanes = [self._lane(i) for i in _share(self._lanes, self._part)]
+        return self._in_order() if self._key is None else self._shuffled()
+
+    def _in_order(self) -> Iterator[Any]:
+        own = _share(self._size, self._part)
+        for i in range(self._start, self._batches):
+            for start in (i * self._size, (i + 1) * self._size):
+                self._expect(start + own.start, start + own.stop)
+            batch = self._like(len(own))
+            self._read(i * self._size + own.start, batch)
+            yield batch
+
+    def _shuffled(self) -> Iterator[Any]:
+        own, rows = len(_share(self._lanes, self._part)), self._size // self._lanes
+        windows = self._windows()
+        window, orders = None, np.zeros((own, 0), int)
         for _ in range(self._start, self._batches):
-            yield joined([next(lane) for lane in lanes])
+            batch = self._like(own * rows)
+            done = 0
+            while done < rows:
+                if not orders.shape[1]:
+                    window, orders = next(windows)
+                n = min(rows - done, orders.shape[1])
+                tree_map(partial(_take, orders[:, :n], rows, done), window, batch)
+                orders, done = orders[:, n:], done + n
+            yield batch
 
     @property
     def _batches(self) -> int:
@@ -74,9 +93,14 @@ class Stream:
         return self._blocks_of_lane * self._block // (self._size // self._lanes)
 
     @cached_property
+    def _kinds(self) -> Any:
+        """No examples: shapes and types of arrays of them."""
+        return self._treedef.unflatten([tree_map(np.asarray, x[0:0]) for x in self._leaves])
+
+    @cached_property
     def _block(self) -> int:
         """Rows of a block."""
-        row = sum(x.nbytes for x in tree_leaves(self._read(0, 1)))
+        row = sum(x.dtype.itemsize * prod(x.shape[1:]) for x in tree_leaves(self._kinds))
         most = self._count // (self._lanes * LEAST_BLOCKS)
         return max(min(BLOCK_BYTES // max(row, 1), most), 1)
 
@@ -84,39 +108,64 @@ class Stream:
     def _blocks_of_lane(self) -> int:
         return self._count // self._block // self._lanes
 
-    def _lane(self, lane: int) -> Iterator[Any]:
-        """The rows of a lane for one batch after the other."""
+    def _windows(self) -> Iterator[tuple[Any, np.ndarray]]:
+        """Rows that are in memory together, and for each own lane the numbers of its rows.
+
+        The arrays are filled anew with the rows of the next window.
+        """
         block, rows = self._block, self._size // self._lanes
-        n = self._count // block
+        n, lanes = self._count // block, _share(self._lanes, self._part)
         key_of_start, key_of_blocks, key_of_rows = random.split(self._key, 3)
         # Rows that are left over are not the same in each epoch.
         first = int(random.randint(key_of_start, (), 0, self._count - n * block + 1))
-        blocks = np.asarray(random.permutation(key_of_blocks, n))[lane :: self._lanes]
-        blocks = blocks[: self._blocks_of_lane]
-        own_key = random.fold_in(key_of_rows, lane)
-        span = self._window * block
-        left, skipped = None, self._start * rows % span
-        for k in range(self._start * rows // span, -(-len(blocks) // self._window)):
-            chosen = sorted(blocks[k * self._window : (k + 1) * self._window])
-            read = joined([self._read(first + i * block, first + (i + 1) * block) for i in chosen])
-            order = random.permutation(random.fold_in(own_key, k), block * len(chosen))[skipped:]
-            fresh = tree_map(lambda x, order=order: x[order], read)
-            left, skipped = fresh if left is None else joined([left, fresh]), 0
-            whole = len(tree_leaves(left)[0]) // rows
-            for i in range(whole):
-                yield _rows(left, i * rows, (i + 1) * rows)
-            left = _rows(left, whole * rows, None)
+        blocks = np.asarray(random.permutation(key_of_blocks, n))
+        # One row for each lane: its blocks, in the order in which they are read.
+        blocks = blocks[: self._blocks_of_lane * self._lanes].reshape(-1, self._lanes).T
+        blocks = blocks[lanes.start : lanes.stop]
+        keys = [random.fold_in(key_of_rows, lane) for lane in lanes]
+        begun, skipped = divmod(self._start * rows, self._window * block)
+        places = range(begun * self._window, blocks.shape[1], self._window)
+        starts = [first + np.sort(blocks[:, i : i + self._window]) * block for i in places]
+        read = self._like(starts[0].size * block) if starts else None
+        for k, now in enumerate(starts):
+            # The disk reads the next window while this one is used.
+            for soon in starts[k + (k > 0) : k + 2]:
+                for start in soon.flat:
+                    self._expect(int(start), int(start) + block)
+            for i, start in enumerate(now.flat):
+                self._read(int(start), _rows(read, i * block, (i + 1) * block))
+            span = now.shape[1] * block
+            orders = [random.permutation(random.fold_in(key, begun + k), span) for key in keys]
+            of_lanes = np.arange(len(lanes))[:, None] * span + np.stack(orders)
+            yield read, of_lanes[:, skipped:]
+            skipped = 0
 
-    def _read(self, start: int, stop: int) -> Any:
-        return self._treedef.unflatten([_sliced(x, int(start), int(stop)) for x in self._leaves])
+    def _like(self, n: int) -> Any:
+        """Arrays for so many examples."""
+        return tree_map(lambda x: np.empty((n, *x.shape[1:]), x.dtype), self._kinds)
+
+    def _expect(self, start: int, stop: int) -> None:
+        """Let files be read ahead."""
+        for x in self._leaves:
+            if isinstance(x, Source):
+                x.expect(slice(start, stop))
+
+    def _read(self, start: int, into: Any) -> None:
+        """Fill arrays with the examples from a place on."""
+        stop = start + len(tree_leaves(into)[0])
+        for x, arrays in zip(self._leaves, self._treedef.flatten_up_to(into), strict=True):
+            read_into(x, slice(start, stop), arrays)
 
 
-def _sliced(source: Any, start: int, stop: int) -> Any:
-    """Rows of a source, as arrays."""
-    return tree_map(np.asarray, source[start:stop])
+def _take(orders: np.ndarray, rows: int, done: int, window: Any, batch: Any) -> None:
+    """Copy rows of each lane to its part of a batch, behind those that are there."""
+    for lane, order in enumerate(orders):
+        start = lane * rows + done
+        # All are in range, and only where it is not checked NumPy writes into `out` itself.
+        np.take(window, order, 0, out=batch[start : start + len(order)], mode="clip")
 
 
-def _rows(tree: Any, start: int, stop: int | None) -> Any:
+def _rows(tree: Any, start: int, stop: int) -> Any:
     return tree_map(lambda x: x[start:stop], tree)
 
 

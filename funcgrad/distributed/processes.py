@@ -160,12 +160,19 @@ class Processes(Ranks):
 
     # Compiled programs.
 
-    def native(self, operation: str, *details: Any) -> NativeCall | None:
-        x, *partners = details
+    def native(self, operation: str, *details: Any) -> tuple[NativeCall, ...]:
+        x, *others = details
         if self.checks is not None:
-            return None
-        name, arguments = self._arguments(operation.removesuffix(BEHIND), x, partners)
+            return ()
         behind = self._background_calls if operation.endswith(BEHIND) else None
+        parts = self._arguments(operation.removesuffix(BEHIND), x, others)
+        calls = [self._call(name, arguments, behind) for name, arguments in parts]
+        return tuple(call for call in calls if call) if all(calls) else ()
+
+    def _call(
+        self, name: str, arguments: tuple[int | Ref, ...], behind: Background | None
+    ) -> NativeCall | None:
+        """A call of a function of MPI, which may only begin something; `None` if there is none."""
         if behind is not None:
             name, arguments = f"MPI_I{name[4:].lower()}", (*arguments, Ref(2))
         address = _address(name)
@@ -187,6 +194,13 @@ class Processes(Ranks):
         """Flag as of `Ranks`: Open MPI takes longer for such sums if it is not waited for."""
         return self.has_background and not _is_open_mpi()
 
+    @property
+    def halving(self) -> tuple[int, ...]:  # type: ignore[override]
+        # Open MPI sums all at one process, and scatters. Halves need a power of two of processes.
+        if self.size.bit_count() > 1 or not _is_open_mpi():
+            return ()
+        return tuple(1 << k for k in reversed(range(self.size.bit_length() - 1)))
+
     @cached_property
     def _background_calls(self) -> Background | None:
         status, state, flag = mpi()._addressof(_status()), Ref(2), Ref(2, 1)
@@ -202,25 +216,33 @@ class Processes(Ranks):
         return Background(calls[0], calls[1], _handle(mpi().REQUEST_NULL))
 
     def _arguments(
-        self, operation: str, x: ShapedArray, partners: list[int | None]
-    ) -> tuple[str, tuple[int | Ref, ...]]:
+        self, operation: str, x: ShapedArray, others: list[Any]
+    ) -> list[tuple[str, tuple[int | Ref, ...]]]:
+        """Functions and their arguments, one after the other."""
         module = mpi()
         n, kind = x.size, _handle(module.Datatype.fromcode(x.dtype.char))
         self._check_count(n)
         total, here = _handle(module.SUM), _handle(self.communicator)
         sent, received = Ref(0), Ref(1)
         if operation == "total":
-            return "MPI_Allreduce", (sent, received, n, kind, total, here)
+            return [("MPI_Allreduce", (sent, received, n, kind, total, here))]
         if operation == "gathered":
-            return "MPI_Allgather", (sent, n, kind, received, n, kind, here)
+            return [("MPI_Allgather", (sent, n, kind, received, n, kind, here))]
         part = n // self.size
         if operation == "part_of_total":
-            return "MPI_Reduce_scatter_block", (sent, received, part, kind, total, here)
+            return [("MPI_Reduce_scatter_block", (sent, received, part, kind, total, here))]
         if operation == "exchanged":
-            return "MPI_Alltoall", (sent, part, kind, received, part, kind, here)
-        to, by = map(_partner, partners)
+            return [("MPI_Alltoall", (sent, part, kind, received, part, kind, here))]
         tail = (here, module._addressof(_status()))
-        return "MPI_Sendrecv", (sent, n, kind, to, 0, received, n, kind, by, 0, *tail)
+        if operation == "half_of_total":
+            partner, own, other = others
+            half, pair = n // 2, (partner, 0)
+            sent = Ref(0, other)
+            exchange = (sent, half, kind, *pair, received, half, kind, *pair, *tail)
+            addition = (Ref(0, own), received, half, kind, total)
+            return [("MPI_Sendrecv", exchange), ("MPI_Reduce_local", addition)]
+        to, by = map(_partner, others)
+        return [("MPI_Sendrecv", (sent, n, kind, to, 0, received, n, kind, by, 0, *tail))]
 
     def _check_count(self, n: int) -> None:
         if n > MOST:

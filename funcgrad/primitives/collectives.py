@@ -34,6 +34,7 @@ from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.ranks import (
     RankExchange,
     RankGather,
+    RankHalf,
     RankIndex,
     RankPart,
     RankPass,
@@ -619,9 +620,13 @@ class ReduceScatter(_Exchange):
         if self.tiled:
             x = _parted(apply, x, self.axis, self.axis_size)
         x = _moved(apply, x, self.axis, 0)
-        if not self.ranks.deterministic:
+        if self.ranks.deterministic:
+            return pairwise_total(apply, apply(RankExchange(self.ranks), x), self.axis_size)
+        if not self.ranks.halving:
             return apply(RankPart(self.ranks), x)
-        return pairwise_total(apply, apply(RankExchange(self.ranks), x), self.axis_size)
+        for distance in self.ranks.halving:
+            x = apply(RankHalf(self.ranks, distance=distance), x)
+        return apply(Reshape(aval_of(x).shape[1:]), x)
 
     def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
         return (AllGather(self.axis_name, self.axis_size, self.axis, self.tiled).bind(ct),)

@@ -38,12 +38,12 @@ class RankStep(Primitive):
     def axis_names(self) -> tuple[Hashable, ...]:
         return (self.ranks,)
 
-    def form(self, result: ShapedArray, x: ShapedArray, call: NativeCall | None) -> Form:
-        """A native call of ``(x, result)``, or the evaluation."""
-        if call is None:
+    def form(self, result: ShapedArray, x: ShapedArray, calls: tuple[NativeCall, ...]) -> Form:
+        """Native calls of ``(x, result)``, or the evaluation."""
+        if not calls:
             return Extern()
         arrays = (Array(x.shape, x.dtype), Array(result.shape, result.dtype))
-        return Routine(arrays, (1,), (call,))
+        return Routine(arrays, (1,), calls)
 
     def refusal(self, operand: int, value: int, position: int, *avals: Any, **_: Any) -> Exception:
         return self.ranks.failure(self.name, value)
@@ -141,6 +141,45 @@ class RankPart(RankMessage):
 
 
 @dataclass(frozen=True)
+class RankHalf(RankMessage):
+    """One half of an array added to the same half of another process's, which gets the other half.
+
+    Attributes:
+        distance: Between the numbers of both; the higher one gets the second half.
+    """
+
+    distance: int = 1
+
+    name = "psum_scatter"
+    operation = "half_of_total"
+    agrees = False
+
+    def as_message(self, group: int = 0, in_background: bool = False) -> Primitive | None:
+        return None if in_background else super().as_message(group)
+
+    @property
+    def partner(self) -> int:
+        """The number of the other process."""
+        return self.ranks.index ^ self.distance
+
+    def halves(self, n: int) -> tuple[int, int]:
+        """Where among ``n`` elements the own half begins, and where the other one."""
+        return (n // 2, 0) if self.ranks.index & self.distance else (0, n // 2)
+
+    def impl(self, x: Any) -> Any:
+        half = len(x) // 2
+        own, other = (x[start : start + half] for start in self.halves(len(x)))
+        return np.add(own, self.ranks.passed(other, self.partner, self.partner))
+
+    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        return shaped((x.shape[0] // 2, *x.shape[1:]), x.dtype)
+
+    def lower(self, x: ShapedArray) -> Form:
+        calls = self.ranks.native(self.operation, x, self.partner, *self.halves(x.size))
+        return self.form(self.abstract_eval(x), x, calls)
+
+
+@dataclass(frozen=True)
 class RankExchange(RankStep):
     """Element ``i`` goes to process ``i``; what arrives, in the order of the senders."""
 
@@ -185,8 +224,8 @@ class RankPass(RankStep):
         return x.strong()
 
     def lower(self, x: ShapedArray) -> Form:
-        call = self.ranks.native("passed", x, self.destination, self.source)
-        return self.form(x, x, call)
+        calls = self.ranks.native("passed", x, self.destination, self.source)
+        return self.form(x, x, calls)
 
 
 @dataclass(frozen=True)

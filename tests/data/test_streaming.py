@@ -214,5 +214,42 @@ def test_memory_is_that_of_the_windows(tmp_path):
     )
     total, peak = map(int, done.stdout.split())
     assert total > 0.95 * 4 * 20_000 * 4096
-    # Two copies of eight blocks of a megabyte for each of eight lanes, and one lane on the way.
-    assert peak < 200e6
+    # Eight blocks of a megabyte for each of eight lanes, and batches.
+    assert peak < 100e6
+
+
+class Watched(data.Source):
+    """Numbers, and what is expected and read of them."""
+
+    def __init__(self, n):
+        self.n = n
+        self.said = []
+
+    def __len__(self):
+        return self.n
+
+    def __getitem__(self, rows):
+        self.said.append(("read", rows.start, rows.stop))
+        return np.arange(self.n)[rows]
+
+    def expect(self, rows):
+        self.said.append(("expect", rows.start, min(rows.stop, self.n)))
+
+
+@pytest.mark.parametrize("seed", [None, 4])
+def test_what_is_read_has_been_expected_one_window_ahead(seed):
+    source = Watched(2_000)
+    for _ in data.stream(source, 40, seed=seed, lanes=2, window=3, start=2):
+        pass
+    expected, ahead, most = set(), 0, 0
+    for what, start, stop in source.said:
+        rows = set(range(start, stop))
+        if what == "read":
+            assert rows <= expected
+            ahead -= len(rows)
+        else:
+            ahead += len(rows - expected)
+            expected |= rows
+            most = max(most, ahead)
+    block = data.stream(source, 40, seed=seed, lanes=2, window=3)._block
+    assert 0 < most <= 2 * (40 if seed is None else 2 * 3 * block)

@@ -166,7 +166,7 @@ def messages() -> None:
                 assert text.count("all_gather by MPI_Allgather") + begun == gathered, text
                 assert text.index("MPI_Iallgather") < text.index("matrix product"), text
                 # A sum is made where its gradient is: other products follow.
-                sent = text.index("educe_scatter_block")
+                sent = text.index("psum_scatter by")
                 assert "matrix product" in text[sent:], text
 
 
