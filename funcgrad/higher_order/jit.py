@@ -6,7 +6,8 @@ result; the memory on the program keeps that linear in the depth of nesting.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -117,16 +118,50 @@ def limited(limits: Limits) -> Iterator[None]:
 
 
 @contextmanager
-def stepwise(enable: bool = True) -> Iterator[None]:
-    """Run programs operation by operation within a block; functions are traced to them as ever."""
+def stepwise(enable: bool = True, is_sampled: bool = False) -> Iterator[None]:
+    """Run programs operation by operation within a block; functions are traced to them as ever.
+
+    Args:
+        enable: Whether to do so.
+        is_sampled: Whether rounds of long loops are compiled, most of those that come late.
+    """
     mode = _disabled.get()
     if mode is not True:
         mode = STEPWISE if enable else _how_compiled()
     token = _disabled.set(mode)
+    rounds = _rounds.set(Counter() if is_sampled else None)
     try:
         yield
     finally:
+        _rounds.reset(rounds)
         _disabled.reset(token)
+
+
+_rounds: ContextVar[Counter[Program] | None] = ContextVar("funcgrad_rounds", default=None)
+"""How often bodies of loops have run in the block; ``None`` where every round is to be seen."""
+
+_SEEN = 32
+"""Rounds of a loop that are all seen; later, half as many each time that their number doubles."""
+
+
+def seen(program: Program) -> Callable[..., Sequence[Any]]:
+    """The body or condition of a loop, for a context that evaluates without compiling.
+
+    Where rounds are sampled, those that nobody sees are compiled.
+    """
+    rounds = _rounds.get()
+    if rounds is None:
+        return lambda *xs: evaluate(program, xs)
+
+    def run(*xs: Any) -> Sequence[Any]:
+        number = rounds[program]
+        rounds[program] += 1
+        if number % max(1, 2 ** number.bit_length() // _SEEN) == 0:
+            return evaluate(program, xs)
+        with stepwise(False):
+            return run_program(program, xs)
+
+    return run
 
 
 @contextmanager

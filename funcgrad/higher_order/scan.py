@@ -25,7 +25,7 @@ from funcgrad.errors import NonFiniteError
 from funcgrad.higher_order.checked_programs import CheckedProgram, check_program
 from funcgrad.higher_order.checks import Failure, nothing
 from funcgrad.higher_order.hoisting import hoisted, invariant_vars, split_ahead
-from funcgrad.higher_order.jit import executable_of, is_jit_disabled, scatter
+from funcgrad.higher_order.jit import executable_of, is_jit_disabled, scatter, seen
 from funcgrad.higher_order.linearity import parted, together
 from funcgrad.higher_order.progress import backward, parts_of, progress_bar
 from funcgrad.higher_order.series import taylor_of_scan
@@ -109,7 +109,7 @@ class Scan(Primitive):
 
     def impl(self, *args: Any) -> Any:
         if is_jit_disabled():
-            return self.run(lambda *xs: evaluate(self.body, xs), args)
+            return self.run(seen(self.body), args)
         if self.progress is not None:
             return self._run_in_parts(self.progress, args)
         program = self.body.memo(

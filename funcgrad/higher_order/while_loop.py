@@ -31,7 +31,7 @@ from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import NonFiniteError
 from funcgrad.higher_order.checked_programs import CheckedProgram, check_program
 from funcgrad.higher_order.checks import Failure, nothing
-from funcgrad.higher_order.jit import executable_of, is_jit_disabled, run_program, scatter
+from funcgrad.higher_order.jit import executable_of, is_jit_disabled, run_program, scatter, seen
 from funcgrad.higher_order.lanes import broadcast_lanes, choose, count_if, gate, shield
 from funcgrad.higher_order.linearity import nonlinear_equation, parted, together
 from funcgrad.higher_order.progress import counted_parts, progress_bar
@@ -107,11 +107,7 @@ class While(Primitive):
     def impl(self, *args: Any) -> Any:
         if is_jit_disabled():
             with using_trace(EVAL):
-                return self._run(
-                    lambda *xs: evaluate(self.condition, xs),
-                    lambda *xs: evaluate(self.body, xs),
-                    args,
-                )
+                return self._run(seen(self.condition), seen(self.body), args)
         if ranks_in(axis_names_of(self)):
             with using_trace(EVAL):
                 return self._run(self._agreed, self._step_of_processes(), args)

@@ -374,5 +374,5 @@ class _Derivatives(_Evaluations):
 
 @contextmanager
 def _watched(observer: Observer) -> Iterator[None]:
-    with watching(observer), stepwise(), np.errstate(all="ignore"):
+    with watching(observer), stepwise(is_sampled=True), np.errstate(all="ignore"):
         yield

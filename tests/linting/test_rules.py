@@ -15,6 +15,7 @@ import pytest
 
 import funcgrad as fg
 from funcgrad import lax
+from funcgrad.linting.subject import Subject
 from funcgrad.scipy import optimize, special
 
 X = np.linspace(-1.0, 2.0, 7)
@@ -556,3 +557,17 @@ def test_no_arguments_and_no_numbers() -> None:
     assert not fg.lint(lambda: np.ones(3))
     assert not fg.lint(lambda n: n + 1, 3)
     assert not fg.lint(lambda x: np.sum(x), np.zeros(0))
+
+
+def test_late_rounds_of_loops_are_sampled() -> None:
+    def grows(x: Any) -> Any:
+        return fg.lax.fori_loop(0, 4000, lambda i, c: c * 1.001, x)
+
+    seen: list[Any] = []
+    subject = Subject(grows, (1.0,), {})
+    subject.evaluations(lambda step: seen.append(step) if step.primitive.name == "mul" else None)
+    rounds = np.log([step.operands[0] for step in seen]) / np.log(1.001)
+    np.testing.assert_allclose(rounds, np.round(rounds), atol=1e-6)
+    assert [*np.round(rounds[:32])] == [*range(32)]
+    assert 3900 < rounds[-1] < 4000
+    assert len(seen) < 200

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -110,7 +109,9 @@ def lost_digits(subject: Subject) -> Findings:
     """
     if not all(map(_is_finite, map(subject.record.value, subject.record.outputs))):
         return
-    drawn = [_drawn(subject.record, np.random.default_rng(seed)) for seed in range(DRAWS)]
+    copied = _copied(subject.record)
+    draws = map(np.random.default_rng, range(DRAWS))
+    drawn = [_drawn(subject.record, copied, generator) for generator in draws]
     worst = max(end for end, _ in drawn)
     if worst < 10.0**-DIGITS:
         return
@@ -157,7 +158,7 @@ class LongSum:
 
 
 def _drawn(
-    record: Record, generator: np.random.Generator
+    record: Record, copied: dict[Var, Any], generator: np.random.Generator
 ) -> tuple[float, list[tuple[Equation, float]]]:
     """Relative errors of the results, and of operations at which they grow."""
     errors: dict[Any, Any] = {}
@@ -179,7 +180,7 @@ def _drawn(
             if var.aval.dtype.kind != "f":
                 continue
             out = record.values[var]
-            made = np.where(_is_copied(out, values), 0, _rounded(out, generator))
+            made = np.where(copied[var], 0, _rounded(out, generator))
             errors[var] = _sum(made.astype(var.aval.dtype), dot)
             after = _relative(out, errors[var])
             if after > GROWTH * max(before, float(np.finfo(var.aval.dtype).eps)):
@@ -188,10 +189,17 @@ def _drawn(
     return max(ends, default=0.0), grown
 
 
-def _is_copied(out: Any, values: Sequence[Any]) -> Any:
-    """Mask of the elements that an operation only passes on, or negates: nothing is rounded."""
-    numbers = [np.abs(np.ravel(x)) for x in values if aval_of(x).dtype.kind in "biufc"]
-    return np.isin(np.abs(out), np.concatenate(numbers)) if numbers else False
+def _copied(record: Record) -> dict[Var, Any]:
+    """Masks of the elements that operations only pass on, or negate: nothing is rounded."""
+    found: dict[Var, Any] = {}
+    for equation in record.equations:
+        values = map(record.value, equation.inputs)
+        numbers = [np.abs(np.ravel(x)) for x in values if aval_of(x).dtype.kind in "biufc"]
+        for var in equation.outputs:
+            if var.aval.dtype.kind == "f":
+                out = np.abs(record.values[var])
+                found[var] = np.isin(out, np.concatenate(numbers)) if numbers else False
+    return found
 
 
 def _rounded(x: Any, generator: np.random.Generator) -> Any:
