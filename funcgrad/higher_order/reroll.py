@@ -28,7 +28,6 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base import environment
-from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.facets import Facet
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var, evaluate
@@ -54,7 +53,6 @@ from funcgrad.higher_order.loop_body import (
 )
 from funcgrad.higher_order.runs import (
     LEAST_SAVED,
-    LEAST_STEPS,
     Chain,
     Family,
     Search,
@@ -62,6 +60,7 @@ from funcgrad.higher_order.runs import (
     may_repeat,
 )
 from funcgrad.higher_order.scan import Scan
+from funcgrad.higher_order.turns import Element, Resolved, in_turn
 from funcgrad.observers.source import stands_for
 from funcgrad.passes.repeats import Integers
 from funcgrad.primitives.families import zeros_like_aval
@@ -198,17 +197,6 @@ def rerolled(
     return run
 
 
-@dataclass(frozen=True)
-class _Element:
-    """One element of what a scan has stacked."""
-
-    stack: Var
-    index: int
-
-
-Resolved = Atom | _Element
-
-
 class _Rewriting:
     """The equations of a program, with scans in the place of runs.
 
@@ -245,7 +233,7 @@ class _Rewriting:
         return Program(old.inputs, self.equations, outputs, old.name, constants)
 
     def _copy(self, start: int, stop: int) -> None:
-        """Append equations as they are, or all elements of a stack side by side as one."""
+        """Append equations as they are, or elements of stacks in turn as one."""
         for equation in self.search.equations[start:stop]:
             if self.names.keys().isdisjoint(equation.inputs):
                 self.equations.append(equation)
@@ -256,14 +244,17 @@ class _Rewriting:
                 )
 
     def _joins(self, equation: Equation) -> bool:
-        """Append an equation of all elements of a stack, in their order, as one of the stack."""
-        first = self.resolved(equation.inputs[0])
-        if len(equation.inputs) < LEAST_STEPS or type(first) is not _Element:
+        """Append an equation of elements of stacks in turn as one of the rows of an array."""
+        turns = in_turn([self.resolved(x) for x in equation.inputs])
+        if turns is None:
             return False
-        elements = [_Element(first.stack, i) for i in range(first.stack.aval.shape[0])]
-        if [self.resolved(x) for x in equation.inputs] != elements:
-            return False
-        results = self.record(lambda rows: _of_rows(equation, rows), [first.stack])
+        stacks = turns.stacks
+
+        def joined(*values: Any) -> list[Any]:
+            rows = turns.rows(dict(zip(stacks, values, strict=True)).__getitem__)
+            return _of_rows(equation, rows)
+
+        results = self.record(joined, stacks)
         self.names.update(zip(equation.outputs, results, strict=False))
         return bool(results)
 
@@ -274,7 +265,7 @@ class _Rewriting:
     def atom(self, atom: Atom) -> Atom:
         """The same as a name: an element is read where the first equation needs it."""
         found = self.resolved(atom)
-        if type(found) is not _Element:
+        if type(found) is not Element:
             return found  # type: ignore[return-value]
         (made,) = self.record(lambda x: [_element(x, found.index)], [found.stack])
         self.names[atom] = made
@@ -458,15 +449,12 @@ class _Rolling:
         """Stack the values that differ from iteration to iteration, before the loop."""
         aval = names[0].aval
         found = [self.rewriting.resolved(name) for name in names]
-        first, second = found[:2]
-        if type(first) is _Element and type(second) is _Element:
-            step = second.index - first.index
-            steps = range(len(found))
-            if step and found == [_Element(first.stack, first.index + i * step) for i in steps]:
-                starts = (first.index, *(0 for _ in aval.shape))
-                strides = (1,) * (aval.ndim + 1)
-                walk = Walk(starts, (1, *aval.shape), strides, 0, step)
-                return self._walk(first.stack, walk)
+        turns = in_turn(found)
+        if turns is not None and len(turns.parts) == 1:
+            return self._walk(*turns.parts[0])
+        if turns is not None:
+            self.sources.update(dict.fromkeys(turns.stacks))
+            return self._walked(turns, aval, turns.rows)
         constants = self.rewriting.search.constants
         if all(name in constants for name in names):
             rows = np.stack([constants[name] for name in names])
@@ -611,7 +599,7 @@ class _Rolling:
         for (j, i), stack in zip(run.stacked, results[len(inits) :], strict=True):
             assert isinstance(stack, Var)
             for step in run.stacked[j, i]:
-                rewriting.names[self.iterations[step][j].outputs[i]] = _Element(stack, step)
+                rewriting.names[self.iterations[step][j].outputs[i]] = Element(stack, step)
 
     def _init(self, key: Any, number: int) -> Atom | None:
         """Initial value of a carried value in one of the loops; ``None`` if nobody reads it."""

@@ -241,6 +241,56 @@ def test_lists_of_results() -> None:
     assert_same_bits(f, x)
 
 
+def in_turn(x: Any) -> Any:
+    found = []
+    for k in range(0, 150, 3):
+        found.append(x[k] ** 2 + 3.0 * x[k + 1])
+        found.append(x[k + 2] ** 2 + x[k + 3] - 2.0 * x[k + 4])
+        found.append(x[k + 1] ** 2 - x[k + 4])
+    return found
+
+
+def column_by_column(x: Any) -> Any:
+    found = []
+    for i in range(1, 13):
+        for j in range(1, 13):
+            k = 14 * j + i
+            found.append(4.0 * x[k] - x[k - 1] - x[k + 1] - x[k - 14] - x[k + 14] - np.exp(x[k]))
+    return found
+
+
+def rows_in_turn(x: Any) -> Any:
+    rows = []
+    for i in range(100):
+        rows.append(np.sin(x[:3]) + 0.1 * i)
+        rows.append(np.cos(x[3:6] * x[i]))
+    return rows[::-1]
+
+
+@pytest.mark.parametrize(
+    ("listed", "most"), [(in_turn, 20), (column_by_column, 100), (rows_in_turn, 20)]
+)
+def test_results_of_loops_that_are_read_in_turn(listed: Any, most: int) -> None:
+    """Lists to which each iteration appends several results, or a row of them."""
+    f = lambda x: [np.stack(listed(x))]  # noqa: E731
+    x = RNG.normal(size=210)
+    assert len(fg.make_jaxpr(f)(x).eqns) < most
+    assert_same_bits(f, x)
+
+
+def test_loops_over_results_in_turn() -> None:
+    def f(x: Any) -> list[Any]:
+        total = 0.0
+        for term in reversed(in_turn(x)):
+            total = 0.9 * total + np.sin(term)
+        return [total]
+
+    x = RNG.normal(size=210)
+    assert lengths(f, x) == [50, 149]  # the first term is added to a number
+    assert len(fg.make_jaxpr(f)(x).eqns) < 30
+    assert_same_bits(f, x)
+
+
 def test_loops_over_lists_of_results() -> None:
     def f(x: Any) -> list[Any]:
         terms = [np.sin(x * (0.1 * i)) * np.cos(x) - x / 3.0 for i in range(100)]

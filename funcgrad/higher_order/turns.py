@@ -1,0 +1,107 @@
+"""Elements of stacks that are read in turn, as rows of one array.
+
+A re-rolled loop leaves its results in stacks. What reads their elements one by one, those of a few
+stacks in turn, reads slices of these, interleaved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad.base.records import dataclass
+from funcgrad.core.program import Atom, Var
+from funcgrad.higher_order.loop_body import Walk
+from funcgrad.primitives.shape import Concatenate, reshape
+
+LEAST_TURNS = 4
+"""How often each stack must have its turn."""
+
+_MOST_PERIODS = 4
+"""How many numbers of stacks are tried."""
+
+
+@dataclass(frozen=True)
+class Element:
+    """One element of what a scan has stacked."""
+
+    stack: Var
+    index: int
+
+
+Resolved = Atom | Element
+
+
+@dataclass(frozen=True)
+class Turns:
+    """Rows of stacks, one of each in turn.
+
+    Args:
+        parts: The stacks, and which of their rows.
+        size: How many rows.
+    """
+
+    parts: tuple[tuple[Var, Walk], ...]
+    size: int
+
+    @property
+    def stacks(self) -> list[Var]:
+        """The stacks, each once."""
+        return list(dict.fromkeys(stack for stack, _ in self.parts))
+
+    def rows(self, read: Callable[[Var], Any]) -> Any:
+        """The rows as one array.
+
+        Args:
+            read: Gives the value of a stack.
+        """
+        count, rest = divmod(self.size, len(self.parts))
+        each = [
+            read(stack)
+            if walk.step == 1 and count == stack.aval.shape[0]
+            else walk.rows(read(stack), count)
+            for stack, walk in self.parts
+        ]
+        if len(each) == 1:
+            return each[0]
+        shape = each[0].shape[1:]
+        turns = Concatenate(1).bind(*(reshape(x, (count, 1, *shape)) for x in each))
+        whole = reshape(turns, (count * len(each), *shape))
+        if not rest:
+            return whole
+        last = [
+            _walk(Element(stack, walk.starts[0] + count * walk.step), 1).rows(read(stack), 1)
+            for stack, walk in self.parts[:rest]
+        ]
+        return Concatenate(0).bind(whole, *last)
+
+
+def in_turn(elements: Sequence[Resolved]) -> Turns | None:
+    """Names as elements of stacks that are read in turn, if they are such.
+
+    Args:
+        elements: What is read, one after the other.
+    """
+    found = [x for x in elements if type(x) is Element]
+    if len(found) < max(len(elements), LEAST_TURNS):
+        return None
+    numbers: dict[Var, int] = {}
+    stacks = np.array([numbers.setdefault(x.stack, len(numbers)) for x in found])
+    indices = np.array([x.index for x in found])
+    for period in (np.flatnonzero(stacks[1:] == stacks[0])[:_MOST_PERIODS] + 1).tolist():
+        if len(found) < LEAST_TURNS * period or (stacks[period:] != stacks[:-period]).any():
+            continue
+        steps = indices[period:] - indices[:-period]
+        if (steps[period:] == steps[:-period]).all() and steps[:period].all():
+            pairs = zip(found, steps[:period].tolist(), strict=False)
+            return Turns(tuple((x.stack, _walk(x, step)) for x, step in pairs), len(found))
+    return None
+
+
+def _walk(first: Element, step: int) -> Walk:
+    """Elements of a stack, from one on."""
+    shape = first.stack.aval.shape[1:]
+    starts = (first.index, *(0 for _ in shape))
+    return Walk(starts, (1, *shape), (1,) * len(starts), 0, step)
