@@ -245,18 +245,18 @@ class _Rewriting:
 
     def _joins(self, equation: Equation) -> bool:
         """Append an equation of elements of stacks in turn as one of the rows of an array."""
-        turns = in_turn([self.resolved(x) for x in equation.inputs])
-        if turns is None:
+        join = of_rows(equation.primitive)
+        turns = None if join is None else in_turn([self.resolved(x) for x in equation.inputs])
+        if join is None or turns is None:
             return False
         stacks = turns.stacks
 
-        def joined(*values: Any) -> list[Any]:
-            rows = turns.rows(dict(zip(stacks, values, strict=True)).__getitem__)
-            return _of_rows(equation, rows)
+        @stands_for("equation")
+        def joined(*values: Any, equation: Equation = equation) -> list[Any]:
+            return [join(turns.rows(dict(zip(stacks, values, strict=True)).__getitem__))]
 
-        results = self.record(joined, stacks)
-        self.names.update(zip(equation.outputs, results, strict=False))
-        return bool(results)
+        self.names.update(zip(equation.outputs, self.record(joined, stacks), strict=True))
+        return True
 
     def resolved(self, atom: Atom) -> Resolved:
         """New name of a variable of the old program."""
@@ -288,12 +288,6 @@ class _Rewriting:
             )
         self.constants += part.constants
         return [names.get(x, x) for x in part.outputs]
-
-
-@stands_for("equation")
-def _of_rows(equation: Equation, rows: Any) -> list[Any]:
-    join = of_rows(equation.primitive)
-    return [] if join is None else [join(rows)]
 
 
 def _element(stack: Any, index: int) -> Any:
