@@ -131,7 +131,7 @@ if TYPE_CHECKING:  # they are loaded on first use
     from funcgrad.linting import check_derivatives, lint
     from funcgrad.profiling import profile
     from funcgrad.ref import Ref, empty_ref, free_ref, freeze, new_ref
-    from funcgrad.sharding import NamedSharding, P, make_mesh, set_mesh, shard_map
+    from funcgrad.sharding import NamedSharding, P, make_mesh, set_mesh, shard_map, smap
 
 check_tracer_leaks = checking_leaks
 jacobian = jacrev
@@ -156,7 +156,7 @@ __all__ = [
     "print_environment_info", "print_saved_residuals", "process_count", "process_index",
     "process_indices", "profile", "profiling", "pure_callback", "random", "ref", "remat",
     "reroll_loops", "saved_residuals", "scipy", "set_mesh", "shard_map", "sharding",
-    "show_config", "sparsity", "stages", "stop_gradient", "test_util", "testing", "tree",
+    "show_config", "smap", "sparsity", "stages", "stop_gradient", "test_util", "testing", "tree",
     "tree_util", "typeof", "typing", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip
 

@@ -9,25 +9,35 @@ a mesh counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from contextvars import ContextVar
+from collections.abc import Callable, Collection, Hashable, Sequence
+from contextlib import nullcontext
 from functools import lru_cache, partial
 from math import gcd, prod
 from typing import Any
-
-import numpy as np
 
 from funcgrad.api.arguments import leaf_paths, name_of
 from funcgrad.api.vectorization import indexable
 from funcgrad.base import environment
 from funcgrad.base.namespaces import present
-from funcgrad.base.placement import CPU
-from funcgrad.base.pytree import broadcast_prefix, tree_unflatten
+from funcgrad.base.pytree import broadcast_prefix, tree_map, tree_unflatten
 from funcgrad.base.transformed import Transformed
+from funcgrad.core.axes import axes_in_scope
 from funcgrad.core.trace import Tracer
+from funcgrad.distributed.meshes import (
+    AxisType,
+    Mesh,
+    NamedSharding,
+    P,
+    PartitionSpec,
+    get_abstract_mesh,
+    make_mesh,
+    names_by_axis,
+    names_in,
+    rows_of,
+    set_mesh,
+)
 from funcgrad.distributed.processes import axis_of, subgroups, world
-from funcgrad.errors import ArgumentError, ShapeError, TreeError
+from funcgrad.errors import ArgumentError, TreeError
 from funcgrad.higher_order.jit import along_processes
 from funcgrad.higher_order.staging import place
 from funcgrad.numpy.writable import as_arguments
@@ -36,203 +46,10 @@ from funcgrad.primitives.objects import flatten_values
 from funcgrad.primitives.shape import Slice, Transpose, repeat_lanes, reshape, shape_of
 from funcgrad.transforms.batch import batch_flat
 
-__all__ = ["Mesh", "NamedSharding", "P", "PartitionSpec", "make_mesh", "set_mesh", "shard_map"]
-
-
-class PartitionSpec(tuple[Any, ...]):
-    """How the axes of an array are divided: a name of an axis of a mesh for each, or `None`.
-
-    A tuple of names divides an axis of the array by several axes of the mesh, the last one varying
-    fastest. Axes of the array without an entry are not divided.
-
-    Args:
-        partitions: The entries.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.P("x", None, ("y", "z"))
-        PartitionSpec('x', None, ('y', 'z'))
-    """
-
-    def __new__(cls, *partitions: Any) -> PartitionSpec:
-        return super().__new__(cls, partitions)
-
-    def __repr__(self) -> str:
-        return f"PartitionSpec({', '.join(map(repr, self))})"
-
-    def __reduce__(self) -> Any:
-        return PartitionSpec, tuple(self)
-
-
-P = PartitionSpec
-
-
-class Mesh:
-    """Lanes in a grid whose axes have names.
-
-    Args:
-        devices: An array of anything, of which the shape counts.
-        axis_names: A name for each of its axes.
-        **options: About devices, as in JAX; they are ignored.
-
-    Raises:
-        ArgumentError: If there are more or fewer names than axes.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.sharding.Mesh(np.zeros((2, 3)), ("x", "y")).shape
-        {'x': 2, 'y': 3}
-    """
-
-    def __init__(self, devices: Any, axis_names: Any, **options: Any) -> None:
-        self.devices = np.asarray(devices, object)
-        self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
-        if len(set(self.axis_names)) != self.devices.ndim:
-            raise ArgumentError(
-                f"Mesh: a grid of shape {self.devices.shape} needs {self.devices.ndim} different "
-                f"names of axes, got {self.axis_names}.{place()}"
-            )
-
-    @property
-    def shape(self) -> dict[Hashable, int]:
-        """The length of every axis."""
-        return dict(zip(self.axis_names, self.devices.shape, strict=True))
-
-    @property
-    def size(self) -> int:
-        """The number of lanes."""
-        size: int = self.devices.size
-        return size
-
-    @property
-    def empty(self) -> bool:
-        """Whether it has no lanes."""
-        return not self.size
-
-    def _key(self) -> tuple[Any, ...]:
-        return (self.axis_names, self.devices.shape, *self.devices.flat)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Mesh) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-    def __repr__(self) -> str:
-        return f"Mesh({', '.join(f'{name!r}: {n}' for name, n in self.shape.items())})"
-
-    def __enter__(self) -> Mesh:
-        _meshes.set((*_meshes.get(), self))
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        _meshes.set(_meshes.get()[:-1])
-
-
-_meshes: ContextVar[tuple[Mesh, ...]] = ContextVar("funcgrad_meshes", default=())
-"""Meshes of the blocks around the current code, the innermost last."""
-
-
-def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[Hashable], **options: Any) -> Mesh:
-    """A mesh of a shape.
-
-    Args:
-        axis_shapes: The length of each axis.
-        axis_names: A name for each axis.
-        **options: About devices, as in JAX; they are ignored.
-
-    Returns:
-        A `Mesh`.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.make_mesh((4, 2), ("data", "model"))
-        Mesh('data': 4, 'model': 2)
-    """
-    return Mesh(np.full(tuple(axis_shapes), CPU, object), axis_names)
-
-
-@contextmanager
-def set_mesh(mesh: Mesh) -> Iterator[Mesh]:
-    """A block in which `shard_map` maps over this mesh, unless it is told otherwise.
-
-    Args:
-        mesh: The mesh.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> with fg.sharding.set_mesh(fg.make_mesh((2,), ("x",))):
-        ...     double = fg.shard_map(lambda x: 2 * x, in_specs=fg.P("x"), out_specs=fg.P("x"))
-        ...     print(double(np.arange(4)))
-        [0 2 4 6]
-    """
-    with mesh:
-        yield mesh
-
-
-class NamedSharding:
-    """How an array is divided: a mesh and a spec.
-
-    Args:
-        mesh: The mesh.
-        spec: The spec.
-        **options: About devices, as in JAX; they are ignored.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> mesh = fg.make_mesh((4, 2), ("x", "y"))
-        >>> fg.sharding.NamedSharding(mesh, fg.P("y", "x")).shard_shape((8, 8))
-        (4, 2)
-    """
-
-    memory_kind = None
-
-    def __init__(self, mesh: Any, spec: Any, **options: Any) -> None:
-        self.mesh = mesh
-        self.spec = spec
-
-    @property
-    def device_set(self) -> set[Any]:
-        """The devices of the mesh."""
-        return set(self.mesh.devices.flat)
-
-    @property
-    def is_fully_replicated(self) -> bool:
-        """Whether no axis is divided."""
-        return all(self.mesh.shape[name] == 1 for name in _names_in(self.spec))
-
-    @property
-    def is_fully_addressable(self) -> bool:
-        """Whether this process has all of it, which is always the case."""
-        return True
-
-    def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
-        """Shape of the part of one lane.
-
-        Args:
-            global_shape: Shape of the array.
-
-        Raises:
-            ShapeError: If it cannot be divided.
-        """
-        shape = tuple(global_shape)
-        rows = _rows(self.spec, shape, self.mesh.shape, "shard_shape", "the array")
-        return tuple(
-            n // prod(self.mesh.shape[name] for name in names)
-            for n, names in zip(shape, rows, strict=True)
-        )
-
-    def _key(self) -> tuple[Any, ...]:
-        return self.mesh, self.spec
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, NamedSharding) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-    def __repr__(self) -> str:
-        return f"NamedSharding({self.mesh!r}, {self.spec!r})"
+__all__ = [
+    "AxisType", "Mesh", "NamedSharding", "P", "PartitionSpec", "get_abstract_mesh", "make_mesh",
+    "set_mesh", "shard_map", "smap",
+]  # fmt: skip
 
 
 def shard_map(
@@ -302,9 +119,8 @@ def shard_map(
                 f"{what}: arguments are given by position, as in_specs is, but got "
                 f"{', '.join(kwargs)} by name.{place()}"
             )
-        around = _meshes.get()
-        chosen = mesh if mesh is not None else around[-1] if around else None
-        if chosen is None:
+        chosen = mesh if mesh is not None else get_abstract_mesh()
+        if chosen.empty:
             raise ArgumentError(
                 f"{what}: there is no mesh.{place()} Pass mesh=..., or call it inside set_mesh."
             )
@@ -313,13 +129,14 @@ def shard_map(
         paths = leaf_paths(args)
         specs = _prefix(in_specs, args, "in_specs", what)
         for x, spec, path in zip(leaves, specs, paths, strict=True):
-            _rows(spec, shape_of(x), {a.label: a.size for a in axes}, what, path)
+            rows_of(spec, shape_of(x), {a.label: a.size for a in axes}, what, path)
         pairs = [_divided(x, spec, axes) for x, spec in zip(leaves, specs, strict=True)]
         trees: list[Any] = []
 
         def flat(*values: Any) -> list[Any]:
             inner = as_arguments(list(map(indexable, values)))
-            outs, tree = flatten_values(function(*tree_unflatten(treedef, list(inner))))
+            with chosen.mapped([a.label for a in axes]):
+                outs, tree = flatten_values(function(*tree_unflatten(treedef, list(inner))))
             trees.append(tree)
             return outs
 
@@ -344,6 +161,66 @@ def shard_map(
         axis_names=axis_names,
         check_vma=check_vma,
     )
+
+
+def smap(
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    in_axes: Any,
+    out_axes: Any,
+    axis_name: Hashable,
+) -> Any:
+    """Map a function over one axis of the mesh around, each lane with its part of the arguments.
+
+    Args:
+        f: The function of parts; without it, a decorator.
+        in_axes: Which axis of each argument is divided: an int, `None` if all lanes have all of
+            it, or a prefix of the pytree of the arguments.
+        out_axes: Along which axis of each result the parts are put together, likewise.
+        axis_name: The axis of the mesh.
+
+    Returns:
+        A function of whole arrays, as of `shard_map`.
+
+    Raises:
+        ArgumentError: If there is no mesh, or it has no such axis.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> with fg.set_mesh(fg.make_mesh((2,), ("i",))):
+        ...     total = fg.smap(lambda x: fg.lax.psum(x, "i"), in_axes=0, out_axes=None,
+        ...                              axis_name="i")
+        ...     total(np.arange(4.0))
+        array([2., 4.])
+    """
+    options = specs_of_axes(in_axes, out_axes, axis_name)
+    return partial(shard_map, **options) if f is None else shard_map(f, **options)
+
+
+def specs_of_axes(in_axes: Any, out_axes: Any, axis_name: Hashable) -> dict[str, Any]:
+    """Arguments of `shard_map` for those of `smap`.
+
+    Args:
+        in_axes: As of `smap`.
+        out_axes: As of `smap`.
+        axis_name: As of `smap`.
+
+    Raises:
+        ArgumentError: If an axis is negative.
+    """
+
+    def spec(axis: int | None) -> PartitionSpec:
+        if axis is None:
+            return P()
+        if axis < 0:
+            raise ArgumentError(f"smap: axes are counted from the front, got {axis}.{place()}")
+        return P(*[None] * axis, axis_name)
+
+    def specs(axes: Any) -> Any:
+        return tree_map(spec, axes, is_leaf=lambda x: x is None)
+
+    return {"in_specs": specs(in_axes), "out_specs": specs(out_axes), "axis_names": {axis_name}}
 
 
 Flags = list[bool]
@@ -383,7 +260,7 @@ def _divided(x: Any, spec: Any, axes: Sequence[MeshAxis]) -> tuple[Any, Flags]:
     shape: list[int] = []
     positions: dict[Hashable, int] = {}
     of_dims: list[int] = []
-    for n, names in zip(shape_of(x), _names_by_axis(spec, len(shape_of(x))), strict=True):
+    for n, names in zip(shape_of(x), names_by_axis(spec, len(shape_of(x))), strict=True):
         for name in names:
             positions[name] = len(shape)
             shape.append(by_name[name].size)
@@ -411,9 +288,9 @@ def _assembled(
 ) -> Any:
     """The whole array of the lanes of all processes."""
     lanes = [a for a, on in zip(axes, flags, strict=True) if on]
-    named = _names_in(spec)
+    named = names_in(spec)
     shape = shape_of(x)[len(lanes) :]
-    rows = _rows(spec, shape, {a.label: a.size for a in axes}, what, path, is_part=True)
+    rows = rows_of(spec, shape, {a.label: a.size for a in axes}, what, path, is_part=True)
     for axis in [a for a in lanes if a.label not in named]:
         if check_vma:
             raise ArgumentError(
@@ -463,9 +340,17 @@ def _axes_of(
         raise ArgumentError(
             f"{what}: the mesh has no axis {unknown[0]!r}, only {mesh.axis_names}.{place()}"
         )
+    chosen = set(names) or set(mesh.axis_names) - set(mesh.manual_axes)
+    around = {known.label for known, _ in axes_in_scope() if isinstance(known, MeshAxis)}
+    twice = [name for name in mesh.axis_names if name in chosen and name in around]
+    if twice:
+        raise ArgumentError(
+            f"{what}: a shard_map around maps axis {twice[0]!r} of the mesh already.{place()}"
+            "Name the others in axis_names, and pass no mesh, or that of get_abstract_mesh()."
+        )
     lengths = tuple(mesh.shape.items())
     axes = _shared_out(lengths, is_tracked, world() is not None)
-    return tuple(a for a in axes if not names or a.label in names)
+    return tuple(a for a in axes if a.label in chosen)
 
 
 @lru_cache(64)
@@ -486,46 +371,6 @@ def _shared_out(
         ranks = axis_of(name, group, False, checks) if k > 1 else None
         axes.append(MeshAxis(name, n, ranks, is_tracked))
     return tuple(axes)
-
-
-def _names_by_axis(spec: Any, ndim: int) -> list[tuple[Hashable, ...]]:
-    """Names of axes of a mesh for every axis of an array."""
-    entries = () if spec is None else tuple(spec)
-    rows = [() if e is None else e if isinstance(e, tuple) else (e,) for e in entries]
-    return [*rows, *[()] * (ndim - len(rows))]
-
-
-def _names_in(spec: Any) -> list[Hashable]:
-    return [name for names in _names_by_axis(spec, 0) for name in names]
-
-
-def _rows(
-    spec: Any,
-    shape: tuple[int, ...],
-    lengths: dict[Hashable, int],
-    what: str,
-    path: str,
-    is_part: bool = False,
-) -> list[tuple[Hashable, ...]]:
-    """Names of axes of a mesh for every axis of an array, which has to fit them."""
-    names = _names_in(spec)
-    unknown = [name for name in names if name not in lengths]
-    if unknown or len(set(names)) < len(names):
-        wrong = f"has no axis {unknown[0]!r}" if unknown else "can divide an array once by an axis"
-        raise ArgumentError(f"{what}: the mesh {wrong}: {spec!r} of `{path}`.{place()}")
-    rows = _names_by_axis(spec, len(shape))
-    if len(rows) > len(shape):
-        raise ShapeError(
-            f"{what}: {spec!r} has {len(rows)} entries, but `{path}` has shape {shape}.{place()}"
-        )
-    for i, (n, row) in enumerate(zip(shape, rows, strict=True)):
-        parts = prod(lengths[name] for name in row)
-        if not is_part and n % parts:
-            raise ShapeError(
-                f"{what}: axis {i} of `{path}`, of length {n}, cannot be divided into {parts} "
-                f"equal parts, as {spec!r} says.{place()}"
-            )
-    return rows
 
 
 def _prefix(specs: Any, tree: Any, name: str, what: str) -> list[Any]:

@@ -159,6 +159,13 @@ STEPS = (
         needs="neighbours",
     ),
     Step(
+        "meshes",
+        ("-m", "tests.meshes"),
+        "JAX's own tests of shard_map, on 1, 2 and 4 ranks; without them, it says how to get them",
+        ("--ranks", "1", "-k", "test_jit_against_ref"),
+        needs="meshes",
+    ),
+    Step(
         "neighbour programs",
         ("-m", "tests.neighbour_programs", "--write"),
         "programs of these libraries: the time of a call and to the first result",

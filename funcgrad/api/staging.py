@@ -78,6 +78,34 @@ class ShapeDtypeStruct:
     def size(self) -> int:
         return int(np.prod(self.shape, dtype=np.int64))
 
+    @classmethod
+    def like(cls, x: Any) -> ShapeDtypeStruct:
+        """The shape and dtype of an array.
+
+        Args:
+            x: The array.
+
+        Example:
+            >>> import numpy as np, funcgrad as fg
+            >>> fg.ShapeDtypeStruct.like(np.eye(2))
+            ShapeDtypeStruct(shape=(2, 2), dtype=float64)
+        """
+        return cls(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False))
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """A copy that differs.
+
+        Args:
+            **changes: Arguments of the class.
+
+        Example:
+            >>> import numpy as np, funcgrad as fg
+            >>> fg.ShapeDtypeStruct((2, 3), np.float32).update(shape=(6,))
+            ShapeDtypeStruct(shape=(6,), dtype=float32)
+        """
+        known = {name: getattr(self, name) for name in self.__slots__}
+        return type(self)(**known | changes)
+
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak})"

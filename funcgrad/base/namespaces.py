@@ -66,7 +66,7 @@ _OF_MODULES = (
     }
     | {
         f"funcgrad.{name}": "funcgrad.sharding"
-        for name in ("NamedSharding", "P", "make_mesh", "set_mesh", "shard_map")
+        for name in ("NamedSharding", "P", "make_mesh", "set_mesh", "shard_map", "smap")
     }
     | {
         "funcgrad.cfunc": "funcgrad.interop.c",

@@ -18,6 +18,7 @@ import numpy as np
 from funcgrad.base.error_state import of_caller
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.axes import DividedAxis, mapped_name
 from funcgrad.core.primitive import BatchDim, Primitive, Value, mapped_length
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import DtypeError, MissingRuleError, ShapeError
@@ -114,6 +115,8 @@ class PureCallback(_Callback):
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         method = self.vmap_method
+        if method is None and isinstance(mapped_name(), DividedAxis):
+            method = "sequential"  # each lane of a mesh is a program of its own
         if method is None:
             raise MissingRuleError(
                 f"{self.label}\nvmap does not know how to call it for many examples. Pass "

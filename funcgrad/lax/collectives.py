@@ -8,6 +8,7 @@ axis, the last name varying fastest. Values may be pytrees.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -17,7 +18,7 @@ from funcgrad.base.pytree import tree_map
 from funcgrad.base.ranks import Ranks
 from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
-from funcgrad.core.axes import axes_in_scope, named_axis
+from funcgrad.core.axes import named_axis
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
@@ -41,19 +42,23 @@ from funcgrad.primitives.elementwise import convert, equal, select
 from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.objects import map_numbers, map_values
 from funcgrad.primitives.shape import moveaxis_from_front, reshape, shape_of
+from funcgrad.transforms.batch import batch_flat
 
 AxisName = Hashable | tuple[Hashable, ...]
 Axes = tuple[tuple[Hashable, int], ...]
+Groups = Sequence[Sequence[int]] | None
 Tree = Any
 
 
-def psum(x: Tree, axis_name: AxisName) -> Tree:
+def psum(x: Tree, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Tree:
     """Sum over the mapped axis.
 
     Args:
         x: Pytree of arrays. Bools are summed as ints. Constants give constants: ``psum(1, "i")``
             is the length of the axis, a Python int.
         axis_name: Name of a mapped axis, or a tuple of names.
+        axis_index_groups: Groups of lanes, as lists of their numbers, all of one length: lanes
+            meet within their group. By default all are in one.
 
     Returns:
         A pytree like ``x``, the same for all examples.
@@ -66,6 +71,8 @@ def psum(x: Tree, axis_name: AxisName) -> Tree:
         >>> fg.vmap(lambda x: x / fg.lax.psum(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
         array([0.25, 0.75])
     """
+    if axis_index_groups is not None:
+        return _in_groups(psum, x, axis_name, axis_index_groups)
     axes = _axes(axis_name, "psum")
     ranks = _of_processes(axes)
     size = prod(n for _, n in axes) // prod(n for _, n in ranks)
@@ -83,7 +90,7 @@ def psum(x: Tree, axis_name: AxisName) -> Tree:
 
 
 @explained(MEANINGS)
-def pmean(x: Tree, axis_name: AxisName) -> Tree:
+def pmean(x: Tree, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Tree:
     """Mean over the mapped axis.
 
     Returns:
@@ -97,12 +104,14 @@ def pmean(x: Tree, axis_name: AxisName) -> Tree:
         >>> fg.vmap(lambda x: x - fg.lax.pmean(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
         array([-1.,  1.])
     """
+    if axis_index_groups is not None:
+        return _in_groups(pmean, x, axis_name, axis_index_groups)
     size = prod(n for _, n in _axes(axis_name, "pmean"))
     return tree_map(lambda total: total / size, psum(x, axis_name))
 
 
 @explained(MEANINGS)
-def pmax(x: Tree, axis_name: AxisName) -> Tree:
+def pmax(x: Tree, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Tree:
     """Maximum over the mapped axis.
 
     Returns:
@@ -116,12 +125,14 @@ def pmax(x: Tree, axis_name: AxisName) -> Tree:
         >>> fg.vmap(lambda x: x / fg.lax.pmax(x, "i"), axis_name="i")(np.array([1.0, 4.0]))
         array([0.25, 1.  ])
     """
+    if axis_index_groups is not None:
+        return _in_groups(pmax, x, axis_name, axis_index_groups)
     axes = _axes(axis_name, "pmax")
     return _of_lanes(PMax, axes, x)
 
 
 @explained(MEANINGS)
-def pmin(x: Tree, axis_name: AxisName) -> Tree:
+def pmin(x: Tree, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Tree:
     """Minimum over the mapped axis.
 
     Returns:
@@ -135,6 +146,8 @@ def pmin(x: Tree, axis_name: AxisName) -> Tree:
         >>> fg.vmap(lambda x: x - fg.lax.pmin(x, "i"), axis_name="i")(np.array([1.0, 4.0]))
         array([0., 3.])
     """
+    if axis_index_groups is not None:
+        return _in_groups(pmin, x, axis_name, axis_index_groups)
     axes = _axes(axis_name, "pmin")
     return _of_lanes(PMin, axes, x)
 
@@ -149,6 +162,9 @@ def pvary(x: Tree, axis_name: AxisName) -> Tree:
     Returns:
         A pytree like ``x``. In derivatives every copy counts, and ``x`` gets the sum.
 
+    Raises:
+        AxisNameError: If there is no such axis.
+
     Example:
         >>> import numpy as np, funcgrad as fg
         >>> mesh = fg.make_mesh((2,), ("i",))
@@ -158,8 +174,7 @@ def pvary(x: Tree, axis_name: AxisName) -> Tree:
         >>> copies(np.array([1.0, 4.0]))
         array([1., 4., 1., 4.])
     """
-    names = axis_name if isinstance(axis_name, tuple | list) else (axis_name,)
-    axes = tuple(a for a in axes_in_scope() if isinstance(a[0], MeshAxis) and a[0].label in names)
+    axes = tuple(axis for axis in _axes(axis_name, "pvary") if isinstance(axis[0], MeshAxis))
     return map_values(PVary(axes).bind, x) if axes else x
 
 
@@ -267,13 +282,21 @@ def axis_size(axis_name: AxisName) -> int:
 
 
 def all_gather(
-    x: Tree, axis_name: AxisName, *, axis: int = 0, tiled: bool = False, to: str = "varying"
+    x: Tree,
+    axis_name: AxisName,
+    *,
+    axis_index_groups: Groups = None,
+    axis: int = 0,
+    tiled: bool = False,
+    to: str = "varying",
 ) -> Tree:
     """The values of all examples in one array.
 
     Args:
         x: Pytree of arrays.
         axis_name: Name of a mapped axis, or a tuple of names.
+        axis_index_groups: Groups of lanes, as lists of their numbers, all of one length: lanes
+            meet within their group. By default all are in one.
         axis: Where the mapped axis stands in the result.
         tiled: Whether the values are joined along ``axis`` instead of stacked along a new one.
         to: Of lanes of a mesh, whether each gets an array of its own (``"varying"``) or all have
@@ -292,6 +315,9 @@ def all_gather(
         array([[0., 1.],
                [0., 1.]])
     """
+    if axis_index_groups is not None:
+        gather = partial(all_gather, axis=axis, tiled=tiled)
+        return _in_groups(gather, x, axis_name, axis_index_groups)
     axes = _axes(axis_name, "all_gather")
     if to not in ("varying", "invarying"):
         raise ArgumentError(
@@ -313,7 +339,12 @@ def all_gather(
 
 
 def psum_scatter(
-    x: Tree, axis_name: AxisName, *, scatter_dimension: int = 0, tiled: bool = False
+    x: Tree,
+    axis_name: AxisName,
+    *,
+    scatter_dimension: int = 0,
+    axis_index_groups: Groups = None,
+    tiled: bool = False,
 ) -> Tree:
     """Sum over the mapped axis, of which every example gets its own part.
 
@@ -322,6 +353,8 @@ def psum_scatter(
         axis_name: Name of a mapped axis, or a tuple of names.
         scatter_dimension: Axis of the sum that is divided among the examples. Its length is that
             of the mapped axis, or a multiple of it if ``tiled``.
+        axis_index_groups: Groups of lanes, as lists of their numbers, all of one length: lanes
+            meet within their group. By default all are in one.
         tiled: Whether the divided axis is kept, with its part, instead of dropped.
 
     Returns:
@@ -336,6 +369,9 @@ def psum_scatter(
         >>> fg.vmap(lambda x: fg.lax.psum_scatter(x, "i"), axis_name="i")(np.eye(2) + 1)
         array([3., 3.])
     """
+    if axis_index_groups is not None:
+        scatter = partial(psum_scatter, scatter_dimension=scatter_dimension, tiled=tiled)
+        return _in_groups(scatter, x, axis_name, axis_index_groups)
     axes = _axes(axis_name, "psum_scatter")
 
     def of_leaf(leaf: Any) -> Any:
@@ -416,7 +452,13 @@ def pshuffle(x: Tree, axis_name: Hashable, perm: Sequence[int]) -> Tree:
 
 
 def all_to_all(
-    x: Tree, axis_name: AxisName, split_axis: int, concat_axis: int, *, tiled: bool = False
+    x: Tree,
+    axis_name: AxisName,
+    split_axis: int,
+    concat_axis: int,
+    *,
+    axis_index_groups: Groups = None,
+    tiled: bool = False,
 ) -> Tree:
     """Send part ``k`` of an axis to example ``k``, and put together what arrives.
 
@@ -427,6 +469,8 @@ def all_to_all(
             it if ``tiled``.
         concat_axis: Axis of the result along which parts from different examples follow one
             another.
+        axis_index_groups: Groups of lanes, as lists of their numbers, all of one length: lanes
+            meet within their group. By default all are in one.
         tiled: Whether parts keep the divided axis and are joined along an existing one.
 
     Returns:
@@ -443,6 +487,9 @@ def all_to_all(
         array([[1, 3],
                [2, 4]])
     """
+    if axis_index_groups is not None:
+        exchange = partial(all_to_all, split_axis=split_axis, concat_axis=concat_axis, tiled=tiled)
+        return _in_groups(exchange, x, axis_name, axis_index_groups)
     axes = _axes(axis_name, "all_to_all")
     size = prod(n for _, n in axes)
 
@@ -465,7 +512,7 @@ def all_to_all(
 
 
 @explained(MEANINGS, axis_name="Name of a mapped axis.", axis="Axis of ``x``.")
-def pswapaxes(x: Tree, axis_name: Hashable, axis: int) -> Tree:
+def pswapaxes(x: Tree, axis_name: Hashable, axis: int, *, axis_index_groups: Groups = None) -> Tree:
     """Exchange the mapped axis with an axis of the same length.
 
     Returns:
@@ -482,7 +529,46 @@ def pswapaxes(x: Tree, axis_name: Hashable, axis: int) -> Tree:
         array([[1, 3],
                [2, 4]])
     """
-    return all_to_all(x, axis_name, axis, axis)
+    return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
+
+
+def _in_groups(
+    collective: Callable[[Tree, Hashable], Tree], x: Tree, axis_name: AxisName, groups: Groups
+) -> Tree:
+    """Apply a collective within groups of lanes, to values that are gathered from all.
+
+    Args:
+        collective: Of a value and the name of an axis.
+        x: Pytree of arrays.
+        axis_name: As of the collective.
+        groups: The groups.
+
+    Raises:
+        ArgumentError: If not every lane is in one group, or groups differ in length.
+    """
+    size = axis_size(axis_name)
+    lengths = {len(group) for group in groups or ()}
+    lanes = [int(lane) for group in groups or () for lane in group]
+    if len(lengths) != 1 or sorted(lanes) != list(range(size)):
+        raise ArgumentError(
+            f"axis_index_groups must have each of the {size} lanes along {axis_name!r} in one "
+            f"group, and groups of one length, got {groups}.{place()}"
+        )
+    n = lengths.pop()
+    table, order = np.asarray(lanes).reshape(-1, n), np.argsort(lanes)
+    index = axis_index(axis_name)
+    members = Gather((0,)).bind(table[order // n], index)
+    own = Gather((0,)).bind(order % n, index)
+    name = object()
+
+    def of_leaf(leaf: Any) -> Any:
+        values = Gather((0,)).bind(all_gather(leaf, axis_name), members)
+        outs, dims = batch_flat(
+            lambda value: [collective(value, name)], [values], [0], n, "a group of lanes", name
+        )
+        return outs[0] if dims[0] is None else Gather((0,)).bind(outs[0], own)
+
+    return map_values(of_leaf, x)
 
 
 def _axes(axis_name: AxisName, operation: str) -> Axes:

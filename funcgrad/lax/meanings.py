@@ -5,6 +5,8 @@ MEANINGS = {
     "allow_negative_indices": "Whether negative starts count from the end, for all or each axis.",
     "array": "An array.",
     "axis": "The axis.",
+    "axis_index_groups": "Groups of lanes, as lists of their numbers, all of one length: lanes "
+    "meet within their group. By default all are in one.",
     "axis_name": "Name of a mapped axis, or a tuple of names.",
     "dimensions": "Axes, as integers.",
     "index": "Integer scalar, clamped into the axis.",

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from funcgrad import lax
+from funcgrad.base.dialect import default_dtype
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.lax.operands import Array, ArrayLike, canonical_axis
@@ -160,7 +161,7 @@ def _places(
         return randint(key, shape, 0, population)
     weights = array_of("choice", p)
     if aval_of(weights).dtype.kind in "biu":
-        weights = convert(weights, np.dtype(np.float64))
+        weights = convert(weights, default_dtype(np.dtype(np.float64)))
     if shape_of(weights) != (population,):
         raise ShapeError(
             f"random.choice: p must have one probability for each of {population} elements, got "

@@ -20,6 +20,8 @@ MESH = fg.make_mesh((4, 2), ("x", "y"))
 W, U = RNG.normal(size=(6, 6)) / 3, RNG.normal(size=(6, 6)) / 3
 X, V = RNG.normal(size=(8, 6)), RNG.normal(size=(8, 6))
 RING = [(k, (k + 1) % 4) for k in range(4)]
+PAIRS = [[0, 2], [1, 3]]
+HALVES = [[6, 0, 1, 2], [3, 4, 5, 7]]
 FACTORS = np.arange(1.0, 9.0)[:, None]
 MOVED = (7, -1, -1, 3, -1, 0, -1, -1)
 """Where lanes receive from, if anybody sends to them."""
@@ -220,6 +222,27 @@ ARRAYS = {
         lambda w, x: np.concatenate([(x @ w) * FACTORS[k] for k in range(8)]),
         (P(), P(("x", "y"))),
         P(("x", "y")),
+    ),
+    "psum in groups": Case(
+        lambda w, x: lax.psum(x @ w, "x", axis_index_groups=PAIRS),
+        lambda w, x: np.tile((x @ w).reshape(2, 2, 2, 6).sum(0), (2, 1, 1)).reshape(8, 6),
+        out_specs=P("x"),
+    ),
+    "all_gather in groups along two axes": Case(
+        lambda w, x: lax.all_gather(x, ("x", "y"), axis_index_groups=HALVES, tiled=True),
+        lambda w, x: np.concatenate([x[h] for k in range(8) for h in HALVES if k in h]),
+        (P(), P(("x", "y"))),
+        P(("x", "y")),
+    ),
+    "psum_scatter in groups": Case(
+        lambda w, x: lax.psum_scatter(x @ w, "x", axis_index_groups=PAIRS, tiled=True),
+        lambda w, x: (x @ w).reshape(2, 2, 2, 6).sum(0).swapaxes(0, 1).reshape(4, 6),
+        out_specs=P("x"),
+    ),
+    "all_to_all in groups": Case(
+        lambda w, x: lax.all_to_all(x @ w, "x", 0, 0, axis_index_groups=PAIRS),
+        lambda w, x: (x @ w).reshape(2, 2, 2, 6).swapaxes(0, 2).reshape(8, 6),
+        out_specs=P("x"),
     ),
     "axis_index": Case(
         lambda w, x: x * lax.axis_index(("x", "y")),

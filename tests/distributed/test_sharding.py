@@ -136,6 +136,38 @@ def test_parts_are_arrays_as_others_are():
     assert inner(x).tolist() == [1.0, 5.0, 9.0, 13.0]
 
 
+def test_one_axis_by_its_place():
+    x = np.arange(16.0).reshape(8, 2)
+    with fg.set_mesh(MESH):
+
+        @fg.sharding.smap(in_axes=(0, None), out_axes=(0, None), axis_name="x")
+        def f(part, whole):
+            assert part.shape == (2, 2)
+            assert fg.sharding.get_abstract_mesh().manual_axes == ("x",)
+            inner = fg.sharding.smap(np.sin, in_axes=1, out_axes=1, axis_name="y")
+            return inner(part), lax.psum(whole["a"] * lax.axis_index("x"), "x")
+
+        for g in (f, fg.jit(f)):
+            sines, total = g(x, {"a": 2.0})
+            np.testing.assert_allclose(sines, np.sin(x))
+            assert total == 12.0
+        with pytest.raises(ArgumentError, match="counted from the front"):
+            fg.sharding.smap(np.sin, in_axes=-1, out_axes=0, axis_name="x")
+    assert fg.sharding.get_abstract_mesh().empty
+
+
+@given(specs())
+def test_parts_are_where_shard_map_takes_them(drawn):
+    lengths, spec, shape = drawn
+    mesh = fg.make_mesh(tuple(lengths.values()), tuple(lengths))
+    x = np.arange(np.prod(shape, dtype=int)).reshape(shape)
+    found = fg.shard_map(lambda x: x[None], mesh=mesh, in_specs=spec, out_specs=P(tuple(lengths)))(
+        x
+    )
+    parts = [x[index] for index in fg.sharding.NamedSharding(mesh, spec).parts(shape)]
+    np.testing.assert_array_equal(found, np.stack(parts))
+
+
 def test_copies_that_are_asked_for():
     def loss(w, x):
         return lax.psum(np.sum(fg.lax.pvary(w, "x") * x), "x")
@@ -191,6 +223,18 @@ def test_meshes_and_specs_are_values():
             ArgumentError,
             "the mesh has no axis 'q'",
         ),
+        (
+            lambda x: _map(P("x"), P("x"), f=_map(P("x"), P("x")))(x),
+            ArgumentError,
+            "a shard_map around maps axis 'x' of the mesh already",
+        ),
+        (
+            lambda x: _map(P(), P("x"), f=lambda x: lax.psum(x, "x", axis_index_groups=[[0, 1]]))(
+                x
+            ),
+            ArgumentError,
+            "each of the 4 lanes along 'x' in one group",
+        ),
         (lambda x: lax.pcast(x, "x", to="reduced"), ArgumentError, "to must be 'varying'"),
     ],
 )
@@ -200,5 +244,5 @@ def test_errors_say_what_does_not_fit(make, error, text):
     assert "test_sharding.py" in str(caught.value)
 
 
-def _map(in_specs, out_specs, mesh=MESH, **options):
-    return fg.shard_map(lambda x: x, mesh=mesh, in_specs=in_specs, out_specs=out_specs, **options)
+def _map(in_specs, out_specs, mesh=MESH, f=lambda x: x, **options):
+    return fg.shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, **options)

@@ -412,6 +412,52 @@ old = shard_map(mean, mesh, in_specs=P("x"), out_specs=P(), check_rep=True)
 assert jnp.allclose(old(a), a.reshape(4, 2, 4).mean(0))
 with jax.set_mesh(mesh):
     assert jax.shard_map(lambda a: 2 * a, in_specs=P("x"), out_specs=P("x"))(a).shape == (8, 4)
+
+# Results say how they are divided, also those of `jit`, and have parts.
+place = jax.sharding.NamedSharding(mesh, P("x", "y"))
+for wrap in (lambda f: f, jax.jit):
+    f = wrap(jax.shard_map(lambda a: 2 * a, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y")))
+    for made in (f(a), f(a)):
+        assert made.sharding == place and not made.is_fully_replicated
+        for k, shard in enumerate(made.addressable_shards):
+            i, j = divmod(k, 2)
+            assert np.array_equal(shard.data, 2 * a[2 * i : 2 * i + 2, 2 * j : 2 * j + 2])
+            assert np.array_equal(made[shard.index], shard.data) and shard.device.id == k
+            assert np.array_equal(made.addressable_data(k), shard.data)
+rows = jax.device_put(a, jax.sharding.NamedSharding(mesh, P("x")))
+assert [s.replica_id for s in rows.addressable_shards] == [0, 1] * 4
+assert a.addressable_shards[0].data.shape == (8, 4)
+halves = jax.jit(lambda a: (a, a + 1), out_shardings=(place, None))(a)
+assert halves[0].sharding == place != halves[1].sharding
+with jax.set_mesh(mesh):
+    assert jax.device_put(a, P("x", "y")).sharding == place
+    totals = jax.smap(lambda a: jax.lax.psum(a, "x"), in_axes=0, out_axes=None, axis_name="x")
+    assert np.array_equal(totals(a), a.reshape(4, 2, 4).sum(0))
+    around = jax.sharding.get_abstract_mesh()
+    assert around.auto_axes == ("x", "y") == around.axis_names
+
+def seen(a, b):
+    assert jax.sharding.get_abstract_mesh().manual_axes == ("x", "y")
+    assert jax.typeof(a).vma == {"x"} and jax.typeof(a + b).vma == {"x", "y"}
+    assert jax.typeof(jax.lax.psum(a, "x")).vma == set() == jax.typeof(1.0).vma
+    return jax.pure_callback(lambda a: np.sin(a), jax.ShapeDtypeStruct.like(a), a)
+
+sines = jax.shard_map(seen, mesh=mesh, in_specs=(P("x"), P("y")), out_specs=P("x"))(a, a[:4])
+assert np.allclose(sines, np.sin(a))
+stacked = jax.vmap(product, in_axes=(0, None), spmd_axis_name="data")(jnp.stack([a, 2 * a]), b)
+assert jnp.allclose(stacked[1], 2 * a @ b)
+for wrong, error in (
+    (lambda: jax.device_put(a, P("x")), "there is none"),
+    (lambda: jax.device_put(a[:3], place), "cannot be divided"),
+    (lambda: jax.shard_map(lambda a: jax.lax.with_sharding_constraint(a, place), mesh=mesh,
+                           in_specs=P("x"), out_specs=P("x"))(a), "shard_map maps here"),
+):
+    try:
+        wrong()
+    except ValueError as found:
+        assert error in str(found)
+    else:
+        raise AssertionError(error)
 """
 
 

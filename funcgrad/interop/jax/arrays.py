@@ -23,10 +23,11 @@ from funcgrad.base.dialect import enter_dialect, leave_dialect
 from funcgrad.base.error_state import without_warnings
 from funcgrad.base.placement import CPU, Device, check_placement
 from funcgrad.base.pytree import is_tree_node, register_pytree_node, tree_map
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import INT64, check_dtype
-from funcgrad.interop.jax.devices import Sharding, SingleDeviceSharding
+from funcgrad.interop.jax.devices import NamedSharding, Sharding, SingleDeviceSharding
 from funcgrad.interop.jax.widths import (
     JAX_32,
     JAX_64,
@@ -115,6 +116,20 @@ class Array(np.ndarray, metaclass=_Kind):
         return ShapedArray(self.shape, dtype, True) if self.weak_type else shaped(self.shape, dtype)
 
     @property
+    def addressable_shards(self) -> list[Shard]:
+        """The parts of all lanes of the mesh, of which this process has all."""
+        return shards_of(self)
+
+    @property
+    def global_shards(self) -> list[Shard]:
+        """The parts of all lanes of the mesh."""
+        return shards_of(self)
+
+    def addressable_data(self, index: int) -> Any:
+        """The part of a lane of the mesh."""
+        return shards_of(self)[index].data
+
+    @property
     def is_fully_addressable(self) -> bool:
         """Whether this process has all of it, which is always the case."""
         return True
@@ -131,6 +146,38 @@ class Array(np.ndarray, metaclass=_Kind):
     def delete(self) -> None:
         """Give the memory away: from here on only the shape and the dtype can be asked for."""
         self.__class__ = DeletedArray
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The part of an array that belongs to a lane of a mesh.
+
+    Attributes:
+        device: Name of the lane.
+        index: Where the part lies in the array, as slices.
+        replica_id: How many lanes before have the same part.
+        data: The part.
+    """
+
+    device: Any
+    index: tuple[slice, ...]
+    replica_id: int
+    data: Any
+
+
+def shards_of(x: Array) -> list[Shard]:
+    """The parts of the lanes of its mesh, or all of it where there is none."""
+    if not isinstance(x.sharding, NamedSharding):
+        whole = tuple(slice(None) for _ in x.shape)
+        return [Shard(device, whole, 0, x) for device in x.devices()]
+    seen: dict[str, int] = {}
+    found = []
+    for device, index in zip(x.sharding.mesh.devices.flat, x.sharding.parts(x.shape), strict=True):
+        key = repr(index)
+        data = adopt(np.asarray(x)[index])
+        found.append(Shard(device, index, seen.setdefault(key, 0), data))
+        seen[key] += 1
+    return found
 
 
 class DeletedArray(Array):

@@ -92,7 +92,7 @@ class Mesh(sharding.Mesh):
     Args:
         devices: Devices, in an array of any number of axes.
         axis_names: A name for each of them.
-        **options: Of no effect.
+        **options: As of `funcgrad.sharding.Mesh`.
 
     Raises:
         ArgumentError: If there are fewer devices.
@@ -100,8 +100,10 @@ class Mesh(sharding.Mesh):
 
     platform = "cpu"
 
-    def __init__(self, devices: Any, axis_names: Any, **options: Any) -> None:
-        super().__init__(devices, axis_names)
+    def __init__(
+        self, devices: Any, axis_names: Any, axis_types: Any = None, **options: Any
+    ) -> None:
+        super().__init__(devices, axis_names, axis_types)
         if self.size > len(DEVICES.all):
             raise ArgumentError(
                 f"a mesh of shape {self.devices.shape} needs {self.devices.size} devices, and "
@@ -114,7 +116,7 @@ def make_mesh(
     axis_shapes: Sequence[int], axis_names: Sequence[str], *args: Any, **options: Any
 ) -> Mesh:
     """The leading devices as a mesh."""
-    return Mesh(create_device_mesh(axis_shapes), axis_names)
+    return Mesh(create_device_mesh(axis_shapes), axis_names, options.get("axis_types"))
 
 
 def create_device_mesh(mesh_shape: Sequence[int], *args: Any, **options: Any) -> np.ndarray:
@@ -123,6 +125,24 @@ def create_device_mesh(mesh_shape: Sequence[int], *args: Any, **options: Any) ->
     chosen = np.full(size, CPU, object)
     chosen[: len(DEVICES.all)] = DEVICES.all[:size]
     return chosen.reshape(tuple(mesh_shape))
+
+
+class AbstractMesh(sharding.Mesh):
+    """A mesh of lengths and names.
+
+    Args:
+        axis_sizes: Lengths of its axes.
+        axis_names: A name for each of them.
+        axis_types: As of `Mesh`.
+        **options: Of no effect.
+    """
+
+    platform = "cpu"
+
+    def __init__(
+        self, axis_sizes: Sequence[int], axis_names: Any, axis_types: Any = None, **options: Any
+    ) -> None:
+        super().__init__(np.full(tuple(axis_sizes), CPU, object), axis_names, axis_types)
 
 
 class Sharding:

@@ -24,6 +24,7 @@ from funcgrad.interop.jax import (
     comparing,
     devices,
     jaxprs,
+    placing,
     recorded,
     registering,
     scalars,
@@ -130,11 +131,16 @@ _ERRORS = {
     "JaxRuntimeError": JaxRuntimeError,
 }
 _SHARDINGS = {
+    "AbstractMesh": devices.AbstractMesh,
+    "AxisType": sharding.AxisType,
     "Mesh": devices.Mesh,
     "NamedSharding": devices.NamedSharding,
     "PartitionSpec": sharding.PartitionSpec,
     "Sharding": devices.Sharding,
     "SingleDeviceSharding": devices.SingleDeviceSharding,
+    "get_abstract_mesh": sharding.get_abstract_mesh,
+    "reshard": placing.reshard,
+    "set_mesh": sharding.set_mesh,
 }
 
 _REFERENCES = {"Ref": words.Ref, "empty_ref": words.empty_ref, "new_ref": words.new_ref}
@@ -151,7 +157,7 @@ _JAX = {
     "check_tracer_leaks": checking_leaks,
     "config": words.config,
     "device_count": devices.device_count,
-    "device_put": words.device_put,
+    "device_put": placing.device_put,
     "devices": devices.devices,
     "effects_barrier": registering.ignored,
     "enable_checks": words.block,
@@ -164,6 +170,7 @@ _JAX = {
     "host_id": process_index,
     "jit": words.jit,
     "jvp": words.jvp,
+    "legacy_prng_key": words.block,
     "linearize": words.linearize,
     "local_device_count": devices.device_count,
     "local_devices": devices.local_devices,
@@ -172,7 +179,9 @@ _JAX = {
     "pmap": words.pmap,
     "pure_callback": callbacks.pure_callback,
     "set_mesh": sharding.set_mesh,
-    "shard_map": words.shard_map,
+    "reshard": placing.reshard,
+    "shard_map": placing.shard_map,
+    "smap": placing.smap,
     "threefry_partitionable": words.block,
     "transfer_guard": words.block,
     "typeof": types.type_of,
@@ -234,6 +243,7 @@ _HERE = "funcgrad.interop.jax"
 SOURCES: dict[str, Source] = {
     "jax": Source(_JAX, ("funcgrad",)),
     "jax.ad_checkpoint": Source({}, ("funcgrad.ad_checkpoint", "funcgrad")),
+    "jax.ad_checkpoint.checkpoint_policies": Source({}, ("funcgrad.checkpoint_policies",), False),
     "jax.checkpoint_policies": Source({}, ("funcgrad.checkpoint_policies",), False),
     "jax.config": Source({"config": words.config}),
     "jax.custom_batching": Source({}, ("funcgrad.custom_batching",)),
@@ -273,7 +283,7 @@ SOURCES: dict[str, Source] = {
         {"create_device_mesh": devices.create_device_mesh}
     ),
     "jax.experimental.ode": Source({}, ("funcgrad.experimental.ode",)),
-    "jax.experimental.shard_map": Source({"shard_map": words.experimental_shard_map}),
+    "jax.experimental.shard_map": Source({"shard_map": placing.experimental_shard_map}),
     "jax.experimental.sparse": Source({"BCOO": sparse_arrays.BCOO}),
     "jax.flatten_util": Source({}, ("funcgrad.flatten_util",)),
     "jax.image": Source({}, ("funcgrad.image",)),
@@ -283,7 +293,7 @@ SOURCES: dict[str, Source] = {
         {
             "cond": words.cond,
             "top_k": words.top_k,
-            "with_sharding_constraint": words.with_sharding_constraint,
+            "with_sharding_constraint": placing.with_sharding_constraint,
             **_PRIMITIVES,
         },
         ("funcgrad.lax",),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.axes import DividedAxis
+from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import float0
 from funcgrad.interop.jax import devices
 from funcgrad.sharding import PartitionSpec
@@ -37,9 +40,21 @@ class Type(ShapedArray, metaclass=_Kind):
         return devices.NamedSharding(devices.NO_MESH, PartitionSpec())
 
     @property
-    def vma(self) -> frozenset[str]:
-        """Axes of devices along which values differ: none."""
-        return frozenset()
+    def vma(self) -> frozenset[Hashable]:
+        """Axes of a mesh along which values differ: those that `type_of` has seen."""
+        return self._varying
+
+    _varying: frozenset[Hashable] = frozenset()
+
+    def varying(self, names: frozenset[Hashable]) -> Type:
+        """A copy of a type of values that differ along axes of a mesh.
+
+        Args:
+            names: The axes.
+        """
+        made = Type(self.shape, self.dtype, self.weak_type)
+        made._varying = names
+        return made
 
     def update(self, shape: Any = None, dtype: Any = None, **options: Any) -> Type:
         """A copy with another shape, dtype or weakness."""
@@ -76,4 +91,15 @@ def type_of(x: Any) -> Type:
         raise TypeError(
             f"{x!r:.80} is a {type(x).__name__}, which is neither an array nor a number."
         )
-    return typed(aval_of(x))
+    return typed(aval_of(x)).varying(_mapped_axes(x))
+
+
+def _mapped_axes(x: Any) -> frozenset[Hashable]:
+    """Axes of a mesh along which a traced value has an element for each lane."""
+    names = set()
+    while isinstance(x, Tracer):
+        axis = getattr(x.owner, "axis_name", None)
+        if isinstance(axis, DividedAxis):
+            names.add(axis.label)
+        x = getattr(x, "value", getattr(x, "primal", None))
+    return frozenset(names)

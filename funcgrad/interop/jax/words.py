@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad import dtypes, lax, numpy, ref, sharding
-from funcgrad.api import arrays, differentiation, settings, staging, vectorization
-from funcgrad.base.placement import Device
+from funcgrad.api import differentiation, settings, staging, vectorization
 from funcgrad.base.pytree import broadcast_prefix, tree_leaves, tree_map
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, using_trace
 from funcgrad.distributed.processes import world
@@ -21,13 +20,13 @@ from funcgrad.interop.jax.arrays import (
     Adopted,
     Array,
     adopt,
-    placed_on,
     weak_array,
     weak_number,
     weakly,
 )
-from funcgrad.interop.jax.devices import DEVICES, Sharding
+from funcgrad.interop.jax.devices import DEVICES
 from funcgrad.interop.jax.jitting import AdoptedJit, JittedOfArrays
+from funcgrad.interop.jax.placing import keeping_places
 from funcgrad.interop.jax.widths import (
     SWITCH,
     canonical,
@@ -136,23 +135,6 @@ def _over_ranks(
     return run
 
 
-def device_put(x: Any, device: Any = None, **options: Any) -> Any:
-    """`funcgrad.device_put`, with arrays that say where they are put.
-
-    Args:
-        x: A pytree of arrays and numbers.
-        device: A device or a sharding, or a pytree of such for leaves of ``x``.
-        **options: Of no effect.
-    """
-    made = _device_put(x)
-    if device is None or isinstance(device, Device | Sharding | str):
-        return tree_map(lambda leaf: placed_on(leaf, device, "device_put"), made)
-    return tree_map(lambda leaf, place: placed_on(leaf, place, "device_put"), made, device)
-
-
-_device_put = Adopted(arrays.device_put)
-
-
 def _of_traced(transformation: Callable[..., Any]) -> Callable[..., Any]:
     """A transformation of a function whose arguments have the bits that there are."""
 
@@ -164,59 +146,17 @@ def _of_traced(transformation: Callable[..., Any]) -> Callable[..., Any]:
     return transform
 
 
-vmap = _of_traced(vectorization.vmap)
-_shard_map = _of_traced(sharding.shard_map)
+_vmap = _of_traced(vectorization.vmap)
+
+
+@functools.wraps(vectorization.vmap)
+def vmap(fun: Callable[..., Any], *args: Any, spmd_axis_name: Any = None, **options: Any) -> Any:
+    """`funcgrad.vmap`; an axis of devices that divides the mapped one does not change values."""
+    return _vmap(fun, *args, **options)
+
+
 grad = _of_traced(differentiation.grad)
 value_and_grad = _of_traced(differentiation.value_and_grad)
-
-
-def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """`device_put` of known arrays; traced values are where they are.
-
-    Args:
-        x: A pytree of arrays.
-        shardings: A device or a sharding, or a pytree of such for leaves of ``x``.
-    """
-    is_traced = any(isinstance(leaf, Tracer) for leaf in tree_leaves(x))
-    return lax.with_sharding_constraint(x, shardings) if is_traced else device_put(x, shardings)
-
-
-def shard_map(f: Any = None, /, **options: Any) -> Any:
-    """`funcgrad.shard_map`.
-
-    Args:
-        f: The function; without one, a decorator is returned.
-        **options: As in `funcgrad.shard_map`.
-    """
-    return functools.partial(shard_map, **options) if f is None else _shard_map(f, **options)
-
-
-def experimental_shard_map(
-    f: Callable[..., Any],
-    mesh: Any,
-    in_specs: Any,
-    out_specs: Any,
-    check_rep: bool = True,
-    auto: Any = frozenset(),
-) -> Any:
-    """`shard_map` with the parameters that it had while it was experimental.
-
-    Args:
-        f: The function.
-        mesh: The mesh.
-        in_specs: As in `shard_map`.
-        out_specs: As in `shard_map`.
-        check_rep: ``check_vma``.
-        auto: Names of axes along which arrays stay whole.
-    """
-    return sharding.shard_map(
-        f,
-        mesh=mesh,
-        in_specs=in_specs,
-        out_specs=out_specs,
-        check_vma=check_rep,
-        axis_names=frozenset(mesh.axis_names) - frozenset(auto),
-    )
 
 
 def block_until_ready(x: Any) -> Any:
@@ -262,7 +202,7 @@ def jit(
     Args:
         fun: The function; without one, a decorator is returned.
         in_shardings: Where arguments lie; ignored.
-        out_shardings: Where results lie; ignored.
+        out_shardings: Where results say that they lie.
         device: Ignored.
         backend: Ignored.
         compiler_options: Of XLA; ignored.
@@ -271,8 +211,9 @@ def jit(
         **options: As in `funcgrad.jit`.
     """
     if fun is None:
-        return lambda fun: jit(fun, **options)
-    return AdoptedJit(JittedOfArrays(in_few_bits(fun), **options))
+        return lambda fun: jit(fun, out_shardings=out_shardings, **options)
+    run = in_few_bits(keeping_places(fun, out_shardings))
+    return AdoptedJit(JittedOfArrays(run, **options))
 
 
 class Config(settings.Config):
@@ -418,9 +359,17 @@ def cond(pred: Any, *args: Any, **options: Any) -> Any:
 _cond = Adopted(lax.cond)
 
 
-def block(*args: Any, **kwargs: Any) -> contextlib.AbstractContextManager[None]:
-    """A block about devices or XLA, in which nothing is different."""
-    return contextlib.nullcontext()
+class block(contextlib.ContextDecorator):
+    """A block about devices or XLA, in which nothing is different; also a decorator."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        pass
 
 
 class _KnownTrace(Trace):
