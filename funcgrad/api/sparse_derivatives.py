@@ -36,8 +36,9 @@ KINDS = {"jacfwd": "columns", "jacrev": "both", "hessian": "symmetric"}
 SPARSE = 16
 """For solvers a matrix is sparse if it has fewer than one of so many entries."""
 
-MOST_WORK = 1 << 24
-"""Operations on elements up to which the first call of a derivative is evaluated by NumPy."""
+MOST_WORK = 1 << 20
+"""Operations on elements, for each equation, up to which NumPy evaluates the first call of a
+derivative: compiling an equation takes about a millisecond."""
 
 TOLERANCE = 1e-6
 """How much a product with a given pattern may differ from the derivative, of float64 numbers."""
@@ -213,12 +214,13 @@ def _block(
 class _FromSecondCall(Jitted):
     """A function that is compiled when it is called again: NumPy evaluates the first call.
 
-    A single derivative takes less time so, if the program is short and has no loops.
+    A single derivative takes less time so, if arrays are not large and there are no loops.
     """
 
     def _compile(self, entry: Entry, call: Any) -> Executable | None:
         program = entry.staged.program
-        if entry.was_evaluated or has_loops(program) or work_of_program(program) > MOST_WORK:
+        is_long = work_of_program(program) > MOST_WORK * len(program.equations)
+        if entry.was_evaluated or is_long or has_loops(program):
             return super()._compile(entry, call)
         entry.was_evaluated = True
         return None

@@ -353,6 +353,8 @@ def _ordered(graph: Any, name: str) -> Any:
         return np.arange(len(degrees))
     if name == "largest_first":
         return np.argsort(-degrees, kind="stable")
+    if name == "smallest_first":
+        return np.argsort(degrees, kind="stable")
     if name == "smallest_last":
         return np.array(_peeled(graph, degrees.tolist(), -1)[::-1], np.int64)
     return np.array(_peeled(graph, [0] * len(degrees), 1), np.int64)
@@ -449,7 +451,11 @@ def _symmetric(pattern: SparsityPattern, order: str | None) -> Coloring:
     found: list[Any] = [] if period is None else [np.arange(n) % period]
     if not found or (not _is_band(pattern, period) and matrix.nnz <= FEW_STARS):
         stars = (_star(matrix, _ordered(matrix, name)) for name in names)
-        found.append(_first_best(stars, _least_star(matrix)))
+        best = _first_best(stars, _least_star(matrix))
+        found.append(best)
+        if order is None and _count(best) > 2 * np.median(np.diff(matrix.indptr)):
+            # A few long rows, as of what all others depend on: each should have its own colour.
+            found.append(_star(matrix, _ordered(matrix, "smallest_first")))
     return Coloring(pattern, min(found, key=_count), None, is_symmetric=True)
 
 
@@ -466,7 +472,9 @@ def _is_band(pattern: SparsityPattern, period: int | None) -> bool:
     if width > WIDEST or n <= 3 * width:
         return False
     whole = [(max(0, -k), n - max(0, k), k) for k in range(-width, width + 1)]
-    return sorted(lines, key=lambda line: line[2]) == whole
+    # Lines that leave rows out are as long as whole ones, but have fewer entries.
+    is_whole = pattern.nnz == sum(last - first for first, last, _ in whole)
+    return is_whole and sorted(lines, key=lambda line: line[2]) == whole
 
 
 def _least_star(matrix: Any) -> int:

@@ -163,7 +163,7 @@ class RankHalf(RankMessage):
         return self.ranks.index ^ self.distance
 
     def halves(self, n: int) -> tuple[int, int]:
-        """Where among ``n`` elements the own half begins, and where the other one."""
+        """Begins of the own half of ``n`` elements, and of the other one."""
         return (n // 2, 0) if self.ranks.index & self.distance else (0, n // 2)
 
     def impl(self, x: Any) -> Any:

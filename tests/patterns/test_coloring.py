@@ -268,3 +268,33 @@ def test_stars_of_bands_need_as_many_colours_as_columns(width):
     n = 3 * width + 1
     band = abs(np.subtract.outer(np.arange(n), np.arange(n))) <= width
     assert coloring(band, "symmetric").n_colors == 2 * width + 1
+
+
+@pytest.mark.parametrize("order", ["blocks first", "blocks last", "mixed"])
+def test_blocks_that_all_depend_on_a_few_take_few_colours(order: str) -> None:
+    """The Hessian of bundle adjustment: cameras meet all points, and neither meets its own kind."""
+    cameras, points = 4, 200
+    n = 2 * cameras + 3 * points
+    dense = np.zeros((n, n), bool)
+    for first, size, count in ((0, 2, cameras), (2 * cameras, 3, points)):
+        for k in range(count):
+            block = slice(first + size * k, first + size * (k + 1))
+            dense[block, block] = True
+    dense[: 2 * cameras, 2 * cameras :] = dense[2 * cameras :, : 2 * cameras] = True
+    place = {
+        "blocks first": np.roll(np.arange(n), -2 * cameras),
+        "blocks last": np.arange(n),
+        "mixed": np.random.default_rng(0).permutation(n),
+    }[order]
+    colors = coloring(dense[np.ix_(place, place)], "symmetric")
+    assert colors.n_colors == 2 * cameras + 3
+    assert (colors.sources >= 0).all()
+
+
+def test_pairs_take_two_colours() -> None:
+    """A chain of pairs is on the diagonals of a band, of which rows are left out."""
+
+    def f(x: Any) -> Any:
+        return np.sum((x[1::2] - x[::2] ** 2) ** 2)
+
+    assert coloring(hessian_sparsity(f)(np.ones(500)), "symmetric").n_colors == 2
