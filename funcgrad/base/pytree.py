@@ -14,6 +14,7 @@ import copy
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from funcgrad.base.exact import exact_key, is_fixed, is_hashable, is_same
@@ -616,6 +617,8 @@ _BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")"), d
 
 _lock = Lock()
 _nodes: dict[type, _Node] = {}
+NODES = MappingProxyType(_nodes)
+"""The classes of containers that are known, to be read."""
 _met: dict[type, None] = {}
 """Classes that nobody has registered: those of named tuples, in the order of their use."""
 _leaf_types: set[type] = set()

@@ -37,7 +37,7 @@ from funcgrad.higher_order.staging import (
 )
 from funcgrad.higher_order.while_loop import While
 from funcgrad.primitives.elementwise import Convert, convert
-from funcgrad.primitives.objects import flatten_values, map_values
+from funcgrad.primitives.objects import HoldsArray, flatten_values, map_values
 from funcgrad.primitives.shape import Concatenate, Slice, reshape, shape_of
 from funcgrad.transforms.batch import batch_flat
 
@@ -551,6 +551,8 @@ class _Carry:
         """The function with results of the carried types, where they differ in bits alone."""
 
         def converted(x: Any, aval: ShapedArray) -> Any:
+            if isinstance(x, HoldsArray):
+                return x  # keys
             own = aval_of(x)
             is_one = default_dtype(own.dtype) == default_dtype(aval.dtype)
             if own.dtype == aval.dtype or not is_one:

@@ -574,13 +574,19 @@ class Pair(Elementwise):
 
 
 _FEW = 4096
-"""Up to this size a sum of squares, by BLAS, is the fastest test for numbers that are finite."""
+"""Up to this size a product with zeros, by BLAS, is the fastest test of whether all are finite."""
+
+
+@functools.lru_cache(64)
+def _zeros(n: int, dtype: np.dtype[Any]) -> Any:
+    return np.zeros(n, dtype)
 
 
 def _is_finite(x: Any) -> bool:
+    """Whether all numbers are finite; others raise the flag "invalid"."""
     if x.size <= _FEW:
         row = x if x.ndim == 1 else x.ravel()
-        return math.isfinite(row.dot(row).real)
+        return math.isfinite(row.dot(_zeros(x.size, x.dtype)).real)
     return bool(np.isfinite(x).all())
 
 
@@ -594,8 +600,8 @@ def _zero_where_zero(operation: Any, count: int) -> Callable[[Any, Any], Any]:
     def evaluate(*args: Any) -> Any:
         with np.errstate(invalid="ignore"):
             out = operation(*args)
-        if _is_finite(out):
-            return out
+            if _is_finite(out):
+                return out
         for t in args[:count]:
             out = np.where(np.equal(t, 0), t, out)[()]
         return out

@@ -778,6 +778,38 @@ check_grads(jnp.sin, (0.5,), 2)  # in the precision of the arrays that it makes
 check_grads(jnp.sin, args=(0.5,), order=2)
 assert jax.jit(lambda v: jnp.finfo(v).bits)(x) == 32 == jnp.iinfo(jnp.int32).bits
 
+third = jnp.ones(2) / 3
+assert str(third) == "[0.33333334 0.33333334]"
+assert repr(third) == "Array([0.33333334, 0.33333334], dtype=float32)"
+assert repr(jnp.zeros((0, 3), int)) == "Array([], shape=(0, 3), dtype=int32)"
+assert repr(jnp.asarray(2)) == "Array(2, dtype=int32, weak_type=True)"
+assert repr(jnp.arange(30) / 7).endswith("],      dtype=float32)")
+
+key = jax.random.key(0)
+assert jnp.issubdtype(jax.typeof(key).dtype, jax.dtypes.prng_key) and jax.typeof(key).shape == ()
+
+def drawn(i, carry):
+    return jax.random.fold_in(carry[0], i), jnp.where(i > 0, 1, 2)
+
+kept, count = jax.lax.fori_loop(0, 3, drawn, (key, jnp.int32(0)))
+assert count.dtype == jnp.int32 and kept.dtype == key.dtype
+
+from jax._src.tree_util import _registry
+from jax.experimental import hijax
+
+class Made(hijax.HiPrimitive):
+    pass
+
+assert list in _registry and int not in _registry and Made("made").name == "made"
+hijax.control_flow_allowed_effects.add_type(Made)
+hijax.register_hitype(Made, Made)
+try:
+    Made("made").bind(x)
+except NotImplementedError:
+    pass
+else:
+    raise SystemError("bound")
+
 def refuse(v):
     raise ValueError("not this one")
 

@@ -79,7 +79,7 @@ RULES_SAY = """\
 [1. 8.] [1. 8.] 12.0
 [ 6. 12.]
 81.0
-(Array(6.), Array(-1.)) [0. 3.]
+(Array(6., dtype=float64), Array(-1., dtype=float64)) [0. 3.]
 24.0 [2. 4.]
 bare has no rule for evaluation. Give it one: bare.def_impl(rule).
 bare has no rule for differentiation. Give it one: jax.interpreters.ad.primitive_jvps[bare] = rule.

@@ -328,3 +328,10 @@ def test_derivatives_of_two_arguments(name: str, wrap: Any, dtype: Any) -> None:
 @pytest.mark.parametrize("name", PAIR_SAMPLE)
 def test_a_sample_of_pairs_compiled(name: str) -> None:
     check_pair(name, np.float64, fg.jit)
+
+
+def test_overflow_of_what_is_only_looked_at_is_nobodys_error() -> None:
+    scales = np.array([1e200, 1e-200, 2.0])
+    with np.errstate(all="raise"):
+        found = fg.grad(lambda x: np.sum(np.sin(x) * scales))(np.ones(3))
+    np.testing.assert_allclose(found, scales * math.cos(1.0), rtol=1e-15)

@@ -75,8 +75,18 @@ class Array(np.ndarray, metaclass=_Kind):
         return weakly(found) if self.weak_type else found
 
     def __repr__(self) -> str:
-        text = np.ndarray.__repr__(self)
-        return f"{text[:-1]}, weak_type=True)" if self.weak_type else text
+        words = f"dtype={self.dtype.name}{', weak_type=True' * self.weak_type})"
+        if self.size:
+            text = np.array2string(np.asarray(self), separator=", ", prefix="Array(", suffix=",")
+        else:
+            text = f"[], shape={self.shape}"
+        length = len(text) - text.rfind("\n") + 6 * ("\n" not in text) + len(words) + 1
+        is_long = length > np.get_printoptions()["linewidth"]
+        return f"Array({text},{' ' * (6 if is_long else 1)}{words}"  # JAX has no new line there
+
+    def __str__(self) -> str:
+        # NumPy looks at the digits of numbers one by one, which are arrays here.
+        return np.ndarray.__str__(np.asarray(self))
 
     def __round__(self, ndigits: int | None = None) -> Array:
         return adopt(np.round(self, ndigits or 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 from funcgrad.core.trace import Trace, Tracer
@@ -39,6 +40,19 @@ def decorator(*args: Any, **options: Any) -> Any:
     if len(args) == 1 and callable(args[0]) and not options:
         return args[0]
     return passed_on
+
+
+class HiPrimitive:
+    """A primitive of values that can be changed: libraries define such, and may do without.
+
+    Args:
+        name: What it is called.
+    """
+
+    bind = Missing("jax.experimental.hijax.HiPrimitive.bind")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
 
 
 _PROGRAMS: dict[str, Any] = {
@@ -80,6 +94,13 @@ _MOVED = {"ClosedJaxpr", "Jaxpr", "JaxprEqn", "Literal", "Var", "jaxpr_as_fun", 
 OF_MODULES: dict[str, dict[str, Any]] = {
     "jax.core": {k: v for k, v in {**_PROGRAMS, **_CORE}.items() if k not in _MOVED},
     "jax._src.core": {**_PROGRAMS, **_CORE, "trace_state_clean": words.trace_state_clean},
+    "jax.experimental.hijax": {
+        "HiPrimitive": HiPrimitive,
+        "aval_method": passed_on,
+        "aval_property": property,
+        "control_flow_allowed_effects": SimpleNamespace(add_type=ignored),
+        "register_hitype": ignored,
+    },
     "jax.extend": {},
     "jax.extend.core": _PROGRAMS,
     "jax.extend.linear_util": {

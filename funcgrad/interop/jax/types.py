@@ -10,8 +10,9 @@ import numpy as np
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import DividedAxis
 from funcgrad.core.trace import Tracer
-from funcgrad.dtypes import float0
+from funcgrad.dtypes import ExtendedDtype, float0
 from funcgrad.interop.jax import devices
+from funcgrad.primitives.objects import HoldsArray
 from funcgrad.sharding import PartitionSpec
 
 
@@ -32,7 +33,8 @@ class Type(ShapedArray, metaclass=_Kind):
 
     def __init__(self, shape: Any, dtype: Any, weak_type: bool = False, **options: Any) -> None:
         named = getattr(dtype, "dtype", dtype)
-        super().__init__(tuple(map(int, shape)), np.dtype(named), weak_type)
+        known: Any = named if isinstance(named, ExtendedDtype) else np.dtype(named)
+        super().__init__(tuple(map(int, shape)), known, weak_type)
 
     @property
     def sharding(self) -> devices.NamedSharding:
@@ -69,7 +71,8 @@ class Type(ShapedArray, metaclass=_Kind):
 
     def to_tangent_aval(self) -> Type:
         """The type of tangents: float0 where there are none."""
-        return Type(self.shape, self.dtype if self.dtype.kind in "fc" else float0, self.weak_type)
+        has_one = getattr(self.dtype, "kind", "") in ("f", "c")
+        return Type(self.shape, self.dtype if has_one else float0, self.weak_type)
 
     def str_short(self, short_dtypes: bool = False, **_: Any) -> str:
         """Text in JAX's notation."""
@@ -91,6 +94,8 @@ def type_of(x: Any) -> Type:
         raise TypeError(
             f"{x!r:.80} is a {type(x).__name__}, which is neither an array nor a number."
         )
+    if isinstance(x, HoldsArray):
+        return Type(x.shape, x.dtype)
     return typed(aval_of(x)).varying(_mapped_axes(x))
 
 
