@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -123,6 +126,20 @@ def test_under_shard_map():
     mapped = fg.shard_map(own, mesh=mesh, in_specs=spec, out_specs=fg.P(), check_vma=False)
     wanted = shards.expected(optim.adam(0.1), LANES)
     shards.assert_near(mapped(shards.gradients(LANES)), wanted)
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(not importlib.util.find_spec("optax"), reason="there is no optax")
+@pytest.mark.parametrize("n", [1, pytest.param(2, marks=needs_mpi)])
+def test_optimisers_of_optax(n):
+    command = ("-m", "tests.distributed.optax_shards")
+    if n > 1:
+        assert f"optax holds on {n}" in run(n, *command, timeout=600)
+        return
+    done = subprocess.run(
+        [sys.executable, *command], capture_output=True, text=True, check=False, timeout=600
+    )
+    assert "optax holds on 1" in done.stdout, done.stderr
 
 
 @needs_mpi
