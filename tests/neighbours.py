@@ -307,10 +307,10 @@ def report(suite: Suite) -> None:
     )
 
 
-def write_between(begin: str, end: str, text: str) -> None:
-    """Put a text between two marks of the page."""
-    head, _, rest = PAGE.read_text().partition(begin)
-    PAGE.write_text(f"{head}{begin}\n{text}\n{end}{rest.partition(end)[2]}")
+def write_between(begin: str, end: str, text: str, page: Path = PAGE) -> None:
+    """Put a text between two marks of a page."""
+    head, _, rest = page.read_text().partition(begin)
+    page.write_text(f"{head}{begin}\n{text}\n{end}{rest.partition(end)[2]}")
 
 
 def write_table(table: str) -> None:

@@ -179,6 +179,13 @@ STEPS = (
         ("ROSENBR", "HS6", "TORSION1", "--sources", "cutest"),
         needs="cutest",
     ),
+    Step(
+        "NPBench",
+        ("-m", "tests.npbench", "--sources", "npbench", "--peers", "--write"),
+        "programs of NPBench beside NumPy, Numba's and JAX's versions, with their gradients",
+        ("--sources", "npbench", "--only", "atax,lu"),
+        needs="npbench",
+    ),
 )
 """In order."""
 

@@ -1,14 +1,17 @@
 """NPBench's programs, traced, compiled and differentiated.
 
 ``FOLDER`` is a source tree of https://github.com/spcl/npbench. Its NumPy programs run as they are,
-but for ``import funcgrad.numpy as np``. Their results are compared with NumPy's, gradients of the
-sum of their results with central differences; times are those of the processor, with one thread,
-and those of first calls include tracing and all kernels. Each program runs in a process of its own
-that ends after ``--limit`` seconds of the processor: what it has found by then is in the table.
+but for ``import funcgrad.numpy as np``. Their results are compared with NumPy's, gradients of a
+weighted sum of their results with central differences along each argument, and where these do not
+agree, because a program jumps or is chaotic, with complex steps. Times are those of the processor,
+with one thread, and those of first calls include tracing and all kernels. Each program runs in a
+process of its own that ends after ``--limit`` seconds of the processor: what it has found by then
+is in the table.
 
     python -m tests.npbench --sources FOLDER                      all programs
     python -m tests.npbench --sources FOLDER --only lu,cholesky   some of them
     python -m tests.npbench --sources FOLDER --peers              and Numba's and JAX's versions
+    python -m tests.npbench --sources FOLDER --write              and write the table of the docs
 """
 
 from __future__ import annotations
@@ -22,15 +25,24 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import funcgrad as fg
+from tests.neighbours import write_between
 
 ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "benchmarks.md"
+BEGIN, END = "<!-- npbench -->", "<!-- end of npbench -->"
+COLUMNS = (
+    "program", "NumPy, ms", "first value", "value", "right", "first gradient", "in time",
+    "gradient", "right", "gradient/value", "Numba/value", "JAX/gradient", "note",
+)  # fmt: skip
+HEAD = f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|"
 ENOUGH = 0.2
 SETTLED, SLOPE = 2.0, 2.0
 """A first gradient may take so many seconds, and so many times what NumPy needs."""
@@ -57,17 +69,23 @@ class Program:
             names = init["output_args"]
             self.data.update(zip(names, made if len(names) > 1 else [made], strict=True))
 
-    def _functions(self, version: str, numpy: str) -> dict[str, Any]:
+    def _functions(self, version: str, numpy: str, is_rewritten: bool = False) -> dict[str, Any]:
         path = self.folder / f"{self.info['module_name']}{version}.py"
         text = path.read_text()
         if numpy:
             text = text.replace("import numpy as np", f"import {numpy} as np")
         names: dict[str, Any] = {"__name__": path.stem}
         exec(compile(text, str(path), "exec"), names)
+        if is_rewritten:
+            own = {k: f for k, f in names.items() if getattr(f, "__globals__", None) is names}
+            names.update((name, fg.autograph(function)) for name, function in own.items())
         return names
 
-    def function(self, version: str = "_numpy", numpy: str = "") -> Callable[..., Any]:
-        found: Callable[..., Any] = self._functions(version, numpy)[self.info["func_name"]]
+    def function(
+        self, version: str = "_numpy", numpy: str = "", is_rewritten: bool = False
+    ) -> Callable[..., Any]:
+        names = self._functions(version, numpy, is_rewritten)
+        found: Callable[..., Any] = names[self.info["func_name"]]
         return found
 
     def pure(
@@ -130,13 +148,19 @@ def is_float(x: Any) -> bool:
     return np.asarray(x).dtype.kind in "fc" if not hasattr(x, "dtype") else x.dtype.kind in "fc"
 
 
-def sum_of(outs: Sequence[Any]) -> Any:
-    """The sum of all results that are floats."""
+def weighted(outs: Sequence[Any]) -> Any:
+    """The sum of all results that are floats, each element with a weight of its own."""
     total = 0.0
     for x in outs:
         if is_float(x):
-            total = total + x.sum().real
+            weights = np.cos(0.7 * np.arange(x.size)).reshape(x.shape)
+            total = total + (x * weights.astype(np.zeros(0, x.dtype).real.dtype)).sum()
     return total
+
+
+def sum_of(outs: Sequence[Any]) -> Any:
+    """What is differentiated: the real part of the weighted sum of results."""
+    return weighted(outs).real
 
 
 def tell(**found: Any) -> None:
@@ -151,47 +175,93 @@ def measure(program: Program, peers: bool) -> None:
         program.find_changed(program.function())
         wanted = plain(*point)
         tell(numpy=seconds(plain, *point))
-    pure = program.pure(program.function(numpy="funcgrad.numpy"), True)
-    names = program.info["array_args"]
-    everything = [program.data[x] for x in names]
-    value = fg.jit(program.pure(program.function(numpy="funcgrad.numpy"), True, names))
-    compile_time, got = first(value, *everything)
+    value, everything, function, (compile_time, got) = compiled(program)
     close = [
         np.allclose(x, y, rtol=1e-6, atol=1e-8, equal_nan=True)
         for x, y in zip(got, wanted, strict=True)
     ]
     tell(value_first=compile_time, right=all(close), value=seconds(value, *everything))
     if point and any(map(is_float, wanted)):
+        pure = program.pure(function, True)
         gradient = fg.jit(fg.grad(lambda xs: sum_of(pure(*xs))))
         compile_time, got = first(gradient, point)
         tell(gradient_first=compile_time, gradient=seconds(gradient, point))
-        tell(slope=is_slope(lambda *xs: sum_of(plain(*xs)), point, got))
+        wrong = differing(lambda *xs: weighted(plain(*xs)), point, got)
+        tell(slope=not wrong)
+        if wrong:
+            tell(note=f"differences disagree for {', '.join(program.varied[i] for i in wrong)}")
     if peers:
         measure_peers(program, point)
 
 
-def is_slope(loss: Callable[..., Any], point: Sequence[Any], gradient: Sequence[Any]) -> bool:
-    """Whether a gradient agrees with central differences along a random direction."""
+WAYS = (("", False, True), ("by autograph", True, True), ("integers are static", False, False))
+"""What the note says, whether functions are rewritten, whether integers are arguments."""
+
+
+def compiled(program: Program) -> tuple[Callable[..., Any], list[Any], Callable[..., Any], Any]:
+    """A program, compiled as it is, else rewritten, else for the integers that it is given.
+
+    Returns:
+        The compiled function, its arguments, the program's function, and the time and the result of
+        the first call.
+    """
+    refused: list[Exception] = []
+    for note, is_rewritten, has_integers in WAYS:
+        function = program.function(numpy="funcgrad.numpy", is_rewritten=is_rewritten)
+        names = program.info["array_args"] if has_integers else program.varied
+        value = fg.jit(program.pure(function, True, names))
+        arguments = [program.data[x] for x in names]
+        try:
+            found = first(value, *arguments)
+        except (TypeError, ValueError, RuntimeError) as error:
+            refused.append(error)
+            continue
+        tell(note=note)
+        return value, arguments, function, found
+    raise refused[0]
+
+
+def differing(loss: Callable[..., Any], point: Sequence[Any], gradient: Sequence[Any]) -> list[int]:
+    """Numbers of the arguments for which a gradient is not what differences or steps say."""
     rng = np.random.default_rng(0)
-    directions = [rng.normal(size=x.shape) for x in point]
-    product = sum(float(np.sum(np.real(g) * d)) for g, d in zip(gradient, directions, strict=True))
-    single = any(x.dtype in (np.float32, np.complex64) for x in point)
-    with np.errstate(all="ignore"):
-        for step in (1e-3, 1e-4, 1e-5, 1e-6, 1e-7):
-            ends = [
-                loss(
-                    *(
-                        x + (s * step * d).astype(x.dtype)
-                        for x, d in zip(point, directions, strict=True)
-                    )
-                )
-                for s in (1.0, -1.0)
-            ]
-            difference = float((ends[0] - ends[1]) / (2 * step))
-            scale = max(abs(product), abs(difference), 1e-8)
-            if abs(product - difference) < (0.05 if single else 1e-3) * scale:
-                return True
-    return False
+    wrong = []
+    for i, (x, slopes) in enumerate(zip(point, gradient, strict=True)):
+        direction = rng.normal(size=x.shape)
+        product = float(np.sum(np.real(slopes) * direction))
+        bound = 0.05 if x.dtype in (np.float32, np.complex64) else 1e-3
+        if not any(
+            abs(product - found) <= bound * max(abs(product), abs(found), 1e-8)
+            for found in _slopes(loss, point, i, direction)
+        ):
+            wrong.append(i)
+    return wrong
+
+
+def _slopes(
+    loss: Callable[..., Any], point: Sequence[Any], number: int, direction: Any
+) -> Iterator[float]:
+    """Slopes along a direction of one argument: of differences, then of a complex step."""
+    x = point[number]
+
+    def at(moved: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return loss(*point[:number], moved, *point[number + 1 :])
+
+    for step in (1e-3, 1e-4, 1e-5, 1e-6, 1e-7):
+        ends = [at(x + (s * step * direction).astype(x.dtype)) for s in (1.0, -1.0)]
+        yield float(np.real(ends[0] - ends[1]) / (2 * step))
+    if x.dtype == np.float64:
+        yield _complex_slope(at, x, direction)
+
+
+def _complex_slope(function: Callable[[Any], Any], x: Any, direction: Any) -> float:
+    """Slope of a function by a complex step; NaN if it takes no complex numbers."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
+            return float(np.imag(function(x + 1e-30j * direction))) / 1e-30
+    except (TypeError, ValueError):
+        return float("nan")
 
 
 def measure_peers(program: Program, point: Sequence[Any]) -> None:
@@ -273,7 +343,7 @@ def row(name: str, found: dict[str, Any]) -> str:
     ]
     cells += [shown("gradient_first"), in_time, shown("gradient"), str(found.get("slope", "-"))]
     cells += [ratio("gradient", "value"), ratio("numba", "value"), ratio("jax", "gradient")]
-    return "| " + " | ".join([*cells, found.get("ended", "")]) + " |"
+    return "| " + " | ".join([*cells, found.get("ended", found.get("note", ""))]) + " |"
 
 
 def mean(rows: Sequence[dict[str, Any]], above: str, below: str) -> str:
@@ -284,6 +354,19 @@ def mean(rows: Sequence[dict[str, Any]], above: str, below: str) -> str:
     return f"{np.exp(np.mean(logs)):.2f} over {len(logs)}" if logs else "-"
 
 
+def means(rows: Sequence[dict[str, Any]]) -> list[str]:
+    pairs = (("gradient", "value"), ("numba", "value"), ("jax", "gradient"))
+    return [f"{above}/{below}: {mean(rows, above, below)}" for above, below in pairs]
+
+
+def table_of(rows: dict[str, dict[str, Any]]) -> str:
+    """The table of the docs."""
+    table = [HEAD, *(row(name, found) for name, found in rows.items())]
+    return "\n".join(
+        [*table, "", "Geometric means: " + "; ".join(means(list(rows.values()))) + "."]
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sources", type=Path, required=True)
@@ -291,24 +374,23 @@ def main() -> None:
     parser.add_argument("--preset", default="S")
     parser.add_argument("--limit", type=int, default=60)
     parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--write", action="store_true", help="write the table into the docs")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     programs = described(options.sources)
     if options.one:
         measure(Program(options.sources, programs[options.one], options.preset), options.peers)
         return
-    print(
-        "| program | NumPy, ms | first value | value | right | first gradient | in time |", end=""
-    )
-    print(" gradient | right | gradient/value | Numba/value | JAX/gradient | ended |", flush=True)
-    print("|---" * 13 + "|", flush=True)
-    rows = []
+    print(HEAD, flush=True)
+    rows = {}
     for name in options.only.split(",") if options.only else programs:
-        rows.append(run_apart(name, options))
-        print(row(name, rows[-1]), flush=True)
-    print("gradient/value:", mean(rows, "gradient", "value"))
-    print("Numba/value:", mean(rows, "numba", "value"))
-    print("JAX/gradient:", mean(rows, "jax", "gradient"))
+        rows[name] = run_apart(name, options)
+        print(row(name, rows[name]), flush=True)
+    print(*means(list(rows.values())), sep="\n")
+    if options.write:
+        made = f"On a machine that others used at the same time, {time.strftime('%Y-%m-%d')}"
+        command = f"`python -m tests.npbench --write`, sizes {options.preset}"
+        write_between(BEGIN, END, f"{made}, by {command}:\n\n{table_of(rows)}", PAGE)
 
 
 if __name__ == "__main__":

@@ -69,12 +69,22 @@ def test_a_program_is_measured_and_checked(
 
 
 def test_gradients_that_are_wrong_are_seen() -> None:
-    def loss(x: Any) -> Any:
-        return np.sum(np.sin(x))
+    def loss(x: Any, y: Any) -> Any:
+        return np.sum(np.sin(x) * y)
 
-    x = np.linspace(0.0, 1.0, 5)
-    assert npbench.is_slope(loss, [x], [np.cos(x)])
-    assert not npbench.is_slope(loss, [x], [1.01 * np.cos(x)])
+    x, y = np.linspace(0.0, 1.0, 5), np.linspace(1.0, 2.0, 5)
+    right = [y * np.cos(x), np.sin(x)]
+    assert npbench.differing(loss, [x, y], right) == []
+    assert npbench.differing(loss, [x, y], [right[0], 1.01 * right[1]]) == [1]
+
+
+def test_programs_that_jump_are_checked_by_complex_steps() -> None:
+    def loss(x: Any) -> Any:
+        return np.sum(np.where(np.round(x.real * 1e9) % 2 == 0, x**2, x**2 + 1e3))
+
+    x = np.random.default_rng(0).uniform(size=50)
+    assert npbench.differing(loss, [x], [2 * x]) == []
+    assert npbench.differing(loss, [x], [2.01 * x]) == [0]
 
 
 def test_means_are_geometric_and_skip_what_is_missing() -> None:

@@ -215,6 +215,7 @@ class _Rewriting:
         self.bodies = bodies
         self.equations: list[Equation] = []
         self.constants = list(search.program.constants)
+        self.tables: dict[Any, Var] = {}
         self.names: dict[Atom, Resolved] = {}
 
     def program(self) -> Program:
@@ -272,10 +273,12 @@ class _Rewriting:
         return made
 
     def constant(self, values: np.ndarray) -> Var:
-        """The name of a new array of constants."""
-        var = Var(shaped(values.shape, values.dtype))
-        self.constants.append((var, values))
-        return var
+        """The name of an array of constants: equal ones have one."""
+        key = (values.shape, values.dtype, values.tobytes())
+        if key not in self.tables:
+            self.tables[key] = Var(shaped(values.shape, values.dtype))
+            self.constants.append((self.tables[key], values))
+        return self.tables[key]
 
     def record(self, function: Callable[..., Sequence[Any]], inputs: Sequence[Atom]) -> list[Atom]:
         """Append the equations of a function of the values of some names; its results."""

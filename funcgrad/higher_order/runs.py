@@ -350,7 +350,15 @@ class Search:
         ends = np.flatnonzero(np.diff(places, append=-1) != period)
         counts = np.diff(ends, prepend=-1)
         firsts = places[ends] - (counts - 1) * period
-        return list(zip(firsts.tolist(), counts.tolist(), strict=True))
+        # The end of a pattern may be its beginning: then the longer stretch counts.
+        is_used = np.zeros(len(self.tokens), bool)
+        found = []
+        for i in np.argsort(-counts, kind="stable"):
+            first, steps = int(firsts[i]), int(counts[i])
+            if not is_used[first : first + steps * period].any():
+                is_used[first : first + steps * period] = True
+                found.append((first, steps))
+        return sorted(found)
 
     def _run(self, start: int, period: int, length: int) -> Family | str:
         """The loop that a stretch of repeated tokens is, or why it is none."""

@@ -25,6 +25,10 @@ _UNARY = ("np.sin({})", "np.tanh({})", "-{}", "0.5 * {}", "abs({})", "{} ** 2", 
 _BINARY = ("{} + {}", "{} - {}", "{} * {}", "np.maximum({}, {})", "0.3 * {} + 0.7 * {}")
 
 
+_TRIANGLES = ("late", "below", "above", "rest", "half")
+"""Inner loops whose numbers of steps depend on the counter around them."""
+
+
 class Writer:
     """One random program.
 
@@ -58,7 +62,7 @@ class Writer:
         pick = self.random.choice
         name = "ijk"[len(self.counters)]
         deep = len(self.counters)
-        kinds = ("range", "reversed", "array", "zip", "steps", "triangle" if deep else "range")
+        kinds = ["range", "reversed", "array", "zip", "steps", *_TRIANGLES[: 5 * bool(deep)]]
         kind = pick(kinds)
         low, high = pick(((0, N), (1, N - 1), (1, N), (2, N)))
         if deep == 0:
@@ -78,9 +82,19 @@ class Writer:
             self.add(depth, f"for {name}, (p, q) in enumerate(zip(u[{low}:{high}], v), {low}):")
         elif kind == "steps":
             self.add(depth, f"for {name} in range({low}, {high}, 2):")
-        elif kind == "triangle":
+        elif kind == "late":
             first = f"max({low}, min({self.counters[-1][0]}, {high - 2}))"
             self.add(depth, f"for {name} in range({first}, {high}):")
+        elif kind in _TRIANGLES:
+            outer, least, end = self.counters[-1]
+            least, end = (0, N) if outer == "t" else (least, end)
+            bounds, low, high = {
+                "below": (f"{outer}", 0, max(end - 1, 1)),
+                "above": (f"{outer} + 1, {N}", least + 1, N),
+                "rest": (f"{N} - {outer}", 0, N - least),
+                "half": (f"{outer} // 2, {outer}", 0, max(end - 1, 1)),
+            }[kind]
+            self.add(depth, f"for {name} in range({bounds}):")
         else:
             self.add(depth, f"for {name} in range({low}, {high}):")
         self.counters.append((name, low, high))
@@ -93,7 +107,9 @@ class Writer:
             if choice < 0.2 and deep < 3:
                 self.loop(depth)
             elif choice < 0.3:
-                self.add(depth, f"if {self.counters[-1][0]} % 2 == 0:")
+                names = [c[0] for c in self.counters]
+                tests = (f"{names[-1]} % 2 == 0", f"{names[-1]} < {names[0]} + 2")
+                self.add(depth, f"if {self.random.choice(tests)}:")
                 self.statement(depth + 1)
                 if self.random.random() < 0.5:
                     self.add(depth, "else:")
@@ -174,7 +190,7 @@ class Writer:
         pick = self.random.choice
         i, j = self.index(), self.index()
         array = pick("uvw")
-        kind = self.random.randint(0, 11)
+        kind = self.random.randint(0, 17)
         scalar, vector = self.expression(self.scalar), self.expression(self.vector)
         texts = (
             f"s = {scalar}",
@@ -189,6 +205,12 @@ class Writer:
             "u, v = v, u",
             f"{array}[{i}], {array}[{j}] = {array}[{j}], {array}[{i}]",
             f"s = s + 0.1 * np.sum({vector})",
+            f"A[{i}][1:-1] += {array}[2:]",
+            f"A.T[{i}][::2][1:] = 0.5 * {array}[:4]",
+            f"A[{i}][2:][{self.random.randint(0, 6)}] -= {scalar}",
+            f"np.multiply({array}, 0.7, out={pick('uvw')})",
+            f"A[[{i}, {j}]] = A[[{j}, {i}]]",
+            f"q = A[:, {i}]; q[{j}] = {scalar}; {array}[{i}] += q[{j}]",
         )
         text = texts[kind]
         if self.random.random() < 0.08:

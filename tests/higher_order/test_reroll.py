@@ -423,6 +423,23 @@ def test_errors_name_the_line_inside_of_the_loop() -> None:
     assert body.equations[0].source.text() == "x = np.sin(x)"
 
 
+def test_equal_tables_are_one() -> None:
+    def sweeps(a: Any) -> list[Any]:
+        a = a.copy()
+        for _ in range(5):
+            for i in range(1, 13):
+                a[i, 1:-1] += a[i - 1, 2:] + a[i + 1, :-2]
+                for j in range(1, 13):
+                    a[i, j] += a[i, j - 1]
+                    a[i, j] /= 9.0
+        return [a]
+
+    a = RNG.normal(size=(14, 14))
+    program = fg.make_jaxpr(sweeps)(a).program
+    assert len(program.constants) < 6
+    assert_same_bits(sweeps, a)
+
+
 def test_it_can_be_switched_off() -> None:
     def f(x: Any) -> Any:
         for _ in range(300):
