@@ -24,11 +24,12 @@ from funcgrad.distributed.exchange import (
 from funcgrad.distributed.flat_shards import FlatShard, flat_shard, fully_sharded, unshard
 from funcgrad.distributed.neighbours import halo, pipeline
 from funcgrad.distributed.optimizers import sharded, top_k_mean
+from funcgrad.distributed.waiting import waits
 
 __all__ = [
     "FlatShard", "broadcast", "echo", "flat_shard", "fully_sharded", "gather", "halo", "is_main",
     "load", "local_keys", "local_range", "mesh", "pipeline", "rank", "save", "scatter", "shard",
-    "sharded", "size", "spmd", "top_k_mean", "unshard",
+    "sharded", "size", "spmd", "top_k_mean", "unshard", "waits",
 ]  # fmt: skip
 
 present(__name__)

@@ -40,7 +40,7 @@ def rank(axis_name: Hashable = None) -> int:
         >>> fg.distributed.rank()
         0
     """
-    return _axis(axis_name, "rank").index
+    return axis_of_processes(axis_name, "rank").index
 
 
 def size(axis_name: Hashable = None) -> int:
@@ -57,7 +57,7 @@ def size(axis_name: Hashable = None) -> int:
         >>> fg.distributed.size()
         1
     """
-    return _axis(axis_name, "size").size
+    return axis_of_processes(axis_name, "size").size
 
 
 def is_main() -> bool:
@@ -109,7 +109,7 @@ def broadcast(tree: Tree, root: int = 0, axis_name: Hashable = None) -> Tree:
         >>> fg.distributed.broadcast({"w": 1.0})
         {'w': 1.0}
     """
-    axis = _axis(axis_name, "broadcast")
+    axis = axis_of_processes(axis_name, "broadcast")
     _check_root(root, axis, "broadcast")
     _check_concrete(tree, "broadcast")
     return axis.from_root(tree, root)
@@ -134,7 +134,7 @@ def gather(tree: Tree, axis: int = 0, axis_name: Hashable = None) -> Tree:
         >>> fg.distributed.gather(np.arange(3))
         array([0, 1, 2])
     """
-    ranks = _axis(axis_name, "gather")
+    ranks = axis_of_processes(axis_name, "gather")
     _check_concrete(tree, "gather")
     leaves, treedef = tree_flatten(tree)
     rows = ranks.everyones((str(treedef), leaves))
@@ -188,7 +188,7 @@ def shard(tree: Tree, axis: int = 0, axis_name: Hashable = None) -> Tree:
         >>> fg.distributed.shard({"x": np.arange(3)})
         {'x': array([0, 1, 2])}
     """
-    ranks = _axis(axis_name, "shard")
+    ranks = axis_of_processes(axis_name, "shard")
     _check_concrete(tree, "shard")
 
     def part(leaf: Any) -> Any:
@@ -217,7 +217,7 @@ def local_range(n: int, axis_name: Hashable = None) -> range:
         >>> fg.distributed.local_range(5)
         range(0, 5)
     """
-    return _part(n, _axis(axis_name, "local_range"))
+    return _part(n, axis_of_processes(axis_name, "local_range"))
 
 
 def local_keys(key: Any, n: int, axis_name: Hashable = None) -> Any:
@@ -249,7 +249,7 @@ def all_processes() -> Any:
     return axis_of("all", world(), False, False)
 
 
-def _axis(name: Hashable, operation: str) -> Any:
+def axis_of_processes(name: Hashable, operation: str) -> Any:
     """An axis of processes, by its name."""
     if name is not None:
         found, _ = named_axis(name, operation)

@@ -227,7 +227,9 @@ class AxisOfShards:
     def part(self, x: Any) -> Any:
         """The part of an array that all have."""
         length = self.length(shape_of(x))
-        return lax.dynamic_slice(self.padded(x), (self._start(length),), (length,))
+        part = lax.dynamic_slice(self.padded(x), (self._start(length),), (length,))
+        # A view would keep the memory of the whole array.
+        return part.copy() if isinstance(part, np.ndarray) else part
 
     def whole(self, part: Any, shape: tuple[int, ...]) -> Any:
         """The array of the parts of all."""

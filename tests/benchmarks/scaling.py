@@ -81,10 +81,15 @@ class Layer:
     parameters: float
 
 
-LAYERS = [
-    Layer(2.0 * m * n, 1 if k == 0 else 2, n, 4.0 * (m + 1) * n)
-    for k, (m, n) in enumerate(itertools.pairwise(SIZES))
-]
+def layers_of(sizes: Sequence[int]) -> list[Layer]:
+    """The layers of a network with so many units."""
+    return [
+        Layer(2.0 * m * n, 1 if k == 0 else 2, n, 4.0 * (m + 1) * n)
+        for k, (m, n) in enumerate(itertools.pairwise(sizes))
+    ]
+
+
+LAYERS = layers_of(SIZES)
 FORWARD, BACKWARD, UPDATE = 2, 3, 3
 """How often numbers pass through memory: outputs while the activation is computed (read, written),
 while its derivative is (two read, one written), and parameters (two read, one written)."""
@@ -111,6 +116,51 @@ def data_parallel(machine: Machine, p: int, examples: float, beside: bool) -> fl
         now = now if beside else carried
     now = max(now, carried)
     return now + machine.compute(0.0, UPDATE * sum(layer.parameters for layer in LAYERS))
+
+
+def training_memory(
+    p: int, examples: float, divided: str, layers: Sequence[Layer] = LAYERS, states: int = 2
+) -> float:
+    """The most bytes that a rank needs at once in a step of training, without its batch.
+
+    Args:
+        p: Number of ranks.
+        examples: Of each.
+        divided: "nothing", "state" or "parameters".
+        layers: The network.
+        states: How many arrays like the parameters the optimiser keeps.
+    """
+    sizes = [layer.parameters for layer in layers]
+    total, largest = sum(sizes), max(sizes)
+    parts = total / p
+    kept_of_unit = 4.0 * (1.25 if divided == "parameters" else 2)  # values, and masks or sums
+    own = {"nothing": 1 + states, "state": 1 + states / p, "parameters": (1 + states) / p}[divided]
+    most = 0.0
+    for k, layer in enumerate(layers):
+        # The backward pass is at this layer: what is kept for those below, its cotangent, and then
+        # that of its input, but for the first layer.
+        now = examples * sum(kept_of_unit * below.units for below in layers[:k])
+        now += 4.0 * examples * layer.units
+        below = 4.0 * examples * layers[k - 1].units if k else 0.0
+        later = sum(sizes[k + 1 :])
+        if divided == "nothing":
+            # Sums under way have another array each, but the one that nothing comes behind.
+            now += below + sizes[k] + later + (p > 1) * (later + (k > 0) * sizes[k])
+        else:
+            # First the gradient, and half of it while it is summed; then the own part of the sum.
+            now += max(sizes[k] * (1.5 if p > 1 else 1.0), sizes[k] / p + below) + later / p
+            now += sizes[k] * (divided == "parameters" and k > 0)  # gathered again
+        most = max(most, now)
+    if divided == "state":
+        # Updates are gathered: large ones while the one before is added, small ones together.
+        most = max(most, parts + (2 * largest if largest / p >= SEPARATE_BYTES else total))
+    elif divided == "nothing" and p > 2:
+        most += largest  # MPI's own
+    return own * total + most
+
+
+SEPARATE_BYTES = 1 << 20
+"""Messages of fewer bytes are not sent in the background."""
 
 
 def tensor_parallel(machine: Machine, p: int, examples: float, hidden: float, sums: int) -> float:

@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.scaling import Machine, data_parallel, table, tensor_parallel
+from tests.benchmarks import cluster
+from tests.benchmarks.scaling import (
+    LAYERS,
+    Machine,
+    data_parallel,
+    table,
+    tensor_parallel,
+    training_memory,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
 MACHINE = Machine(1e-6, 1e-9, 1e11, 1e10)
@@ -42,3 +50,50 @@ def test_blocks_are_divided():
     free = Machine(0.0, 0.0, 1e11)
     one, eight = (tensor_parallel(free, p, 512, 4096, 2) for p in (1, 8))
     assert math.isclose(one, 8 * eight)
+
+
+def test_the_page_shows_the_table_of_clusters():
+    assert "\n".join(cluster.table()) in PAGE.read_text()
+
+
+@pytest.mark.parametrize("divided", ["nothing", "state", "parameters"])
+def test_sharded_steps(divided):
+    alone = cluster.training(MACHINE, 1, 1024, divided, False)
+    apart, beside = (cluster.training(MACHINE, 8, 1024, divided, on) for on in (False, True))
+    assert beside < apart
+    free = Machine(0.0, 0.0, 1e11, 1e10)
+    assert cluster.training(free, 8, 1024, divided, False) <= alone
+    # Without time for computation, messages are those of the page.
+    network = Machine(0.0, 1e-9, math.inf)
+    total, p = sum(layer.parameters for layer in LAYERS), 1 << 20
+    times = {"nothing": 1, "state": 2, "parameters": 3}[divided]
+    found = cluster.training(network, p, 1024, divided, False)
+    wanted = total * 1e-9 * (2 if divided == "nothing" else times)
+    assert math.isclose(found, wanted, rel_tol=1e-3)
+
+
+def test_bubbles_of_pipelines():
+    free = Machine(0.0, 0.0, 1e11)
+    assert cluster.pipeline(free, 1, 8, 64) == 1
+    assert math.isclose(cluster.pipeline(free, 4, 8, 64), 8 / 11)
+    assert cluster.pipeline(MACHINE, 4, 8, 64) < 8 / 11
+
+
+def test_storage():
+    storage = cluster.Storage(own=1.0, together=10.0, years=1.0)
+    assert storage.seconds(5, 7) == 7
+    assert math.isclose(storage.seconds(20, 7), 14)
+    assert cluster.with_data(3.0, 5, 7, storage) == 7
+    assert cluster.with_data(9.0, 5, 7, storage) == 9
+    usual = cluster.Storage()
+    assert usual.lost(10, 1e10) < usual.lost(1000, 1e10) < usual.lost(10**9, 1e10) == 1
+
+
+def test_memory_of_training():
+    total = sum(layer.parameters for layer in LAYERS)
+    for divided, of in (("nothing", 1), ("state", 3), ("parameters", 3)):
+        assert training_memory(1, 0, divided) >= 4 * total
+        many = training_memory(1 << 20, 0, divided)
+        if of == 3:
+            assert many < training_memory(2, 0, divided)
+        assert training_memory(4, 512, divided) > training_memory(4, 256, divided)

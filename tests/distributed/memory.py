@@ -1,0 +1,121 @@
+"""Memory of training steps: what the model says, what the compiled program says, and what it takes.
+
+    MALLOC_MMAP_THRESHOLD_=65536 mpiexec -n 2 python -m tests.distributed.memory
+
+prints the most bytes that the first rank needs for networks of several widths. What it takes is the
+growth of its resident memory: while parameters, states and examples are made, and from before the
+first step to the most while two of them run. Without the variable, memory of arrays that are gone
+may be used again, and is not seen.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import funcgrad as fg
+import funcgrad.numpy as fnp
+from funcgrad import distributed, lax, nn, optim
+from tests.benchmarks.scaling import layers_of, training_memory
+
+DIVIDED = ("nothing", "state", "parameters")
+PROC = Path("/proc/self")
+CASES = ((512, 256), (1024, 256), (2048, 256), (256, 1024), (512, 1024))
+"""Units of three hidden layers, and examples."""
+
+
+def resident(what: str) -> int:
+    """Bytes of memory now, "VmRSS", or the most since it was forgotten, "VmHWM"."""
+    rows = (PROC / "status").read_text().splitlines()
+    return next(int(row.split()[1]) * 1024 for row in rows if row.startswith(what))
+
+
+def made(rng: Any, sizes: tuple[int, ...]) -> list[dict[str, Any]]:
+    return [
+        {"w": rng.normal(0, 0.03, (m, n)).astype(np.float32), "b": np.zeros(n, np.float32)}
+        for m, n in itertools.pairwise(sizes)
+    ]
+
+
+def hidden(params: Any, x: Any) -> Any:
+    return nn.relu(x @ params["w"] + params["b"])
+
+
+def output(params: Any, x: Any) -> Any:
+    return x @ params["w"] + params["b"]
+
+
+def step_of(divided: str, optimizer: Any) -> Any:
+    """A step of training: parameters, state, examples."""
+    wrap = distributed.fully_sharded if divided == "parameters" else lambda f: f
+
+    def loss(params: Any, x: Any, y: Any) -> Any:
+        for own in params[:-1]:
+            x = wrap(hidden)(own, x)
+        x = wrap(output)(params[-1], x)
+        return -fnp.mean(fnp.take_along_axis(nn.log_softmax(x), y[:, None], 1))
+
+    def step(params: Any, state: Any, x: Any, y: Any) -> tuple[Any, Any]:
+        grads = fg.grad(loss)(params, x, y)
+        if divided == "nothing":
+            grads = lax.pmean(grads, "data")
+        updates, state = optimizer.update(grads, state, params)
+        return optim.apply_updates(params, updates), state
+
+    return fg.jit(step, donate_argnums=(0, 1))
+
+
+def measured(divided: str, sizes: tuple[int, ...], examples: int) -> tuple[int, int]:
+    """Bytes by the compiled program and by the system."""
+    rng = np.random.default_rng(0)
+    gc.collect()
+    begin = resident("VmRSS")
+    optimizer: Any = optim.adam(1e-3)
+    optimizer = optimizer if divided == "nothing" else distributed.sharded(optimizer)
+    params: Any = made(rng, sizes)
+    if divided == "parameters":
+        params = distributed.flat_shard(params)
+    state = optimizer.init(params)
+    x = rng.normal(size=(examples, sizes[0])).astype(np.float32)
+    y = rng.integers(0, sizes[-1], examples).astype(np.int32)
+    gc.collect()
+    kept = resident("VmRSS") - begin
+    step = step_of(divided, optimizer).lower(params, state, x, y).compile()
+    said: int = step.memory_analysis().peak_memory_in_bytes
+    gc.collect()
+    begin = resident("VmRSS")
+    (PROC / "clear_refs").write_text("5")  # the most is forgotten
+    for _ in range(2):
+        params, state = step(params, state, x, y)
+    return said, kept + resident("VmHWM") - begin
+
+
+def rows(cases: Any) -> Iterator[tuple[str, int, int, float, int, int]]:
+    """What is divided, units, examples; bytes by the model, the program, and the system."""
+    with distributed.spmd(axis_name="data"):
+        for divided in DIVIDED:
+            measured(divided, (784, 64, 10), 8)  # what is needed once
+        for divided in DIVIDED:
+            for width, examples in cases:
+                sizes = (784, width, width, width, 10)
+                said, seen = measured(divided, sizes, examples)
+                model = training_memory(distributed.size(), examples, divided, layers_of(sizes))
+                yield divided, width, examples, model + examples * 4 * 785, said, seen
+
+
+def main() -> None:
+    cases = [tuple(map(int, case.split(","))) for case in sys.argv[1:]] or CASES
+    for divided, width, examples, model, said, seen in rows(cases):
+        figures = " | ".join(f"{x / 1e6:.1f}" for x in (model, said, seen))
+        ratio = f"{model / seen:.3f} | {said / seen:.3f}"
+        distributed.echo(f"| {divided} | {width} | {examples} | {figures} | {ratio} |")
+
+
+if __name__ == "__main__":
+    main()
