@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from funcgrad.base.namespaces import present
 
 if TYPE_CHECKING:  # they are loaded on first use
-    from funcgrad.interop import autograd, c, jax, numba, samplers
+    from funcgrad.interop import autograd, c, jax, numba, nutpie, samplers
 
-__all__ = ["autograd", "c", "jax", "numba", "samplers"]
+__all__ = ["autograd", "c", "jax", "numba", "nutpie", "samplers"]
 
 present(__name__)

@@ -506,7 +506,7 @@ def _astype(
 ) -> Any:
     target = checked_dtype(dtype, "astype")
     check_casting(self.aval, target, casting)
-    return shaping.astype(self, target)
+    return shaping.astype(self, dtype)
 
 
 def _byteswap(self: Tracer, inplace: bool = False) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.defaults import only_defaults
+from funcgrad.base.dialect import dialect
 from funcgrad.base.placement import check_placement
 from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
@@ -136,8 +137,10 @@ def astype(x: Any, dtype: Any, copy: bool = False, *, device: Any = None) -> Any
         array([ 1, -1])
     """
     check_placement("astype", device=device)
-    x, dtype = as_value(x, "astype"), checked_dtype(dtype, "astype")
-    found = Convert(dtype).bind(x) if type(x) in PYTHON_SCALARS else convert(x, dtype)
+    x, target = as_value(x, "astype"), checked_dtype(dtype, "astype")
+    found = Convert(target).bind(x) if type(x) in PYTHON_SCALARS else convert(x, target)
+    if (rule := dialect().converted) is not None and isinstance(found, Tracer):
+        found = rule(found, np.dtype(dtype))
     return found.copy() if copy and found is x and isinstance(x, np.ndarray) else found
 
 

@@ -891,6 +891,21 @@ for is_on in (False, True):
         carry, rows = jax.lax.scan(lambda c, v: (c + v, c * v), x[0], x)
         assert carry == 6.0 and rows.tolist() == [0.0, 0.0, 2.0, 9.0]
         assert jnp.finfo(kind).bits == jnp.finfo(x).bits == 16
+
+        def several(v):
+            low = v.astype(kind)
+            return v, low, {"a": jnp.astype(v / 3, kind)}, low + v
+
+        jitted = jax.jit(several)
+        dtypes = [np.dtype(d) for d in ("f4", kind, kind, "f4")]
+        for made in (jitted(single), jitted(single), jitted.lower(single).compile()(single),
+                     jax.jit(lambda v: jitted(v))(single), jax.eval_shape(jitted, single),
+                     jax.eval_shape(several, single)):
+            assert [a.dtype for a in jax.tree.leaves(made)] == dtypes, made
+        third = jitted(single)[2]["a"]
+        assert (third == (np.ones(4, "f4") / 3).astype(kind.dtype)).all()
+        assert jax.vmap(jitted)(single)[1].tolist() == [1.0] * 4
+        assert jax.grad(lambda v: jitted(v)[1].sum())(single).tolist() == [1.0] * 4
         assert (x > 1).dtype == bool and x.argmax() == 3
 import funcgrad as fg
 try:
@@ -921,6 +936,11 @@ assert A.indices.tolist() == [[0, 1], [1, 0]] and A.transpose().nse == 2
 slopes = jax.jit(jax.grad(lambda A, x: jnp.sum((A @ x) ** 2)))(A, x)
 assert isinstance(slopes, sparse.BCOO) and slopes.data.tolist() == [32.0, 4.0]
 assert jax.tree.leaves(2 * A)[0].tolist() == [8.0, 4.0]
+import scipy.sparse
+B = sparse.BCOO.from_scipy_sparse(scipy.sparse.csc_array(np.array([[0.0, 4.0], [2.0, 0.0]])))
+assert isinstance(B, sparse.BCOO) and (B @ x).tolist() == [8.0, 2.0]
+product = jax.jit(sparse.sparsify(lambda a, b: a @ b))
+assert product(B, x).tolist() == [8.0, 2.0] and product(x, B).tolist() == [4.0, 4.0]
 assert sparse.BCOO.fromdense(jnp.eye(2)).todense().tolist() == [[1.0, 0.0], [0.0, 1.0]]
 try:
     sparse.BCOO((jnp.ones((2, 2)), places), shape=(2, 2, 2))

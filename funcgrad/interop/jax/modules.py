@@ -285,7 +285,9 @@ SOURCES: dict[str, Source] = {
     ),
     "jax.experimental.ode": Source({}, ("funcgrad.experimental.ode",)),
     "jax.experimental.shard_map": Source({"shard_map": placing.experimental_shard_map}),
-    "jax.experimental.sparse": Source({"BCOO": sparse_arrays.BCOO}),
+    "jax.experimental.sparse": Source(
+        {"BCOO": sparse_arrays.BCOO, "sparsify": sparse_arrays.sparsify}
+    ),
     "jax.flatten_util": Source({}, ("funcgrad.flatten_util",)),
     "jax.image": Source({}, ("funcgrad.image",)),
     "jax.interpreters": Source({}),

@@ -5,6 +5,7 @@ Places must be known: traced ones, batches and dense blocks are not there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -46,8 +47,13 @@ class BCOO(SparseArray):
     @classmethod
     def fromdense(cls, mat: Any, **options: Any) -> BCOO:
         """The elements of a known matrix that are not zero."""
-        found = SparseArray.of(np.asarray(mat))
+        found = SparseArray.of(mat if hasattr(mat, "tocsr") else np.asarray(mat))
         return _of(found.data, found.pattern)
+
+    @classmethod
+    def from_scipy_sparse(cls, mat: Any, **options: Any) -> BCOO:
+        """The entries of a matrix of SciPy's."""
+        return cls.fromdense(mat)
 
     @property
     def indices(self) -> Any:
@@ -82,6 +88,16 @@ class BCOO(SparseArray):
     def transpose(self) -> BCOO:
         """The transpose."""
         return self.T
+
+
+def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
+    """The function: matrices are multiplied by their operators, in any function.
+
+    Args:
+        f: The function.
+        use_tracer: Accepted for JAX's signature.
+    """
+    return f
 
 
 def _of(data: Any, pattern: Pattern) -> BCOO:

@@ -6,13 +6,14 @@ nobody asked for, by the dialect. Within the library numbers may have 64 bits, a
 words of random keys have. The switch belongs to the process, and a block to its thread and context.
 
 Floats of 16 bits are stored: functions compute in float32, and what they give is stored as their
-arguments are. Traced values have float32.
+arguments are. Traced values have float32; those that a compiled function converts to 16 bits and
+gives are stored so.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.util import find_spec
@@ -24,7 +25,7 @@ from funcgrad.api.arguments import name_of
 from funcgrad.api.staging import ShapeDtypeStruct
 from funcgrad.base.dialect import NARROWER, Dialect
 from funcgrad.base.imports import load
-from funcgrad.base.pytree import tree_map
+from funcgrad.base.pytree import register_pytree_node, tree_map
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import INT64
 from funcgrad.primitives.elementwise import Convert
@@ -72,7 +73,7 @@ def _converted(x: Any, dtypes: Mapping[Any, np.dtype[Any]]) -> Any:
     if isinstance(x, np.ndarray | np.generic):
         with np.errstate(over="ignore"):
             return np.asarray(x).astype(dtype)[()] if isinstance(x, np.generic) else _as(x, dtype)
-    if type(x) is ShapeDtypeStruct:
+    if isinstance(x, ShapeDtypeStruct):
         return ShapeDtypeStruct(x.shape, dtype, weak_type=x.weak_type)
     return x
 
@@ -127,6 +128,8 @@ def stored_as(value: Any, dtype: np.dtype[Any]) -> Any:
     """Results with floats of 16 bits for those of float32."""
     if isinstance(value, tuple | list):
         return type(value)(stored_as(x, dtype) for x in value)
+    if isinstance(value, Tracer):
+        return _noted(value, dtype) if value.aval.dtype == FLOAT32 else value
     is_array = isinstance(value, np.ndarray) and value.dtype == FLOAT32
     return np.ndarray.astype(value, dtype) if is_array else value
 
@@ -161,6 +164,76 @@ def is_x64() -> bool:
 def rules() -> Dialect:
     """The rules that functions of the package follow."""
     return JAX_64 if is_x64() else JAX_32
+
+
+class Half:
+    """A result that is stored in 16 bits: a node of a tree, which makes it so when it is built.
+
+    Args:
+        value: The array.
+        dtype: That it is stored in.
+    """
+
+    __slots__ = ("dtype", "value")
+
+    def __init__(self, value: Any, dtype: np.dtype[Any]) -> None:
+        self.value = value
+        self.dtype = dtype
+
+
+class _HalfStruct(ShapeDtypeStruct):
+    """The type of an array of 16 bits."""
+
+    __slots__ = ()
+
+    def __init__(self, x: ShapeDtypeStruct, dtype: np.dtype[Any]) -> None:
+        super().__init__(x.shape, x.dtype)
+        self.dtype = dtype
+
+
+def _built(dtype: np.dtype[Any], parts: Sequence[Any]) -> Any:
+    (x,) = parts
+    if isinstance(x, Tracer):
+        return _noted(x, dtype)
+    return _HalfStruct(x, dtype) if isinstance(x, ShapeDtypeStruct) else stored_as(x, dtype)
+
+
+register_pytree_node(Half, lambda x: ((x.value,), x.dtype), _built)
+
+_halves: ContextVar[list[tuple[Any, np.dtype[Any]]] | None] = ContextVar(
+    "funcgrad_jax_halves", default=None
+)
+"""Traced arrays of the function around that were converted to 16 bits, and their dtypes."""
+
+
+def _noted(x: Any, dtype: np.dtype[Any]) -> Any:
+    """Note that a traced array is of 16 bits, if it is; an array that nothing else is."""
+    noted = _halves.get()
+    if noted is None or dtype not in HALVES:
+        return x
+    noted.append((x := Convert(x.dtype).bind(x), dtype))
+    return x
+
+
+JAX_32.converted = JAX_64.converted = _noted
+
+
+def giving_halves(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """A function to be traced, with a `Half` for each result that it has converted to 16 bits."""
+
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        token = _halves.set([])
+        try:
+            found, noted = fun(*args, **kwargs), _halves.get() or []
+        finally:
+            _halves.reset(token)
+        halves = {id(x): dtype for x, dtype in noted}
+        if not halves:
+            return found
+        return tree_map(lambda x: Half(x, halves[id(x)]) if id(x) in halves else x, found)
+
+    functools.update_wrapper(traced, fun)
+    return traced
 
 
 def in_few_bits(fun: Callable[..., Any]) -> Callable[..., Any]:

@@ -30,6 +30,7 @@ from funcgrad.interop.jax.placing import keeping_places
 from funcgrad.interop.jax.widths import (
     SWITCH,
     canonical,
+    giving_halves,
     in_few_bits,
     is_x64,
     ml_dtypes,
@@ -212,7 +213,7 @@ def jit(
     """
     if fun is None:
         return lambda fun: jit(fun, out_shardings=out_shardings, **options)
-    run = in_few_bits(keeping_places(fun, out_shardings))
+    run = giving_halves(in_few_bits(keeping_places(fun, out_shardings)))
     return AdoptedJit(JittedOfArrays(run, **options))
 
 
@@ -295,7 +296,8 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     def with_arrays(*args: Any, **kwargs: Any) -> Any:
         return tree_map(_array_of_type, fun(*args, **kwargs))
 
-    found = Adopted(staging.eval_shape)(in_few_bits(with_arrays), *args, **kwargs)
+    traced = giving_halves(in_few_bits(with_arrays))
+    found = Adopted(staging.eval_shape)(traced, *args, **kwargs)
     return found if is_x64() else tree_map(narrow, found)
 
 
