@@ -127,6 +127,36 @@ def programs() -> list[Any]:
     ]
 
 
+@pytest.mark.parametrize("flags", [[], ["-march=native"], ["-march=native", "-mno-avx512f"]])
+def test_registers_of_any_length_and_none_give_the_same_bits(flags, tmp_path):
+    def f(a, z, x):
+        return a @ a[:, :13], a[:3] @ a, z[:5] @ z.T, z @ z[:, ::2], x.sum(), (x * 2 - x / 3).sum()
+
+    args = (
+        R.standard_normal((37, 37)),
+        (R.standard_normal((20, 20)) + 1j * R.standard_normal((20, 20))).astype("F"),
+        np.append(R.standard_normal(3000), -0.0).astype("f"),
+    )
+    made, expected = exported(f, args, "program")
+    assert "fg_held_f32" in made.source
+    if (
+        any("avx512" in flag for flag in flags)
+        and "avx512f" not in Path("/proc/cpuinfo").read_text()
+    ):
+        pytest.skip("the processor has no such registers")
+    found = [
+        run(made, args, tmp_path, compiler, flags=[*flags, *more])
+        for compiler in ("gcc", "clang")
+        if shutil.which(compiler)
+        for more in ([], ["-DFG_NO_VECTORS"])
+    ]
+    for status, results in found:
+        assert status == 0
+        check("program", results, expected)
+        for x, y in zip(results, found[0][1], strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
 @pytest.mark.parametrize("name", programs())
 def test_programs(name, tmp_path):
     f, args = PROGRAMS[name]

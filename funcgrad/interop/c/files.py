@@ -40,10 +40,18 @@ HEAD = """\
 #endif
 #define FG_LOOP _Pragma("GCC unroll 1") _Pragma("GCC ivdep")
 #define FG_INDEPENDENT _Pragma("GCC ivdep")
+#define FG_UNROLL _Pragma("GCC unroll 16")
+#elif defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#pragma clang diagnostic ignored "-Wpass-failed"
+#define FG_LOOP _Pragma("clang loop unroll(disable) vectorize(enable)")
+#define FG_INDEPENDENT
+#define FG_UNROLL _Pragma("unroll")
 #else
 #pragma STDC FP_CONTRACT OFF
 #define FG_LOOP
 #define FG_INDEPENDENT
+#define FG_UNROLL
 #endif
 #include <math.h>
 #include <stdbool.h>
@@ -54,7 +62,7 @@ HEAD = """\
 
 #if defined(__GNUC__)
 #define FG_MAY_ALIAS __attribute__((may_alias))
-#define FG_INLINE inline __attribute__((always_inline))
+#define FG_INLINE inline __attribute__((always_inline, unused))
 #else
 #define FG_MAY_ALIAS
 #define FG_INLINE inline
@@ -62,20 +70,46 @@ HEAD = """\
 #if defined(FP_FAST_FMA) || defined(__FMA__) || defined(__aarch64__)
 #define FG_FORMULAS
 #endif
-#ifdef FP_FAST_FMA
+#ifdef FG_FORMULAS
 #define FG_MULADD(a, b, c) fma(a, b, c)
-#else
-#define FG_MULADD(a, b, c) ((a) * (b) + (c))
-#endif
-#ifdef FP_FAST_FMAF
 #define FG_MULADDF(a, b, c) fmaf(a, b, c)
 #else
+#define FG_MULADD(a, b, c) ((a) * (b) + (c))
 #define FG_MULADDF(a, b, c) ((a) * (b) + (c))
 #endif
-#ifdef __AVX512F__
-#define FG_TILE_BYTES 128
+#if defined(__GNUC__) && !defined(FG_NO_VECTORS)
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#define FG_BYTES 64
+#if defined(__clang__) || __GNUC__ >= 12
+#define FG_SHUFFLE __builtin_shufflevector
+#endif
+#define FG_FUSED_F64(a, b, c) (fg_held_f64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c)
+#define FG_FUSED_F32(a, b, c) (fg_held_f32)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c)
+#elif defined(__AVX__) && defined(__FMA__)
+#include <immintrin.h>
+#define FG_BYTES 32
+#define FG_FUSED_F64(a, b, c) (fg_held_f64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c)
+#define FG_FUSED_F32(a, b, c) (fg_held_f32)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c)
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#define FG_BYTES 16
+#define FG_FUSED_F64(a, b, c) (fg_held_f64)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b)
+#define FG_FUSED_F32(a, b, c) (fg_held_f32)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b)
+#elif !defined(FG_FORMULAS)
+#define FG_BYTES 16
+#endif
+#endif
+#ifdef FG_BYTES
+#define FG_VECTOR __attribute__((vector_size(FG_BYTES)))
+#define FG_VECTOR_AT(bytes) __attribute__((vector_size(FG_BYTES), aligned(bytes)))
 #else
-#define FG_TILE_BYTES 64
+#define FG_VECTOR
+#define FG_VECTOR_AT(bytes)
+#endif
+#ifndef FG_FUSED_F64
+#define FG_FUSED_F64(a, b, c) FG_MULADD(a, b, c)
+#define FG_FUSED_F32(a, b, c) FG_MULADDF(a, b, c)
 #endif
 #ifdef FG_NO_MALLOC
 #define FG_MALLOC(size) NULL

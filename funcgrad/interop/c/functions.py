@@ -59,6 +59,13 @@ static FG_INLINE const fg_NAME *fg_apart_NAME(fg_NAME *room, const fg_NAME *p, i
 }
 """Copies of elements for loops over lanes, by how they lie in memory."""
 
+REGISTERS = {
+    "held": "typedef fg_NAME fg_held_NAME FG_VECTOR;",
+    "row": "typedef fg_NAME fg_row_NAME FG_VECTOR_AT(sizeof(fg_NAME));",
+    "count": "enum { fg_count_NAME = sizeof(fg_held_NAME) / sizeof(fg_NAME) };",
+}
+"""Registers, what is loaded into them from any place, and the number of their elements."""
+
 PROGRAMS = {
     "product": """\
 /* Products of matrices: sizes, and for a, b and c the slot, the offset and the distances. */
@@ -100,30 +107,32 @@ _ROWS = 6
 _DEPTH = 128
 """Terms of a tile, of whose rows a copy is on the stack."""
 
-TILES = """\
-/* A part of a product: ROWS rows of a and columns of b, which lie side by side; fewer at ends. */
-static void fg_tile_NAME(fg_HELD *c, int64_t c_step, const char *a, int64_t row_step, int64_t step,
-                         const fg_HELD *b, int64_t n_rows, int64_t n_terms, int64_t n, bool more) {
-    fg_HELD sums[ROWS][PARTS * WIDTH];
-    const char *row[ROWS];
-    for (int i = 0; i < ROWS; i++) row[i] = a + (i < n_rows ? i : 0) * row_step;
-    for (int i = 0; i < ROWS; i++)
-        for (int j = 0; j < PARTS * WIDTH; j++) sums[i][j] = 0;
-    for (int64_t p = 0; p < n_terms; p++) {
-        const fg_HELD *y = b + p * PARTS * WIDTH;
-        FACTORS
+TILE = """\
+/* A part of a product: ROWS rows of a, and columns of b, COUNT registers of them; fewer at ends. */
+static void fg_tileCOUNT_NAME(fg_HELD *c, int64_t c_step, const char *a, int64_t row_step,
+                                       int64_t step, const fg_HELD *b, int64_t n_rows,
+                                       int64_t n_terms, int64_t n, bool more) {
+    SUMS
+    POINTERS
+    for (int64_t p = 0; p < n_terms; p++, b += 2 * LANES * PARTS) {
+        COLUMNS
+        TERMS
+    }
+    fg_held_HELD sums[ROWS][COUNT * PARTS] = {FOUND};
+    for (int64_t i = 0; i < n_rows; i++) {
+        const fg_HELD *sum = (const fg_HELD *)sums[i];
+        fg_HELD *z = c + i * c_step * PARTS;
         FG_LOOP
-        for (int j = 0; j < WIDTH; j++) {
-            TERMS
+        for (int64_t j = 0; j < n * PARTS; j++) {
+            const fg_HELD y = sum[PLACE];
+            z[j] = more ? z[j] + y : y;
         }
     }
-    for (int64_t i = 0; i < n_rows; i++)
-        for (int64_t j = 0; j < n; j++)
-            for (int q = 0; q < PARTS; q++) {
-                fg_HELD *z = c + (i * c_step + j) * PARTS + q;
-                *z = more ? *z + sums[i][q * WIDTH + j] : sums[i][q * WIDTH + j];
-            }
 }
+"""
+
+TILES = """\
+PAIR
 /* A product of matrices by tiles; terms and columns of b are copied first, to be near. */
 static int64_t fg_tiles_NAME(int64_t *slots, const int64_t *w) {
     fg_HELD near[DEPTH * PARTS * WIDTH];
@@ -136,14 +145,34 @@ static int64_t fg_tiles_NAME(int64_t *slots, const int64_t *w) {
                 const char *b = (const char *)(intptr_t)(slots[w[9]] + w[10] + s * w[11]);
                 fg_HELD *c = (fg_HELD *)(intptr_t)(slots[w[14]] + w[15]);
                 c += (s * w[1] * w[2] + first) * PARTS;
-                for (int64_t p = 0; p < n_terms; p++)
-                    for (int q = 0; q < PARTS; q++)
-                        for (int64_t j = 0; j < WIDTH; j++)
-                            near[(p * PARTS + q) * WIDTH + j] = j >= n ? 0 : ((const fg_HELD *)(
-                                b + (term + p) * w[12] + (first + j) * w[13]))[q];
-                for (int64_t i = 0; i < w[1]; i += ROWS)
-                    fg_tile_NAME(c + i * w[2] * PARTS, w[2], a + i * w[7] + term * w[8], w[7], w[8],
-                                 near, w[1] - i < ROWS ? w[1] - i : ROWS, n_terms, n, term > 0);
+                b += term * w[12] + first * w[13];
+                for (int64_t p = 0; p < n_terms; p++) {
+                    fg_HELD *row = near + p * PARTS * WIDTH;
+                    const char *from = b + p * w[12];
+                    for (int64_t j = n; j < WIDTH; j++) ZEROS
+                    const int64_t step = w[13];
+                    if (step == (int64_t)sizeof(fg_HELD) * PARTS) {
+                        FG_LOOP
+                        for (int64_t j = 0; j < n; j++) {
+                            const fg_HELD *x = (const fg_HELD *)from + PARTS * j;
+                            COPY
+                        }
+                    } else {
+                        for (int64_t j = 0; j < n; j++) {
+                            const fg_HELD *x = (const fg_HELD *)(from + j * step);
+                            COPY
+                        }
+                    }
+                }
+                for (int64_t i = 0; i < w[1]; i += ROWS) {
+                    const int64_t n_rows = w[1] - i < ROWS ? w[1] - i : ROWS;
+                    fg_HELD *to = c + i * w[2] * PARTS;
+                    const char *x = a + i * w[7] + term * w[8];
+                    if (2 * n <= WIDTH)
+                        fg_tile1_NAME(to, w[2], x, w[7], w[8], near, n_rows, n_terms, n, term > 0);
+                    else
+                        fg_tile2_NAME(to, w[2], x, w[7], w[8], near, n_rows, n_terms, n, term > 0);
+                }
             }
     return 0;
 }
@@ -151,38 +180,64 @@ static int64_t fg_tiles_NAME(int64_t *slots, const int64_t *w) {
 """Products of matrices of floats with several rows; complex numbers have two parts."""
 
 
+def _tile(count: int, parts: int) -> str:
+    """The function of a tile whose rows are ``count`` registers long."""
+    rows, columns = range(_ROWS // parts), range(count)
+    sums = [f"s{k}{v}{q}" for k in rows for v in columns for q in "ri"[:parts]]
+    zeros = [f"fg_held_HELD {name} = {{0}};" for name in sums]
+    pointers = [f"const char *a{k} = a + ({k} < n_rows ? {k} : 0) * row_step;" for k in rows]
+    loads = [
+        f"const fg_held_HELD y{v}{q} = *(const fg_row_HELD *)(b + {2 * at} * LANES + {v} * LANES);"
+        for v in columns
+        for at, q in enumerate("ri"[:parts])
+    ]
+    terms = []
+    for k in rows:
+        place = f"((const fg_HELD *)(a{k} + p * step))"
+        for at, q in enumerate("ri"[:parts]):
+            terms.append(f"const fg_held_HELD x{k}{q} = {place}[{at}] - (fg_held_HELD){{0}};")
+        for v in columns:
+            if parts == 2:
+                terms += [
+                    f"s{k}{v}r = fg_fused_HELD(-x{k}i, y{v}i, s{k}{v}r);",
+                    f"s{k}{v}i = fg_fused_HELD(x{k}i, y{v}r, s{k}{v}i);",
+                    f"s{k}{v}i = fg_fused_HELD(x{k}r, y{v}i, s{k}{v}i);",
+                ]
+            terms.append(f"s{k}{v}r = fg_fused_HELD(x{k}r, y{v}r, s{k}{v}r);")
+    found = [f"{{{', '.join(x for x in sums if x.startswith(f's{k}'))}}}" for k in rows]
+    text = TILE.replace("FOUND", ", ".join(found)).replace("COUNT", str(count))
+    for word, lines, depth in (
+        ("SUMS", zeros, 4), ("POINTERS", pointers, 4), ("COLUMNS", loads, 8), ("TERMS", terms, 8),
+    ):  # fmt: skip
+        text = text.replace(word, ("\n" + depth * " ").join(lines))
+    # Of complex sums a register of real parts stands before one of imaginary parts.
+    pair = "j / 2 / LANES * 2 * LANES + j % 2 * LANES + j / 2 % LANES"
+    return text.replace("PLACE", pair if parts == 2 else "j")
+
+
 def program(stem: str, name: str) -> str:
     """The definition of a step for a dtype."""
     text = PROGRAMS[stem]
-    is_complex = name[0] == "c"
+    parts = 1 + (name[0] == "c")
     held = {"c64": "f32", "c128": "f64"}.get(name, name)
     many = ""
     if held in ("f32", "f64"):
-        many = "if (w[1] >= 4 && w[2] >= 4) return fg_tiles_NAME(slots, w);"
-        text = TILES + text
-    add = "FG_MULADD" + "F" * (held == "f32")
-    rows = range(_ROWS // (1 + is_complex))
-    factors = [f"const fg_HELD *x{k} = (const fg_HELD *)(row[{k}] + p * step);" for k in rows]
-    terms = [f"sums[{k}][j] = {add}(x{k}[0], y[j], sums[{k}][j]);" for k in rows]
-    if is_complex:
-        re, im = "y[j]", "y[WIDTH + j]"
-        terms = [
-            f"sums[{k}][{place}] = {add}(x{k}[0], {a}, {add}({b}, sums[{k}][{place}]));"
-            for k in rows
-            for place, a, b in (("j", re, f"-x{k}[1], {im}"), ("WIDTH + j", im, f"x{k}[1], {re}"))
-        ]
-    text = text.replace("FACTORS", ("\n" + 8 * " ").join(factors))
-    text = text.replace("TERMS", ("\n" + 12 * " ").join(terms)).replace("ROWS", str(len(rows)))
-    text = text.replace("DEPTH", str(_DEPTH // (1 + is_complex))).replace("MANY", many)
-    text = text.replace("WIDTH", f"(FG_TILE_BYTES / {4 if held == 'f32' else 8})")
+        many = "if (w[1] >= 2 && w[2] >= 4) return fg_tiles_NAME(slots, w);"
+        text = TILES.replace("PAIR\n", _tile(1, parts) + _tile(2, parts)) + text
+    places = ["row[j]", "row[WIDTH + j]"][:parts]
+    copied = [f"{place} = x[{k}];" for k, place in enumerate(places)]
+    text = text.replace("ZEROS", f"{' = '.join(places)} = 0;")
+    text = text.replace("COPY", ("\n" + 28 * " ").join(copied))
+    text = text.replace("ROWS", str(_ROWS // parts)).replace("DEPTH", str(_DEPTH // parts))
+    text = text.replace("MANY", many).replace("WIDTH", "(2 * LANES)")
+    text = text.replace("LANES", "fg_count_HELD")
     add = "c[j] += x[0] * {y};"
-    if is_complex:
+    if parts == 2:
         add = "c[2 * j] += x[0] * {y} - x[1] * {z}; c[2 * j + 1] += x[0] * {z} + x[1] * {y};"
-    body = add.format(y="y[2 * j]" if is_complex else "y[j]", z="y[2 * j + 1]")
-    apart = add.format(y="z[0]", z="z[1]")
+    body = add.format(y="y[2 * j]" if parts == 2 else "y[j]", z="y[2 * j + 1]")
+    last = add.format(y="z[0]", z="z[1]")
     for word, value in (
-        ("BODY", body), ("APART", apart), ("HELD", held), ("PARTS", str(1 + is_complex)),
-        ("NAME", name),
+        ("BODY", body), ("APART", last), ("HELD", held), ("PARTS", str(parts)), ("NAME", name),
     ):  # fmt: skip
         text = text.replace(word, value)
     return text
@@ -200,6 +255,7 @@ _SCALAR = {
         "return a == b ? fg_bits_S_N(fg_bits_N_S(a) | fg_bits_N_S(b)) : r;"
     ),
     ("muladd", "f"): "return FG_MULADD_F(a, b, c);",
+    ("fused", "f"): "return FG_FUSED_F(a, b, c);",
     # Floats as integers: the least one where there is none.
     ("wholei32", "f"): "return fabsF(a) < (T)0x1p31 ? (int32_t)a : INT32_MIN;",
     ("wholei64", "f"): "return fabsF(a) < (T)0x1p63 ? (int64_t)a : INT64_MIN;",
@@ -263,6 +319,12 @@ def scalar_function(word: str, name: str) -> str:
     body = body.replace("fg_choose_Q", f"fg_choose_{real}")
     body = body.replace("fabsF(", f"fabs{suffix}(")
     body = body.replace("FG_MULADD_F", f"FG_MULADD{suffix.upper()}")
+    if word == "fused":
+        held = f"fg_held_{name}"
+        return (
+            f"static FG_INLINE {held} {full}({held} a, {held} b, {held} c) {{\n"
+            f"    {body.replace('FG_FUSED_F', f'FG_FUSED_{name.upper()}')}\n}}"
+        )
     body = re.sub(
         r"\bA\((\w)\)", r"(U)(\1 < 0 ? 0 - (W)\1 : (W)\1)" if name[0] == "i" else r"\1", body
     )

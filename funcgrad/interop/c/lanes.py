@@ -27,6 +27,7 @@ from funcgrad.compiler.native.types import (
 from funcgrad.compiler.native.vocabulary import WORDS
 from funcgrad.interop.c.formulas import VALUES, definition
 from funcgrad.interop.c.functions import scalar_function
+from funcgrad.interop.c.parts import lines_of, type_of_stage
 from funcgrad.interop.c.signature import RESERVED
 from funcgrad.interop.c.words import (
     FLAG_OPERATORS,
@@ -264,7 +265,7 @@ class Run:
         self.prelude.use(f"{c_type(t)} {' '.join(takes)} {body}")
         head = f"static void {name}({', '.join([f'{c_type(t)} *r', *takes])}) {{"
         self.prelude.need(name, f"{head}\n{body}\n}}")
-        self._declare(stage.name)
+        self.declare(stage.name)
         given = [f"&{named(stage.name)}"]
         for x, s, kind in zip(stage.given, args, kinds, strict=True):
             given.append(
@@ -272,7 +273,8 @@ class Run:
             )
         self.printer.write(self.depth, f"{name}({', '.join(given)});")
 
-    def _declare(self, name: str) -> None:
+    def declare(self, name: str) -> None:
+        """Declare the variable of a name, unless it is."""
         if name not in self.printer.declared:
             kind = self.prelude.use(c_type(self.printer.types[name]))
             self.printer.write(self.depth, f"{kind} {named(name)};")
@@ -285,13 +287,20 @@ class Run:
         self.pointers: dict[tuple[str, ...], str] = {}
         self.masks: dict[str, int] = {}
         self.loads = [x for x in _touched(stage) if x.word != "store"]
+        depth, write = self.depth, self.printer.write
+        t = type_of_stage(self, stage)
+        if t is not None:
+            head, *body, end = lines_of(self, stage, t)
+            rows = [*self.before, "FG_UNROLL", head, *(f"    {x}" for x in body), end, *self.after]
+            for line in rows:
+                write(depth, line)
+            return
         lines = []
         for statement in stage:
             if isinstance(statement, Assign):
                 lines.append(self._assignment(statement.name, statement.value))
             else:
                 lines.append(self._store(statement.value))
-        depth, write = self.depth, self.printer.write
         for line in self.before:
             write(depth, line)
         write(depth, "FG_LOOP")
@@ -335,7 +344,7 @@ class Run:
             text = self._text(value, t)
         if is_local:
             return f"const {kind} {named(name)} = {text};"
-        self._declare(name)
+        self.declare(name)
         return f"{named(name)}.x[{LANE}] = {text};"
 
     def _mask(self, x: Expression) -> tuple[str, int]:
@@ -353,7 +362,7 @@ class Run:
             return self._variable(x.name), self.masks.get(x.name, 64)
         bits = 64
         if isinstance(x, Apply) and x.word in ("load", "load_apart"):
-            return f"{self._flags(self._address(x, BOOL))}[{LANE}]", bits
+            return f"{self._flags(self.address_of(x, BOOL))}[{LANE}]", bits
         if isinstance(x, Apply) and not is_of_lanes(x.word):
             t = element_of(self.printer.signatures[x].args[0])
             if t in _MASKED:
@@ -403,7 +412,7 @@ class Run:
         t = element_of(signature.return_type)
         match x.word:
             case "load" | "load_apart":
-                return at(t, LANE, self._address(x, t))
+                return at(t, LANE, self.address_of(x, t))
             case "load_where":
                 pointer = self.printer.expression(x.operands[0], signature.args[0])
                 index = self._index(x.operands[1])
@@ -475,7 +484,7 @@ class Run:
             self.before.append(f"const fg_lanes {name} = {text};")
         return self.pointers[key]
 
-    def _address(self, x: Apply, t: Any) -> str:
+    def address_of(self, x: Apply, t: Any) -> str:
         """Elements that a word loads, side by side."""
         key = tuple(map(str, x.operands[:-1]))
         name = self.pointers.get(key)
@@ -517,10 +526,15 @@ class Run:
         return self.pointers[key]
 
     def _store(self, x: Apply) -> str:
+        t = element_of(self.printer.signatures[x].args[2])
+        value = self._text(x.operands[2], t)
+        return self.prelude.use(f"{put(t, LANE, value, self.target_of(x))};")
+
+    def target_of(self, x: Apply) -> str:
+        """Where a word stores elements, side by side."""
         signature = self.printer.signatures[x]
         pointer = self.printer.expression(x.operands[0], signature.args[0])
         index, t = self._index(x.operands[1]), element_of(signature.args[2])
-        value = self._text(x.operands[2], t)
         number, kind, parts = self._number(), held(t), 2 if t in PARTS else 1
         name, room = f"to_{number}", f"some_{number}"
         place = f"{pointer} + {_times(parts)}{index}.first"
@@ -543,7 +557,7 @@ class Run:
         if is_partial and not is_later:
             first = f"{index}.count < {self.count} ? {room} : {place}"
         self.before.append(f"{kind} *{name} = {first};")
-        return self.prelude.use(f"{put(t, LANE, value, name)};")
+        return name
 
     def _number(self) -> int:
         self.printer.n_places += 1

@@ -168,6 +168,10 @@ class _Printer:
         assert isinstance(x, Number)
         return type_of_number(x.value)
 
+    def name_of(self, name: str) -> str:
+        """The name of a variable in C."""
+        return named(name)
+
     def known(self, x: Expression) -> Any:
         """The number that an expression is, or `None`."""
         if isinstance(x, Number):

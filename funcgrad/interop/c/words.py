@@ -27,7 +27,14 @@ from funcgrad.compiler.native.types import (
     Words,
 )
 from funcgrad.interop.c.formulas import VALUES, definition, number_text, wide
-from funcgrad.interop.c.functions import FIXED, OF_MEMORY, PROGRAMS, program, scalar_function
+from funcgrad.interop.c.functions import (
+    FIXED,
+    OF_MEMORY,
+    PROGRAMS,
+    REGISTERS,
+    program,
+    scalar_function,
+)
 from funcgrad.intrinsics import INTRINSICS
 
 _SHORT = {t: name for name, t in SCALARS.items()}
@@ -109,6 +116,12 @@ MASK = "int64_t"
 """The type of elements of vectors of flags."""
 
 
+def has_registers(name: str) -> bool:
+    """Whether a variable of lanes is also an array of registers, by the name of its type."""
+    element, _, count = name.rpartition("x")
+    return element[:1] == "f" and int(count) * int(element[1:]) % 512 == 0
+
+
 class Prelude:
     """Functions and types that exported kernels use.
 
@@ -148,7 +161,13 @@ class Prelude:
         elif not stem and re.fullmatch(r"\w+x\d+", kind):
             element, _, count = kind.rpartition("x")
             held = MASK if element == "b1" else VALUES[element]
-            self.need(name, f"typedef struct {{ {held} x[{count}]; }} {name};")
+            parts = ""
+            if has_registers(kind):
+                parts = f" fg_held_{element} v[{count} / fg_count_{element}];"
+            made = "union" if parts else "struct"
+            self.need(name, f"typedef {made} {{ {held} x[{count}];{parts} }} {name};")
+        elif stem in REGISTERS:
+            self.need(name, REGISTERS[stem].replace("NAME", kind))
         elif stem in OF_MEMORY:
             self.need(name, OF_MEMORY[stem].replace("NAME", kind))
         elif stem in PROGRAMS:
@@ -314,6 +333,9 @@ def _across(prelude: Prelude, word: str, signature: Signature, given: Sequence[s
     function = f"fg_{word}_{short(source)}"
     given_types = Signature(t, (t, t))
     fold = prelude.call(word.removeprefix("across_"), given_types, ["a.x[k]", "a.x[k + n]"])
+    if source.element == BOOL:  # masks
+        symbol = "&" if word.removeprefix("across_") in ("minimum", "multiply", "rmul") else "|"
+        fold = f"a.x[k] {symbol} a.x[k + n]"
     prelude.use(f"fg_{short(source)}")
     halves = []
     n = source.count // 2
@@ -325,7 +347,7 @@ def _across(prelude: Prelude, word: str, signature: Signature, given: Sequence[s
     prelude.need(
         function,
         f"static inline {c_type(t)} {function}(fg_{short(source)} a) {{\n"
-        f"{''.join(halves)}    return a.x[0];\n}}",
+        f"{''.join(halves)}    return a.x[0]{' != 0' * (source.element == BOOL)};\n}}",
     )
     return f"{function}({given[0]})"
 
@@ -335,14 +357,25 @@ def _trade(prelude: Prelude, word: str, signature: Signature, given: Sequence[st
     stretch = signature.args[2].literal_value
     function = f"fg_{word}{stretch}_{short(t)}"
     prelude.use(f"fg_{short(t)}")
-    low, high = ("a.x[k]", f"b.x[k - {stretch}]")
-    if word == "trade_high":
-        low, high = (f"a.x[k + {stretch}]", "b.x[k]")
+    shift = stretch if word == "trade_high" else 0
+    low, high = f"a.x[k + {shift}]", f"b.x[k - {stretch - shift}]"
+    loop = (
+        f"    for (int k = 0; k < {t.count}; k++)\n        r.x[k] = k & {stretch} ? {high} : {low};"
+    )
+    if has_registers(short(t)) and t.count * int(_SHORT[t.element][1:]) == 512:
+        # One register of the largest: an instruction that takes elements of two.
+        places = (
+            t.count + k - stretch + shift if k & stretch else k + shift for k in range(t.count)
+        )
+        taken = ", ".join(map(str, places))
+        loop = (
+            f"#ifdef FG_SHUFFLE\n    r.v[0] = FG_SHUFFLE(a.v[0], b.v[0], {taken});\n#else\n"
+            f"{loop}\n#endif"
+        )
     prelude.need(
         function,
         f"static inline fg_{short(t)} {function}(fg_{short(t)} a, fg_{short(t)} b) {{\n"
-        f"    fg_{short(t)} r;\n    for (int k = 0; k < {t.count}; k++)\n"
-        f"        r.x[k] = k & {stretch} ? {high} : {low};\n    return r;\n}}",
+        f"    fg_{short(t)} r;\n{loop}\n    return r;\n}}",
     )
     return f"{function}({given[0]}, {given[1]})"
 
