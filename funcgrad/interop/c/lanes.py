@@ -531,7 +531,7 @@ class Run:
         return self.prelude.use(f"{put(t, LANE, value, self.target_of(x))};")
 
     def target_of(self, x: Apply) -> str:
-        """Where a word stores elements, side by side."""
+        """The place where a word stores elements, side by side."""
         signature = self.printer.signatures[x]
         pointer = self.printer.expression(x.operands[0], signature.args[0])
         index, t = self._index(x.operands[1]), element_of(signature.args[2])

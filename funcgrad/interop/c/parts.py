@@ -19,7 +19,7 @@ PART = "part"
 """The number of a register, in C."""
 
 _BYTES = 64
-"""Those of the largest register: vectors fill some of them."""
+"""Bytes of the largest register: vectors fill some of them."""
 
 _FLOATS = tuple(t for name, t in SCALARS.items() if name[0] == "f")
 
