@@ -22,12 +22,13 @@ from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import mapped_name
 from funcgrad.core.primitive import BatchDim, Linear, Primitive, Value, mapped_length
-from funcgrad.core.program import Program
+from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, using_trace
 from funcgrad.errors import ArgumentError, MissingRuleError
 from funcgrad.higher_order.checked_programs import check_program
 from funcgrad.higher_order.checked_rules import CheckedRules
 from funcgrad.higher_order.checks import Failure, nan_faults
+from funcgrad.higher_order.jit import STEPWISE, how_jit_runs
 from funcgrad.higher_order.linear_call import (
     LinearCall,
     Values,
@@ -122,6 +123,8 @@ class CustomCall(Primitive):
 
     def impl(self, *args: Any) -> Any:
         with using_trace(EVAL):
+            if how_jit_runs() == STEPWISE and not self.rules.is_opaque:
+                return evaluate(self.program, args)  # whose operations can be watched
             return self.rules.fun(*args)
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:

@@ -17,6 +17,7 @@ from funcgrad.base.records import dataclass
 from funcgrad.core.program import Equation, Literal, Program, Var
 from funcgrad.errors import MissingRuleError
 from funcgrad.lowering import Branch, Call, Loop, While
+from funcgrad.passes.agreement import calls_users
 
 Differentiates = Callable[[Equation, set[Var]], list[Var]]
 """The results of an operation that have a derivative with respect to active names."""
@@ -159,6 +160,46 @@ def _cuts_within(
                 more |= {becomes[j] for j, atom in ends if atom in inner and j in becomes}
         if more <= given:
             return cuts
+        given |= more
+
+
+def differentiated(
+    equations: Iterable[Equation], active: set[Var], differentiates: Differentiates
+) -> set[Equation]:
+    """Operations with an operand that has a derivative, within loops and branches as well.
+
+    Args:
+        equations: Operations.
+        active: Names with a derivative, to which those of results are added.
+        differentiates: The active results of an operation.
+    """
+    found: set[Equation] = set()
+    for equation in equations:
+        if not active.isdisjoint(equation.inputs):
+            found |= {equation} | _differentiated_within(equation, active, differentiates)
+            active.update(differentiates(equation, active))
+    return found
+
+
+def _differentiated_within(
+    equation: Equation, active: set[Var], differentiates: Differentiates
+) -> set[Equation]:
+    if calls_users(equation.primitive):  # which has a derivative of its own
+        return set()
+    within, carried = bodies(equation)
+    becomes = {result: operand for operand, result in carried.items()}
+    given = {i for i, atom in enumerate(equation.inputs) if atom in active}
+    while True:
+        found: set[Equation] = set()
+        more: set[int] = set()
+        for body in within:
+            rows = zip(body.program.inputs, body.operands, strict=True)
+            inner = {var for var, operand in rows if operand in given}
+            found |= differentiated(body.program.equations, inner, differentiates)
+            ends = () if body.decides else enumerate(body.program.outputs)
+            more |= {becomes[j] for j, atom in ends if atom in inner and j in becomes}
+        if more <= given:
+            return found
         given |= more
 
 

@@ -29,7 +29,7 @@ from funcgrad.core.trace import EVAL, Tracer, using_trace
 from funcgrad.diagnostics.record import OPTIONS, Record, record
 from funcgrad.errors import ArgumentError, FuncgradError, MissingRuleError
 from funcgrad.higher_order.jit import stepwise
-from funcgrad.linting.bodies import Needed, walk
+from funcgrad.linting.bodies import Needed, differentiated, stand_in, walk
 from funcgrad.linting.calls import CallLog, code_of, watching
 from funcgrad.linting.sides import direction, distance, jumps, moved
 from funcgrad.observers.source import FORWARD, SourceLocation, current_location
@@ -162,7 +162,8 @@ class Subject:
         All floating results are differentiated with respect to all floating arguments.
         """
         if self.active:
-            with _watched(_Derivatives(look)):
+            derivatives = _Derivatives(look, self.differentiated)
+            with _watched(derivatives):
                 vjp(self.floating, *self.active)
 
     def floating(self, *values: Any) -> list[Any]:
@@ -186,9 +187,12 @@ class Subject:
             with stepwise(False), suppress(MissingRuleError, ArgumentError):
                 if not _are_finite(self._gradient(self.active, ())):
                     return True
+        return self.differs or not all(_are_finite(here) for here, *_ in self._surroundings())
+
+    @cached_property
+    def differs(self) -> bool:
+        """Whether finite values or derivatives there are not what they are beside them."""
         for here, near, back, far, last in self._surroundings():
-            if not _are_finite(here):
-                return True
             rows = ((near, back, far, last), (here, near, near, far), (here, back, back, last))
             if any(any(map(jumps, *row)) for row in rows):
                 return True
@@ -254,6 +258,34 @@ class Subject:
     def needed(self) -> Needed:
         """Names and operations that the results depend on."""
         return Needed(self.record.equations, self.record.outputs)
+
+    @cached_property
+    def differentiated(self) -> set[tuple[Primitive, SourceLocation]]:
+        """Operations in loops, branches and calls that have a derivative, each with its line.
+
+        Those of derivatives that the function computes itself are not its own choices.
+        """
+        met = differentiated(self.record.equations, {*self.inputs}, self.active_results)
+        rows = ((e.primitive, e.source) for e in met if e.source is not None)
+        return {(primitive, line) for primitive, line in rows if line.phase == FORWARD}
+
+    def active_results(self, equation: Equation, active: set[Var]) -> list[Var]:
+        """The results of an operation whose tangents are not zero for symbolic reasons."""
+        known = self.record.values
+        values = [known[a] if a in known else stand_in(a) for a in equation.inputs]
+        tangents = [
+            x if a in active and a.aval.dtype.kind in "fc" else None
+            for a, x in zip(equation.inputs, values, strict=True)
+        ]
+        if all(t is None for t in tangents):
+            return []
+        try:
+            _, dots = equation.primitive.jvp(values, tangents)
+        # A rule of the user's that goes backwards only, or no value at what stands for operands.
+        except (MissingRuleError, ArgumentError, np.linalg.LinAlgError):
+            return [var for var in equation.outputs if var.aval.dtype.kind in "fc"]
+        dots = dots if equation.primitive.multiple_results else [dots]
+        return [var for var, dot in zip(equation.outputs, dots, strict=True) if dot is not None]
 
     @cached_property
     def flat(self) -> set[Var]:
@@ -343,13 +375,17 @@ def _line() -> SourceLocation | None:
 class _Derivatives(_Evaluations):
     """Shows what is differentiated.
 
-    Bodies of loops are differentiated without values, and evaluated later: there an operation is
-    shown that was differentiated at the same line.
+    Bodies of loops are differentiated without values, if they are not known already, and evaluated
+    later: there an operation is shown that has a derivative at the same line.
+
+    Args:
+        look: Is given the steps.
+        inner: Operations in loops and the like that have a derivative, each with its line.
     """
 
-    def __init__(self, look: Callable[[Step], None]) -> None:
+    def __init__(self, look: Callable[[Step], None], inner: Collection[Any]) -> None:
         super().__init__(look)
-        self.inner: set[Any] = set()
+        self.inner = set(inner)
 
     def computed(
         self, operation: str, operands: Sequence[Any], results: Sequence[Any], primitive: Any

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from funcgrad.core.facets import Facet
 from funcgrad.core.program import Equation, Var
-from funcgrad.errors import ArgumentError, ConcretizationTypeError, MissingRuleError
-from funcgrad.linting.bodies import followed, stand_in
+from funcgrad.errors import ConcretizationTypeError, MissingRuleError
+from funcgrad.linting.bodies import followed
 from funcgrad.linting.rule import Findings, Place, Said, rule
 from funcgrad.linting.subject import Subject, is_within
 from funcgrad.observers.source import location_of
@@ -39,7 +37,7 @@ def cut(subject: Subject) -> Findings:
             continue
         active = {var}
         rows = subject.record.equations, active, subject.needed
-        cuts = followed(*rows, partial(_active_results, subject))
+        cuts = followed(*rows, subject.active_results)
         arrives = not active.isdisjoint(subject.record.outputs)
         if not cuts or all(_is_asked(subject, cut) for cut in cuts):
             continue
@@ -71,24 +69,6 @@ def _is_asked(subject: Subject, cut: Equation) -> bool:
 
 def _first_reader(subject: Subject, var: Var) -> Place:
     return next((e.source for e in subject.record.equations if var in e.inputs), None)
-
-
-def _active_results(subject: Subject, equation: Equation, active: set[Var]) -> list[Var]:
-    """The results of an operation whose tangents are not zero for symbolic reasons."""
-    known = subject.record.values
-    values = [known[a] if a in known else stand_in(a) for a in equation.inputs]
-    tangents = [
-        x if a in active and a.aval.dtype.kind in "fc" else None
-        for a, x in zip(equation.inputs, values, strict=True)
-    ]
-    if all(t is None for t in tangents):
-        return []
-    try:
-        _, dots = equation.primitive.jvp(values, tangents)
-    except (MissingRuleError, ArgumentError):  # a rule of the user's that goes backwards only
-        return [var for var in equation.outputs if var.aval.dtype.kind in "fc"]
-    dots = dots if equation.primitive.multiple_results else [dots]
-    return [var for var, dot in zip(equation.outputs, dots, strict=True) if dot is not None]
 
 
 @rule("left-trace", "error", watches="errors")

@@ -101,7 +101,7 @@ class Choice:
             return None
         sides = map(step.results_at, SIDES[:2])
         rows = [pair for side in sides for pair in zip(here, side, strict=False)]
-        if not any(_is_other(*pair) for pair in rows) or not self.subject.has_break:
+        if not any(_is_other(*pair) for pair in rows) or not self.subject.differs:
             return None
         return (
             step.location,

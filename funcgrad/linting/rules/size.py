@@ -34,7 +34,7 @@ def large(subject: Subject) -> Findings:
 @rule("unrolled-loop", "note")
 def unrolled(subject: Subject) -> Findings:
     """A loop of Python whose rounds are traced one after the other, and were not found again."""
-    lines = Counter((e.source, e.primitive) for e in subject.record.equations)
+    lines = Counter((e.source, e.primitive) for e in walk(subject.record.equations))
     reported = set()
     for (line, primitive), n in lines.items():
         if n >= ROUNDS and line is not None and line not in reported:

@@ -7,6 +7,7 @@ from typing import Any
 from funcgrad.api.compilation import Jitted
 from funcgrad.base.transformed import MadeOf
 from funcgrad.linting.assignments import later
+from funcgrad.linting.bodies import walk
 from funcgrad.linting.calls import retraces, retraces_so_far
 from funcgrad.linting.rule import Findings, rule
 from funcgrad.linting.subject import Subject
@@ -16,7 +17,7 @@ from funcgrad.observers.source import SourceLocation, is_users
 @rule("changing-state", "note")
 def changing(subject: Subject) -> Findings:
     """A variable, attribute or entry that the function reads and that is assigned later."""
-    lines = [e.source for e in subject.record.equations if e.source is not None]
+    lines = [e.source for e in walk(subject.record.equations) if e.source is not None]
     codes = dict.fromkeys([subject.code, *(line.code for line in lines)])
     for code in codes:
         if code is None or not is_users(code):
