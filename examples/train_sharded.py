@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> list[float]:
         if args.divide == "parameters":
             params = distributed.flat_shard(params)
         state, losses, start = optimizer.init(params), np.full(args.steps, np.nan), 0
-        if args.resume and args.save.exists():
+        if args.resume and (args.save.is_file() or (args.save / "manifest.npz").exists()):
             like = {"params": params, "state": state, "losses": losses, "step": start}
             saved = distributed.load(args.save, like)
             params, state = saved["params"], saved["state"]

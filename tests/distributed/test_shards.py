@@ -320,7 +320,8 @@ def test_training_goes_on_where_it_was_saved(tmp_path, monkeypatch):
             raise KeyboardInterrupt
 
     few = ("--hidden", 16, "--every", 2, "--batch-size", 32, "--save", tmp_path / "state")
-    begun = run_example(example, *few, "--steps", 8)
+    (tmp_path / "state").mkdir()  # as by a process that was killed before it had saved anything
+    begun = run_example(example, *few, "--steps", 8, "--resume")
     monkeypatch.setattr(distributed, "save", save_and_stop)
     with pytest.raises(KeyboardInterrupt):
         run_example(example, *few[:-1], tmp_path / "other", "--steps", 8)
