@@ -27,6 +27,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,8 @@ class Program:
 
 
 def seconds(function: Callable[..., Any], *args: Any) -> float:
-    """Processor time of a call: the mean of as many as take a fifth of a second."""
+    """Processor time of a call after the first: the mean of calls that take a fifth of a second."""
+    function(*args)
     count, start = 0, time.process_time()
     while True:
         function(*args)
@@ -185,11 +187,13 @@ def measure(program: Program, peers: bool) -> None:
         pure = program.pure(function, True)
         gradient = fg.jit(fg.grad(lambda xs: sum_of(pure(*xs))))
         compile_time, got = first(gradient, point)
-        tell(gradient_first=compile_time, gradient=seconds(gradient, point))
+        tell(gradient_first=compile_time)
         wrong = differing(lambda *xs: weighted(plain(*xs)), point, got)
         tell(slope=not wrong)
         if wrong:
             tell(note=f"differences disagree for {', '.join(program.varied[i] for i in wrong)}")
+        del got  # its memory is that of later results
+        tell(gradient=seconds(gradient, point))
     if peers:
         measure_peers(program, point)
 
@@ -241,27 +245,21 @@ def _slopes(
     loss: Callable[..., Any], point: Sequence[Any], number: int, direction: Any
 ) -> Iterator[float]:
     """Slopes along a direction of one argument: of differences, then of a complex step."""
-    x = point[number]
 
-    def at(moved: Any) -> Any:
+    def at(moved: Any, others: Sequence[Any]) -> Any:
         with np.errstate(all="ignore"):
-            return loss(*point[:number], moved, *point[number + 1 :])
+            return loss(*others[:number], moved, *others[number + 1 :])
 
+    x = point[number]
     for step in (1e-3, 1e-4, 1e-5, 1e-6, 1e-7):
-        ends = [at(x + (s * step * direction).astype(x.dtype)) for s in (1.0, -1.0)]
+        ends = [at(x + (s * step * direction).astype(x.dtype), point) for s in (1.0, -1.0)]
         yield float(np.real(ends[0] - ends[1]) / (2 * step))
     if x.dtype == np.float64:
-        yield _complex_slope(at, x, direction)
-
-
-def _complex_slope(function: Callable[[Any], Any], x: Any, direction: Any) -> float:
-    """Slope of a function by a complex step; NaN if it takes no complex numbers."""
-    try:
-        with warnings.catch_warnings():
+        # What is written into must hold complex numbers, too.
+        others = [y.astype(complex) if y.dtype == np.float64 else y for y in point]
+        with warnings.catch_warnings(), suppress(TypeError, ValueError):
             warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
-            return float(np.imag(function(x + 1e-30j * direction))) / 1e-30
-    except (TypeError, ValueError):
-        return float("nan")
+            yield float(np.imag(at(x + 1e-30j * direction, others))) / 1e-30
 
 
 def measure_peers(program: Program, point: Sequence[Any]) -> None:
