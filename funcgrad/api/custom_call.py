@@ -31,8 +31,9 @@ from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from funcgrad.higher_order.closures import Captured, run_lifted, tracers_in
-from funcgrad.higher_order.custom import CustomCall, Pull, Rules
+from funcgrad.higher_order.custom import CustomCall
 from funcgrad.higher_order.linear_call import Values, to_front
+from funcgrad.higher_order.rules import Pull, Rules
 from funcgrad.higher_order.staging import kept_weak
 from funcgrad.numpy.writable import as_arguments
 from funcgrad.observers.leaks import KeepsTracers, excuse

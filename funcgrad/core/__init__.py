@@ -1,4 +1,1 @@
-"""The calculus itself: abstract values, primitives, traces, typed programs.
-
-Nothing here knows any particular primitive, transformation or compiler.
-"""
+"""The calculus, which knows no particular primitive: avals, primitives, traces, programs."""

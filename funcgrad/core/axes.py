@@ -11,15 +11,14 @@ these programs under the name, however deep they are.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from funcgrad.core.observers import current_location
+from funcgrad.core.observers import current_location, describe_location
 from funcgrad.errors import AxisNameError
 
 Axes = tuple[tuple[Hashable, int], ...]
-
 
 _scope: ContextVar[Axes] = ContextVar("funcgrad_axes", default=())
 _mapped: ContextVar[tuple[Hashable, int] | None] = ContextVar("funcgrad_mapped", default=None)
@@ -34,12 +33,14 @@ class DividedAxis:
     Attributes:
         label: What users call it.
         size: The number of lanes in all processes.
+        n_own: The number of lanes in this one.
         is_divided: Whether there is more than one process.
         is_tracked: Whether cotangents follow what is equal in all lanes: see `restored`.
     """
 
     label: Hashable
     size: int
+    n_own: int
     is_divided: bool
     is_tracked: bool
 
@@ -69,8 +70,7 @@ mapped_axis = _mapped.get
 
 def mapped_name() -> Hashable:
     """Name of the axis that the current batch rule maps, or ``None``."""
-    axis = _mapped.get()
-    return None if axis is None else axis[0]
+    return (_mapped.get() or (None,))[0]
 
 
 MAPPED_NOW = object()
@@ -89,10 +89,8 @@ def tracked_axes() -> list[DividedAxis]:
 
 
 @contextmanager
-def axis_scope(name: Hashable, size: int) -> Iterator[None]:
-    """Bring a named axis into scope (none if the name is ``None``); nothing is being mapped."""
-    scope = _scope.get() if name is None else (*_scope.get(), (name, size))
-    tokens = _scope.set(scope), _mapped.set(None)
+def _within(scope: Axes, mapped: tuple[Hashable, int] | None) -> Iterator[None]:
+    tokens = _scope.set(scope), _mapped.set(mapped)
     try:
         yield
     finally:
@@ -100,22 +98,29 @@ def axis_scope(name: Hashable, size: int) -> Iterator[None]:
         _mapped.reset(tokens[1])
 
 
-@contextmanager
-def mapping_axis(name: Hashable, size: int) -> Iterator[None]:
+def axis_scope(name: Hashable, size: int) -> AbstractContextManager[None]:
+    """Bring a named axis into scope (none if the name is ``None``); nothing is being mapped."""
+    return _within(_scope.get() if name is None else (*_scope.get(), (name, size)), None)
+
+
+def mapping_axis(name: Hashable, size: int) -> AbstractContextManager[None]:
     """Run a batch rule that maps an axis, which may have a name.
 
     What the rule applies is outside of the axis of a mesh, whose lanes it has as an array.
     """
+    return _within(_around(name) if isinstance(name, DividedAxis) else _scope.get(), (name, size))
+
+
+def outside_axis(name: Hashable) -> AbstractContextManager[None]:
+    """Leave an axis for an operation that is the same in all its lanes."""
+    return _within(_around(name), _mapped.get())
+
+
+def _around(name: Hashable) -> Axes:
+    """The axes around the innermost one of this name."""
     scope = _scope.get()
     names = [known for known, _ in scope]
-    if isinstance(name, DividedAxis) and name in names:
-        scope = scope[: len(names) - 1 - names[::-1].index(name)]
-    tokens = _scope.set(scope), _mapped.set((name, size))
-    try:
-        yield
-    finally:
-        _scope.reset(tokens[0])
-        _mapped.reset(tokens[1])
+    return scope[: len(names) - 1 - names[::-1].index(name)] if name in names else scope
 
 
 def named_axis(name: Hashable, operation: str) -> tuple[Hashable, int]:
@@ -134,8 +139,7 @@ def unbound_axis(names: Sequence[Any], operation: str) -> AxisNameError:
     """The error for a collective along an axis that is not mapped."""
     scope = ", ".join(f"{name!r} (length {size})" for name, size in _scope.get()) or "none"
     listed = ", ".join(map(repr, names))
-    location = current_location()
-    place = f"\n  at            {location}" if location is not None else ""
+    place = "".join(f"\n{line}" for line in describe_location(current_location(), "at"))
     return AxisNameError(
         f"{operation}: no mapped axis is named {listed} here.{place}\n"
         f"  in scope      {scope}\n"

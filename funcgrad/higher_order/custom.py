@@ -13,14 +13,14 @@ itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from funcgrad.base.forking import cached_property
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.axes import mapped_name
+from funcgrad.core.axes import axes_in_scope
 from funcgrad.core.primitive import BatchDim, Linear, Primitive, Value, mapped_length
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, using_trace
@@ -33,15 +33,13 @@ from funcgrad.higher_order.linear_call import (
     LinearCall,
     Values,
     add_tangents,
-    map_groups,
-    map_to_front,
     push_forward,
     push_linearized,
-    sum_mapped,
     to_front,
     zeros,
 )
 from funcgrad.higher_order.linearity import is_zero, nonlinear_entry, nonlinear_equation, parted
+from funcgrad.higher_order.rules import MappedRules, Pull, Rules, SharedRules
 from funcgrad.lowering import Call, Form
 from funcgrad.observers.checks import EXPLICIT, NAN, Fault, Kinds
 from funcgrad.transforms.linearize import (
@@ -52,56 +50,6 @@ from funcgrad.transforms.linearize import (
     record_linear,
 )
 from funcgrad.transforms.programs import separate_program, stage_closed
-
-Pull = Callable[[Values, Values], list[Any]]
-"""``(residuals, cotangents of the results) -> cotangents of the explicit inputs``."""
-
-
-@dataclass(frozen=True)
-class Rules:
-    """Derivative rules of a function, as functions of flat values.
-
-    Inputs are values that were closed over, then the explicit ones. ``None`` stands for a zero
-    tangent or cotangent.
-
-    Args:
-        name: Name of the function.
-        fun: From inputs to results.
-        jvp: From inputs and tangents of the explicit ones to results and their tangents.
-        vjp: From inputs, and flags of explicit inputs with nonzero tangents, to results, residuals,
-            and the function that pulls cotangents back.
-        vmap: From the length of the mapped axis, flags of mapped explicit inputs, and the inputs,
-            to results that are all mapped.
-        is_closed_over: For each closed-over value whether the function uses it (rather than a
-            rule only), so that results may depend on it.
-        refused: Closed-over values with respect to which the call cannot be differentiated, and
-            how the user calls them.
-        jvp_title: What messages call the jvp rule.
-        bwd_title: What messages call the function that pulls cotangents back.
-        missing: Message if the call is differentiated, though it has neither rule.
-        missing_vmap: Message if the call is mapped, though it has no rule for it.
-        is_opaque: Whether the function must see concrete values where there are any, so that the
-            types of its results are not asked for before it runs.
-    """
-
-    name: str
-    fun: Callable[..., list[Any]]
-    jvp: Callable[[Values, Values], tuple[list[Any], list[Any]]] | None = None
-    vjp: Callable[[Values, Sequence[bool]], tuple[list[Any], list[Any], Pull]] | None = None
-    vmap: Callable[[int, list[bool], Values], list[Any]] | None = None
-    is_closed_over: tuple[bool, ...] = ()
-    refused: Mapping[int, str] = field(default_factory=dict)
-    jvp_title: str = ""
-    bwd_title: str = ""
-    missing: str | None = None
-    missing_vmap: str | None = None
-    is_opaque: bool = False
-
-    @property
-    def is_special(self) -> bool:
-        """Whether there is anything to be kept under differentiation."""
-        given = (self.jvp, self.vjp, self.vmap, self.missing_vmap)
-        return any(rule is not None for rule in given)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,9 +71,10 @@ class CustomCall(Primitive):
 
     def impl(self, *args: Any) -> Any:
         with using_trace(EVAL):
+            call = self._outside_of_axes()
             if how_jit_runs() == STEPWISE and not self.rules.is_opaque:
-                return evaluate(self.program, args)  # whose operations can be watched
-            return self.rules.fun(*args)
+                return evaluate(call.program, args)  # whose operations can be watched
+            return call.rules.fun(*args)
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
         return self.out_avals
@@ -138,19 +87,32 @@ class CustomCall(Primitive):
 
     def jvp(self, primals: Values, tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         rules = self.rules
+        call = self._outside_of_axes()
         if not rules.jvp and not rules.vjp:
-            apply = self._push_mappable
+            apply = call._push_mappable
         else:
-            apply = self._apply_jvp if rules.jvp else self._derive_jvp
-        return self._differentiate(primals, tangents, push_forward, apply)
+            apply = call._apply_jvp if rules.jvp else call._derive_jvp
+        return call._differentiate(primals, tangents, push_forward, apply)
 
     def linearize(self, primals: Values, tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         rules = self.rules
+        call = self._outside_of_axes()
         if not rules.jvp and not rules.vjp:
-            apply = self._split_mappable
+            apply = call._split_mappable
         else:
-            apply = self._split_vjp if rules.vjp else self._record_jvp
-        return self._differentiate(primals, tangents, push_linearized, apply)
+            apply = call._split_vjp if rules.vjp else call._record_jvp
+        return call._differentiate(primals, tangents, push_linearized, apply)
+
+    def _outside_of_axes(self) -> CustomCall:
+        """The call with rules that may name axes which were in scope at the call, and are not now.
+
+        It is the same in all lanes of these axes, or it would have been mapped.
+        """
+        scope = axes_in_scope()
+        rules = self.rules
+        for axis in [axis for axis in reversed(rules.axes) if axis not in scope]:
+            rules = SharedRules(rules, axis).rules()
+        return self if rules is self.rules else CustomCall(rules, self.in_avals)
 
     def _differentiate(
         self,
@@ -356,7 +318,7 @@ class CustomCall(Primitive):
         if self.rules.vmap is not None and not self.rules.is_opaque:
             _ = self.program  # The types of the function's results, to which the rule must keep.
         size = mapped_length(args, dims)
-        mapped = _MappedRules(self.rules, list(dims), size)
+        mapped = MappedRules(self.rules, list(dims), size)
         call = CustomCall(mapped.rules(), tuple(aval_of(x) for x in args))
         outs = call.bind(*args)
         return outs, [0] * len(outs)
@@ -427,6 +389,7 @@ class _Mappable:
             vmap=None if single.vmap is None else vmap,
             is_closed_over=single.is_closed_over,
             missing_vmap=single.missing_vmap,
+            axes=single.axes,
         )
 
     def _mask(self) -> list[bool]:
@@ -497,102 +460,6 @@ def _dense(dots: Sequence[Any], values: Values) -> list[Any]:
 def _spread(values: Values, mask: Sequence[bool]) -> list[Any]:
     rest = iter(values)
     return [next(rest) if here else None for here in mask]
-
-
-class _MappedRules:
-    """The rules of a call mapped over a leading axis of some inputs; all results are mapped."""
-
-    def __init__(self, rules: Rules, dims: list[BatchDim], size: int) -> None:
-        self.single = rules
-        self.dims = dims
-        self.size = size
-        self.axis_name = mapped_name()
-        self.n_closed = len(rules.is_closed_over)
-
-    def rules(self) -> Rules:
-        single = self.single
-        if single.vmap is not None and any(d is not None for d in self.dims[: self.n_closed]):
-            raise ArgumentError(
-                f"{single.name} has a batching rule, but closes over a value that is mapped too, "
-                "which the rule does not see. Pass that value as an argument."
-            )
-        return Rules(
-            name=single.name,
-            fun=self.fun if single.vmap is None else self.custom_fun,
-            jvp=None if single.jvp is None else self.jvp,
-            vjp=None if single.vjp is None else self.vjp,
-            is_closed_over=single.is_closed_over,
-            refused=single.refused,
-            jvp_title=single.jvp_title,
-            bwd_title=single.bwd_title,
-            missing=single.missing,
-        )
-
-    def fun(self, *args: Any) -> list[Any]:
-        return map_to_front(
-            lambda xs: self.single.fun(*xs), [args], [self.dims], self.size, self.axis_name
-        )
-
-    def custom_fun(self, *args: Any) -> list[Any]:
-        assert self.single.vmap is not None
-        is_mapped = [d is not None for d in self.dims[self.n_closed :]]
-        return self.single.vmap(self.size, is_mapped, args)
-
-    def jvp(self, primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
-        rule = self.single.jvp
-        assert rule is not None
-        n_outs = 0
-
-        def both(xs: Values, dots: Values) -> list[Any]:
-            nonlocal n_outs
-            outs, out_dots = rule(xs, dots)
-            n_outs = len(outs)
-            return [*outs, *out_dots]
-
-        dims = [self.dims, self.dims[self.n_closed :]]
-        results = map_to_front(both, [primals, tangents], dims, self.size, self.axis_name)
-        return results[:n_outs], results[n_outs:]
-
-    def vjp(self, args: Values, is_active: Sequence[bool]) -> tuple[list[Any], list[Any], Pull]:
-        rule = self.single.vjp
-        assert rule is not None
-        made: list[Any] = []
-
-        def run(xs: Values) -> list[Any]:
-            outs, residuals, pull = rule(xs, is_active)
-            made[:] = [len(outs), pull]
-            return [*outs, *residuals]
-
-        values, dims = map_groups(run, [args], [self.dims], self.size, self.axis_name)
-        n_outs, pull = made
-        rows = zip(values[:n_outs], dims, strict=False)
-        outs = [to_front(x, d, self.size, self.axis_name) for x, d in rows]
-        return outs, values[n_outs:], _MappedPull(self, pull, dims[n_outs:])
-
-
-class _MappedPull:
-    """The backward pass of every example; inputs that the examples share get the sum."""
-
-    def __init__(self, owner: _MappedRules, pull: Pull, residual_dims: list[BatchDim]) -> None:
-        self.pull = pull
-        self.residual_dims = residual_dims
-        self.in_dims = owner.dims[owner.n_closed :]
-        self.size = owner.size
-        self.axis_name = owner.axis_name
-
-    def __call__(self, residuals: Values, cts: Values) -> list[Any]:
-        dims: list[list[BatchDim]] = [self.residual_dims, [0] * len(cts)]
-        pulled, pulled_dims = map_groups(
-            self.pull, [residuals, cts], dims, self.size, self.axis_name
-        )
-        return [
-            None
-            if ct is None
-            else sum_mapped(ct, dim, self.size, self.axis_name)
-            if in_dim is None
-            else to_front(ct, dim, self.size, self.axis_name)
-            for ct, dim, in_dim in zip(pulled, pulled_dims, self.in_dims, strict=True)
-        ]
 
 
 # Linearity.

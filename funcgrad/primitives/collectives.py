@@ -129,7 +129,7 @@ class MeshAxis(DividedAxis):
         return self.ranks is not None
 
     @property
-    def n_own(self) -> int:
+    def n_own(self) -> int:  # type: ignore[override]
         """The number of lanes of this process."""
         return self.size if self.ranks is None else self.size // self.ranks.size
 

@@ -17,6 +17,7 @@ from funcgrad.core.axes import (
     mapped_axis,
     mapped_name,
     mapping_axis,
+    outside_axis,
 )
 from funcgrad.core.facets import Facet
 from funcgrad.core.observers import report_end
@@ -81,7 +82,10 @@ class BatchTrace(Trace):
         name = self.axis_name
         is_named = name is not None and name in axis_names_of(primitive)
         if not is_mapped and not is_named:
-            return self.parent.process(primitive, args)
+            if name is None or not _runs_functions(primitive):
+                return self.parent.process(primitive, args)
+            with outside_axis(name):
+                return self.parent.process(primitive, args)
         token = enter_trace(current_trace())
         try:
             enter_trace(self.parent)
@@ -98,9 +102,7 @@ class BatchTrace(Trace):
         """Apply the batch rule of an operation, or the one that it has for a named axis."""
         if is_named:
             return _batch_named(primitive, args, dims, self.size, self.axis_name)
-        name = self.axis_name
-        if name is not None and not (primitive.is_composite or keeps_shared(primitive)):
-            name = None  # rules of other operations run no functions, which might ask for it
+        name = self.axis_name if _runs_functions(primitive) else None
         if name is None and mapped_axis() is None:
             return primitive.batch(args, dims)
         with mapping_axis(name, self.size):
@@ -115,6 +117,11 @@ class BatchTrace(Trace):
         if type(value) is BatchTracer and value.owner is self:
             return value.value, 0
         return value, None
+
+
+def _runs_functions(primitive: Primitive) -> bool:
+    """Whether rules of a primitive run functions, which may ask for the axes in scope."""
+    return primitive.is_composite or keeps_shared(primitive)
 
 
 _WEAK = {dtype.kind: dtype for kind, dtype in PYTHON_SCALARS.items() if kind is not bool}

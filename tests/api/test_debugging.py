@@ -717,6 +717,7 @@ HOLDERS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("how", HOLDERS)
 @pytest.mark.parametrize("make", [free_rule, closing_rule])
 @pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp", "custom_vmap", "custom_gradient"])

@@ -8,7 +8,7 @@ import pytest
 import funcgrad as fg
 from funcgrad import lax
 from funcgrad.api.custom import custom_vjp
-from funcgrad.errors import AxisNameError, ShapeError
+from funcgrad.errors import ArgumentError, AxisNameError, ShapeError
 from funcgrad.lax.loops import scan, while_loop
 
 RNG = np.random.default_rng(0)
@@ -269,6 +269,42 @@ def test_in_rules_by_the_user(mode):
     np.testing.assert_array_equal(MODES[mode](f)(x), 6 * x)
     np.testing.assert_array_equal(MODES[mode](fg.grad(f))(x), [16.0, 16.0, 16.0])
     np.testing.assert_array_equal(fg.grad(lambda x: MODES[mode](f)(x).sum())(x), [16.0] * 3)
+
+
+INSIDE = {
+    "plain": lambda f: f,
+    "jit": fg.jit,
+    "checkpoint": fg.checkpoint,
+    "scan": lambda f: lambda x: scan(lambda c, _: (f(c), None), x, None, length=1)[0],
+    "cond": lambda f: lambda x: lax.cond(x > 0, f, f, x),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("inside", INSIDE)
+@pytest.mark.parametrize("kind", ["vjp", "jvp"])
+def test_rules_that_alone_name_the_axis(mode, inside, kind):
+    """The call is the same in all lanes, so it leaves the map; its rules are run within."""
+    if kind == "vjp":
+        f = custom_vjp(np.sin)
+        f.defvjp(lambda x: (np.sin(x), x), lambda x, ct: (lax.psum(np.cos(x) * ct, "i"),))
+    else:
+        f = fg.custom_jvp(np.sin)
+        f.defjvp(lambda p, t: (np.sin(p[0]), lax.psum(np.cos(p[0]) * t[0], "i")))
+    mapped = MODES[mode](INSIDE[inside](f), in_axes=None, out_axes=None, axis_size=4)
+    np.testing.assert_allclose(mapped(0.3), np.sin(0.3))
+    for g in (mapped, fg.jit(mapped)):
+        np.testing.assert_allclose(fg.grad(g)(0.3), 4 * np.cos(0.3))
+        np.testing.assert_allclose(fg.jvp(g, (0.3,), (1.0,))[1], 4 * np.cos(0.3))
+        np.testing.assert_allclose(fg.grad(fg.grad(g))(0.3), -4 * np.sin(0.3))
+
+
+def test_rules_must_not_tell_lanes_apart_that_have_the_same_arguments():
+    f = custom_vjp(np.sin)
+    f.defvjp(lambda x: (np.sin(x), x), lambda x, ct: (lax.axis_index("i") * ct,))
+    mapped = fg.jit(fg.vmap(f, in_axes=None, out_axes=None, axis_name="i", axis_size=4))
+    with pytest.raises(ArgumentError, match="a rule of sin gives another result in every lane"):
+        fg.grad(mapped)(0.3)
 
 
 def test_one_compiled_function_under_axes_of_different_lengths():

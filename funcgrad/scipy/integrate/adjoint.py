@@ -13,7 +13,8 @@ from typing import Any
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
 from funcgrad.core.avals import aval_of
-from funcgrad.higher_order.custom import CustomCall, Rules
+from funcgrad.higher_order.custom import CustomCall
+from funcgrad.higher_order.rules import Rules
 from funcgrad.scipy.integrate.matrices import Dense
 from funcgrad.scipy.integrate.trajectory import Equation, Solution
 from funcgrad.transforms.linearize import linearize_flat

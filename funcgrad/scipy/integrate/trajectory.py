@@ -26,8 +26,9 @@ from funcgrad.base.pytree import tree_map
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import aval_of
 from funcgrad.core.program import Program, evaluate
-from funcgrad.higher_order.custom import CustomCall, Rules
+from funcgrad.higher_order.custom import CustomCall
 from funcgrad.higher_order.linear_call import LinearCall, push_linearized, zeros
+from funcgrad.higher_order.rules import Rules
 from funcgrad.primitives.elementwise import stop_gradient
 from funcgrad.primitives.objects import is_traced
 from funcgrad.scipy.integrate.matrices import Dense
