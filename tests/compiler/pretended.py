@@ -57,13 +57,13 @@ class Pretended(Ranks):
     def total(self, x: Any) -> Any:
         return x * x.dtype.type(self.size)
 
-    def native(self, operation: str, *details: Any) -> NativeCall | None:
+    def native(self, operation: str, *details: Any) -> tuple[NativeCall, ...]:
         (x,) = details
         sent, received, state = Ref(0), Ref(1), Ref(2)
         if operation == "total":
             address = self._address(_CALL, lambda *words: self._total(x, *words))
             arguments = (sent, received, x.size)
-            return NativeCall("total", address, arguments, self._placed(arguments))
+            return (NativeCall("total", address, arguments, self._placed(arguments)),)
         assert operation == "total in background"
         address = self._address(_BEGIN, lambda *words: self._begin(x, *words))
         arguments = (sent, received, x.size, state)
@@ -74,7 +74,8 @@ class Pretended(Ranks):
             NativeCall("end", self._address(_CALL, self._end), end, end),
             NOTHING,
         )
-        return NativeCall("begin", address, arguments, self._placed(arguments), background)
+        placed = self._placed(arguments)
+        return (NativeCall("begin", address, arguments, placed, background),)
 
     def _placed(self, arguments: tuple[int | Ref, ...]) -> tuple[int | Ref, ...]:
         return (IN_PLACE, *arguments[1:]) if self.in_place else ()
