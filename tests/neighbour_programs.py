@@ -26,7 +26,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from tests.neighbours import FUNCGRAD, JAX, ROOT, write_between
+from tests.neighbours import FUNCGRAD, JAX, PAGE, ROOT, write_between
 
 FOLDER = ROOT / "tests" / "programs" / "neighbours"
 BEGIN, END = "<!-- programs -->", "<!-- end of programs -->"
@@ -157,7 +157,7 @@ def write_table(rows: list[Row]) -> None:
     names = ("jax", "diffrax", "blackjax", "numpyro", "tinygp", "equinox", "optax", "jaxopt")
     versions = ", ".join(f"{n} {importlib.metadata.version(n)}" for n in (*names, "optimistix"))
     made = f"On one thread, {time.strftime('%Y-%m-%d')}, by `python -m tests.neighbour_programs`"
-    write_between(BEGIN, END, f"{made} ({versions}):\n\n{table_of(rows)}")
+    write_between(PAGE, BEGIN, END, f"{made} ({versions}):\n\n{table_of(rows)}")
 
 
 def main(arguments: list[str]) -> int:

@@ -307,7 +307,7 @@ def report(suite: Suite) -> None:
     )
 
 
-def write_between(begin: str, end: str, text: str, page: Path = PAGE) -> None:
+def write_between(page: Path, begin: str, end: str, text: str) -> None:
     """Put a text between two marks of a page."""
     head, _, rest = page.read_text().partition(begin)
     page.write_text(f"{head}{begin}\n{text}\n{end}{rest.partition(end)[2]}")
@@ -319,7 +319,7 @@ def write_table(table: str) -> None:
     jax = importlib.metadata.version("jax")
     command = "`python -m tests.neighbours --write`"
     made = f"On JAX {jax}, {stamp}, by {command}; of each file all tests, or so many at most:"
-    write_between(BEGIN, END, f"{made}\n\n{table}")
+    write_between(PAGE, BEGIN, END, f"{made}\n\n{table}")
 
 
 def missing_sources(names: list[str], sources: Path) -> list[str]:

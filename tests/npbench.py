@@ -388,7 +388,7 @@ def main() -> None:
     if options.write:
         made = f"On a machine that others used at the same time, {time.strftime('%Y-%m-%d')}"
         command = f"`python -m tests.npbench --write`, sizes {options.preset}"
-        write_between(BEGIN, END, f"{made}, by {command}:\n\n{table_of(rows)}", PAGE)
+        write_between(PAGE, BEGIN, END, f"{made}, by {command}:\n\n{table_of(rows)}")
 
 
 if __name__ == "__main__":

@@ -654,6 +654,7 @@ def slopes_of(function: Callable[[Any], Any], z: Any) -> Any:
     return np.array([[along(along(function, u), v)(z) for u in unit] for v in unit])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("name", "row"), EVERY_ARRAY, ids=[n for n, _ in EVERY_ARRAY])
 def test_arrays(name: str, row: OnArrays) -> None:
     function = weighted(lambda z: row.use(named(name), z))

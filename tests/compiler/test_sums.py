@@ -113,6 +113,7 @@ FOLDS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("is_odd", [False, pytest.param(True, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("code", "fdi")
 @pytest.mark.parametrize("fold", FOLDS)

@@ -54,11 +54,16 @@ for _name, _count in {"pthread_self": 0, "clock_gettime": 2, "malloc": 1, "free"
     _define(_name, _count)(partial(_call_c, _name))
 
 
-@_define("futex", 4)
+@_define("futex", 5)
 def _futex(builder: Builder, sig: Signature, values: list[Any]) -> Emitted:
-    """Linux's call to sleep on an address, or to wake who does: an operation, a number, a time."""
+    """Linux's call to sleep on an address, or to wake who does.
+
+    Its operands are the address, an operation, a number, a time, and the bits of those that sleep.
+    """
     builder.module.declarations["syscall"] = "declare i64 @syscall(i64, ...)"
-    given = ", ".join(map(str, (builder.number(I64, 202 if is_x86() else 98), *values)))
+    *rest, bits = values
+    number = builder.number(I64, 202 if is_x86() else 98)
+    given = ", ".join(map(str, (number, *rest, builder.number(I64, 0), bits)))
     return builder.let(f"call i64 (i64, ...) @syscall({given})", I64, "i")
 
 

@@ -52,6 +52,8 @@ _FUTEX = 320  # what they sleep on
 _SLEEPER = 384  # what the program sleeps on: 1 where it has to be woken
 
 _WAIT, _WAKE = 128, 129  # operations of a futex, of one process
+_WAIT_AS, _WAKE_THESE = 137, 138  # the same, of those that sleep with certain bits
+_BITS = 32
 
 Words = Mapping[str, Expression]
 
@@ -123,7 +125,7 @@ class _Pool(SystemProgram):
             # If the job has ended meanwhile, this wakes the program during its next one: it looks
             # again.
             self.show(_SLEEPER, 0)
-            self.do("futex", self.pool + _SLEEPER, _WAKE, 1, 0)
+            self.do("futex", self.pool + _SLEEPER, _WAKE, 1, 0, 0)
 
 
 class Parallel(_Pool):
@@ -142,7 +144,10 @@ class Parallel(_Pool):
         self._offer(words, first, nbytes)
         with self.when(self.see(_SLEEPERS) > 0):
             self.do("add_shared", self.pool + _FUTEX, 1)
-            self.do("futex", self.pool + _FUTEX, _WAKE, words["count"], 0)
+            # Only those that may take part: others would spin in their place.
+            others = self.let(words["threads"] - 1)
+            those = of((1 << _BITS) - 1) >> call("select", others < _BITS, _BITS - others, 0)
+            self.do("futex", self.pool + _FUTEX, _WAKE_THESE, words["count"], 0, those)
         with self.repeat(of(True)):
             part = self.take(0)
             with self.when(part < 0):
@@ -195,7 +200,7 @@ class Parallel(_Pool):
                     # Not longer than until the next look.
                     self.put_word(rest_time, 0, 0)
                     self.put_word(rest_time, 1, abi.LOOKS_EVERY)
-                    self.do("futex", self.pool + _SLEEPER, _WAIT, 1, rest_time)
+                    self.do("futex", self.pool + _SLEEPER, _WAIT, 1, rest_time, 0)
                     self.call(look, SLOTS)
         self.show(_SLEEPER, 0)
 
@@ -222,11 +227,14 @@ class Worker(_Pool):
                     self.change(spins, 0)
 
     def _sleep(self) -> None:
+        worker = Variable("worker")
         seen = self.see(_FUTEX)
         self.do("add_shared", self.pool + _SLEEPERS, 1)
         _, is_open = self.next_part(self.see(_TICKET))
-        with self.when(~is_open):
-            self.do("futex", self.pool + _FUTEX, _WAIT, seen, 0)
+        with self.when(~(is_open & (worker < self.see(_THREADS)))):
+            place = _BITS - call("select", worker < _BITS, worker, _BITS)
+            bit = of(1 << (_BITS - 1)) >> place
+            self.do("futex", self.pool + _FUTEX, _WAIT_AS, seen, 0, bit)
         self.do("add_shared", self.pool + _SLEEPERS, -1)
 
 
