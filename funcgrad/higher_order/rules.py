@@ -113,28 +113,16 @@ class MappedRules:
     def jvp(self, primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
         rule = self.single.jvp
         assert rule is not None
-        n_outs = 0
-
-        def both(xs: Values, dots: Values) -> list[Any]:
-            nonlocal n_outs
-            outs, out_dots = rule(xs, dots)
-            n_outs = len(outs)
-            return [*outs, *out_dots]
-
         dims = [self.dims, self.dims[self.n_closed :]]
-        results = map_to_front(both, [primals, tangents], dims, self.size, self.axis_name)
-        return results[:n_outs], results[n_outs:]
+        groups = [primals, tangents]
+        results = map_to_front(_joined(rule), groups, dims, self.size, self.axis_name)
+        return results[: len(results) // 2], results[len(results) // 2 :]
 
     def vjp(self, args: Values, is_active: Sequence[bool]) -> tuple[list[Any], list[Any], Pull]:
         rule = self.single.vjp
         assert rule is not None
         made: list[Any] = []
-
-        def run(xs: Values) -> list[Any]:
-            outs, residuals, pull = rule(xs, is_active)
-            made[:] = [len(outs), pull]
-            return [*outs, *residuals]
-
+        run = _with_residuals(rule, is_active, made)
         values, dims = map_groups(run, [args], [self.dims], self.size, self.axis_name)
         n_outs, pull = made
         rows = zip(values[:n_outs], dims, strict=False)
@@ -181,19 +169,14 @@ class SharedRules:
     def jvp(self, primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
         rule = self.single.jvp
         assert rule is not None
-        results = self._in_a_lane(lambda *groups: [*chain(*rule(*groups))], primals, tangents)
+        results = self._in_a_lane(_joined(rule), primals, tangents)
         return results[: len(results) // 2], results[len(results) // 2 :]
 
     def vjp(self, args: Values, is_active: Sequence[bool]) -> tuple[list[Any], list[Any], Pull]:
         rule = self.single.vjp
         assert rule is not None
         made: list[Any] = []
-
-        def run(xs: Values) -> list[Any]:
-            outs, residuals, pull = rule(xs, is_active)
-            made[:] = [len(outs), pull]
-            return [*outs, *residuals]
-
+        run = _with_residuals(rule, is_active, made)
         values = self._in_a_lane(run, args)
         n_outs, pull = made
         return values[:n_outs], values[n_outs:], partial(self._in_a_lane, pull)
@@ -222,3 +205,23 @@ class _MappedPull:
             else to_front(ct, dim, self.size, self.axis_name)
             for ct, dim, in_dim in zip(pulled, pulled_dims, self.in_dims, strict=True)
         ]
+
+
+def _joined(jvp: Callable[..., tuple[list[Any], list[Any]]]) -> Callable[..., list[Any]]:
+    """The jvp rule with results and their tangents, of which there are as many, in one list."""
+    return lambda primals, tangents: [*chain(*jvp(primals, tangents))]
+
+
+def _with_residuals(
+    vjp: Callable[..., tuple[list[Any], list[Any], Pull]],
+    is_active: Sequence[bool],
+    made: list[Any],
+) -> Callable[[Values], list[Any]]:
+    """The vjp rule with results and residuals in one list; ``made``: how many results, the pull."""
+
+    def run(xs: Values) -> list[Any]:
+        outs, residuals, pull = vjp(xs, is_active)
+        made[:] = [len(outs), pull]
+        return [*outs, *residuals]
+
+    return run
