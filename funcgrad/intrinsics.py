@@ -250,7 +250,12 @@ def expression(template: str) -> Expression:
         if isinstance(node, ast.Call):
             name = node.func
             if not isinstance(name, ast.Name) or name.id not in INTRINSICS:
-                raise ValueError(f"{ast.unparse(name)!r} in {template!r} is not an intrinsic")
+                raise ValueError(
+                    f"{ast.unparse(name)!r}, in the expression {template!r} of a primitive, is no "
+                    "function that kernels have. docs/compiler.md lists them under 'The vocabulary "
+                    "of kernels'; other functions are compiled by extend.by_function or "
+                    "extend.by_callback."
+                )
             uses.append(INTRINSICS[name.id])
             calls.append((name.col_offset, name.col_offset + len(name.id)))
         elif isinstance(node, ast.BinOp | ast.UnaryOp):

@@ -5,6 +5,7 @@ What a page shows as the output of a program runs in `tests/test_docs.py`.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
 import tomllib
@@ -16,6 +17,8 @@ import pytest
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
+from funcgrad.core.observers import EVENTS
+from tests.sources import SOURCES, nodes_of, text_of
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -168,3 +171,30 @@ def test_files_that_know_a_primitive_are_listed() -> None:
     tables = [ROOT / "tests" / "cases.py", *(ROOT / "tests" / "scipy").glob("record_*.py")]
     rows = [file for file in tables if "spence" in file.read_text()]
     assert [str(file.relative_to(ROOT)) for file in rows] == [f for f in listed if "tests" in f]
+
+
+def test_facets_are_listed() -> None:
+    """As `docs/adding_a_primitive.md` lists them."""
+    rows = re.findall(
+        r"^\| (`.*?) \| `", (ROOT / "docs" / "adding_a_primitive.md").read_text(), re.MULTILINE
+    )
+    listed = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    declared = {
+        call.args[0].value
+        for module in SOURCES
+        if "Facet(" in text_of(module)
+        for call in nodes_of(module)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+        if call.func.id == "Facet" and isinstance(call.args[0], ast.Constant)
+    }
+    assert declared <= listed, declared - listed
+
+
+def test_events_of_observers_are_listed() -> None:
+    """As `docs/how_it_works.md` lists them."""
+    listed = re.findall(
+        r"^\| (`.*?): ",
+        (ROOT / "docs" / "how_it_works.md").read_text().split("| event |")[1],
+        re.MULTILINE,
+    )
+    assert {name for row in listed for name in re.findall(r"`(\w+)`", row)} == {"locate", *EVENTS}

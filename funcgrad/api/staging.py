@@ -35,7 +35,7 @@ from funcgrad.higher_order.cells import Cell, arranged
 from funcgrad.higher_order.reroll import reroll
 from funcgrad.numpy.writable import as_arguments
 from funcgrad.primitives.objects import flatten_values
-from funcgrad.transforms.stage import stage_with_cells, stage_without_cells
+from funcgrad.transforms.stage import stage_with_cells
 
 
 class ShapeDtypeStruct:
@@ -278,8 +278,9 @@ class StagedFunction:
                 _check_result(x, p, what)
             return outs
 
-        staging = stage_with_cells if carries else stage_without_cells
-        program, self.captured, held = staging(flat, self.avals, name_of(fun), what, names)
+        program, self.captured, held = stage_with_cells(
+            flat, self.avals, name_of(fun), what, names, carries
+        )
         self.cells: list[Cell] = [h.cell for h in held]
         self.changed: list[Cell] = [h.cell for h in held if h.final is not None]
         arranged_program = arranged(program, len(self.captured), held, self.cells, self.changed)

@@ -27,15 +27,17 @@ _mapped: ContextVar[tuple[Hashable, int] | None] = ContextVar("funcgrad_mapped",
 class DividedAxis:
     """Base of the names of axes of a mesh, whose lanes may be shared out among processes.
 
-    What is not mapped along such an axis is equal in all processes; what is mapped has the lanes of
-    this process.
+    A value that is not mapped along such an axis is equal in all processes; of a mapped value a
+    process has its own lanes. The methods are the collectives that derivatives need between the two
+    (`primitives/collectives.py` implements them).
 
     Attributes:
-        label: What users call it.
+        label: Its name in the user's program.
         size: The number of lanes in all processes.
         n_own: The number of lanes in this one.
         is_divided: Whether there is more than one process.
-        is_tracked: Whether cotangents follow what is equal in all lanes: see `restored`.
+        is_tracked: Whether the cotangent of a value that is equal in all lanes is also: see
+            `restored`.
     """
 
     label: Hashable
@@ -45,7 +47,7 @@ class DividedAxis:
     is_tracked: bool
 
     def varied(self, x: Any) -> Any:
-        """A value of all processes, where each reads it for its own lanes."""
+        """The copy of a value equal in all processes that this one's lanes read."""
         raise NotImplementedError
 
     def total(self, x: Any) -> Any:

@@ -33,7 +33,10 @@ BatchDim = int | None
 T = TypeVar("T")
 
 NAMES: set[type] = set()
-"""Types of what has a value and is none: `bind` asks for it, so that traces see values only."""
+"""Types of objects that stand for an array whose value may change, such as a writable array.
+
+`bind` puts the value that they have now (``__jax_array__``) in their place: traces see values only.
+"""
 
 
 class LinearOperation(Protocol):

@@ -28,7 +28,7 @@ from funcgrad.observers.captures import noticing_draws
 from funcgrad.observers.source import current_location
 from funcgrad.primitives.elementwise import Convert
 from funcgrad.primitives.objects import settled
-from funcgrad.transforms.stage import stage_with_cells, stage_without_cells
+from funcgrad.transforms.stage import stage_with_cells
 
 
 class Staged:
@@ -73,8 +73,9 @@ class Staged:
             return results
 
         with noticing_draws(what, function):
-            staging = stage_with_cells if carries else stage_without_cells
-            self.program, self.captured, self._held = staging(flat, avals, name_of(function), what)
+            self.program, self.captured, self._held = stage_with_cells(
+                flat, avals, name_of(function), what, carries=carries
+            )
         self.cells: list[Cell] = [h.cell for h in self._held]
         self.changed: list[Cell] = [h.cell for h in self._held if h.final is not None]
         self.out_avals = self.program.out_avals

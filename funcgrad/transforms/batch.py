@@ -195,7 +195,6 @@ class DividedTrace(BatchTrace):
         """The copy of a value of all that this process reads, one for all readers.
 
         So their cotangents are summed in one message.
-
         """
         known = self._copies.get(id(x))
         if known is None:
@@ -204,7 +203,7 @@ class DividedTrace(BatchTrace):
 
 
 class WeakDividedTrace(DividedTrace, WeakBatchTrace):
-    """Both."""
+    """Applies batch rules to this process's lanes, and follows which values are weak."""
 
     __slots__ = ()
 

@@ -33,7 +33,15 @@ from funcgrad.core.observers import (
     report_failure,
 )
 from funcgrad.core.primitive import Linear, Primitive
-from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, enter_trace, leave_trace
+from funcgrad.core.trace import (
+    EVAL,
+    Trace,
+    Tracer,
+    current_trace,
+    enter_trace,
+    leave_trace,
+    run_under,
+)
 
 linearize: Facet[Callable[..., tuple[Any, Any]] | None] = Facet("linearize", None)
 """``linearize(primals, tangents)``: as `Primitive.jvp`, of tangents that have no values yet.
@@ -208,6 +216,8 @@ class LinearizeTracer(Tracer):
 class LinearizeTrace(Trace):
     """Computes primals under the parent and records tangents on a tape.
 
+    A subclass interprets operations of numbers in its own way (`funcgrad.scalar_tape`).
+
     Args:
         parent: The trace that computes the primals.
         what: How messages call the transformation.
@@ -215,7 +225,8 @@ class LinearizeTrace(Trace):
 
     __slots__ = ("tape",)
     numbers: ClassVar[frozenset[type]] = frozenset()
-    """Types of primals, and of tracers, whose operations `process_numbers` interprets."""
+    """Types of primals, and of tracers, whose operations `process_numbers` of a subclass gets; it
+    hands back, as ``is_crossing``, those that meet arrays."""
 
     def __init__(self, parent: Trace, what: str) -> None:
         super().__init__(parent, what)
@@ -530,16 +541,7 @@ def record_linear(
         slot = tape.new_slot(aval) if linear else None
         inputs.append(slot)
         full.append(arg if slot is None else TangentTracer(tape, slot))
-    token = enter_trace(current_trace())
-    try:
-        enter_trace(tape)
-        results = list(function(*full))
-    except Exception as error:
-        report_failure(error, tape)
-        raise
-    finally:
-        leave_trace(token)
-        tape.is_live = False
+    results = list(run_under(tape, function, *full))
     slots = [r.slot if type(r) is TangentTracer and r.owner is tape else None for r in results]
     known = [r if s is None else None for r, s in zip(results, slots, strict=True)]
     del full, results

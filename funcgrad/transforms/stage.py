@@ -196,22 +196,8 @@ def stage(
         The program, and the traced values that the function closed over, which are the program's
         leading inputs.
     """
-    program, captured, _ = stage_without_cells(
-        function, avals, name, what or f"jit({name})", argument_names
-    )
-    return program, captured
-
-
-def stage_without_cells(
-    function: Callable[..., Sequence[Any]],
-    avals: Sequence[ShapedArray],
-    name: str,
-    what: str,
-    argument_names: Sequence[str] | None = None,
-) -> tuple[Program, list[Any], list[CellState]]:
-    """Stage a function that uses no cells of outside: see `stage_with_cells`."""
-    trace = StageTrace(current_trace(), what)
-    return _run(trace, function, avals, name, argument_names)
+    what = what or f"jit({name})"
+    return stage_with_cells(function, avals, name, what, argument_names, carries=False)[:2]
 
 
 def stage_with_cells(
@@ -220,24 +206,17 @@ def stage_with_cells(
     name: str,
     what: str,
     argument_names: Sequence[str] | None = None,
+    carries: bool = True,
 ) -> tuple[Program, list[Any], list[CellState]]:
     """Stage a function that may read and change cells of outside (see `stage`).
 
-    Their contents are inputs between those that were captured and the arguments; what the program
-    leaves in them is no output yet: see `funcgrad.higher_order.cells.arranged`.
+    A cell is a variable outside of the function, such as a writable array or a reference. The
+    contents of cells are inputs between those that were captured and the arguments; what the
+    program leaves in them is no output yet: see `funcgrad.higher_order.cells.arranged`. Where
+    ``carries`` is false, there are none.
     """
     trace = StageTrace(current_trace(), what)
-    trace.cells = {}
-    return _run(trace, function, avals, name, argument_names)
-
-
-def _run(
-    trace: StageTrace,
-    function: Callable[..., Sequence[Any]],
-    avals: Sequence[ShapedArray],
-    name: str,
-    argument_names: Sequence[str] | None,
-) -> tuple[Program, list[Any], list[CellState]]:
+    trace.cells = {} if carries else None
     names = argument_names or [f"argument {i} of {name}, {a}" for i, a in enumerate(avals)]
     tracers = [trace.new_input(a, n) for a, n in zip(avals, names, strict=True)]
     with enclosed(OBSERVED.tracing, trace.what):
