@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import math
 import os
+import sys
 import weakref
 import zipfile
 from bisect import bisect_right
@@ -23,6 +24,7 @@ import numpy as np
 
 from funcgrad.base.imports import load as load_module
 from funcgrad.base.pytree import tree_flatten, tree_map
+from funcgrad.data.direct import Reader, open_direct
 from funcgrad.errors import ArgumentError, FileFormatError
 
 MOST_OPEN = 64
@@ -62,12 +64,25 @@ class Source:
     def __getitem__(self, rows: slice) -> Any:
         raise NotImplementedError
 
+    def read(self, rows: slice) -> Any:
+        """Read examples into arrays that nobody else has: a pytree like ``self[rows]``."""
+        return tree_map(np.array, self[rows])
+
     def read_into(self, rows: slice, arrays: Any) -> None:
         """Read examples into arrays that are there: a pytree like ``self[rows]``."""
         _copy(self[rows], arrays)
 
-    def expect(self, rows: slice) -> None:
-        """Take notice that these examples are read soon, to begin with it; nothing by default."""
+    def expect(self, rows: slice) -> Any:
+        """Take notice that these examples are read soon, to begin with it; nothing by default.
+
+        Returns:
+            Anything that has to be kept until they are read. If it is not, nobody wants them.
+        """
+
+
+def read(source: Any, rows: slice) -> Any:
+    """Read examples of a source, or of anything that has slices, into new arrays."""
+    return source.read(rows) if isinstance(source, Source) else tree_map(np.array, source[rows])
 
 
 def read_into(source: Any, rows: slice, arrays: Any) -> None:
@@ -85,11 +100,14 @@ def _copy(tree: Any, arrays: Any) -> None:
 class _Array(Source):
     """The rows of an array in a file: contiguous, from a position on."""
 
-    def __init__(self, path: Path, start: int, nbytes: int) -> None:
+    def __init__(self, path: Path, reader: Reader | None, start: int, nbytes: int) -> None:
         self.path = path
-        self.file = os.open(path, os.O_RDONLY)
-        weakref.finalize(self, os.close, self.file)
-        head = io.BytesIO(os.pread(self.file, min(nbytes, HEADER_BYTES), start))
+        self.reader = reader
+        self.direct = None if reader is None else open_direct(path)
+        if self.direct is None:
+            self.file = os.open(path, os.O_RDONLY)
+            weakref.finalize(self, os.close, self.file)
+        head = io.BytesIO(self._bytes(start, min(nbytes, HEADER_BYTES)))
         try:
             version = np.lib.format.read_magic(head)
             read = (
@@ -114,24 +132,50 @@ class _Array(Source):
             raise FileFormatError(f"{path} is shorter than its header says.")
         self.shape, self.dtype = shape, dtype
 
+    def _bytes(self, position: int, nbytes: int) -> bytes:
+        found = self._direct(position, nbytes)
+        return os.pread(self.file, nbytes, position) if found is None else found.tobytes()
+
     def __len__(self) -> int:
         return self.shape[0]
 
     def __getitem__(self, rows: slice) -> Any:
         start, stop, _ = rows.indices(len(self))
-        out = np.empty((max(stop - start, 0), *self.shape[1:]), self.dtype)
+        shape = max(stop - start, 0), *self.shape[1:]
+        found = self._direct(*self._span(rows))
+        # An array in an archive may begin anywhere.
+        if found is not None and found.ctypes.data % self.dtype.alignment == 0:
+            return found.view(self.dtype).reshape(shape)
+        out = np.empty(shape, self.dtype)
         self.read_into(rows, out)
         return out
 
+    def read(self, rows: slice) -> Any:
+        return self[rows]
+
     def read_into(self, rows: slice, arrays: Any) -> None:
         position, nbytes = self._span(rows)
-        if nbytes:
+        found = self._direct(position, nbytes)
+        if found is not None:
+            np.copyto(arrays.reshape(-1).view(np.uint8), found)
+        elif nbytes:
             _fill(self.path, self.file, arrays, position)
 
-    def expect(self, rows: slice) -> None:
+    def expect(self, rows: slice) -> Any:
         position, nbytes = self._span(rows)
-        if nbytes and ADVISE is not None:
+        if not nbytes:
+            return None
+        if self.reader is not None and self.direct is not None:
+            return self.reader.begin(self.direct, position, nbytes)
+        if ADVISE is not None:
             ADVISE(self.file, position, nbytes, os.POSIX_FADV_WILLNEED)
+        return None
+
+    def _direct(self, position: int, nbytes: int) -> np.ndarray | None:
+        """Bytes that are read past the cache, if any are."""
+        if self.reader is None or self.direct is None or not nbytes:
+            return None
+        return self.reader.read(self.direct, position, nbytes)
 
     def _span(self, rows: slice) -> tuple[int, int]:
         """The first byte of some rows, and how many there are."""
@@ -150,14 +194,14 @@ def _fill(path: Path, file: int, out: np.ndarray, position: int) -> None:
         left, position = left[n:], position + n
 
 
-def _of_npy(path: Path) -> Source:
-    return _Array(path, 0, path.stat().st_size)
+def _of_npy(path: Path, reader: Reader | None) -> Source:
+    return _Array(path, reader, 0, path.stat().st_size)
 
 
 class _Archive(Source):
     """The rows of all arrays of an archive, by their names."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, reader: Reader | None) -> None:
         try:
             with zipfile.ZipFile(path) as archive:
                 entries = archive.infolist()
@@ -179,7 +223,7 @@ class _Archive(Source):
                 if start + entry.file_size > size:
                     raise FileFormatError(f"{path} is shorter than its header says.")
                 name = entry.filename.removesuffix(".npy")
-                self.arrays[name] = _Array(path, start, entry.file_size)
+                self.arrays[name] = _Array(path, reader, start, entry.file_size)
         lengths = {len(array) for array in self.arrays.values()}
         if len(lengths) != 1:
             raise FileFormatError(f"{path} holds arrays of {sorted(lengths)} rows.")
@@ -190,25 +234,29 @@ class _Archive(Source):
     def __getitem__(self, rows: slice) -> Any:
         return {name: array[rows] for name, array in self.arrays.items()}
 
+    def read(self, rows: slice) -> Any:
+        return self[rows]
+
     def read_into(self, rows: slice, arrays: Any) -> None:
         for name, array in self.arrays.items():
             array.read_into(rows, arrays[name])
 
-    def expect(self, rows: slice) -> None:
-        for array in self.arrays.values():
-            array.expect(rows)
+    def expect(self, rows: slice) -> Any:
+        return [array.expect(rows) for array in self.arrays.values()]
 
 
-class _Table(Source):
-    """The rows of a table of Arrow in groups, of which the last one that was read is kept."""
+class _Groups(Source):
+    """Rows that come in groups, of which the last one that was read is kept.
 
-    def __init__(
-        self, path: Path, schema: Any, lengths: list[int], group: Callable[[int], Any]
-    ) -> None:
-        self.path = path
-        self.group = group if lengths else lambda i: schema.empty_table()
-        self.starts = np.cumsum([0, *(lengths or [0])])
-        self.kept: tuple[int, Any] = -1, None
+    Args:
+        lengths: Rows of each group; there is at least one group.
+        group: The columns of a group, by their names.
+    """
+
+    def __init__(self, lengths: list[int], group: Callable[[int], dict[str, np.ndarray]]) -> None:
+        self.group = group
+        self.starts = np.cumsum([0, *lengths])
+        self.kept: tuple[int, dict[str, np.ndarray]] = -1, {}
 
     def __len__(self) -> int:
         return int(self.starts[-1])
@@ -218,40 +266,50 @@ class _Table(Source):
         pieces = []
         for i, low, high in _spans(self.starts, start, stop):
             if self.kept[0] != i:
-                self.kept = i, self._columns(self.group(i))
+                self.kept = i, self.group(i)
             pieces.append({name: column[low:high] for name, column in self.kept[1].items()})
         return joined(pieces)
 
-    def _columns(self, table: Any) -> dict[str, np.ndarray]:
-        found = {}
-        for name in table.column_names:
-            column = table.column(name)
-            column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
-            if column.null_count:
-                raise FileFormatError(f"{self.path}: column {name!r} has missing values.")
-            size = getattr(column.type, "list_size", None)
-            array = (column if size is None else column.flatten()).to_numpy(zero_copy_only=False)
-            if array.dtype.hasobject:
-                raise FileFormatError(
-                    f"{self.path}: column {name!r} is of type {column.type}, which is no number."
-                )
-            found[name] = array if size is None else array.reshape(-1, size)
-        return found
+
+def _of_tables(path: Path, empty: Any, lengths: list[int], table: Callable[[int], Any]) -> Source:
+    """The rows of several tables of Arrow; of an empty one, if there are none."""
+    table = table if lengths else lambda i: empty
+    return _Groups(lengths or [0], lambda i: _columns(path, table(i)))
 
 
-def _of_parquet(path: Path) -> Source:
+def _columns(path: Path, table: Any) -> dict[str, np.ndarray]:
+    found = {}
+    for name in table.column_names:
+        column = table.column(name)
+        column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+        if column.null_count:
+            raise FileFormatError(f"{path}: column {name!r} has missing values.")
+        size = getattr(column.type, "list_size", None)
+        array = (column if size is None else column.flatten()).to_numpy(zero_copy_only=False)
+        if array.dtype.hasobject:
+            raise FileFormatError(
+                f"{path}: column {name!r} is of type {column.type}, which is no number."
+            )
+        found[name] = array if size is None else array.reshape(-1, size)
+    return found
+
+
+def _of_parquet(path: Path, reader: Reader | None) -> Source:
     module = load_module("pyarrow.parquet", _needs_pyarrow(path))
     file = module.ParquetFile(path)
     lengths = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
-    return _Table(path, file.schema_arrow, lengths, file.read_row_group)
+    return _of_tables(path, file.schema_arrow.empty_table(), lengths, file.read_row_group)
 
 
-def _of_arrow(path: Path) -> Source:
+def _of_arrow(path: Path, reader: Reader | None) -> Source:
     module = load_module("pyarrow", _needs_pyarrow(path))
     file = module.ipc.open_file(module.memory_map(str(path)))
     lengths = [file.get_batch(i).num_rows for i in range(file.num_record_batches)]
-    return _Table(
-        path, file.schema, lengths, lambda i: module.Table.from_batches([file.get_batch(i)])
+    return _of_tables(
+        path,
+        file.schema.empty_table(),
+        lengths,
+        lambda i: module.Table.from_batches([file.get_batch(i)]),
     )
 
 
@@ -259,7 +317,7 @@ def _needs_pyarrow(path: Path) -> str:
     return f"{path} is read by pyarrow, which is not installed: pip install pyarrow."
 
 
-READERS: dict[str, Callable[[Path], Source]] = {
+READERS: dict[str, Callable[[Path, Reader | None], Source]] = {
     ".npy": _of_npy,
     ".npz": _Archive,
     ".parquet": _of_parquet,
@@ -272,8 +330,9 @@ READERS: dict[str, Callable[[Path], Source]] = {
 class _Folder(Source):
     """The rows of several files, one after the other."""
 
-    def __init__(self, paths: list[Path]) -> None:
+    def __init__(self, paths: list[Path], reader: Reader | None) -> None:
         self.paths = paths
+        self.reader = reader
         self.open: OrderedDict[int, Source] = OrderedDict()
         lengths, first = [], None
         for i, path in enumerate(paths):
@@ -288,7 +347,7 @@ class _Folder(Source):
 
     def _source(self, i: int) -> Source:
         if i not in self.open:
-            self.open[i] = READERS[self.paths[i].suffix](self.paths[i])
+            self.open[i] = READERS[self.paths[i].suffix](self.paths[i], self.reader)
             if len(self.open) > MOST_OPEN:
                 self.open.popitem(last=False)
         self.open.move_to_end(i)
@@ -300,15 +359,17 @@ class _Folder(Source):
     def __getitem__(self, rows: slice) -> Any:
         return joined([source[own] for source, own in self._pieces(rows)])
 
+    def read(self, rows: slice) -> Any:
+        return joined([source.read(own) for source, own in self._pieces(rows)])
+
     def read_into(self, rows: slice, arrays: Any) -> None:
         done = 0
         for source, own in self._pieces(rows):
             first, done = done, done + own.stop - own.start
             source.read_into(own, tree_map(lambda x, a=first, b=done: x[a:b], arrays))
 
-    def expect(self, rows: slice) -> None:
-        for source, own in self._pieces(rows):
-            source.expect(own)
+    def expect(self, rows: slice) -> Any:
+        return [source.expect(own) for source, own in self._pieces(rows)]
 
     def _pieces(self, rows: slice) -> Iterator[tuple[Source, slice]]:
         """Files that have some of these rows, and which rows of theirs they are."""
@@ -352,13 +413,18 @@ def _refuse_other(first: Path, wanted: Any, path: Path, found: Any) -> NoReturn:
     raise FileFormatError(f"data.folder: {path} {said}. Files of a folder must be alike.")
 
 
-def folder(path: str | os.PathLike[str], pattern: str = "*") -> Source:
+def folder(
+    path: str | os.PathLike[str], pattern: str = "*", *, cached: bool | None = None
+) -> Source:
     """Examples in the files of a folder, in the order of their names.
 
     Args:
         path: The folder.
         pattern: Which files, as of `pathlib.Path.glob`; of these, ``.npy``, ``.npz``, ``.parquet``,
             ``.arrow`` and ``.feather``, of which the last three are read by pyarrow.
+        cached: Whether the system keeps what has been read in memory that is free. By default, if
+            the files are not larger than half of the memory of the machine: what would not be found
+            there the next time is read faster without. Only of ``.npy`` and ``.npz`` files.
 
     Returns:
         A source: ``len(source)`` examples, of which ``source[start:stop]`` reads some. They are
@@ -388,4 +454,57 @@ def folder(path: str | os.PathLike[str], pattern: str = "*") -> Source:
             f"data.folder: there are no files {pattern} in {os.fspath(path)} that end in "
             f"{', '.join(READERS)}."
         )
-    return _Folder(files)
+    if cached is None:
+        cached = sum(p.stat().st_size for p in files) <= _memory() // 2
+    return _Folder(files, None if cached else Reader())
+
+
+def _memory() -> int:
+    """Bytes of the memory of the machine; without bound where the system does not say."""
+    names = "SC_PHYS_PAGES", "SC_PAGE_SIZE"
+    if not set(names) <= set(getattr(os, "sysconf_names", ())):
+        return sys.maxsize
+    return math.prod(map(os.sysconf, names))
+
+
+def from_ray(dataset: Any) -> Source:
+    """Examples of a dataset of Ray.
+
+    It is computed once, in Ray's workers. Its blocks stay in Ray's store, which is shared memory
+    and, where that is full, the disk. A stream reads the blocks that it needs.
+
+    Args:
+        dataset: A ``ray.data.Dataset`` whose columns are numbers or arrays of one shape. All
+            processes of a program give the same one.
+
+    Returns:
+        A source: its examples are dicts of arrays by the names of columns, in the order of the
+        dataset.
+
+    Raises:
+        ArgumentError: If a column holds anything but numbers.
+
+    Example:
+        >>> import ray, numpy as np, funcgrad as fg  # doctest: +SKIP
+        >>> source = fg.data.from_ray(ray.data.range(1000))  # doctest: +SKIP
+        >>> source[3:6]  # doctest: +SKIP
+        {'id': array([3, 4, 5])}
+    """
+    ray = load_module("ray", "data.from_ray needs Ray: pip install 'ray[data]'.")
+    # Otherwise blocks come in the order in which workers finish them.
+    dataset.context.execution_options.preserve_order = True
+    blocks = dataset.to_numpy_refs()
+    count = ray.remote(lambda columns: len(next(iter(columns.values()), ())))
+    lengths = ray.get([count.remote(block) for block in blocks])
+
+    def group(i: int) -> dict[str, np.ndarray]:
+        columns: dict[str, np.ndarray] = ray.get(blocks[i]) if blocks else {}
+        for name, column in columns.items():
+            if column.dtype.hasobject:
+                raise ArgumentError(
+                    f"data.from_ray: column {name!r} holds {type(column[0]).__name__}, which is no "
+                    "number, or arrays of several shapes."
+                )
+        return columns
+
+    return _Groups(lengths or [0], group)

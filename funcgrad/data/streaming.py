@@ -10,6 +10,7 @@ from the seed and the number of the batch.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from functools import partial
 from math import prod
@@ -22,7 +23,7 @@ from funcgrad import random
 from funcgrad.base.forking import cached_property
 from funcgrad.base.pytree import keystr, tree_flatten_with_path, tree_leaves, tree_map
 from funcgrad.data.batching import Seed, key_of
-from funcgrad.data.sources import Source, read_into
+from funcgrad.data.sources import Source, read, read_into
 from funcgrad.errors import ArgumentError, ShapeError
 
 BLOCK_BYTES = 1 << 20
@@ -64,12 +65,13 @@ class Stream:
 
     def _in_order(self) -> Iterator[Any]:
         own = _share(self._size, self._part)
-        for i in range(self._start, self._batches):
-            for start in (i * self._size, (i + 1) * self._size):
-                self._expect(start + own.start, start + own.stop)
-            batch = self._like(len(own))
-            self._read(i * self._size + own.start, batch)
-            yield batch
+        starts = range(self._start * self._size, self._batches * self._size, self._size)
+        soon: deque[Any] = deque(maxlen=2)
+        for k, start in enumerate(starts):
+            for later in starts[k + (k > 0) : k + 2]:
+                soon.append(self._expect(later + own.start, later + own.stop))
+            rows = slice(start + own.start, start + own.stop)
+            yield self._treedef.unflatten([read(x, rows) for x in self._leaves])
 
     def _shuffled(self) -> Iterator[Any]:
         own, rows = len(_share(self._lanes, self._part)), self._size // self._lanes
@@ -126,29 +128,27 @@ class Stream:
         begun, skipped = divmod(self._start * rows, self._window * block)
         places = range(begun * self._window, blocks.shape[1], self._window)
         starts = [first + np.sort(blocks[:, i : i + self._window]) * block for i in places]
-        read = self._like(starts[0].size * block) if starts else None
+        filled = self._like(starts[0].size * block) if starts else None
+        soon: deque[Any] = deque(maxlen=2)
         for k, now in enumerate(starts):
             # The disk reads the next window while this one is used.
-            for soon in starts[k + (k > 0) : k + 2]:
-                for start in soon.flat:
-                    self._expect(int(start), int(start) + block)
+            for later in starts[k + (k > 0) : k + 2]:
+                soon.append([self._expect(int(i), int(i) + block) for i in later.flat])
             for i, start in enumerate(now.flat):
-                self._read(int(start), _rows(read, i * block, (i + 1) * block))
+                self._read(int(start), _rows(filled, i * block, (i + 1) * block))
             span = now.shape[1] * block
             orders = [random.permutation(random.fold_in(key, begun + k), span) for key in keys]
             of_lanes = np.arange(len(lanes))[:, None] * span + np.stack(orders)
-            yield read, of_lanes[:, skipped:]
+            yield filled, of_lanes[:, skipped:]
             skipped = 0
 
     def _like(self, n: int) -> Any:
         """Arrays for so many examples."""
         return tree_map(lambda x: np.empty((n, *x.shape[1:]), x.dtype), self._kinds)
 
-    def _expect(self, start: int, stop: int) -> None:
-        """Let files be read ahead."""
-        for x in self._leaves:
-            if isinstance(x, Source):
-                x.expect(slice(start, stop))
+    def _expect(self, start: int, stop: int) -> Any:
+        """Let files be read ahead, as long as the result is kept."""
+        return [x.expect(slice(start, stop)) for x in self._leaves if isinstance(x, Source)]
 
     def _read(self, start: int, into: Any) -> None:
         """Fill arrays with the examples from a place on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 import funcgrad as fg
 from funcgrad import data
+from funcgrad.data import direct
 from funcgrad.errors import ArgumentError, FileFormatError, LibraryError, ShapeError
 
 SHAPES = st.tuples(
@@ -87,10 +89,11 @@ def written(folder, kind, lengths):
     return x if kind == "npy" else {"x": x, "y": y}
 
 
+@pytest.mark.parametrize("cached", [True, False])
 @pytest.mark.parametrize("kind", ["npy", "npz", "parquet", "arrow"])
-def test_files_are_read_where_the_examples_are(tmp_path, kind):
+def test_files_are_read_where_the_examples_are(tmp_path, kind, cached):
     whole = written(tmp_path, kind, [5, 0, 9, 1])
-    source = data.folder(tmp_path)
+    source = data.folder(tmp_path, cached=cached)
     assert len(source) == 15
     for start, stop in [(0, 15), (0, 0), (4, 6), (5, 5), (5, 14), (13, 15), (14, 99), (3, 2)]:
         found = source[start:stop]
@@ -106,14 +109,84 @@ def test_files_are_read_where_the_examples_are(tmp_path, kind):
             np.testing.assert_array_equal(x, y)
 
 
-def test_more_files_than_may_be_open(tmp_path):
+@pytest.mark.parametrize("cached", [True, False])
+def test_more_files_than_may_be_open(tmp_path, cached):
     whole = written(tmp_path, "npy", [2] * 200)
-    source = data.folder(tmp_path)
+    source = data.folder(tmp_path, cached=cached)
     np.testing.assert_array_equal(source[0:400], whole)
     before = len(os.listdir("/proc/self/fd"))
     assert before < 120
     del source
     assert len(os.listdir("/proc/self/fd")) < before - 30
+
+
+@given(st.integers(1, 300), st.integers(1, 3000), st.randoms())
+def test_reads_past_the_cache_are_those_through_it(tmp_path_factory, n, width, rng):
+    folder = tmp_path_factory.mktemp("files")
+    whole = np.random.default_rng(n).integers(0, 256, (n, width), np.uint8)
+    cuts = sorted(rng.randint(0, n) for _ in range(2))
+    for i, part in enumerate(np.split(whole, cuts)):
+        np.save(folder / f"{i}.npy", part)
+    source = data.folder(folder, cached=False)
+    kept, found = [], []
+    for _ in range(6):
+        start = rng.randint(0, n)
+        rows = slice(start, rng.randint(start, n))
+        if rng.random() < 0.5:
+            kept.append(source.expect(rows))  # Some of them more than once, or never read.
+        if rng.random() < 0.7:
+            found.append((rows, source.read(rows)))
+    for rows, x in found:  # No buffer is used again while somebody sees it.
+        np.testing.assert_array_equal(x, whole[rows])
+        x[:] = 0
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("seed", [None, 0])
+def test_streams_past_the_cache_give_the_same_batches(tmp_path, seed):
+    written(tmp_path, "npz", [40, 7, 53])
+    streams = [
+        data.stream(data.folder(tmp_path, cached=cached), 8, seed=seed) for cached in (True, False)
+    ]
+    rows = 0
+    for a, b in zip(*streams, strict=True):
+        for x, y in zip(fg.tree.leaves(a), fg.tree.leaves(b), strict=True):
+            np.testing.assert_array_equal(x, y)
+            assert y.flags.aligned
+            assert y.flags.writeable
+        rows += len(a["y"])
+    assert rows >= 96
+
+
+def test_buffers_are_used_again_when_nothing_sees_them():
+    buffers = direct.Buffers()
+    first = buffers.take(direct.PAGE)
+    assert first.ctypes.data % direct.PAGE == 0
+    address, view = first.ctypes.data, first[100:200].view(np.int32)
+    del first
+    assert buffers.take(direct.PAGE).ctypes.data != address
+    del view
+    assert address in {buffers.take(direct.PAGE).ctypes.data for _ in range(2)}
+
+
+def test_a_file_where_reads_past_the_cache_are_not_allowed(tmp_path, monkeypatch):
+    whole = written(tmp_path, "npy", [3])
+    monkeypatch.setattr(direct.os, "O_DIRECT", 1 << 30, raising=False)  # as on some disks
+    monkeypatch.setattr(direct, "DirectFile", lambda path: os.open(path / "no", os.O_RDONLY))
+    np.testing.assert_array_equal(data.folder(tmp_path, cached=False)[0:3], whole)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_forked_child_reads_with_threads_of_its_own(tmp_path):
+    whole = written(tmp_path, "npy", [50, 50])
+    source = data.folder(tmp_path, cached=False)
+    soon = source.expect(slice(0, 60))
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if np.array_equal(source[0:60], whole[:60]) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    np.testing.assert_array_equal(source[0:60], whole[:60])
+    assert soon is not None
 
 
 def refused(tmp_path, match, error=FileFormatError):
@@ -151,9 +224,10 @@ def test_files_that_are_not_sound(tmp_path):
     refused(tmp_path, "b.npz is no archive of NumPy")
 
 
-def test_a_file_that_becomes_shorter(tmp_path):
+@pytest.mark.parametrize("cached", [True, False])
+def test_a_file_that_becomes_shorter(tmp_path, cached):
     np.save(tmp_path / "a.npy", np.arange(8.0))
-    source = data.folder(tmp_path)
+    source = data.folder(tmp_path, cached=cached)
     os.truncate(tmp_path / "a.npy", 150)
     with pytest.raises(FileFormatError, match="has become shorter while it was read"):
         source[0:8]
@@ -191,6 +265,43 @@ def test_numbers_that_do_not_fit():
         data.stream({"x": x, "y": np.arange(3)}, 8)
     with pytest.raises(ShapeError, match="has no axis of examples; it is a float"):
         data.stream(1.5, 8)
+
+
+RAY = """
+    import numpy as np
+    import ray
+    import ray.data
+    from funcgrad import data
+
+    def columns(batch):
+        return {"id": batch["id"], "x": np.stack([batch["id"] * 0.5, batch["id"] ** 2.0], 1)}
+
+    ray.init(num_cpus=2, include_dashboard=False, object_store_memory=100_000_000)
+    source = data.from_ray(ray.data.range(500, override_num_blocks=7).map_batches(columns))
+    np.testing.assert_array_equal(source[68:75]["id"], np.arange(68, 75))
+    whole = list(data.stream(source, 40, seed=3))
+    for n in (1, 2, 4):
+        parts = [list(data.stream(source, 40, seed=3, part=(i, n))) for i in range(n)]
+        for all_parts, batch in zip(zip(*parts), whole):
+            for name in batch:
+                joined = np.concatenate([part[name] for part in all_parts])
+                np.testing.assert_array_equal(joined, batch[name])
+    for batch in whole:
+        np.testing.assert_array_equal(columns(batch)["x"], batch["x"])
+    assert len({i for batch in whole for i in batch["id"]}) == 40 * len(whole) >= 440
+    empty = data.from_ray(ray.data.from_items([{"a": "x"}]).limit(0))
+    assert len(empty) == 0
+    try:
+        data.from_ray(ray.data.from_items([{"a": "x"}]))[0:1]
+    except data.sources.ArgumentError as error:
+        assert "column 'a' holds str, which is no number" in str(error)
+"""
+
+
+@pytest.mark.nightly
+def test_a_dataset_of_ray_gives_the_same_batches_to_any_number_of_processes():
+    pytest.importorskip("ray")
+    subprocess.run([sys.executable, "-c", textwrap.dedent(RAY)], check=True, timeout=300)
 
 
 READS = """

@@ -1,0 +1,134 @@
+"""Read files past the system's cache, straight into buffers that are used again.
+
+What is larger than memory is not found in the cache when it is read next time. To put it there
+takes the processor more time than everything else: pages are found, filled, copied, and thrown out.
+Where the system allows it (`O_DIRECT`), the disk writes into the buffers of the program instead.
+Positions, lengths and addresses have to be multiples of a page then. So a read gives a view of a
+buffer that may begin and end a little earlier and later. The buffer is free again when nothing is
+left that sees it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import weakref
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from funcgrad.errors import FileFormatError
+
+PAGE = 4096
+"""Unit of positions, lengths and addresses; the blocks of disks divide it."""
+
+THREADS = 2
+"""Reads that are under way at once: with one, the disk would wait for the next request."""
+
+MOST_FREE = 1 << 27
+"""The most bytes that are kept for later reads."""
+
+
+class Buffers:
+    """Memory for reads, in pages, which is used again."""
+
+    def __init__(self) -> None:
+        self.free: dict[int, list[mmap.mmap]] = {}
+        self.nbytes = 0
+
+    def take(self, nbytes: int) -> np.ndarray:
+        """Bytes that begin at a page. When no array sees them any more, they come back."""
+        kept = self.free.get(nbytes)
+        if kept:
+            memory = kept.pop()
+            self.nbytes -= nbytes
+        else:
+            memory = mmap.mmap(-1, nbytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        array = np.frombuffer(memory, np.uint8)
+        weakref.finalize(array, self.give, memory).atexit = False
+        return array
+
+    def give(self, memory: mmap.mmap) -> None:
+        """Keep memory that is free."""
+        nbytes = len(memory)
+        if self.nbytes + nbytes <= MOST_FREE:
+            self.nbytes += nbytes
+            self.free.setdefault(nbytes, []).append(memory)
+
+
+class DirectFile:
+    """A file that is open for reads past the cache.
+
+    Args:
+        path: The file.
+
+    Raises:
+        OSError: If it cannot be read so.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.file = os.open(path, os.O_RDONLY | os.O_DIRECT)
+        weakref.finalize(self, os.close, self.file)
+        self.read(Buffers(), 0, 1)
+
+    def read(self, buffers: Buffers, position: int, nbytes: int) -> np.ndarray:
+        """Bytes of the file: a view of a buffer.
+
+        Raises:
+            FileFormatError: If there are not so many.
+        """
+        start = position // PAGE * PAGE
+        stop = position + nbytes
+        whole = buffers.take(-(-(stop - start) // PAGE) * PAGE)
+        at = start
+        while at < stop:
+            # A read that does not end at a page has met the end of the file.
+            n = 0 if at % PAGE else os.preadv(self.file, [whole.data[at - start :]], at)
+            if not n:
+                raise FileFormatError(f"{self.path} has become shorter while it was read.")
+            at += n
+        return whole[position - start : stop - start]
+
+
+class Reader:
+    """Reads of files past the cache, of which some are begun before they are needed."""
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self.process = os.getpid()
+        self.buffers = Buffers()
+        self.threads = ThreadPoolExecutor(THREADS, "funcgrad-read")
+        # Whoever expects something keeps it: what nobody waits for any more frees its buffer.
+        self.begun: weakref.WeakValueDictionary[tuple[Path, int, int], Future[list[np.ndarray]]]
+        self.begun = weakref.WeakValueDictionary()
+
+    def begin(self, file: DirectFile, position: int, nbytes: int) -> Future[list[np.ndarray]]:
+        """Begin to read; the result is to be kept until `read`, which takes the bytes out of it."""
+        if self.process != os.getpid():  # a fork, without the threads
+            self._begin()
+        key = file.path, position, nbytes
+        found = self.begun.get(key)
+        if found is None:
+            found = self.threads.submit(lambda: [file.read(self.buffers, position, nbytes)])
+            self.begun[key] = found
+        return found
+
+    def read(self, file: DirectFile, position: int, nbytes: int) -> np.ndarray:
+        """Bytes of a file, which nobody else gets."""
+        found = self.begin(file, position, nbytes)
+        del self.begun[file.path, position, nbytes]
+        return found.result().pop()
+
+
+def open_direct(path: Path) -> DirectFile | None:
+    """Open a file for reads past the cache; `None` where the system or the disk has none."""
+    if not hasattr(os, "O_DIRECT"):
+        return None
+    try:
+        return DirectFile(path)
+    except OSError:
+        return None
