@@ -12,6 +12,7 @@ is in the table.
     python -m tests.npbench --sources FOLDER --only lu,cholesky   some of them
     python -m tests.npbench --sources FOLDER --peers              and Numba's and JAX's versions
     python -m tests.npbench --sources FOLDER --write              and write the table of the docs
+    python -m tests.npbench --sources FOLDER --kept FILE          go on where an earlier run ended
 """
 
 from __future__ import annotations
@@ -373,6 +374,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=60)
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--write", action="store_true", help="write the table into the docs")
+    parser.add_argument("--kept", type=Path, help="a file of results, which are not made again")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     programs = described(options.sources)
@@ -380,10 +382,15 @@ def main() -> None:
         measure(Program(options.sources, programs[options.one], options.preset), options.peers)
         return
     print(HEAD, flush=True)
-    rows = {}
+    kept = options.kept
+    rows: dict[str, Any] = json.loads(kept.read_text()) if kept and kept.exists() else {}
     for name in options.only.split(",") if options.only else programs:
-        rows[name] = run_apart(name, options)
+        if name not in rows:
+            rows[name] = run_apart(name, options)
+            if kept:
+                kept.write_text(json.dumps(rows))
         print(row(name, rows[name]), flush=True)
+    rows = {name: rows[name] for name in programs if name in rows}
     print(*means(list(rows.values())), sep="\n")
     if options.write:
         made = f"On a machine that others used at the same time, {time.strftime('%Y-%m-%d')}"

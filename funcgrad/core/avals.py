@@ -61,12 +61,11 @@ class ShapedArray:
         return shaped(self.shape, self.dtype) if self.weak_type else self
 
     def update(self, shape: Shape | None = None, dtype: np.dtype[Any] | None = None) -> ShapedArray:
-        """A copy with another shape or dtype."""
-        return ShapedArray(
-            self.shape if shape is None else shape,
-            self.dtype if dtype is None else dtype,
-            self.weak_type and dtype is None,
-        )
+        """The type with another shape or dtype."""
+        shape = self.shape if shape is None else shape
+        if self.weak_type and dtype is None:
+            return ShapedArray(shape, self.dtype, True)
+        return shaped(shape, self.dtype if dtype is None else dtype)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (

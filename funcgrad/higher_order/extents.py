@@ -19,7 +19,7 @@ import numpy as np
 
 from funcgrad.base.records import dataclass
 from funcgrad.core.facets import Facet
-from funcgrad.core.program import Equation
+from funcgrad.core.program import Atom, Equation
 from funcgrad.higher_order.bounded import can_be_bounded
 from funcgrad.lowering import Contraction, Form, Pointwise, Reduction, Reindex, Replace, form_of
 from funcgrad.lowering import Reshape as ReshapeForm
@@ -138,10 +138,7 @@ def extents_of(
     windows = {j for j, e in enumerate(body) if read_window(e.primitive) is not None}
     shapes = (
         [
-            [
-                np.array([e[j].outputs[r].aval.shape for e in iterations])
-                for r in range(len(x.outputs))
-            ]
+            [_lengths([(e[j].outputs[r],) for e in iterations]) for r in range(len(x.outputs))]
             for j, x in enumerate(body)
         ]
         if may_differ
@@ -159,6 +156,12 @@ def extents_of(
         return _Analysis(iterations, shapes, local).ragged().with_counts(counts)
     except Unfit as unfit:
         return str(unfit)
+
+
+def _lengths(rows: Sequence[Sequence[Atom]]) -> Integers:
+    """Lengths of all axes of the arrays in each row."""
+    flat = [n for row in rows for x in row for n in x.aval.shape]
+    return np.array(flat, np.int64).reshape(len(rows), -1)
 
 
 def _trip_counts(iterations: Sequence[Sequence[Equation]]) -> dict[int, Numbers]:
@@ -180,7 +183,7 @@ def _are_given_alike(
     given = [c for c in range(len(firsts)) if c not in local]
     for equations in iterations:
         avals = [x.aval for e in equations for x in e.inputs]
-        if any(avals[c] != firsts[c] for c in given):
+        if any(avals[c] is not firsts[c] and avals[c] != firsts[c] for c in given):
             return False
     return True
 
@@ -215,8 +218,7 @@ class _Analysis:
 
     def _longest(self, j: int) -> int:
         """The iteration in which the operands and results of an equation are the longest."""
-        avals = [[x.aval for x in (*e[j].inputs, *e[j].outputs)] for e in self.iterations]
-        sizes = np.array([[n for aval in row for n in aval.shape] for row in avals], np.int64)
+        sizes = _lengths([(*e[j].inputs, *e[j].outputs) for e in self.iterations])
         longest = int(np.argmax(sizes.sum(1)))
         if (sizes > sizes[longest]).any():
             raise Unfit("arrays grow along one axis and shrink along another one")

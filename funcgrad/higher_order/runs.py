@@ -26,6 +26,7 @@ import numpy as np
 
 from funcgrad.base import environment
 from funcgrad.base.records import dataclass
+from funcgrad.core.avals import ShapedArray
 from funcgrad.core.facets import Facet
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var
@@ -172,7 +173,16 @@ class Search:
         numbers: dict[Atom, int] = {var: i for i, var in enumerate(self.vars)}
         n_given = len(self.vars)
         types: dict[Any, int] = {}
-        type_of = [types.setdefault(v.aval, len(types)) for v in self.vars]
+        by_identity: dict[int, int] = {}
+
+        def type_of(aval: ShapedArray) -> int:
+            number = by_identity.get(id(aval))
+            if number is None:
+                number = by_identity[id(aval)] = types.setdefault(aval, len(types))
+            return number
+
+        var_types = [type_of(v.aval) for v in self.vars]
+        literal_types: dict[int, int] = {}
         families: dict[int, int] = {}
         keys: dict[Any, int] = {}
         self.members: list[Primitive] = []
@@ -200,10 +210,13 @@ class Search:
                 if type(atom) is Var:
                     number = numbers[atom]
                     operands.append(number)
-                    kind.append(type_of[number])
-                else:
-                    operands.append(-1)
-                    kind.append(-1 - types.setdefault(atom.aval, len(types)))
+                    kind.append(var_types[number])
+                    continue
+                operands.append(-1)
+                found = literal_types.get(id(atom))
+                if found is None:
+                    found = literal_types[id(atom)] = -1 - type_of(atom.aval)
+                kind.append(found)
             first_operand.append(len(operands))
             tokens.append(kinds.setdefault(tuple(kind), len(kinds)))
             first_var.append(len(self.vars))
@@ -211,7 +224,7 @@ class Search:
                 numbers[var] = len(self.vars)
                 self.vars.append(var)
                 made_as.append(i)
-                type_of.append(types.setdefault(var.aval, len(types)))
+                var_types.append(type_of(var.aval))
         self.kinds, self.types = list(kinds), list(types)
         self.tokens = np.array(tokens, np.int64)
         self.operands = np.array(operands, np.int64)
@@ -408,9 +421,9 @@ class Search:
         moves = False
         for column in self._indices(run):
             steps = np.diff(column, axis=0).reshape(run.steps - 1, -1)
-            values, counts = np.unique(steps, axis=0, return_counts=True)
-            if len(values) == 1:
+            if (steps == steps[0]).all():
                 continue
+            values, counts = np.unique(steps, axis=0, return_counts=True)
             places = np.flatnonzero((steps != values[counts.argmax()]).any(1))
             if jumps is not None and not np.array_equal(places, jumps):
                 return None

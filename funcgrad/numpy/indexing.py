@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import field
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,19 +20,18 @@ from funcgrad.base.records import dataclass
 from funcgrad.base.signatures import explained
 from funcgrad.core.avals import Shape, ShapedArray, aval_of
 from funcgrad.core.observers import describe_location
-from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import INT64
 from funcgrad.errors import ArgumentError, DtypeError, NonConcreteBooleanIndexError, ShapeError
 from funcgrad.lax.loops import while_loop
 from funcgrad.numpy import elementwise
+from funcgrad.numpy.boxes import Box, known_box, known_key
 from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value, result_dtype, stack_nested, strong, to_dtype
 from funcgrad.observers.source import current_location
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.indexing import (
     SCATTERS,
-    DynamicUpdateSlice,
     Gather,
     as_index,
     demanded,
@@ -42,10 +40,6 @@ from funcgrad.primitives.indexing import (
 from funcgrad.primitives.objects import settled
 from funcgrad.primitives.reductions import ReduceAny
 from funcgrad.primitives.shape import (
-    Pad,
-    Reshape,
-    Reverse,
-    Slice,
     Transpose,
     broadcast_to,
     reshape,
@@ -99,6 +93,15 @@ class _Plan:
     def result_shape(self) -> Shape:
         layout = self.layout_shape
         return (*layout[: self.front], *self.index_shape, *layout[self.front :])
+
+    @property
+    def ranges(self) -> list[range]:
+        """Known slices and integers, by axis."""
+        numbers = self.numbers
+        return [
+            range(numbers[axis], numbers[axis] + 1) if axis in numbers else r
+            for axis, r in enumerate(self.slices)
+        ]
 
     def is_whole(self, axis: int) -> bool:
         """Whether an axis is taken as it is."""
@@ -328,43 +331,15 @@ def getitem(x: Any, index: Any, refuses: bool = False) -> Any:
     clamped to the array, after negative ones were counted from the end.
     """
     key = known_key(index)
-    if key is None:
+    box = None if key is None else known_box(shape_of(x), key)
+    if box is None:
         plan = _plan(aval_of(x), index, None)
         plan.refuses = refuses
         return _get(x, plan, None, None)
-    aval = aval_of(x)
-    if aval.weak_type:
-        x, aval = strong(x), aval.strong()
-    for step in _basic_steps(aval, key):
+    x = strong(x)
+    for step in box.steps:
         x = step.bind(x)
     return x
-
-
-_KNOWN = (int, type(None))
-
-
-def known_key(index: Any) -> tuple[Any, ...] | None:
-    """A hashable form of an index of known integers, slices, ``None`` and ``...``, if it is one."""
-    key: list[Any] = []
-    for e in index if type(index) is tuple else (index,):
-        if type(e) is int or e is None or e is Ellipsis:
-            key.append(e)
-        elif isinstance(e, slice) and all(type(v) in _KNOWN for v in (e.start, e.stop, e.step)):
-            key.append((e.start, e.stop, e.step))
-        else:
-            return None
-    return tuple(key)
-
-
-@lru_cache(4096)
-def _basic_steps(aval: ShapedArray, key: tuple[Any, ...]) -> tuple[Primitive, ...]:
-    """The operations that a basic index stands for; remembered, as loops repeat their indices."""
-    index = tuple(slice(*e) if isinstance(e, tuple) else e for e in key)
-    plan = _plan(aval, index, None)
-    steps, shape = _cutting(plan)
-    if shape != plan.layout_shape:
-        steps.append(Reshape(plan.layout_shape))
-    return tuple(steps)
 
 
 def _get(x: Any, plan: _Plan, mode: str | None, fill_value: Any) -> Any:
@@ -375,7 +350,7 @@ def _get(x: Any, plan: _Plan, mode: str | None, fill_value: Any) -> Any:
 
 def _read(x: Any, plan: _Plan, mode: str | None, fill_value: Any) -> Any:
     x = reshape(strong(x), plan.shape)
-    for step in _cutting(plan)[0]:
+    for step in Box(plan.shape, plan.ranges).cuts:
         x = step.bind(x)
     if not plan.arrays:
         return reshape(x, plan.layout_shape)
@@ -385,32 +360,6 @@ def _read(x: Any, plan: _Plan, mode: str | None, fill_value: Any) -> Any:
     gather = Gather(axes, _reading_mode(plan, mode, fill_value), fill_value)
     out = gather.bind(x, *_index_arrays(plan, mode, fill_value is None))
     return _place(out, plan)
-
-
-def _box(plan: _Plan) -> tuple[list[range], tuple[int, ...]]:
-    """The region of known slices and integers in ascending order, and the axes to reverse."""
-    ranges, backward = [], []
-    for axis, r in enumerate(plan.slices):
-        if axis in plan.numbers:
-            r = range(plan.numbers[axis], plan.numbers[axis] + 1)
-        elif r.step < 0:
-            backward.append(axis)
-            r = r[::-1]
-        ranges.append(r if len(r) else range(0))
-    return ranges, tuple(backward)
-
-
-def _cutting(plan: _Plan) -> tuple[list[Primitive], Shape]:
-    """The operations that apply known slices and integers, which leave axes of length 1."""
-    ranges, backward = _box(plan)
-    steps: list[Primitive] = []
-    if not all(r == range(n) for r, n in zip(ranges, plan.shape, strict=True)):
-        starts = tuple(r.start for r in ranges)
-        limits = tuple(r[-1] + 1 if len(r) else 0 for r in ranges)
-        steps.append(Slice(starts, limits, tuple(r.step for r in ranges)))
-    if backward:
-        steps.append(Reverse(backward))
-    return steps, tuple(map(len, ranges))
 
 
 def _place(x: Any, plan: _Plan) -> Any:
@@ -497,7 +446,8 @@ def _updated(x: Any, plan: _Plan, value: Any, kind: str, mode: str | None, uniqu
     if plan.arrays:
         return _scatter(x, plan, value, kind, mode, unique)
     if kind == "add" and plan.aval.dtype.kind != "b":
-        return p.add.bind(x, _padded(value, plan))
+        zero = plan.aval.dtype.type(0)
+        return p.add.bind(x, Box(plan.shape, plan.ranges).padded(value, zero))
     if kind != "set":
         value = _COMBINE[kind].bind(_get(x, plan, None, None), value)
     return _overwrite(x, plan, value)
@@ -519,12 +469,16 @@ def assigned(x: Any, index: Any, value: Any) -> Any:
     """
     aval = aval_of(x)
     value = assigned_dtype(as_value(value, _ASSIGNMENT), aval.dtype)
+    key = known_key(index)
+    box = None if key is None else known_box(aval.shape, key)
+    if box is not None and box.is_dense:
+        return box.overwritten(x, _spread(value, aval, box.layout, _ASSIGNMENT))
     mask = traced_mask(index)
     if mask is not None:
         return _where_masked(x, mask, value)
     plan = _plan(aval, index, None)
     plan.refuses = not INDEX_RULE.clamps
-    value = _spread(value, plan, _ASSIGNMENT)
+    value = _spread(value, aval, plan.result_shape, _ASSIGNMENT)
     whole = reshape(x, plan.shape)
     out = (
         _scatter(whole, plan, value, "set", None, False)
@@ -579,18 +533,18 @@ def _fitted(value: Any, plan: _Plan, kind: str) -> Any:
     both_exact = promoted.kind in "iu" and dtype.kind in "iu"
     if not (both_exact or np.can_cast(promoted, dtype, "same_kind")):
         raise _refused_dtype(value, plan, kind, promoted)
-    return _spread(to_dtype(value, dtype), plan, f"x.at[index].{kind}")
+    return _spread(to_dtype(value, dtype), plan.aval, plan.result_shape, f"x.at[index].{kind}")
 
 
-def _spread(value: Any, plan: _Plan, what: str) -> Any:
+def _spread(value: Any, aval: ShapedArray, shape: Shape, what: str) -> Any:
     """The values of an update in the shape of the indexed part, as NumPy broadcasts them."""
-    shape, own = plan.result_shape, shape_of(value)
+    own = shape_of(value)
     extra = len(own) - len(shape)
     if extra > 0 and math.prod(own[:extra]) == 1:
         value, own = reshape(value, own[extra:]), own[extra:]
     if own != shape and not _broadcasts(own, shape):
         raise ShapeError(
-            f"{what}: the indexed part of {plan.aval} has shape {shape}, to which a value of shape "
+            f"{what}: the indexed part of {aval} has shape {shape}, to which a value of shape "
             f"{own} does not broadcast.{_location()}"
         )
     return broadcast_to(value, shape)
@@ -610,32 +564,11 @@ def _broadcasts(own: Shape, shape: Shape) -> bool:
     return len(own) <= len(shape) and all(m in (1, n) for m, n in zip(own, tail, strict=True))
 
 
-def _unplaced(value: Any, plan: _Plan) -> Any:
-    """Values of an indexed part under the axes of the array: the reverse of reading them."""
-    ranges, backward = _box(plan)
-    value = reshape(value, tuple(map(len, ranges)))
-    return Reverse(backward).bind(value) if backward else value
-
-
-def _padded(value: Any, plan: _Plan) -> Any:
-    """Zeros like the array, with ``value`` at its place."""
-    ranges, _ = _box(plan)
-    value = _unplaced(value, plan)
-    highs = tuple(n - (r[-1] + 1 if len(r) else 0) for r, n in zip(ranges, plan.shape, strict=True))
-    lows, gaps = tuple(r.start for r in ranges), tuple(r.step - 1 for r in ranges)
-    if not any((*lows, *highs, *gaps)):
-        return value
-    return Pad(lows, highs, gaps).bind(value, plan.aval.dtype.type(0))
-
-
 def _overwrite(x: Any, plan: _Plan, value: Any) -> Any:
-    ranges, _ = _box(plan)
-    if any(r.step != 1 and len(r) > 1 for r in ranges):
-        return _scatter(x, plan, value, "set", None, True)
-    value = _unplaced(value, plan)
-    if shape_of(value) == plan.shape:
-        return value
-    return DynamicUpdateSlice().bind(x, value, *(np.int64(r.start) for r in ranges))
+    box = Box(plan.shape, plan.ranges)
+    if box.is_dense:
+        return box.overwritten(x, value)
+    return _scatter(x, plan, value, "set", None, True)
 
 
 def _scatter(x: Any, plan: _Plan, value: Any, kind: str, mode: str | None, unique: bool) -> Any:

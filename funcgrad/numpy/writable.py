@@ -30,12 +30,12 @@ from funcgrad.core.avals import Shape, ShapedArray, aval_of
 from funcgrad.core.observers import describe_location
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
+from funcgrad.numpy.boxes import known_key
 from funcgrad.numpy.indexing import (
     IndexUpdateHelper,
     IndexUpdateRef,
     assigned,
     indexed,
-    known_key,
 )
 from funcgrad.numpy.promotion import as_value, check_casting, strong
 from funcgrad.numpy.selected import Selection, selected

@@ -73,20 +73,20 @@ class Repeats:
 
     def _distances(self) -> list[Integers]:
         """For every level, how far from every place the next one is that is alike."""
-        _, ranks = np.unique(self._tokens, return_inverse=True)
-        levels = []
-        length = 1
-        while len(ranks) > self._least:
-            order = np.argsort(ranks, kind="stable")
-            is_alike = ranks[order[1:]] == ranks[order[:-1]]
+        places, levels, length = self._tokens, [], 1
+        while len(places) > self._least:
+            order = np.argsort(places, kind="stable")
+            ordered = places[order]
+            is_alike = ordered[1:] == ordered[:-1]
             distances = np.diff(order)[is_alike]
             if not len(distances):
                 break
             levels.append(distances)
-            if len(ranks) <= length:
+            if len(places) <= length:
                 break
-            pairs = ranks[:-length] * (ranks.max() + 1) + ranks[length:]
-            _, ranks = np.unique(pairs, return_inverse=True)
+            ranks = np.empty_like(order)
+            ranks[order] = np.cumsum(np.concatenate([[False], ~is_alike]))
+            places = ranks[:-length] * len(ranks) + ranks[length:]
             length *= 2
         return levels
 

@@ -6,11 +6,13 @@ as are slicing and padding; so they live together, below all arithmetic.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from funcgrad.base.forking import cached_property
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray
 from funcgrad.core.axes import MAPPED_NOW, divided_axis
@@ -57,9 +59,13 @@ class Reshape(Primitive):
         return ReshapeForm()
 
 
+reshaping: Callable[[Shape], Reshape] = lru_cache(4096)(Reshape)
+"""The operation for a shape, remembered: loops repeat it."""
+
+
 def reshape(x: Value, shape: Shape) -> Value:
     """``x`` under ``shape`` (no -1), unchanged if it has it already."""
-    return x if shape_of(x) == shape else Reshape(shape).bind(x)
+    return x if shape_of(x) == shape else reshaping(shape).bind(x)
 
 
 @dataclass(frozen=True)
@@ -248,20 +254,21 @@ class Slice(Primitive):
                 f"slice: starts {self.starts}, limits {self.limits} and strides {self.strides} do "
                 f"not lie in {x}: 0 <= start <= limit <= length and stride >= 1 must hold."
             )
-        return x.update(shape=self._shape())
+        return x.update(shape=self._shape)
 
     @property
     def read_window(self) -> tuple[Shape, Shape, Shape]:
-        return self.starts, self._shape(), self.strides
+        return self.starts, self._shape, self.strides
 
+    @cached_property
     def _shape(self) -> Shape:
         rows = zip(self.starts, self.limits, self.strides, strict=True)
-        return tuple(-(-(b - a) // s) for a, b, s in rows)
+        return tuple([-(-(b - a) // s) for a, b, s in rows])
 
     def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
-        if self._shape() == x.shape:
+        if self._shape == x.shape:
             return (ct,)
-        rows = zip(self.starts, self._shape(), self.strides, x.shape, strict=True)
+        rows = zip(self.starts, self._shape, self.strides, x.shape, strict=True)
         highs = tuple(n - a - (m and (m - 1) * s + 1) for a, m, s, n in rows)
         padding = Pad(self.starts, highs, tuple(s - 1 for s in self.strides))
         return (padding.bind(ct, np.zeros((), ct.dtype)),)

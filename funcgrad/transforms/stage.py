@@ -11,6 +11,7 @@ its constants.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,10 @@ class CellState:
         self.given = self.now = None
 
 
+_integer: Callable[[np.int64], Literal] = lru_cache(4096)(Literal)
+"""Indices, which loops repeat."""
+
+
 class StageTrace(Trace):
     """Records equations.
 
@@ -137,7 +142,7 @@ class StageTrace(Trace):
             if not value.owner.is_live:
                 raise_leaked(value)
         elif not isinstance(value, np.ndarray):
-            return Literal(value)
+            return _integer(value) if type(value) is np.int64 else Literal(value)
         elif value.ndim == 0 and not self.takes_arrays:
             return Literal(value[()])
         known = self.captured.get(id(value))

@@ -1,0 +1,126 @@
+"""Parts of arrays that known integers and slices name: reading them, and writing them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import Shape
+from funcgrad.core.primitive import Primitive
+from funcgrad.primitives.indexing import DynamicUpdateSlice
+from funcgrad.primitives.shape import Pad, Reverse, Slice, reshape, reshaping
+
+_KNOWN = (int, type(None))
+_WHOLE = (None, None, None)
+
+_UPDATE = DynamicUpdateSlice()
+
+
+class Box:
+    """The part of an array that known slices and integers name.
+
+    Args:
+        shape: Of the array.
+        ranges: Places along every axis.
+        layout: Shape of what they name; integers leave axes of length 1 if it is not given.
+
+    Attributes:
+        starts: Least places.
+        limits: Ends behind the greatest places.
+        strides: Distances, which are positive.
+        is_dense: Whether places follow each other.
+        lengths: How many places there are along every axis.
+        backward: Axes whose places descend.
+        cuts: Operations that read it, without a change of axes.
+        steps: Operations that read it.
+    """
+
+    __slots__ = (
+        "backward", "cuts", "is_dense", "layout", "lengths", "limits", "shape", "starts", "steps",
+        "strides",
+    )  # fmt: skip
+
+    def __init__(self, shape: Shape, ranges: Sequence[range], layout: Shape | None = None) -> None:
+        self.shape = shape
+        self.lengths = tuple(map(len, ranges))
+        self.layout = self.lengths if layout is None else layout
+        self.backward = tuple(i for i, r in enumerate(ranges) if r.step < 0)
+        ascending = [(r if r.step > 0 else r[::-1]) if len(r) else range(0) for r in ranges]
+        self.starts = tuple(r.start for r in ascending)
+        self.limits = tuple(r[-1] + 1 if len(r) else 0 for r in ascending)
+        self.strides = tuple(r.step for r in ascending)
+        self.is_dense = all(r.step == 1 or len(r) <= 1 for r in ascending)
+        steps: list[Primitive] = []
+        if self.lengths != shape:
+            steps.append(Slice(self.starts, self.limits, self.strides))
+        if self.backward:
+            steps.append(Reverse(self.backward))
+        self.cuts = tuple(steps)
+        self.steps = self.cuts if self.layout == self.lengths else (*steps, reshaping(self.layout))
+
+    def spread(self, value: Any) -> Any:
+        """Values of this part under the axes of the array: the reverse of reading them."""
+        value = reshape(value, self.lengths)
+        return Reverse(self.backward).bind(value) if self.backward else value
+
+    def padded(self, value: Any, zero: Any) -> Any:
+        """Zeros like the array, with ``value`` at its place."""
+        value = self.spread(value)
+        highs = tuple(n - limit for n, limit in zip(self.shape, self.limits, strict=True))
+        gaps = tuple(step - 1 for step in self.strides)
+        if not any((*self.starts, *highs, *gaps)):
+            return value
+        return Pad(self.starts, highs, gaps).bind(value, zero)
+
+    def overwritten(self, x: Any, value: Any) -> Any:
+        """A copy of an array with other values in this part, whose places follow each other."""
+        value = self.spread(value)
+        if self.lengths == self.shape:
+            return value
+        return _UPDATE.bind(x, value, *map(np.int64, self.starts))
+
+
+def known_key(index: Any) -> tuple[Any, ...] | None:
+    """A hashable form of an index of known integers, slices, ``None`` and ``...``, if it is one."""
+    key: list[Any] = []
+    for e in index if type(index) is tuple else (index,):
+        if type(e) is int or e is None or e is Ellipsis:
+            key.append(e)
+        elif isinstance(e, slice) and all(type(v) in _KNOWN for v in (e.start, e.stop, e.step)):
+            key.append((e.start, e.stop, e.step))
+        else:
+            return None
+    return tuple(key)
+
+
+@lru_cache(4096)
+def known_box(shape: Shape, key: tuple[Any, ...]) -> Box | None:
+    """The part of an array that a `known_key` names.
+
+    ``None`` for an index that is out of bounds, or of too many axes, whose errors are others'.
+
+    It is remembered, as loops repeat their indices, and what they read they write.
+    """
+    used = sum(e is not None and e is not Ellipsis for e in key)
+    places = [i for i, e in enumerate(key) if e is Ellipsis]
+    if len(places) > 1 or used > len(shape):
+        return None
+    i = places[0] if places else len(key)
+    layout: list[int] = []
+    ranges: list[range] = []
+    for e in (*key[:i], *(_WHOLE,) * (len(shape) - used), *key[i + 1 :]):
+        if e is None:
+            layout.append(1)
+            continue
+        n = shape[len(ranges)]
+        if type(e) is int:
+            if not -n <= e < n:
+                return None
+            ranges.append(range(e % n, e % n + 1))
+        else:
+            ranges.append(range(*slice(*e).indices(n)))
+            layout.append(len(ranges[-1]))
+    return Box(shape, ranges, tuple(layout))
