@@ -15,12 +15,13 @@ from hypothesis import given, settings
 import funcgrad as fg
 from funcgrad import lax
 from funcgrad.compiler.nest import (
+    access,
     divide,
     rematerialize,
-    write_through,
 )
+from funcgrad.compiler.nest.access import seen_box
 from funcgrad.compiler.nest.arrange import OPTIONAL, SKIP_VARIABLE, VERIFY_VARIABLE
-from funcgrad.compiler.nest.layout import Value, View, reindex_of, seen_box, whole
+from funcgrad.compiler.nest.layout import Value, View, reindex_of, whole
 from funcgrad.compiler.nest.nodes import Graph, Guard, Point
 from funcgrad.compiler.nest.verify import verify_graph
 from funcgrad.compiler.runtime.threads import is_available
@@ -330,8 +331,8 @@ def test_parts_that_never_meet(a: tuple[int, int, int], b: tuple[int, int, int])
     def places(start: int, step: int, n: int) -> set[int]:
         return {start + step * i for i in range(n)}
 
-    never = write_through._never_meet(a, b)
-    assert never == write_through._never_meet(b, a)
+    never = access.never_meet(a, b)
+    assert never == access.never_meet(b, a)
     assert not never or not places(*a) & places(*b)  # nothing is claimed that is not so
 
 
@@ -429,13 +430,13 @@ def test_a_guard_may_lead_beside_memory_outside_of_its_box() -> None:
 def test_arrays_of_many_parts_take_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted, not timed: how often the passes ask where a part lies."""
     counts: list[int] = []
-    asked = write_through.box_of
+    asked = access.box_of
 
     def counted(place: View) -> Any:
         counts[-1] += 1
         return asked(place)
 
-    monkeypatch.setattr(write_through, "box_of", counted)
+    monkeypatch.setattr(access, "box_of", counted)
     for n in (50, 100, 200):
         counts.append(0)
         parts = [slice(i, i + 2) for i in range(n)]

@@ -35,7 +35,6 @@ from funcgrad.compiler.nest.layout import (
     Value,
     View,
     contiguous_strides,
-    cut,
     whole,
 )
 from funcgrad.compiler.nest.nodes import (
@@ -129,9 +128,9 @@ def _divided_deposit(node: Put) -> list[Node] | None:
     # The remainder, which no part has, is added last.
     out = node.out if even == length else Value(node.out.shape, dtype)
     parts = Value((n_parts, *out.shape), dtype)
-    target = _split(_rows(node.target, 0, even), n_parts)
+    target = _split(node.target.narrowed(0, 0, even), n_parts)
     strides = (target.strides[0] + math.prod(out.shape), *target.strides[1:])
-    shares = [_split(_rows(y, 0, even), n_parts) for y in taken]
+    shares = [_split(y.narrowed(0, 0, even), n_parts) for y in taken]
     put = replace(
         node,
         operands=(Uniform(dtype.type(0), parts.shape), *shares),
@@ -147,16 +146,10 @@ def _divided_deposit(node: Put) -> list[Node] | None:
         total = Fold((whole(parts),), (Value(out.shape, dtype),), form)
         nodes += [total, Point((x, whole(total.out)), (out,), "{0} + {1}")]
     if even < length:
-        rest = [_rows(y, even, length) for y in taken]
-        last = _rows(node.target, even, length)
+        rest = [y.narrowed(0, even, length) for y in taken]
+        last = node.target.narrowed(0, even, length)
         nodes.append(replace(node, operands=(whole(out), *rest), target=last))
     return nodes
-
-
-def _rows(operand: S, begin: int, end: int) -> S:
-    """A range of an operand's first axis."""
-    _, *others = operand.shape
-    return operand.reindexed(cut((begin, *(0 for _ in others))), (end - begin, *others))
 
 
 def divide(graph: Graph, groups: Sequence[Group]) -> list[Group]:

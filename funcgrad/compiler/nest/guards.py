@@ -11,15 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from funcgrad.compiler.loops.language import Expression, Variable, all_of, call, equal, of, sum_of
 from funcgrad.compiler.machine import RARE
+from funcgrad.compiler.nest.access import box_size, core_of
 from funcgrad.compiler.nest.iteration import Access, Loop, Span, Vectors
-from funcgrad.compiler.nest.layout import (
-    Box,
-    Operand,
-    Shape,
-    View,
-    box_size,
-    core_of,
-)
+from funcgrad.compiler.nest.layout import Box, Operand, Shape, View
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node
 from funcgrad.compiler.nest.plan import Plan
 

@@ -6,9 +6,8 @@ A `Value` is stored contiguously, in row-major order; everything that moves elem
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Any, Self, TypeVar
 
@@ -304,104 +303,9 @@ def reindex_of(view: View) -> Reindex | None:
     return None if found is None or any(len(own) > 1 for own in found[0]) else found[1]
 
 
-def ranges_of(place: View) -> list[Range] | None:
-    """The indices that a view has along every axis of its value, if it is regular there."""
-    form = reindex_of(place)
-    if form is None:
-        return None
-    found = [(start, 1, 1) for start in form.starts]
-    for n, axis, step in zip(place.shape, form.axes, form.steps, strict=True):
-        if axis is not None:
-            found[axis] = form.starts[axis] + min(0, (n - 1) * step), abs(step), n
-    return found
-
-
-def is_in_order(place: View) -> bool:
-    """Whether every axis of a view goes up the same axis of its value, if it goes along any."""
-    form = reindex_of(place)
-    if form is None or len(place.shape) != len(place.value.shape):
-        return False
-    walks = enumerate(zip(form.axes, form.steps, strict=True))
-    return all(axis in (None, k) and step > 0 for k, (axis, step) in walks)
-
-
-def box_of(place: View) -> Box | None:
-    """The box of its value that a view with the same axes covers, if it is one."""
-    ranges = ranges_of(place)
-    if ranges is None or not is_in_order(place) or any(step != 1 for _, step, _ in ranges):
-        return None
-    return tuple((a, a + n) for a, _, n in ranges)
-
-
-def seen_box(box: Box, form: Reindex, shape: Shape) -> Box | None:
-    """The indices of a reindexed array that lead into a box of it, or ``None`` if there are none.
-
-    Every axis of the array is walked along by one axis at most.
-    """
-    seen = [(0, n) for n in shape]
-    for axis, (a, b) in enumerate(box):
-        start = form.starts[axis]
-        if axis not in form.axes:
-            if not a <= start < b:
-                return None
-            continue
-        k = form.axes.index(axis)
-        step, n = form.steps[k], shape[k]
-        if step < 0:  # the same axis, counted from its other end
-            start, step, a, b = -start, -step, 1 - b, 1 - a
-        low, high = -((start - a) // step), -((start - b) // step)
-        seen[k] = (min(max(low, 0), n), min(max(high, 0), n))
-    return None if is_empty(seen) else tuple(seen)
-
-
 def without(items: tuple[T, ...], i: int) -> tuple[T, ...]:
     """All items but one."""
     return items[:i] + items[i + 1 :]
-
-
-def is_empty(box: Sequence[tuple[int, int]]) -> bool:
-    return any(a >= b for a, b in box)
-
-
-def everything(shape: Shape) -> Box:
-    """The box of all indices."""
-    return tuple((0, n) for n in shape)
-
-
-def is_everything(box: Box, shape: Shape) -> bool:
-    return box == everything(shape)
-
-
-def box_size(box: Box) -> int:
-    """How many indices it has."""
-    return math.prod(max(b - a, 0) for a, b in box)
-
-
-def largest_beside(box: Box, hole: Box) -> Box:
-    """The largest part of a box, itself a box, that has nothing in common with a part of it."""
-    if is_empty(hole):
-        return box
-    parts = []
-    for axis, ((a, b), (begin, end)) in enumerate(zip(box, hole, strict=True)):
-        for side in ((a, begin), (end, b)):
-            parts.append((*box[:axis], side, *box[axis + 1 :]))
-    return max(parts, key=box_size, default=hole)
-
-
-def core_of(space: Shape, boxes: Iterable[Box]) -> tuple[Box, list[bool]]:
-    """A large box that lies inside or outside of each of some boxes, and inside of which."""
-    core, sides = everything(space), []
-    for box in boxes:
-        inside = common_box(box, core)
-        outside = largest_beside(core, inside)
-        sides.append(box_size(inside) >= box_size(outside))
-        core = inside if sides[-1] else outside
-    return core, sides
-
-
-def common_box(a: Box, b: Box) -> Box:
-    """Intersection of two boxes."""
-    return tuple((max(x[0], y[0]), min(x[1], y[1])) for x, y in zip(a, b, strict=True))
 
 
 def reshaped(operand: Operand, shape: Shape) -> Operand | None:
@@ -433,52 +337,3 @@ def reshaped(operand: Operand, shape: Shape) -> Operand | None:
         length //= n
         strides.append(length * stride)
     return View(operand.value, shape, tuple(strides), operand.offset)
-
-
-def view_of_parts(parts: Sequence[Operand], places: Sequence[View]) -> View | None:
-    """The view that shows what is assembled of parts, if they lie in one array like that.
-
-    Slices of one array, stacked at even distances, lie in that array already: a view with an axis
-    more shows them.
-
-    Args:
-        parts: Parts of one shape, in the order of their places.
-        places: Where they go, in an array that they fill.
-    """
-    if len(parts) < 2 or not isinstance(parts[0], View):
-        return None
-    first, out = parts[0], places[0].value
-    if len(parts) * math.prod(first.shape) != math.prod(out.shape):
-        return None
-    axis = next((a for a, n in enumerate(out.shape) if n != first.shape[a]), 0)
-    offsets: list[int] = []
-    for k, (part, place) in enumerate(zip(parts, places, strict=True)):
-        begin = k * first.shape[axis] * out.strides[axis]
-        if place.offset != begin or place.strides != out.strides or part.shape != first.shape:
-            return None
-        if not isinstance(part, View) or part.value is not first.value:
-            return None
-        if part.strides != first.strides:
-            return None
-        offsets.append(part.offset)
-    found = _even(offsets)
-    if found is None:
-        return None
-    shape = (*first.shape[:axis], *(n for n, _ in found), *first.shape[axis:])
-    strides = (*first.strides[:axis], *(s for _, s in found), *first.strides[axis:])
-    view = View(first.value, shape, strides, offsets[0])
-    return view if is_overlapping(view) or reshaped(view, out.shape) is not None else None
-
-
-def _even(offsets: Sequence[int]) -> list[tuple[int, int]] | None:
-    """The lengths and distances of axes along which so many distances are walked, if there are."""
-    if len(offsets) == 1:
-        return []
-    distance = offsets[1] - offsets[0]
-    steps = (b - a for a, b in itertools.pairwise(offsets))
-    length = next((k for k, step in enumerate(steps, 1) if step != distance), len(offsets))
-    rows = offsets[::length]
-    if [*offsets] != [row + j * distance for row in rows for j in range(length)]:
-        return None
-    outer = _even(rows)
-    return None if outer is None else [*outer, (length, distance)]

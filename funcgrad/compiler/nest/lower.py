@@ -17,9 +17,9 @@ import numpy as np
 
 from funcgrad import lowering as forms
 from funcgrad.compiler.foreign import resolve
+from funcgrad.compiler.nest.access import Pieces
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.contractions import contracted
-from funcgrad.compiler.nest.kernel import word_of
 from funcgrad.compiler.nest.layout import (
     Operand,
     Shape,
@@ -31,7 +31,6 @@ from funcgrad.compiler.nest.layout import (
     domain,
     first,
     same_strides,
-    view_of_parts,
     whole,
 )
 from funcgrad.compiler.nest.lookups import (
@@ -286,7 +285,7 @@ class Lowering(Builder):
             whole(out).reindexed(form, x.shape)
             for form, x in zip(forms_of_places, parts, strict=True)
         ]
-        view = view_of_parts(parts, places)
+        view = Pieces(tuple(parts), tuple(places)).as_view()
         if view is not None:
             return [self.reshaped(view, out.shape).broadcast(aval.shape)]
         copies = Copies(tuple(parts), (out,), tuple(places))
@@ -408,7 +407,7 @@ class Lowering(Builder):
         return [self.result(ArgFold((operands[0],), (out,), form))]
 
     def _search(self, form: forms.Search, operands: Operands) -> Results:
-        ordered, values = _before_conversion(operands)
+        ordered, values = operands
         node = Search((self.stored(ordered), values), (self._made(),), form)
         return [self.result(node)]
 
@@ -505,20 +504,6 @@ def _rebased(chain: Sequence[Put], start: Operand, node: Node) -> Iterator[Node]
         put = replace(link, operands=operands, outs=(out,), target=target, step="{0} + {1}")
         yield put.like(link)
         start = whole(out)
-
-
-def _before_conversion(operands: Sequence[Operand]) -> Sequence[Operand]:
-    """Arrays of one dtype that were converted from a narrower one, which orders them alike."""
-    found = []
-    for x in operands:
-        maker = x.value.maker if isinstance(x, View) and x.is_whole else None
-        if not isinstance(maker, Point) or maker.expr not in ("{0}", f"{word_of(x.dtype)}({{0}})"):
-            return operands
-        (source,) = maker.operands
-        if source.shape != x.shape or not np.can_cast(source.dtype, x.dtype, "safe"):
-            return operands
-        found.append(source)
-    return found if len({x.dtype for x in found}) == 1 else operands
 
 
 def _without_single(x: Operand, form: forms.Reduction) -> tuple[Operand, forms.Reduction]:

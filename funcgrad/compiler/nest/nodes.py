@@ -15,6 +15,7 @@ import numpy as np
 
 from funcgrad import lowering as forms
 from funcgrad.base.records import dataclass
+from funcgrad.compiler.nest.access import Pieces
 from funcgrad.compiler.nest.layout import Box, Operand, Shape, Value, View
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Equation
@@ -217,6 +218,16 @@ class Copies(Node):
     places: tuple[View, ...]
     is_fresh: bool = False
     """Whether its memory is to be its own, not that of an operand."""
+
+    @property
+    def pieces(self) -> Pieces:
+        """The array by its pieces."""
+        return Pieces(self.operands, self.places)
+
+    @property
+    def is_of_one_dtype(self) -> bool:
+        """Whether no piece is converted."""
+        return all(x.dtype == self.out.dtype for x in self.operands)
 
 
 @dataclass(eq=False)

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from funcgrad.compiler.machine import QUESTIONS, SEVERAL
+from funcgrad.compiler.nest.access import Pieces, is_everything, seen_box
 from funcgrad.compiler.nest.layout import (
     Box,
     Operand,
@@ -27,12 +28,7 @@ from funcgrad.compiler.nest.layout import (
     Uniform,
     Value,
     View,
-    box_of,
-    is_everything,
-    is_in_order,
     reindex_of,
-    reshaped,
-    seen_box,
     whole,
 )
 from funcgrad.compiler.nest.nodes import (
@@ -59,7 +55,8 @@ def read_through(graph: Graph) -> None:
     def rule(node: Node) -> Iterable[Node] | None:
         if not isinstance(node, Copies):
             return None
-        boxes = None if node.out in outputs else _boxes(node)
+        is_apart = node.out.nbytes and node.out not in outputs and node.is_of_one_dtype
+        boxes = node.pieces.boxes if is_apart else None
         if boxes is not None and _is_readable(node, boxes, readers[node.out]):
             return _guards(node, boxes)
         places = [place.without_ones() for place in node.places]
@@ -80,53 +77,21 @@ def _flatten(graph: Graph) -> None:
         if not isinstance(node, Copies):
             return None
         parts: list[tuple[Operand, View]] = []
-        for x, place in zip(node.operands, node.places, strict=True):
+        for x, place in node.pieces:
             maker = x.value.maker if isinstance(x, View) and x.is_whole else None
             inner = None
             if isinstance(maker, Copies) and maker.out not in outputs and not maker.is_fresh:
                 is_own = readers[maker.out] == [node] and maker.epoch == node.epoch
-                inner = _parts_inside(maker, place) if is_own else None
+                if is_own and maker.is_of_one_dtype:
+                    inner = maker.pieces.inside(place, maker.out.shape)
             parts += [(x, place)] if inner is None else inner
         if len(parts) == len(node.operands):
             return None
-        operands, places = zip(*parts, strict=True)
-        return [Copies(operands, node.outs, places, node.is_fresh)]
+        pieces = Pieces.of(parts)
+        return [Copies(pieces.operands, node.outs, pieces.places, node.is_fresh)]
 
     rewrite(graph, rule)
     graph.nodes = without_unread(graph.nodes, graph.outputs, (Copies,))
-
-
-def _parts_inside(inner: Copies, place: View) -> list[tuple[Operand, View]] | None:
-    """The parts of an assembly, and where they go if it goes to a place as a whole."""
-    outer = reshaped(place, inner.out.shape)
-    if not isinstance(outer, View) or any(x.dtype != inner.out.dtype for x in inner.operands):
-        return None
-    found: list[tuple[Operand, View]] = []
-    for x, inside in zip(inner.operands, inner.places, strict=True):
-        form = reindex_of(inside)
-        if form is None:
-            return None
-        part = outer.reindexed(form, inside.shape)
-        if not is_in_order(part):  # it may be along one axis, if its own axes are
-            size = (math.prod(part.shape),)
-            row, spot = reshaped(x, size), reshaped(part, size)
-            if row is not None and isinstance(spot, View):
-                x, part = row, spot
-        found.append((x, part))
-    return found
-
-
-def _boxes(node: Copies) -> list[Box] | None:
-    """The boxes that a node puts together, if its parts are boxes of its own dtype."""
-    if not node.out.nbytes or any(x.dtype != node.out.dtype for x in node.operands):
-        return None
-    boxes = []
-    for place in node.places:
-        box = box_of(place)
-        if box is None:
-            return None
-        boxes.append(box)
-    return boxes
 
 
 def _is_readable(node: Copies, boxes: Sequence[Box], readers: Sequence[Node]) -> bool:

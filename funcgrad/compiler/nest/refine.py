@@ -15,22 +15,19 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from funcgrad.compiler.machine import FEW, KERNEL_NODES, SHORT_AXIS
+from funcgrad.compiler.nest.access import ranges_of, split_box
 from funcgrad.compiler.nest.layout import (
-    Box,
     Operand,
-    Range,
     Shape,
+    Uniform,
     Value,
     View,
     contiguous_strides,
-    cut,
-    is_in_order,
-    ranges_of,
     reindex_of,
     reshaped,
-    whole,
 )
 from funcgrad.compiler.nest.nodes import (
     Copies,
@@ -135,8 +132,8 @@ class _Change:
         self.readers = readers
         self.outputs = outputs
         self.space = space
-        self.members: dict[Node, list[range]] = {}
-        """For each the axes that every axis of its own space becomes."""
+        self.members: dict[Node, tuple[dict[str, Any], Shape]] = {}
+        """For each what is another one then, and the shape of its result."""
 
     def reaches(self, nodes: Sequence[Node]) -> bool:
         """Whether nodes, and all that would be computed with them, can be walked like that."""
@@ -153,10 +150,31 @@ class _Change:
     def takes(self, node: Node) -> bool:
         """Whether one more node can be walked like that."""
         runs = _runs(node.space, self.space)
-        if runs is None:
+        found = None if runs is None else self._changed(node, runs)
+        if found is None:
             return False
-        self.members[node] = runs
-        return self._is_possible(node, runs)
+        self.members[node] = found
+        return self._may_have(node.out, found[1])
+
+    def _changed(self, node: Node, runs: Sequence[range]) -> tuple[dict[str, Any], Shape] | None:
+        """Return attributes of a node in that space, and its shape; nothing if it has none."""
+        if isinstance(node, Copies):
+            pieces = node.pieces.split(runs, self.space)
+            return None if pieces is None else (vars(pieces), self.space)
+        pairs = [(x, reshaped(x, self.space)) for x in node.operands]
+        if not all(isinstance(x, Uniform) or _is_as_readable(x, y) for x, y in pairs):
+            return None
+        changes: dict[str, Any] = {"operands": tuple(split for _, split in pairs)}
+        shape = self.space
+        if isinstance(node, Guard):
+            changes["box"] = split_box(node.box, runs, self.space)
+        if isinstance(node, Fold):
+            axes = tuple(axis for a in node.form.axes for axis in runs[a])
+            if not axes or not _is_splittable(node, runs):
+                return None
+            changes["form"] = replace(node.form, axes=axes)
+            shape = tuple(n for axis, n in enumerate(shape) if axis not in axes)
+        return None if changes.get("box", ()) is None else (changes, shape)
 
     def _beside(self, node: Node) -> Iterator[Node]:
         """The nodes that read what it computes, or compute what it reads, index by index."""
@@ -172,21 +190,6 @@ class _Change:
                 if any(x.is_whole for x in whole):
                     yield reader
 
-    def _is_possible(self, node: Node, runs: Sequence[range]) -> bool:
-        if isinstance(node, Guard) and _split_box(node.box, runs, self.space) is None:
-            return False
-        if isinstance(node, Fold) and not _is_splittable(node, runs):
-            return False
-        if isinstance(node, Copies):
-            is_kept = self._split_parts(node, runs) is not None
-        else:
-            is_kept = all(
-                _is_as_readable(x, reshaped(x, self.space))
-                for x in node.operands
-                if isinstance(x, View)
-            )
-        return is_kept and self._may_have(node.out, self._shape_of(node, runs))
-
     def _may_have(self, value: Value, shape: Shape) -> bool:
         """Whether a value can have another shape, as far as those who read it can tell."""
         if value in self.outputs and not self.graph.out_shapes:
@@ -201,11 +204,6 @@ class _Change:
                         return False
         return True
 
-    def _shape_of(self, node: Node, runs: Sequence[range]) -> Shape:
-        """The shape of what it computes then."""
-        folded = _split_axes(node, runs) if isinstance(node, Fold) else ()
-        return tuple(n for axis, n in enumerate(self.space) if axis not in folded)
-
     def make_if_possible(self, nodes: Sequence[Node]) -> None:
         """Walk nodes, and all that is computed with them, in the other space."""
         if self.reaches(nodes):
@@ -213,40 +211,10 @@ class _Change:
 
     def make(self) -> None:
         """Walk the members in the other space."""
-        for node, runs in self.members.items():
-            shape = self._shape_of(node, runs)
-            if isinstance(node, Fold):
-                node.form = replace(node.form, axes=_split_axes(node, runs))
-            if isinstance(node, Guard):
-                box = _split_box(node.box, runs, self.space)
-                assert box is not None  # it is possible
-                node.box = box
-            if isinstance(node, Copies):
-                parts = self._split_parts(node, runs)
-                assert parts is not None  # it is possible
-                node.operands = tuple(x for x, _ in parts)
-                node.places = tuple(place for _, place in parts)
-            else:
-                operands = [reshaped(x, self.space) for x in node.operands]
-                node.operands = tuple(x for x in operands if x is not None)
+        for node, (changes, shape) in self.members.items():
+            for name, value in changes.items():
+                setattr(node, name, value)
             node.out.shape, node.out.strides = shape, contiguous_strides(shape)
-
-    def _split_parts(
-        self, node: Copies, runs: Sequence[range]
-    ) -> list[tuple[Operand, View]] | None:
-        """The parts of an assembly and their places there, if each is regular."""
-        parts: list[tuple[Operand, View]] = []
-        out = Value(self.space, node.out.dtype)
-        for x, place in zip(node.operands, node.places, strict=True):
-            ranges = ranges_of(place) if is_in_order(place) else None
-            split = None if ranges is None else _split_ranges(ranges, runs, self.space)
-            if split is None:
-                return None
-            starts, steps, sizes = zip(*split, strict=True) if split else ((), (), ())
-            lengths = [tuple(sizes[axis] for axis in run) for run in runs]
-            form = replace(cut(starts), steps=steps)
-            parts.append((x.divided(lengths), whole(out).reindexed(form, sizes).of(node.out)))
-        return parts
 
 
 def _runs(shape: Shape, space: Shape) -> list[range] | None:
@@ -264,60 +232,24 @@ def _runs(shape: Shape, space: Shape) -> list[range] | None:
     return runs if all(n == 1 for n in space[axis:]) else None
 
 
-def _split_axes(node: Fold, runs: Sequence[range]) -> tuple[int, ...]:
-    """The axes that a fold folds then."""
-    return tuple(axis for a in node.form.axes for axis in runs[a])
-
-
 def _is_splittable(node: Fold, runs: Sequence[range]) -> bool:
     """Whether a fold's results go where they went, for those who read them on the way.
 
     The numbers of rows are read by other elements of the rows; all other results exist only when
     the walk is over, and lie in memory.
     """
-    if not _split_axes(node, runs):
-        return False
     kept = [axis for axis in range(len(runs)) if axis not in node.form.axes]
     is_of_rows = not kept or node.form.axes[0] > kept[-1]
     return not is_of_rows or all(len(runs[axis]) <= 1 for axis in kept)
 
 
-def _split_box(box: Box, runs: Sequence[range], space: Shape) -> Box | None:
-    """The same box of a space with more axes, if it is one."""
-    split = _split_ranges([(a, 1, b - a) for a, b in box], runs, space)
-    return None if split is None else tuple((a, a + n) for a, _, n in split)
-
-
-def _split_ranges(
-    ranges: Sequence[Range], runs: Sequence[range], space: Shape
-) -> list[Range] | None:
-    """The same indices of a space with more axes, if they are ranges there."""
-    found: list[Range] = [(0, 1, n) for n in space]
-    for (start, step, count), run in zip(ranges, runs, strict=True):
-        for axis in run[:0:-1]:
-            n = space[axis]
-            if step % n == 0 or count == 1:
-                found[axis] = start % n, 1, 1
-                start, step = start // n, max(step // n, 1)
-            elif step == 1 and start % n == count % n == 0:
-                start, count = start // n, count // n
-            elif start // n == (start + step * (count - 1)) // n:
-                found[axis] = start % n, step, count
-                start, step, count = start // n, 1, 1
-            else:
-                return None
-        for axis in run[:1]:
-            found[axis] = start, step, count
-    return found
-
-
 def _is_as_readable(x: View, split: Operand | None) -> bool:
     """Whether what is read need not be stored for being seen through more axes."""
     maker = x.value.maker
-    if isinstance(maker, Copies) and x.is_whole and split is not None:
-        return _runs(maker.space, split.shape) is not None
+    if split is None or (isinstance(maker, Copies) and x.is_whole):
+        return split is not None and _runs(maker.space, split.shape) is not None
     if x.is_whole or not isinstance(maker, Point | Pick | Copies):
-        return split is not None
+        return True
     if reindex_of(x) is None or FEW * math.prod(x.value.shape) <= math.prod(x.shape):
         return True
     return isinstance(split, View) and reindex_of(split) is not None

@@ -33,6 +33,7 @@ from funcgrad.compiler.machine import (
     VECTOR_BYTES,
     cycles_of_moving,
 )
+from funcgrad.compiler.nest.access import common_box, everything, is_empty, seen_box
 from funcgrad.compiler.nest.cost import cycles_of_computing
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.layout import (
@@ -42,11 +43,7 @@ from funcgrad.compiler.nest.layout import (
     Uniform,
     Value,
     View,
-    common_box,
-    everything,
-    is_empty,
     reindex_of,
-    seen_box,
     whole,
 )
 from funcgrad.compiler.nest.nodes import (

@@ -18,6 +18,7 @@ import numpy as np
 
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.machine import ACROSS, SEVERAL
+from funcgrad.compiler.nest.access import difference, everything
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.contractions import contracted, strided_cycles
 from funcgrad.compiler.nest.kernel import neutral
@@ -144,11 +145,9 @@ def _surrounded(
             parts.append(part)
             places.append(place)
 
-    inner = [(low, low + n) for (low, _), n in zip(bounds, x.shape, strict=True)]
-    for axis, (begin, end) in enumerate(inner):
-        for edge in ((0, begin), (end, shape[axis])):
-            around = [*inner[:axis], edge, *((0, n) for n in shape[axis + 1 :])]
-            put(Uniform(fill, tuple(b - a for a, b in around)), around)
+    inner = tuple((low, low + n) for (low, _), n in zip(bounds, x.shape, strict=True))
+    for around in difference(everything(shape), inner):
+        put(Uniform(fill, tuple(b - a for a, b in around)), around)
     put(x, inner)
     return builder.add(Copies(tuple(parts), (out,), tuple(places))).out
 

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from funcgrad.base.records import dataclass
 from funcgrad.compiler.machine import (
     FEW,
     KERNEL_CYCLES,
@@ -24,6 +23,7 @@ from funcgrad.compiler.machine import (
     SHORT_AXIS,
     VECTOR_BYTES,
 )
+from funcgrad.compiler.nest.access import Pieces, box_size, core_of, is_everything, seen_box
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.kernel import neutral
 from funcgrad.compiler.nest.layout import (
@@ -33,12 +33,7 @@ from funcgrad.compiler.nest.layout import (
     Uniform,
     Value,
     View,
-    box_size,
-    core_of,
     cut,
-    is_everything,
-    reindex_of,
-    seen_box,
     whole,
     without,
 )
@@ -55,7 +50,6 @@ from funcgrad.compiler.nest.nodes import (
     values_read,
 )
 from funcgrad.intrinsics import expression
-from funcgrad.lowering import Reindex
 
 Range = tuple[int, int]
 """The first index of a piece, and the first one after it."""
@@ -75,7 +69,7 @@ def specialize(graph: Graph, groups: Sequence[Group], is_inner: bool = False) ->
     """
     readers = readers_of(graph.nodes)
     replaced: dict[Node, list[Node]] = {}
-    written: dict[Value, _Parts] = {}
+    written: dict[Value, Pieces] = {}
     for group in groups:
         found = _elements(group, is_inner, readers) or _pieces(group)
         if found is None:
@@ -99,7 +93,7 @@ def specialize(graph: Graph, groups: Sequence[Group], is_inner: bool = False) ->
 
 
 def _reading_parts(
-    nodes: Sequence[Node], written: Mapping[Value, _Parts], outputs: set[Value]
+    nodes: Sequence[Node], written: Mapping[Value, Pieces], outputs: set[Value]
 ) -> list[Node]:
     """The nodes, which read elements of short axes where they were computed, not put together."""
     for node in nodes:
@@ -110,13 +104,11 @@ def _reading_parts(
     return [node for node in nodes if node not in assemblies or node.out in read]
 
 
-def _of_one_part(x: Operand, written: Mapping[Value, _Parts], reader: Node) -> Operand:
+def _of_one_part(x: Operand, written: Mapping[Value, Pieces], reader: Node) -> Operand:
     """An operand as a view of the part that it sees, if that is one."""
-    parts = written.get(x.value) if isinstance(x, View) else None
-    if parts is None or parts.epoch != reader.epoch:
+    if isinstance(x, Uniform) or x.value not in written or x.value.maker.epoch != reader.epoch:
         return x
-    assert isinstance(x, View)
-    return parts.seen(x, None, 0) or x
+    return written[x.value].only(x) or x
 
 
 def _elements(
@@ -197,45 +189,6 @@ def _is_worth_it(group: Group, axis: int) -> bool:
     return False
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """The operands that a value is written as, one for each piece of one of its axes.
-
-    Attributes:
-        operands: The operands.
-        position: The axis.
-        ranges: The pieces.
-        epoch: That of the node that made it.
-    """
-
-    operands: list[Operand]
-    position: int
-    ranges: list[Range]
-    epoch: int
-
-    def seen(self, x: View, axis: int | None, k: int) -> Operand | None:
-        """A view of the value by a reader that is in piece ``k`` of its axis, if it has one.
-
-        Nothing where the view does not go along the value's axis as its reader does.
-        """
-        form, position = reindex_of(x), self.position
-        if form is None:
-            return None
-        starts, shape = [*form.starts], x.shape
-        if axis is not None and form.axes[axis] == position:
-            if (starts[position], form.steps[axis]) != (0, 1):
-                return None
-        elif position in form.axes or (axis is not None and form.axes[axis] is not None):
-            return None
-        else:
-            k = next(i for i, (_, end) in enumerate(self.ranges) if starts[position] < end)
-            starts[position] -= self.ranges[k][0]
-        if axis is not None:
-            first, end = self.ranges[k]
-            shape = (*shape[:axis], min(end - first, shape[axis]), *shape[axis + 1 :])
-        return self.operands[k].reindexed(Reindex(form.axes, tuple(starts), form.steps), shape)
-
-
 class _NotAligned(Exception):
     """An operand does not walk the axis as the group does."""
 
@@ -258,8 +211,8 @@ class _Writing:
         self.length = group.space[axis]
         self.ranges = ranges
         self.is_dropped = all(end - first == 1 for first, end in ranges)
-        self.parts: dict[Value, _Parts] = {}
-        """For every value that had the axis."""
+        self.parts: dict[Value, Pieces] = {}
+        """For every value that had the axis, an operand for each piece of it."""
         self.nodes: list[Node] = []
         own = set(group.nodes)
         for node in group.nodes:
@@ -287,7 +240,8 @@ class _Writing:
 
     def _has_parts(self, node: Node, operands: Iterable[Operand], position: int = -1) -> None:
         position = self.axis if position < 0 else position
-        self.parts[node.out] = _Parts([*operands], position, self.ranges, node.epoch)
+        places = (whole(node.out).narrowed(position, *piece) for piece in self.ranges)
+        self.parts[node.out] = Pieces(tuple(operands), tuple(places))
 
     def _point(self, node: Point | Pick, operands: Sequence[Operand], piece: Range) -> Operand:
         """The result of a point in one piece."""
@@ -356,25 +310,24 @@ class _Writing:
 
     def _operand(self, x: Operand, axis: int | None, k: int) -> Operand:
         """An operand in a piece of the axis."""
-        if isinstance(x, View) and x.value in self.parts:
-            found = self.parts[x.value].seen(x, axis, k)
-            if found is None:
-                raise _NotAligned
-            return found
-        return x if axis is None else x.narrowed(axis, *self.ranges[k])
+        x = x if axis is None else x.narrowed(axis, *self.ranges[k])
+        if isinstance(x, Uniform) or x.value not in self.parts:
+            return x
+        found = self.parts[x.value].only(x)
+        if found is None:
+            raise _NotAligned
+        return found
 
-    def _assemble(self, value: Value, parts: _Parts) -> None:
+    def _assemble(self, value: Value, parts: Pieces) -> None:
         """Put a value together that others read."""
-        position = parts.position
-        operands, places = [], []
-        for piece, part in zip(parts.ranges, parts.operands, strict=True):
+        operands = []
+        for part in parts.operands:
             if not (isinstance(part, View) and part.is_whole and part.value.maker in self.nodes):
                 # Results of folds are always new: this is a point's, which has the axis.
                 copy = Point((part,), (Value(part.shape, part.dtype),), "{0}")
                 part = self._made(copy, [part], part.shape)
             operands.append(part)
-            places.append(whole(value).narrowed(position, *piece))
-        self._add(Copies(tuple(operands), (value,), tuple(places)))
+        self._add(Copies(tuple(operands), (value,), parts.places))
 
 
 def _sum_with_zero(node: Point, operands: Sequence[Operand]) -> Operand | None:

@@ -9,21 +9,12 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from funcgrad.compiler.machine import FEW, QUESTIONS
+from funcgrad.compiler.nest.access import Pieces, are_apart, box_of
 from funcgrad.compiler.nest.fuse import Group
-from funcgrad.compiler.nest.layout import (
-    Box,
-    Operand,
-    Range,
-    Value,
-    View,
-    box_of,
-    cut,
-    ranges_of,
-    reshaped,
-)
+from funcgrad.compiler.nest.layout import Operand, Value, View, reshaped
 from funcgrad.compiler.nest.nodes import Copies, Graph, Node, Point, values_read
 
 MAX_PIECES = FEW * QUESTIONS
@@ -115,7 +106,7 @@ def _move(node: Copies, plan: _Plan) -> bool:
             continue
         assert isinstance(operand, View)
         part = reshaped(place, operand.value.shape)
-        if part is None or not all(_are_apart(place, later) for later in places[k + 1 :]):
+        if part is None or not all(are_apart(place, later) for later in places[k + 1 :]):
             continue
         if is_changed:
             if k == 0 or not _may_change(node, operand, place, plan):
@@ -123,7 +114,7 @@ def _move(node: Copies, plan: _Plan) -> bool:
             first = 1
         else:
             first = 0
-        pieces = _without(place, operands[first:k], places[first:k])
+        pieces = Pieces(tuple(operands[first:k]), tuple(places[first:k])).without(place)
         if pieces is None or len(pieces) + len(operands) - k > MAX_PIECES:
             continue
         operand.value.home = node.out.home
@@ -147,50 +138,3 @@ def _may_change(node: Copies, operand: View, place: View, plan: _Plan) -> bool:
     if plan.reads_elsewhere(maker, base.value, place):
         return False
     return all(plan.home[reader] <= own or reader is node for reader in plan.readers[base.value])
-
-
-def _are_apart(one: View, other: View) -> bool:
-    """Whether two places are known to have no element in common."""
-    first, second = ranges_of(one), ranges_of(other)
-    if first is None or second is None:
-        return False
-    return any(_never_meet(a, b) for a, b in zip(first, second, strict=True))
-
-
-def _never_meet(a: Range, b: Range) -> bool:
-    (first, step, n), (start, pace, m) = a, b
-    if first + step * (n - 1) < start or start + pace * (m - 1) < first:
-        return True
-    return (start - first) % math.gcd(step, pace) != 0
-
-
-def _without(
-    part: View, operands: Sequence[Operand], places: Sequence[View]
-) -> list[tuple[Operand, View]] | None:
-    """Parts without what one part covers; ``None`` where the rest would be no boxes."""
-    found: list[tuple[Operand, View]] = []
-    box = box_of(part)
-    for operand, place in zip(operands, places, strict=True):
-        if _are_apart(part, place):
-            found.append((operand, place))
-            continue
-        own = box_of(place)
-        if own is None or box is None:
-            return None
-        for rest in _difference(own, box):
-            starts = tuple(a - b for (a, _), (b, _) in zip(rest, own, strict=True))
-            sizes = tuple(b - a for a, b in rest)
-            part_of = cut(starts)
-            found.append((operand.reindexed(part_of, sizes), place.reindexed(part_of, sizes)))
-    return found
-
-
-def _difference(a: Box, b: Box) -> Iterator[Box]:
-    """Disjoint boxes that make up what is in one box but not in another, which overlap."""
-    rest = list(a)
-    for axis, ((low, high), (begin, end)) in enumerate(zip(a, b, strict=True)):
-        if low < begin:
-            yield (*rest[:axis], (low, begin), *rest[axis + 1 :])
-        if end < high:
-            yield (*rest[:axis], (end, high), *rest[axis + 1 :])
-        rest[axis] = (max(low, begin), min(high, end))

@@ -1,0 +1,331 @@
+"""Access maps with piecewise domains: which part of an assembled array an index leads to.
+
+What is concatenated, padded, stacked or replaced is a map in `Pieces`: each has a place, a regular
+set of indices, and an operand that is read there; later pieces cover earlier ones. Passes ask what
+a view sees of them, how they lie by the axes of another shape, what one leaves of the others, and
+whether all of them are one view of an array that exists already.
+
+A place is a range of indices along each axis, or a box if there is nothing between them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from funcgrad.base.records import dataclass
+from funcgrad.compiler.nest.layout import (
+    Box,
+    Operand,
+    Range,
+    Shape,
+    Value,
+    View,
+    cut,
+    is_overlapping,
+    reindex_of,
+    reshaped,
+    whole,
+)
+from funcgrad.lowering import Reindex
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """An array by its pieces.
+
+    Attributes:
+        operands: What is read at each place.
+        places: The places, views of one value.
+    """
+
+    operands: tuple[Operand, ...]
+    places: tuple[View, ...]
+
+    def __iter__(self) -> Iterator[tuple[Operand, View]]:
+        return zip(self.operands, self.places, strict=True)
+
+    @staticmethod
+    def of(pairs: Iterable[tuple[Operand, View]]) -> Pieces:
+        """Pieces given one by one."""
+        pairs = [*pairs]
+        return Pieces(tuple(x for x, _ in pairs), tuple(place for _, place in pairs))
+
+    @property
+    def boxes(self) -> list[Box] | None:
+        """The places, if all of them are boxes."""
+        boxes: list[Box] = []
+        for place in self.places:
+            box = box_of(place)
+            if box is None:
+                return None
+            boxes.append(box)
+        return boxes
+
+    def only(self, view: View) -> Operand | None:
+        """Return the operand that a view shows, if all of it belongs to one piece that is a box."""
+        form = reindex_of(view)
+        if form is None:
+            return None
+        for operand, place in zip(reversed(self.operands), reversed(self.places), strict=True):
+            box = box_of(place)
+            seen = None if box is None else seen_box(box, form, view.shape)
+            if seen is not None and box is not None:
+                starts = tuple(s - a for s, (a, _) in zip(form.starts, box, strict=True))
+                is_all = is_everything(seen, view.shape)
+                own = Reindex(form.axes, starts, form.steps)
+                return operand.reindexed(own, view.shape) if is_all else None
+        return None
+
+    def inside(self, place: View, shape: Shape) -> Pieces | None:
+        """The pieces of a larger array in which this one, of a shape, lies at a place."""
+        outer = reshaped(place, shape)
+        if not isinstance(outer, View):
+            return None
+        found: list[tuple[Operand, View]] = []
+        for x, inner in self:
+            form = reindex_of(inner)
+            if form is None:
+                return None
+            part = outer.reindexed(form, inner.shape)
+            if not is_in_order(part):  # it may be along one axis, if its own axes are
+                size = (math.prod(part.shape),)
+                row, spot = reshaped(x, size), reshaped(part, size)
+                if row is not None and isinstance(spot, View):
+                    x, part = row, spot
+            found.append((x, part))
+        return Pieces.of(found)
+
+    def without(self, part: View) -> list[tuple[Operand, View]] | None:
+        """Pieces without what a part covers; ``None`` where the rest would be no boxes."""
+        found: list[tuple[Operand, View]] = []
+        box = box_of(part)
+        for operand, place in self:
+            if are_apart(part, place):
+                found.append((operand, place))
+                continue
+            own = box_of(place)
+            if own is None or box is None:
+                return None
+            for rest in difference(own, box):
+                form = cut([a - b for (a, _), (b, _) in zip(rest, own, strict=True)])
+                sizes = tuple(b - a for a, b in rest)
+                found.append((operand.reindexed(form, sizes), place.reindexed(form, sizes)))
+        return found
+
+    def split(self, runs: Sequence[range], space: Shape) -> Pieces | None:
+        """The same in a space into whose axes those of the array split, if each is regular there.
+
+        Args:
+            runs: For every axis those that it becomes.
+            space: The space.
+        """
+        found: list[tuple[Operand, View]] = []
+        for x, place in self:
+            ranges = ranges_of(place) if is_in_order(place) else None
+            split = None if ranges is None else split_ranges(ranges, runs, space)
+            if split is None:
+                return None
+            starts, steps, sizes = zip(*split, strict=True) if split else ((), (), ())
+            lengths = [tuple(sizes[axis] for axis in run) for run in runs]
+            spot = whole(Value(space, x.dtype)).reindexed(replace(cut(starts), steps=steps), sizes)
+            found.append((x.divided(lengths), spot.of(place.value)))
+        return Pieces.of(found)
+
+    def as_view(self) -> View | None:
+        """The view that shows the same, if all pieces lie in one array like that.
+
+        Slices of one array, stacked at even distances, lie in that array already: a view with an
+        axis more shows them. Pieces come in the order of their places, which they fill.
+        """
+        parts, first = self.operands, self.operands[0] if self.operands else None
+        if len(parts) < 2 or not isinstance(first, View):
+            return None
+        out = self.places[0].value
+        if len(parts) * math.prod(first.shape) != math.prod(out.shape):
+            return None
+        axis = next((a for a, n in enumerate(out.shape) if n != first.shape[a]), 0)
+        offsets: list[int] = []
+        for k, (part, place) in enumerate(self):
+            begin = k * first.shape[axis] * out.strides[axis]
+            if (place.offset, place.strides) != (begin, out.strides):
+                return None
+            if not isinstance(part, View) or part.value is not first.value:
+                return None
+            if (part.shape, part.strides) != (first.shape, first.strides):
+                return None
+            offsets.append(part.offset)
+        found = _even(offsets)
+        if found is None:
+            return None
+        shape = (*first.shape[:axis], *(n for n, _ in found), *first.shape[axis:])
+        strides = (*first.strides[:axis], *(s for _, s in found), *first.strides[axis:])
+        view = View(first.value, shape, strides, offsets[0])
+        return view if is_overlapping(view) or reshaped(view, out.shape) is not None else None
+
+
+def _even(offsets: Sequence[int]) -> list[tuple[int, int]] | None:
+    """The lengths and distances of axes along which so many distances are walked, if there are."""
+    if len(offsets) == 1:
+        return []
+    distance = offsets[1] - offsets[0]
+    steps = (b - a for a, b in itertools.pairwise(offsets))
+    length = next((k for k, step in enumerate(steps, 1) if step != distance), len(offsets))
+    rows = offsets[::length]
+    if [*offsets] != [row + j * distance for row in rows for j in range(length)]:
+        return None
+    outer = _even(rows)
+    return None if outer is None else [*outer, (length, distance)]
+
+
+def ranges_of(place: View) -> list[Range] | None:
+    """The indices that a view has along every axis of its value, if it is regular there."""
+    form = reindex_of(place)
+    if form is None:
+        return None
+    found = [(start, 1, 1) for start in form.starts]
+    for n, axis, step in zip(place.shape, form.axes, form.steps, strict=True):
+        if axis is not None:
+            found[axis] = form.starts[axis] + min(0, (n - 1) * step), abs(step), n
+    return found
+
+
+def is_in_order(place: View) -> bool:
+    """Whether every axis of a view goes up the same axis of its value, if it goes along any."""
+    form = reindex_of(place)
+    if form is None or len(place.shape) != len(place.value.shape):
+        return False
+    walks = enumerate(zip(form.axes, form.steps, strict=True))
+    return all(axis in (None, k) and step > 0 for k, (axis, step) in walks)
+
+
+def box_of(place: View) -> Box | None:
+    """The box of its value that a view with the same axes covers, if it is one."""
+    ranges = ranges_of(place)
+    if ranges is None or not is_in_order(place) or any(step != 1 for _, step, _ in ranges):
+        return None
+    return tuple((a, a + n) for a, _, n in ranges)
+
+
+def are_apart(one: View, other: View) -> bool:
+    """Whether two places are known to have no element in common."""
+    first, second = ranges_of(one), ranges_of(other)
+    if first is None or second is None:
+        return False
+    return any(never_meet(a, b) for a, b in zip(first, second, strict=True))
+
+
+def never_meet(a: Range, b: Range) -> bool:
+    """Whether two ranges of indices are known to have none in common."""
+    (first, step, n), (start, pace, m) = a, b
+    if first + step * (n - 1) < start or start + pace * (m - 1) < first:
+        return True
+    return (start - first) % math.gcd(step, pace) != 0
+
+
+def split_ranges(
+    ranges: Sequence[Range], runs: Sequence[range], space: Shape
+) -> list[Range] | None:
+    """The same indices of a space with more axes, if they are ranges there."""
+    found: list[Range] = [(0, 1, n) for n in space]
+    for (start, step, count), run in zip(ranges, runs, strict=True):
+        for axis in run[:0:-1]:
+            n = space[axis]
+            if step % n == 0 or count == 1:
+                found[axis] = start % n, 1, 1
+                start, step = start // n, max(step // n, 1)
+            elif step == 1 and start % n == count % n == 0:
+                start, count = start // n, count // n
+            elif start // n == (start + step * (count - 1)) // n:
+                found[axis] = start % n, step, count
+                start, step, count = start // n, 1, 1
+            else:
+                return None
+        for axis in run[:1]:
+            found[axis] = start, step, count
+    return found
+
+
+def split_box(box: Box, runs: Sequence[range], space: Shape) -> Box | None:
+    """The same box of a space with more axes, if it is one."""
+    split = split_ranges([(a, 1, b - a) for a, b in box], runs, space)
+    return None if split is None else tuple((a, a + n) for a, _, n in split)
+
+
+def seen_box(box: Box, form: Reindex, shape: Shape) -> Box | None:
+    """The indices of a reindexed array that lead into a box of it, or ``None`` if there are none.
+
+    Every axis of the array is walked along by one axis at most.
+    """
+    seen = [(0, n) for n in shape]
+    for axis, (a, b) in enumerate(box):
+        start = form.starts[axis]
+        if axis not in form.axes:
+            if not a <= start < b:
+                return None
+            continue
+        k = form.axes.index(axis)
+        step, n = form.steps[k], shape[k]
+        if step < 0:  # the same axis, counted from its other end
+            start, step, a, b = -start, -step, 1 - b, 1 - a
+        low, high = -((start - a) // step), -((start - b) // step)
+        seen[k] = (min(max(low, 0), n), min(max(high, 0), n))
+    return None if is_empty(seen) else tuple(seen)
+
+
+def is_empty(box: Sequence[tuple[int, int]]) -> bool:
+    return any(a >= b for a, b in box)
+
+
+def everything(shape: Shape) -> Box:
+    """The box of all indices."""
+    return tuple((0, n) for n in shape)
+
+
+def is_everything(box: Box, shape: Shape) -> bool:
+    return box == everything(shape)
+
+
+def box_size(box: Box) -> int:
+    """How many indices it has."""
+    return math.prod(max(b - a, 0) for a, b in box)
+
+
+def difference(a: Box, b: Box) -> Iterator[Box]:
+    """Disjoint boxes that make up what is in one box but not in another, which overlap."""
+    rest = list(a)
+    for axis, ((low, high), (begin, end)) in enumerate(zip(a, b, strict=True)):
+        if low < begin:
+            yield (*rest[:axis], (low, begin), *rest[axis + 1 :])
+        if end < high:
+            yield (*rest[:axis], (end, high), *rest[axis + 1 :])
+        rest[axis] = (max(low, begin), min(high, end))
+
+
+def largest_beside(box: Box, hole: Box) -> Box:
+    """The largest part of a box, itself a box, that has nothing in common with a part of it."""
+    if is_empty(hole):
+        return box
+    parts = []
+    for axis, ((a, b), (begin, end)) in enumerate(zip(box, hole, strict=True)):
+        for side in ((a, begin), (end, b)):
+            parts.append((*box[:axis], side, *box[axis + 1 :]))
+    return max(parts, key=box_size, default=hole)
+
+
+def core_of(space: Shape, boxes: Iterable[Box]) -> tuple[Box, list[bool]]:
+    """A large box that lies inside or outside of each of some boxes, and inside of which."""
+    core, sides = everything(space), []
+    for box in boxes:
+        inside = common_box(box, core)
+        outside = largest_beside(core, inside)
+        sides.append(box_size(inside) >= box_size(outside))
+        core = inside if sides[-1] else outside
+    return core, sides
+
+
+def common_box(a: Box, b: Box) -> Box:
+    """Intersection of two boxes."""
+    return tuple((max(x[0], y[0]), min(x[1], y[1])) for x, y in zip(a, b, strict=True))
