@@ -240,6 +240,7 @@ def test_nothing_recurses_along_a_program(program: str, transformation: str) -> 
 FUNCTIONS = sorted(name for name in fnp.__all__ if callable(getattr(fnp, name)))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_no_function_meets_itself_when_numpy_is_asked(name: str) -> None:
     """NumPy hands traced values back to funcgrad, wherever they stand among the arguments."""

@@ -134,6 +134,7 @@ DAMAGES: list[tuple[str, Callable[[Path], None]]] = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("number", range(len(DAMAGES)))
 def test_damaged_entries_are_compiled_again(folder: Path, number: int) -> None:
     suffix, damage = DAMAGES[number]

@@ -47,6 +47,7 @@ jitted_or_not = pytest.mark.parametrize("wrap", [lambda f: f, fg.jit], ids=["eag
 MODES = [fg.grad, forward, fg.jacfwd, fg.jacrev]
 
 
+@pytest.mark.sampled(2)
 @jitted_or_not
 @pytest.mark.parametrize("solver", [newton, newton_loop])
 @pytest.mark.parametrize("mode", MODES)
@@ -174,6 +175,7 @@ def test_linear_solve(wrap: Function, solution: Function, m: Any, mode: Function
     close(wrap(mode(twice))(B), inverse @ inverse)
 
 
+@pytest.mark.sampled(2)
 @jitted_or_not
 @pytest.mark.parametrize(("solution", "m"), SYSTEMS)
 @pytest.mark.parametrize("outer", [fg.jacfwd, fg.jacrev])

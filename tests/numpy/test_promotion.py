@@ -236,6 +236,7 @@ def test_eager(name: str) -> None:
     check(name, lambda pair: outcome(FUNCTIONS[name], fnp, MASK, pair.x, pair.y))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_mapped(name: str) -> None:
     def run(pair: Pair) -> Any:

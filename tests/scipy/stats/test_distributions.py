@@ -27,6 +27,7 @@ def numbers(name):
     return getattr(scipy.stats, name).ppf(Q, *LAST[name])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ALL)
 def test_summaries_are_scipys(name):
     ours, reference = getattr(stats, name), getattr(scipy.stats, name)
