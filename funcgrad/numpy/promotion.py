@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.dialect import NARROWER, default_dtype
+from funcgrad.base.dialect import NARROWER, default_dtype, dialect
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import (
@@ -181,7 +181,7 @@ def promote(*args: Any, is_compared: bool = False) -> list[Any]:
         if type(args[1]) is float and x.dtype.kind == "f" and not x.weak_type:
             return [args[0], x.dtype.type(args[1])]
     dtype = noted_dtype(args, avals, is_compared)
-    if all(v.weak_type or type(a) is bool for a, v in zip(args, avals, strict=True)):
+    if _are_weak(args, avals):
         return [
             a if v.dtype == dtype else _weak_to(a, dtype) for a, v in zip(args, avals, strict=True)
         ]
@@ -189,6 +189,26 @@ def promote(*args: Any, is_compared: bool = False) -> list[Any]:
         a if v.dtype == dtype and not v.weak_type else to_dtype(a, dtype)
         for a, v in zip(args, avals, strict=True)
     ]
+
+
+_RANKS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+"""Kinds of numbers; JAX knows no others."""
+
+
+def _are_weak(args: Sequence[Any], avals: Sequence[ShapedArray]) -> bool:
+    """Whether what is computed of values promotes as a number of Python's.
+
+    In JAX, weak values of a higher kind decide: of bools with 1, and of integers with 1.0. Where it
+    has no 64 bits, there is only one dtype of the kind, and they are strong.
+    """
+    if all(v.weak_type or type(a) is bool for a, v in zip(args, avals, strict=True)):
+        return True
+    if dialect().weak is None or default_dtype(FLOAT64) != FLOAT64:
+        return False
+    highest = [-1, -1]
+    for v in avals:
+        highest[v.weak_type] = max(highest[v.weak_type], _RANKS.get(v.dtype.kind, 3))
+    return highest[True] > highest[False]
 
 
 def _weak_to(x: Any, dtype: np.dtype[Any]) -> Any:

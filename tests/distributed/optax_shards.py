@@ -35,6 +35,16 @@ def optimizers() -> dict[str, Callable[[], Any]]:
 def main() -> None:
     """Check all, eagerly and compiled."""
     stand_in.install()
+    import jax  # noqa: PLC0415 (which is funcgrad here)
+
+    for is_x64 in (False, True):
+        jax.config.update("jax_enable_x64", is_x64)
+        check()
+    distributed.echo(f"optax holds on {distributed.size()}")
+
+
+def check() -> None:
+    """Check all in the width that there is."""
     n, i = distributed.size(), distributed.rank()
     is_alone = n == 1
     n = LANES if is_alone else n
@@ -51,7 +61,6 @@ def main() -> None:
                     found = way(f)(fg.tree.map(lambda g: g[i], each))
             for x, y in zip(fg.tree.leaves(found), fg.tree.leaves(wanted), strict=True):
                 np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6, err_msg=name)
-    distributed.echo(f"optax holds on {distributed.size()}")
 
 
 if __name__ == "__main__":

@@ -997,6 +997,17 @@ assert all(x.weak_type for x in mapped), mapped
 assert (jax.vmap(lambda a: a + jnp.float32(1))(rows) == 3).all()
 assert not jax.vmap(lambda a: a * 2)(jnp.arange(3)).weak_type
 assert repr(weak).endswith(", weak_type=True)")
+flags, counts, halves = jnp.arange(3) == 1, jnp.arange(3, dtype="int32"), jnp.ones(3, "float32")
+with jax.numpy_dtype_promotion("standard"):  # what is weak decides where its kind is higher
+    for name, f in (
+        ("int32", lambda: (1 - flags) * counts), ("float32", lambda: (counts * 1.0) * halves),
+        ("uint8", lambda: (counts.astype("uint8") + 1) * counts.astype("uint8")),
+        ("float32", lambda: (flags * 2.0) * halves), ("uint8", lambda: (flags + 1) * jnp.uint8(2)),
+        ("float32", lambda: jnp.multiply(counts, 2.0) * halves),
+        ("int32", lambda: jnp.where(flags, 1, 0) * counts), ("float64", lambda: 1.0 * counts),
+    ):
+        for found in (f(), jax.jit(f)(), jax.vmap(lambda _: f())(halves)):
+            assert found.dtype == name, (name, found.dtype)
 for find in (jax.lax.top_k, jax.jit(jax.lax.top_k, static_argnums=1)):
     assert [x.tolist() for x in find(jnp.arange(3), 2)] == [[2, 1], [2, 1]]
     assert find(jnp.arange(3), 2)[1].dtype == "int32"

@@ -252,14 +252,15 @@ def weakly(x: Any) -> Any:
 
 
 def weak_kind(values: Iterable[Any]) -> str:
-    """The kind of numbers of a result whose operands are all weak; empty if one is not.
+    """The kind of numbers of a result that is weak as its operands are; empty if it is not.
 
-    Bools say nothing: they choose, or are counted.
+    Bools say nothing: they choose, or are counted. Where there are 64 bits, weak operands of a
+    higher kind than the others decide.
 
     Args:
         values: The operands, among other arguments.
     """
-    found = ""
+    found, lower = "", ""
     for x in values:
         kind = type(x)
         if (kind is Array or isinstance(x, Tracer)) and x.weak_type:
@@ -275,13 +276,25 @@ def weak_kind(values: Iterable[Any]) -> str:
             return ""  # a dtype that is asked for, or control flow, which has rules of its own
         else:
             dtype = getattr(x, "dtype", None)
-            if dtype is not None and getattr(dtype, "kind", "") != "b":
-                return ""
-    return found
+            kind_of_strong = getattr(dtype, "kind", "b")
+            if kind_of_strong != "b":
+                if kind_of_strong not in _KINDS or not is_x64():
+                    return ""
+                lower = max(lower, kind_of_strong, key=_KINDS.index)
+    return found if not lower or _is_higher(found, lower) else ""
 
 
 _KIND_OF_NUMBERS = {int: "i", float: "f", complex: "c"}
 _KINDS = ("", "u", "i", "f", "c")
+
+
+def _is_higher(kind: str, other: str) -> bool:
+    """Whether a kind of numbers decides about the type of a result with another one."""
+    return other in _BELOW.get(kind, "")
+
+
+_BELOW = {"i": "b", "f": "biu", "c": "biuf"}
+"""The kinds of strong numbers that count as nothing beside those of weak ones."""
 
 
 def weakly_of(made: Any, values: Iterable[Any]) -> Any:
@@ -342,7 +355,9 @@ def _operator(name: str, is_reflected: bool) -> Callable[[Any, Any], Any]:
         if not isinstance(other, _OPERANDS) and not _stands_for_array(other):
             return NotImplemented
         with without_warnings() as block, block:
-            if self.weak_type or getattr(other, "weak_type", False):
+            kind = _KIND_OF_NUMBERS.get(type(other), "")
+            is_weak = self.weak_type or getattr(other, "weak_type", False)
+            if is_weak or (is_x64() and _is_higher(kind, self.dtype.kind)):
                 made = adopt(function(other, self) if is_reflected else function(self, other))
                 return weakly_of(made, (self, other))
             return adopt(of_ndarrays(self, other))
