@@ -581,8 +581,55 @@ class SmallCall:
         return self.arrays
 
 
+GROUP_ROWS = 4
+"""Rows that an `EliminationCall` works on at a time, at most."""
+
+ELIMINATION_HEAD = (
+    "size", "groups", "records", "columns", "sources", "rows", "places", "numbers", "order",
+)  # fmt: skip
+"""First integers in the table of an `EliminationCall`: numbers of unknowns and of groups of rows,
+and where its parts begin.
+
+They are an `ELIMINATION_RECORD` of every group, and one more; of every stored column of U its
+number; for each group those that it is reduced by; of every stored column of L the row that was its
+pivot; of every entry of the matrix, by groups, its place in memory for `GROUP_ROWS` dense rows, and
+its number; the order of the unknowns.
+"""
+
+ELIMINATION_RECORD = ("row", "column", "source", "multiple", "entry")
+"""Integers of a group: its first row, and the first of its columns of U, sources, columns of L,
+entries."""
+
+
+@dataclass(frozen=True)
+class EliminationCall:
+    """A kernel of the compiler's own for sparse matrices that are eliminated in a known order.
+
+    Args:
+        name: ``"factor"``, ``"solve"`` or ``"solve_transposed"``.
+        arrays: The numbers of its arrays: a table of integers, which has no stack, the arguments,
+            the result and memory of its own.
+    """
+
+    name: str
+    arrays: tuple[int, ...]
+
+    @property
+    def touches(self) -> tuple[int, ...]:
+        """The arrays that it reads or writes."""
+        return self.arrays
+
+
 LibraryCall = (
-    UfuncCall | LapackCall | Together | SortCall | SelectCall | FourierCall | NativeCall | SmallCall
+    UfuncCall
+    | LapackCall
+    | Together
+    | SortCall
+    | SelectCall
+    | FourierCall
+    | NativeCall
+    | SmallCall
+    | EliminationCall
 )
 
 

@@ -54,6 +54,7 @@ from funcgrad.primitives.cumulative import (
     LinearRecurrence,
 )
 from funcgrad.primitives.deviance import binet, binet_slope, deviance
+from funcgrad.primitives.elimination import FactoredSparseSolve, SparseFactor, Tables
 from funcgrad.primitives.fft import Fft, Irfft, PairedFft, Rfft
 from funcgrad.primitives.gamma_samples import (
     gamma_sample,
@@ -156,6 +157,8 @@ from funcgrad.primitives.windows import (
     WindowMin,
     WindowSum,
 )
+from funcgrad.scipy.sparse.arrays import SparseArray
+from funcgrad.scipy.sparse.elimination import elimination_table
 from funcgrad.transforms.batch import batch_flat
 from tests.scipy.record_special import ROWS, Row
 
@@ -1264,6 +1267,21 @@ _RICCATI = (
 )
 _COLUMNS: dict[str, Any] = {"observe": observe_columns(1, 2)}
 _FACTORED = (columns(1, 2, 5), fixed([2, 2, 3, 5, 5]), uniform(5, 2))
+
+
+def _eliminated() -> tuple[int, Any, tuple[Make, ...]]:
+    """A pattern with its diagonal: how many numbers its factors have, its table, and factors."""
+    places = np.eye(6, dtype=bool)
+    places[[0, 1, 1, 2, 3, 4, 4, 5, 5], [5, 0, 4, 1, 0, 1, 2, 0, 3]] = True
+    pattern = SparseArray.of(places).pattern
+    table = elimination_table(pattern)
+    count = Tables(table).n_factors
+    entries = np.where(pattern.rows == pattern.indices, 4.0, np.linspace(-1, 1, pattern.size))
+    factors = SparseFactor(6, count).bind(table, entries)
+    return count, table, (fixed(table), fixed(factors), uniform(6))
+
+
+_ELIMINATED = _eliminated()
 _IN_SIDES: dict[str, Any] = {"linear": ((2,),), "differentiable": (2,)}
 
 SQUARE_MATRICES = [
@@ -1305,6 +1323,9 @@ SQUARE_MATRICES = [
     Case(BandedFactor(1, 1), (columns(1, 1, 0),), "empty", "d", 0),
     Case(FactoredBandedSolve(1, 2), _FACTORED, "", "dD", **_IN_SIDES),
     Case(FactoredBandedSolve(1, 2, True), _FACTORED, "transposed", "dfD", **_IN_SIDES),
+    Case(SparseFactor(6, _ELIMINATED[0]), (fixed(_ELIMINATED[1]), uniform(15)), "", "df", 0),
+    Case(FactoredSparseSolve(), _ELIMINATED[2], "", "df", **_IN_SIDES),
+    Case(FactoredSparseSolve(True), _ELIMINATED[2], "transposed", "df", **_IN_SIDES),
     Case(PositiveBandedSolve(True), (band(3, 0, 5), uniform(5, 2)), "", "dD", linear=SECOND),
     Case(PositiveBandedSolve(False), (band(3, 2, 5), uniform(5, 2)), "upper", "dD", 1, SECOND),
     Case(BandedCholesky(True), (band(3, 0, 5),), "", "dD"),

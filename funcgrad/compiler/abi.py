@@ -168,6 +168,17 @@ The ``k`` greatest of the ``n`` numbers of rows ``begin <= i < end`` of ``a`` go
 places in the row into ``c``; ``0 < k <= n``.
 """
 
+ELIMINATION_WORDS = [
+    "begin", "end", "slot_t", "offset_t",
+    *(f"{word}_{x}" for x in "abcd" for word in ("slot", "offset", "stride")),
+]  # fmt: skip
+"""Meaning of the words of a step on sparse matrices, in order.
+
+``t`` is the table; array ``x`` of matrix ``begin <= i < end`` is at ``slots[slot_x] + offset_x + i
+* stride_x``: for factors the entries, the factors and memory of its own; for solutions the factors,
+the right side, the solution and memory.
+"""
+
 FOURIER_WORDS = ["begin", "end", "slot_a", "offset_a", "slot_b", "offset_b", *SCRATCH_WORDS]
 """Meaning of the first words of a Fourier transform's arguments, of ``a`` into ``b``.
 

@@ -21,6 +21,7 @@ from funcgrad.compiler.foreign import (
     ufunc_loop,
 )
 from funcgrad.compiler.loops.language import NamedFunction
+from funcgrad.compiler.loops.library.elimination import Elimination
 from funcgrad.compiler.loops.library.selection import Selection
 from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows
 from funcgrad.compiler.loops.library.small_matrices import MOST_IN_LANES, SmallMatrices
@@ -79,6 +80,8 @@ class ForeignCall:
         """The number of elements of the stack."""
         memory, n = self.node.memory, self.node.n_stack
         arrays = [memory[i] for i in self.call.touches]
+        if isinstance(self.call, forms.EliminationCall):
+            return math.prod(arrays[-1].shape[:n])
         if isinstance(self.call, forms.FourierCall):
             return fourier.n_units(self.call, arrays[0].dtype)
         if isinstance(self.call, forms.SortCall | forms.SelectCall):
@@ -151,12 +154,15 @@ class ForeignCall:
             return [fourier.code(self.call, self.node.memory[self.call.source].dtype)]
         if isinstance(self.call, forms.SelectCall):
             return [_selection(self._arrays[0].dtype)]
+        if isinstance(self.call, forms.EliminationCall):
+            return [Elimination.named(self.call.name, LETTERS[self._arrays[-1].dtype.char])]
         return [ForeignStep.named()]
 
     @property
     def is_own(self) -> bool:
         """Whether it is arithmetic of our own code."""
-        return isinstance(self.call, forms.SmallCall | forms.FourierCall)
+        own = forms.SmallCall | forms.FourierCall | forms.EliminationCall
+        return isinstance(self.call, own)
 
     @property
     def site(self) -> Site:
@@ -182,6 +188,8 @@ class ForeignCall:
         elif isinstance(call, forms.SelectCall):
             shape = self._arrays[1].shape
             text = f"select: {name}, {shape[-1]} of {self._arrays[0].shape[-1]}"
+        elif isinstance(call, forms.EliminationCall):
+            text = f"{name} of sparse matrices: {self._count} x {self._arrays[1].shape[-1]}"
         elif isinstance(call, forms.SmallCall):
             text = f"{name} of small matrices: {self._count} x {list(call.sizes[:2])}"
         else:
@@ -204,6 +212,9 @@ class ForeignCall:
             return step_of(address, listed, min(self.n_threads, abi.MOST_LANES), roots)
         if isinstance(self.call, forms.SelectCall):
             return step_of(address, [self._select(*part) for part in self.parts], self.n_threads)
+        if isinstance(self.call, forms.EliminationCall):
+            listed = [self._elimination(*part) for part in self.parts]
+            return step_of(address, listed, self.n_threads)
         parts = []
         for number, (begin, end) in enumerate(self.parts):
             words = self._words(number, begin, end)
@@ -339,6 +350,15 @@ class ForeignCall:
         for letter, x in zip("abc", self._arrays, strict=True):
             words[f"slot_{letter}"], words[f"offset_{letter}"], _ = _place(x, 0)
         return abi.in_order(abi.SELECT_WORDS, **words)
+
+    def _elimination(self, begin: int, end: int) -> list[int]:
+        table, *rest = self._arrays
+        words = dict.fromkeys(abi.ELIMINATION_WORDS, 0) | {"begin": begin, "end": end}
+        words["slot_t"], words["offset_t"], _ = _place(table, 0)
+        for letter, x in zip("abcd", rest, strict=False):
+            place = zip(("slot", "offset", "stride"), _place(x, self.node.n_stack), strict=True)
+            words |= {f"{word}_{letter}": number for word, number in place}
+        return abi.in_order(abi.ELIMINATION_WORDS, **words)
 
     def _sort(self, call: forms.SortCall) -> ForeignWords:
         values = self.node.memory[call.values]

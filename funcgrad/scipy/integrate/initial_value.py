@@ -167,8 +167,8 @@ def solve_ivp(
             or ``jac(t, y, *args)``; SciPy's sparse matrices are made dense. By default it is the
             exact derivative of ``fun``, which derivatives take in any case. From 64 unknowns on
             it is asked whether that is sparse: then its entries are computed by few products, and
-            factored in a narrow band if the pattern fits into one, or else, of 400 unknowns and
-            more, by SuperLU.
+            factored in a narrow band if the pattern fills one, or else in an order that keeps
+            factors sparse.
         jac_sparsity: A matrix with entries where the Jacobian has some, if a smaller one is known
             than what is found from ``fun``. It is compared with the derivative at the first value.
         max_steps: Under `jit`, the most steps that derivatives have room for; beyond, results are
@@ -329,8 +329,7 @@ class _Problem:
             colors = coloring(self.jac_sparsity)
             # Where values are known, it is compared with the derivative.
             jacfwd(slope, sparse=self.jac_sparsity)(self.y0, self.t0)
-        sparse = Sparse(colors)
-        return sparse if sparse.is_worthwhile else dense
+        return Sparse(colors)
 
     def equation(self, method: Method, max_steps: int) -> Equation:
         matrices = self.matrices(method)

@@ -3,8 +3,7 @@
 Solvers factor sums of a multiple of the identity and of a Jacobian. What they know of the Jacobian
 is its *entries*: all of them, or those of its sparsity pattern, which are as many products as the
 pattern has colours. Where that fits into a narrow band after Cuthill and McKee's reordering, it is
-factored there.
-Other sparse matrices have SuperLU's factors, which compiled loops ask SciPy for.
+factored there. Other sparse matrices are eliminated in an order that keeps factors sparse.
 """
 
 from __future__ import annotations
@@ -26,9 +25,6 @@ from funcgrad.scipy.sparse.bands import Band
 from funcgrad.scipy.sparse.factors import ShiftedFactors
 
 Solver = Callable[[Any], Any]
-
-LEAST_UNKNOWNS = 400
-"""Unknowns from which SuperLU's factors, which Python asks for, are better than dense ones."""
 
 
 class Dense:
@@ -89,12 +85,8 @@ class Sparse(Dense):
         super().__init__(self.pattern.shape[0])
         self.coloring = coloring
         band = Band(self.pattern)
-        self.shifted = band if band.is_narrow else ShiftedFactors(self.pattern)
-
-    @property
-    def is_worthwhile(self) -> bool:
-        """Whether factors are cheaper than dense ones."""
-        return isinstance(self.shifted, Band) or self.size >= LEAST_UNKNOWNS
+        is_banded = band.is_narrow and band.is_filled
+        self.shifted = band if is_banded else ShiftedFactors(self.pattern)
 
     def jacobian(self, f: Callable[[Any], Any], y: Any) -> Any:
         found = jacfwd(f, sparse=self.coloring)(y)
@@ -151,14 +143,15 @@ class _Coupled:
         """Solutions of the system of the identity and these entries, with all derivatives."""
         data = fnp.take(entries, self.sorted, mode="clip")
         matrix = SparseArray(data, self.pattern)
-        factors = self.shifted.factors(1.0, stop_gradient.bind(data))
+        fixed = stop_gradient.bind(data)
+        solve_fixed = self.shifted.accurate(1.0, fixed)
 
         def solve(right: Any) -> Any:
             found = lax.custom_linear_solve(
                 lambda x: x + matrix @ x,
                 fnp.ravel(right),
-                lambda _, b: self.shifted.solve(factors, b),
-                lambda _, b: self.shifted.solve(factors, b, is_transposed=True),
+                lambda _, b: solve_fixed(b, False),
+                lambda _, b: solve_fixed(b, True),
             )
             return fnp.reshape(found, right.shape)
 

@@ -7,6 +7,7 @@ wider bands. Both exchange rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,10 @@ NARROW = 2
 half as many, in equal numbers above and below, take a fourth of the operations of dense ones."""
 
 WIDEST = 48
-"""Diagonals on each side, in the mean, up to which factors in a band are cheaper than SuperLU's."""
+"""Diagonals on each side, in the mean, up to which factors in a band may be the cheaper ones."""
+
+LEAST_FILLED = 0.25
+"""The share of a band with entries from which that is so."""
 
 FEW_DIAGONALS = 8
 """Diagonals beside the main one that loops over rows carry in registers."""
@@ -64,6 +68,11 @@ class Band:
         count = self.below + self.above
         return count * NARROW <= self.size and count <= 2 * WIDEST
 
+    @property
+    def is_filled(self) -> bool:
+        """Whether many of its places have entries."""
+        return self.pattern.size >= LEAST_FILLED * self.size * (self.below + self.above + 1)
+
     def no_factors(self, dtype: Any) -> Any:
         """Factors before the first ones are known."""
         return self.factoring.no_factors(dtype)
@@ -79,6 +88,11 @@ class Band:
         ordered = fnp.take(right, self.order, mode="clip")
         found = self.factoring.solve(factors, ordered, is_transposed)
         return fnp.take(found, self.place, mode="clip")
+
+    def accurate(self, shift: Any, entries: Any) -> Callable[[Any, bool], Any]:
+        """Solutions, or those of the transposed system, for right sides: ``(b, is_transposed)``."""
+        factors = self.factors(shift, entries)
+        return lambda right, is_transposed: self.solve(factors, right, is_transposed)
 
 
 class _ByColumns:

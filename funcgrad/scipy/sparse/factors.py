@@ -15,14 +15,16 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import funcgrad.numpy.values as fnp
+from funcgrad import lax
 from funcgrad.api.debugging import pure_callback
 from funcgrad.api.staging import ShapeDtypeStruct
+from funcgrad.base.forking import cached_property
 from funcgrad.base.imports import load
+from funcgrad.patterns.arrays import SparseArray
+from funcgrad.primitives.elimination import FactoredSparseSolve, SparseFactor, Tables
 from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.sparse import Pattern
-
-SYMMETRIC: dict[str, Any] = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
-"""Options of SuperLU for pivots on the diagonal."""
+from funcgrad.scipy.sparse.elimination import SYMMETRIC, elimination_table
 
 Solve = Callable[[Any, str], Any]
 """The solution of the system ("N"), or of the transposed one ("T"), for a right-hand side."""
@@ -108,9 +110,9 @@ class OrderedFactors:
 class ShiftedFactors:
     """Factors of the sum of a multiple of the identity and of a sparse matrix.
 
-    They are the entries of the sum, which are factored when the first solution is asked for. Those
-    of a singular matrix have no solution: nan, which solvers of stiff equations take for a step
-    that is too long.
+    Real matrices are factored in compiled code without exchanges of rows, complex ones by SuperLU
+    when the first solution is asked for. Those of a singular matrix have no solution: nan, which
+    solvers of stiff equations take for a step that is too long.
 
     Args:
         pattern: Where the sparse matrix has entries.
@@ -127,32 +129,82 @@ class ShiftedFactors:
         self.entries[np.searchsorted(places, keys)] = np.arange(pattern.size)
         self.diagonal = np.zeros(self.size, np.bool_)
         self.diagonal[np.searchsorted(places, diagonal)] = True
-        self.factors_of = OrderedFactors(Pattern(indptr, places % n, pattern.shape))
+        self.pattern = Pattern(indptr, places % n, pattern.shape)
+        self.exchanging = OrderedFactors(self.pattern)
+
+    @cached_property
+    def table(self) -> Any:
+        """How it is eliminated without exchanges of rows."""
+        return elimination_table(self.pattern)
+
+    @cached_property
+    def factoring(self) -> SparseFactor:
+        """The elimination."""
+        return SparseFactor(self.pattern.shape[0], Tables(self.table).n_factors)
 
     def no_factors(self, dtype: Any) -> Any:
         """Factors before the first ones are known."""
-        return fnp.zeros(self.size, dtype)
+        return fnp.zeros(self.factoring.count if _is_real(dtype) else self.size, dtype)
 
-    def factors(self, shift: Any, entries: Any) -> Any:
-        """Factors of ``shift`` times the identity, and the matrix of these entries."""
+    def matrix(self, shift: Any, entries: Any) -> Any:
+        """The entries of ``shift`` times the identity, and the matrix of these entries."""
         zero = fnp.zeros(1, entries.dtype)
         found = fnp.take(fnp.concatenate([entries, zero]), self.entries, mode="clip")
         return found + fnp.where(self.diagonal, shift, zero)
 
+    def factors(self, shift: Any, entries: Any) -> Any:
+        """Factors of ``shift`` times the identity, and the matrix of these entries."""
+        found = self.matrix(shift, entries)
+        return self.factoring.bind(self.table, found) if _is_real(found.dtype) else found
+
     def solve(self, factors: Any, right: Any, is_transposed: bool = False) -> Any:
         """The solution of the system, or of the transposed one; it is not differentiated."""
+        right = fnp.astype(right, factors.dtype)
+        if _is_real(factors.dtype):
+            return FactoredSparseSolve(is_transposed).bind(self.table, factors, right)
+        return self.exchanged(factors, right, is_transposed)
+
+    def accurate(self, shift: Any, entries: Any) -> Callable[[Any, bool], Any]:
+        """Solutions, or those of the transposed system, for right sides: ``(b, is_transposed)``.
+
+        Without exchanges of rows factors may be of no use: where what is left of a right side is
+        large, they are SuperLU's.
+        """
+        data = self.matrix(shift, entries)
+        if not _is_real(data.dtype):
+            return lambda right, is_transposed: self.exchanged(data, right, is_transposed)
+        factors = self.factoring.bind(self.table, data)
+        matrix = SparseArray(data, self.pattern)
+        tolerance = float(np.finfo(data.dtype).eps) ** 0.5
+
+        def solve(right: Any, is_transposed: bool) -> Any:
+            right = fnp.astype(right, data.dtype)
+            found = self.solve(factors, right, is_transposed)
+            rest = right - (matrix.T @ found if is_transposed else matrix @ found)
+            is_good = fnp.max(abs(rest)) <= tolerance * fnp.max(abs(right))
+            return lax.cond(
+                is_good, lambda: found, lambda: self.exchanged(data, right, is_transposed)
+            )
+
+        return solve
+
+    def exchanged(self, data: Any, right: Any, is_transposed: bool) -> Any:
+        """The solution with the matrix of these entries, by factors with exchanges of rows."""
         way = "T" if is_transposed else "N"
 
         def by_scipy(right: Any, data: Any) -> Any:
             right = np.asarray(right)
             try:
-                return self.factors_of(np.asarray(data))(right, way)
+                return self.exchanging(np.asarray(data))(right, way)
             except RuntimeError:  # exactly singular
                 return np.full_like(right, np.nan)
 
-        right = fnp.astype(right, factors.dtype)
         like = ShapeDtypeStruct(right.shape, right.dtype)
-        return pure_callback(by_scipy, like, right, factors, vmap_method="sequential")
+        return pure_callback(by_scipy, like, right, data, vmap_method="sequential")
+
+
+def _is_real(dtype: Any) -> bool:
+    return np.dtype(dtype).kind == "f"
 
 
 class PositiveFactors:

@@ -1,0 +1,106 @@
+"""Elimination of sparse matrices of one pattern without exchanges of rows: what is known before.
+
+The order of unknowns is SuperLU's for symmetric patterns (multiple minimum degree). Each column of
+the factors has the pattern of its own entries and of the columns whose first entry below it is in
+its row (the elimination tree: J. W. H. Liu, SIAM J. Matrix Anal. Appl. 11 (1990) 134).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.linalg
+
+from funcgrad.lowering import ELIMINATION_HEAD, GROUP_ROWS
+from funcgrad.primitives.sparse import Pattern
+
+SYMMETRIC: dict[str, Any] = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
+"""Options of SuperLU for pivots on the diagonal."""
+
+MOST_FILLED = 2
+"""How many times as many columns as its first row a group has at most, and a few."""
+
+
+def elimination_table(pattern: Pattern) -> Any:
+    """The table of a pattern that has its diagonal, for `SparseFactor`."""
+    n = pattern.shape[0]
+    order = _order(pattern)
+    place = np.argsort(order)
+    rows, columns = place[pattern.rows], place[pattern.indices]
+    below = _patterns(n, rows, columns)
+    firsts, behind, lengths = _groups(n, below)
+    count = len(lengths)
+    of_row = np.repeat(np.arange(count), np.diff(firsts))
+    # Pairs of groups of which the first one is reduced by the second.
+    pairs = np.unique(of_row[behind] * count + np.repeat(np.arange(count), lengths))
+    targets, sources = np.divmod(pairs, count)
+    widths = np.diff(firsts)
+    pivots = _ranges(firsts[sources], widths[sources])
+    own = np.concatenate([np.arange(n), behind])
+    group = np.concatenate([of_row, np.repeat(np.arange(count), lengths)])
+    stored = own[np.argsort(group, kind="stable")]
+    by_group = np.argsort(of_row[rows], kind="stable")
+    each = (
+        widths + lengths,
+        np.bincount(targets, minlength=count),
+        np.bincount(targets, widths[sources], minlength=count).astype(np.int64),
+        np.bincount(of_row[rows], minlength=count),
+    )
+    records = np.stack([firsts, *(np.append(0, np.cumsum(x)) for x in each)], 1)
+    places = columns * GROUP_ROWS + rows - firsts[of_row[rows]]
+    parts = (records.ravel(), stored, sources, pivots, places[by_group], by_group, order)
+    head = len(ELIMINATION_HEAD) + np.cumsum([0, *map(len, parts[:-1])])
+    return np.concatenate([[n, count], head, *parts]).astype(np.int32)
+
+
+def _ranges(starts: Any, lengths: Any) -> Any:
+    """The numbers of several ranges, one after the other."""
+    ends = np.cumsum(lengths)
+    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + lengths, lengths)
+
+
+def _order(pattern: Pattern) -> Any:
+    """The order of unknowns."""
+    places = pattern.matrix(np.ones(pattern.size))
+    both = scipy.sparse.csc_array(places + places.T)
+    both.data[:] = -1
+    # The numbers do not matter: with these no pivot vanishes.
+    diagonal = scipy.sparse.diags_array(1 - 2 * both.sum(0))
+    factors = scipy.sparse.linalg.splu(
+        scipy.sparse.csc_array(both + diagonal), permc_spec="MMD_AT_PLUS_A", **SYMMETRIC
+    )
+    return np.argsort(factors.perm_c)
+
+
+def _patterns(n: int, rows: Any, columns: Any) -> list[set[int]]:
+    """For each column of the factors the rows below its diagonal."""
+    found: list[set[int]] = [set() for _ in range(n)]
+    later, earlier = np.maximum(rows, columns), np.minimum(rows, columns)
+    for i, j in zip(later.tolist(), earlier.tolist(), strict=True):
+        found[j].add(i)
+    for j, own in enumerate(found):
+        own.discard(j)
+        if own:
+            first = min(own)
+            found[first] |= own
+            found[first].discard(first)
+    return found
+
+
+def _groups(n: int, below: list[set[int]]) -> tuple[Any, Any, Any]:
+    """First rows of groups, and one more; the columns behind their rows, and how many each has."""
+    firsts: list[int] = []
+    behind: list[int] = []
+    lengths: list[int] = []
+    j = 0
+    while j < n:
+        first, most = j, MOST_FILLED * len(below[j]) + GROUP_ROWS
+        j += 1
+        while j < n and j - first < GROUP_ROWS and j in below[j - 1] and len(below[j]) <= most:
+            j += 1
+        firsts.append(first)
+        behind += sorted(below[j - 1])
+        lengths.append(len(below[j - 1]))
+    return np.array([*firsts, n]), np.array(behind, np.int64), np.array(lengths)
