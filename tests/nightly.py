@@ -146,6 +146,12 @@ STEPS = (
         ("--programs", "1"),
     ),
     Step(
+        "posteriors",
+        ("-m", "tests.posteriors"),
+        "gradients of log densities by address, beside Stan's and PyTensor's where they are there",
+        ("linear", "--peers"),
+    ),
+    Step(
         "matrix",
         ("-m", "tests.matrix"),
         "lowest and newest dependencies, wheel and source",

@@ -184,6 +184,38 @@ def test_a_vector_times_a_matrix_that_lies_apart_copies_nothing(
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("shape", [(17, 1), (100, 3), (40, 16), (40, 17), (5, 4)])
+def test_a_vector_times_a_narrow_constant(shape: Any, order: Any, dtype: str) -> None:
+    rng = np.random.default_rng(sum(shape))
+    matrix = np.asarray(rng.standard_normal(shape), dtype, order)
+    x, y = (rng.standard_normal(n).astype(dtype) for n in shape)
+    rtol = 1e-5 if dtype == "f4" else 1e-13
+    for f, arg in (
+        (lambda v: matrix @ v, y),
+        (lambda v: v @ matrix.T, y),
+        (lambda v: v @ matrix, x),
+        (lambda v: matrix.T @ v, x),
+        (lambda v: matrix[::-1] @ v + matrix[:, ::-1] @ v, y),
+        (lambda v: matrix.T[:, 3:] @ v[3:], x),
+    ):
+        scale = np.abs(matrix).sum() * rtol
+        np.testing.assert_allclose(fg.jit(f)(arg), f(arg), rtol=rtol, atol=scale)
+        gradient = fg.jit(fg.grad(lambda v, f=f: fnp.sum(f(v) ** 2)))(arg)
+        expected = fg.grad(lambda v, f=f: fnp.sum(f(v) ** 2))(arg)
+        np.testing.assert_allclose(gradient, expected, rtol=10 * rtol, atol=10 * scale)
+
+
+def test_a_narrow_constant_is_laid_out_once() -> None:
+    """Along its long side, for the function and for its derivative, which share kernels."""
+    matrix, y = np.arange(300.0).reshape(100, 3), np.ones(100)
+    f = fg.jit(fg.value_and_grad(lambda w: fnp.sum((matrix @ w - y) ** 2)))
+    text = f.lower(np.ones(3)).compile().as_text()
+    assert "matrix product" not in text
+    assert "f64[100,3]" not in text[text.index("plan") :]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_few_rows_need_no_copies(dtype: str) -> None:
     x, w = np.ones((3, 700), dtype), np.ones((700, 900), dtype)
     compiled = fg.jit(lambda x, w: np.tanh(x @ w) + 1).lower(x, w).compile()

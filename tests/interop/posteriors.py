@@ -37,7 +37,7 @@ def density(name: str) -> LogDensity:
 
 
 def normal(x: Any, mean: Any = 0.0, scale: Any = 1.0) -> Any:
-    return np.sum(-0.5 * ((x - mean) / scale) ** 2 - np.log(scale + 0 * x))
+    return np.sum(-0.5 * ((x - mean) / scale) ** 2 - np.log(scale))
 
 
 def half_cauchy(x: Any, scale: float = 1.0) -> Any:

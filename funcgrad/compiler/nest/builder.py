@@ -33,6 +33,7 @@ class Builder:
         self.epoch = 0
         self.equation: Equation | None = None
         self.watched: set[tuple[Operand, int]] = set()
+        self._laid_out: dict[View, View] = {}
 
     def add(self, node: N) -> N:
         node.epoch = self.epoch
@@ -79,6 +80,17 @@ class Builder:
         value.array = np.require(array, requirements=["C", "A"])
         self.graph.constants.append(value)
         return whole(value)
+
+    def laid_out(self, view: View) -> View:
+        """The elements of a part of a constant, as a constant that is contiguous."""
+        array = view.value.array
+        assert array is not None
+        if view not in self._laid_out:
+            bytes_apart = [s * array.itemsize for s in view.strides]
+            start = array.reshape(-1)[view.offset :]
+            elements = np.lib.stride_tricks.as_strided(start, view.shape, bytes_apart)
+            self._laid_out[view] = self.constant(elements)
+        return self._laid_out[view]
 
     def lower_into(
         self,

@@ -9,7 +9,7 @@ from string import ascii_letters
 import numpy as np
 
 from funcgrad.base.records import dataclass
-from funcgrad.compiler.machine import EVEN_PARTS, FEW, SEVERAL, THREAD_WORK
+from funcgrad.compiler.machine import CACHES, EVEN_PARTS, FEW, SEVERAL, THREAD_WORK
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.layout import (
     Operand,
@@ -119,13 +119,45 @@ class _Roles:
 
 
 class Contractor(Letters):
-    """A contraction as a stack of matrix products, or as a sum of elementwise products."""
+    """A contraction as a stack of matrix products, or as a sum of elementwise products.
+
+    Attributes:
+        side: The letter of the long side of a narrow constant matrix that a vector is multiplied
+            with, which is laid out along it: both its products are then vectors along this side.
+    """
+
+    side: str | None = None
+
+    def __init__(self, builder: Builder, form: Contraction, x: Operand, y: Operand) -> None:
+        super().__init__(builder, form, x, y)
+        if len(self.summed) != 1 or self.batch or len(self.rows + self.columns) != 1:
+            return
+        is_rhs = bool(self.columns)
+        matrix, own = self.operands[is_rhs], (form.lhs, form.rhs)[is_rhs]
+        narrow, side = sorted(own, key=self.lengths.__getitem__)
+        if (
+            not isinstance(matrix, View)
+            or matrix.value.array is None
+            or matrix.dtype.kind != "f"
+            or not self.lengths[narrow] <= SEVERAL < self.lengths[side]
+            or math.prod(matrix.shape) * matrix.dtype.itemsize > CACHES[1][0]
+        ):
+            return
+        self.side = side
+        if self._stride(matrix, own, [side]) != 1:
+            turned = builder.laid_out(matrix.permuted([own.index(c) for c in (narrow, side)]))
+            sides = (form.lhs, narrow + side) if is_rhs else (narrow + side, form.rhs)
+            self.form = Contraction(*sides, form.out)
+            self.operands = (x, turned) if is_rhs else (turned, y)
+        if form.out == side:
+            self.batch, self.rows, self.columns = [side], [], []
 
     @property
     def is_by_elements(self) -> bool:
         """Whether there is nothing that a matrix product would gain, or none of the dtype."""
         if (
             self.operands[0].dtype.kind not in "fc"
+            or self.side is not None
             or not self.summed
             or not (self.rows or self.columns)
         ):
@@ -145,6 +177,8 @@ class Contractor(Letters):
 
     def result(self) -> Operand:
         form, (x, y) = self.form, self.operands
+        if self.side is not None and self.batch:
+            return self._written_out()
         if self.is_by_elements:
             return self._by_elements()
         if self._is_tiny:
@@ -221,6 +255,8 @@ class Contractor(Letters):
             parts.append(self.builder.result(point))
             cut = Reindex(tuple(range(rank)), (0,) * rank + at, (1,) * rank)
             places.append(whole(value).reindexed(cut, stack))
+        if value.shape == stack:
+            return parts[0]
         self.builder.add(Copies(tuple(parts), (value,), tuple(places)))
         strides = dict(zip([*self.batch, *self.rows, *self.columns], value.strides, strict=True))
         return View(value, self._shape(form.out), tuple(strides[c] for c in form.out))
