@@ -73,6 +73,7 @@ from funcgrad.higher_order.jit import (
 from funcgrad.higher_order.remembered import remembered
 from funcgrad.higher_order.reroll import is_rerolling
 from funcgrad.higher_order.staging import kept_weak
+from funcgrad.numpy.writable import as_results
 from funcgrad.observers.captures import Captures
 from funcgrad.observers.promotion import (
     DRIFT,
@@ -389,7 +390,8 @@ class Jitted(MadeOf):
             outs = call_op.bind(*entry.staged.captured_values(), *call.leaves)
             outs = entry.staged.put_back(outs, self._what)
             check_for_nans(self._what, outs, args, kwargs)
-            return tree_unflatten(entry.out_tree, kept_weak(outs, entry.staged.out_avals))
+            outs = as_results(kept_weak(outs, entry.staged.out_avals))
+            return tree_unflatten(entry.out_tree, outs)
         entry = self._entry(call, count=True)
         if entry.staged.cells:
             return self._call_around_cells(entry, call)

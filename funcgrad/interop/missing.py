@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from funcgrad.errors import FuncgradError
@@ -61,6 +62,20 @@ class Missing(type):
 
     def __repr__(cls) -> str:
         return f"<{cls._path}, which is missing>" if "_path" in vars(cls) else super().__repr__()
+
+
+def recorded_names(module: str) -> dict[str, str]:
+    """Names of another library by module, from the table ``names.txt`` beside a module of ours.
+
+    Args:
+        module: Path of the module of ours.
+
+    Returns:
+        The names with blanks between them; ``"*"`` where they are not recorded.
+    """
+    lines = Path(module).with_name("names.txt").read_text(encoding="utf-8").splitlines()
+    rows = (line.partition(":") for line in lines if not line.startswith("#"))
+    return {path: names.strip() for path, _, names in rows}
 
 
 def stand_in(path: str) -> Any:

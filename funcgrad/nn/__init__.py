@@ -5,7 +5,6 @@ Names that `jax.nn` has are JAX's, pooling is flax's, and losses are optax's.
 This module is a page of names; the work is in the modules that it names.
 """
 
-from funcgrad.base.namespaces import present
 from funcgrad.nn import initializers, layers, losses
 from funcgrad.nn.activations import (
     celu,
@@ -46,6 +45,7 @@ from funcgrad.nn.normalization import (
 from funcgrad.nn.norms import batch_norm, group_norm, layer_norm, rms_norm
 from funcgrad.nn.pooling import avg_pool, max_pool, min_pool
 from funcgrad.nn.regularization import dropout
+from funcgrad.numpy.public_functions import publish_results
 from funcgrad.scipy.exponentials import logsumexp
 
 __all__ = [
@@ -58,4 +58,4 @@ __all__ = [
     "standardize", "swish", "tanh",
 ]  # fmt: skip
 
-present(__name__)
+publish_results(__name__)

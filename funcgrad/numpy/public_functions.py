@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from funcgrad.base.namespaces import present
 from funcgrad.base.signatures import signature_of
 from funcgrad.core.trace import EVAL, Tracer, current_trace
 from funcgrad.errors import KeyArrayError, NonConcreteBooleanIndexError
@@ -360,3 +362,38 @@ def publish(module: ModuleType) -> tuple[dict[Function, Function], dict[str, Fun
         setattr(module, name, found[function])
         originals[name] = function
     return found, originals
+
+
+def publish_results(package: str, fallback: str = "") -> None:
+    """Present a package; inside of transformations, users can assign to its functions' results.
+
+    Outside a call costs one question more. Functions that return an argument give it itself.
+
+    Args:
+        package: Its name; it is imported already.
+        fallback: As of `present`.
+    """
+    module = sys.modules[package]
+    for name in module.__all__:
+        function = vars(module).get(name)
+        if inspect.isfunction(function) and function.__module__.startswith("funcgrad."):
+            vars(module)[name] = _with_results(function, package)
+    present(package, fallback)
+
+
+def _with_results(function: Function, package: str) -> Function:
+    """A function of values with results that can be assigned to, under the name of its package."""
+    if getattr(function, "is_host_function", False) or hasattr(function, "gives_results"):
+        return function
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        found = function(*args, **kwargs)
+        if current_trace() is EVAL:
+            return found
+        same = [x for x in (*args, *kwargs.values()) if settled_in(x) is found]
+        return same[0] if same else made(found)
+
+    published = _as_public(call, function)
+    published.__module__ = package
+    published.gives_results = True  # type: ignore[attr-defined]
+    return published

@@ -589,6 +589,11 @@ def as_arguments(leaves: Sequence[Any], is_own: Sequence[bool] = ()) -> Sequence
     return found
 
 
+def as_results(leaves: Sequence[Any]) -> Sequence[Any]:
+    """Results of a function that was traced, as a function of the user's gets them: see `made`."""
+    return leaves if dialect() is not NUMPY else [made(x) for x in leaves]
+
+
 def _made_inside(x: Any, is_ordered: bool, refusal: str | None) -> Any:
     kind = type(x)
     if isinstance(x, tuple) and hasattr(x, "_make"):

@@ -120,13 +120,14 @@ class BandedSolve(ByMatrix):
     above: int
 
     signature = "rn,nk->nk"
+    kinds = "1"
     takes_nan = True
 
     def abstract_eval(self, *avals: ShapedArray) -> Any:
         _check_rows(self.name, avals[0], self.below + self.above + 1)
         return super().abstract_eval(*avals)
 
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         ab, b = matrices
         if not b.size:
             return [b]
@@ -144,9 +145,6 @@ class BandedSolve(ByMatrix):
         if self.below:
             band = recipe(Concatenate(ab.ndim - 2), room, band)
         return recipe.form(recipe(_Gbsv(self.below, self.above), band, sides))
-
-    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
-        return [avals[1].dtype]
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         (ab, b), (tab, tb) = primals, tangents
@@ -171,7 +169,7 @@ class _Gbsv(ByMatrix):
     signature = "rn,nk->nk"
     takes_nan = True
 
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         return BandedSolve(self.below, self.above).one(matrices[0][self.below :], matrices[1])
 
     def refusal(self, operand: int, value: int, position: int, *avals: Any, **_: Any) -> Exception:
@@ -211,21 +209,18 @@ class BandedFactor(ByMatrix):
     above: int
 
     signature = "nr->nr,n"
-    multiple_results = True
+    kinds = "ai"
     takes_nan = True
 
     def abstract_eval(self, *avals: ShapedArray) -> Any:
         _check_columns(self.name, avals[0], self.below, self.above)
         return super().abstract_eval(*avals)
 
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         (columns,) = matrices
         (gbtrf,) = scipy_linalg().get_lapack_funcs(("gbtrf",), (columns,))
         factors, pivots, _ = gbtrf(columns.T, self.below, self.above)
         return [factors.T, pivots + 1]
-
-    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
-        return [avals[0].dtype, INT32]
 
     def lower(self, *avals: ShapedArray, **_: Any) -> Form:
         (columns,) = avals
@@ -259,22 +254,20 @@ class FactoredBandedSolve(ByMatrix):
     is_transposed: bool = False
 
     signature = "nr,n,nk->nk"
+    kinds = "2"
     takes_nan = True
 
     def abstract_eval(self, *avals: ShapedArray) -> Any:
         _check_columns(self.name, avals[0], self.below, self.above)
         return super().abstract_eval(*avals)
 
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         factors, pivots, b = matrices
         if not b.size:
             return [b]
         (gbtrs,) = scipy_linalg().get_lapack_funcs(("gbtrs",), (factors, b))
         way = int(self.is_transposed)
         return [gbtrs(factors.T, self.below, self.above, b, pivots - 1, trans=way)[0]]
-
-    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
-        return [avals[2].dtype]
 
     def lower(self, *avals: ShapedArray, **_: Any) -> Form:
         factors, pivots, b = avals
@@ -318,7 +311,7 @@ class PositiveBandedSolve(ByMatrix):
     signature = "rn,nk->nk"
     takes_nan = True
 
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         ab, b = matrices
         if not b.size:
             return [b]
@@ -393,7 +386,7 @@ class BandedCholesky(ByMatrix):
 
     signature = "rn->rn"
 
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         (ab,) = matrices
         found = scipy_linalg().cholesky_banded(ab, lower=self.lower_half)
         count, n = len(ab) - 1, ab.shape[1]
@@ -409,7 +402,7 @@ class BandedCholesky(ByMatrix):
         rows, n = aval.shape[-2:]
         return np.tile(np.eye(rows)[:, [0 if self.lower_half else -1]], n)
 
-    def natively(self, recipe: Recipe, *inputs: Any) -> Sequence[Any]:
+    def natively(self, recipe: Recipe, *inputs: Any) -> Any:
         (found,) = recipe(_Pbtrf(self.lower_half), *inputs)
         rows, n = found.aval.shape[-2:]
         row, column = np.ogrid[:rows, :n]
@@ -438,7 +431,7 @@ class _Pbtrf(ByLapack):
 
     signature = "rn->rn"
 
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         return [scipy_linalg().cholesky_banded(matrices[0], lower=self.lower_half)]
 
     def refusal(self, operand: int, value: int, position: int, *avals: Any, **_: Any) -> Exception:
@@ -460,7 +453,6 @@ class EighTridiagonal(ByMatrix):
     """
 
     signature = "n,e->n,nn"
-    multiple_results = True
 
     def lengths(self, avals: Sequence[ShapedArray]) -> dict[str, int]:
         found = super().lengths(avals)
@@ -471,16 +463,14 @@ class EighTridiagonal(ByMatrix):
             )
         return found
 
-    def one(self, *matrices: Any) -> Sequence[Any]:
-        found: Sequence[Any] = scipy_linalg().eigh_tridiagonal(*matrices)
-        return found
+    def one(self, *matrices: Any) -> Any:
+        return scipy_linalg().eigh_tridiagonal(*matrices)
 
-    def natively(self, recipe: Recipe, *inputs: Any) -> Sequence[Any]:
+    def natively(self, recipe: Recipe, *inputs: Any) -> Any:
         d, e = inputs
         if d.aval.shape[-1] == 1:
             return [d, recipe(BroadcastTo((*d.aval.shape, 1)), np.ones((), d.aval.dtype))]
-        found: Sequence[Any] = recipe(_Stevd(), d, e)
-        return found
+        return recipe(_Stevd(), d, e)
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         d, e = primals
@@ -544,13 +534,11 @@ class ToeplitzSolve(ByMatrix):
     """
 
     signature = "n,n,nk->nk"
+    kinds = "2"
 
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         c, r, b = matrices
         return [scipy_linalg().solve_toeplitz((c, r), b) if b.size else b]
-
-    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
-        return [avals[2].dtype]
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         c, r, b = primals

@@ -14,7 +14,7 @@ import numpy as np
 from funcgrad.base.imports import load
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
-from funcgrad.dtypes import BOOL, is_complex
+from funcgrad.dtypes import BOOL, complex_dtype, is_complex, real_dtype
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.lowering import (
     MOST_SMALL,
@@ -164,6 +164,10 @@ def check_square(name: str, x: ShapedArray) -> None:
         raise ShapeError(f"{name} needs square matrices (the last two axes equal), got {x}.")
 
 
+_CHECKS = {"nn": check_square, "mn": check_matrix}
+"""Checks of the first argument, by its axes."""
+
+
 def check_system(name: str, a: ShapedArray, b: ShapedArray) -> None:
     check_square(name, a)
     if b.ndim != a.ndim or b.shape[:-1] != a.shape[:-1] or b.dtype != a.dtype:
@@ -311,9 +315,18 @@ class ByMatrix(Primitive):
 
     signature: ClassVar[str]
     """Letters for the axes of arguments and results, such as ``"mm,mn->mn"``."""
+    kinds: ClassVar[str] = ""
+    """The dtype of each result: that of the first argument ("a", by default of all), its real or
+    complex counterpart ("r", "c"), int32 ("i"), or that of an argument by its number."""
     takes_nan: ClassVar[bool] = False
     """Whether elements that are not finite are left to the evaluation."""
     batch = stacked_batch
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        signature = vars(cls).get("signature", "")
+        if isinstance(signature, str):  # else it depends on parameters
+            cls.multiple_results |= "," in signature.partition("->")[2]
 
     def lower(self, *avals: Any, **_: Any) -> Any:
         if type(self).natively is ByMatrix.natively:
@@ -333,7 +346,7 @@ class ByMatrix(Primitive):
         """A number or a matrix that takes the place of matrices that have nan."""
         return 0
 
-    def natively(self, recipe: Recipe, *inputs: Any) -> Sequence[Any]:
+    def natively(self, recipe: Recipe, *inputs: Any) -> Any:
         """The results by operations that compile, if there are such.
 
         Args:
@@ -352,7 +365,7 @@ class ByMatrix(Primitive):
             flag = one if flag is None else recipe(bitwise_and, flag, one)
         return flag
 
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         """The results for one element of the stack."""
         raise NotImplementedError
 
@@ -360,13 +373,18 @@ class ByMatrix(Primitive):
         return np.linalg.LinAlgError(f"{self.name} did not converge (LAPACK info={value})")
 
     def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
-        """The dtypes of the results; by default that of the first argument."""
-        return [avals[0].dtype] * (self.signature.count(",", self.signature.index(">")) + 1)
+        """The dtypes of the results."""
+        own = avals[0].dtype
+        known = {"a": own, "r": real_dtype(own), "c": complex_dtype(own), "i": INT32}
+        kinds = self.kinds or "a" * (self.signature.partition("->")[2].count(",") + 1)
+        return [avals[int(k)].dtype if k.isdigit() else known[k] for k in kinds]
 
     def lengths(self, avals: Sequence[ShapedArray]) -> dict[str, int]:
         """How long the axes are that the signature names."""
         found: dict[str, int] = {}
         words = self.signature.split("->")[0].split(",")
+        if words[0] in _CHECKS:
+            _CHECKS[words[0]](self.name, avals[0])
         stacks = {a.shape[: max(a.ndim - len(w), 0)] for a, w in zip(avals, words, strict=True)}
         for aval, word in zip(avals, words, strict=True):
             axes = aval.shape[aval.ndim - len(word) :]

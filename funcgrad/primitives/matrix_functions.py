@@ -49,13 +49,13 @@ class Sylvester(ByMatrix):
 
     signature = "mm,nn,mn->mn"
 
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         a, b, c = matrices
         if np.array_equal(a, b) and c.size:
             return [_solved_by_one_form(a, c)]
         return [scipy_linalg().solve_sylvester(a, b, c) if c.size else c]
 
-    def natively(self, recipe: Recipe, *inputs: Any) -> Sequence[Any]:
+    def natively(self, recipe: Recipe, *inputs: Any) -> Any:
         a, b, c = inputs
         dot, turned = product(len(a.aval.shape)), Transpose(by_columns(a.aval))
 
@@ -95,11 +95,9 @@ class _Trsyl(ByLapack):
     """``y`` and a number ``k`` with ``r y + y s^H = k c``, for ``r`` and ``s`` as in `Schur`."""
 
     signature = "mm,nn,mn->mn,"
+    kinds = "ar"
 
-    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
-        return [avals[0].dtype, real_dtype(avals[0].dtype)]
-
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         (trsyl,) = scipy_linalg().get_lapack_funcs(("trsyl",), matrices)
         return list(trsyl(*matrices, tranb="C")[:2])
 
@@ -144,7 +142,7 @@ class MatrixFunction(ByMatrix):
         check_square(self.function, avals[0])
         return super().abstract_eval(*avals)
 
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         module, (a,) = scipy_linalg(), matrices
         if self.function != "expm":
             a = a.astype(np.complex128, copy=False)
@@ -171,7 +169,7 @@ class Frechet(ByMatrix):
 
     signature = "nn,nn->nn"
 
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         a, e = matrices
         size, length = (float(np.linalg.norm(x, 1)) for x in (a, e))
         if not length:
@@ -208,11 +206,7 @@ class Sqrtm(ByMatrix):
 
     signature = "nn->nn"
 
-    def abstract_eval(self, *avals: ShapedArray) -> Any:
-        check_square(self.name, avals[0])
-        return super().abstract_eval(*avals)
-
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         (a,) = matrices
         # The Schur form of real matrices is found in a third of the time.
         return [scipy_linalg().sqrtm(a if a.imag.any() else np.ascontiguousarray(a.real))]
@@ -229,11 +223,7 @@ class Signm(ByMatrix):
 
     signature = "nn->nn"
 
-    def abstract_eval(self, *avals: ShapedArray) -> Any:
-        check_square(self.name, avals[0])
-        return super().abstract_eval(*avals)
-
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         return [scipy_linalg().signm(matrices[0])]
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:

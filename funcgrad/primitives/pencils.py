@@ -13,7 +13,7 @@ import numpy as np
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Value
-from funcgrad.dtypes import complex_dtype, is_complex, real_dtype
+from funcgrad.dtypes import is_complex, real_dtype
 from funcgrad.lowering import Array, Form, LapackCall, Ref, Routine
 from funcgrad.primitives.elementwise import (
     add,
@@ -40,8 +40,6 @@ from funcgrad.primitives.matrices import (
     assemble,
     by_column,
     by_columns,
-    check_matrix,
-    check_square,
     conjugated,
     diagonal,
     diagonal_part,
@@ -64,25 +62,16 @@ class TwoSidedEig(ByMatrix):
     """
 
     signature = "nn->n,nn,nn"
-    multiple_results = True
+    kinds = "ccc"
 
-    def abstract_eval(self, *avals: ShapedArray) -> Any:
-        check_square(self.name, avals[0])
-        return super().abstract_eval(*avals)
+    def one(self, *matrices: Any) -> Any:
+        return scipy_linalg().eig(matrices[0], left=True)
 
-    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
-        return [complex_dtype(avals[0].dtype)] * 3
-
-    def one(self, *matrices: Any) -> Sequence[Any]:
-        found: Sequence[Any] = scipy_linalg().eig(matrices[0], left=True)
-        return found
-
-    def natively(self, recipe: Recipe, *inputs: Any) -> Sequence[Any]:
+    def natively(self, recipe: Recipe, *inputs: Any) -> Any:
         (a,) = inputs
         if is_complex(a.aval.dtype):
-            found: Sequence[Any] = recipe(_ComplexGeev(), a)
-            return found
-        wr, wi, u, v = recipe(_RealGeev(), a)
+            return recipe(_Geev(True), a)
+        wr, wi, u, v = recipe(_Geev(False), a)
         return [recipe(from_parts, wr, wi), *(assemble(recipe, wi, x) for x in (u, v))]
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
@@ -104,58 +93,39 @@ def _rotated(v: Value, rotation: Value, is_real: bool) -> Value:
 
 
 @dataclass(frozen=True)
-class _RealGeev(ByLapack):
-    """The parts of eigenvalues, and left and right eigenvectors as in `assemble`."""
+class _Geev(ByLapack):
+    """Eigenvalues (of real matrices their parts), left and right eigenvectors as in `assemble`."""
 
-    signature = "nn->n,n,nn,nn"
+    is_complex: bool
 
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    @property
+    def signature(self) -> str:  # type: ignore[override]
+        return "nn->n,nn,nn" if self.is_complex else "nn->n,n,nn,nn"
+
+    def one(self, *matrices: Any) -> Any:
         (geev,) = scipy_linalg().get_lapack_funcs(("geev",), matrices)
-        return list(geev(matrices[0])[:4])
+        return geev(matrices[0])[: 3 if self.is_complex else 4]
 
     def lower(self, *avals: ShapedArray, **_: Any) -> Form:
         (a,) = avals
         *stack, n, _n = a.shape
         size = 2 * (BLOCK + 2) * n
+        values = 1 if self.is_complex else 2
         arrays = (
             Array(a.shape, a.dtype),
             by_column(a, 0),
-            *(Array((*stack, n), a.dtype) for _ in range(2)),
-            *(by_column(a) for _ in range(2)),
+            *[Array((*stack, n), a.dtype)] * values,
+            *[by_column(a)] * 2,
             Array((*stack, size), a.dtype),
+            *[Array((*stack, 2 * n), real_dtype(a.dtype))] * self.is_complex,
             Array(tuple(stack), INT32),
         )
-        vectors = Ref(4), n, Ref(5), n, Ref(6), size
-        words = "V", "V", n, Ref(1), n, Ref(2), Ref(3), *vectors, Ref(7)
-        return self.form("geev", a, words, arrays, (2, 3, 4, 5))
-
-
-@dataclass(frozen=True)
-class _ComplexGeev(ByLapack):
-    """`TwoSidedEig` of complex matrices of finite elements."""
-
-    signature = "nn->n,nn,nn"
-
-    def one(self, *matrices: Any) -> Sequence[Any]:
-        (geev,) = scipy_linalg().get_lapack_funcs(("geev",), matrices)
-        return list(geev(matrices[0])[:3])
-
-    def lower(self, *avals: ShapedArray, **_: Any) -> Form:
-        (a,) = avals
-        *stack, n, _n = a.shape
-        size = 2 * (BLOCK + 2) * n
-        arrays = (
-            Array(a.shape, a.dtype),
-            by_column(a, 0),
-            Array((*stack, n), a.dtype),
-            *(by_column(a) for _ in range(2)),
-            Array((*stack, size), a.dtype),
-            Array((*stack, 2 * n), real_dtype(a.dtype)),
-            Array(tuple(stack), INT32),
-        )
-        vectors = Ref(3), n, Ref(4), n, Ref(5), size, Ref(6)
-        words = "V", "V", n, Ref(1), n, Ref(2), *vectors, Ref(7)
-        return self.form("geev", a, words, arrays, (2, 3, 4))
+        *found, work, more = map(Ref, range(2, 6 + values))
+        left, right = found[-2:]
+        rest = [more, Ref(6 + values)] if self.is_complex else [more]
+        vectors: list[int | Ref] = [left, n, right, n, work, size, *rest]
+        words = "V", "V", n, Ref(1), n, *found[:-2], *vectors
+        return self.form("geev", a, words, arrays, range(2, 4 + values))
 
 
 @dataclass(frozen=True)
@@ -167,16 +137,9 @@ class GeneralizedEig(ByMatrix):
     """
 
     signature = "nn,nn->n,nn,nn"
-    multiple_results = True
+    kinds = "ccc"
 
-    def abstract_eval(self, *avals: ShapedArray) -> Any:
-        check_square(self.name, avals[0])
-        return super().abstract_eval(*avals)
-
-    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
-        return [complex_dtype(avals[0].dtype)] * 3
-
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         w, u, v = scipy_linalg().eig(*matrices, left=True)
         return [w, *(x / np.linalg.norm(x, axis=0) for x in (u, v))]
 
@@ -216,21 +179,13 @@ class Ldl(ByMatrix):
     hermitian: bool = True
 
     signature = "nn->nn,nn,n"
-    multiple_results = True
+    kinds = "aai"
 
-    def abstract_eval(self, *avals: ShapedArray) -> Any:
-        check_square(self.name, avals[0])
-        return super().abstract_eval(*avals)
-
-    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
-        return [avals[0].dtype, avals[0].dtype, INT32]
-
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         a = matrices[0].copy()
         if self.hermitian and is_complex(a.dtype):
             np.fill_diagonal(a, np.diagonal(a).real)
-        found: Sequence[Any] = scipy_linalg().ldl(a, self.lower_triangle, self.hermitian)
-        return found
+        return scipy_linalg().ldl(a, self.lower_triangle, self.hermitian)
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         """``L^-1 dA L^-H = N D + dD + D N^H`` with ``N = L^-1 dL`` zero in the blocks of ``D``."""
@@ -267,19 +222,13 @@ class ColumnPivots(ByMatrix):
     """The order of columns (int32) in which each has the longest part outside of those before."""
 
     signature = "mn->n"
+    kinds = "i"
     jvp = zero_jvp
 
-    def abstract_eval(self, *avals: ShapedArray) -> Any:
-        check_matrix(self.name, avals[0])
-        return super().abstract_eval(*avals)
-
-    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
-        return [INT32]
-
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         return [scipy_linalg().qr(matrices[0], mode="r", pivoting=True)[1]]
 
-    def natively(self, recipe: Recipe, *inputs: Any) -> Sequence[Any]:
+    def natively(self, recipe: Recipe, *inputs: Any) -> Any:
         (a,) = inputs
         free = np.zeros((*a.aval.shape[:-2], a.aval.shape[-1]), INT32)
         return [recipe(sub, recipe(_Geqp3(), a, free), INT32.type(1))]
@@ -290,12 +239,10 @@ class _Geqp3(ByMatrix):
     """Columns in the order of `ColumnPivots`, from 1 on; the second argument is zeros."""
 
     signature = "mn,n->n"
+    kinds = "i"
     takes_nan = True
 
-    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
-        return [INT32]
-
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         return [ColumnPivots().one(matrices[0])[0] + 1]
 
     def lower(self, *avals: ShapedArray, **_: Any) -> Form:
@@ -332,14 +279,13 @@ class NullSpace(ByMatrix):
     signature = "mn->nk"
 
     def lengths(self, avals: Sequence[ShapedArray]) -> dict[str, int]:
-        check_matrix(self.name, avals[0])
         return {**super().lengths(avals), "k": self.size}
 
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         n = matrices[0].shape[1]
         return [np.conj(np.linalg.svd(matrices[0])[2][n - self.size :].T)]
 
-    def natively(self, recipe: Recipe, *inputs: Any) -> Sequence[Any]:
+    def natively(self, recipe: Recipe, *inputs: Any) -> Any:
         _, _, rows = recipe(Svd(full_matrices=True), *inputs)
         *stack, n, _n = rows.aval.shape
         starts, steps = (*(0 for _ in stack), n - self.size, 0), (1,) * rows.aval.ndim
@@ -369,17 +315,10 @@ class Balance(ByMatrix):
     scales: bool = True
 
     signature = "nn->n,n"
-    multiple_results = True
+    kinds = "ri"
     jvp = zero_jvp
 
-    def abstract_eval(self, *avals: ShapedArray) -> Any:
-        check_square(self.name, avals[0])
-        return super().abstract_eval(*avals)
-
-    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
-        return [real_dtype(avals[0].dtype), INT32]
-
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         _, found = scipy_linalg().matrix_balance(
             matrices[0], self.permutes, self.scales, separate=True
         )
@@ -403,18 +342,13 @@ class Cossin(ByMatrix):
     swaps_sign: bool = False
 
     signature = "nn->nn,r,nn,nn"
-    multiple_results = True
+    kinds = "araa"
 
     def lengths(self, avals: Sequence[ShapedArray]) -> dict[str, int]:
-        check_square(self.name, avals[0])
         n, p, q = avals[0].shape[-1], self.rows, self.columns
         return {**super().lengths(avals), "r": min(p, n - p, q, n - q)}
 
-    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
-        dtype, size = avals[0].dtype, real_dtype(avals[0].dtype)
-        return [dtype, size, dtype, dtype]
-
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         split = {"p": self.rows, "q": self.columns, "swap_sign": self.swaps_sign}
         u, c, vh = scipy_linalg().cossin(matrices[0], **split)
         _, angles, _ = scipy_linalg().cossin(matrices[0], **split, separate=True)
@@ -430,7 +364,7 @@ class ContinuousRiccati(ByMatrix):
 
     signature = "nn,nm,nn,mm,nm->nn"
 
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         a, b, q, r, s = matrices
         return [scipy_linalg().solve_continuous_are(a, b, _hermitian(q), _hermitian(r), None, s)]
 
@@ -456,7 +390,7 @@ class DiscreteRiccati(ByMatrix):
 
     signature = "nn,nm,nn,mm,nm->nn"
 
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         a, b, q, r, s = matrices
         return [scipy_linalg().solve_discrete_are(a, b, _hermitian(q), _hermitian(r), None, s)]
 

@@ -18,7 +18,7 @@ import numpy as np
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Value
-from funcgrad.dtypes import BOOL, complex_dtype, is_complex, real_dtype
+from funcgrad.dtypes import BOOL, is_complex, real_dtype
 from funcgrad.lowering import Array, Extern, Form, LapackCall, Ref, Routine
 from funcgrad.primitives.elementwise import (
     Convert,
@@ -50,7 +50,6 @@ from funcgrad.primitives.matrices import (
     as_row,
     by_column,
     by_columns,
-    check_square,
     diagonal,
     matmul,
     matrix_transpose,
@@ -79,34 +78,25 @@ class Schur(ByMatrix):
     sort: Sort = None
 
     signature = "nn->nn,nn,"
-    multiple_results = True
+    kinds = "aai"
 
-    def abstract_eval(self, *avals: ShapedArray) -> Any:
-        check_square(self.name, avals[0])
-        return super().abstract_eval(*avals)
-
-    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
-        return [avals[0].dtype, avals[0].dtype, INT32]
-
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         output = "complex" if is_complex(matrices[0].dtype) else "real"
         if self.sort is None:
             return [*scipy_linalg().schur(matrices[0], output), 0]
-        found: Sequence[Any] = scipy_linalg().schur(matrices[0], output, sort=self.sort)
-        return found
+        return scipy_linalg().schur(matrices[0], output, sort=self.sort)
 
     def lower(self, *avals: ShapedArray, **_: Any) -> Form:
         return Extern() if callable(self.sort) else super().lower(*avals)
 
-    def natively(self, recipe: Recipe, *inputs: Any) -> Sequence[Any]:
+    def natively(self, recipe: Recipe, *inputs: Any) -> Any:
         (a,) = inputs
-        t, z, *w = recipe(_ComplexGees() if is_complex(a.aval.dtype) else _RealGees(), a)
+        t, z, *w = recipe(_Gees(is_complex(a.aval.dtype)), a)
         stack = a.aval.shape[:-2]
         if self.sort is None:
             return [t, z, recipe(BroadcastTo(stack), INT32.type(0))]
         flags = recipe(Convert(INT32), _are_first(recipe, str(self.sort), w))
-        found: Sequence[Any] = recipe(_Trsen(), t, z, flags)
-        return found
+        return recipe(_Trsen(), t, z, flags)
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         """In the basis of eigenvectors of ``T`` its zeros are decoupled.
@@ -152,60 +142,40 @@ def _are_first(recipe: Recipe, sort: str, w: Sequence[Any]) -> Any:
 
 
 @dataclass(frozen=True)
-class _RealGees(ByLapack):
-    """The factors of `Schur`, not sorted, and the parts of the eigenvalues."""
+class _Gees(ByLapack):
+    """The factors of `Schur`, not sorted, and the eigenvalues (of real matrices their parts)."""
 
-    signature = "nn->nn,nn,n,n"
+    is_complex: bool
 
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    @property
+    def signature(self) -> str:  # type: ignore[override]
+        return "nn->nn,nn,n" if self.is_complex else "nn->nn,nn,n,n"
+
+    def one(self, *matrices: Any) -> Any:
         (gees,) = scipy_linalg().get_lapack_funcs(("gees",), matrices)
-        t, _, wr, wi, z, *_rest = gees(lambda *_w: None, matrices[0])
-        return [t, z, wr, wi]
+        t, _, *w, z, _work, _info = gees(lambda *_w: None, matrices[0])
+        return [t, z, *w]
 
     def lower(self, *avals: ShapedArray, **_: Any) -> Form:
         (a,) = avals
         *stack, n, _n = a.shape
         size = (BLOCK + 2) * n
+        values = 1 if self.is_complex else 2
         arrays = (
             Array(a.shape, a.dtype),
             by_column(a, 0),
             by_column(a),
-            *(Array((*stack, n), a.dtype) for _ in range(2)),
+            *[Array((*stack, n), a.dtype)] * values,
             Array((*stack, size), a.dtype),
-            *(Array(tuple(stack), INT32) for _ in range(2)),
+            *[Array((*stack, n), real_dtype(a.dtype))] * self.is_complex,
+            *[Array(tuple(stack), INT32)] * 2,
         )
-        values = Ref(3), Ref(4), Ref(2), n, Ref(5), size
-        words = "V", "N", 0, n, Ref(1), n, Ref(6), *values, 0, Ref(7)
-        return self.form("gees", a, words, arrays, (1, 2, 3, 4))
-
-
-@dataclass(frozen=True)
-class _ComplexGees(ByLapack):
-    """The factors of `Schur`, not sorted, and the eigenvalues."""
-
-    signature = "nn->nn,nn,n"
-
-    def one(self, *matrices: Any) -> Sequence[Any]:
-        (gees,) = scipy_linalg().get_lapack_funcs(("gees",), matrices)
-        t, _, w, z, *_rest = gees(lambda *_w: None, matrices[0])
-        return [t, z, w]
-
-    def lower(self, *avals: ShapedArray, **_: Any) -> Form:
-        (a,) = avals
-        *stack, n, _n = a.shape
-        size = (BLOCK + 2) * n
-        arrays = (
-            Array(a.shape, a.dtype),
-            by_column(a, 0),
-            by_column(a),
-            Array((*stack, n), a.dtype),
-            Array((*stack, size), a.dtype),
-            Array((*stack, n), real_dtype(a.dtype)),
-            *(Array(tuple(stack), INT32) for _ in range(2)),
+        *w, work, more, last = map(Ref, range(3, 6 + values))
+        rest, (count, info) = (
+            ((more,), (last, Ref(6 + values))) if self.is_complex else ((), (more, last))
         )
-        values = Ref(3), Ref(2), n, Ref(4), size, Ref(5)
-        words = "V", "N", 0, n, Ref(1), n, Ref(6), *values, 0, Ref(7)
-        return self.form("gees", a, words, arrays, (1, 2, 3))
+        words = "V", "N", 0, n, Ref(1), n, count, *w, Ref(2), n, work, size, *rest, 0, info
+        return self.form("gees", a, words, arrays, range(1, 3 + values))
 
 
 @dataclass(frozen=True)
@@ -213,11 +183,9 @@ class _Trsen(ByLapack):
     """The factors of `Schur` with the flagged eigenvalues first, and how many these are."""
 
     signature = "nn,nn,n->nn,nn,"
+    kinds = "aai"
 
-    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
-        return [avals[0].dtype, avals[0].dtype, INT32]
-
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         t, z, flags = matrices
         (trsen,) = scipy_linalg().get_lapack_funcs(("trsen",), (t,))
         found = trsen(flags, t, z, job="N")
@@ -281,12 +249,9 @@ class _SchurVectors(ByMatrix):
     """
 
     signature = "nn->n,nn"
-    multiple_results = True
+    kinds = "cc"
 
-    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
-        return [complex_dtype(avals[0].dtype)] * 2
-
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         (t,) = matrices
         basis = np.eye(len(t))
         if not is_complex(t.dtype):
@@ -322,17 +287,11 @@ class Hessenberg(ByMatrix):
     """
 
     signature = "nn->nn,nn"
-    multiple_results = True
 
-    def abstract_eval(self, *avals: ShapedArray) -> Any:
-        check_square(self.name, avals[0])
-        return super().abstract_eval(*avals)
+    def one(self, *matrices: Any) -> Any:
+        return scipy_linalg().hessenberg(matrices[0], calc_q=True)
 
-    def one(self, *matrices: Any) -> Sequence[Any]:
-        found: Sequence[Any] = scipy_linalg().hessenberg(matrices[0], calc_q=True)
-        return found
-
-    def natively(self, recipe: Recipe, *inputs: Any) -> Sequence[Any]:
+    def natively(self, recipe: Recipe, *inputs: Any) -> Any:
         (a,) = inputs
         n, dtype = a.aval.shape[-1], a.aval.dtype
         if n <= 2:
@@ -384,23 +343,20 @@ class PackedHessenberg(ByMatrix):
     """`Hessenberg` as LAPACK leaves it: ``H`` with the reflections below, and their factors."""
 
     signature = "nn->nn,r"
-    multiple_results = True
 
     def lengths(self, avals: Sequence[ShapedArray]) -> dict[str, int]:
-        check_square(self.name, avals[0])
         return {**super().lengths(avals), "r": max(avals[0].shape[-1] - 1, 0)}
 
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         (gehrd,) = scipy_linalg().get_lapack_funcs(("gehrd",), matrices)
         return list(gehrd(matrices[0])[:2])
 
-    def natively(self, recipe: Recipe, *inputs: Any) -> Sequence[Any]:
+    def natively(self, recipe: Recipe, *inputs: Any) -> Any:
         (a,) = inputs
         *stack, n, _n = a.aval.shape
         if n == 1:
             return [a, _nothing(recipe, stack, a.aval.dtype)]
-        found: Sequence[Any] = recipe(_Gehrd(), a)
-        return found
+        return recipe(_Gehrd(), a)
 
 
 def _nothing(recipe: Recipe, stack: Sequence[int], dtype: np.dtype[Any]) -> Any:
@@ -434,7 +390,7 @@ class _Orghr(ByMatrix):
     signature = "nn,r->nn"
     takes_nan = True
 
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         name = "unghr" if is_complex(matrices[0].dtype) else "orghr"
         (function,) = scipy_linalg().get_lapack_funcs((name,), matrices)
         return [function(*matrices)[0]]
@@ -469,22 +425,17 @@ class PackedTridiagonal(ByMatrix):
     lower_triangle: bool
 
     signature = "nn->nn,n,r,r"
-    multiple_results = True
+    kinds = "arra"
 
     def lengths(self, avals: Sequence[ShapedArray]) -> dict[str, int]:
-        check_square(self.name, avals[0])
         return {**super().lengths(avals), "r": max(avals[0].shape[-1] - 1, 0)}
 
-    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
-        dtype, size = avals[0].dtype, real_dtype(avals[0].dtype)
-        return [dtype, size, size, dtype]
-
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         name = "hetrd" if is_complex(matrices[0].dtype) else "sytrd"
         (reduce,) = scipy_linalg().get_lapack_funcs((name,), matrices)
         return list(reduce(matrices[0], lower=self.lower_triangle)[:4])
 
-    def natively(self, recipe: Recipe, *inputs: Any) -> Sequence[Any]:
+    def natively(self, recipe: Recipe, *inputs: Any) -> Any:
         (a,) = inputs
         *stack, n, _n = a.aval.shape
         if n == 1:
@@ -492,8 +443,7 @@ class PackedTridiagonal(ByMatrix):
             size = recipe(real, value) if is_complex(a.aval.dtype) else value
             nothing = [_nothing(recipe, stack, x) for x in (size.aval.dtype, a.aval.dtype)]
             return [a, size, *nothing]
-        found: Sequence[Any] = recipe(_Sytrd(self.lower_triangle), a)
-        return found
+        return recipe(_Sytrd(self.lower_triangle), a)
 
 
 @dataclass(frozen=True)
@@ -533,20 +483,11 @@ class GeneralizedSchur(ByMatrix):
     sort: Sort = None
 
     signature = "nn,nn->nn,nn,n,n,nn,nn"
-    multiple_results = True
+    kinds = "aaccaa"
 
-    def abstract_eval(self, *avals: ShapedArray) -> Any:
-        check_square(self.name, avals[0])
-        return super().abstract_eval(*avals)
-
-    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
-        dtype, number = avals[0].dtype, complex_dtype(avals[0].dtype)
-        return [dtype, dtype, number, number, dtype, dtype]
-
-    def one(self, *matrices: Any) -> Sequence[Any]:
+    def one(self, *matrices: Any) -> Any:
         output = "complex" if is_complex(matrices[0].dtype) else "real"
         if self.sort is not None:
-            found: Sequence[Any] = scipy_linalg().ordqz(*matrices, sort=self.sort, output=output)
-            return found
+            return scipy_linalg().ordqz(*matrices, sort=self.sort, output=output)
         s, t, q, z = scipy_linalg().qz(*matrices, output=output)
         return [s, t, np.diagonal(s), np.diagonal(t), q, z]

@@ -31,11 +31,11 @@ from funcgrad.interop.autograd.extend import (
     register_notrace,
     vspace,
 )
+from funcgrad.interop.autograd.installing import NAMES
 from funcgrad.interop.autograd.misc import optimizers
 from funcgrad.interop.autograd.misc.fixed_points import fixed_point
 from funcgrad.interop.autograd.misc.flatten import flatten_func
 from funcgrad.interop.autograd.numpy.numpy_vjps import unbroadcast_f
-from funcgrad.interop.autograd.recorded import NAMES
 from funcgrad.interop.autograd.scipy.signal import convolve
 from funcgrad.interop.autograd.test_util import check_equivalent, check_grads, combo_check
 from funcgrad.interop.autograd.tracer import getval, isbox

@@ -10,15 +10,14 @@ from typing import Any
 
 from funcgrad.base.imports import load
 from funcgrad.errors import ArgumentError
-from funcgrad.interop.autograd.recorded import NAMES
-from funcgrad.interop.missing import stand_in
+from funcgrad.interop.missing import recorded_names, stand_in
 
+NAMES = recorded_names(__file__)
 _OURS = __name__.rpartition(".")[0]
 _NOT_THEIRS = (
     "adopting",
     "boxes",
     "installing",
-    "recorded",
     "vector_spaces",
     "__main__",
 )

@@ -18,19 +18,13 @@ from typing import Any
 from funcgrad.base import environment
 from funcgrad.base.imports import load
 from funcgrad.errors import ArgumentError
-from funcgrad.interop.jax import recorded, recorded_modules
 from funcgrad.interop.jax.devices import DEVICES
-from funcgrad.interop.jax.modules import SOURCES, VERSION, Source, distribution
+from funcgrad.interop.jax.modules import NAMES, SOURCES, VERSION, Source, distribution
 from funcgrad.interop.jax.widths import SWITCH
 from funcgrad.interop.missing import stand_in
 
 _ROOTS = ("jax", "jaxlib")
-_NAMES = recorded.NAMES | recorded_modules.NAMES
-_WITHOUT_NAMES = {
-    *recorded_modules.WITHOUT_NAMES.split(),
-    *(f"jax._src.{name}" for name in recorded_modules.PRIVATE.split()),
-    *(f"jaxlib.{name}" for name in recorded_modules.JAXLIB.split()),
-}
+_WITHOUT_NAMES = {path for path, names in NAMES.items() if names == "*"}
 _CLOSED = ("jax._src", "jaxlib")
 """Private packages of which only the modules are recorded: they have no other names."""
 
@@ -71,7 +65,7 @@ def _found(path: str, name: str) -> Any:
             return _public(path).find(name)
         except LookupError:
             pass
-    if name in _NAMES.get(path, "").split() or path in _WITHOUT_NAMES - {*_CLOSED}:
+    if name in NAMES.get(path, "").split() or path in _WITHOUT_NAMES - {*_CLOSED}:
         return stand_in(whole)
     raise AttributeError(f"module {path!r} has no attribute {name!r}", name=name)
 
@@ -86,7 +80,7 @@ def _public(path: str) -> Source:
 
 def _is_module(path: str) -> bool:
     """Whether JAX has a module of that name."""
-    known = (SOURCES, _NAMES, _WITHOUT_NAMES, _CLOSED)
+    known = (SOURCES, NAMES, _CLOSED)
     return any(path in paths for paths in known) or distribution(path) is not None
 
 

@@ -26,7 +26,6 @@ from funcgrad.interop.jax import (
     devices,
     jaxprs,
     placing,
-    recorded,
     registering,
     scalars,
     sparse_arrays,
@@ -35,6 +34,7 @@ from funcgrad.interop.jax import (
     words,
 )
 from funcgrad.interop.jax.arrays import Adopted, Array, JaxRuntimeError, adopt, is_function
+from funcgrad.interop.missing import recorded_names
 from funcgrad.observers.leaks import checking_leaks
 
 VERSION = "0.10.0"
@@ -233,9 +233,12 @@ _NUMPY: dict[str, Any] = {
     "load": words.load,
 }  # fmt: skip
 
+NAMES = recorded_names(__file__)
+"""Public names of JAX's modules."""
+
 _PRIMITIVES = {
     name: jaxprs.Native(name.removesuffix("_p"))
-    for name in recorded.NAMES["jax.lax"].split()
+    for name in NAMES["jax.lax"].split()
     if name.endswith("_p")
 }
 

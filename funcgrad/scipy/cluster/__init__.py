@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from funcgrad.base.namespaces import present
+from funcgrad.numpy.public_functions import publish_results
 
 if TYPE_CHECKING:  # it is loaded on first use
     from funcgrad.scipy.cluster import vq
 
 __all__ = ["vq"]
 
-present(__name__)
+publish_results(__name__)

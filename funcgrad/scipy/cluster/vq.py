@@ -9,10 +9,10 @@ import scipy.cluster.vq
 
 import funcgrad.numpy.values as fnp
 from funcgrad import lax, ops
-from funcgrad.base.namespaces import present
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ShapeError
 from funcgrad.numpy.host_functions import host_function
+from funcgrad.numpy.public_functions import publish_results
 from funcgrad.numpy.reducing import safe_sqrt
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import floating
@@ -144,4 +144,4 @@ def kmeans2(
 
 _of_scipy = host_function("scipy.cluster.vq", "kmeans2")
 
-present(__name__)
+publish_results(__name__)

@@ -3,7 +3,7 @@
 This package is a page of names; the work is in the modules that it names.
 """
 
-from funcgrad.base.namespaces import present
+from funcgrad.numpy.public_functions import publish_results
 from funcgrad.scipy.fft.cosines import (
     dct,
     dctn,
@@ -53,4 +53,4 @@ __all__ = [
     "next_fast_len", "prev_fast_len", "rfft", "rfft2", "rfftfreq", "rfftn", "set_workers",
 ]  # fmt: skip
 
-present(__name__)
+publish_results(__name__)

@@ -18,8 +18,8 @@ from scipy.integrate import (
     ode,
 )
 
-from funcgrad.base.namespaces import present
 from funcgrad.numpy.host_functions import host_functions
+from funcgrad.numpy.public_functions import publish_results
 from funcgrad.scipy.integrate.boundary_values import solve_bvp
 from funcgrad.scipy.integrate.initial_value import OdeResult, OdeSolution, odeint, solve_ivp
 from funcgrad.scipy.integrate.quadrature import (
@@ -53,4 +53,4 @@ __all__ = [
     "simpson", "solve_bvp", "solve_ivp", "tanhsinh", "tplquad", "trapezoid",
 ]  # fmt: skip
 
-present(__name__)
+publish_results(__name__)

@@ -22,8 +22,8 @@ from scipy.interpolate import (
     UnivariateSpline,
 )
 
-from funcgrad.base.namespaces import present
 from funcgrad.numpy.host_functions import host_functions
+from funcgrad.numpy.public_functions import publish_results
 from funcgrad.scipy.interpolate.grids import (
     RegularGridInterpolator,
     interp1d,
@@ -78,4 +78,4 @@ __all__ = [
     "splprep", "splrep", "sproot",
 ]  # fmt: skip
 
-present(__name__)
+publish_results(__name__)

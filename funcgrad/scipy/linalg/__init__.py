@@ -8,8 +8,8 @@ This module is a page of names; the work is in the modules that it names.
 
 from scipy.linalg import LinAlgWarning
 
-from funcgrad.base.namespaces import present
 from funcgrad.numpy.linalg import LinAlgError
+from funcgrad.numpy.public_functions import publish_results
 from funcgrad.scipy.linalg.eigen import (
     eig,
     eig_banded,
@@ -137,4 +137,4 @@ __all__ = [
     "svdvals", "tanhm", "tanm", "toeplitz",
 ]  # fmt: skip
 
-present(__name__)
+publish_results(__name__)

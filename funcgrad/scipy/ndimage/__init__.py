@@ -3,7 +3,7 @@
 This package is a page of names; the work is in the modules that it names.
 """
 
-from funcgrad.base.namespaces import present
+from funcgrad.numpy.public_functions import publish_results
 from funcgrad.scipy.ndimage.filters import (
     convolve,
     convolve1d,
@@ -112,4 +112,4 @@ __all__ = [
     "value_indices", "variance", "vectorized_filter", "watershed_ift", "white_tophat", "zoom",
 ]  # fmt: skip
 
-present(__name__)
+publish_results(__name__)

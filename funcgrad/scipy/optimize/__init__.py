@@ -19,8 +19,8 @@ from scipy.optimize import (
     OptimizeWarning,
 )
 
-from funcgrad.base.namespaces import present
 from funcgrad.numpy.host_functions import host_functions
+from funcgrad.numpy.public_functions import publish_results
 from funcgrad.scipy.optimize.rosenbrock import rosen, rosen_der, rosen_hess, rosen_hess_prod
 from funcgrad.scipy.optimize.scalar_minima import brent, fminbound, minimize_scalar
 from funcgrad.scipy.optimize.scalar_roots import (
@@ -69,4 +69,4 @@ __all__ = [
     "rosen_hess_prod", "shgo", "show_options", "toms748",
 ]  # fmt: skip
 
-present(__name__)
+publish_results(__name__)

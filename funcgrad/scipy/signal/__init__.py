@@ -19,7 +19,7 @@ from scipy.signal import (
     lti,
 )
 
-from funcgrad.base.namespaces import present
+from funcgrad.numpy.public_functions import publish_results
 from funcgrad.scipy.signal.host_functions import *
 from funcgrad.scipy.signal.recurrences import (
     dlsim,
@@ -117,4 +117,4 @@ __all__ = [
     "welch", "whittaker_henderson", "wiener", "windows", "zoom_fft", "zpk2sos", "zpk2ss", "zpk2tf",
 ]  # fmt: skip
 
-present(__name__)
+publish_results(__name__)

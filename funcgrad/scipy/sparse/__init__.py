@@ -23,8 +23,8 @@ from scipy.sparse import (
     spmatrix,
 )
 
-from funcgrad.base.namespaces import present
 from funcgrad.numpy.host_functions import host_functions
+from funcgrad.numpy.public_functions import publish_results
 from funcgrad.patterns.arrays import SparseArray
 from funcgrad.scipy.sparse.arrays import coo_array, csc_array, csr_array
 
@@ -59,4 +59,4 @@ __all__ = [
     "swapaxes", "tril", "triu", "vstack",
 ]  # fmt: skip
 
-present(__name__)
+publish_results(__name__)

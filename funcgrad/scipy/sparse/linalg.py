@@ -11,8 +11,8 @@ from scipy.sparse.linalg import (
     SuperLU,
 )
 
-from funcgrad.base.namespaces import present
 from funcgrad.numpy.host_functions import host_functions
+from funcgrad.numpy.public_functions import publish_results
 from funcgrad.scipy.sparse.operators import LinearOperator, aslinearoperator
 from funcgrad.scipy.sparse.solvers import bicgstab, cg, gmres, spsolve, spsolve_triangular
 
@@ -37,4 +37,4 @@ __all__ = [
     "tfqmr", "use_solver",
 ]  # fmt: skip
 
-present(__name__)
+publish_results(__name__)

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.namespaces import present
 from funcgrad.base.signatures import call_of, docstring
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.host_functions import host_functions
 from funcgrad.numpy.promotion import as_value, strong
+from funcgrad.numpy.public_functions import publish_results
 from funcgrad.numpy.reducing import safe_sqrt
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy import special
@@ -567,4 +567,4 @@ def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:
     return x[np.triu_indices(shape[0], 1)]
 
 
-present(__name__)
+publish_results(__name__)

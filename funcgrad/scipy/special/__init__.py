@@ -9,7 +9,7 @@ derivatives, are in `funcgrad.primitives.special` and its neighbours.
 
 from scipy.special import SpecialFunctionError, SpecialFunctionWarning
 
-from funcgrad.base.namespaces import present
+from funcgrad.numpy.public_functions import publish_results
 from funcgrad.numpy.selecting import sinc
 from funcgrad.scipy.exponentials import log_softmax, logsumexp, softmax
 from funcgrad.scipy.special import (
@@ -104,4 +104,4 @@ __all__ = [
     "spherical_jn", "spherical_kn", "spherical_yn", "stirling2", "yvp", "zeta",
 ]  # fmt: skip
 
-present(__name__)
+publish_results(__name__)

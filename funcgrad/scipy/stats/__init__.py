@@ -1,6 +1,6 @@
 """Distributions and statistics: SciPy's names and arguments on arrays and traced values."""
 
-from funcgrad.base.namespaces import present
+from funcgrad.numpy.public_functions import publish_results
 from funcgrad.scipy.stats.bounded import (
     beta,
     loguniform,
@@ -113,4 +113,4 @@ __all__ = [
 __all__ += HOST_NAMES
 __all__ += CLASSES
 
-present(__name__, fallback="scipy.stats")
+publish_results(__name__, fallback="scipy.stats")

@@ -1,6 +1,6 @@
 """`scipy.spatial.transform` on arrays and traced values: rotations, and those between them."""
 
-from funcgrad.base.namespaces import present
+from funcgrad.numpy.public_functions import publish_results
 from funcgrad.scipy.spatial.transform.rigid import RigidTransform
 from funcgrad.scipy.spatial.transform.rotations import (
     Rotation,
@@ -15,4 +15,4 @@ __all__ = [
     "Slerp",
 ]
 
-present(__name__)
+publish_results(__name__)
