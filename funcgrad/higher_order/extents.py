@@ -21,7 +21,16 @@ from funcgrad.base.records import dataclass
 from funcgrad.core.facets import Facet
 from funcgrad.core.program import Atom, Equation
 from funcgrad.higher_order.bounded import can_be_bounded
-from funcgrad.lowering import Contraction, Form, Pointwise, Reduction, Reindex, Replace, form_of
+from funcgrad.lowering import (
+    Contraction,
+    Form,
+    Lookup,
+    Pointwise,
+    Reduction,
+    Reindex,
+    Replace,
+    form_of,
+)
 from funcgrad.lowering import Reshape as ReshapeForm
 from funcgrad.passes.repeats import Integers
 
@@ -35,6 +44,9 @@ Where it begins along each axis, how many elements it has, and how far apart the
 
 trip_count: Facet[int | None] = Facet("trip_count", None)
 """How many steps an operation takes that is a loop, and could take another number of."""
+
+_MOST_PADDED = 1 << 16
+"""Elements of a table whose rows are filled up, if these are not a fourth of it."""
 
 Numbers = tuple[int, ...]
 """One for every iteration."""
@@ -120,6 +132,7 @@ class Unfit(Exception):
 def extents_of(
     iterations: Sequence[Sequence[Equation]],
     local: Mapping[int, tuple[int, int]],
+    tables: Collection[int],
     behind: Collection[tuple[int, int]],
     may_differ: bool,
 ) -> Ragged | str:
@@ -128,6 +141,7 @@ def extents_of(
     Args:
         iterations: The equations of each.
         local: By operand of the body: the equation and result of the same iteration that it is.
+        tables: Operands that are known arrays, one for every iteration.
         behind: Results, by equation and number, that are read behind the loop.
         may_differ: Whether lengths may differ between iterations.
 
@@ -144,7 +158,7 @@ def extents_of(
         if may_differ
         else []
     )
-    if may_differ and not _are_given_alike(iterations, local):
+    if may_differ and not _are_given_alike(iterations, {*local, *tables}):
         return "iterations are given arrays of different lengths"
     counts = _trip_counts(iterations) if may_differ else {}
     if not any((s != s[0]).any() for of_equation in shapes for s in of_equation):
@@ -153,7 +167,7 @@ def extents_of(
     if any((shapes[j][r] != shapes[j][r][0]).any() for j, r in behind):
         return "arrays of different lengths are read behind them"
     try:
-        return _Analysis(iterations, shapes, local).ragged().with_counts(counts)
+        return _Analysis(iterations, shapes, local, tables).ragged().with_counts(counts)
     except Unfit as unfit:
         return str(unfit)
 
@@ -175,12 +189,10 @@ def _trip_counts(iterations: Sequence[Sequence[Equation]]) -> dict[int, Numbers]
     return found
 
 
-def _are_given_alike(
-    iterations: Sequence[Sequence[Equation]], local: Mapping[int, tuple[int, int]]
-) -> bool:
-    """Whether all that iterations do not make themselves has the same type in all of them."""
+def _are_given_alike(iterations: Sequence[Sequence[Equation]], others: Collection[int]) -> bool:
+    """Whether all operands but some have the same type in all iterations."""
     firsts = [x.aval for e in iterations[0] for x in e.inputs]
-    given = [c for c in range(len(firsts)) if c not in local]
+    given = [c for c in range(len(firsts)) if c not in others]
     for equations in iterations:
         avals = [x.aval for e in equations for x in e.inputs]
         if any(avals[c] is not firsts[c] and avals[c] != firsts[c] for c in given):
@@ -201,6 +213,7 @@ class _Analysis:
         iterations: The equations of each.
         shapes: By equation and result: the shapes in all iterations.
         local: As in `extents_of`.
+        tables: As in `extents_of`.
     """
 
     def __init__(
@@ -208,8 +221,10 @@ class _Analysis:
         iterations: Sequence[Sequence[Equation]],
         shapes: Sequence[Sequence[Integers]],
         local: Mapping[int, tuple[int, int]],
+        tables: Collection[int],
     ) -> None:
         self.iterations = iterations
+        self.tables = tables
         self.shapes = shapes
         self.local = local
         self.longest = [self._longest(j) for j in range(len(shapes))]
@@ -230,7 +245,8 @@ class _Analysis:
         column = 0
         for j, longest in enumerate(self.longest):
             equation = self.iterations[longest][j]
-            operands, views = self._operands(column, equation)
+            operands, views = self._operands(column, j, equation)
+            is_table = [column + k in self.tables for k in range(len(equation.inputs))]
             column += len(equation.inputs)
             window = read_window(equation.primitive)
             is_ragged = any(map(_is_ragged, operands)) or any(
@@ -245,17 +261,23 @@ class _Analysis:
             if window is not None:
                 rule = self._window(j, window, places[j], operands)
             else:
-                rule = self._rule(j, equation, form_of(equation), operands, views)
+                rule = self._rule(j, equation, form_of(equation), operands, views, is_table)
             self._check(j, rule.result)
             handling[j] = rule
             is_view = rule.kind == "window" or (rule.kind == "plain" and all(views))
             self.found[j, 0] = rule.result, is_view
         return Ragged(tuple(self.longest), handling, places, {})
 
-    def _operands(self, column: int, equation: Equation) -> tuple[list[Extents], list[bool]]:
+    def _operands(
+        self, column: int, j: int, equation: Equation
+    ) -> tuple[list[Extents], list[bool]]:
         extents: list[Extents] = []
         views = []
         for k, atom in enumerate(equation.inputs):
+            if column + k in self.tables:
+                extents.append(_rows_of([e[j].inputs[k] for e in self.iterations]))
+                views.append(False)
+                continue
             made = self.local.get(column + k)
             known = None if made is None else self.found.get(made)
             extents.append((None,) * atom.aval.ndim if known is None else known[0])
@@ -283,16 +305,25 @@ class _Analysis:
         return places
 
     def _window(self, j: int, window: Any, places: Integers, operands: list[Extents]) -> Handling:
-        """The part that a window is of that of the longest iteration."""
+        """The part that a window is of one as long as the longest, which ``places`` tell.
+
+        That is the window of the longest iteration if it holds them all. Others move along.
+        """
         strides = window[2]
         shapes = self.shapes[j][0]
+        (x,) = self.iterations[0][j].inputs
         result: list[Extent | None] = []
         for axis, stride in enumerate(strides):
             lengths = shapes[:, axis]
             if (lengths == lengths[0]).all():
                 result.append(None)
                 continue
-            begins, rest = np.divmod(places[:, axis] - places[self.longest[j], axis], stride)
+            firsts = np.full_like(lengths, places[self.longest[j], axis])
+            begins, rest = np.divmod(places[:, axis] - firsts, stride)
+            if stride == 1 and operands[0][axis] is None and not _lie_within(begins, lengths):
+                firsts = np.minimum(places[:, axis], x.aval.shape[axis] - lengths.max())
+                begins = places[:, axis] - firsts
+            places[:, axis] = firsts
             result.append(self._within(begins, rest, lengths))
         return Handling("window", tuple(operands), (), tuple(result))
 
@@ -300,7 +331,7 @@ class _Analysis:
         # Where nothing is read, it does not matter from where.
         begins = np.where(lengths == 0, 0, begins)
         rest = np.where(lengths == 0, 0, rest)
-        if rest.any() or (begins < 0).any() or (begins + lengths > lengths.max()).any():
+        if rest.any() or not _lie_within(begins, lengths):
             raise Unfit("windows do not lie within that of the longest iteration")
         return Extent(tuple(begins.tolist()), tuple(lengths.tolist()))
 
@@ -313,10 +344,11 @@ class _Analysis:
         form: Form,
         operands: list[Extents],
         views: list[bool],
+        is_table: list[bool],
     ) -> Handling:
         match form:
             case Pointwise(counts=()):
-                return self._pointwise(equation, operands)
+                return self._pointwise(operands, equation.outputs[0].aval.ndim)
             case Reindex():
                 return self._reindexed(j, equation, form, operands)
             case ReshapeForm():
@@ -327,12 +359,16 @@ class _Analysis:
                 self._keeps_layout(equation, operands, views)
                 kept = (x for i, x in enumerate(operands[0]) if i not in form.axes)
                 return Handling("fold", tuple(operands), tuple(operands), tuple(kept))
+            case Lookup() if all(is_table[1:]) and not _is_ragged(operands[0]):
+                places = self._pointwise(operands[1:], max(map(len, operands[1:])))
+                rest = (None,) * (equation.outputs[0].aval.ndim - len(places.result))
+                aligned = (operands[0], *places.aligned)
+                return Handling("plain", tuple(operands), aligned, (*places.result, *rest))
             case Replace():
                 return self._update(j, equation, operands)
         raise Unfit(f"{equation.primitive.name} has arrays of different lengths")
 
-    def _pointwise(self, equation: Equation, operands: list[Extents]) -> Handling:
-        ndim = equation.outputs[0].aval.ndim
+    def _pointwise(self, operands: list[Extents], ndim: int) -> Handling:
         result: list[Extent | None] = []
         for axis in range(-ndim, 0):
             own = [x[axis] for x in operands if len(x) >= -axis]
@@ -430,6 +466,22 @@ class _Analysis:
             aligned.append(self._within(begins, np.zeros_like(begins), lengths))
         places = (target, tuple(aligned), *operands[2:])
         return Handling("update", tuple(operands), places, target)
+
+
+def _rows_of(arrays: Sequence[Atom]) -> Extents:
+    """Extents of rows of a table, which are as long as the longest of them."""
+    shapes = np.array([x.aval.shape for x in arrays])
+    if len(shapes) * shapes.max(0).prod() > max(_MOST_PADDED, 4 * shapes.prod(1).sum()):
+        raise Unfit("iterations are given arrays of very different lengths")
+    return tuple(
+        None if (n == n[0]).all() else Extent((0,) * len(n), tuple(n.tolist())) for n in shapes.T
+    )
+
+
+def _lie_within(begins: Integers, lengths: Integers) -> bool:
+    """Whether parts lie in an array as long as the longest of them, but for those of no length."""
+    is_outside = (begins < 0) | (begins + lengths > lengths.max())
+    return not (is_outside & (lengths > 0)).any()
 
 
 def _is_ragged(extents: Extents) -> bool:

@@ -293,6 +293,15 @@ class _Rewriting:
         return [names.get(x, x) for x in part.outputs]
 
 
+def _filled(rows: Sequence[np.ndarray]) -> np.ndarray:
+    """Rows of a table, those that are shorter filled up with zeros."""
+    shape = tuple(map(max, zip(*(row.shape for row in rows), strict=True)))
+    table = np.zeros((len(rows), *shape), rows[0].dtype)
+    for filled, row in zip(table, rows, strict=True):
+        filled[tuple(map(slice, row.shape))] = row
+    return table
+
+
 def _element(stack: Any, index: int) -> Any:
     shape = stack.shape
     starts = (index, *(0 for _ in shape[1:]))
@@ -454,8 +463,9 @@ class _Rolling:
             return self._walked(turns, aval, turns.rows)
         constants = self.rewriting.search.constants
         if all(name in constants for name in names):
-            rows = np.stack([constants[name] for name in names])
-            return self._walked(("constants", *names), aval, lambda read: rows)
+            rows = _filled([constants[name] for name in names])
+            row = shaped(rows.shape[1:], aval.dtype)
+            return self._walked(("constants", *names), row, lambda read: rows)
         atoms = [self.rewriting.atom(name) for name in names]
         self.sources.update(dict.fromkeys(atoms))
         return self._walked(
@@ -470,16 +480,11 @@ class _Rolling:
         if window is None:
             return None
         places = self.ragged.places[j]
-        handling = self.ragged.handling.get(j)
-        extents = (None,) * places.shape[1] if handling is None else handling.result
-        varies = (places != places[0]).any(0) & [x is None for x in extents]
-        moving = np.flatnonzero(varies).tolist()
+        moving = np.flatnonzero((places != places[0]).any(0)).tolist()
         if not moving:
             return None
         _, sizes, strides = window
-        first = tuple(
-            int(p[0 if i in moving else self.ragged.longest[j]]) for i, p in enumerate(places.T)
-        )
+        first = tuple(places[0].tolist())
         is_walk = self.is_single and len(moving) == 1 and sizes[moving[0]] == 1
         if is_walk and column in self.run.fixed:
             steps = np.diff(places[:, moving[0]])

@@ -400,7 +400,9 @@ class Search:
         iterations = self.iterations(runs)
         behind = {key for run in runs for key in run.stacked}
         behind.update((x.equation, x.result) for run in runs for x in run.finals)
-        ragged = extents_of(iterations, runs[0].local, behind, self.is_ragged)
+        known = self.constants.keys()
+        tables = [c for c, names in runs[0].varied.items() if known >= set(names)]
+        ragged = extents_of(iterations, runs[0].local, tables, behind, self.is_ragged)
         return ragged if isinstance(ragged, str) else Family(tuple(runs), ragged)
 
     def iterations(self, runs: Iterable[Run]) -> list[Sequence[Equation]]:

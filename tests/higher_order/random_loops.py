@@ -150,7 +150,8 @@ class Writer:
         end = self.index()
         length = f"({end})"
         kinds = ("{x}[:{n}]", "{x}[:{n}]", "{x}[{N} - {n}:]", "np.flip({x}[:{n}])")
-        kinds = pick((kinds[:1], kinds[:2], kinds[2:3], kinds))
+        kinds += ("{x}[S[{n}] : S[{n}] + {n}]", "{x}[K[{n}]]")
+        kinds = pick((kinds[:1], kinds[:2], kinds[2:3], kinds[4:5], kinds[4:], kinds))
 
         def part() -> str:
             i = self.index()
@@ -164,7 +165,7 @@ class Writer:
         pick = self.random.choice
         part = self.parts()
         target = part()
-        while "flip" in target:
+        while "flip" in target or "[K[" in target:
             target = part()
         vector = self.expression(part)
         self.add(
@@ -226,6 +227,8 @@ def program_of(text: str, name: str) -> Callable[..., Any]:
         "np": fnp,
         "C": constants.uniform(0.1, 0.9, 16),
         "P": constants.permutation(N).tolist(),
+        "S": [int(constants.integers(N - n + 1)) for n in range(N + 1)],
+        "K": [constants.integers(-N, N, n) for n in range(N + 1)],
     }
     exec(compile(text, name, "exec"), names)
     found: Callable[..., Any] = names["program"]
