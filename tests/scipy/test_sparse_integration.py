@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.integrate
+import scipy.linalg
 import scipy.sparse.linalg
 
 import funcgrad as fg
 from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.higher_order import jit
 from funcgrad.scipy import integrate
 from funcgrad.scipy.integrate.matrices import Dense, Sparse
 from funcgrad.scipy.sparse import SparseArray, bands
@@ -56,6 +58,39 @@ def test_steps_are_those_of_scipy_and_of_dense_factors(method: str) -> None:
         jac_sparsity=found.sparsity.pattern.matrix,
     )  # fmt: skip
     np.testing.assert_allclose(found.y, theirs.y, rtol=1e-5)
+
+
+def test_the_same_function_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For other parameters and values, with derivatives, too; not for other known places."""
+    programs = []
+    original = jit.compile_program
+
+    def compile_program(program: Any, **options: Any) -> Any:
+        programs.append(program)
+        return original(program, **options)
+
+    monkeypatch.setattr(jit, "compile_program", compile_program)
+    mean = lambda rates: end(rates, "BDF").y.mean()  # noqa: E731
+    counts = []
+    for scale in (1.0, 1.1, 1.2):
+        found = end(scale * RATES, "BDF", scale * START).y, fg.grad(mean)(scale * RATES)
+        counts.append(len(programs))
+    assert counts[0] == counts[1] == counts[2] > 0
+    programs.clear()
+    expected = fg.jit(lambda r, y: end(r, "BDF", y).y)(1.2 * RATES, 1.2 * START)
+    np.testing.assert_allclose(found[0], expected, rtol=1e-12)
+
+    def coupled(t: Any, y: Any, weights: Any) -> Any:
+        return weights @ y - y
+
+    band = 0.1 * np.eye(80, k=1)
+    for weights in (band, 2 * band, band.T):
+        found = integrate.solve_ivp(
+            coupled, (0.0, 1.0), np.ones(80), "BDF", [1.0], args=(weights,), rtol=1e-8
+        )
+        assert found.sparsity.pattern.nnz == 159
+        exact = scipy.linalg.expm(weights - np.eye(80)) @ np.ones(80)
+        np.testing.assert_allclose(found.y[:, 0], exact, rtol=1e-5)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -12,13 +12,14 @@ import funcgrad.numpy.values as fnp
 from funcgrad import lax
 from funcgrad.api.jacobians import jacfwd
 from funcgrad.api.sparse_derivatives import colors_of
+from funcgrad.base.digests import digest
 from funcgrad.base.pytree import register_pytree_node, tree_structure
 from funcgrad.core.avals import aval_of
 from funcgrad.core.program import evaluate
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.higher_order.staging import arguments_tree, join_captured, name_of, stage_once
 from funcgrad.numpy.promotion import as_value
-from funcgrad.patterns.coloring import coloring
+from funcgrad.patterns.coloring import Coloring, coloring
 from funcgrad.primitives.elementwise import stop_gradient
 from funcgrad.primitives.objects import flatten_held, is_traced, settled
 from funcgrad.scipy.integrate.adjoint import AdjointSolution
@@ -41,6 +42,9 @@ Events = Callable[..., Any] | Sequence[Callable[..., Any]] | None
 
 LEAST_UNKNOWNS = 64
 """Unknowns from which factors in a band are worth the question for the pattern."""
+
+FEW_NUMBERS = 64
+"""Elements of arrays of parameters, which change from call to call."""
 
 MESSAGES = {
     0: "The solver successfully reached the end of the integration interval.",
@@ -314,28 +318,44 @@ class _Problem:
 
     def matrices(self, method: Method) -> Dense:
         """How Jacobians are represented: where they are sparse by their entries."""
-        dense = Dense(self.y0.size)
-        if not method.rows or self.jacobian is not None:
-            return dense
+        program = self.programs[0]
+        size = self.y0.size
+        colors = None if not method.rows or self.jacobian is not None else self._colors()
+        if colors is None:
+            return program.memo("dense", lambda: Dense(size))
+        places = colors.pattern.pattern
+        key = digest(places.indptr.tobytes() + places.indices.tobytes())
+        return program.memo(("sparse", key), lambda: Sparse(colors))
 
-        def slope(y: Any, t: Any) -> Any:
-            return evaluate(self.programs[0], [*self.consts, t, y])[0]
+    def _colors(self) -> Coloring | None:
+        """A colouring of the Jacobian, if it is sparse: it is the same for other few numbers."""
+        is_known = [_is_known(x) for x in self.consts]
 
-        if self.jac_sparsity is None:
-            colors = colors_of(slope, self.y0, self.t0, least=LEAST_UNKNOWNS)
-            if colors is None:
-                return dense
-        else:
-            colors = coloring(self.jac_sparsity)
+        def slope(y: Any, t: Any, *others: Any) -> Any:
+            rest = iter(others)
+            pairs = zip(self.consts, is_known, strict=True)
+            consts = [x if known else next(rest) for x, known in pairs]
+            return evaluate(self.programs[0], [*consts, t, y])[0]
+
+        others = [x for x, known in zip(self.consts, is_known, strict=True) if not known]
+        if self.jac_sparsity is not None:
             # Where values are known, it is compared with the derivative.
-            jacfwd(slope, sparse=self.jac_sparsity)(self.y0, self.t0)
-        return Sparse(colors)
+            jacfwd(slope, sparse=self.jac_sparsity)(self.y0, self.t0, *others)
+            return coloring(self.jac_sparsity)
+        known = (np.asarray(x) for x, on in zip(self.consts, is_known, strict=True) if on)
+        types = [aval_of(x) for x in others]
+        return self.programs[0].memo(
+            ("colors", *is_known, *(digest(x.tobytes()) for x in known)),
+            lambda: colors_of(slope, self.y0, self.t0, *types, least=LEAST_UNKNOWNS),
+        )
 
     def equation(self, method: Method, max_steps: int) -> Equation:
         matrices = self.matrices(method)
         parts = (self.programs[0], method, max_steps, matrices, self.jacobian, self.varies)
         if not self.terminal:
-            return Equation(*parts)
+            # The equation holds what its key names by numbers.
+            key = ("equation", *map(id, (method, matrices, self.jacobian)), max_steps, self.varies)
+            return self.programs[0].memo(key, lambda: Equation(*parts))
         chosen = np.array(self.terminal)
         found = [self.events[i] for i in self.terminal]
 
@@ -352,6 +372,12 @@ class _Problem:
     def event_values(self, consts: Any, t: Any, y: Any) -> Any:
         """The values of all events."""
         return evaluate(self.programs[1], [*consts, t, y])[0]
+
+
+def _is_known(x: Any) -> bool:
+    """Whether a pattern may depend on the contents of an array: not on those of a few numbers."""
+    aval = aval_of(x)
+    return not is_traced(x) and (aval.dtype.kind != "f" or aval.size > FEW_NUMBERS)
 
 
 def _dense(matrix: Any) -> Any:

@@ -15,7 +15,9 @@ ones are not solved again::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,9 +26,11 @@ import funcgrad.numpy.values as fnp
 from funcgrad import lax
 from funcgrad.base.pytree import tree_map
 from funcgrad.base.records import dataclass
+from funcgrad.base.tables import keep
 from funcgrad.core.avals import aval_of
 from funcgrad.core.program import Program, evaluate
 from funcgrad.higher_order.custom import CustomCall
+from funcgrad.higher_order.jit import Jit
 from funcgrad.higher_order.linear_call import LinearCall, push_linearized, zeros
 from funcgrad.higher_order.rules import Rules
 from funcgrad.primitives.elementwise import stop_gradient
@@ -35,8 +39,12 @@ from funcgrad.scipy.integrate.matrices import Dense
 from funcgrad.scipy.integrate.stepping import Controls, Method, Piece, System, rms, row_of
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.linearize import linearize_flat
+from funcgrad.transforms.programs import stage_closed
 
 Values = Sequence[Any]
+
+MOST_PROGRAMS = 64
+"""Programs of an equation that are kept: they depend on the number of times that are asked for."""
 
 RUNNING, FAILED, STOPPED = 0, -1, 1
 """How an integration stands: it goes on or came to its end, steps became too short or too many,
@@ -57,6 +65,7 @@ class Equation:
         ending: From values, ``t`` and ``y`` to functions whose changes of sign end it.
         signs: For each of them the direction of changes that count, 0 for both.
         counts: For each of them the number of changes that end it.
+        programs: Programs of it that were made, by what they are and the types of their inputs.
     """
 
     slope: Program
@@ -68,6 +77,24 @@ class Equation:
     ending: Callable[..., Any] | None = None
     signs: tuple[float, ...] = ()
     counts: tuple[int, ...] = ()
+    programs: dict[Hashable, Program] = field(default_factory=dict)
+
+    def run(self, what: Hashable, function: Callable[..., list[Any]], inputs: Values) -> list[Any]:
+        """Results of a function of values, whose program is kept and compiled once.
+
+        Args:
+            what: Name of the function, with all that it depends on besides its arguments.
+            function: From values to values.
+            inputs: Its arguments.
+        """
+        avals = tuple(aval_of(x).strong() for x in inputs)
+        key = (what, avals)
+        program = self.programs.get(key)
+        if program is None:
+            program = stage_closed(function, avals, "solve_ivp")
+            keep(self.programs, key, program, MOST_PROGRAMS)
+        outs: list[Any] = Jit(program).bind(*inputs)
+        return outs
 
     def at(self, consts: Values) -> System:
         """The equation as functions of time and value."""
@@ -241,6 +268,9 @@ class Solution:
 
     def primal(self, *inputs: Any) -> list[Any]:
         """Without derivatives nothing is recorded."""
+        return self.equation.run("solution", self._found, inputs)
+
+    def _found(self, *inputs: Any) -> list[Any]:
         times, t0, tf, *controls, y0 = inputs[:8]
         consts = inputs[8:]
         loop = AdaptiveLoop(self.equation, Controls(*controls), consts, tf)
@@ -334,9 +364,24 @@ def _record(
     equation: Equation, controls: Controls, t0: Any, tf: Any, y0: Any, consts: Values, n: int
 ) -> Steps:
     fixed = [stop_gradient.bind(x) for x in (t0, tf, y0, *consts)]
-    controls = Controls(*map(stop_gradient.bind, controls.values()))
-    loop = AdaptiveLoop(equation, controls, fixed[3:], fixed[1], n)
-    begin = loop.start(fixed[0], fixed[2])
+    given = [*map(stop_gradient.bind, controls.values()), *fixed]
+    found = equation.run(("steps", n), partial(_find, equation, n), given)
+    (times, lengths, states, t, count, work, status, h), notes = found[:8], tuple(found[8:])
+    # All steps move with the begin of the interval; the last ends where the interval does.
+    moved = t0 - fixed[0]
+    longer = fnp.where(t >= fixed[1], (tf - fixed[1]) - moved, 0.0 * moved)
+    times = times + moved
+    lengths = lengths + fnp.where(np.arange(n) == count - 1, longer, 0.0 * longer)
+    first = equation.method.first(equation.at(consts), t0, y0, h)
+    states = _Attached(equation)(states, count, *notes, times, lengths, first, *consts)
+    return Steps(times, lengths, states, notes, t + moved + longer, count, work, status)
+
+
+def _find(equation: Equation, n: int, *inputs: Any) -> list[Any]:
+    """The steps, at most ``n``, without derivatives."""
+    controls, (t0, tf, y0, *consts) = Controls(*inputs[:4]), inputs[4:]
+    loop = AdaptiveLoop(equation, controls, consts, tf, n)
+    begin = loop.start(t0, y0)
     rows = {"times": begin["t"], "lengths": begin["length"], "notes": begin["notes"]}
     # After the last step there is no time to be found, and before the first one its state.
     rows["times"] = fnp.full_like(begin["t"], np.inf)
@@ -354,20 +399,11 @@ def _record(
         kept = tree_map(lambda x, v: lax.dynamic_update_index_in_dim(x, v, i, 0), places, made)
         return new, kept | {"states": states}
 
-    kept["times"] = lax.dynamic_update_index_in_dim(kept["times"], fixed[0], 0, 0)
-    state, kept = lax.while_loop(lambda s: loop.goes_on(s[0], fixed[1]), attempt, (begin, kept))
-    count = state["steps"]
-    # All steps move with the begin of the interval; the last ends where the interval does.
-    moved = t0 - fixed[0]
-    longer = fnp.where(state["t"] >= fixed[1], (tf - fixed[1]) - moved, 0.0 * moved)
-    times = kept["times"] + moved
-    lengths = kept["lengths"] + fnp.where(np.arange(n) == count - 1, longer, 0.0 * longer)
-    first = equation.method.first(equation.at(consts), t0, y0, begin["h"])
-    notes = kept["notes"]
-    states = _Attached(equation)(kept["states"], count, *notes, times, lengths, first, *consts)
-    end = state["t"] + moved + longer
-    status = finished(state, fixed[1])
-    return Steps(times, lengths, states, notes, end, count, state["work"], status)
+    kept["times"] = lax.dynamic_update_index_in_dim(kept["times"], t0, 0, 0)
+    state, kept = lax.while_loop(lambda s: loop.goes_on(s[0], tf), attempt, (begin, kept))
+    steps = [kept["times"], kept["lengths"], kept["states"]]
+    end = [state["t"], state["steps"], state["work"], finished(state, tf)]
+    return [*steps, *end, begin["h"], *kept["notes"]]
 
 
 def values_at(equation: Equation, steps: Steps, consts: Values, times: Any) -> Any:
@@ -376,12 +412,18 @@ def values_at(equation: Equation, steps: Steps, consts: Values, times: Any) -> A
     place = fnp.searchsorted(stop_gradient.bind(steps.times), stop_gradient.bind(times)) - 1
     pieces = steps.piece(fnp.clip(place, 0, last))
 
-    def value(row: Any) -> Any:
-        target, *parts = row
-        return masked(equation.between(consts, Piece(*parts), target), target <= steps.end)
+    def values(end: Any, times: Any, *inputs: Any) -> list[Any]:
+        parts, consts = inputs[: 4 + len(pieces.notes)], inputs[4 + len(pieces.notes) :]
 
-    parts = [pieces.t, pieces.h, pieces.state, pieces.end, pieces.notes]
-    return lax.map(value, (times, *parts))
+        def value(row: Any) -> Any:
+            target, t, h, state, after, *notes = row
+            piece = Piece(t, h, state, after, tuple(notes))
+            return masked(equation.between(consts, piece, target), target <= end)
+
+        return [lax.map(value, (times, *parts))]
+
+    parts = [pieces.t, pieces.h, pieces.state, pieces.end, *pieces.notes]
+    return equation.run("values", values, [steps.end, times, *parts, *consts])[0]
 
 
 class _Attached:
@@ -464,6 +506,14 @@ class _Along:
         return count, at, consts
 
     def forward(self, residuals: Values, linear: Values) -> list[Any]:
+        n = len(residuals)
+        return self.equation.run(
+            ("forward", self.is_active),
+            lambda *xs: self._forward(xs[:n], xs[n:]),
+            [*residuals, *linear],
+        )
+
+    def _forward(self, residuals: Values, linear: Values) -> list[Any]:
         count, at, _ = self._split(residuals)
         d_times, d_lengths, d_first, *d_consts = self._full(linear)
         moved = fnp.zeros(residuals[0].shape, residuals[0].dtype)
@@ -480,9 +530,16 @@ class _Along:
         return [lax.while_loop(lambda s: s[0] < count, push, start)[2]]
 
     def backward(self, residuals: Values, cts: Values) -> list[Any]:
-        count, at, consts = self._split(residuals)
         if cts[0] is None:
             return [None] * sum(self.is_active)
+        return self.equation.run(
+            ("backward", self.is_active),
+            lambda *xs: self._backward(xs[:-1], xs[-1:]),
+            [*residuals, cts[0]],
+        )
+
+    def _backward(self, residuals: Values, cts: Values) -> list[Any]:
+        count, at, consts = self._split(residuals)
         active = [x for x, on in zip(consts, self.is_active[3:], strict=True) if on]
         times = residuals[2 + self.n_notes]
 
