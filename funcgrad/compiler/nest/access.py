@@ -71,12 +71,13 @@ class Pieces:
             return None
         for operand, place in zip(reversed(self.operands), reversed(self.places), strict=True):
             box = box_of(place)
-            seen = None if box is None else seen_box(box, form, view.shape)
-            if seen is not None and box is not None:
+            if box is None:
+                return None
+            seen = seen_box(box, form, view.shape)
+            if seen is not None:
                 starts = tuple(s - a for s, (a, _) in zip(form.starts, box, strict=True))
-                is_all = is_everything(seen, view.shape)
-                own = Reindex(form.axes, starts, form.steps)
-                return operand.reindexed(own, view.shape) if is_all else None
+                shown = operand.reindexed(Reindex(form.axes, starts, form.steps), view.shape)
+                return shown if is_everything(seen, view.shape) else None
         return None
 
     def inside(self, place: View, shape: Shape) -> Pieces | None:

@@ -299,10 +299,6 @@ class _Writer:
         yield inner, split.inner
         if split.outer.body and split.is_bounded("high", "when", "unless"):
             yield (inner[1], span[1]), split.outer
-        if split.repeated:
-            with self.source.when(limits.leaves_out(inner, span)):
-                for fold, x in split.repeated:
-                    self.folds[fold].step(self._name(fold, self.loaded, x))
 
     def _elements(self, span: Span, part: Part, vectors: Vectors | None) -> None:
         """The elements of a part of the innermost loop, which has no blocks."""

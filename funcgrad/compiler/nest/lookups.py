@@ -28,7 +28,6 @@ from funcgrad.compiler.nest.layout import (
     Value,
     View,
     cut,
-    reshaped,
     whole,
 )
 from funcgrad.compiler.nest.nodes import Checked, Copies, Pick, Point, Put, Site
@@ -59,13 +58,6 @@ def deposited(
     x, updates, *indices = operands
     if not math.prod(updates.shape) and form.mode != "raise":
         return x
-    starts = _start(form, out.shape, indices) if form.step == "{1}" else None
-    if starts is not None:
-        sizes = tuple(1 if i in form.axes else n for i, n in enumerate(out.shape))
-        place = whole(out).reindexed(cut(starts), sizes)
-        update = reshaped(updates, place.shape)
-        assert update is not None  # only axes of length 1 go
-        return _overwritten(builder, x, update, place)
     if form.mode == "raise" and not (math.prod(updates.shape) and math.prod(x.shape)):
         _refuse(builder, form.axes, x.shape, indices)
         return x
@@ -170,17 +162,12 @@ def replaced(builder: Builder, operands: list[Operand], out: Value) -> Operand:
     x, update, *starts = operands
     known = _known_cut(x.shape, update.shape, starts)
     if known is not None:
-        return _overwritten(builder, x, update, whole(out).reindexed(known, update.shape))
+        if not math.prod(update.shape):
+            return x
+        parts = whole(out), whole(out).reindexed(known, update.shape)
+        return builder.result(Copies((x, update), (out,), parts))
     places = _of_window(whole(out), starts, update.shape)
     return _put(builder, operands, places, len(update.shape), "{1}")
-
-
-def _overwritten(builder: Builder, x: Operand, update: Operand, place: View) -> Operand:
-    """An array with a part of its copy, ``place.value``, replaced."""
-    out = place.value
-    if not math.prod(place.shape):
-        return x
-    return builder.result(Copies((x, update), (out,), (whole(out), place)))
 
 
 # Places that are computed.
@@ -354,17 +341,6 @@ def _known_places(index: Operand, length: int, mode: str) -> np.ndarray | None:
         return places.clip(0, length - 1)
     places = np.where(places < 0, places + length, places)
     return places if places.min() >= 0 and places.max() < length else None
-
-
-def _start(form: forms.Scatter, shape: Shape, indices: Sequence[Operand]) -> list[int] | None:
-    """The first element of the only part that is meant, if its places are known now."""
-    starts = [0] * len(shape)
-    for axis, index in zip(form.axes, indices, strict=True):
-        places = _known_places(index, shape[axis], form.mode)
-        if places is None or math.prod(index.shape) != 1:
-            return None
-        starts[axis] = int(places.item())
-    return starts
 
 
 def _even_places(index: Operand, length: int, mode: str) -> tuple[int, tuple[int, ...]] | None:

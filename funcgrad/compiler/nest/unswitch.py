@@ -15,12 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Any
 
 import numpy as np
 
 from funcgrad.base.records import dataclass
-from funcgrad.compiler.loops.language import Apply, Expression, Number, Variable, applied, call
+from funcgrad.compiler.loops.language import Apply, Expression, Variable, applied, call
 from funcgrad.compiler.machine import FUNCTION, HEAVY, LOOKUP, SEVERAL
 from funcgrad.compiler.nest.iteration import Access, Span, Vectors
 from funcgrad.compiler.nest.kernel import neutral
@@ -29,7 +28,6 @@ from funcgrad.compiler.nest.lookups import known_numbers
 from funcgrad.compiler.nest.nodes import Fold, Node, Pick, Point, depth_first
 from funcgrad.compiler.nest.plan import Plan, is_function
 from funcgrad.dtypes import BOOL
-from funcgrad.intrinsics import expression
 
 _MIRRORED = {
     "less": "greater",
@@ -55,8 +53,6 @@ _SIDES = {
 }
 """The bounds of indices at which numbers that count by 1 or -1 compare so with another number, as
 distances from the index at which they are equal."""
-
-_COMPARED = {word: getattr(np, word) for word in _MIRRORED}
 
 _REST = {"not_equal": "equal"}
 """Comparisons that hold wherever another one does not."""
@@ -139,13 +135,11 @@ class Split:
         sides: The bounds, in the order in which they are computed.
         inner: What is to be computed between them.
         outer: What is to be computed elsewhere.
-        repeated: Folds that take one and the same number there, once as well as often.
     """
 
     sides: tuple[Side, ...]
     inner: Part
     outer: Part
-    repeated: Sequence[tuple[Fold, Operand]]
 
     def is_bounded(self, *kinds: str) -> bool:
         """Whether there are sides of some kinds."""
@@ -307,16 +301,12 @@ class Unswitcher:
         """The operands that `select` nodes are between some bounds, or outside of them."""
         chosen: dict[Node, Operand] = {}
         for node in body:
-            if type(node) is not Point:
-                continue
             asked = _asked(node)
             known = None if asked is None else self._known(asked[0], sides, node, inside)
             if asked is not None and known is not None:
-                x: Operand | None = asked[1 if known else 2]
-            else:
-                x = _reduced(node, [self._source(y, chosen) for y in node.operands])
-            if x is not None and x.dtype == node.out.dtype:
-                chosen[node] = x
+                x = asked[1 if known else 2]
+                if x.dtype == node.out.dtype:
+                    chosen[node] = x
         return chosen
 
     # Parts.
@@ -329,14 +319,6 @@ class Unswitcher:
         if not chosen:
             return None
         roots = [node for node in body if self._has_effect(node, chosen)]
-        repeated = [
-            (node, self._source(node.operands[0], chosen))
-            for node in roots
-            if isinstance(node, Fold) and self._is_repeated(node, chosen)
-        ]
-        if len(repeated) == len(roots):
-            roots = []
-
         outside = self._needed(body, roots, chosen)
         saved = sum(map(_cost, {*body} - {*outside, *chosen}))
         saved += LOOKUP * len(self._read(body, NOTHING) - self._read(outside, chosen))
@@ -352,7 +334,7 @@ class Unswitcher:
             chosen = self._chosen(body, sides, inside=True)
             wanted = [node for node in body if self._is_wanted(node)]
             inner = Part(self._needed(body, wanted, chosen), chosen)
-        return rank, Split(ordered, inner, outer, [] if roots else repeated)
+        return rank, Split(ordered, inner, outer)
 
     def _needed(self, body: Sequence[Node], roots: Iterable[Node], chosen: Chosen) -> list[Node]:
         """The nodes that some of a body need, in its order."""
@@ -408,13 +390,6 @@ class Unswitcher:
                 return True
             return self.plan.operand_access(old, node) is not self.plan.outs[node]
         return isinstance(node, Pick) and self.is_watched(node)
-
-    def _is_repeated(self, node: Fold, chosen: Chosen) -> bool:
-        """Whether it folds one and the same number, of which one is as good as many."""
-        if self.plan.kind(node) == "column":
-            return False
-        x = self._source(node.operands[0], chosen)
-        return _is_idempotent(node) and self._is_of_row(x, node)
 
 
 def asks_index(node: Node) -> bool:
@@ -500,38 +475,11 @@ def _asked(node: Node) -> list[Operand] | None:
     return operands if word.startswith("select") else None
 
 
-def _reduced(node: Point, operands: Sequence[Operand]) -> Operand | None:
-    """The operand that an expression is, where a comparison of what is known decides about it."""
-    x = applied(node.expr, [Variable(str(i)) for i in range(len(operands))])
-
-    def known(x: Expression) -> Any:
-        if isinstance(x, Number):
-            return x.value
-        operand = operands[int(x.name)] if isinstance(x, Variable) else None
-        return operand.scalar if isinstance(operand, Uniform) else None
-
-    while isinstance(x, Apply) and x.word.startswith("select"):
-        test, yes, no = x.operands
-        if not isinstance(test, Apply) or test.word not in _COMPARED:
-            return None
-        pair = [known(y) for y in test.operands]
-        if any(y is None for y in pair):
-            return None
-        x = yes if _COMPARED[test.word](*pair) else no
-    return operands[int(x.name)] if isinstance(x, Variable) else None
-
-
 def _negated(found: Range) -> Range:
     sides, is_inside = found
     if len(sides) == 1:
         return frozenset(side.opposite for side in sides), is_inside
     return sides, not is_inside
-
-
-def _is_idempotent(node: Fold) -> bool:
-    """Whether an element may be folded twice, in any order, and nothing changes."""
-    across = {x.across for x in expression(node.form.step).uses}
-    return node.out.dtype.kind in "biu" and across <= {"max", "min", "and", "or", "smax", "smin"}
 
 
 def _keeps_order(
@@ -623,7 +571,3 @@ class Limits:
     def _inside(self, name: str, index: Expression, span: Span) -> Expression:
         begin, end = span
         return self.source.assign(name, call("minimum", call("maximum", index, begin), end))
-
-    def leaves_out(self, part: Span, span: Span) -> Expression:
-        """Whether a part of a span is not all of it."""
-        return call("bitwise_or", call("greater", part[0], span[0]), call("less", part[1], span[1]))
