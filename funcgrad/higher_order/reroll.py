@@ -61,6 +61,8 @@ from funcgrad.higher_order.runs import (
 )
 from funcgrad.higher_order.scan import Scan
 from funcgrad.higher_order.turns import Element, Resolved, in_turn
+from funcgrad.lowering import Reshape as ReshapeForm
+from funcgrad.lowering import form_of
 from funcgrad.observers.source import stands_for
 from funcgrad.passes.repeats import Integers
 from funcgrad.primitives.families import zeros_like_aval
@@ -291,6 +293,10 @@ class _Rewriting:
             )
         self.constants += part.constants
         return [names.get(x, x) for x in part.outputs]
+
+
+def _is_reshape_to(equation: Equation, shape: Sequence[int]) -> bool:
+    return equation.outputs[0].aval.shape == shape and type(form_of(equation)) is ReshapeForm
 
 
 def _filled(rows: Sequence[np.ndarray]) -> np.ndarray:
@@ -662,9 +668,19 @@ class _Rolling:
                     return operand.evaluate(find)
             return np.int64(operand)
 
+        rows: dict[int, Any] = {}
+        """Elements that are walked along, by the windows that they are."""
         for equation, step, operands in zip(self.body, self.steps, self.operands, strict=True):
             args = list(map(find, operands))
             primitive = equation.primitive
-            result = primitive.bind(*args) if step is None else step.evaluate(primitive, args, find)
+            row = rows.get(id(args[0])) if args else None
+            if row is not None and _is_reshape_to(equation, row.shape):
+                result = row  # residuals of it are those of the array
+            elif step is None:
+                result = primitive.bind(*args)
+            else:
+                result = step.evaluate(primitive, args, find)
+            if type(step) is Window and step.walked is not None:
+                rows[id(result)] = find(step.walked)
             made.append(result if primitive.multiple_results else [result])
         return list(map(find, outputs))

@@ -66,7 +66,7 @@ def test_thousands_of_random_programs_keep_their_bits() -> None:
     assert random_loops.compared(3000, 100).wrong == []
 
 
-@pytest.mark.parametrize("seed", [3, 11])
+@pytest.mark.parametrize("seed", [12, 39])
 def test_gradients_of_random_programs(seed: int) -> None:
     text, plain, rolled = random_loops.traced(seed)
     assert rolled is not plain, text
