@@ -2,247 +2,37 @@
 
 This module is a page of names; the work is in the modules that it names.
 """
+# ruff: noqa: F403, F405
 
 from typing import TYPE_CHECKING
 
 from funcgrad.lax.branches import cond, switch
-from funcgrad.lax.collectives import (
-    all_gather,
-    all_to_all,
-    axis_index,
-    axis_size,
-    pbroadcast,
-    pcast,
-    pmax,
-    pmean,
-    pmin,
-    ppermute,
-    pshuffle,
-    psum,
-    psum_scatter,
-    pswapaxes,
-    pvary,
-)
-from funcgrad.lax.contraction import (
-    DotDimensionNumbers,
-    batch_matmul,
-    dot,
-    dot_general,
-    scaled_dot,
-)
-from funcgrad.lax.convolution import (
-    ConvDimensionNumbers,
-    ConvGeneralDilatedDimensionNumbers,
-    conv,
-    conv_dimension_numbers,
-    conv_general_dilated,
-    conv_general_dilated_local,
-    conv_general_dilated_patches,
-    conv_transpose,
-    conv_with_general_padding,
-)
-from funcgrad.lax.elementwise import (
-    RoundingMethod,
-    abs,
-    acos,
-    acosh,
-    add,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
-    bitcast_convert_type,
-    bitwise_and,
-    bitwise_not,
-    bitwise_or,
-    bitwise_xor,
-    cbrt,
-    ceil,
-    clamp,
-    clz,
-    complex,
-    conj,
-    convert_element_type,
-    cos,
-    cosh,
-    div,
-    dtype,
-    eq,
-    exp,
-    exp2,
-    expm1,
-    floor,
-    ge,
-    gt,
-    imag,
-    integer_pow,
-    is_finite,
-    le,
-    log,
-    log1p,
-    logistic,
-    lt,
-    max,
-    min,
-    mul,
-    mulhi,
-    ne,
-    neg,
-    nextafter,
-    population_count,
-    pow,
-    real,
-    reciprocal,
-    reduce_precision,
-    rem,
-    round,
-    rsqrt,
-    select,
-    select_n,
-    shift_left,
-    shift_right_arithmetic,
-    shift_right_logical,
-    sign,
-    sin,
-    sinh,
-    sqrt,
-    square,
-    stop_gradient,
-    sub,
-    tan,
-    tanh,
-)
+from funcgrad.lax.collectives import *
+from funcgrad.lax.contraction import *
+from funcgrad.lax.convolution import *
+from funcgrad.lax.elementwise import *
 from funcgrad.lax.fourier import (
     FftType,
     fft,
 )
 from funcgrad.lax.gamma_derivatives import igamma_grad_a, random_gamma_grad
-from funcgrad.lax.gathering import (
-    GatherDimensionNumbers,
-    GatherScatterMode,
-    ScatterDimensionNumbers,
-    gather,
-    index_take,
-    scatter,
-    scatter_add,
-    scatter_apply,
-    scatter_max,
-    scatter_min,
-    scatter_mul,
-    scatter_sub,
-)
+from funcgrad.lax.gathering import *
 from funcgrad.lax.implicit import custom_linear_solve, custom_root
 from funcgrad.lax.loops import fori_loop, map, scan, while_loop
 from funcgrad.lax.operands import of_any_elements as _of_any_elements
-from funcgrad.lax.platform import (
-    after_all,
-    approx_max_k,
-    approx_min_k,
-    composite,
-    create_token,
-    dce_sink,
-    optimization_barrier,
-    platform_dependent,
-    rng_uniform,
-    stage,
-    with_sharding_constraint,
-)
-from funcgrad.lax.precision import (
-    AccuracyMode,
-    DotAlgorithm,
-    DotAlgorithmPreset,
-    Precision,
-    PrecisionLike,
-    Tolerance,
-)
+from funcgrad.lax.platform import *
+from funcgrad.lax.precision import *
 from funcgrad.lax.prefix import associative_scan
-from funcgrad.lax.ragged import (
-    RaggedDotDimensionNumbers,
-    ragged_dot,
-    ragged_dot_general,
-)
+from funcgrad.lax.ragged import *
 from funcgrad.lax.random_bits import (
     RandomAlgorithm,
     rng_bit_generator,
 )
-from funcgrad.lax.reductions import (
-    argmax,
-    argmin,
-    cumlogsumexp,
-    cummax,
-    cummin,
-    cumprod,
-    cumsum,
-    reduce,
-    reduce_and,
-    reduce_max,
-    reduce_min,
-    reduce_or,
-    reduce_prod,
-    reduce_sum,
-    reduce_xor,
-    sort,
-    sort_key_val,
-    top_k,
-)
-from funcgrad.lax.shape_tuples import (
-    conv_general_permutations,
-    conv_general_shape_tuple,
-    conv_shape_tuple,
-    conv_transpose_shape_tuple,
-    reduce_window_shape_tuple,
-)
-from funcgrad.lax.shapes import (
-    broadcast,
-    broadcast_in_dim,
-    broadcast_like,
-    broadcast_shapes,
-    broadcast_to_rank,
-    broadcasted_iota,
-    collapse,
-    concatenate,
-    empty,
-    expand_dims,
-    full,
-    full_like,
-    iota,
-    pad,
-    reshape,
-    rev,
-    shape_as_value,
-    split,
-    squeeze,
-    stack,
-    tile,
-    transpose,
-    unstack,
-)
-from funcgrad.lax.slicing import (
-    dynamic_index_in_dim,
-    dynamic_slice,
-    dynamic_slice_in_dim,
-    dynamic_update_index_in_dim,
-    dynamic_update_slice,
-    dynamic_update_slice_in_dim,
-    index_in_dim,
-    slice,
-    slice_in_dim,
-)
-from funcgrad.lax.special import (
-    bessel_i0e,
-    bessel_i1e,
-    betainc,
-    digamma,
-    erf,
-    erf_inv,
-    erfc,
-    igamma,
-    igammac,
-    lgamma,
-    polygamma,
-    zeta,
-)
+from funcgrad.lax.reductions import *
+from funcgrad.lax.shape_tuples import *
+from funcgrad.lax.shapes import *
+from funcgrad.lax.slicing import *
+from funcgrad.lax.special import *
 from funcgrad.lax.windows import padtype_to_pads, reduce_window
 
 if TYPE_CHECKING:  # it is loaded on first use

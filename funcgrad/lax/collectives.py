@@ -44,6 +44,11 @@ from funcgrad.primitives.objects import map_numbers, map_values
 from funcgrad.primitives.shape import moveaxis_from_front, reshape, shape_of
 from funcgrad.transforms.batch import batch_flat
 
+__all__ = [
+    "all_gather", "all_to_all", "axis_index", "axis_size", "pbroadcast", "pcast", "pmax", "pmean",
+    "pmin", "ppermute", "pshuffle", "psum", "psum_scatter", "pswapaxes", "pvary",
+]  # fmt: skip
+
 AxisName = Hashable | tuple[Hashable, ...]
 Axes = tuple[tuple[Hashable, int], ...]
 Groups = Sequence[Sequence[int]] | None

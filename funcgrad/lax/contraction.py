@@ -25,6 +25,8 @@ from funcgrad.primitives.elementwise import convert, mul
 from funcgrad.primitives.families import shape_of
 from funcgrad.primitives.shape import broadcast_to, reshape
 
+__all__ = ["DotDimensionNumbers", "batch_matmul", "dot", "dot_general", "scaled_dot"]
+
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _KINDS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 

@@ -31,6 +31,12 @@ from funcgrad.primitives.convolution import Convolution
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.families import shape_of
 
+__all__ = [
+    "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers", "conv", "conv_dimension_numbers",
+    "conv_general_dilated", "conv_general_dilated_local", "conv_general_dilated_patches",
+    "conv_transpose", "conv_with_general_padding",
+]  # fmt: skip
+
 _SPATIAL = "abdefhjklmpqrstuvwxyz"
 _DEFAULTS = {
     2: ("NC", "IO", "NC"),

@@ -35,6 +35,17 @@ from funcgrad.primitives.families import Elementwise, shape_of
 from funcgrad.primitives.objects import map_values, settled
 from funcgrad.primitives.texts import TEXTS
 
+__all__ = [
+    "RoundingMethod", "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh",
+    "bitcast_convert_type", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "cbrt",
+    "ceil", "clamp", "clz", "complex", "conj", "convert_element_type", "cos", "cosh", "div",
+    "dtype", "eq", "exp", "exp2", "expm1", "floor", "ge", "gt", "imag", "integer_pow", "is_finite",
+    "le", "log", "log1p", "logistic", "lt", "max", "min", "mul", "mulhi", "ne", "neg", "nextafter",
+    "population_count", "pow", "real", "reciprocal", "reduce_precision", "rem", "round", "rsqrt",
+    "select", "select_n", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign",
+    "sin", "sinh", "sqrt", "square", "stop_gradient", "sub", "tan", "tanh",
+]  # fmt: skip
+
 
 def _unary(
     name: str, operation: Elementwise, summary: str = "", kinds: str = "", shows: str = ""

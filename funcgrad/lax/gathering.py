@@ -27,6 +27,12 @@ from funcgrad.primitives.reductions import ReduceAny
 from funcgrad.primitives.shape import Transpose, reshape
 from funcgrad.transforms.batch import batch_flat
 
+__all__ = [
+    "GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers", "gather",
+    "index_take", "scatter", "scatter_add", "scatter_apply", "scatter_max", "scatter_min",
+    "scatter_mul", "scatter_sub",
+]  # fmt: skip
+
 
 class GatherScatterMode(enum.Enum):
     """Treatment of a window that is not inside of the array.

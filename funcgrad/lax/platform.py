@@ -21,6 +21,12 @@ from funcgrad.lax.operands import Array, ArrayLike
 from funcgrad.lax.reductions import top_k
 from funcgrad.primitives.shape import Reshape
 
+__all__ = [
+    "after_all", "approx_max_k", "approx_min_k", "composite", "create_token", "dce_sink",
+    "optimization_barrier", "platform_dependent", "rng_uniform", "stage",
+    "with_sharding_constraint",
+]  # fmt: skip
+
 
 @explained(MEANINGS, operand="Real array.")
 def approx_max_k(

@@ -10,6 +10,10 @@ from typing import Any
 
 from funcgrad.base.records import dataclass
 
+__all__ = [
+    "AccuracyMode", "DotAlgorithm", "DotAlgorithmPreset", "Precision", "PrecisionLike", "Tolerance",
+]  # fmt: skip
+
 
 class Precision(enum.Enum):
     """Names of precisions: all mean the full precision of the dtype here."""

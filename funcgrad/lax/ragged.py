@@ -18,6 +18,8 @@ from funcgrad.primitives.cumulative import Cumsum
 from funcgrad.primitives.families import shape_of
 from funcgrad.primitives.shape import Transpose, reshape
 
+__all__ = ["RaggedDotDimensionNumbers", "ragged_dot", "ragged_dot_general"]
+
 
 class RaggedDotDimensionNumbers(NamedTuple):
     """Roles of the axes of `ragged_dot_general`.

@@ -37,6 +37,12 @@ from funcgrad.primitives.objects import flatten_numbers
 from funcgrad.primitives.shape import ReduceSum
 from funcgrad.transforms.batch import batch_flat
 
+__all__ = [
+    "argmax", "argmin", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "reduce",
+    "reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod", "reduce_sum",
+    "reduce_xor", "sort", "sort_key_val", "top_k",
+]  # fmt: skip
+
 _RAISES = {
     "DtypeError": "If the dtype is of another kind.",
     "ShapeError": "If an axis is not there.",

@@ -9,6 +9,11 @@ from funcgrad.errors import ArgumentError
 from funcgrad.lax.convolution import conv_dimension_numbers, transposed_pads
 from funcgrad.lax.windows import Pads, checked_pads, padtype_to_pads, per_axis, slides_of
 
+__all__ = [
+    "conv_general_permutations", "conv_general_shape_tuple", "conv_shape_tuple",
+    "conv_transpose_shape_tuple", "reduce_window_shape_tuple",
+]  # fmt: skip
+
 Lengths = tuple[int, ...]
 
 

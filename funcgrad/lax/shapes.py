@@ -32,6 +32,13 @@ from funcgrad.primitives.creation import Full, Iota
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.families import shape_of
 
+__all__ = [
+    "broadcast", "broadcast_in_dim", "broadcast_like", "broadcast_shapes", "broadcast_to_rank",
+    "broadcasted_iota", "collapse", "concatenate", "empty", "expand_dims", "full", "full_like",
+    "iota", "pad", "reshape", "rev", "shape_as_value", "split", "squeeze", "stack", "tile",
+    "transpose", "unstack",
+]  # fmt: skip
+
 
 def _static_shape(name: str, shape: Any) -> tuple[int, ...]:
     """A shape as a tuple of ints.

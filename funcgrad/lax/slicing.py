@@ -30,6 +30,11 @@ from funcgrad.primitives import shape as primitive
 from funcgrad.primitives.elementwise import add, less, select
 from funcgrad.primitives.families import shape_of
 
+__all__ = [
+    "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_update_index_in_dim",
+    "dynamic_update_slice", "dynamic_update_slice_in_dim", "index_in_dim", "slice", "slice_in_dim",
+]  # fmt: skip
+
 
 def slice(
     operand: ArrayLike,

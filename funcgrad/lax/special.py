@@ -12,6 +12,11 @@ from funcgrad.primitives import gamma_functions
 from funcgrad.primitives import special as primitive
 from funcgrad.primitives.families import Elementwise
 
+__all__ = [
+    "bessel_i0e", "bessel_i1e", "betainc", "digamma", "erf", "erf_inv", "erfc", "igamma", "igammac",
+    "lgamma", "polygamma", "zeta",
+]  # fmt: skip
+
 
 def _special(
     name: str, operation: Elementwise, summary: str, names: str = "x", *, shows: str

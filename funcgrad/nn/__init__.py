@@ -4,44 +4,13 @@ Names that `jax.nn` has are JAX's, pooling is flax's, and losses are optax's.
 
 This module is a page of names; the work is in the modules that it names.
 """
+# ruff: noqa: F403, F405
 
 from funcgrad.nn import initializers, layers, losses
-from funcgrad.nn.activations import (
-    celu,
-    elu,
-    gelu,
-    glu,
-    hard_sigmoid,
-    hard_silu,
-    hard_swish,
-    hard_tanh,
-    identity,
-    leaky_relu,
-    log1mexp,
-    log_sigmoid,
-    mish,
-    relu,
-    relu6,
-    selu,
-    sigmoid,
-    silu,
-    soft_sign,
-    softplus,
-    sparse_plus,
-    sparse_sigmoid,
-    squareplus,
-    swish,
-    tanh,
-)
+from funcgrad.nn.activations import *
 from funcgrad.nn.attention import dot_product_attention
 from funcgrad.nn.linear import conv, conv_transpose, dense, embed, scaled_matmul
-from funcgrad.nn.normalization import (
-    log_softmax,
-    logmeanexp,
-    one_hot,
-    softmax,
-    standardize,
-)
+from funcgrad.nn.normalization import *
 from funcgrad.nn.norms import batch_norm, group_norm, layer_norm, rms_norm
 from funcgrad.nn.pooling import avg_pool, max_pool, min_pool
 from funcgrad.nn.regularization import dropout

@@ -19,6 +19,12 @@ from funcgrad.primitives import special
 from funcgrad.primitives.shape import Slice, shape_of
 from funcgrad.scipy.exponentials import floating
 
+__all__ = [
+    "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh",
+    "identity", "leaky_relu", "log1mexp", "log_sigmoid", "mish", "relu", "relu6", "selu", "sigmoid",
+    "silu", "soft_sign", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus", "swish", "tanh",
+]  # fmt: skip
+
 Array = Any
 ArrayLike = Any
 

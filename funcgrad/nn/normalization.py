@@ -31,6 +31,8 @@ from funcgrad.scipy.exponentials import (
     normalized,
 )
 
+__all__ = ["log_softmax", "logmeanexp", "one_hot", "softmax", "standardize"]
+
 Array = Any
 ArrayLike = Any
 

@@ -2,91 +2,19 @@
 
 This module is a page of names; the work is in the modules that it names.
 """
+# ruff: noqa: F403, F405
 
 from funcgrad.base.namespaces import present
-from funcgrad.optim.clipping import (
-    clip,
-    clip_by_block_rms,
-    clip_by_global_norm,
-    global_norm,
-    zero_nans,
-)
-from funcgrad.optim.line_search import (
-    scale_by_backtracking_linesearch,
-    scale_by_zoom_linesearch,
-    value_and_grad_from_state,
-)
+from funcgrad.optim.clipping import *
+from funcgrad.optim.line_search import *
 from funcgrad.optim.masking import masked, multi_transform
 from funcgrad.optim.minimizing import minimize
-from funcgrad.optim.optimizers import (
-    adadelta,
-    adagrad,
-    adam,
-    adamax,
-    adamw,
-    lamb,
-    lion,
-    nadam,
-    nadamw,
-    radam,
-    rmsprop,
-    sgd,
-    sign_sgd,
-    yogi,
-)
+from funcgrad.optim.optimizers import *
 from funcgrad.optim.quasi_newton import lbfgs, scale_by_lbfgs
-from funcgrad.optim.scaling import (
-    add_decayed_weights,
-    ema,
-    scale,
-    scale_by_adadelta,
-    scale_by_adam,
-    scale_by_adamax,
-    scale_by_learning_rate,
-    scale_by_lion,
-    scale_by_radam,
-    scale_by_rms,
-    scale_by_rss,
-    scale_by_schedule,
-    scale_by_sign,
-    scale_by_stddev,
-    scale_by_trust_ratio,
-    scale_by_yogi,
-    trace,
-)
-from funcgrad.optim.schedules import (
-    constant_schedule,
-    cosine_decay_schedule,
-    cosine_onecycle_schedule,
-    exponential_decay,
-    join_schedules,
-    linear_onecycle_schedule,
-    linear_schedule,
-    piecewise_constant_schedule,
-    piecewise_interpolate_schedule,
-    polynomial_schedule,
-    sgdr_schedule,
-    warmup_cosine_decay_schedule,
-    warmup_exponential_decay_schedule,
-)
-from funcgrad.optim.transformation import (
-    EmptyState,
-    GradientTransformation,
-    GradientTransformationExtraArgs,
-    apply_updates,
-    chain,
-    identity,
-    incremental_update,
-    set_to_zero,
-    stateless,
-    with_extra_args_support,
-)
-from funcgrad.optim.wrappers import (
-    MultiSteps,
-    apply_if_finite,
-    inject_hyperparams,
-    params_ema,
-)
+from funcgrad.optim.scaling import *
+from funcgrad.optim.schedules import *
+from funcgrad.optim.transformation import *
+from funcgrad.optim.wrappers import *
 
 __all__ = [
     "EmptyState", "GradientTransformation", "GradientTransformationExtraArgs", "MultiSteps",

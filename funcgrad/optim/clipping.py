@@ -22,6 +22,8 @@ from funcgrad.optim.transformation import (
     total,
 )
 
+__all__ = ["clip", "clip_by_block_rms", "clip_by_global_norm", "global_norm", "zero_nans"]
+
 
 @explained(MEANINGS, updates="A pytree of arrays.")
 def global_norm(updates: Updates) -> Scalar:

@@ -40,6 +40,10 @@ from funcgrad.optim.transformation import (
     zeros_like,
 )
 
+__all__ = [
+    "scale_by_backtracking_linesearch", "scale_by_zoom_linesearch", "value_and_grad_from_state",
+]  # fmt: skip
+
 ValueFunction = Callable[..., Scalar]
 
 

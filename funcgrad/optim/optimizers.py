@@ -37,6 +37,11 @@ from funcgrad.optim.transformation import (
     identity,
 )
 
+__all__ = [
+    "adadelta", "adagrad", "adam", "adamax", "adamw", "lamb", "lion", "nadam", "nadamw", "radam",
+    "rmsprop", "sgd", "sign_sgd", "yogi",
+]  # fmt: skip
+
 Mask = Any | Callable[[Params], Any] | None
 
 

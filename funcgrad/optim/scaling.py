@@ -43,6 +43,13 @@ from funcgrad.optim.transformation import (
     zeros_like,
 )
 
+__all__ = [
+    "add_decayed_weights", "ema", "scale", "scale_by_adadelta", "scale_by_adam", "scale_by_adamax",
+    "scale_by_learning_rate", "scale_by_lion", "scale_by_radam", "scale_by_rms", "scale_by_rss",
+    "scale_by_schedule", "scale_by_sign", "scale_by_stddev", "scale_by_trust_ratio",
+    "scale_by_yogi", "trace",
+]  # fmt: skip
+
 # By numbers.
 
 

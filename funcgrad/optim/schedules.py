@@ -19,6 +19,13 @@ from funcgrad.errors import ArgumentError
 from funcgrad.optim.meanings import MEANINGS
 from funcgrad.optim.transformation import Scalar, Schedule, as_float
 
+__all__ = [
+    "constant_schedule", "cosine_decay_schedule", "cosine_onecycle_schedule", "exponential_decay",
+    "join_schedules", "linear_onecycle_schedule", "linear_schedule", "piecewise_constant_schedule",
+    "piecewise_interpolate_schedule", "polynomial_schedule", "sgdr_schedule",
+    "warmup_cosine_decay_schedule", "warmup_exponential_decay_schedule",
+]  # fmt: skip
+
 
 @explained(MEANINGS, value="The number.")
 def constant_schedule(value: Scalar) -> Schedule:

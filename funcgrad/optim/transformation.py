@@ -25,6 +25,12 @@ from funcgrad.errors import ArgumentError
 from funcgrad.numpy.promotion import to_dtype
 from funcgrad.optim.meanings import MEANINGS
 
+__all__ = [
+    "EmptyState", "GradientTransformation", "GradientTransformationExtraArgs", "apply_updates",
+    "chain", "identity", "incremental_update", "set_to_zero", "stateless",
+    "with_extra_args_support",
+]  # fmt: skip
+
 Array = Any
 Scalar = Any
 """A number, or an array without axes, possibly traced."""

@@ -36,6 +36,8 @@ from funcgrad.optim.transformation import (
 )
 from funcgrad.primitives.objects import StandsForArray
 
+__all__ = ["MultiSteps", "apply_if_finite", "inject_hyperparams", "params_ema"]
+
 # Several steps as one.
 
 

@@ -7,52 +7,14 @@ is asked for; those are the numbers that JAX draws with ``jax_enable_x64``, and 
 (`gamma`, `loggamma`, `beta`, `dirichlet`, `chisquare`, `t`, `f`, `generalized_normal`, `ball`) draw
 other numbers than JAX: quantiles of uniform ones, with derivatives in their parameters.
 """
+# ruff: noqa: F403, F405
 
 from funcgrad.base.namespaces import present
 from funcgrad.random.choices import categorical, choice, permutation
-from funcgrad.random.compound import (
-    ball,
-    beta,
-    chisquare,
-    dirichlet,
-    double_sided_maxwell,
-    f,
-    gamma,
-    generalized_normal,
-    loggamma,
-    lognormal,
-    t,
-    triangular,
-    wald,
-)
+from funcgrad.random.compound import *
 from funcgrad.random.counts import binomial, multinomial, poisson
-from funcgrad.random.distributions import (
-    bernoulli,
-    cauchy,
-    exponential,
-    geometric,
-    gumbel,
-    laplace,
-    logistic,
-    maxwell,
-    normal,
-    pareto,
-    rademacher,
-    rayleigh,
-    truncated_normal,
-    weibull_min,
-)
-from funcgrad.random.keys import (
-    PRNGKey,
-    clone,
-    fold_in,
-    key,
-    key_data,
-    key_dtype,
-    key_impl,
-    split,
-    wrap_key_data,
-)
+from funcgrad.random.distributions import *
+from funcgrad.random.keys import *
 from funcgrad.random.matrices import multivariate_normal, orthogonal
 from funcgrad.random.uniform import bits, randint, uniform
 

@@ -32,6 +32,11 @@ from funcgrad.random.parameters import (
 )
 from funcgrad.random.uniform import uniform, unit_of
 
+__all__ = [
+    "bernoulli", "cauchy", "exponential", "geometric", "gumbel", "laplace", "logistic", "maxwell",
+    "normal", "pareto", "rademacher", "rayleigh", "truncated_normal", "weibull_min",
+]  # fmt: skip
+
 
 @explained(
     MEANINGS,

@@ -27,6 +27,11 @@ from funcgrad.primitives.random import UINT32, UINT64, threefry2x32
 from funcgrad.random.key_arrays import KEY, KeyArray, KeyDtype, words_of_keys
 from funcgrad.random.meanings import MEANINGS
 
+__all__ = [
+    "PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split",
+    "wrap_key_data",
+]  # fmt: skip
+
 _WORD = 0xFFFFFFFF
 _WORDS = 0xFFFFFFFFFFFFFFFF
 

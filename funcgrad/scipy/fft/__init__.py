@@ -2,49 +2,11 @@
 
 This package is a page of names; the work is in the modules that it names.
 """
+# ruff: noqa: F403, F405
 
 from funcgrad.numpy.public_functions import publish_results
-from funcgrad.scipy.fft.cosines import (
-    dct,
-    dctn,
-    dst,
-    dstn,
-    idct,
-    idctn,
-    idst,
-    idstn,
-)
-from funcgrad.scipy.fft.fourier import (
-    fft,
-    fft2,
-    fftfreq,
-    fftn,
-    fftshift,
-    fht,
-    fhtoffset,
-    get_workers,
-    hfft,
-    hfft2,
-    hfftn,
-    ifft,
-    ifft2,
-    ifftn,
-    ifftshift,
-    ifht,
-    ihfft,
-    ihfft2,
-    ihfftn,
-    irfft,
-    irfft2,
-    irfftn,
-    next_fast_len,
-    prev_fast_len,
-    rfft,
-    rfft2,
-    rfftfreq,
-    rfftn,
-    set_workers,
-)
+from funcgrad.scipy.fft.cosines import *
+from funcgrad.scipy.fft.fourier import *
 
 __all__ = [
     "dct", "dctn", "dst", "dstn", "fft", "fft2", "fftfreq", "fftn", "fftshift", "fht", "fhtoffset",

@@ -2,6 +2,7 @@
 
 What only makes constants, and SciPy's classes of solvers, are SciPy's own.
 """
+# ruff: noqa: F403, F405
 
 from scipy.integrate import (
     BDF,
@@ -22,21 +23,8 @@ from funcgrad.numpy.host_functions import host_functions
 from funcgrad.numpy.public_functions import publish_results
 from funcgrad.scipy.integrate.boundary_values import solve_bvp
 from funcgrad.scipy.integrate.initial_value import OdeResult, OdeSolution, odeint, solve_ivp
-from funcgrad.scipy.integrate.quadrature import (
-    dblquad,
-    fixed_quad,
-    nquad,
-    quad,
-    quad_vec,
-    tplquad,
-)
-from funcgrad.scipy.integrate.samples import (
-    cumulative_simpson,
-    cumulative_trapezoid,
-    romb,
-    simpson,
-    trapezoid,
-)
+from funcgrad.scipy.integrate.quadrature import *
+from funcgrad.scipy.integrate.samples import *
 
 (
     cubature, lebedev_rule, newton_cotes, nsum, qmc_quad, tanhsinh,

@@ -27,6 +27,8 @@ from funcgrad.primitives.elementwise import stop_gradient
 from funcgrad.primitives.objects import is_traced
 from funcgrad.transforms.stage import stage
 
+__all__ = ["dblquad", "fixed_quad", "nquad", "quad", "quad_vec", "tplquad"]
+
 _NODES = [
     0.995657163025808080735527280689003, 0.973906528517171720077964012084452,
     0.930157491355708226001207180059508, 0.865063366688984510732096688423493,

@@ -12,6 +12,8 @@ from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.objects import is_traced
 
+__all__ = ["cumulative_simpson", "cumulative_trapezoid", "romb", "simpson", "trapezoid"]
+
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """Integral of samples by the trapezoidal rule, as `scipy.integrate.trapezoid`.

@@ -2,6 +2,7 @@
 
 What has no derivative rule here is SciPy's own and takes concrete values.
 """
+# ruff: noqa: F403, F405
 
 from scipy.interpolate import (
     BivariateSpline,
@@ -24,31 +25,10 @@ from scipy.interpolate import (
 
 from funcgrad.numpy.host_functions import host_functions
 from funcgrad.numpy.public_functions import publish_results
-from funcgrad.scipy.interpolate.grids import (
-    RegularGridInterpolator,
-    interp1d,
-    interpn,
-)
-from funcgrad.scipy.interpolate.piecewise import (
-    Akima1DInterpolator,
-    CubicHermiteSpline,
-    CubicSpline,
-    PchipInterpolator,
-    PPoly,
-    pchip_interpolate,
-)
-from funcgrad.scipy.interpolate.polynomials import (
-    BarycentricInterpolator,
-    KroghInterpolator,
-    RBFInterpolator,
-    barycentric_interpolate,
-    krogh_interpolate,
-)
-from funcgrad.scipy.interpolate.splines import (
-    BSpline,
-    make_interp_spline,
-    splev,
-)
+from funcgrad.scipy.interpolate.grids import *
+from funcgrad.scipy.interpolate.piecewise import *
+from funcgrad.scipy.interpolate.polynomials import *
+from funcgrad.scipy.interpolate.splines import *
 
 pchip = PchipInterpolator
 (

@@ -25,6 +25,8 @@ from funcgrad.scipy.interpolate.piecewise import (
 )
 from funcgrad.scipy.interpolate.splines import make_interp_spline
 
+__all__ = ["RegularGridInterpolator", "interp1d", "interpn"]
+
 _STEPS = ("nearest", "nearest-up", "previous", "next", "zero")
 _DEGREES = {"zero": 0, "slinear": 1, "quadratic": 2, "cubic": 3}
 

@@ -20,6 +20,11 @@ from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.elementwise import stop_gradient
 from funcgrad.primitives.objects import is_traced
 
+__all__ = [
+    "Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "PPoly", "PchipInterpolator",
+    "pchip_interpolate",
+]  # fmt: skip
+
 
 class PPoly:
     """Piecewise polynomial ``sum(c[m] (x - x[i])**(k - m))`` between breakpoints.

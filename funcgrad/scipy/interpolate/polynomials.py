@@ -20,6 +20,11 @@ from funcgrad.primitives.elementwise import stop_gradient
 from funcgrad.primitives.objects import is_traced
 from funcgrad.scipy.interpolate.piecewise import placed
 
+__all__ = [
+    "BarycentricInterpolator", "KroghInterpolator", "RBFInterpolator", "barycentric_interpolate",
+    "krogh_interpolate",
+]  # fmt: skip
+
 
 def _given(name: str, x: Any, y: Any, axis: int) -> tuple[Any, Any, int]:
     x, y = (fnp.asarray(as_value(v, name)) for v in (x, y))

@@ -15,6 +15,8 @@ from funcgrad.primitives.elementwise import stop_gradient
 from funcgrad.primitives.objects import is_traced
 from funcgrad.scipy.interpolate.piecewise import placed, prepared
 
+__all__ = ["BSpline", "make_interp_spline", "splev"]
+
 
 class BSpline:
     """Spline ``sum(c[i] B_i(x))`` of degree ``k`` over knots ``t``, as `scipy.interpolate.BSpline`.

@@ -5,119 +5,18 @@ memory and about checking values (``overwrite_a``, ``check_finite``) are accepte
 
 This module is a page of names; the work is in the modules that it names.
 """
+# ruff: noqa: F403, F405
 
 from scipy.linalg import LinAlgWarning
 
 from funcgrad.numpy.linalg import LinAlgError
 from funcgrad.numpy.public_functions import publish_results
-from funcgrad.scipy.linalg.eigen import (
-    eig,
-    eig_banded,
-    eigh,
-    eigh_tridiagonal,
-    eigvals,
-    eigvals_banded,
-    eigvalsh,
-    eigvalsh_tridiagonal,
-)
-from funcgrad.scipy.linalg.factorizing import (
-    cdf2rdf,
-    cho_factor,
-    cholesky,
-    cossin,
-    hessenberg,
-    ldl,
-    lu,
-    lu_factor,
-    matrix_balance,
-    ordqz,
-    polar,
-    qr,
-    qr_multiply,
-    qz,
-    rq,
-    rsf2csf,
-    schur,
-    svd,
-    svdvals,
-)
-from funcgrad.scipy.linalg.functions import (
-    coshm,
-    cosm,
-    expm,
-    expm_cond,
-    expm_frechet,
-    fractional_matrix_power,
-    funm,
-    logm,
-    signm,
-    sinhm,
-    sinm,
-    sqrtm,
-    tanhm,
-    tanm,
-)
-from funcgrad.scipy.linalg.solving import (
-    cho_solve,
-    cho_solve_banded,
-    cholesky_banded,
-    lu_solve,
-    matmul_toeplitz,
-    solve,
-    solve_banded,
-    solve_circulant,
-    solve_continuous_are,
-    solve_continuous_lyapunov,
-    solve_discrete_are,
-    solve_discrete_lyapunov,
-    solve_lyapunov,
-    solve_sylvester,
-    solve_toeplitz,
-    solve_triangular,
-    solveh_banded,
-)
-from funcgrad.scipy.linalg.spaces import (
-    det,
-    inv,
-    lstsq,
-    norm,
-    null_space,
-    orth,
-    orthogonal_procrustes,
-    pinv,
-    pinvh,
-    subspace_angles,
-)
-from funcgrad.scipy.linalg.structured import (
-    bandwidth,
-    block_diag,
-    circulant,
-    clarkson_woodruff_transform,
-    companion,
-    convolution_matrix,
-    dft,
-    diagsvd,
-    fiedler,
-    fiedler_companion,
-    find_best_blas_type,
-    get_blas_funcs,
-    get_lapack_funcs,
-    hadamard,
-    hankel,
-    helmert,
-    hilbert,
-    invhilbert,
-    invpascal,
-    ishermitian,
-    issymmetric,
-    khatri_rao,
-    leslie,
-    pascal,
-    qr_delete,
-    qr_insert,
-    qr_update,
-    toeplitz,
-)
+from funcgrad.scipy.linalg.eigen import *
+from funcgrad.scipy.linalg.factorizing import *
+from funcgrad.scipy.linalg.functions import *
+from funcgrad.scipy.linalg.solving import *
+from funcgrad.scipy.linalg.spaces import *
+from funcgrad.scipy.linalg.structured import *
 
 __all__ = [
     "LinAlgError", "LinAlgWarning", "bandwidth", "block_diag", "cdf2rdf", "cho_factor", "cho_solve",

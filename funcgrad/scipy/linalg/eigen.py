@@ -26,6 +26,11 @@ from funcgrad.scipy.linalg.operands import (
     stacked,
 )
 
+__all__ = [
+    "eig", "eig_banded", "eigh", "eigh_tridiagonal", "eigvals", "eigvals_banded", "eigvalsh",
+    "eigvalsh_tridiagonal",
+]  # fmt: skip
+
 
 @explained(
     MEANINGS,

@@ -29,6 +29,12 @@ from funcgrad.scipy.linalg.operands import (
     square,
 )
 
+__all__ = [
+    "cdf2rdf", "cho_factor", "cholesky", "cossin", "hessenberg", "ldl", "lu", "lu_factor",
+    "matrix_balance", "ordqz", "polar", "qr", "qr_multiply", "qz", "rq", "rsf2csf", "schur", "svd",
+    "svdvals",
+]  # fmt: skip
+
 
 def cholesky(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True

@@ -42,6 +42,11 @@ from funcgrad.scipy.linalg.operands import (
     square,
 )
 
+__all__ = [
+    "coshm", "cosm", "expm", "expm_cond", "expm_frechet", "fractional_matrix_power", "funm", "logm",
+    "signm", "sinhm", "sinm", "sqrtm", "tanhm", "tanm",
+]  # fmt: skip
+
 
 def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
     """Exponential of matrices.

@@ -39,6 +39,13 @@ from funcgrad.scipy.linalg.operands import (
     stacked,
 )
 
+__all__ = [
+    "cho_solve", "cho_solve_banded", "cholesky_banded", "lu_solve", "matmul_toeplitz", "solve",
+    "solve_banded", "solve_circulant", "solve_continuous_are", "solve_continuous_lyapunov",
+    "solve_discrete_are", "solve_discrete_lyapunov", "solve_lyapunov", "solve_sylvester",
+    "solve_toeplitz", "solve_triangular", "solveh_banded",
+]  # fmt: skip
+
 _TRANSPOSITIONS: dict[Any, int] = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
 
 

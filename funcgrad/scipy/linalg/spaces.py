@@ -28,6 +28,11 @@ from funcgrad.scipy.linalg.operands import (
 )
 from funcgrad.scipy.linalg.solving import solve
 
+__all__ = [
+    "det", "inv", "lstsq", "norm", "null_space", "orth", "orthogonal_procrustes", "pinv", "pinvh",
+    "subspace_angles",
+]  # fmt: skip
+
 
 @explained(MEANINGS)
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:

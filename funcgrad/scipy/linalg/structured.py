@@ -18,6 +18,14 @@ from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.linalg.meanings import MEANINGS
 from funcgrad.scipy.linalg.operands import choice, refuse_traced, stacked
 
+__all__ = [
+    "bandwidth", "block_diag", "circulant", "clarkson_woodruff_transform", "companion",
+    "convolution_matrix", "dft", "diagsvd", "fiedler", "fiedler_companion", "find_best_blas_type",
+    "get_blas_funcs", "get_lapack_funcs", "hadamard", "hankel", "helmert", "hilbert", "invhilbert",
+    "invpascal", "ishermitian", "issymmetric", "khatri_rao", "leslie", "pascal", "qr_delete",
+    "qr_insert", "qr_update", "toeplitz",
+]  # fmt: skip
+
 
 def block_diag(*arrs: Any) -> Any:
     """A matrix with the given matrices on its diagonal and zeros elsewhere.

@@ -2,93 +2,15 @@
 
 This package is a page of names; the work is in the modules that it names.
 """
+# ruff: noqa: F403, F405
 
 from funcgrad.numpy.public_functions import publish_results
-from funcgrad.scipy.ndimage.filters import (
-    convolve,
-    convolve1d,
-    correlate,
-    correlate1d,
-    gaussian_filter,
-    gaussian_filter1d,
-    gaussian_gradient_magnitude,
-    gaussian_laplace,
-    generic_gradient_magnitude,
-    generic_laplace,
-    laplace,
-    prewitt,
-    sobel,
-    uniform_filter,
-    uniform_filter1d,
-)
-from funcgrad.scipy.ndimage.fourier import (
-    fourier_ellipsoid,
-    fourier_gaussian,
-    fourier_shift,
-    fourier_uniform,
-)
-from funcgrad.scipy.ndimage.host_functions import (
-    binary_closing,
-    binary_dilation,
-    binary_erosion,
-    binary_fill_holes,
-    binary_hit_or_miss,
-    binary_opening,
-    binary_propagation,
-    distance_transform_bf,
-    distance_transform_cdt,
-    distance_transform_edt,
-    extrema,
-    find_objects,
-    generate_binary_structure,
-    generic_filter,
-    generic_filter1d,
-    geometric_transform,
-    histogram,
-    iterate_structure,
-    label,
-    labeled_comprehension,
-    maximum_position,
-    median,
-    minimum_position,
-    value_indices,
-    vectorized_filter,
-    watershed_ift,
-)
-from funcgrad.scipy.ndimage.interpolation import (
-    affine_transform,
-    map_coordinates,
-    rotate,
-    shift,
-    zoom,
-)
-from funcgrad.scipy.ndimage.measurements import (
-    center_of_mass,
-    maximum,
-    mean,
-    minimum,
-    standard_deviation,
-    sum,
-    sum_labels,
-    variance,
-)
-from funcgrad.scipy.ndimage.ranks import (
-    black_tophat,
-    grey_closing,
-    grey_dilation,
-    grey_erosion,
-    grey_opening,
-    maximum_filter,
-    maximum_filter1d,
-    median_filter,
-    minimum_filter,
-    minimum_filter1d,
-    morphological_gradient,
-    morphological_laplace,
-    percentile_filter,
-    rank_filter,
-    white_tophat,
-)
+from funcgrad.scipy.ndimage.filters import *
+from funcgrad.scipy.ndimage.fourier import *
+from funcgrad.scipy.ndimage.host_functions import *
+from funcgrad.scipy.ndimage.interpolation import *
+from funcgrad.scipy.ndimage.measurements import *
+from funcgrad.scipy.ndimage.ranks import *
 from funcgrad.scipy.ndimage.splines import (
     spline_filter,
     spline_filter1d,

@@ -2,6 +2,7 @@
 
 What has no derivative rule here is SciPy's own and takes concrete values.
 """
+# ruff: noqa: F403, F405
 
 from scipy.optimize import (
     BFGS,
@@ -23,17 +24,7 @@ from funcgrad.numpy.host_functions import host_functions
 from funcgrad.numpy.public_functions import publish_results
 from funcgrad.scipy.optimize.rosenbrock import rosen, rosen_der, rosen_hess, rosen_hess_prod
 from funcgrad.scipy.optimize.scalar_minima import brent, fminbound, minimize_scalar
-from funcgrad.scipy.optimize.scalar_roots import (
-    RootResults,
-    bisect,
-    brenth,
-    brentq,
-    fixed_point,
-    newton,
-    ridder,
-    root_scalar,
-    toms748,
-)
+from funcgrad.scipy.optimize.scalar_roots import *
 from funcgrad.scipy.optimize.systems import curve_fit, fsolve, least_squares, minimize, root
 from funcgrad.scipy.results import Result as OptimizeResults
 

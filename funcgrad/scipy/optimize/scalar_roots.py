@@ -21,6 +21,11 @@ from funcgrad.primitives.elementwise import stop_gradient
 from funcgrad.primitives.objects import is_traced
 from funcgrad.scipy.results import Result, register_result
 
+__all__ = [
+    "RootResults", "bisect", "brenth", "brentq", "fixed_point", "newton", "ridder", "root_scalar",
+    "toms748",
+]  # fmt: skip
+
 Function = Callable[..., Any]
 
 XTOL = 2e-12

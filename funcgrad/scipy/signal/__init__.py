@@ -21,73 +21,13 @@ from scipy.signal import (
 
 from funcgrad.numpy.public_functions import publish_results
 from funcgrad.scipy.signal.host_functions import *
-from funcgrad.scipy.signal.recurrences import (
-    dlsim,
-    filtfilt,
-    lfilter,
-    lfilter_zi,
-    lfiltic,
-    sosfilt,
-    sosfilt_zi,
-    sosfiltfilt,
-)
-from funcgrad.scipy.signal.resampling import (
-    decimate,
-    envelope,
-    hilbert,
-    hilbert2,
-    resample,
-    resample_poly,
-    upfirdn,
-)
-from funcgrad.scipy.signal.responses import (
-    czt,
-    freqs,
-    freqs_zpk,
-    freqz,
-    freqz_sos,
-    freqz_zpk,
-    group_delay,
-    lombscargle,
-    sosfreqz,
-    vectorstrength,
-    zoom_fft,
-)
-from funcgrad.scipy.signal.sliding import (
-    choose_conv_method,
-    convolve,
-    convolve2d,
-    correlate,
-    correlate2d,
-    deconvolve,
-    fftconvolve,
-    oaconvolve,
-)
-from funcgrad.scipy.signal.smoothing import (
-    detrend,
-    medfilt,
-    medfilt2d,
-    order_filter,
-    savgol_filter,
-    whittaker_henderson,
-    wiener,
-)
-from funcgrad.scipy.signal.spectra import (
-    coherence,
-    csd,
-    istft,
-    periodogram,
-    spectrogram,
-    stft,
-    welch,
-)
-from funcgrad.scipy.signal.waveforms import (
-    chirp,
-    gausspulse,
-    sawtooth,
-    square,
-    sweep_poly,
-)
+from funcgrad.scipy.signal.recurrences import *
+from funcgrad.scipy.signal.resampling import *
+from funcgrad.scipy.signal.responses import *
+from funcgrad.scipy.signal.sliding import *
+from funcgrad.scipy.signal.smoothing import *
+from funcgrad.scipy.signal.spectra import *
+from funcgrad.scipy.signal.waveforms import *
 
 if TYPE_CHECKING:  # they are loaded on first use
     from funcgrad.scipy.signal import windows

@@ -5,7 +5,7 @@ of them, and functions that make constants, have files of their own. The primiti
 derivatives, are in `funcgrad.primitives.special` and its neighbours.
 """
 
-# ruff: noqa: F403
+# ruff: noqa: F403, F405
 
 from scipy.special import SpecialFunctionError, SpecialFunctionWarning
 
@@ -21,72 +21,15 @@ from funcgrad.scipy.special import (
     waves,
 )
 from funcgrad.scipy.special.bessel import *
-from funcgrad.scipy.special.combinatorics import (
-    comb,
-    factorial,
-    factorial2,
-    factorialk,
-    perm,
-    stirling2,
-)
-from funcgrad.scipy.special.composed import (
-    lambertw,
-    log_ndtr,
-    multigammaln,
-    polygamma,
-    softplus,
-    zeta,
-)
+from funcgrad.scipy.special.combinatorics import *
+from funcgrad.scipy.special.composed import *
 from funcgrad.scipy.special.constants import *
 from funcgrad.scipy.special.distributions import *
 from funcgrad.scipy.special.elementary import *
-from funcgrad.scipy.special.harmonics import (
-    assoc_legendre_p,
-    assoc_legendre_p_all,
-    legendre_p,
-    legendre_p_all,
-    sph_harm_y,
-    sph_harm_y_all,
-    sph_legendre_p,
-    sph_legendre_p_all,
-)
+from funcgrad.scipy.special.harmonics import *
 from funcgrad.scipy.special.hypergeometric import *
-from funcgrad.scipy.special.orders import (
-    bessel_jn,
-    h1vp,
-    h2vp,
-    ivp,
-    jvp,
-    kelvin,
-    kvp,
-    modfresnelm,
-    modfresnelp,
-    spherical_in,
-    spherical_jn,
-    spherical_kn,
-    spherical_yn,
-    yvp,
-)
-from funcgrad.scipy.special.polynomials import (
-    assoc_laguerre,
-    diric,
-    eval_chebyc,
-    eval_chebys,
-    eval_chebyt,
-    eval_chebyu,
-    eval_gegenbauer,
-    eval_genlaguerre,
-    eval_hermite,
-    eval_hermitenorm,
-    eval_jacobi,
-    eval_laguerre,
-    eval_legendre,
-    eval_sh_chebyt,
-    eval_sh_chebyu,
-    eval_sh_jacobi,
-    eval_sh_legendre,
-    lpmv,
-)
+from funcgrad.scipy.special.orders import *
+from funcgrad.scipy.special.polynomials import *
 from funcgrad.scipy.special.rows import names_in
 from funcgrad.scipy.special.waves import *
 

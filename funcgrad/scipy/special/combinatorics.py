@@ -17,6 +17,8 @@ from funcgrad.primitives import special as primitive
 from funcgrad.primitives.special_tables import primitive_of
 from funcgrad.scipy.exponentials import floating
 
+__all__ = ["comb", "factorial", "factorial2", "factorialk", "perm", "stirling2"]
+
 
 def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
     """``n! = gamma(n + 1)``, and 0 for negative ``n``.

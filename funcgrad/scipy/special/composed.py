@@ -23,6 +23,8 @@ from funcgrad.primitives.special_elementary import LambertW, riemann_zeta
 from funcgrad.scipy.exponentials import floating
 from funcgrad.scipy.special.rows import ufunc
 
+__all__ = ["lambertw", "log_ndtr", "multigammaln", "polygamma", "softplus", "zeta"]
+
 
 def zeta(x: Any, q: Any = None) -> Any:
     """Hurwitz's zeta function: the sum of ``(k + q) ** -x`` over ``k = 0, 1, ...``.

@@ -26,6 +26,11 @@ from funcgrad.primitives.special_harmonics import sph_legendre_p as on_sphere
 from funcgrad.scipy.exponentials import floating
 from funcgrad.scipy.special.polynomials import eval_legendre
 
+__all__ = [
+    "assoc_legendre_p", "assoc_legendre_p_all", "legendre_p", "legendre_p_all", "sph_harm_y",
+    "sph_harm_y_all", "sph_legendre_p", "sph_legendre_p_all",
+]  # fmt: skip
+
 _INT64 = np.dtype(np.int64)
 
 

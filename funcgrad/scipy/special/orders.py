@@ -38,6 +38,11 @@ from funcgrad.scipy.special.bessel import (
 from funcgrad.scipy.special.elementary import wofz
 from funcgrad.scipy.special.rows import Function
 
+__all__ = [
+    "bessel_jn", "h1vp", "h2vp", "ivp", "jvp", "kelvin", "kvp", "modfresnelm", "modfresnelp",
+    "spherical_in", "spherical_jn", "spherical_kn", "spherical_yn", "yvp",
+]  # fmt: skip
+
 
 def _spherical(kind: str, title: str, shown: str) -> Function:
     """A spherical Bessel function of integer order, or its derivative."""

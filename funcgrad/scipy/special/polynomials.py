@@ -13,6 +13,13 @@ from funcgrad.numpy.elementwise import cos
 from funcgrad.numpy.promotion import as_value
 from funcgrad.scipy.special.rows import ufunc
 
+__all__ = [
+    "assoc_laguerre", "diric", "eval_chebyc", "eval_chebys", "eval_chebyt", "eval_chebyu",
+    "eval_gegenbauer", "eval_genlaguerre", "eval_hermite", "eval_hermitenorm", "eval_jacobi",
+    "eval_laguerre", "eval_legendre", "eval_sh_chebyt", "eval_sh_chebyu", "eval_sh_jacobi",
+    "eval_sh_legendre", "lpmv",
+]  # fmt: skip
+
 eval_jacobi = ufunc(
     "eval_jacobi",
     "Jacobi polynomial of degree ``n``.",

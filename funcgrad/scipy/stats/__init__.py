@@ -1,25 +1,10 @@
 """Distributions and statistics: SciPy's names and arguments on arrays and traced values."""
+# ruff: noqa: F403, F405
 
 from funcgrad.numpy.public_functions import publish_results
-from funcgrad.scipy.stats.bounded import (
-    beta,
-    loguniform,
-    powerlaw,
-    truncnorm,
-    uniform,
-    wrapcauchy,
-)
+from funcgrad.scipy.stats.bounded import *
 from funcgrad.scipy.stats.density import gaussian_kde
-from funcgrad.scipy.stats.discrete import (
-    bernoulli,
-    betabinom,
-    binom,
-    geom,
-    hypergeom,
-    nbinom,
-    poisson,
-    randint,
-)
+from funcgrad.scipy.stats.discrete import *
 from funcgrad.scipy.stats.host_functions import CLASSES, HOST_NAMES, HostName
 from funcgrad.scipy.stats.means import circmean, circstd, circvar, gmean, hmean, pmean
 from funcgrad.scipy.stats.positive import (
@@ -39,59 +24,14 @@ from funcgrad.scipy.stats.positive import (
     weibull_min,
 )
 from funcgrad.scipy.stats.positive import f_distribution as f
-from funcgrad.scipy.stats.ranks import (
-    energy_distance,
-    mode,
-    rankdata,
-    spearmanr,
-    wasserstein_distance,
-)
+from funcgrad.scipy.stats.ranks import *
 from funcgrad.scipy.stats.relations import linregress, pearsonr, pointbiserialr
-from funcgrad.scipy.stats.significance import (
-    chisquare,
-    f_oneway,
-    power_divergence,
-    ttest_1samp,
-    ttest_ind,
-    ttest_rel,
-)
+from funcgrad.scipy.stats.significance import *
 from funcgrad.scipy.stats.spreads import iqr, kstat, kstatvar, median_abs_deviation
-from funcgrad.scipy.stats.summaries import (
-    describe,
-    entropy,
-    gstd,
-    gzscore,
-    kurtosis,
-    moment,
-    sem,
-    skew,
-    variation,
-    zmap,
-    zscore,
-)
-from funcgrad.scipy.stats.symmetric import (
-    cauchy,
-    gennorm,
-    gumbel_l,
-    gumbel_r,
-    laplace,
-    logistic,
-    norm,
-    t,
-    vonmises,
-)
+from funcgrad.scipy.stats.summaries import *
+from funcgrad.scipy.stats.symmetric import *
 from funcgrad.scipy.stats.transformations import boxcox, boxcox_llf, yeojohnson, yeojohnson_llf
-from funcgrad.scipy.stats.trimming import (
-    tmax,
-    tmean,
-    tmin,
-    trim1,
-    trim_mean,
-    trimboth,
-    tsem,
-    tstd,
-    tvar,
-)
+from funcgrad.scipy.stats.trimming import *
 from funcgrad.scipy.stats.vectors import dirichlet, multinomial, multivariate_normal
 
 vars().update({name: HostName(name) for name in HOST_NAMES})

@@ -11,6 +11,8 @@ from funcgrad.scipy.stats import formulas as f
 from funcgrad.scipy.stats.families import Continuous, both, either
 from funcgrad.scipy.stats.positive import central_moments
 
+__all__ = ["beta", "loguniform", "powerlaw", "truncnorm", "uniform", "wrapcauchy"]
+
 _INF = math.inf
 
 

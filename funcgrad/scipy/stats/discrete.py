@@ -25,6 +25,8 @@ from funcgrad.scipy.stats import formulas as f
 from funcgrad.scipy.stats.families import Distribution, Method, both, either, quiet
 from funcgrad.scipy.stats.meanings import METHODS
 
+__all__ = ["bernoulli", "betabinom", "binom", "geom", "hypergeom", "nbinom", "poisson", "randint"]
+
 _INF = math.inf
 _NEGLIGIBLE = 1e-25
 _LOG_NEGLIGIBLE = -700.0

@@ -25,6 +25,8 @@ from funcgrad.scipy.stats.significance import (
     no_omission,
 )
 
+__all__ = ["energy_distance", "mode", "rankdata", "spearmanr", "wasserstein_distance"]
+
 
 class ModeResult(NamedTuple):
     """The most frequent values, and how often they occur."""

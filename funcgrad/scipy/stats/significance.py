@@ -23,6 +23,8 @@ from funcgrad.scipy.stats.results import Extended
 from funcgrad.scipy.stats.samples import Axis, Sample, check_policy
 from funcgrad.scipy.stats.symmetric import t as student
 
+__all__ = ["chisquare", "f_oneway", "power_divergence", "ttest_1samp", "ttest_ind", "ttest_rel"]
+
 
 class SignificanceResult(NamedTuple):
     """A statistic and its significance."""

@@ -24,6 +24,11 @@ from funcgrad.scipy.stats.families import quiet
 from funcgrad.scipy.stats.meanings import MEANINGS
 from funcgrad.scipy.stats.samples import Axis, Sample, extreme
 
+__all__ = [
+    "describe", "entropy", "gstd", "gzscore", "kurtosis", "moment", "sem", "skew", "variation",
+    "zmap", "zscore",
+]  # fmt: skip
+
 
 class DescribeResult(NamedTuple):
     """The result of `describe`."""

@@ -16,6 +16,10 @@ from funcgrad.primitives.shape import ReduceSum, broadcast_to, reshape, shape_of
 from funcgrad.scipy.stats import formulas as f
 from funcgrad.scipy.stats.families import Continuous
 
+__all__ = [
+    "cauchy", "gennorm", "gumbel_l", "gumbel_r", "laplace", "logistic", "norm", "t", "vonmises",
+]  # fmt: skip
+
 _INF = math.inf
 _APERY = 1.2020569031595943
 

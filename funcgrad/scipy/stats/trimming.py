@@ -14,6 +14,8 @@ from funcgrad.scipy.stats.families import both, quiet
 from funcgrad.scipy.stats.meanings import MEANINGS
 from funcgrad.scipy.stats.samples import Axis, Sample, extreme, sorted_sample
 
+__all__ = ["tmax", "tmean", "tmin", "trim1", "trim_mean", "trimboth", "tsem", "tstd", "tvar"]
+
 Limits = tuple[float | None, float | None] | None
 
 
