@@ -3,18 +3,22 @@
     python -m tests.neighbours --sources FOLDER              all libraries, a sample of each file
     python -m tests.neighbours --sources FOLDER equinox      one of them
     python -m tests.neighbours --sources FOLDER --most 0     every test
+    python -m tests.neighbours --sources FOLDER --failing    on JAX, what failed here alone
     python -m tests.neighbours --sources FOLDER --write      and the table of the page
     python -m tests.neighbours --recorded --write            that of what was recorded
 
 ``FOLDER/<library>`` is the source tree of the release that is installed, with its tests; whatever
 is missing is named with the command that gets it. Tests of a file run in a process of their own,
-once for JAX and once with the stand-in; a file is stopped after ``--limit`` seconds. What passes on
-JAX and not here is listed by class: tests that end with the same message, apart from numbers.
+once for JAX and once with the stand-in; a file is stopped after ``--limit`` seconds. Every test is
+recorded in the folder ``--out``, and is not run again unless ``--again all`` or ``failed`` is
+given, so that a run that was stopped goes on where it was. What passes on JAX and not here is
+listed by class: tests that end with the same message, apart from numbers.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.metadata
 import json
 import os
@@ -25,17 +29,20 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "interop_jax.md"
 BEGIN, END = "<!-- suites -->", "<!-- end of suites -->"
 JAX, FUNCGRAD = "jax", "funcgrad"
 SECONDS = 60
-"""Of a single test."""
+"""Of processor time, for a single test."""
+STARTED = "started"
+"""What became of a test that never ended."""
+FINISHED = "finished"
+"""What became of a file, or as many of its tests as were asked for."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +109,7 @@ class Suite:
         version: Of the library.
         outcomes: By the way it ran and the name of the test: what became of it.
         messages: Of the tests that did not pass on funcgrad.
-        seconds: By the way it ran and the test.
+        seconds: Of processor time, by the way it ran and the test.
     """
 
     name: str
@@ -110,6 +117,16 @@ class Suite:
     outcomes: dict[str, dict[str, str]] = field(default_factory=lambda: {JAX: {}, FUNCGRAD: {}})
     messages: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, dict[str, float]] = field(default_factory=lambda: {JAX: {}, FUNCGRAD: {}})
+
+    def read(self, way: str, record: Path) -> None:
+        """Take in what is recorded of a file."""
+        for test, outcome, message, seconds in lines_of(record):
+            if outcome == FINISHED:
+                continue
+            self.outcomes[way][test] = outcome
+            self.seconds[way][test] = seconds
+            if way == FUNCGRAD:
+                self.messages[test] = message
 
     def passing(self) -> list[str]:
         """Tests that pass on JAX."""
@@ -146,11 +163,16 @@ def kind_of(message: str) -> str:
     return re.sub(r"\d+(\.\d+)?(e[+-]?\d+)?", "#", text)[:110]
 
 
+def lines_of(record: Path) -> list[list[Any]]:
+    """What a file of results says: a test, what became of it, a message, seconds."""
+    return [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
+
+
 # The process that runs the tests of one file.
 
 
 class Recorder:
-    """A plugin of pytest: runs a sample, and writes a line for each test.
+    """A plugin of pytest: runs a sample but for what is recorded, and writes lines for each test.
 
     Args:
         record: The file.
@@ -160,28 +182,34 @@ class Recorder:
     def __init__(self, record: Path, most: int) -> None:
         self.record = record
         self.most = most
+        self.recorded = {line[0] for line in lines_of(record)}
+        self.spent = 0.0
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
         if self.most and len(items) > self.most:
             chosen = {round(i * len(items) / self.most) for i in range(self.most)}
             items[:] = [item for i, item in enumerate(items) if i in chosen]
+        items[:] = [item for item in items if item.nodeid not in self.recorded]
 
     def pytest_collectreport(self, report: Any) -> None:
         if report.failed:
-            self._write(report.nodeid, "error", str(report.longrepr)[-600:], 0.0)
+            self.write(report.nodeid, "error", str(report.longrepr)[-600:], 0.0)
 
     def pytest_runtest_protocol(self, item: Any) -> None:
-        signal.alarm(SECONDS)
+        self.write(item.nodeid, STARTED, "did not end", time.time())
+        self.spent = time.process_time()
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.when == "call" or report.outcome != "passed":
             crash = getattr(report.longrepr, "reprcrash", None)
             text = "" if crash is None else f"{crash.message} ({Path(crash.path).name})"
-            self._write(report.nodeid, report.outcome, text[:600], report.duration)
+            spent = time.process_time() - self.spent
+            self.write(report.nodeid, report.outcome, text[:600], spent)
         if report.when == "teardown":
-            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
 
-    def _write(self, test: str, outcome: str, message: str, seconds: float) -> None:
+    def write(self, test: str, outcome: str, message: str, seconds: float) -> None:
         with self.record.open("a") as lines:
             lines.write(json.dumps([test, outcome, message, seconds]) + "\n")
 
@@ -190,17 +218,78 @@ def _stop(number: int, frame: Any) -> None:
     raise TimeoutError(f"the test took more than {SECONDS} s")
 
 
-def run_tests(way: str, record: Path, most: int, files: list[str]) -> None:
-    """Run files of tests in this process, and record what became of them."""
-    if way == FUNCGRAD:
-        from funcgrad.interop.jax import install  # noqa: PLC0415 (JAX's runs know nothing of it)
+def run_files(way: str, jobs: list[Any], most: int, limit: float) -> None:
+    """Run files of tests, each in a process that has JAX already, and record them.
 
-        install()
+    Args:
+        way: How to run.
+        jobs: For each file, its record and the tests.
+        most: Tests of a file, at most; all if 0.
+        limit: Seconds for a file.
+    """
+    if way == FUNCGRAD:
+        importlib.import_module("funcgrad.interop.jax").install()
+    # Not the library: it might compute something, so that JAX has threads, which a fork would lose.
+    for needed in ("jax.numpy", "jax.scipy.linalg", "jax.random", "jax.nn", "pytest"):
+        importlib.import_module(needed)
+    for record, tests in jobs:
+        end = time.time() + limit
+        while not _is_finished(record, tests, most):
+            known = len(lines_of(Path(record)))
+            child = os.fork()
+            if child == 0:
+                _run_tests(Path(record), most, tests)
+            if not _ends(child, end):
+                _forget_last(Path(record))
+                break
+            if len(lines_of(Path(record))) == known:  # it cannot even begin
+                break
+
+
+def _is_finished(record: str, tests: list[str], most: int) -> bool:
+    return {_all_of(test, most) for test in tests} <= {line[0] for line in lines_of(Path(record))}
+
+
+def _run_tests(record: Path, most: int, tests: list[str]) -> NoReturn:
+    """Run tests in this process, which ends with them."""
     import pytest  # noqa: PLC0415 (plugins of libraries import jax)
 
-    signal.signal(signal.SIGALRM, _stop)
-    options = ["-q", "-p", "no:cacheprovider", "--tb=short", *files]
-    pytest.main(options, plugins=[Recorder(record, most)])
+    log = os.open(record.with_suffix(".log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    signal.signal(signal.SIGPROF, _stop)
+    recorder = Recorder(record, most)
+    pytest.main(["-q", "-p", "no:cacheprovider", "--tb=short", *tests], plugins=[recorder])
+    for test in tests:
+        recorder.write(_all_of(test, most), FINISHED, "", 0.0)
+    os._exit(0)
+
+
+def _ends(child: int, end: float) -> bool:
+    """Whether a process ends in time; it does not go on after that."""
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        if time.time() > end:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def _forget_last(record: Path) -> None:
+    """Take away a test that began less than its time ago, so that it begins again."""
+    lines = lines_of(record)
+    if lines and lines[-1][1] == STARTED and time.time() - lines[-1][3] < 2 * SECONDS:
+        _keep(record, lines[:-1])
+
+
+def _keep(record: Path, lines: list[list[Any]]) -> None:
+    record.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def _all_of(file: str, most: int) -> str:
+    """The name under which it is recorded that a file was run."""
+    return file if "::" in file else f"{file}#{most}"
 
 
 # The process that runs them all.
@@ -216,23 +305,21 @@ def run_suite(name: str, sources: Path, options: argparse.Namespace) -> Suite:
     """Run the tests of a library both ways."""
     suite = Suite(name, importlib.metadata.version(name))
     base = sources / name
-    for path in files_of(base / LIBRARIES[name].tests):
-        relative = path.relative_to(base)
-        if options.files and not re.search(options.files, str(relative)):
-            continue
-        for way in options.ways:
-            record = options.out / f"{way}-{name}-{'-'.join(relative.with_suffix('').parts)}.jsonl"
-            is_kept = record.exists() and (options.recorded or (way == JAX and not options.again))
-            if not is_kept and not options.recorded:
-                _run_file(way, relative, base, record, options)
-            lines = record.read_text().splitlines() if record.exists() else []
-            for line in lines:
-                test, outcome, message, seconds = json.loads(line)
-                suite.outcomes[way][test] = outcome
-                suite.seconds[way][test] = seconds
-                if way == FUNCGRAD:
-                    suite.messages[test] = message
-        print(f"  {relative}: {_counts(suite, str(relative))}", flush=True)
+    files = [path.relative_to(base) for path in files_of(base / LIBRARIES[name].tests)]
+    files = [file for file in files if re.search(options.files, str(file))]
+    for way in options.ways:
+        stems = ["-".join((way, name, *file.with_suffix("").parts)) for file in files]
+        records = [options.out / f"{stem}.jsonl" for stem in stems]
+        if not options.recorded:
+            for record in records if options.again else ():
+                kept = ("passed", "skipped") if options.again == "failed" else ()
+                _keep(record, [line for line in lines_of(record) if line[1] in kept])
+            tests = [_asked_for(way, file, suite, options) for file in files]
+            _run_all(way, suite, base, list(zip(map(str, records), tests, strict=True)), options)
+        for record in records:
+            suite.read(way, record)
+    for file in files:
+        print(f"  {file}: {_counts(suite, str(file))}", flush=True)
     return suite
 
 
@@ -242,11 +329,26 @@ def _counts(suite: Suite, file: str) -> str:
     return f"{len(passing) - len(bad)} of {len(passing)}"
 
 
-def _run_file(way: str, file: Path, base: Path, record: Path, options: argparse.Namespace) -> None:
-    record.unlink(missing_ok=True)
-    record.touch()
-    command = [sys.executable, __file__, "--inside", way, "--out", str(record)]
-    command += ["--most", str(options.most), str(file)]
+def _asked_for(way: str, file: Path, suite: Suite, options: argparse.Namespace) -> list[str]:
+    """What is to be run of a file: all, or on JAX the tests alone that failed here."""
+    if not options.failing or way == FUNCGRAD:
+        return [str(file)]
+    here = suite.outcomes[FUNCGRAD].items()
+    return [t for t, end in here if t.startswith(str(file)) and end not in ("passed", "skipped")]
+
+
+def _run_all(
+    way: str, suite: Suite, base: Path, jobs: list[Any], options: argparse.Namespace
+) -> None:
+    """Run files of tests in a process with the one or the other."""
+    most = 0 if options.failing and way == JAX else options.most
+    jobs = [job for job in jobs if not _is_finished(*job, most)]
+    if not jobs:
+        return
+    listed = options.out / f"{way}-{suite.name}.json"
+    listed.write_text(json.dumps(jobs))
+    command = [sys.executable, __file__, suite.name, "--inside", way, "--jobs", str(listed)]
+    command += ["--most", str(most), "--limit", str(options.limit)]
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
@@ -254,24 +356,7 @@ def _run_file(way: str, file: Path, base: Path, record: Path, options: argparse.
         "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
         "OMP_NUM_THREADS": "1",
     }
-    with record.with_suffix(".log").open("w") as log, _ended(command, base, environment, log) as p:
-        try:
-            p.wait(options.limit)
-        except subprocess.TimeoutExpired:
-            log.write(f"\nstopped after {options.limit} s\n")
-
-
-@contextmanager
-def _ended(
-    command: list[str], base: Path, environment: dict[str, str], log: Any
-) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that does not outlive the block."""
-    process = subprocess.Popen(command, cwd=base, env=environment, stdout=log, stderr=log)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
+    subprocess.run(command, cwd=base, env=environment, check=True)
 
 
 def table_of(suites: list[Suite]) -> str:
@@ -344,15 +429,18 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--out", type=Path, default=Path("neighbours-results"))
     parser.add_argument("--most", type=int, default=40, help="tests of a file; 0 for all")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for a file")
-    parser.add_argument("--files", help="pattern of the files")
-    parser.add_argument("--ways", nargs="+", default=[JAX, FUNCGRAD])
-    parser.add_argument("--again", action="store_true", help="run JAX also where it is recorded")
+    parser.add_argument("--files", default="", help="pattern of the files")
+    parser.add_argument("--ways", nargs="+", default=[FUNCGRAD, JAX])
+    parser.add_argument("--again", choices=["all", "failed"], help="run what is recorded anew")
+    parser.add_argument("--failing", action="store_true", help="on JAX only what failed here")
     parser.add_argument("--recorded", action="store_true", help="only what earlier runs recorded")
     parser.add_argument("--write", action="store_true", help="write the table of the page")
     parser.add_argument("--inside", choices=[JAX, FUNCGRAD], help=argparse.SUPPRESS)
+    parser.add_argument("--jobs", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.inside:
-        run_tests(options.inside, options.out, options.most, options.names)
+        jobs = json.loads(options.jobs.read_text())
+        run_files(options.inside, jobs, options.most, options.limit)
         return 0
     options.out = options.out.resolve()
     options.out.mkdir(parents=True, exist_ok=True)

@@ -7,12 +7,14 @@ stays in force in derivatives, and callbacks run in the state of whoever called 
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import Any, Self
 
 import numpy as np
 
 State = dict[str, Any]
+_AS_IT_IS = nullcontext()
 _of_caller: ContextVar[State | None] = ContextVar("funcgrad_error_state_of_caller", default=None)
 """The state outside of the outermost block that has changed it."""
 
@@ -78,8 +80,10 @@ class without_reports(_Block):
         return dict.fromkeys(before, "ignore")
 
 
-class of_caller(_Block):
-    """For functions of others: the state of whoever called the library."""
+def of_caller() -> AbstractContextManager[Any]:
+    """For functions of others: the state of whoever called the library.
 
-    def changed(self, before: State) -> State:
-        return _of_caller.get() or before
+    Where Ctrl-C interrupts it, the block of the library around it sets what was before.
+    """
+    state = _of_caller.get()
+    return _AS_IT_IS if state is None else np.errstate(**state)

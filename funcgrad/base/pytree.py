@@ -520,7 +520,7 @@ def _treedef_of_rows(rows: Sequence[Row]) -> PyTreeDef:
 
 
 _OFTEN = 50
-_FEW_LEAVES, _MANY_LEAVES = 4, 2000
+_FEW_LEAVES, _MANY_LEAVES = 1, 2000
 """Functions are written for structures that are used more often, with so many leaves."""
 
 _LEAF = PyTreeDef(None, None, ())

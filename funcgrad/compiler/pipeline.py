@@ -151,7 +151,7 @@ def _compiled(
         stepper.stretches,
         stepper.sites,
         any(isinstance(job, ForeignCall) and not job.is_own for job, _ in _every(jobs)),
-        any(isinstance(job, PythonCall) for job, _ in _every(jobs)),
+        [job.node.primitive for job, _ in _every(jobs) if isinstance(job, PythonCall)],
     )
 
 

@@ -20,7 +20,7 @@ from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import DividedAxis, mapped_name
 from funcgrad.core.primitive import BatchDim, Primitive, Value, mapped_length
-from funcgrad.core.trace import EVAL, using_trace
+from funcgrad.core.trace import EVAL, current_trace, enter_trace, leave_trace
 from funcgrad.errors import DtypeError, MissingRuleError, ShapeError
 from funcgrad.observers.checks import REPEATED, Kinds
 from funcgrad.primitives.families import extern_lower
@@ -58,8 +58,13 @@ class _Callback(Primitive):
         return (self.function,)
 
     def impl(self, *args: Any) -> Any:
-        with using_trace(EVAL), of_caller() as block, block:
-            results = self.function(*map(_copied, args))
+        token = enter_trace(current_trace())
+        try:
+            enter_trace(EVAL)
+            with of_caller():
+                results = self.function(*map(_copied, args))
+        finally:
+            leave_trace(token)
         return checked(results, self.out_avals, self.label)
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
@@ -149,7 +154,7 @@ class _ByLane:
         rows = []
         for i in range(self.size):
             lane = [x if d is None else x[i] for x, d in zip(args, self.dims, strict=True)]
-            with of_caller() as block, block:
+            with of_caller():
                 results = single.function(*lane)
             rows.append(checked(results, single.out_avals, single.label))
         return [
@@ -176,6 +181,9 @@ def checked(results: Sequence[Any], avals: Sequence[ShapedArray], label: str) ->
     """
     arrays = []
     for i, (result, aval) in enumerate(zip(results, avals, strict=True)):
+        if type(result) is np.ndarray and (result.shape, result.dtype) == (aval.shape, aval.dtype):
+            arrays.append(result[()])
+            continue
         own = aval_of(result)
         if own.shape != aval.shape:
             raise ShapeError(_unexpected(i, own, aval, label))

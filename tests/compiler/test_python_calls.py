@@ -145,6 +145,26 @@ def test_a_call_may_call_the_same_function() -> None:
     assert factorial(5.0) == 120.0
 
 
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_the_error_state_is_the_callers_in_callbacks_alone(is_alone: bool) -> None:
+    """NumPy reports nothing of what the library has it evaluate."""
+    states = []
+
+    def seen(c: Any) -> Any:
+        states.append(np.geterr()["divide"])
+        return c
+
+    def step(i: Any, c: Any) -> Any:
+        c = c if is_alone else c + solve_toeplitz(np.ones(1), c[None])[0]
+        return called(seen, c)
+
+    with np.errstate(divide="raise"), np.errstate(over="call"):
+        before = np.geterr()
+        assert fg.jit(lambda x: lax.fori_loop(0, 3, step, x))(0.0) is not None
+        assert np.geterr() == before
+    assert states == ["raise"] * 3
+
+
 def test_threads_and_contexts() -> None:
     variable: contextvars.ContextVar[float] = contextvars.ContextVar("variable")
     f = fg.jit(lambda x: lax.fori_loop(0, 200, lambda i, c: c + called(lambda c: seen(c), c), x))

@@ -28,6 +28,7 @@ from funcgrad.compiler.nest.nodes import Graph, Site
 from funcgrad.compiler.nest.places import NOWHERE
 from funcgrad.compiler.runtime import in_flight, kernel_store, warm_memory
 from funcgrad.core.facets import Facet
+from funcgrad.core.primitive import Primitive
 from funcgrad.errors import CompilerError, ShapeError
 from funcgrad.observers.limits import NEVER, current_limits
 
@@ -328,13 +329,15 @@ class Executable:
         memory: Where everything is.
         stretch: What runs.
         calls_libraries: Whether it calls functions of LAPACK or NumPy.
-        calls_python: Whether it has steps of Python.
+        evaluated: Operations that Python evaluates.
 
     Attributes:
         memory: Where everything is.
         nested: What loops and branches run.
         timed: The same steps with clocks, which a call may be running.
         is_native: Whether calls run without Python.
+        is_quiet: Whether NumPy, asked by the library, evaluates operations: it reports nothing, as
+            kernels report nothing.
         n_objects: Inputs and outputs.
         stats: Where its kernels came from.
         kernels: Source of every different kernel.
@@ -352,7 +355,7 @@ class Executable:
         nested: Sequence[Stretch] = (),
         sites: Sequence[Site] = (),
         calls_libraries: bool = False,
-        calls_python: bool = False,
+        evaluated: Sequence[Primitive] = (),
     ) -> None:
         self.nested = tuple(nested)  # their tables are read while it runs
         self.timed: Any = None
@@ -363,7 +366,8 @@ class Executable:
         self._graph = graph
         self.memory = memory
         self.stretch = stretch
-        self.is_native = not calls_python
+        self.is_native = not evaluated
+        self.is_quiet = not all(primitive.calls_user for primitive in evaluated)
         self._constants = [(v.slot, v.array) for v in graph.constants if v.array is not None]
         self.in_types = [(v.shape, np.dtype(v.dtype.char)) for v in graph.inputs]
         shapes = graph.out_shapes
@@ -418,11 +422,11 @@ class Executable:
             frame.slots[abi.DEADLINE_SLOT] = limits.deadline
             frame.slots[abi.NEXT_SLOT] = 0
         try:
-            if self.is_native:
-                self._call(frame, arrays, fresh)
-            else:
+            if self.is_quiet:
                 with without_reports() as block, block:
                     self._call(frame, arrays, fresh)
+            else:
+                self._call(frame, arrays, fresh)
         except BaseException:
             # The frame goes: who knows in what state a second signal leaves it.
             if in_flight.is_at_work(frame.slots, self.memory.states):

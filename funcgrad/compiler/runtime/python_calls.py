@@ -22,7 +22,7 @@ from funcgrad.compiler.nest.nodes import External
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.executable import Step
 from funcgrad.core.facets import Facet
-from funcgrad.observers.limits import check_time
+from funcgrad.observers.limits import current_limits
 from funcgrad.observers.messages import add_place
 from funcgrad.observers.source import is_raised_by_us, stands_for
 
@@ -82,14 +82,15 @@ class _Call:
     @stands_for("self")
     def __call__(self, slots: int) -> None:
         try:
-            outs = self.evaluate(*(read(slots) for read in self.readers))
+            outs = self.evaluate(*[read(slots) for read in self.readers])
         except Exception as error:
             if is_raised_by_us(error.__traceback__):
                 add_place(error, self.source)
             raise
         for array_at, out in zip(self.writers, outs if self.has_list else [outs], strict=True):
             array_at(slots)[...] = out
-        check_time(lambda: f"a compiled program, after {self.text}")
+        if (limits := current_limits()) is not None:
+            limits.check_time(lambda: f"a compiled program, after {self.text}")
 
 
 def _reader(operand: Operand) -> Reader:
@@ -99,22 +100,33 @@ def _reader(operand: Operand) -> Reader:
     array_at = _array_at(operand.value)
     if operand.is_value:
         return array_at if operand.shape else lambda slots: array_at(slots)[()]
-    shape, dtype, itemsize = operand.shape, operand.dtype, operand.dtype.itemsize
-    offset, strides = operand.offset * itemsize, tuple(s * itemsize for s in operand.strides)
-    if 0 in shape:
-        empty = np.empty(shape, dtype)
+    if 0 in operand.shape:
+        empty = np.empty(operand.shape, operand.dtype)
         return lambda slots: empty
-    return lambda slots: np.ndarray(shape, dtype, array_at(slots), offset, strides)[()]
+    part_at = _array_at(operand.value, operand)
+    return lambda slots: part_at(slots)[()]
 
 
-def _array_at(value: Value) -> Reader:
-    """Gives the array of a value, in the memory of a call."""
-    shape, dtype, place, offset = value.shape, value.dtype, 8 * value.slot, value.offset
+def _array_at(value: Value, operand: Operand | None = None) -> Reader:
+    """Gives the array of a value, or an operand in it, in the memory of a call."""
+    place, offset = 8 * value.slot, int(value.offset)
     kind: Any = ctypes.c_char * value.nbytes
+    word_at = ctypes.c_int64.from_address
+    if operand is None:
+        view: tuple[Any, ...] = ()
+        shape, dtype = value.shape, value.dtype
+    else:
+        shape, dtype, size = operand.shape, operand.dtype, operand.dtype.itemsize
+        view = operand.offset * size, tuple(s * size for s in operand.strides)
+    last = 0, np.empty(shape, dtype)
 
     def array_at(slots: int) -> np.ndarray:
-        address = ctypes.c_int64.from_address(slots + place).value
-        return np.ndarray(shape, dtype, kind.from_address(address + offset))
+        nonlocal last
+        address = word_at(slots + place).value + offset
+        found = last
+        if found[0] != address:  # in a loop, it lies where it lay in the step before
+            found = last = address, np.ndarray(shape, dtype, kind.from_address(address), *view)
+        return found[1]
 
     return array_at
 
