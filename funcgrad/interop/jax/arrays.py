@@ -29,6 +29,7 @@ from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import INT64, check_dtype
 from funcgrad.interop.jax.devices import NamedSharding, Sharding, SingleDeviceSharding
 from funcgrad.interop.jax.widths import (
+    HALVES,
     JAX_32,
     JAX_64,
     computed,
@@ -66,11 +67,11 @@ class Array(np.ndarray, metaclass=_Kind):
     @property
     def at(self) -> Any:
         """Functional updates: ``x.at[i].set(v)``."""
-        return Places(at(self))
+        return Places(at(computed(self)), self.dtype if self.dtype in HALVES else None)
 
     def __getitem__(self, index: Any) -> Any:
         if is_traced(index):
-            return adopt(at(np.asarray(self))[index].get())
+            return self.at[index].get()
         found = adopt(np.ndarray.__getitem__(self, index))
         return weakly(found) if self.weak_type else found
 
@@ -346,7 +347,7 @@ _FUNCTIONS = {
 
 
 def _operator(name: str, is_reflected: bool) -> Callable[[Any, Any], Any]:
-    """An operator: of arrays and numbers only, and with the dtypes of weak arrays."""
+    """An operator: of arrays and numbers only, with the dtypes of weak arrays and of 16 bits."""
     of_ndarrays = getattr(np.ndarray, f"__{'r' * is_reflected}{name}__")
     function = _FUNCTIONS[name]
 
@@ -354,6 +355,9 @@ def _operator(name: str, is_reflected: bool) -> Callable[[Any, Any], Any]:
     def compute(self: Any, other: Any) -> Any:
         if not isinstance(other, _OPERANDS) and not _stands_for_array(other):
             return NotImplemented
+        if self.dtype in HALVES or getattr(other, "dtype", None) in HALVES:
+            operands = (other, self) if is_reflected else (self, other)
+            return Adopted(function, stores=True)(*operands)
         with without_warnings() as block, block:
             kind = _KIND_OF_NUMBERS.get(type(other), "")
             is_weak = self.weak_type or getattr(other, "weak_type", False)
@@ -430,6 +434,8 @@ def _method(name: str) -> Callable[..., Any]:
 
     def compute(self: Any, *args: Any, **kwargs: Any) -> Any:
         given = {k: v for k, v in kwargs.items() if v is not None}
+        if self.dtype in HALVES:
+            return Adopted(ours, stores=True)(self, *args, **given)
         is_ours = not _OF_JAX.isdisjoint(given) or is_traced((*args, *given.values()))
         if is_ours or of_ndarrays is None:
             return adopt(ours(np.asarray(self), *args, **given))
@@ -485,16 +491,27 @@ def plain(x: Any) -> Any:
 
 
 class Places:
-    """``x.at`` and ``x.at[i]``, whose methods give arrays of this kind."""
+    """``x.at`` and ``x.at[i]``, whose methods give arrays of this kind.
 
-    def __init__(self, original: Any) -> None:
+    Args:
+        original: That of the array in a dtype that is computed in.
+        half: The dtype of 16 bits that results have, if they have one.
+    """
+
+    def __init__(self, original: Any, half: np.dtype[Any] | None = None) -> None:
         self._original = original
+        self._half = half
 
     def __getitem__(self, index: Any) -> Places:
-        return Places(self._original[index])
+        return Places(self._original[index], self._half)
 
     def __getattr__(self, name: str) -> Any:
-        return Adopted(getattr(self._original, name))
+        if name == "_original":  # while it is copied or unpickled
+            raise AttributeError(name)
+        method, half = Adopted(getattr(self._original, name)), self._half
+        if half is None:
+            return method
+        return lambda *args, **kwargs: stored_as(method(*args, **kwargs), half)
 
 
 def is_traced(index: Any) -> bool:

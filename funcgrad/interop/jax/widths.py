@@ -101,7 +101,8 @@ def narrow_weak(x: Any) -> Any:
 def stored(values: Iterable[Any]) -> np.dtype[Any] | None:
     """The dtype of 16 bits in which a function stores what it computes of its arguments.
 
-    It is the dtype that they name; or else that of all floating arrays among them.
+    It is the dtype that they name; or else that of all floating arrays and NumPy's numbers among
+    them, but for weak ones.
 
     Args:
         values: The arguments.
@@ -113,10 +114,14 @@ def stored(values: Iterable[Any]) -> np.dtype[Any] | None:
             asked = _DTYPES.get(dtype if isinstance(dtype, np.dtype) else x)
             if asked is not None or isinstance(x, np.dtype | type):
                 return asked
-        elif isinstance(x, np.ndarray | Tracer):
+        elif isinstance(x, np.ndarray | np.generic | Tracer) and not _is_weak(x):
             held.add(None if dtype is None or dtype.kind in "biu" else dtype)
     held.discard(None)
     return held.pop() if len(held) == 1 and held <= HALVES.keys() else None
+
+
+def _is_weak(x: Any) -> bool:
+    return bool(x.aval.weak_type if isinstance(x, Tracer) else getattr(x, "weak_type", False))
 
 
 _DTYPES: dict[Any, np.dtype[Any]] = {
@@ -125,12 +130,12 @@ _DTYPES: dict[Any, np.dtype[Any]] = {
 
 
 def stored_as(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Results with floats of 16 bits for those of float32."""
+    """Results with floats of 16 bits for others."""
     if isinstance(value, tuple | list):
         return type(value)(stored_as(x, dtype) for x in value)
     if isinstance(value, Tracer):
-        return _noted(value, dtype) if value.aval.dtype == FLOAT32 else value
-    is_array = isinstance(value, np.ndarray) and value.dtype == FLOAT32
+        return _noted(value, dtype) if value.aval.dtype.kind == "f" else value
+    is_array = isinstance(value, np.ndarray) and value.dtype.kind == "f"
     return np.ndarray.astype(value, dtype) if is_array else value
 
 
