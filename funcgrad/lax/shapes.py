@@ -73,8 +73,8 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
     except ValueError:
         listed = ", ".join(map(str, shapes))
         raise ShapeError(
-            f"lax.broadcast_shapes: {listed} do not fit together. Axes are aligned from the right; "
-            "lengths must be equal or 1."
+            f"lax.broadcast_shapes: Incompatible shapes for broadcasting: {listed} do not fit "
+            "together. Axes are aligned from the right; lengths must be equal or 1."
         ) from None
 
 

@@ -15,7 +15,7 @@ from funcgrad.base.placement import check_placement
 from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
-from funcgrad.dtypes import INT64, PYTHON_SCALARS, is_complex, real_dtype
+from funcgrad.dtypes import INT64, PYTHON_SCALARS, float0, is_complex, real_dtype
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import (
@@ -48,7 +48,7 @@ from funcgrad.primitives.elementwise import (
     sub,
 )
 from funcgrad.primitives.indexing import Gather
-from funcgrad.primitives.objects import settled
+from funcgrad.primitives.objects import HoldsArray, settled
 from funcgrad.primitives.shape import shape_of
 
 
@@ -137,6 +137,8 @@ def astype(x: Any, dtype: Any, copy: bool = False, *, device: Any = None) -> Any
         array([ 1, -1])
     """
     check_placement("astype", device=device)
+    if isinstance(x, HoldsArray):
+        return x.astype(dtype)
     x, target = as_value(x, "astype"), checked_dtype(dtype, "astype")
     found = Convert(target).bind(x) if type(x) in PYTHON_SCALARS else convert(x, target)
     if (rule := dialect().converted) is not None and isinstance(found, Tracer):
@@ -177,6 +179,8 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
                [0., 0., 0.]])
     """
     check_placement("zeros", device=device, out_sharding=out_sharding)
+    if dtype == float0:  # what has no tangents has these
+        return np.zeros(_ints(shape), float0)
     return full(shape, 0, np.float64 if dtype is None else dtype)
 
 

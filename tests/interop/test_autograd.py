@@ -213,7 +213,7 @@ ERRORS = {
     "no function": (lambda: ag.grad(3.0), TypeError, "needs a function"),
     "Box": (lambda: Box.register(dict), TypeError, "funcgrad.tree_util.register_pytree_node"),
     "VSpace": (lambda: VSpace.register(dict), TypeError, "differentiates classes as pytrees"),
-    "rules for others": (lambda: defvjp(onp.sin, None), TypeError, "functions made by primitive"),
+    "rules for others": (lambda: defvjp(len, None), TypeError, "functions made by primitive"),
     "bad rule": (lambda: defvjp(primitive(onp.sin), 3), TypeError, "bad VJP 3"),
     "no rule": (
         lambda: ag.grad(primitive(onp.sin))(1.0), NotImplementedError,
@@ -243,6 +243,28 @@ def test_errors_say_what_was_meant(name):
     run, kind, text = ERRORS[name]
     with pytest.raises(kind, match=text):
         run()
+
+
+def test_functions_of_numpy_keep_the_rules_that_they_have():
+    """Programs give them what autograd lacks: a rule of the other mode."""
+    with pytest.warns(UserWarning, match="ufunc sin keeps the rules that it has"):
+        defvjp(onp.sin, lambda ans, x: lambda g: 0.0)
+    with pytest.warns(UserWarning, match="where keeps the rules that it has"):
+        defjvp(np._original_where, None, "same", "same")
+    assert ag.grad(np.sin)(0.0) == 1.0
+
+
+def test_what_stands_for_a_traced_array_is_a_box():
+    found = []
+
+    def f(x):
+        copied = x.copy()
+        copied[0] = 1.0
+        found.extend(isinstance(v, np.numpy_boxes.ArrayBox) for v in (x, copied, x[x > 0], 1.0))
+        return np.sum(copied)
+
+    ag.grad(f)(X)
+    assert found == [True, True, True, False]
 
 
 def test_a_primitive_sees_concrete_values_in_every_derivative():

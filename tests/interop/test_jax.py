@@ -878,13 +878,15 @@ for is_on in (False, True):
                   jnp.maximum(x, 0), jnp.where(x > 1, x, 0.0), jax.nn.relu(x),
                   jax.random.normal(key, (2,), kind), jax.lax.convert_element_type(single, kind)]
         number = kind.dtype.type(2)
-        stored += [x * 2.0, 2.0 / (x + 1), 1.0 - x, x * np.int32(3), x @ x, x**2, x * jnp.asarray(2.0),
-                   jnp.asarray(2.0) + x, jnp.where(x > 0, x, jnp.asarray(0.0)), x * number,
+        weak = jnp.asarray(2.0)
+        stored += [x * 2.0, 2.0 / (x + 1), 1.0 - x, x * np.int32(3), x @ x, x**2, x * weak,
+                   weak + x, jnp.where(x > 0, x, weak), x * number,
                    jnp.asarray(number), number * x, jnp.multiply(number, 3), -x, x.mean(), x.max(),
                    x.clip(0, 1), x.cumsum(), x.at[0].set(1.0), x.at[1:].add(x[1:]), x.at[2].get()]
         assert {a.dtype for a in stored} == {np.dtype(kind)}, [a.dtype for a in stored]
         assert all(isinstance(a, jax.Array) for a in stored)
-        single_ones = [x.astype(jnp.float32), x * single, single @ x, x * np.float32(2), jnp.add(x, single), single * x,
+        single_ones = [x.astype(jnp.float32), x * single, single @ x, x * np.float32(2),
+                       jnp.add(x, single), single * x,
                        jnp.sum(x, dtype=jnp.float32), jax.jit(lambda v: 2 * v)(x),
                        jax.jit(lambda v: v * x)(single), jax.grad(lambda v: (v**2).sum())(x),
                        jax.vmap(lambda v: v.astype(kind))(x), jax.jit(lambda t: t)({"a": x})["a"]]

@@ -8,6 +8,7 @@ written for them. Under `vmap` it is called once per example.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from itertools import count
@@ -22,7 +23,7 @@ from funcgrad.api.custom import custom_vjp
 from funcgrad.api.differentiation import jvp, vjp
 from funcgrad.api.rule_results import SymbolicZero
 from funcgrad.base.pytree import tree_leaves, tree_map
-from funcgrad.errors import ArgumentError, MissingRuleError
+from funcgrad.errors import ArgumentError, FuncgradWarning, MissingRuleError
 from funcgrad.higher_order.closures import tracers_in
 from funcgrad.interop.autograd.boxes import Box, getval, isbox
 from funcgrad.interop.autograd.vector_spaces import VSpace, vspace
@@ -314,7 +315,6 @@ def register_notrace(trace_type: Any, primitive_fun: Primitive) -> None:
         trace_type: Not used: both modes get them.
         primitive_fun: The function.
     """
-    _checked(primitive_fun, "register_notrace")
     defvjp_argnums(
         primitive_fun,
         lambda argnums, ans, args, kwargs: lambda g: [vspace(args[i]).zeros() for i in argnums],
@@ -322,14 +322,22 @@ def register_notrace(trace_type: Any, primitive_fun: Primitive) -> None:
     defjvp_argnums(primitive_fun, lambda argnums, gs, ans, args, kwargs: vspace(ans).zeros())
 
 
-def _checked(fun: Any, what: str) -> Primitive:
-    if not isinstance(fun, Primitive):
-        raise ArgumentError(
-            f"{what} gives rules to functions made by primitive, got {type(fun).__name__} "
-            f"{name_of(fun)}. What NumPy and funcgrad define has rules already; wrap it in "
-            "primitive(...) to give it others."
-        )
-    return fun
+def _takes_rules(fun: Any, what: str) -> bool:
+    """Whether a function is a primitive; those of NumPy and SciPy keep the rules that they have.
+
+    Raises:
+        ArgumentError: If it is a function of the program's own.
+    """
+    if isinstance(fun, Primitive):
+        return True
+    name = f"{type(fun).__name__} {name_of(fun)}"
+    remedy = "Wrap it in primitive(...) to give it others."
+    owner = getattr(fun, "__module__", None) or ""
+    if isinstance(fun, np.ufunc) or owner.partition(".")[0] in ("numpy", "scipy", "funcgrad"):
+        text = f"{what}: {name} keeps the rules that it has. {remedy}"
+        warnings.warn(text, FuncgradWarning, stacklevel=4)
+        return False
+    raise ArgumentError(f"{what} gives rules to functions made by primitive, got {name}. {remedy}")
 
 
 def _rule(table: dict[int, Any], argnum: int, fun: Primitive, mode: str) -> Any:
@@ -354,8 +362,9 @@ def defvjp_argnums(fun: Primitive, vjpmaker: Function) -> None:
         vjpmaker: ``vjpmaker(argnums, ans, args, kwargs)`` returns the function from the cotangent
             of the result to those of the arguments ``argnums``.
     """
-    _checked(fun, "defvjp_argnums").vjps = vjpmaker
-    WITH_RULES.add(fun)
+    if _takes_rules(fun, "defvjp_argnums"):
+        fun.vjps = vjpmaker
+        WITH_RULES.add(fun)
 
 
 def defvjp_argnum(fun: Primitive, vjpmaker: Function) -> None:
@@ -406,8 +415,9 @@ def defjvp_argnums(fun: Primitive, jvpmaker: Function) -> None:
         jvpmaker: ``jvpmaker(argnums, gs, ans, args, kwargs)``: the tangent of the result for
             tangents ``gs`` of the arguments ``argnums``.
     """
-    _checked(fun, "defjvp_argnums").jvps = jvpmaker
-    WITH_RULES.add(fun)
+    if _takes_rules(fun, "defjvp_argnums"):
+        fun.jvps = jvpmaker
+        WITH_RULES.add(fun)
 
 
 def defjvp_argnum(fun: Primitive, jvpmaker: Function) -> None:

@@ -36,5 +36,7 @@ from funcgrad.interop.autograd.numpy.numpy_wrapper import (
 vars().update(
     {k: v for k, v in _adopt(_ours, _numpy).items() if k not in ("fft", "linalg", "where")}
 )
+_original_where = where
+"""Under this name in autograd, what `where` was before it was wrapped."""
 __version__ = _numpy.__version__
 __getattr__ = _rest_of(_numpy)

@@ -1,5 +1,9 @@
 """``autograd.numpy.numpy_boxes``: the class of traced arrays, for ``isinstance``."""
 
-from funcgrad.core.trace import Tracer as ArrayBox
+from funcgrad.interop.autograd.boxes import Box
 
 __all__ = ["ArrayBox"]
+
+
+class ArrayBox(Box):
+    """The class of traced arrays, and of what stands for one: a part by a mask, a copy."""
