@@ -105,6 +105,14 @@ class HoldsArray(StandsForArray):
         """The type as messages show it, such as ``key<fry>[3]``."""
         return str(ShapedArray(self.shape, self.dtype))
 
+    def astype(self, dtype: Any, **options: Any) -> Any:
+        """The same array: what it holds has no other dtype.
+
+        Raises:
+            TypeError: If another one is asked for.
+        """
+        raise NotImplementedError
+
 
 class Element(StandsForArray):
     """One number of a traced array, cut out when something is computed with it.
