@@ -321,3 +321,57 @@ def test_cython_calls_it(tmp_path):
         assert caller.total(f.address, np.arange(4.0)) == (0, 36.0)
     finally:
         sys.path.remove(str(tmp_path))
+
+
+@pytest.mark.nightly
+def test_nlopt_calls_it():
+    nlopt = pytest.importorskip("nlopt")
+
+    def rosenbrock(x):
+        return np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+    both = fg.cfunc(fg.value_and_grad(rosenbrock), "float64[n] -> float64, float64[n]")
+
+    def objective(x, slope):
+        value, slope[:] = both(x)
+        return float(value)
+
+    solver = nlopt.opt(nlopt.LD_LBFGS, 6)
+    solver.set_min_objective(objective)
+    solver.set_xtol_rel(1e-12)
+    np.testing.assert_allclose(solver.optimize(np.zeros(6)), np.ones(6), 1e-6)
+
+
+def chemistry(t, y):
+    """Robertson's three reactions, which are stiff."""
+    a, b, c = 0.04 * y[0], 1e4 * y[1] * y[2], 3e7 * y[1] ** 2
+    return np.stack([b - a, a - b - c, c])
+
+
+@pytest.mark.nightly
+def test_sundials_calls_it():
+    sundials = pytest.importorskip("sksundae.cvode")
+    field = fg.cfunc(chemistry, "float64, float64[3] -> float64[3]")
+    slopes = fg.cfunc(fg.jacobian(chemistry, 1), "float64, float64[3] -> float64[3, 3]")
+
+    def of_field(t, y, out):
+        out[:] = field(t, y)
+
+    def of_slopes(t, y, at, out):
+        out[:] = slopes(t, y)
+
+    solver = sundials.CVODE(of_field, jacfn=of_slopes, rtol=1e-9, atol=1e-12, max_num_steps=5000)
+    start, times = np.array([1.0, 0, 0]), (0.0, 40.0)
+    found = solver.solve(np.array(times), start)
+    expected = integrate.solve_ivp(field, times, start, "Radau", jac=slopes, rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(found.y[-1], expected.y[:, -1], 1e-6)
+
+
+@pytest.mark.nightly
+def test_ipopt_calls_it():
+    cyipopt = pytest.importorskip("cyipopt")
+    both = fg.cfunc(
+        fg.value_and_grad(lambda x: np.sum(np.cosh(x) + x)), "float64[n] -> float64, float64[n]"
+    )
+    found = cyipopt.minimize_ipopt(both, np.ones(4), jac=True, tol=1e-10)
+    np.testing.assert_allclose(found.x, np.full(4, -math.asinh(1)), 1e-6)
