@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from tests.fuzz import properties, running
 from tests.fuzz.guards import survives
 from tests.fuzz.language import LAYOUTS, Program, Step, argument
-from tests.fuzz.properties import CHEAP, COMPILED, Different, check, holds
+from tests.fuzz.properties import CHEAP, COMPILED, Different, check, compare, holds
 from tests.fuzz.running import alike, checked, problem, run
 from tests.fuzz.shrinking import shrunk, without_unused
 from tests.fuzz.writing import ANYWHERE, programs, seeded
@@ -97,6 +97,25 @@ def test_failures_are_shrunk_and_can_be_pasted(monkeypatch: pytest.MonkeyPatch) 
     program = without_unused(seeded(seed))
     scope: dict[str, Any] = {"np": np, "argument": argument, "check": check}
     exec(program.as_test("traced") + "\ntest_found()", scope)
+
+
+@pytest.mark.parametrize(
+    ("found", "is_equal"),
+    [
+        (complex(np.inf, 1 + 1e-15), True),
+        (complex(np.inf, 1.001), False),
+        (complex(-np.inf, 1), False),
+        (complex(2.0, 1), False),
+        (complex(np.nan, 1), False),
+    ],
+)
+def test_the_finite_part_of_an_infinite_number_is_rounded(found: complex, is_equal: bool) -> None:
+    arrays = np.array([found, 3.0]), np.array([complex(np.inf, 1), 3.0])
+    if is_equal:
+        compare(*arrays, 1e-9, 1.0, "")
+    else:
+        with pytest.raises(Different):
+            compare(*arrays, 1e-9, 1.0, "")
 
 
 def test_a_wrong_result_is_found_in_a_pasted_program() -> None:
