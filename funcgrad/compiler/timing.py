@@ -34,7 +34,6 @@ from funcgrad.compiler.report import Job, Machine, nodes_of
 from funcgrad.compiler.runtime import kernel_store, timed_steps
 from funcgrad.compiler.runtime.executable import Executable, Step, Stretch
 from funcgrad.compiler.runtime.line_table import LineTable
-from funcgrad.intrinsics import EXPENSIVE, INTRINSICS
 from funcgrad.observers.source import SourceLocation
 
 Line = SourceLocation | None
@@ -53,39 +52,50 @@ class LinedKernel:
         address: Where it is.
         table: The statements of its instructions.
         lines: The user's line of every statement.
-        weights: What the statements should take, relatively.
     """
 
     address: int
     table: LineTable
     lines: list[Line]
-    weights: list[float]
 
     def shares(self, places: np.ndarray) -> dict[Line, float]:
         """How much of the kernel belongs to each line, by where processors were found.
 
-        What LLVM has put elsewhere has no statement: it is divided among those of which nothing is
-        left, by what they should take; and counters of loops among all that is there.
+        An instruction that LLVM has made of several of a line counts for these, if there are any of
+        which nothing is left, by their instructions. One of several lines has none: it is
+        divided likewise among all of which nothing is left, and counters of loops among all that is
+        there.
         """
         inside = places - self.address
         inside = inside[(inside >= self.table.first) & (inside < self.table.end)]
         found = self.table.shares(inside)
-        there = {int(line) for line in np.unique(self.table.lines)} - {0}
-        nowhere = found.pop(0, 0.0)
-        gone = {
-            k: w
-            for k, w in enumerate(self.weights, 1)
-            if w and k not in there and self.lines[k - 1]
-        }
-        total = sum(gone.values())
-        for k, weight in gone.items() if nowhere else ():
-            found[k] = found.get(k, 0.0) + nowhere * weight / total
+        there = {int(line) for line in np.unique(self.table.lines)}
+        sizes, numbers = self.table.sizes, numbered(self.lines)
+        for number in sorted(line for line in found if line <= 0):
+            count = found.pop(number)
+            some = {
+                k: sizes[k]
+                for k, line in enumerate(self.lines, 1)
+                if k in sizes and (numbers[k - 1] == -number if number else line is not None)
+            }
+            gone = {k: size for k, size in some.items() if k not in there}
+            if number:  # which says enough: if all of them are there as well, they share it
+                gone = gone or some
+            for k, size in gone.items():
+                found[k] = found.get(k, 0.0) + count * size / sum(gone.values())
         shares: dict[Line, float] = {}
         for k, count in found.items():
             line = self.lines[k - 1]
             if line is not None:
                 shares[line] = shares.get(line, 0.0) + count
         return shares
+
+
+def numbered(lines: Sequence[Line]) -> list[int]:
+    """Numbers of lines, from 1 on, the same in all phases; one for what is of no line."""
+    numbers: dict[Line, int] = {}
+    places = [None if line is None else line.shared for line in lines]
+    return [numbers.setdefault(place, len(numbers) + 1) for place in places]
 
 
 @dataclass
@@ -103,6 +113,20 @@ class TimedStep:
     inside: int
     parts: int = 1
     kernel: LinedKernel | None = None
+
+    def instructions(self) -> dict[SourceLocation, float]:
+        """How much of its kernel, as LLVM is given it, each of the user's lines is."""
+        if self.job is None:
+            return {}
+        if self.kernel is None:
+            lines = [line for line in costs_of(nodes_of(self.job)) if line is not None]
+            return {line.shared: 1 / len(lines) for line in lines}
+        sizes: dict[SourceLocation, float] = {}
+        for k, size in self.kernel.table.sizes.items():
+            line = self.kernel.lines[k - 1]
+            if line is not None:
+                sizes[line.shared] = sizes.get(line.shared, 0.0) + size
+        return {line: size / sum(sizes.values()) for line, size in sizes.items()}
 
 
 class TimedProgram:
@@ -182,10 +206,11 @@ class TimedProgram:
         """A step that runs the kernel with lines, if that tells more, with its parts measured."""
         address = 0
         if isinstance(job, Kernel) and self.has_sampler and len(costs_of(job.nodes)) >= MANY_LINES:
-            found = kernel_store.kernel_with_lines(job.function)
+            lines = statements_of(job)
+            found = kernel_store.kernel_with_lines(job.function, numbered(lines))
             if found is not None:
-                address, table = found
-                timed.kernel = LinedKernel(address, table, *statements_of(job))
+                timed.kernel = LinedKernel(*found, lines)
+                address = timed.kernel.address
         if step.address != kernel_store.parallel_address():
             return Step(address or step.address, step.words, step.held, step.flushes)
         place = abi.PARALLEL_WORDS.index("kernel")
@@ -278,8 +303,8 @@ def _node_of(kernel: Kernel, name: str) -> Node | None:
     return None
 
 
-def statements_of(kernel: Kernel) -> tuple[list[Line], list[float]]:
-    """The user's line of every statement of a kernel, as it is translated, and its weight.
+def statements_of(kernel: Kernel) -> list[Line]:
+    """The user's line of every statement of a kernel, as it is translated.
 
     A variable whose name does not tell belongs to the line that reads it first, and a store to that
     of what it stores. Control flow belongs to no line.
@@ -306,17 +331,7 @@ def statements_of(kernel: Kernel) -> tuple[list[Line], list[float]]:
             maker[statement.name] = node
     if all(node is None for node in nodes) and len(kernel.nodes) == 1:
         nodes = [kernel.nodes[0]] * len(nodes)
-    lines = [None if node is None else line_of(node) for node in nodes]
-    return lines, [sum(map(_weight, _applied(statement))) for statement in statements]
-
-
-def _weight(x: Apply) -> float:
-    intrinsic = INTRINSICS.get(x.word)
-    return float(_FUNCTION if intrinsic is not None and intrinsic.cost >= EXPENSIVE else 1)
-
-
-_FUNCTION = 20
-"""Instructions of an elementary function, about."""
+    return [None if node is None else line_of(node) for node in nodes]
 
 
 def _inside(x: Expression) -> Iterator[Expression]:
@@ -324,12 +339,6 @@ def _inside(x: Expression) -> Iterator[Expression]:
     yield x
     for y in x.operands if isinstance(x, Apply) else ():
         yield from _inside(y)
-
-
-def _applied(statement: Statement) -> Iterator[Apply]:
-    for x in _inside(statement.value) if isinstance(statement, Assign | Evaluate) else ():
-        if isinstance(x, Apply):
-            yield x
 
 
 def _variables(statement: Statement) -> Iterator[str]:

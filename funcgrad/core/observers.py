@@ -67,7 +67,8 @@ class Observer:
 
         Args:
             operation: Its name.
-            operands: Its arguments, ``None`` for zeros.
+            operands: Its arguments, ``None`` for zeros; those of a derivative are followed by their
+                tangents.
             results: Its results, likewise. Within a trace that stages both are traced values.
             primitive: The primitive, ``None`` for the sum of cotangents.
 

@@ -6,8 +6,8 @@ result; the memory on the program keeps that linear in the depth of nesting.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -129,7 +129,7 @@ def stepwise(enable: bool = True, is_sampled: bool = False) -> Iterator[None]:
     if mode is not True:
         mode = STEPWISE if enable else _how_compiled()
     token = _disabled.set(mode)
-    rounds = _rounds.set(Counter() if is_sampled else None)
+    rounds = _rounds.set(defaultdict(Rounds) if is_sampled else None)
     try:
         yield
     finally:
@@ -137,31 +137,42 @@ def stepwise(enable: bool = True, is_sampled: bool = False) -> Iterator[None]:
         _disabled.reset(token)
 
 
-_rounds: ContextVar[Counter[Program] | None] = ContextVar("funcgrad_rounds", default=None)
-"""How often bodies of loops have run in the block; ``None`` where every round is to be seen."""
-
 _SEEN = 32
 """Rounds of a loop that are all seen; later, half as many each time that their number doubles."""
 
 
-def seen(program: Program) -> Callable[..., Sequence[Any]]:
-    """The body or condition of a loop, for a context that evaluates without compiling.
+class Rounds:
+    """Rounds of one loop, in all its calls, of which those that come late are sampled.
 
-    Where rounds are sampled, those that nobody sees are compiled.
+    Attributes:
+        taken: How many there have been.
+        due: The number of the one that is seen next.
     """
+
+    def __init__(self) -> None:
+        self.taken = self.due = 0
+
+    @property
+    def unseen(self) -> int:
+        """How many come before the one that is seen next."""
+        return self.due - self.taken
+
+    def seen(self) -> None:
+        """Count one that was evaluated operation by operation."""
+        self.taken += 1
+        self.due = self.taken + max(1, 2 ** self.taken.bit_length() // _SEEN) - 1
+
+
+_rounds: ContextVar[defaultdict[Program, Rounds] | None] = ContextVar(
+    "funcgrad_rounds", default=None
+)
+"""Rounds of loops in the block, by their bodies; ``None`` where every round is to be seen."""
+
+
+def sampled_rounds(body: Program) -> Rounds | None:
+    """The rounds of a loop, where they are sampled."""
     rounds = _rounds.get()
-    if rounds is None:
-        return lambda *xs: evaluate(program, xs)
-
-    def run(*xs: Any) -> Sequence[Any]:
-        number = rounds[program]
-        rounds[program] += 1
-        if number % max(1, 2 ** number.bit_length() // _SEEN) == 0:
-            return evaluate(program, xs)
-        with stepwise(False):
-            return run_program(program, xs)
-
-    return run
+    return None if rounds is None else rounds[body]
 
 
 @contextmanager

@@ -25,7 +25,15 @@ from funcgrad.errors import NonFiniteError
 from funcgrad.higher_order.checked_programs import CheckedProgram, check_program
 from funcgrad.higher_order.checks import Failure, nothing
 from funcgrad.higher_order.hoisting import hoisted, invariant_vars, split_ahead
-from funcgrad.higher_order.jit import executable_of, is_jit_disabled, scatter, seen
+from funcgrad.higher_order.jit import (
+    Rounds,
+    executable_of,
+    is_jit_disabled,
+    run_program,
+    sampled_rounds,
+    scatter,
+    stepwise,
+)
 from funcgrad.higher_order.linearity import parted, together
 from funcgrad.higher_order.progress import backward, parts_of, progress_bar
 from funcgrad.higher_order.series import taylor_of_scan
@@ -46,6 +54,10 @@ from funcgrad.transforms.programs import (
 )
 
 Mask = tuple[bool, ...]
+
+
+_PART = 63
+"""Rounds that nobody sees, one behind the other, which are worth a compiled loop."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +121,10 @@ class Scan(Primitive):
 
     def impl(self, *args: Any) -> Any:
         if is_jit_disabled():
-            return self.run(seen(self.body), args)
+            rounds = sampled_rounds(self.body)
+            if rounds is not None:
+                return self._run_sampled(rounds, args)
+            return self.run(lambda *xs: evaluate(self.body, xs), args)
         if self.progress is not None:
             return self._run_in_parts(self.progress, args)
         program = self.body.memo(
@@ -136,6 +151,37 @@ class Scan(Primitive):
                 for y, out in zip(ys, outs[self.n_carry :], strict=True):
                     y[start:stop] = out
                 bar.update(stop - start)
+        return [*carry, *ys]
+
+    def _run_sampled(self, rounds: Rounds, args: Sequence[Any]) -> list[Any]:
+        """The loop, of which rounds that nobody sees are compiled, and many of them as a loop."""
+        length = self.steps(args)
+        if rounds.unseen >= length:
+            rounds.taken += length
+            with stepwise(False):
+                return list(replace(self, progress=None).impl(*args))
+        consts, carry, xs = self.split(args)
+        ys, done = self.empty_results(), 0
+        while done < length:
+            n = rounds.unseen
+            n = 1 if self.is_counted or not _PART <= n <= length - done else n
+            start = length - done - n if self.reverse else done
+            rows = slice(start, start + n) if n > 1 else start
+            given = [*consts, *carry, *(x[rows] for x in xs)]
+            check_time(self.body.described)
+            if rounds.unseen:
+                with stepwise(False):
+                    part = replace(self, length=n, progress=None).impl if n > 1 else None
+                    outs = part(*given) if part else run_program(self.body, given)
+                rounds.taken += n
+            else:
+                with using_trace(EVAL):
+                    outs = evaluate(self.body, given)
+                rounds.seen()
+            carry = list(outs[: self.n_carry])
+            for y, out in zip(ys, outs[self.n_carry :], strict=True):
+                y[rows] = out
+            done += n
         return [*carry, *ys]
 
     def steps(self, args: Sequence[Any]) -> int:

@@ -31,7 +31,15 @@ from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import NonFiniteError
 from funcgrad.higher_order.checked_programs import CheckedProgram, check_program
 from funcgrad.higher_order.checks import Failure, nothing
-from funcgrad.higher_order.jit import executable_of, is_jit_disabled, run_program, scatter, seen
+from funcgrad.higher_order.jit import (
+    Rounds,
+    executable_of,
+    is_jit_disabled,
+    run_program,
+    sampled_rounds,
+    scatter,
+    stepwise,
+)
 from funcgrad.higher_order.lanes import broadcast_lanes, choose, count_if, gate, shield
 from funcgrad.higher_order.linearity import nonlinear_equation, parted, together
 from funcgrad.higher_order.progress import counted_parts, progress_bar
@@ -106,8 +114,14 @@ class While(Primitive):
 
     def impl(self, *args: Any) -> Any:
         if is_jit_disabled():
+            rounds = None if self.condition.is_effectful else sampled_rounds(self.body)
             with using_trace(EVAL):
-                return self._run(seen(self.condition), seen(self.body), args)
+                if rounds is not None:
+                    return self._run_sampled(rounds, args)
+                condition, body = self.condition, self.body
+                return self._run(
+                    lambda *xs: evaluate(condition, xs), lambda *xs: evaluate(body, xs), args
+                )
         if ranks_in(axis_names_of(self)):
             with using_trace(EVAL):
                 return self._run(self._agreed, self._step_of_processes(), args)
@@ -159,6 +173,25 @@ class While(Primitive):
                 if count < end:
                     return carry
         raise AssertionError("there are always more parts")
+
+    def _run_sampled(self, rounds: Rounds, args: Sequence[Any]) -> list[Any]:
+        """The loop, of which rounds that nobody sees are run by a compiled one."""
+        part = self.body.memo(("while part", self), self._part)
+        cond_consts, body_consts, carry = self.split(args)
+        while True:
+            n = rounds.unseen
+            if n:
+                with stepwise(False):
+                    end, start = np.int64(n), np.int64(0)
+                    *carry, count = part.impl(*cond_consts, end, *body_consts, *carry, start)
+                rounds.taken += int(count)
+                if count < n:
+                    return carry
+            if not evaluate(self.condition, [*cond_consts, *carry])[0]:
+                return [np.asarray(x).copy()[()] for x in carry]
+            check_time(self.body.described)
+            carry = evaluate(self.body, [*body_consts, *carry])
+            rounds.seen()
 
     def _part(self) -> While:
         """The loop that counts its steps, and ends after a given number of them."""

@@ -7,17 +7,20 @@ differentiated, in loops, branches, checkpoints and rules of the user's, too.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import field
 from functools import partial
-from itertools import chain, compress
+from itertools import chain, compress, count
 from types import CodeType
 from typing import Any
 
 import numpy as np
 
+from funcgrad.api.compilation import jit
 from funcgrad.api.differentiation import jvp, vjp
+from funcgrad.api.limits import limits
 from funcgrad.base.forking import cached_property
 from funcgrad.base.pytree import tree_unflatten
 from funcgrad.base.records import dataclass
@@ -27,11 +30,18 @@ from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Equation, Var
 from funcgrad.core.trace import EVAL, Tracer, using_trace
 from funcgrad.diagnostics.record import OPTIONS, Record, record
-from funcgrad.errors import ArgumentError, FuncgradError, MissingRuleError
+from funcgrad.errors import (
+    ArgumentError,
+    ConcretizationTypeError,
+    FuncgradError,
+    MissingRuleError,
+    TimeLimitError,
+)
 from funcgrad.higher_order.jit import stepwise
-from funcgrad.linting.bodies import Needed, differentiated, stand_in, walk
+from funcgrad.linting.bodies import Needed, differentiated, form_of, stand_in, walk
 from funcgrad.linting.calls import CallLog, code_of, watching
 from funcgrad.linting.sides import direction, distance, jumps, moved
+from funcgrad.lowering import Call
 from funcgrad.observers.source import FORWARD, SourceLocation, current_location
 from funcgrad.primitives.objects import flatten_held
 
@@ -43,6 +53,18 @@ SCALES = (1, 1 << 3, 1 << 8, 1 << 16, 2.0**-10)
 
 _DOUBLE = 1e-15
 """The precision from which on a sum of results keeps the jump of one."""
+
+LONG = 0.2
+"""Seconds of a derivative that is worth to be compiled, as it is evaluated many times."""
+
+MANY = 2000
+"""Operations of a program that takes longer to compile than it is worth."""
+
+
+def patience(seconds: float) -> float:
+    """Seconds for a run beside the data, which may not end, where one at the data took so long."""
+    return 3.0 + 4.0 * seconds
+
 
 LOOPS = frozenset({"scan", "fori_loop", "while_loop", "map"})
 """Functions whose body is traced once for all its rounds, as observers call them."""
@@ -62,6 +84,8 @@ class Step:
         location: The user's line, if it is known.
         loop: The loop whose body is being traced, if the operation is evaluated once for all its
             rounds.
+        moves: Whether each operand has a derivative, if that is known: others are constants.
+        seconds: How long it may take beside the data, where it may not end.
     """
 
     primitive: Primitive
@@ -69,6 +93,8 @@ class Step:
     results: tuple[Any, ...]
     location: SourceLocation | None
     loop: str | None = None
+    moves: Sequence[bool] | None = None
+    seconds: float = np.inf
     known: dict[tuple[str, int], list[Any]] = field(default_factory=dict, repr=False)
 
     @property
@@ -90,7 +116,9 @@ class Step:
         return self.known[what, times]
 
     def _directions(self) -> list[Any]:
-        return [direction(x, i) for i, x in enumerate(self.operands)]
+        moves = self.moves or [True] * len(self.operands)
+        rows = enumerate(zip(self.operands, moves, strict=True))
+        return [direction(x, i) if is_moving else None for i, (x, is_moving) in rows]
 
     def _operands(self, times: int) -> list[Any]:
         return [moved(x, d, times) for x, d in zip(self.operands, self.directions, strict=True)]
@@ -99,12 +127,42 @@ class Step:
         is_fixed = all(d is None for d in self.directions)
         if is_fixed or self.primitive.is_effectful or self.primitive.is_composite:
             return []
+        return self._run(self.primitive.bind, *self.at(times)) or []
+
+    def tangents(
+        self, primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]] | None:
+        """Results and tangents of the operation, if it has tangents."""
+        if all(t is None for t in tangents) or self.primitive.is_composite:
+            return None
+        found = self._run(self._pushed, [*primals], [*tangents])
+        return None if found is None else (found[: len(found) // 2], found[len(found) // 2 :])
+
+    def _pushed(self, primals: list[Any], tangents: list[Any]) -> list[Any]:
+        out, dot = self.primitive.jvp(primals, tangents)
+        return [*out, *dot] if self.primitive.multiple_results else [out, dot]
+
+    def _run(self, f: Callable[..., Any], *args: Any) -> list[Any] | None:
+        """Run what the operation does, or its derivative, beside the data."""
+        compiled = self.known.setdefault((f.__name__, 0), [jit(f) if self._is_call else f])
         try:
-            with using_trace(EVAL):
-                out = self.primitive.bind(*self.at(times))
-        except (np.linalg.LinAlgError, ArgumentError):
-            return []
-        return [*out] if self.primitive.multiple_results else [out]
+            with using_trace(EVAL), limits(seconds=self.seconds):
+                try:
+                    out = compiled[0](*args)
+                except ConcretizationTypeError:
+                    compiled[0] = f
+                    out = f(*args)
+        # There is no value beside the data, or not in time, or a rule of the user's goes
+        # backwards only.
+        except (np.linalg.LinAlgError, ArgumentError, TimeLimitError):
+            return None
+        return [*out] if isinstance(out, list | tuple) else [out]
+
+    @property
+    def _is_call(self) -> bool:
+        """Whether it calls a function, which may be a long program of many operations."""
+        atoms = [Var(aval_of(x)) for x in self.operands]
+        return isinstance(form_of(Equation(self.primitive, atoms, [])), Call)
 
 
 class Subject:
@@ -120,6 +178,7 @@ class Subject:
         record: Its operations in a line.
         calls: The calls of compiled functions in it.
         active: The floating ones of its arguments that are differentiated.
+        patience: Seconds that a run beside the arguments may take.
         inputs: Their names in the record.
     """
 
@@ -130,8 +189,12 @@ class Subject:
         self.args = args
         self.kwargs = kwargs
         log = CallLog()
-        with watching(log):
+        start = time.monotonic()
+        derivatives = _Inner()
+        with watching(log), watching(derivatives):
             self.record: Record = record(f, args, kwargs, "lint")
+        self._has_traced_derivatives = derivatives.any
+        self.patience = patience(time.monotonic() - start)
         self.calls = log.calls
         self.leaves, self.tree = flatten_held((args, kwargs))
         chosen = range(len(args)) if argnums is None else argnums
@@ -142,6 +205,8 @@ class Subject:
             for is_chosen, x in zip(chain(*rows), self.leaves, strict=True)
         ]
         self.active = list(compress(self.leaves, self.is_active))
+        self._known: list[list[list[Any]]] = []
+        self._coming = self._all_sides()
         floating = compress(self.is_active, map(_is_active, self.leaves))
         names = [var for var in self.record.inputs if var.aval.dtype.kind in "fc"]
         self.inputs: list[Var] = list(compress(names, floating))
@@ -151,9 +216,17 @@ class Subject:
         """The code of the user's function, below transformations."""
         return code_of(self.f)
 
+    @cached_property
+    def takes_derivatives(self) -> bool:
+        """Whether the function computes derivatives itself."""
+        if self._has_traced_derivatives:
+            return True
+        sources = (e.source for e in walk(self.record.equations) if e.source is not None)
+        return any(source.phase != FORWARD for source in sources)
+
     def evaluations(self, look: Callable[[Step], None]) -> None:
         """Run the function step by step, and show every operation that is evaluated."""
-        with _watched(_Evaluations(look)):
+        with _watched(_Evaluations(look, self.patience)):
             record(self.f, self.args, self.kwargs, "lint")
 
     def derivatives(self, look: Callable[[Step], None]) -> None:
@@ -162,7 +235,7 @@ class Subject:
         All floating results are differentiated with respect to all floating arguments.
         """
         if self.active:
-            derivatives = _Derivatives(look, self.differentiated)
+            derivatives = _Derivatives(look, self.patience, self.differentiated)
             with _watched(derivatives):
                 vjp(self.floating, *self.active)
 
@@ -201,20 +274,32 @@ class Subject:
     def _surroundings(self) -> Iterator[list[list[Any]]]:
         """Value and derivative at the arguments, on two sides, and there 16 times farther away.
 
+        Each place is computed once, for all that ask.
+        """
+        for i in count():
+            if i == len(self._known):
+                row = next(self._coming, None)
+                if row is None:
+                    return
+                self._known.append(row)
+            yield self._known[i]
+
+    def _all_sides(self) -> Iterator[list[list[Any]]]:
+        """The same, computed.
+
         The derivative along a direction is of each result by itself. The gradient is of each
         argument by itself, so that no jump is lost in a sum, as it may be in single precision.
         """
         if not self.active:
             return
         is_single = any(np.finfo(aval_of(x).dtype).eps > _DOUBLE for x in self.active)
-        with stepwise(False):  # loops run compiled, many times
-            for derivative in (self._tangents, self._gradient):
-                try:
-                    yield from self._beside(derivative)
-                except (MissingRuleError, ArgumentError):  # a rule that goes one way only
-                    continue
-                if not is_single:
-                    return
+        for derivative in (self._tangents, self._gradient):
+            try:
+                yield from self._beside(derivative)
+            except (MissingRuleError, ArgumentError):  # a rule that goes one way only
+                continue
+            if not is_single:
+                return
 
     def _beside(self, derivative: Derivative) -> Iterator[list[list[Any]]]:
         generic = [direction(x, i) for i, x in enumerate(self.active)]
@@ -224,19 +309,41 @@ class Subject:
         # that it is beyond other kinks at once, as in networks whose derivatives explode.
         longest = max(map(distance, self.active))
         scales = [scale for scale in SCALES if scale * longest < FARTHEST]
+        compute = self._quick(derivative)
         for directions in (generic, inside):
-            here = derivative(self.active, directions)
+            here = compute(self.active, directions)
             are_finite = True
             for scale in scales:
                 places = (scale, -scale, 16 * scale, -16 * scale)
                 try:
-                    sides = [self._at(derivative, directions, times) for times in places]
-                except np.linalg.LinAlgError:  # there is no value so far from the arguments
-                    break
+                    sides = [self._at(compute, directions, times) for times in places]
+                except (np.linalg.LinAlgError, TimeLimitError):
+                    break  # there is no value so far from the arguments, or none in time
                 are_finite &= all(map(_are_finite, sides))
                 yield [here, *sides]
             if are_finite:
                 return
+
+    def _quick(self, derivative: Derivative) -> Derivative:
+        """A derivative, compiled if it takes long and can be traced, each time within its time."""
+        start = time.monotonic()
+        with stepwise(False):
+            derivative(self.active, self.active)
+            compute = derivative
+            n_operations = sum(1 for _ in walk(self.record.equations))
+            if time.monotonic() - start > LONG and n_operations < MANY:
+                compute = jit(derivative)
+                try:
+                    compute(self.active, self.active)
+                except FuncgradError:
+                    compute = derivative
+        seconds = patience(time.monotonic() - start)
+
+        def limited(values: Sequence[Any], directions: Sequence[Any]) -> list[Any]:
+            with stepwise(False), limits(seconds=seconds):  # loops run compiled, many times
+                return compute(values, directions)
+
+        return limited
 
     def _at(self, derivative: Derivative, directions: Sequence[Any], times: float) -> list[Any]:
         rows = zip(self.active, directions, strict=True)
@@ -329,9 +436,25 @@ def sources_within(equation: Equation) -> Iterator[SourceLocation]:
             yield inner.source
 
 
+DERIVED = ("the derivative of ", "the tangent of ")
+"""How observers call derivatives of an operation, before its name."""
+
+
+class _Inner(Observer):
+    """Whether operations are differentiated in a block."""
+
+    any = False
+
+    def computed(
+        self, operation: str, operands: Sequence[Any], results: Sequence[Any], primitive: Any
+    ) -> None:
+        self.any = self.any or operation.startswith(DERIVED)
+
+
 class _Evaluations(Observer):
-    def __init__(self, look: Callable[[Step], None]) -> None:
+    def __init__(self, look: Callable[[Step], None], seconds: float) -> None:
         self.look = look
+        self.seconds = seconds
         self.is_looking = False
         self.rounds: list[str] = []
 
@@ -352,16 +475,23 @@ class _Evaluations(Observer):
         if primitive is not None and operation == primitive.name:
             self.show(primitive, operands, results)
 
-    def show(self, primitive: Any, operands: Sequence[Any], results: Sequence[Any]) -> None:
-        """Let a rule look, which may evaluate operations itself."""
+    def show(
+        self,
+        primitive: Any,
+        operands: Sequence[Any],
+        results: Sequence[Any],
+        moves: Sequence[bool] | None = None,
+    ) -> None:
+        """Let a rule look, which may evaluate operations itself: compiled, as nobody watches."""
         if self.is_looking:
             return
         self.is_looking = True
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), stepwise(False):
                 loop = next((w for w in self.rounds if w.partition("(")[0] in LOOPS), None)
                 place = _line()
-                self.look(Step(primitive, tuple(operands), tuple(results), place, loop))
+                given = tuple(operands), tuple(results)
+                self.look(Step(primitive, *given, place, loop, moves, self.seconds))
         finally:
             self.is_looking = False
 
@@ -380,11 +510,14 @@ class _Derivatives(_Evaluations):
 
     Args:
         look: Is given the steps.
+        seconds: How long each may take beside the data.
         inner: Operations in loops and the like that have a derivative, each with its line.
     """
 
-    def __init__(self, look: Callable[[Step], None], inner: Collection[Any]) -> None:
-        super().__init__(look)
+    def __init__(
+        self, look: Callable[[Step], None], seconds: float, inner: Collection[Any]
+    ) -> None:
+        super().__init__(look, seconds)
         self.inner = set(inner)
 
     def computed(
@@ -396,16 +529,13 @@ class _Derivatives(_Evaluations):
         if operation == primitive.name:
             if place in self.inner:
                 self.show(primitive, operands, ())
-        elif operation in (
-            f"the derivative of {primitive.name}",
-            f"the tangent of {primitive.name}",
-        ):
-            if operation.startswith("the tangent"):  # its operands are followed by their tangents
-                operands = operands[: len(operands) // 2]
+        elif operation in [f"{derived}{primitive.name}" for derived in DERIVED]:
+            half = len(operands) // 2
+            operands, tangents = operands[:half], operands[half:]
             if any(isinstance(x, Tracer) for x in operands):
                 self.inner.add(place)
             else:
-                self.show(primitive, operands, ())
+                self.show(primitive, operands, (), [t is not None for t in tangents])
 
 
 @contextmanager

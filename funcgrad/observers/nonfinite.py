@@ -22,6 +22,7 @@ import numpy as np
 from funcgrad.base import environment
 from funcgrad.core.avals import aval_of
 from funcgrad.core.observers import Observer, attach, detach
+from funcgrad.core.primitive import Linear
 from funcgrad.errors import NonFiniteError
 from funcgrad.observers.infinities import followed
 from funcgrad.observers.source import current_location
@@ -120,7 +121,7 @@ def inspect(
 def _error(operation: str, kind: str, operands: Sequence[Any], result: Any) -> NonFiniteError:
     location = current_location()
     line = None if location is None else str(location)
-    seen = tuple(x for x in operands if x is not None)
+    seen = tuple(x for x in operands if x is not None and not isinstance(x, Linear))
     text = _message(operation, kind, line, seen, result)
     return NonFiniteError(text, kind, operation, line, seen, result)
 

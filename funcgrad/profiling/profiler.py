@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 from funcgrad.api.arguments import check_callable, name_of
 from funcgrad.base.records import dataclass
+from funcgrad.compiler.timing import Line
 from funcgrad.diagnostics.tables import table
 from funcgrad.errors import ArgumentError
 from funcgrad.observers.limits import format_bytes, format_seconds
@@ -168,12 +169,13 @@ class Profile:
         text = f"first call: {format_seconds(first.seconds)}; tracing "
         text += f"{format_seconds(first.tracing)}, the rest of compilation "
         text += f"{format_seconds(rest)}, {first.n_kernels} kernels compiled"
-        slow = [
-            f"{line.short()} ({format_seconds(t)})"
-            for line, t in sorted(first.tracing_lines.items(), key=lambda row: -row[1])[:3]
-            if line is not None
-        ]
-        return text + (f"; most at {', '.join(slow)}" if slow and first.n_kernels else "")
+        text += f" in {format_seconds(first.kernels)}" * bool(first.n_kernels)
+        if not first.n_kernels:
+            return text
+        rows = [("tracing", first.tracing_lines), ("LLVM", first.kernel_lines)]
+        return "\n".join(
+            [text, *(f"  {what} most at {_most(times)}" for what, times in rows if times)]
+        )
 
     def _memory(self) -> str:
         return f"memory: {self.memory}"
@@ -323,6 +325,13 @@ def _line(x: LineTimes, machine: Roofline) -> LineProfile:
         how=max(hows, key=hows.__getitem__),
         neighbours=tuple(sorted(x.neighbours.items(), key=lambda row: -row[1])),
     )
+
+
+def _most(times: Mapping[Line, float]) -> str:
+    """The lines that take most of a time."""
+    rows = sorted(times.items(), key=lambda row: -row[1])
+    known = [(line, seconds) for line, seconds in rows if line is not None]
+    return ", ".join(f"{line.short()} ({format_seconds(t)})" for line, t in known[:3])
 
 
 _COUNTS = {"G": 1e9, "M": 1e6, "k": 1e3}

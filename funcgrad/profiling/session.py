@@ -18,6 +18,7 @@ import numpy as np
 from funcgrad.api.compilation import forget_call_paths
 from funcgrad.base.forking import Lock
 from funcgrad.base.records import dataclass
+from funcgrad.compiler.nest.kernel import Kernel
 from funcgrad.compiler.runtime import executable, kernel_store, timed_steps
 from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.compiler.timing import Line, TimedProgram
@@ -47,6 +48,8 @@ class FirstCall:
         kernels: LLVM and the translation to it, which run beside each other and the passes.
         n_kernels: How many kernels were compiled; others were there.
         tracing_lines: Time by line.
+        kernel_lines: That of LLVM and the translation by line: the time of each kernel, divided by
+            how many of the instructions that LLVM is given are of each line.
     """
 
     seconds: float = 0.0
@@ -54,6 +57,7 @@ class FirstCall:
     kernels: float = 0.0
     n_kernels: int = 0
     tracing_lines: Mapping[Line, float] = field(default_factory=dict)
+    kernel_lines: Mapping[Line, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -189,8 +193,10 @@ class _Session:
 
     def measured(self, seconds: float) -> Measured:
         counted = _Operations()
+        n_before = len(kernel_store.stats().log)
         try:
             first = self._first_call()
+            compiled = dict(kernel_store.stats().log[n_before:] if first.n_kernels else ())
             self.is_measuring = True
             forget_call_paths()
             attach(counted)
@@ -201,6 +207,7 @@ class _Session:
             self.call()  # finds short ways, now with clocks
             result, n_calls, wall, stacks, samples = self._timed(seconds)
             log = self._logged()
+            first.kernel_lines = self._of_lines(compiled)
         finally:
             executable.observers.remove(self.found)
             for program in self.programs.values():
@@ -230,6 +237,17 @@ class _Session:
             first.kernels = sum(taken for _, taken in stats.log[n_before:])
         first.tracing_lines = stacks.python
         return first
+
+    def _of_lines(self, compiled: dict[str, float]) -> dict[Line, float]:
+        """The time that kernels took to compile, by line."""
+        found: dict[Line, float] = {}
+        left = dict(compiled)
+        for step in (step for program in self.programs.values() for step in program.steps):
+            if isinstance(step.job, Kernel):
+                seconds = left.pop(step.job.function.text, 0.0)
+                for line, share in step.instructions().items():
+                    found[line] = found.get(line, 0.0) + share * seconds
+        return found
 
     def found(self, found: Executable) -> None:
         """Put clocks into a program when it is called, after the first call of the function."""

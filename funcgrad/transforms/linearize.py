@@ -308,7 +308,7 @@ class LinearizeTrace(Trace):
         if OBSERVED.computed and not primitive.is_composite:
             residuals = [x for e in self.tape.entries[n_entries:] for x in e.inputs]
             what = f"the derivative of {primitive.name}"
-            report(what, primals, residuals, primitive)
+            report(what, [*primals, *slots], residuals, primitive)
         if primitive.multiple_results:
             return [self.pair(x, t) for x, t in zip(out, out_dot, strict=True)]
         if type(out_dot) is TangentTracer:

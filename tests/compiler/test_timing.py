@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,15 @@ from funcgrad.api.staging import StagedFunction
 from funcgrad.compiler.pipeline import compile_program
 from funcgrad.compiler.runtime import kernel_store, timed_steps
 from funcgrad.compiler.runtime.executable import Executable
-from funcgrad.compiler.timing import TimedProgram, costs_of, line_of, statements_of
+from funcgrad.compiler.runtime.line_table import LineTable
+from funcgrad.compiler.timing import (
+    LinedKernel,
+    TimedProgram,
+    costs_of,
+    line_of,
+    numbered,
+    statements_of,
+)
 from funcgrad.core.trace import EVAL, using_trace
 
 
@@ -132,12 +141,29 @@ def test_log_has_every_run_in_order():
 
 def test_statements_know_their_lines():
     program = timed(chain, np.ones(100))
-    (job,) = [step.job for step in program.steps if step.job is not None and step.kernel]
-    lines, weights = statements_of(job)
+    ((job, kernel),) = [(s.job, s.kernel) for s in program.steps if s.job is not None and s.kernel]
+    lines = statements_of(job)
     text = {line.line - chain.__code__.co_firstlineno for line in lines if line is not None}
     assert text == {1, 2, 3}
-    assert len(lines) == len(weights)
+    sizes = kernel.table.sizes
+    assert set(sizes) <= set(range(1, len(lines) + 1))
+    assert max(sizes.values()) > 10 * min(sizes.values())  # formulas are long
     assert set(costs_of(job.nodes)) == {line for line in lines if line is not None}
+
+
+def test_instructions_of_several_statements_count_for_their_line():
+    program = timed(chain, np.ones(100))
+    (kernel,) = [step.kernel for step in program.steps if step.kernel]
+    lines = kernel.lines[:3]
+    assert all(lines)
+    first = lines[0]
+    twice = [first, first, next(line for line in kernel.lines if line not in (None, first))]
+    starts, rows = np.array([0, 10, 20]), np.array([3, -1, 0])
+    table = LineTable(starts, rows, (), {1: 4, 2: 12, 3: 8}, 0, 30)
+    made = LinedKernel(0, table, twice)
+    assert made.shares(np.array([5, 15, 15, 25])) == {first: 3.0, twice[2]: 1.0}
+    only = LinedKernel(0, replace(table, lines=np.array([1, 2, 0])), twice)
+    assert only.shares(np.array([5, 15, 25])) == {first: 2.0, twice[2]: 1.0}
 
 
 def test_joined_loops_know_their_lines():
@@ -150,7 +176,7 @@ def test_joined_loops_know_their_lines():
 
     program = timed(loop, np.ones(40))
     kernels = [step.job for step in program.steps if step.kernel is not None]
-    lines = {line.line for job in kernels for line in statements_of(job)[0] if line is not None}
+    lines = {line.line for job in kernels for line in statements_of(job) if line is not None}
     first = loop.__code__.co_firstlineno
     assert {first + 2, first + 3} <= lines
 
@@ -162,8 +188,9 @@ def test_line_tables_cover_kernels():
     (kernel,) = [step.kernel for step in program.steps if step.kernel is not None]
     table = kernel.table
     assert (np.diff(table.starts) >= 0).all()
-    known = {int(k) for k in table.lines} - {0}
+    known = {int(k) for k in table.lines if k > 0}
     assert known <= set(range(1, len(kernel.lines) + 1))
+    assert {-int(k) for k in table.lines if k < 0} <= set(numbered(kernel.lines))
     assert len({kernel.lines[k - 1] for k in known} - {None}) == 3
     places = kernel.address + np.arange(table.first, table.end)
     shares = kernel.shares(places)
@@ -175,9 +202,10 @@ def test_kernels_with_lines_are_the_same_code():
     """Line tables change no instruction: objects differ in what is not code."""
     program = timed(chain, np.ones(100))
     (job,) = [step.job for step in program.steps if step.kernel is not None]
-    found = kernel_store.kernel_with_lines(job.function)
+    lines = numbered(statements_of(job))
+    found = kernel_store.kernel_with_lines(job.function, lines)
     assert found is not None
-    assert found == kernel_store.kernel_with_lines(job.function)
+    assert found == kernel_store.kernel_with_lines(job.function, lines)
 
 
 def test_lines_in_phases():

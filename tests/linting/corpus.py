@@ -1,7 +1,8 @@
 """Functions without a fault: the benchmarks, posteriors, examples, and the laws and their words.
 
-Each is a name, a function and arguments at which it has a derivative. Examples and programs are run
-until they differentiate something at concrete arguments: that is the function.
+Each is a name, a function, arguments at which it has a derivative, and which of them are no data.
+Examples and programs are run until they differentiate something at concrete arguments: that is the
+function.
 """
 
 from __future__ import annotations
@@ -30,7 +31,20 @@ from tests.examples import program as examples
 from tests.interop import posteriors
 from tests.programs.test_programs import PROGRAMS, run, style_of
 
-Named = tuple[str, Callable[..., Any], tuple[Any, ...]]
+Named = tuple[str, Callable[..., Any], tuple[Any, ...], Any]
+"""A name, a function, arguments, and ``argnums`` of those that are differentiated."""
+
+PARAMETERS = {
+    "wood-hessian": (0,),  # what is seen is subtracted, so no derivative has it
+    "boundary-hessian": (0,),
+    "trigonometric-hessian": (0,),
+    "sparse-hessian": (0,),
+    "sparse-jacobian": (0,),
+    "argsort-take": (1,),  # keys decide an order
+    "particle-filter": (0, 1),  # uniform numbers decide which particles are kept
+    "metropolis": (0, 1),  # and here what is accepted
+}
+"""Benchmarks that have data among their arguments, with their ``argnums``."""
 
 SECONDS = 20
 """Time in which a program is to differentiate something."""
@@ -51,14 +65,16 @@ def of_benchmarks() -> Iterator[Named]:
         problem = row.workload.problem("small")
         program = ours.program(problem, row.differentiate)
         if program is not None:
-            yield name, program, ours.own_tree(converted(problem.arguments, "float64"))
+            chosen = problem.argnums if problem.is_gradient else PARAMETERS.get(name)
+            args = ours.own_tree(converted(problem.arguments, "float64"))
+            yield name, program, args, chosen
 
 
 def of_posteriors() -> Iterator[Named]:
     """Log densities of models, of vectors."""
     for name in posteriors.MODELS:
         found = posteriors.density(name)
-        yield name, found, (0.3 * np.random.default_rng(found.n).standard_normal(found.n),)
+        yield name, found, (0.3 * np.random.default_rng(found.n).standard_normal(found.n),), None
 
 
 def of_laws() -> Iterator[Named]:
@@ -67,7 +83,7 @@ def of_laws() -> Iterator[Named]:
         args = case.draw(case.dtypes[0])
         active = [i for i, x in enumerate(args) if _is_active(case, i, x)]
         if case.order and active and _has_derivative(case, args, active):
-            yield case.name, _observed(case, args, active), tuple(args[i] for i in active)
+            yield case.name, _observed(case, args, active), tuple(args[i] for i in active), None
 
 
 def _is_active(case: Case, i: int, x: Any) -> bool:
@@ -97,12 +113,12 @@ def of_words() -> Iterator[Named]:
     for name, sample in test_compositions.SAMPLES.items():
         for word in test_compositions.WORDS:
             f = _composed(test_compositions.LETTERS, word, sample.program)
-            yield f"{name}: {' '.join(word)}", f, (test_compositions.POINT,)
+            yield f"{name}: {' '.join(word)}", f, (test_compositions.POINT,), None
     letters = test_control_compositions.LETTERS
     for n in (1, 2, 3):
         for word in product(letters, repeat=n):
             f = _composed(letters, word, test_control_compositions.base)
-            yield " ".join(word), f, (test_control_compositions.POINT,)
+            yield " ".join(word), f, (test_control_compositions.POINT,), None
 
 
 def _composed(letters: dict[str, Any], word: tuple[str, ...], f: Any) -> Any:
@@ -139,7 +155,7 @@ def _first(name: str, call: Callable[[], Any]) -> Iterator[Named]:
             return
         if current_trace() is not EVAL:
             return  # it may read values of what is traced, which nobody has later
-        found.append((name, f, tuple(args)))
+        found.append((name, f, tuple(args), argnums))
         raise _Ended
 
     def over(signum: int, frame: Any) -> None:

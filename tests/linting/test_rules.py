@@ -15,6 +15,7 @@ import pytest
 
 import funcgrad as fg
 from funcgrad import lax
+from funcgrad.higher_order.jit import stepwise
 from funcgrad.linting.subject import Subject
 from funcgrad.scipy import optimize, special
 
@@ -557,6 +558,57 @@ def test_no_arguments_and_no_numbers() -> None:
     assert not fg.lint(lambda: np.ones(3))
     assert not fg.lint(lambda n: n + 1, 3)
     assert not fg.lint(lambda x: np.sum(x), np.zeros(0))
+
+
+def test_derivatives_need_not_depend_on_what_their_function_reads() -> None:
+    def misfit(x: Any, seen: Any) -> Any:
+        return np.sin(x) * 2 - seen
+
+    def unread(x: Any, seen: Any) -> Any:
+        return np.sin(x) * 2
+
+    x, seen = np.linspace(0.1, 1, 3), np.ones(3)
+    assert not fg.lint(fg.jacobian(misfit), x, seen).by_rule("unused-argument")
+    assert fg.lint(fg.jacobian(unread), x, seen).by_rule("unused-argument")
+    assert not fg.lint(fg.hessian(lambda x: x @ x), x).by_rule("unused-argument")
+    assert not fg.lint(lambda x: np.zeros((0, 3)) @ x, x).by_rule("unused-argument")
+
+
+@pytest.mark.parametrize("kind", ["while_loop", "fori_loop", "scan", "nested"])
+def test_long_loops_are_compiled_but_for_samples(kind: str) -> None:
+    n = 20_000
+
+    def program(x: Any) -> Any:
+        if kind == "while_loop":
+            loop = fg.lax.while_loop
+            return loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] * 1.0001), (0, x))[1]
+        if kind == "fori_loop":
+            return fg.lax.fori_loop(0, n, lambda i, c: c * 1.0001, x)
+        if kind == "scan":
+            step = lambda c, y: (c * y, c)  # noqa: E731
+            return fg.lax.scan(step, x, np.full(n, 1.0001), reverse=True)[0]
+        inner = lambda i, c: fg.lax.fori_loop(0, 100, lambda j, c: c * 1.0001, c)  # noqa: E731
+        return fg.lax.fori_loop(0, n // 100, inner, x)
+
+    seen: list[Any] = []
+    subject = Subject(program, (1.0,), {})
+    subject.evaluations(lambda step: seen.append(step) if step.primitive.name == "mul" else None)
+    assert 32 <= len(seen) < 400
+    np.testing.assert_allclose(subject.record.value(subject.record.outputs[0]), 1.0001**n)
+    with stepwise(is_sampled=True):
+        np.testing.assert_allclose(fg.jit(program)(1.0), 1.0001**n)
+
+
+def test_runs_beside_the_data_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("funcgrad.linting.subject.patience", lambda seconds: 0.1)
+
+    def waits(x: Any) -> Any:
+        start = fg.stop_gradient(x)  # beside 1 the loop never ends
+        ends = lax.while_loop(lambda c: c[1] != 1.0, lambda c: (c[0] + 1, c[1]), (0, start))
+        return np.abs(x - 1) + 0.0 * ends[1]
+
+    with fg.limits(seconds=60):
+        fg.lint(waits, 1.0)
 
 
 def test_late_rounds_of_loops_are_sampled() -> None:

@@ -160,6 +160,20 @@ def test_first_call_says_what_was_compiled():
     assert "nothing was compiled" in str(warm)
 
 
+def test_llvms_time_is_that_of_lines():
+    size = float(np.random.default_rng().uniform())  # no cache has this kernel
+
+    def f(x):
+        y = np.sin(np.cos(np.exp(x) * size)) * np.tanh(x)
+        return np.sum(y + 1)
+
+    first = fg.profile(fg.jit(f), seconds=0)(np.linspace(0, 1, 64)).first
+    assert first.n_kernels
+    lines = {line.line - f.__code__.co_firstlineno: t for line, t in first.kernel_lines.items()}
+    assert lines[1] > 5 * lines.get(2, 0.0) >= 0
+    assert 0 < sum(lines.values()) <= first.kernels
+
+
 def test_everything_is_as_before():
     g, interval = fg.jit(fg.grad(fused)), sys.getswitchinterval()
     expected = g(X)

@@ -255,6 +255,9 @@ class Emission:
         assembly: The module.
         effort: What there is to optimise.
         is_public: Whether LLVM is called only as llvmlite promises it.
+
+    Attributes:
+        seconds: Processor time that it took, when it is there.
     """
 
     def __init__(self, assembly: str, effort: Effort = Effort.ALL, is_public: bool = False) -> None:
@@ -263,6 +266,7 @@ class Emission:
         self._is_public = is_public
         self._done = threading.Event()
         self._clock: int | None = None
+        self.seconds = 0.0
         self._code = b""
         self._error: BaseException | None = None
         _RUNNING.add(self)
@@ -273,6 +277,7 @@ class Emission:
             self._run()
 
     def _run(self) -> None:
+        start = time.thread_time()
         try:
             if hasattr(time, "pthread_getcpuclockid"):
                 self._clock = time.pthread_getcpuclockid(threading.get_ident())
@@ -280,6 +285,7 @@ class Emission:
         except BaseException as error:  # raised where it is waited for
             self._error = error
         finally:
+            self.seconds = time.thread_time() - start
             _RUNNING.discard(self)
             self._done.set()
 

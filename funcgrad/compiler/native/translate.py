@@ -12,6 +12,7 @@ LLVM makes registers. Left out: optimisation and object code (`llvm_backend`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from funcgrad.compiler.loops import language
@@ -57,14 +58,16 @@ class Translation(NamedTuple):
     is_in_vectors: bool
 
 
-def translate(function: language.Function, symbol: str, has_lines: bool = False) -> Translation:
+def translate(
+    function: language.Function, symbol: str, lines: Sequence[int] | None = None
+) -> Translation:
     """A kernel in LLVM.
 
     Args:
         function: The kernel.
         symbol: Name of the native function.
-        has_lines: Whether the object file is to tell of every instruction which of the statements
-            of `simplified` it is of, counted from 1 in the order of `language.every`.
+        lines: For each of the statements of `simplified`, in the order of `language.every`, a
+            number of the user's line, from 1 on: the object file is to tell them.
 
     Raises:
         UnsupportedError: The kernel applies something that is no word.
@@ -72,7 +75,7 @@ def translate(function: language.Function, symbol: str, has_lines: bool = False)
     """
     # LLVM is told nothing of the memory of brief functions: it does not optimise them.
     module = Module(has_hints=not function.is_brief)
-    lowering = _Lowering(module, symbol, simplified(function), has_lines)
+    lowering = _Lowering(module, symbol, simplified(function), lines)
     settle_formulas(module)
     if lowering.is_in_vectors:
         module.kept.clear()  # the vectoriser is not asked
@@ -105,7 +108,7 @@ class _Lowering:
         module: Module,
         symbol: str,
         function: language.Function,
-        has_lines: bool = False,
+        lines: Sequence[int] | None = None,
         linkage: str = "",
     ) -> None:
         types, body = give_types(function), function.body
@@ -133,9 +136,10 @@ class _Lowering:
         self.n_loops = self.n_vectors = 0
         self.is_in_vectors = True
         self.lines: dict[int, str] = {}
-        if has_lines:
+        if lines is not None:
             metadata = module.number_lines(self.function)
-            self.lines = {id(x): metadata(k) for k, x in enumerate(language.every(body), 1)}
+            rows = enumerate(zip(language.every(body), lines, strict=True), 1)
+            self.lines = {id(x): metadata(line, k) for k, (x, line) in rows}
         self.statements([*body, END])
 
     # Statements.

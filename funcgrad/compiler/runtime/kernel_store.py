@@ -56,7 +56,7 @@ class Stats:
     damaged: int = 0
     """Files of the disk cache that were unusable; their kernels were compiled again."""
     log: list[tuple[str, float]] = field(default_factory=list)
-    """Digest and seconds of every kernel that was compiled or loaded."""
+    """Text of every kernel that was compiled or loaded, and its seconds: translation and LLVM."""
 
 
 _STATS = Stats()
@@ -129,15 +129,19 @@ def compile_kernels(
     return {function.text: _ADDRESSES[function.text] for function in functions}
 
 
-def kernel_with_lines(function: Function) -> tuple[int, LineTable] | None:
+def kernel_with_lines(function: Function, lines: Sequence[int]) -> tuple[int, LineTable] | None:
     """The same native code with a table of its lines, compiled once more for that.
+
+    Args:
+        function: The kernel.
+        lines: A number of the user's line, from 1 on, of every statement as it is translated.
 
     Returns:
         The address of the kernel, and the table; ``None`` where it cannot be read.
     """
     if _is_by_numba():
         return None
-    build = _LinedBuild(function)
+    build = _LinedBuild(function, tuple(lines))
     if build.text not in _LINED:
         _build([build])
         _LINED[build.text] = read_lines(build.object_file(), build.symbol, build.assembly)
@@ -359,6 +363,7 @@ class _Build:
         if self.code is None:
             with self._reported():
                 self.code = self.emission.result()
+                self.seconds += self.emission.seconds
             _count("compiled", self.is_kernel)
             if self.disk is not None:
                 self.disk.write(self.key, self.source, self.code, self.facts)
@@ -366,13 +371,13 @@ class _Build:
 
     def finish(self) -> None:
         """Wait for the object file, keep it, and link it into the process."""
-        start = time.perf_counter()
         self.code = self.object_file()
+        start = time.perf_counter()
         address = link(self.code, self.symbol)
         _SIZES[self.text] = len(self.code)
         _ADDRESSES[self.text] = address or _native().load(self.code, self.symbol)
         self.seconds += time.perf_counter() - start
-        _STATS.log.append((self.digest, self.seconds))
+        _STATS.log.append((self.text, self.seconds))
 
     @contextmanager
     def _reported(self) -> Iterator[None]:
@@ -413,11 +418,11 @@ class _KernelBuild(_Build):
 class _LinedBuild(_KernelBuild):
     """A kernel whose object file tells the lines of its instructions."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, lines: tuple[int, ...]) -> None:
         super().__init__(function)
-        _Build.__init__(self, f"# lines\n{function.name}")
+        _Build.__init__(self, f"# lines {lines}\n{function.name}")
         self.is_kernel = False
-        self.assembly, self.is_in_vectors = _frontend().translate(function, self.symbol, True)
+        self.assembly, self.is_in_vectors = _frontend().translate(function, self.symbol, lines)
 
     def _emission(self) -> Any:
         native = _native()
@@ -441,7 +446,7 @@ class _NumbaBuild(_KernelBuild):
         _BY_NUMBA.append(self.compiled)
         _SIZES[self.text] = 0  # Numba does not tell
         _ADDRESSES[self.text] = self.compiled.address
-        _STATS.log.append((self.digest, self.seconds))
+        _STATS.log.append((self.text, self.seconds))
 
 
 _BY_NUMBA: list[Any] = []

@@ -1,8 +1,9 @@
 """Line tables: the statement that each instruction of a kernel is of.
 
 ``read_lines : object file -> LineTable``. LLVM writes them as DWARF (version 4, section 6.2): a
-program for a machine with a register for the address and one for the line, each of whose rows holds
-from its address to that of the next one.
+program for a machine with registers for the address, the line and the column, each of whose rows
+holds from its address to that of the next one. Columns are statements, and lines are the user's:
+an instruction that was made of two has no column, and a line if they had the same.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from funcgrad.compiler.runtime.linker import line_program
 
 @dataclass(frozen=True)
 class LineTable:
-    """The lines of a function, whose first instruction has offset 0.
+    """The statements of a function, whose first instruction has offset 0.
 
     Attributes:
         starts: Where rows begin, ascending.
-        lines: Their lines; 0 where there is none.
-        called: Functions that lines call, as offsets, and the lines.
+        lines: Their statements; the negative of the user's line for an instruction that was made of
+            several of it, 0 where they were of several lines.
+        called: Functions that statements call, as offsets, and the statements.
+        sizes: Instructions of each statement as it was translated, those of formulas among them.
         first: The lowest offset of these, and of the function.
         end: Behind the last of them.
     """
@@ -32,14 +35,14 @@ class LineTable:
     starts: np.ndarray
     lines: np.ndarray
     called: tuple[tuple[range, tuple[int, ...]], ...]
+    sizes: dict[int, int]
     first: int
     end: int
 
     def shares(self, offsets: np.ndarray) -> dict[int, float]:
-        """How many of some instructions are of each line.
+        """How many of some instructions are of each of `lines`.
 
-        Those of a function that several lines call count in equal parts; lines of others, as the
-        counter of a loop, have number 0.
+        Those of a function that several statements call count in equal parts.
         """
         shares: dict[int, float] = {}
         rest = np.ones(len(offsets), bool)
@@ -75,17 +78,18 @@ def read_lines(code: bytes, symbol: str, assembly: str) -> LineTable | None:
     addresses, lines = np.array(rows or [(0, 0)], np.int64).T
     ends = [place.stop for place in places.values()]
     first = min([0, *(place.start for place in places.values())])
-    return LineTable(addresses - start, lines, called, first, max([rows[-1][0] - start, *ends]))
+    end = max([rows[-1][0] - start, *ends])
+    return LineTable(addresses - start, lines, called, _sizes(assembly, symbol), first, end)
 
 
 _DEFINED = re.compile(r"^define [^@]*@([\w.]+)\(")
 _CALLED = re.compile(r"\bcall [^@]*@([\w.]+)\(")
 _AT = re.compile(r"!dbg !(\d+)$")
-_LINE = re.compile(r"^!(\d+) = !DILocation\(line: (\d+),", re.MULTILINE)
+_LINE = re.compile(r"^!(\d+) = !DILocation\(line: \d+, column: (\d+),", re.MULTILINE)
 
 
 def _callers(assembly: str, symbol: str) -> dict[str, tuple[int, ...]]:
-    """The lines of a function that call others, at once or through others."""
+    """The statements of a function that call others, at once or through others."""
     numbers = {node: int(line) for node, line in _LINE.findall(assembly)}
     calls: dict[str, set[str]] = {}
     found: list[tuple[str, int]] = []
@@ -106,6 +110,36 @@ def _callers(assembly: str, symbol: str) -> dict[str, tuple[int, ...]]:
     return {name: tuple(sorted(of)) for name, of in lines.items()}
 
 
+def _sizes(assembly: str, symbol: str) -> dict[int, int]:
+    """How many instructions each statement is, with those of the functions that it calls.
+
+    LLVM may sink a statement into another block, and then forgets its place. Its size is known.
+    """
+    numbers = {node: int(line) for node, line in _LINE.findall(assembly)}
+    own: dict[str, int] = {}
+    calls: dict[str, list[str]] = {}
+    rows: list[tuple[int, str]] = []
+    function = ""
+    for text in assembly.splitlines():
+        if (define := _DEFINED.match(text)) is not None:
+            function = define[1]
+        elif text.startswith("  "):
+            own[function] = own.get(function, 0) + 1
+            call = _CALLED.search(text)
+            if call is not None:
+                calls.setdefault(function, []).append(call[1])
+            if function == symbol and (at := _AT.search(text)) is not None:
+                rows.append((numbers[at[1]], "" if call is None else call[1]))
+
+    def size(name: str) -> int:
+        return own.get(name, 1) + sum(map(size, calls.get(name, ())))
+
+    sizes: dict[int, int] = {}
+    for line, called in rows:
+        sizes[line] = sizes.get(line, 0) + (size(called) if called else 1)
+    return sizes
+
+
 _HEAD = struct.Struct("<IHIBBBbBB")
 _COPY, _ADVANCE, _ADVANCE_LINE, _SET_FILE, _SET_COLUMN = range(1, 6)
 _CONST_ADD, _FIXED_ADVANCE, _SET_ISA = 8, 9, 12
@@ -113,12 +147,12 @@ _END, _SET_ADDRESS = 1, 2
 
 
 def _rows(program: bytes) -> Iterator[tuple[int, int]]:
-    """Addresses and the lines from there on."""
+    """Addresses and the statements from there on, or the negative of the line, or 0."""
     _, version, head, least, _, _, base, width, first = _HEAD.unpack_from(program)
     if version != 4:
         return
     place = 10 + head
-    address, line = 0, 1
+    address, line, column = 0, 1, 0
 
     def number(is_signed: bool = False) -> int:
         nonlocal place
@@ -137,7 +171,7 @@ def _rows(program: bytes) -> Iterator[tuple[int, int]]:
         if code >= first:
             address += (code - first) // width * least
             line += base + (code - first) % width
-            yield address, line
+            yield address, line and (column or -line)
         elif code == 0:
             size = number()
             end, code = place + size, program[place]
@@ -145,10 +179,10 @@ def _rows(program: bytes) -> Iterator[tuple[int, int]]:
                 (address,) = struct.unpack_from("<Q", program, place + 1)
             elif code == _END:
                 yield address, 0
-                address, line = 0, 1
+                address, line, column = 0, 1, 0
             place = end
         elif code == _COPY:
-            yield address, line
+            yield address, line and (column or -line)
         elif code == _ADVANCE:
             address += number() * least
         elif code == _ADVANCE_LINE:
@@ -158,5 +192,7 @@ def _rows(program: bytes) -> Iterator[tuple[int, int]]:
         elif code == _FIXED_ADVANCE:
             address += struct.unpack_from("<H", program, place)[0]
             place += 2
-        elif code in (_SET_FILE, _SET_COLUMN, _SET_ISA):
+        elif code == _SET_COLUMN:
+            column = number()
+        elif code in (_SET_FILE, _SET_ISA):
             number()

@@ -16,12 +16,22 @@ stops_gradients = Facet("stops_gradients", False)
 
 @rule("unused-argument", "warning")
 def unused(subject: Subject) -> Findings:
-    """A number or array among the arguments on which no result depends."""
+    """A number or array among the arguments on which no result depends.
+
+    A derivative that does not depend on what the function that it is of reads is right: the
+    Jacobian of residuals on what they are subtracted from, the second derivative of a line on the
+    point.
+    """
     reached = subject.needed.names
+    if not any(atom.aval.size for atom in subject.record.outputs):
+        return
     for path, var in zip(subject.record.paths, subject.record.inputs, strict=True):
         if var in subject.inputs and var not in reached and var.aval.size:
+            reader = _first_reader(subject, var)
+            if reader is not None and subject.takes_derivatives:
+                continue
             yield (
-                _first_reader(subject, var),
+                reader,
                 f"no result depends on `{path}`, {var.aval}: its derivative is 0",
                 "the term that should use it, or leave it out of the arguments",
             )

@@ -5,15 +5,11 @@ No operation is known by name: kinks are looked for with its own derivative on b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from funcgrad.core.avals import aval_of
-from funcgrad.core.primitive import Primitive
-from funcgrad.core.trace import EVAL, using_trace
-from funcgrad.errors import ArgumentError
 from funcgrad.linting.rule import Said, rule
 from funcgrad.linting.sides import jumps, may_jump
 from funcgrad.linting.subject import Step, Subject
@@ -33,7 +29,7 @@ class Kink:
     def __call__(self, step: Step) -> Said | None:
         sides = []
         for times in SIDES:
-            found = _tangents(step.primitive, step.at(times), step.directions)
+            found = step.tangents(step.at(times), step.directions)
             if found is None:
                 return None
             sides.append(found[1])
@@ -128,7 +124,7 @@ class Singular:
     def __call__(self, step: Step) -> Said | None:
         if not all(map(_is_finite, step.operands)):
             return None
-        found = _tangents(step.primitive, step.operands, [_ones(x) for x in step.operands])
+        found = step.tangents(step.operands, [_ones(x) for x in step.operands])
         if found is None:
             return None
         outs, dots = found
@@ -158,17 +154,3 @@ def _is_finite(x: Any) -> bool:
 
 def _ones(x: Any) -> Any:
     return np.ones_like(x) if aval_of(x).dtype.kind in "fc" else None
-
-
-def _tangents(
-    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any]
-) -> tuple[list[Any], list[Any]] | None:
-    """Results and tangents of one operation, if it has tangents."""
-    if all(t is None for t in tangents) or primitive.is_composite:
-        return None
-    try:
-        with using_trace(EVAL):
-            out, dot = primitive.jvp([*primals], [*tangents])
-    except (np.linalg.LinAlgError, ArgumentError):
-        return None  # there is no value beside the data, or the user's rule goes backwards only
-    return (out, dot) if primitive.multiple_results else ([out], [dot])
