@@ -169,4 +169,5 @@ def aval_of(value: Any) -> ShapedArray:
             "x.filled(value), or data and mask apart."
         )
     array = np.asarray(value)
-    return shaped(array.shape, check_dtype(array.dtype, f"a value of type {kind.__name__}"))
+    hint = " (np.stack makes an array of one)" if kind in (list, tuple) else ""
+    return shaped(array.shape, check_dtype(array.dtype, f"a value of type {kind.__name__}{hint}"))

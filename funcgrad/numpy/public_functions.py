@@ -383,8 +383,11 @@ def publish_results(package: str, fallback: str = "") -> None:
 
 def _with_results(function: Function, package: str) -> Function:
     """A function of values with results that can be assigned to, under the name of its package."""
-    if getattr(function, "is_host_function", False) or hasattr(function, "gives_results"):
+    if getattr(function, "is_host_function", False):
         return function
+    known: Function | None = vars(function).get("published")  # by another package, too
+    if known is not None:
+        return known
 
     def call(*args: Any, **kwargs: Any) -> Any:
         found = function(*args, **kwargs)
@@ -395,5 +398,6 @@ def _with_results(function: Function, package: str) -> Function:
 
     published = _as_public(call, function)
     published.__module__ = package
-    published.gives_results = True  # type: ignore[attr-defined]
+    for each in (function, published):
+        vars(each)["published"] = published
     return published

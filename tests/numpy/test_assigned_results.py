@@ -91,4 +91,5 @@ def test_names_and_descriptions_are_kept() -> None:
 
     assert special.expit.__module__ == "funcgrad.scipy.special"
     assert "Args:" in (linalg.solve.__doc__ or "")
+    assert nn.logsumexp is special.logsumexp
     assert pickle.loads(pickle.dumps(linalg.solve)) is linalg.solve
