@@ -20,6 +20,7 @@ is differentiated, batched or compiled.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -52,6 +53,7 @@ from funcgrad.higher_order.loop_body import (
     Window,
 )
 from funcgrad.higher_order.runs import (
+    LEAST_INSIDE,
     LEAST_SAVED,
     Chain,
     Family,
@@ -75,6 +77,9 @@ _ROUNDS = 4
 
 of_rows: Facet[Callable[[Any], Any] | None] = Facet("of_rows", None)
 """``of_rows(rows)``: the result for all rows of an array as the arguments."""
+
+_MOST_WALKS = 32
+"""Windows of one array that are walked along: of more than that, an inner loop may be made."""
 
 _COUNTER = ("counter",)
 """Stands for the carried value that counts iterations."""
@@ -404,14 +409,18 @@ class _Rolling:
 
     def _read(self) -> None:
         """Find the operands of every equation of the body, and the windows that move."""
-        column = 0
-        for j, equation in enumerate(self.body):
+        columns = np.cumsum([0, *(len(e.inputs) for e in self.body)]).tolist()
+        self.reads = Counter(
+            self.run.fixed.get(column)
+            for column, equation in zip(columns, self.body, strict=False)
+            if read_window(equation.primitive) is not None
+        )
+        for j, (column, equation) in enumerate(zip(columns, self.body, strict=False)):
             step = self._window(j, equation, column) or self._step(j, equation)
             operands: list[Operand] = []
             for k, atom in enumerate(equation.inputs):
                 if type(step) is not Window or step.walked is None:
-                    operands.append(self._operand(column, atom, j, k))
-                column += 1
+                    operands.append(self._operand(column + k, atom, j, k))
             self.operands.append(operands)
             self.steps.append(step)
 
@@ -492,11 +501,12 @@ class _Rolling:
         _, sizes, strides = window
         first = tuple(places[0].tolist())
         is_walk = self.is_single and len(moving) == 1 and sizes[moving[0]] == 1
-        if is_walk and column in self.run.fixed:
+        fixed = self.run.fixed.get(column)
+        if is_walk and fixed is not None and self.reads[fixed] <= _MOST_WALKS:
             steps = np.diff(places[:, moving[0]])
             if (steps == steps[0]).all():
                 walk = Walk(first, sizes, strides, moving[0], int(steps[0]))
-                source = self.rewriting.atom(self.run.fixed[column])
+                source = self.rewriting.atom(fixed)
                 return Window(sizes, strides, (), self._walk(source, walk))
         starts = [
             self._numbers(numbers) if i in moving else first[i]
@@ -636,7 +646,8 @@ class _Rolling:
         found = self.rewriting.bodies.get(key)
         if found is None:
             body = stage_closed(lambda *xs: self._evaluate(arguments, outputs, xs), avals, "loop")
-            found = self.rewriting.bodies[key] = reroll(body, self.rewriting.search.least)
+            least = min(LEAST_INSIDE, self.rewriting.search.least)
+            found = self.rewriting.bodies[key] = reroll(body, least)
         return found
 
     def _next(self, key: Any) -> Operand:

@@ -39,6 +39,9 @@ but_lengths: Facet[Hashable] = Facet("but_lengths", None)
 LEAST_SAVED = 256
 """How many equations a loop must save: shorter programs compile well as they are."""
 
+LEAST_INSIDE = 128
+"""The same for a loop in the body of another one, which compilers unroll if that is worth it."""
+
 LEAST_OF_ROWS = 16
 """The same for what only reads what an earlier loop has made, element by element."""
 

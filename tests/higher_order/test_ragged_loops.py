@@ -156,6 +156,21 @@ def test_loops_keep_their_bits(function: Any) -> None:
     assert_same_bits(function, *args)
 
 
+def test_inner_loops_may_read_many_elements_of_a_row() -> None:
+    def symmetric_product(a: Any) -> list[Any]:
+        c, part = 0.5 * a, fnp.empty(40)
+        for i in range(12):
+            for j in range(40):
+                c[:i, j] += 0.3 * a[i, j] * a[i, :i]
+                part[j] = a[:i, j] @ a[i, :i]
+            c[i, :40] += a[i, :40] * a[i, i] + part
+        return [c]
+
+    matrix, _ = arguments(40)
+    assert len(fg.make_jaxpr(symmetric_product)(matrix).eqns) < 10
+    assert_same_bits(symmetric_product, matrix)
+
+
 @OF_PROGRAMS
 def test_the_number_of_operations_does_not_depend_on_that_of_steps(function: Any) -> None:
     short, long = (len(fg.make_jaxpr(function)(*arguments(n)).eqns) for n in (48, 64))
