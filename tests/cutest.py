@@ -37,7 +37,7 @@ DENSE = 500
 """Variables up to which dense derivatives say what is missed."""
 LARGE = 5_000
 """Variables from which times are compared."""
-START = 120
+START = 600
 """Seconds for the problems to be imported."""
 
 Derivative = dict[str, Any]

@@ -423,6 +423,59 @@ def sparse_jacobian(n: int) -> Problem:
     return Problem((point(n), by_period(3, n)), program, reference)
 
 
+def reprojected(xnp: Any, cameras: Any, points: Any) -> Any:
+    """Places of points, a row for each, in pictures of cameras that turn little."""
+    x = points - cameras[:, 3:]
+    x = x + xnp.cross(cameras[:, :3], x)
+    return x[:, :2] / (x[:, 2:] + 5.0)
+
+
+def cross_matrices(v: np.ndarray) -> np.ndarray:
+    """The matrices of cross products with vectors on the left."""
+    found = np.zeros((len(v), 3, 3))
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        found[:, i, j], found[:, j, i] = -v[:, k], v[:, k]
+    return found
+
+
+@workload(small=(3, 5), normal=(50, 1_000), large=(500, 2_000))
+def sparse_bundle_jacobian(cameras: int, points: int) -> Problem:
+    """Entries of the sparse Jacobian of {cameras} cameras that see {points} points."""
+    n_own, n = 6 * cameras, 6 * cameras + 3 * points
+    who, what = np.repeat(np.arange(cameras), points), np.tile(np.arange(points), cameras)
+
+    def program(xp: Any) -> Callable[..., Any]:
+        def run(p: Any) -> Any:
+            own, others = p[:n_own].reshape(cameras, 6), p[n_own:].reshape(points, 3)
+            return reprojected(xp.numpy, own[who], others[what]).ravel()
+
+        if hasattr(xp, "sparsity"):
+            jacobian = xp.jacfwd(run, sparse=True)
+            return lambda p, seeds: jacobian(p).data
+
+        def by_hand(p: Any, seeds: Any) -> Any:
+            return xp.vmap(lambda v: xp.jvp(run, (p,), (v,))[1])(seeds).T.ravel()
+
+        return by_hand
+
+    def reference(p: Any, seeds: Any) -> Any:
+        own, others = p[:n_own].reshape(cameras, 6)[who], p[n_own:].reshape(points, 3)[what]
+        before = others - own[:, 3:]
+        turned = np.eye(3) + cross_matrices(own[:, :3])
+        x, y, z = (turned @ before[..., None])[..., 0].T + np.array([[0.0], [0.0], [5.0]])
+        zero = np.zeros_like(z)
+        slopes = np.stack([np.stack([1 / z, zero, -x / z**2]), np.stack([zero, 1 / z, -y / z**2])])
+        blocks = np.concatenate([-cross_matrices(before), -turned, turned], 2)
+        return np.einsum("qin,nij->nqj", slopes, blocks).ravel()
+
+    seeds = np.zeros((9, n))
+    for k in range(9):
+        seeds[k, slice(k, n_own, 6) if k < 6 else slice(n_own + k - 6, None, 3)] = 1.0
+    rng = np.random.default_rng(0)
+    start = np.concatenate([0.05 * rng.normal(size=n_own), rng.uniform(-1.0, 1.0, 3 * points)])
+    return Problem((start, seeds), program, reference, tolerance=30.0)
+
+
 @workload(small=(300,), normal=(20_000,), large=(200_000,), needs=("scipy.optimize.least_squares",))
 def sparse_least_squares(n: int) -> Problem:
     """Least squares of {n} unknowns, of which each residual has three: Gauss and Newton's steps."""

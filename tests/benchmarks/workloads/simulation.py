@@ -472,39 +472,68 @@ def brusselator_plane(cells: int, xnp: Any) -> Callable[..., Any]:
     return slope
 
 
-@workload(small=(6,), normal=(32,), large=(64,), needs=("scipy.integrate.solve_ivp",))
-def brusselator_in_two_dimensions(cells: int) -> Problem:
-    """Brusselator of two species on {cells} times {cells} cells, by BDF, with sparse Jacobians."""
-    x = np.arange(1, cells + 1) / (cells + 1)
-    start = 1 + np.sin(2 * np.pi * x)[:, None] * np.cos(np.pi * x)
-    limits, options = (0.0, 1.0), {"rtol": 1e-3, "atol": 1e-5}
+def plane_end(xp: Any, cells: int, tolerance: float) -> Callable[[Any, Any], Any]:
+    """The values at the end, by BDF."""
+    slope = brusselator_plane(cells, xp.numpy)
 
-    def program(xp: Any) -> Callable[..., Any]:
-        slope = brusselator_plane(cells, xp.numpy)
+    def end(y: Any, rates: Any) -> Any:
+        found = xp.scipy.integrate.solve_ivp(
+            slope, (0.0, 1.0), y, "BDF", [1.0], args=(rates,), rtol=tolerance, atol=tolerance / 100
+        )
+        return found.y[:, 0]
 
-        def end(y: Any, rates: Any) -> Any:
-            found = xp.scipy.integrate.solve_ivp(
-                slope, limits, y, "BDF", [1.0], args=(rates,), **options
-            )
-            return found.y[:, 0]
+    return end
 
-        return end
 
-    def reference(y: Any, rates: Any) -> Any:
+def scipy_plane(cells: int, tolerance: float) -> Callable[[Any, Any], Any]:
+    """The same by SciPy, with the pattern of the Jacobian."""
+
+    def end(y: Any, rates: Any) -> Any:
         sparse = importlib.import_module("scipy.sparse")
         integrate = importlib.import_module("scipy.integrate")
         line = sparse.diags_array([1.0] * 3, offsets=[-1, 0, 1], shape=(cells, cells))
         plane = sparse.kron(np.eye(cells), line) + sparse.kron(line, np.eye(cells))
         pattern = sparse.kron(np.eye(2), plane) + sparse.kron(np.ones((2, 2)), np.eye(cells**2))
         found = integrate.solve_ivp(
-            brusselator_plane(cells, np), limits, y, "BDF", [1.0], args=(rates,),
-            jac_sparsity=pattern, **options,
+            brusselator_plane(cells, np), (0.0, 1.0), y, "BDF", [1.0], args=(rates,),
+            rtol=tolerance, atol=tolerance / 100, jac_sparsity=pattern,
         )  # fmt: skip
         return found.y[:, 0]
 
+    return end
+
+
+def plane_start(cells: int) -> np.ndarray:
+    x = np.arange(1, cells + 1) / (cells + 1)
+    start = 1 + np.sin(2 * np.pi * x)[:, None] * np.cos(np.pi * x)
+    return np.concatenate([start.ravel(), np.full(cells**2, 3.0)])
+
+
+@workload(small=(6,), normal=(32,), large=(64,), needs=("scipy.integrate.solve_ivp",))
+def brusselator_in_two_dimensions(cells: int) -> Problem:
+    """Brusselator of two species on {cells} times {cells} cells, by BDF, with sparse Jacobians."""
     return Problem(
-        (np.concatenate([start.ravel(), np.full(cells**2, 3.0)]), RATES),
-        program,
-        reference,
+        (plane_start(cells), RATES),
+        lambda xp: plane_end(xp, cells, 1e-3),
+        scipy_plane(cells, 1e-3),
         sampling_error=1e-2,  # a few times the tolerance of the steps
+    )
+
+
+@workload(small=(6,), normal=(32,), large=(64,), needs=("scipy.integrate.solve_ivp",))
+def brusselator_rates_in_two_dimensions(cells: int) -> Problem:
+    """Gradient of the mean at the end of a Brusselator on {cells} times {cells} cells, by BDF."""
+    exact = scipy_plane(cells, 1e-9)
+
+    def program(xp: Any) -> Callable[..., Any]:
+        end = plane_end(xp, cells, 1e-3)
+        return xp.grad(lambda y, rates: end(y, rates).mean(), 1)
+
+    return Problem(
+        (plane_start(cells), RATES),
+        program,
+        lambda y, rates: exact(y, rates).mean(),
+        argnums=(1,),
+        is_gradient=True,
+        sampling_error=2e-2,
     )
