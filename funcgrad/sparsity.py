@@ -15,7 +15,7 @@ import funcgrad.numpy.values as fnp
 from funcgrad.api.sparse_derivatives import hessian_sparsity, jacobian_sparsity
 from funcgrad.base.namespaces import present
 from funcgrad.core.avals import aval_of
-from funcgrad.errors import ShapeError
+from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.patterns.arrays import SparseArray
 from funcgrad.patterns.coloring import Coloring, coloring
 from funcgrad.patterns.pictures import spy
@@ -34,14 +34,22 @@ def compress(matrix: Any, colors: Coloring) -> Any:
         A vector: the sums of the columns of each colour, one after the other, then those of the
         rows; its length is ``n_columns * m + n_rows * n``.
 
+    Raises:
+        ArgumentError: If ``colors`` is no `Coloring`.
+        ShapeError: If the matrix has another shape than the pattern.
+
     Example:
         >>> import numpy as np, funcgrad as fg
         >>> colors = fg.sparsity.coloring(np.eye(3))
         >>> print(fg.sparsity.compress(np.diag([1.0, 2.0, 3.0]), colors))
         [1. 2. 3.]
     """
-    parts = []
+    _check_colors(colors, "compress")
+    shape = tuple(matrix.shape) if hasattr(matrix, "shape") else aval_of(matrix).shape
+    if shape != colors.pattern.shape:
+        raise ShapeError(f"compress: {colors} is not of a matrix of shape {shape}.")
     dtype = aval_of(matrix).dtype if not hasattr(matrix, "dtype") else matrix.dtype
+    parts = [] if colors.n_colors else [fnp.zeros(0, dtype)]
     if colors.n_columns:
         parts.append((matrix @ colors.column_seeds(dtype).T).T)
     if colors.n_rows:
@@ -61,6 +69,7 @@ def decompress(products: Any, colors: Coloring) -> Any:
         SciPy's matrix, or a `funcgrad.scipy.sparse.SparseArray` of traced entries.
 
     Raises:
+        ArgumentError: If ``colors`` is no `Coloring`.
         ShapeError: If there are more or fewer products.
 
     Example:
@@ -72,6 +81,7 @@ def decompress(products: Any, colors: Coloring) -> Any:
         [[1. 2.]
          [0. 3.]]
     """
+    _check_colors(colors, "decompress")
     m, n = colors.pattern.shape
     size = colors.n_columns * m + colors.n_rows * n
     if np.size(products) != size:
@@ -82,6 +92,14 @@ def decompress(products: Any, colors: Coloring) -> Any:
     data = colors.entries(fnp.reshape(products, (size,)))
     matrix = SparseArray(data, colors.pattern.pattern)
     return matrix if is_traced(data) else matrix.to_scipy()
+
+
+def _check_colors(colors: Any, what: str) -> None:
+    if not isinstance(colors, Coloring):
+        raise ArgumentError(
+            f"{what} needs a Coloring as its second argument, got {type(colors).__name__}. "
+            "sparsity.coloring(pattern) makes one."
+        )
 
 
 __all__ = [

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import funcgrad.numpy.values as fnp
-from funcgrad.api.arguments import Function, name_of, normalize_argnums
+from funcgrad.api.arguments import Function, check_callable, name_of, normalize_argnums
 from funcgrad.api.compilation import Entry, Jitted
 from funcgrad.api.differentiation import grad, is_differentiable, refuse_input, split_aux
 from funcgrad.api.staging import ShapeDtypeStruct, StagedFunction
@@ -352,6 +352,7 @@ def jacobian_sparsity(fun: Function, argnums: int | Sequence[int] = 0) -> Functi
         arguments, in the order of ``argnums``, leaf by leaf in row-major order.
 
     Raises:
+        ArgumentError: If ``fun`` is no function.
         ConcretizationError: If the program depends on values.
 
     Example:
@@ -361,6 +362,7 @@ def jacobian_sparsity(fun: Function, argnums: int | Sequence[int] = 0) -> Functi
         [[1 1 0]
          [0 1 1]]
     """
+    check_callable(fun, "jacobian_sparsity")
     what = f"jacobian_sparsity({name_of(fun)})"
 
     def pattern(*args: Any, **kwargs: Any) -> SparsityPattern:
@@ -391,6 +393,7 @@ def hessian_sparsity(fun: Function, argnums: int | Sequence[int] = 0) -> Functio
          [1 0 1]
          [0 1 0]]
     """
+    check_callable(fun, "hessian_sparsity")
     what = f"hessian_sparsity({name_of(fun)})"
 
     def pattern(*args: Any, **kwargs: Any) -> SparsityPattern:

@@ -118,6 +118,20 @@ def test_bad_arguments() -> None:
         SparsityPattern.of(np.ones(3))
     with pytest.raises(ShapeError, match=r"needs 1 products of 2 elements .* got f64\[3\]"):
         decompress(np.ones(3), coloring(np.eye(2)))
+    with pytest.raises(ShapeError, match=r"is not of a matrix of shape \(3, 3\)"):
+        compress(np.eye(3), coloring(np.eye(2)))
+    for function in (compress, decompress):
+        with pytest.raises(ArgumentError, match=r"needs a Coloring .* got ndarray"):
+            function(np.eye(2), np.eye(2))
+    for function in (jacobian_sparsity, hessian_sparsity):
+        with pytest.raises(ArgumentError, match="needs a function as its first argument, got int"):
+            function(3)
+
+
+def test_patterns_without_entries_have_no_products() -> None:
+    nothing = coloring(np.zeros((3, 2)))
+    assert compress(np.zeros((3, 2)), nothing).shape == (0,)
+    assert decompress(np.zeros(0), nothing).shape == (3, 2)
 
 
 def test_decompression_is_differentiable() -> None:
