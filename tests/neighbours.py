@@ -234,13 +234,14 @@ def run_files(way: str, jobs: list[Any], most: int, limit: float) -> None:
         importlib.import_module(needed)
     for record, tests in jobs:
         end = time.time() + limit
+        _forget_last(Path(record))  # an earlier run may have been stopped there
         while not _is_finished(record, tests, most):
             known = len(lines_of(Path(record)))
             child = os.fork()
             if child == 0:
                 _run_tests(Path(record), most, tests)
             if not _ends(child, end):
-                _forget_last(Path(record))
+                _give_up_last(Path(record))
                 break
             if len(lines_of(Path(record))) == known:  # it cannot even begin
                 break
@@ -277,10 +278,17 @@ def _ends(child: int, end: float) -> bool:
 
 
 def _forget_last(record: Path) -> None:
-    """Take away a test that began less than its time ago, so that it begins again."""
+    """Take away a test within which an earlier run was stopped, so that it begins again."""
     lines = lines_of(record)
-    if lines and lines[-1][1] == STARTED and time.time() - lines[-1][3] < 2 * SECONDS:
+    if lines and lines[-1][1] == STARTED:
         _keep(record, lines[:-1])
+
+
+def _give_up_last(record: Path) -> None:
+    """Record a test that was stopped long after its time was over: it is not to begin again."""
+    test, outcome, message, start = (lines_of(record) or [["", "", "", 0.0]])[-1]
+    if outcome == STARTED and time.time() - start > 2 * SECONDS:
+        _keep(record, [*lines_of(record), [test, "error", message, time.time() - start]])
 
 
 def _keep(record: Path, lines: list[list[Any]]) -> None:

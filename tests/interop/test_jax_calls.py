@@ -151,6 +151,24 @@ for run in (lambda n: jax.lax.while_loop(lambda n: n < 5, step, n),
             lambda n: jax.lax.scan(lambda n, _: (step(n), n), n, None, 5)[0]):
     for f in (run, jax.jit(run)):
         assert f(jnp.int32(0)) == 5 and f(jnp.int32(0)).dtype == jnp.int32
+
+from jax.extend.core import Primitive
+from jax.interpreters import ad
+
+same_p = Primitive("same")  # results are as weak as the types say, also where nothing traces them
+same_p.def_impl(lambda x: x)
+same_p.def_abstract_eval(lambda x: x)
+ad.primitive_jvps[same_p] = lambda x, t: (same_p.bind(*x), t[0])
+pair_p = Primitive("pair")
+pair_p.multiple_results = True
+pair_p.def_impl(lambda x: [x, x * 2])
+pair_p.def_abstract_eval(lambda x: [x, jax.core.ShapedArray(x.shape, x.dtype)])
+weak, strong = jnp.asarray(5), jnp.arange(2)
+found = []
+f = lambda x: (found.append(same_p.bind(weak).weak_type), x)[1]
+jax.grad(f)(1.0)
+assert found == [True] and same_p.bind(weak).weak_type and not same_p.bind(strong).weak_type
+assert [x.weak_type for x in pair_p.bind(weak)] == [True, False]
 """
 
 

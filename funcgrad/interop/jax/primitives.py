@@ -21,7 +21,7 @@ from funcgrad.core.primitive import mapped_length
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.dtypes import PYTHON_SCALARS, float0
 from funcgrad.errors import MissingRuleError
-from funcgrad.interop.jax.arrays import adopt, plain, weak_array
+from funcgrad.interop.jax.arrays import Array, adopt, plain, weak_array, weakly
 from funcgrad.interop.jax.types import Type, type_of, typed
 from funcgrad.interop.jax.widths import rules
 from funcgrad.interop.missing import MissingNameError
@@ -155,7 +155,15 @@ class Primitive:
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the operation under the current transformation."""
-        return arrays_of(self.applied(params).bind(*map(plain, args)))
+        applied = self.applied(params)
+        made = arrays_of(applied.bind(*map(plain, args)))
+        if self in TYPES and any(type(x) is Array and x.weak_type for x in args):
+            types = applied.abstract_eval(*map(_type_of, args))
+            parts = zip(made, types, strict=True) if self.multiple_results else [(made, types)]
+            for x, aval in parts:  # those of traced values say it themselves
+                if aval.weak_type:
+                    weakly(x)
+        return made
 
     def impl(self, *args: Any, **params: Any) -> Any:
         """Call the rule of evaluation, under the current transformation."""
