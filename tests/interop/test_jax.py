@@ -800,6 +800,8 @@ class Made(hijax.HiPrimitive):
     pass
 
 assert list in _registry and int not in _registry and Made("made").name == "made"
+children, meta = _registry[dict].to_iter({"b": 1, "a": 2})
+assert list(children) == [2, 1] and _registry[dict].from_iter(meta, [4, 3]) == {"a": 4, "b": 3}
 hijax.control_flow_allowed_effects.add_type(Made)
 hijax.register_hitype(Made, Made)
 try:

@@ -145,6 +145,16 @@ for run in (jax.grad(sign), jax.grad(jax.jit(sign)), jax.jit(jax.grad(jax.jit(si
     assert run(2.0) == 1.0
 assert seen == [True] * len(seen) and len(seen) >= 3, seen
 
+assert jax.grad(jnp.sin, reduce_axes=())(0.0) == 1.0  # a parameter that JAX only accepts
+assert jax.value_and_grad(jnp.sin, reduce_axes=())(0.0)[1] == 1.0
+assert jax.vjp(jnp.sin, 0.0, reduce_axes=())[1](2.0)[0] == 2.0
+for word in (jax.grad, jax.value_and_grad):
+    try:
+        word(jnp.sin, reduce_axes=("i",))
+    except NotImplementedError:
+        continue
+    raise AssertionError(word)
+
 counted = jax.make_jaxpr(lambda n: n + 1)(0)  # of a weak integer, and carried as a strong one
 step = lambda n: jax.core.eval_jaxpr(counted.jaxpr, counted.consts, n)[0]
 for run in (lambda n: jax.lax.while_loop(lambda n: n < 5, step, n),

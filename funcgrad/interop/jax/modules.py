@@ -16,7 +16,6 @@ from funcgrad import errors, sharding
 from funcgrad.api.devices import process_count, process_index
 from funcgrad.base.imports import load
 from funcgrad.base.placement import Device
-from funcgrad.base.pytree import NODES
 from funcgrad.base.records import dataclass
 from funcgrad.base.signatures import signature_of
 from funcgrad.dtypes import complex_dtype, inexact_dtype
@@ -326,7 +325,9 @@ SOURCES: dict[str, Source] = {
     },
     "jax.sharding": Source(_SHARDINGS),
     "jax.stages": Source({}, ("funcgrad.stages",), False),
-    "jax._src.tree_util": Source({"_registry": NODES}, ("funcgrad.tree_util",), False),
+    "jax._src.tree_util": Source(
+        {"_registry": registering.REGISTRY}, ("funcgrad.tree_util",), False
+    ),
     "jax._src.xla_bridge": Source({"_backends": {}}),
     "jax._src.public_test_util": Source(
         {

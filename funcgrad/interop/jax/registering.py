@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
+from funcgrad.base.pytree import NODES
 from funcgrad.core.trace import Trace, Tracer
 from funcgrad.interop.jax import callbacks, jaxprs, primitives, types, words
 from funcgrad.interop.missing import Missing
@@ -15,6 +16,34 @@ from funcgrad.transforms.jvp import JVPTrace, JVPTracer
 # The names under which programs for JAX compare traces.
 Trace.main = property(lambda trace: trace)  # type: ignore[attr-defined]
 Tracer._trace = property(lambda tracer: tracer.owner)  # type: ignore[attr-defined]
+
+
+class Entry(NamedTuple):
+    """How a class of containers is taken apart and put together.
+
+    Attributes:
+        to_iter: From a container to its children and its other data.
+        from_iter: From these data and children to a container.
+    """
+
+    to_iter: Callable[[Any], Any]
+    from_iter: Callable[[Any, Any], Any]
+
+
+class _Registry(Mapping[type, Entry]):
+    """The classes of containers that are known."""
+
+    def __getitem__(self, kind: type) -> Entry:
+        return Entry(NODES[kind].flatten, NODES[kind].unflatten)
+
+    def __iter__(self) -> Iterator[type]:
+        return iter(NODES)
+
+    def __len__(self) -> int:
+        return len(NODES)
+
+
+REGISTRY = _Registry()
 
 
 def passed_on(rule: Any = None, *args: Any, **options: Any) -> Any:

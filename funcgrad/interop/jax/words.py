@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -156,8 +156,20 @@ def vmap(fun: Callable[..., Any], *args: Any, spmd_axis_name: Any = None, **opti
     return _vmap(fun, *args, **options)
 
 
-grad = _of_traced(differentiation.grad)
-value_and_grad = _of_traced(differentiation.value_and_grad)
+def _reducing_nothing(transformation: Callable[..., Any]) -> Callable[..., Any]:
+    """A transformation that also takes JAX's ``reduce_axes``, as long as it names none."""
+
+    @functools.wraps(transformation)
+    def transform(*args: Any, reduce_axes: Sequence[Any] = (), **options: Any) -> Any:
+        if reduce_axes:
+            raise NotImplementedError("reduce_axes names axes, which JAX does not take any more.")
+        return transformation(*args, **options)
+
+    return transform
+
+
+grad = _reducing_nothing(_of_traced(differentiation.grad))
+value_and_grad = _reducing_nothing(_of_traced(differentiation.value_and_grad))
 
 
 def block_until_ready(x: Any) -> Any:
@@ -182,7 +194,7 @@ def _array_of_float(leaf: Any) -> Any:
 
 
 jvp = _at_arrays(differentiation.jvp)
-vjp = _at_arrays(differentiation.vjp)
+vjp = _reducing_nothing(_at_arrays(differentiation.vjp))
 linearize = _at_arrays(differentiation.linearize)
 
 
