@@ -457,9 +457,16 @@ class _Evaluations(Observer):
         self.seconds = seconds
         self.is_looking = False
         self.rounds: list[str] = []
+        self.depth = 0
 
-    def evaluating(self, operation: str) -> Any:
-        return np.errstate(all="ignore")
+    @contextmanager
+    def evaluating(self, operation: str) -> Iterator[None]:
+        self.depth += 1
+        try:
+            with np.errstate(all="ignore"):
+                yield
+        finally:
+            self.depth -= 1
 
     @contextmanager
     def tracing(self, what: str) -> Iterator[None]:
@@ -527,7 +534,8 @@ class _Derivatives(_Evaluations):
             return
         place = (primitive, _line())
         if operation == primitive.name:
-            if place in self.inner:
+            # Outside of loops and the like what moves is shown as it is differentiated.
+            if self.depth and place in self.inner:
                 self.show(primitive, operands, ())
         elif operation in [f"{derived}{primitive.name}" for derived in DERIVED]:
             half = len(operands) // 2

@@ -599,6 +599,20 @@ def test_long_loops_are_compiled_but_for_samples(kind: str) -> None:
         np.testing.assert_allclose(fg.jit(program)(1.0), 1.0001**n)
 
 
+def test_constants_do_not_move() -> None:
+    labels = np.array([0.0, 1.0, 0.0])
+
+    def same_line(x: Any, y: Any) -> Any:
+        return np.sum(np.abs(x) + np.where((y > 0) | (x > 7.0), x * x, 2 * x))
+
+    def rules(*x: float) -> list[str]:
+        return [found.rule for found in fg.lint(same_line, np.array(x), labels, argnums=0)]
+
+    assert rules(0.3, 0.5, 0.2) == []
+    assert rules(0.0, 0.5, 0.2) == ["kink"]
+    assert rules(7.0, 0.5, 0.2) == ["kink-of-choice"]
+
+
 def test_runs_beside_the_data_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("funcgrad.linting.subject.patience", lambda seconds: 0.1)
 
