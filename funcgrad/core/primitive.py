@@ -46,7 +46,7 @@ class LinearOperation(Protocol):
     def inputs(self) -> Sequence[Any]:
         """Its arguments: placeholders and values."""
 
-    def out_aval(self) -> ShapedArray:
+    def out_avals(self) -> list[ShapedArray]:
         """Type of its one result, when those of the inputs are known."""
 
 
@@ -94,7 +94,7 @@ class Linear:
             if unknown:
                 pending += unknown
             else:
-                pending.pop()._aval = made_by.out_aval()
+                pending.pop()._aval = made_by.out_avals()[0]
         return self.aval
 
     @property

@@ -97,6 +97,14 @@ follows. So the token is that of a call that changes nothing, and the trace is e
 
 leave_trace = _current.reset
 
+FUNCTION: ContextVar[Trace | None] = ContextVar("funcgrad_function", default=None)
+"""The trace whose function runs now; rules that run under the same trace set it to ``None``."""
+
+
+def runs_function() -> bool:
+    """Whether the current trace runs a function of the user's, and not a rule of a primitive."""
+    return FUNCTION.get() is current_trace()
+
 
 @contextmanager
 def using_trace(trace: Trace) -> Iterator[None]:
@@ -111,14 +119,16 @@ def using_trace(trace: Trace) -> Iterator[None]:
 
 def run_under(trace: Trace, function: Callable[..., T], *args: Any) -> T:
     """Call ``function`` with ``trace`` current; its tracers are dead afterwards."""
-    token = enter_trace(current_trace())
+    token, outer = enter_trace(current_trace()), FUNCTION.set(FUNCTION.get())
     try:
         enter_trace(trace)
+        FUNCTION.set(trace)
         return function(*args)
     except Exception as error:
         report_failure(error, trace)
         raise
     finally:
+        FUNCTION.reset(outer)
         leave_trace(token)
         trace.is_live = False
 

@@ -32,7 +32,15 @@ from funcgrad.core.facets import Facet
 from funcgrad.core.observers import report_end
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Program, evaluate
-from funcgrad.core.trace import Trace, Tracer, current_trace, enter_trace, leave_trace, run_under
+from funcgrad.core.trace import (
+    FUNCTION,
+    Trace,
+    Tracer,
+    current_trace,
+    enter_trace,
+    leave_trace,
+    run_under,
+)
 from funcgrad.transforms.programs import stage_closed
 
 Term = Callable[[int], Any]
@@ -344,13 +352,14 @@ class TaylorTrace(Trace):
         self, primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any]
     ) -> list[Any]:
         """The tangents that the rule of an operation gives, on series that wait to be asked."""
-        token = enter_trace(current_trace())
+        token, outer = enter_trace(current_trace()), FUNCTION.set(None)
         self.depth += 1
         try:
             enter_trace(self)
             _, dots = primitive.jvp(list(primals), list(tangents))
         finally:
             self.depth -= 1
+            FUNCTION.reset(outer)
             leave_trace(token)
         return list(dots) if primitive.multiple_results else [dots]
 

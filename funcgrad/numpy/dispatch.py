@@ -21,7 +21,7 @@ from funcgrad.base.imports import load
 from funcgrad.base.signatures import explained
 from funcgrad.core.observers import describe_location
 from funcgrad.core.primitive import Primitive
-from funcgrad.core.trace import Tracer, current_trace
+from funcgrad.core.trace import Tracer, current_trace, runs_function
 from funcgrad.errors import ArgumentError, ConcretizationTypeError, DtypeError, MissingRuleError
 from funcgrad.numpy import elementwise, shaping, ufuncs
 from funcgrad.numpy.elementwise import DIRECT, TAKES_WEAK, UFUNCS, of_scipy, to_loop
@@ -38,7 +38,7 @@ from funcgrad.numpy.promotion import (
 from funcgrad.numpy.public_functions import public
 from funcgrad.numpy.reducing import refuse_out, summand
 from funcgrad.numpy.selected import install_selections, selected
-from funcgrad.numpy.writable import WritableArray, copied
+from funcgrad.numpy.writable import WritableArray, copied, made
 from funcgrad.observers.promotion import PROMOTIONS
 from funcgrad.observers.source import current_location
 from funcgrad.primitives import elementwise as p
@@ -106,12 +106,21 @@ def _binary(
     def call(self: Tracer, other: Any) -> Any:
         y = beside(self, other, kinds)
         if y is not None:
-            return current_trace().process(primitive, (y, self) if is_reflected else (self, y))
-        if not _is_operand(other):
+            found = current_trace().process(primitive, (y, self) if is_reflected else (self, y))
+        elif not _is_operand(other):
             return NotImplemented
-        return function(other, self) if is_reflected else function(self, other)
+        else:
+            found = function(other, self) if is_reflected else function(self, other)
+        return _new_array(found, other) if type(other) is np.ndarray else found
 
     return call
+
+
+def _new_array(found: Any, other: np.ndarray) -> Any:
+    """What a traced number and an array of NumPy give can be assigned to, as all new arrays."""
+    if not other.shape or dialect() is not NUMPY or not runs_function():
+        return found
+    return made(found, other.flags.c_contiguous)
 
 
 def _is_operand(x: Any) -> bool:
@@ -313,7 +322,9 @@ def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
     if any(type(x) is WritableArray for x in inputs):
         return NotImplemented
     function = _functions.get(ufunc) or _find_ufunc(ufunc)
-    return function(*inputs, **kwargs)
+    found = function(*inputs, **kwargs)
+    given = next((x for x in inputs if type(x) is np.ndarray), None)
+    return found if given is None else _new_array(found, given)
 
 
 def _find_ufunc(ufunc: np.ufunc) -> Function:

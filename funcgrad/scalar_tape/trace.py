@@ -33,7 +33,15 @@ from funcgrad.base import environment
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.observers import OBSERVED, report_failure
 from funcgrad.core.primitive import Linear, Primitive
-from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, enter_trace, leave_trace
+from funcgrad.core.trace import (
+    EVAL,
+    FUNCTION,
+    Trace,
+    Tracer,
+    current_trace,
+    enter_trace,
+    leave_trace,
+)
 from funcgrad.scalar_tape.rules import at_numbers, keeps_weak
 from funcgrad.transforms.linearize import (
     LinearizeTrace,
@@ -502,14 +510,16 @@ def linearize_once(
     else:
         inputs = args = numbers
     n_arguments = trace.count
-    token = enter_trace(current_trace())
+    token, outer = enter_trace(current_trace()), FUNCTION.set(FUNCTION.get())
     try:
         enter_trace(trace)
+        FUNCTION.set(trace)
         results = list(function(*args))
     except Exception as error:
         report_failure(error, trace)
         raise
     finally:
+        FUNCTION.reset(outer)
         leave_trace(token)
         trace.is_live = trace.tape.is_live = False
     pairs = [trace.split(result) for result in results]

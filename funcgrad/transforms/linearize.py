@@ -35,6 +35,7 @@ from funcgrad.core.observers import (
 from funcgrad.core.primitive import Linear, Primitive
 from funcgrad.core.trace import (
     EVAL,
+    FUNCTION,
     Trace,
     Tracer,
     current_trace,
@@ -107,19 +108,11 @@ class TapeEntry:
         """Tape positions of the results."""
         return range(self.first, self.first + self.count)
 
-    def out_aval(self) -> ShapedArray:
-        """Type of the single output."""
-        aval: ShapedArray = self._abstract_eval()
-        return aval
-
     def out_avals(self) -> list[ShapedArray]:
         """Types of the outputs."""
-        result = self._abstract_eval()
-        return result if self.primitive.multiple_results else [result]
-
-    def _abstract_eval(self) -> Any:
         avals = [x.aval if type(x) is Linear else aval_of(x) for x in self.inputs]
-        return self.primitive.abstract_eval(*avals)
+        result = self.primitive.abstract_eval(*avals)
+        return result if self.primitive.multiple_results else [result]
 
 
 class TangentTrace(Trace):
@@ -177,13 +170,14 @@ class TangentTrace(Trace):
         if rule is None:
             return None
         is_linear = [type(x) is TangentTracer and x.owner is self for x in args]
-        token = enter_trace(current_trace())
+        token, outer = enter_trace(current_trace()), FUNCTION.set(None)
         self.separates = False  # what the rule records is linear altogether
         try:
             enter_trace(self)
             return rule(args, is_linear)
         finally:
             self.separates = True
+            FUNCTION.reset(outer)
             leave_trace(token)
 
 
@@ -397,8 +391,12 @@ class LinearMap:
         for slot, ct in zip(self.outputs, cts, strict=True):
             if slot is not None and ct is not None:
                 accumulate(pending, slot.index, ct)
-        for entry in reversed(self.entries):
-            pull_entry(entry, pending)
+        token = FUNCTION.set(None)
+        try:
+            for entry in reversed(self.entries):
+                pull_entry(entry, pending)
+        finally:
+            FUNCTION.reset(token)
         found = [None if slot is None else pending[slot.index] for slot in self.inputs]
         if point is None:
             return found
@@ -486,14 +484,16 @@ def linearize_flat(
             args.append(LinearizeTracer(trace, primal, tape.new_slot(aval), aval))
         else:
             args.append(primal)
-    token = enter_trace(current_trace())
+    token, outer = enter_trace(current_trace()), FUNCTION.set(FUNCTION.get())
     try:
         enter_trace(trace)
+        FUNCTION.set(trace)
         results = list(function(*args))
     except Exception as error:
         report_failure(error, trace)
         raise
     finally:
+        FUNCTION.reset(outer)
         leave_trace(token)
         trace.is_live = tape.is_live = False
     inputs = [

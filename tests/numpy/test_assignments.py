@@ -171,6 +171,47 @@ def test_compiled_derivatives() -> None:
     np.testing.assert_array_equal(x, X)
 
 
+N = np.arange(1.0, 6.0)
+OF_NUMBERS: dict[str, Callable[[Any], Any]] = {
+    "product": lambda t: t * N,
+    "reflected": lambda t: N * t,
+    "matrix": lambda t: np.eye(5)[::-1] * t - 2.0 * t,
+    "exponents": lambda t: N**t,
+    "ufunc": lambda t: np.hypot(t, N) + np.arctan2(N, t),
+    "of another dtype": lambda t: np.arange(5) * t,
+    "function": lambda t: np.exp(-t * N),
+    "result of a ufunc": lambda t: np.multiply(N, t) - t,
+}
+"""New arrays of a traced number and arrays of NumPy."""
+
+
+def assigned_from(make: Callable[[Any], Any], t: Any) -> Any:
+    y = make(t)
+    view = y[1:3]
+    y[0] = t
+    view *= y[2:4]
+    y[4] -= t * y[0]
+    return (np.sin(y) * np.cos(np.arange(y.size).reshape(y.shape))).sum()
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_what_numbers_and_arrays_give_is_assigned_to(name: str) -> None:
+    f, t, h = partial(assigned_from, OF_NUMBERS[name]), 0.7, 1e-5
+    wanted, wanted2 = (f(t + h) - f(t - h)) / (2 * h), (f(t + h) - 2 * f(t) + f(t - h)) / h**2
+    close = partial(np.testing.assert_allclose, rtol=1e-6, atol=1e-6)
+    close(fg.jit(f)(t), f(t))
+    for first in (fg.grad(f), fg.jit(fg.grad(f)), fg.grad(fg.jit(f)), fg.grad(fg.checkpoint(f))):
+        close(first(t), wanted)
+    close(fg.vmap(fg.grad(f))(np.array([t, 0.2]))[0], wanted)
+    close(fg.jvp(f, (t,), (1.0,))[1], wanted)
+    for second in (fg.grad(fg.grad(f)), fg.jacfwd(fg.grad(f)), fg.jit(fg.jacfwd(fg.jacfwd(f)))):
+        np.testing.assert_allclose(second(t), wanted2, rtol=1e-4, atol=1e-4)
+    looped = fg.grad(lambda t: lax.scan(lambda c, _: (c + f(t), None), 0.0, None, length=2)[0])
+    close(looped(t), 2 * wanted)
+    close(fg.experimental.jet.jet(f, (t,), ([1.0],))[1][0], wanted)
+    np.testing.assert_array_equal(N, np.arange(1.0, 6.0))
+
+
 class Model:
     """Methods that assign, found through their object."""
 
