@@ -117,7 +117,7 @@ def _binary(
 
 
 def _new_array(found: Any, other: np.ndarray) -> Any:
-    """What a traced number and an array of NumPy give can be assigned to, as all new arrays."""
+    """Make a name of what a traced number and an array of NumPy give, as of all new arrays."""
     if not other.shape or dialect() is not NUMPY or not runs_function():
         return found
     return made(found, other.flags.c_contiguous)

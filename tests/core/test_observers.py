@@ -77,7 +77,7 @@ def test_a_gradient_from_the_first_operation_to_the_last():
     assert log.events[:4] == [
         "evaluating mul",
         "mul 2 1 True",
-        "the derivative of mul 2 6 True",
+        "the derivative of mul 4 6 True",  # two values, and placeholders of their tangents
         "evaluating reduce_sum",
     ]
     assert "ended grad(square)" in log.events
