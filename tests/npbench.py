@@ -308,6 +308,8 @@ def measure_peers(program: Program, point: Sequence[Any]) -> None:
             pure = program.pure(program.function("_jax"), False)
             gradient = jax.jit(jax.grad(lambda xs: sum_of(pure(*xs))))
             arrays = list(map(jax.numpy.asarray, point))
+            if not any(map(is_float, pure(*arrays)[: -len(program.changed) or None])):
+                raise ValueError("it returns nothing that could be differentiated")
             jax.block_until_ready(gradient(arrays))
             tell(jax=seconds(lambda: jax.block_until_ready(gradient(arrays))))
         except Exception as error:
@@ -424,8 +426,11 @@ def main() -> None:
     print(*means(list(rows.values())), sep="\n")
     if options.write:
         made = f"On a machine that others used at the same time, {time.strftime('%Y-%m-%d')}"
-        command = f"`python -m tests.npbench --write`, sizes {options.preset}"
-        write_between(PAGE, BEGIN, END, f"{made}, by {command}:\n\n{table_of(rows)}")
+        pieces = "in pieces, by `python -m tests.npbench --kept --write`"
+        way = pieces if kept else "by `python -m tests.npbench --write`"
+        write_between(
+            PAGE, BEGIN, END, f"{made}, {way}, sizes {options.preset}:\n\n{table_of(rows)}"
+        )
 
 
 if __name__ == "__main__":
