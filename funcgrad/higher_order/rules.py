@@ -13,6 +13,7 @@ from typing import Any
 
 from funcgrad.base.records import dataclass
 from funcgrad.core.axes import Axes, DividedAxis, axes_in_scope, mapped_name
+from funcgrad.core.observers import current_location, describe_location
 from funcgrad.core.primitive import BatchDim
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.linear_call import Values, map_groups, map_to_front, sum_mapped, to_front
@@ -141,6 +142,7 @@ class SharedRules:
     def __init__(self, rules: Rules, axis: tuple[Hashable, int]) -> None:
         self.single = rules
         self.axis = axis
+        self.line = current_location()
 
     def rules(self) -> Rules:
         single = self.single
@@ -159,11 +161,12 @@ class SharedRules:
         values, out_dims = map_groups(function, groups, dims, lanes, name)
         if any(dim is not None for dim in out_dims):
             label = name.label if isinstance(name, DividedAxis) else name
-            raise ArgumentError(
+            problem = (
                 f"a rule of {self.single.name} gives another result in every lane of {label!r}, "
                 "but the call has the same arguments in all of them. Use psum or pmean in the "
                 "rule, or let an argument depend on the lane."
             )
+            raise ArgumentError("\n".join([problem, *describe_location(self.line, "at")]))
         return values
 
     def jvp(self, primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
