@@ -10,7 +10,7 @@ only where an operation needs all of it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from math import prod
 from typing import Any
 
@@ -29,14 +29,16 @@ from funcgrad.checkpoint_policies import save_anything_except_these_names
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import axes_in_scope
 from funcgrad.core.primitive import Primitive
-from funcgrad.core.program import axis_names_of, evaluate
+from funcgrad.core.program import Program, axis_names_of, evaluate
 from funcgrad.core.trace import Trace, Tracer, current_trace, run_under, using_trace
 from funcgrad.errors import ArgumentError
+from funcgrad.higher_order.dividing import Mask
 from funcgrad.higher_order.staging import located
 from funcgrad.lowering import Call, Pointwise, Reduction, Reshape
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.primitives.shape import reshape, shape_of
 from funcgrad.primitives.windows import neutral
+from funcgrad.transforms.programs import stage_closed
 
 LEAST = 1024
 """Arrays of fewer elements stay whole by default: a message costs more than their memory."""
@@ -294,6 +296,10 @@ class ShardTrace(Trace):
         if not any(map(self._is_own, args)):
             return self.parent.process(primitive, args)
         avals = [aval_of(x) for x in args]
+        rule = getattr(primitive, "divided", None)
+        if rule is not None and not axis_names_of(primitive):
+            with using_trace(self.parent):
+                return rule(args, self)
         # Lanes of `vmap` have no form; what they tell each other is told of whole arrays.
         form = None if axis_names_of(primitive) else primitive.lower(*avals)
         if isinstance(form, Call):
@@ -325,6 +331,54 @@ class ShardTrace(Trace):
             own = _folded(primitive, self.axis.counted(x.part, x.shape, start))
             return _folded(primitive, lax.all_gather(own, self.axis.name))
         return None
+
+    # What rules of loops and branches ask for: `funcgrad.higher_order.dividing.Parts`.
+
+    def mask(self, values: Sequence[Any]) -> Mask:
+        return tuple(map(self._is_own, values))
+
+    def program(
+        self, program: Program, given: Mask, left: Mask | None = None, agrees: bool = False
+    ) -> tuple[Program, Mask]:
+        key = ("divided", self.axis.name, self.axis.least, given, left, agrees)
+        return program.memo(key, lambda: self._program(program, given, left, agrees))
+
+    def _program(
+        self, program: Program, given: Mask, left: Mask | None, agrees: bool
+    ) -> tuple[Program, Mask]:
+        pairs = list(zip(program.in_avals, given, strict=True))
+        found: list[Mask] = []
+
+        def run(*values: Any) -> list[Any]:
+            trace = ShardTrace(current_trace(), self.what, self.axis)
+            inputs = [
+                trace.wrap(x, a) if own else x for x, (a, own) in zip(values, pairs, strict=True)
+            ]
+            outs = run_under(trace, lambda: evaluate(program, inputs))
+            found.append(trace.mask(outs) if left is None else left)
+            results = trace.as_given(outs, found[-1])
+            return [trace.agreed(x) for x in results] if agrees else results
+
+        avals = [a.update(shape=(self.axis.length(a.shape),)) if own else a for a, own in pairs]
+        return stage_closed(run, avals, program.name), found[-1]
+
+    def agreed(self, x: Any) -> Any:
+        dtype = aval_of(x).dtype
+        largest = lax.pmax(lax.convert_element_type(x, np.int64), self.axis.name)
+        return lax.convert_element_type(largest, dtype)
+
+    def apply(
+        self, whole: Primitive, divided: Primitive, args: Sequence[Any], given: Mask, left: Mask
+    ) -> list[Any]:
+        outs = divided.bind(*self.as_given(args, given))
+        avals = whole.abstract_eval(*map(aval_of, args))
+        rows = zip(outs, avals, left, strict=True)
+        return [self.wrap(x, a) if own else x for x, a, own in rows]
+
+    def as_given(self, values: Sequence[Any], mask: Mask) -> list[Any]:
+        """Values for the parent trace: parts of some, and others whole."""
+        rows = zip(values, mask, strict=True)
+        return [self._part_or_number(x) if own else self.whole(x) for x, own in rows]
 
     def _part_or_number(self, x: Any) -> Any:
         if self._is_own(x):

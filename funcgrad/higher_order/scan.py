@@ -24,6 +24,7 @@ from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import NonFiniteError
 from funcgrad.higher_order.checked_programs import CheckedProgram, check_program
 from funcgrad.higher_order.checks import Failure, nothing
+from funcgrad.higher_order.dividing import divided_scan
 from funcgrad.higher_order.hoisting import hoisted, invariant_vars, split_ahead
 from funcgrad.higher_order.jit import (
     Rounds,
@@ -86,6 +87,7 @@ class Scan(Primitive):
     multiple_results = True
     is_composite = True
     taylor = taylor_of_scan
+    divided = divided_scan
     makes_no_nans = True
     is_counted: ClassVar[bool] = False
     """Whether the first constant, which bodies do not read, says how many steps are taken."""

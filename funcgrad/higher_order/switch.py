@@ -24,6 +24,7 @@ from funcgrad.core.program import Program, axis_names_of, evaluate
 from funcgrad.dtypes import INT64
 from funcgrad.higher_order.checked_programs import CheckedProgram, check_program
 from funcgrad.higher_order.checks import Failure, nothing
+from funcgrad.higher_order.dividing import divided_switch
 from funcgrad.higher_order.jit import run_program, scatter
 from funcgrad.higher_order.lanes import (
     broadcast_lanes,
@@ -68,6 +69,7 @@ class Switch(Primitive):
     multiple_results = True
     is_composite = True
     taylor = taylor_of_switch
+    divided = divided_switch
     makes_no_nans = True
 
     @property

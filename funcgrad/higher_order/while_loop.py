@@ -31,6 +31,7 @@ from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import NonFiniteError
 from funcgrad.higher_order.checked_programs import CheckedProgram, check_program
 from funcgrad.higher_order.checks import Failure, nothing
+from funcgrad.higher_order.dividing import divided_while
 from funcgrad.higher_order.jit import (
     Rounds,
     executable_of,
@@ -94,6 +95,7 @@ class While(Primitive):
     multiple_results = True
     is_composite = True
     taylor = taylor_of_while
+    divided = divided_while
     makes_no_nans = True
     may_run_forever = True
 

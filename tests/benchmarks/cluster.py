@@ -101,10 +101,10 @@ def training(
     return clock.now
 
 
-def pipeline(
+def pipeline_seconds(
     machine: Machine, p: int, batches: int, examples: float, layers: Sequence[Layer] = LAYERS
 ) -> float:
-    """Share of the time in which ranks compute if each has an equal part of the layers.
+    """Seconds of gradients of some batches if each rank has an equal part of the layers.
 
     Args:
         machine: The machine.
@@ -113,10 +113,22 @@ def pipeline(
         examples: Of each batch.
         layers: The network.
     """
-    work = sum(sum(passes(machine, layer, examples)) for layer in layers) / p
     units = max(layer.units for layer in layers)
     message = 2 * (machine.latency + 4.0 * examples * units * machine.byte) if p > 1 else 0.0
-    return batches * work / ((batches + p - 1) * (work + message))
+    return (batches + p - 1) * (stage_seconds(machine, p, examples, layers) + message)
+
+
+def stage_seconds(machine: Machine, p: int, examples: float, layers: Sequence[Layer]) -> float:
+    """Seconds of a batch in one of ``p`` stages, forward and backward."""
+    return sum(sum(passes(machine, layer, examples)) for layer in layers) / p
+
+
+def pipeline(
+    machine: Machine, p: int, batches: int, examples: float, layers: Sequence[Layer] = LAYERS
+) -> float:
+    """Share of the time in which ranks compute; arguments as of `pipeline_seconds`."""
+    work = batches * stage_seconds(machine, p, examples, layers)
+    return work / pipeline_seconds(machine, p, batches, examples, layers)
 
 
 @dataclass(frozen=True)
@@ -127,15 +139,21 @@ class Storage:
         own: Bytes that a rank reads or writes in a second.
         together: Bytes that all ranks do.
         years: The time after which a rank fails, on average.
+        file: Seconds until a file without content is on the disk.
     """
 
     own: float = 1e9
     together: float = 1e12
     years: float = 5.0
+    file: float = 0.0
 
     def seconds(self, p: int, nbytes: float) -> float:
         """The time in which ``p`` ranks read or write so many bytes each."""
         return nbytes / min(self.own, self.together / p)
+
+    def saved(self, p: int, nbytes: float) -> float:
+        """The time of a checkpoint of so many bytes in all: parts, what all have, the manifest."""
+        return self.seconds(p, nbytes / p) + 3 * self.file
 
     def lost(self, p: int, parameters: float, restart: float = 60.0) -> float:
         """Share of the time that checkpoints and faults take, at the best interval.
@@ -143,7 +161,7 @@ class Storage:
         With a checkpoint of C seconds and a fault in M seconds, the best interval is sqrt(2 C M)
         (J. W. Young, 1974): what is written and what is lost take sqrt(2 C / M) of the time.
         """
-        written = self.seconds(p, (1 + STATES) * parameters / p)
+        written = self.saved(p, (1 + STATES) * parameters)
         fault = self.years * 365 * 86400 / p
         return min(sqrt(2 * written / fault) + restart / fault, 1.0)
 

@@ -41,6 +41,22 @@ def noisy(updates: Any, params: Any = None) -> Any:
     return fg.tree.map(lambda g: g + 0.1 * random.normal(random.key(3), g.shape), updates)
 
 
+def controlled(updates: Any, params: Any = None) -> Any:
+    """Updates by loops and branches, with sums in conditions, and a carry that begins whole."""
+
+    def one(g: Any) -> Any:
+        total = fnp.sum(g)
+        g = lax.cond(total > 0, lambda g: g / (1 + fnp.max(fnp.abs(g))), lambda g: 2 * g, g)
+        rate, rows = np.arange(1.0, 4.0), np.zeros(g.shape)
+        g, sums = lax.scan(lambda c, x: (c * x + 0.1, fnp.sum(c)), g, rate)
+        g, _ = lax.while_loop(
+            lambda c: fnp.sum(c[0] ** 2) > 1.0, lambda c: (0.5 * c[0], c[1] + 1), (g, 0)
+        )
+        return lax.scan(lambda c, x: (c + g * x, None), rows, rate)[0] + fnp.sum(sums)
+
+    return fg.tree.map(one, updates)
+
+
 def averaged(updates: Any, params: Any = None) -> Any:
     """Updates that lanes compare, though they are equal already."""
     return fg.tree.map(lambda g: lax.pmean(g, "data"), updates)
@@ -54,6 +70,7 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "several": lambda: optim.MultiSteps(optim.adam(1e-2), 2),
     "finite": lambda: optim.apply_if_finite(optim.adam(1e-2), 2),
     "noisy": lambda: optim.chain(optim.stateless(noisy), optim.rmsprop(1e-2)),
+    "controlled": lambda: optim.chain(optim.stateless(controlled), optim.adam(1e-2)),
     "normalized": lambda: optim.chain(optim.stateless(normalized), optim.adam(1e-2)),
 }
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import funcgrad as fg
 from funcgrad import data, distributed, optim
+from funcgrad.distributed import flat_shards
 from funcgrad.errors import ArgumentError, ShapeError, TreeError
 from tests.distributed import faults, memory, shards
 from tests.distributed.launching import needs_mpi, run
@@ -36,6 +37,37 @@ def test_divided_optimisers_are_those_of_whole_arrays(name, divide, least):
         found = mapped(shards.gradients(LANES))
         for lane in range(LANES):
             shards.assert_near(fg.tree.map(lambda x, i=lane: x[i], found), wanted)
+
+
+@pytest.mark.parametrize("name", ["several", "finite", "looped"])
+def test_loops_and_branches_keep_parts(name, monkeypatch):
+    """An optimiser that runs in one gathers nothing if each step needs corresponding elements."""
+
+    def looped(updates, params=None):
+        def one(g):
+            return fg.lax.fori_loop(0, 3, lambda i, c: 0.5 * c + g, g)
+
+        return fg.tree.map(one, updates)
+
+    made = {**shards.OPTIMIZERS, "looped": lambda: optim.stateless(looped)}[name]()
+    gathered = []
+    whole = flat_shards.AxisOfShards.whole
+
+    def counted(self, part, shape):
+        gathered.append(shape)
+        return whole(self, part, shape)
+
+    monkeypatch.setattr(flat_shards.AxisOfShards, "whole", counted)
+    optimizer = distributed.sharded(made, "data", least=1)
+
+    def run(g):
+        own = distributed.flat_shard(g, "data", least=1)
+        updates, _ = optimizer.update(own, optimizer.init(own), own)
+        return updates["w"].part
+
+    for mapped in (fg.vmap(run, axis_name="data"), fg.jit(fg.vmap(run, axis_name="data"))):
+        assert mapped({"w": np.ones((LANES, 6, 4))}).shape == (LANES, 6)
+    assert not gathered
 
 
 def test_gradients_that_are_summed_or_equal_already():

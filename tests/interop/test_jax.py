@@ -439,15 +439,22 @@ def seen(a, b):
     assert jax.sharding.get_abstract_mesh().manual_axes == ("x", "y")
     assert jax.typeof(a).vma == {"x"} and jax.typeof(a + b).vma == {"x", "y"}
     assert jax.typeof(jax.lax.psum(a, "x")).vma == set() == jax.typeof(1.0).vma
+    kinds = jax.typeof(a).mat
+    assert kinds.varying == {"x"} and kinds.invarying(mesh) == set() == kinds.unreduced
+    assert kinds.invarying(jax.sharding.get_abstract_mesh()) == {"y"}
     return jax.pure_callback(lambda a: np.sin(a), jax.ShapeDtypeStruct.like(a), a)
 
 sines = jax.shard_map(seen, mesh=mesh, in_specs=(P("x"), P("y")), out_specs=P("x"))(a, a[:4])
 assert np.allclose(sines, np.sin(a))
+as_divided = jax.shard_map(lambda a, n: a * n, mesh=mesh, out_specs=P("x"))
+twice = as_divided(rows, 2.0)
+assert twice.sharding == rows.sharding and jnp.allclose(twice, 2 * a)
 stacked = jax.vmap(product, in_axes=(0, None), spmd_axis_name="data")(jnp.stack([a, 2 * a]), b)
 assert jnp.allclose(stacked[1], 2 * a @ b)
 for wrong, error in (
     (lambda: jax.device_put(a, P("x")), "there is none"),
     (lambda: jax.device_put(a[:3], place), "cannot be divided"),
+    (lambda: jax.jit(as_divided)(rows, 2.0), "Give shard_map in_specs"),
     (lambda: jax.shard_map(lambda a: jax.lax.with_sharding_constraint(a, place), mesh=mesh,
                            in_specs=P("x"), out_specs=P("x"))(a), "shard_map maps here"),
 ):

@@ -184,10 +184,12 @@ def shard_map(f: Any = None, /, **options: Any) -> Any:
 
     Args:
         f: The function; without one, a decorator is returned.
-        **options: As in `funcgrad.shard_map`.
+        **options: As in `funcgrad.shard_map`. Without ``in_specs``, arrays are divided as they say.
     """
     if f is None:
         return functools.partial(shard_map, **options)
+    if "in_specs" not in options:
+        return _of_divided(f, options)
     compute = adopt(sharding.shard_map(in_few_bits(f), **options))
 
     @functools.wraps(f)
@@ -204,6 +206,25 @@ def shard_map(f: Any = None, /, **options: Any) -> Any:
         return tree_unflatten(treedef, [put(x, place, "shard_map") for x, place in pairs])
 
     return run
+
+
+def _of_divided(f: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
+    """`shard_map` of arrays that say how they are divided; others are whole."""
+
+    @functools.wraps(f)
+    def run(*args: Any) -> Any:
+        return shard_map(f, in_specs=tree_map(_spec_of, args), **options)(*args)
+
+    return run
+
+
+def _spec_of(x: Any) -> sharding.PartitionSpec:
+    if isinstance(x, Tracer):
+        raise ArgumentError(
+            "shard_map: a traced array does not say how it is divided. Give shard_map in_specs."
+        )
+    place = getattr(x, "sharding", None)
+    return place.spec if isinstance(place, NamedSharding) else sharding.PartitionSpec()
 
 
 def _is_spec(x: Any) -> bool:

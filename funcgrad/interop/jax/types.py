@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,24 @@ from funcgrad.dtypes import ExtendedDtype, float0
 from funcgrad.interop.jax import devices
 from funcgrad.primitives.objects import HoldsArray
 from funcgrad.sharding import PartitionSpec
+
+
+class ManualAxes(NamedTuple):
+    """Axes of a mesh that `shard_map` works along, by what they mean for a value.
+
+    Attributes:
+        varying: Along these it differs.
+        unreduced: Along these it is to be summed up: none, as sums are computed at once.
+        reduced: Along these its cotangent is to be summed up: none.
+    """
+
+    varying: frozenset[Hashable] = frozenset()
+    unreduced: frozenset[Hashable] = frozenset()
+    reduced: frozenset[Hashable] = frozenset()
+
+    def invarying(self, mesh: Any) -> frozenset[Hashable]:
+        """Axes of a mesh around along which the value is the same."""
+        return frozenset(getattr(mesh, "manual_axes", ())) - self.varying
 
 
 class _Kind(type):
@@ -45,6 +63,11 @@ class Type(ShapedArray, metaclass=_Kind):
     def vma(self) -> frozenset[Hashable]:
         """Axes of a mesh along which values differ: those that `type_of` has seen."""
         return self._varying
+
+    @property
+    def mat(self) -> ManualAxes:
+        """The same, as the newest releases of JAX have it."""
+        return ManualAxes(self._varying)
 
     _varying: frozenset[Hashable] = frozenset()
 
@@ -104,7 +127,7 @@ def _mapped_axes(x: Any) -> frozenset[Hashable]:
     names = set()
     while isinstance(x, Tracer):
         axis = getattr(x.owner, "axis_name", None)
-        if isinstance(axis, DividedAxis):
+        if isinstance(axis, DividedAxis) and axis.size > 1:
             names.add(axis.label)
         x = getattr(x, "value", getattr(x, "primal", None))
     return frozenset(names)

@@ -1,0 +1,152 @@
+"""Predictions of the model of docs/scale.md for pipelines, checkpoints and data, and what is seen.
+
+    for n in 1 2 4; do
+        FUNCGRAD_NUM_THREADS=1 mpiexec -n $n python -m tests.benchmarks.predictions FOLDER
+    done
+
+measures what each rank gets of this machine, and how many bytes one rank and all ranks together
+read and write in FOLDER in a second; predicts steps from these, and measures them, alternating. It
+writes a quarter of a gigabyte, and removes it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import funcgrad as fg
+from funcgrad import data, distributed, nn
+from funcgrad.data.direct import Buffers, DirectFile
+from tests.benchmarks.cluster import STATES, Storage, pipeline_seconds
+from tests.benchmarks.scaling import Check, Layer
+
+UNITS, DEPTH = 1024, 4
+STAGED = [Layer(2.0 * UNITS**2, 2, UNITS, 4.0 * UNITS**2)] * DEPTH
+BATCHES, EXAMPLES = 8, 256
+PARAMETERS = 1 << 23
+"""Bytes of parameters whose states are saved."""
+ROW, ROWS = 4096, 1 << 16
+BATCH = 8192
+
+Runs = dict[Any, tuple[int, Callable[[], Any]]]
+
+
+class Predictions(Check):
+    """Measures in a folder that all ranks see."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+        self.n = self.counts[-1]
+        if self.rank == 0:
+            folder.mkdir()
+            for i in range(4):
+                np.save(folder / f"{i}.npy", np.full((ROWS // 4, ROW), i, np.uint8))
+        self.world.Barrier()
+
+    def staged(self) -> Runs:
+        """Gradients of a pipeline of layers, of which each rank has an equal part."""
+
+        def stage(params: Any, x: Any) -> Any:
+            for w in params:
+                x = nn.relu(x @ w)
+            return x
+
+        def gradient(params: Any, batches: Any) -> Any:
+            def loss(params: Any) -> Any:
+                return np.mean(distributed.pipeline(stage, params, batches, "data") ** 2)
+
+            return fg.grad(loss)(params)
+
+        batches = np.ones((BATCHES, EXAMPLES, UNITS), np.float32)
+        weights = np.full((UNITS, UNITS), 1e-3, np.float32)
+        run = self.within(self.n, gradient, [[weights] * (DEPTH // self.n), batches])
+        return {"pipeline, forward and backward": (self.n, run)}
+
+    def saved(self) -> Runs:
+        """Checkpoints of parameters and the states of Adam, a part on each rank."""
+        shape = (1 + STATES, PARAMETERS // 4)
+        part = np.ones(shape[0] * shape[1] // self.n, np.float32)
+
+        def save() -> None:
+            with distributed.spmd(axis_name="data"):
+                state = distributed.FlatShard(part, shape)
+                distributed.save(self.folder / "saved", {"state": state})
+
+        return {"checkpoint": (self.n, save)}
+
+    def read(self) -> Runs:
+        """Batches from files, of which each rank reads its part."""
+        source = data.folder(self.folder, "*.npy", cached=False)
+
+        def reading(seed: int | None) -> Callable[[], None]:
+            def read() -> None:
+                for _ in data.stream(source, BATCH, seed=seed, part=(self.rank, self.n)):
+                    pass
+
+            return read
+
+        return {
+            "data in order": (self.n, reading(None)),
+            "shuffled data": (self.n, reading(0)),
+        }
+
+    def storage(self) -> tuple[Storage, Storage]:
+        """What one rank and all ranks write and read in a second, and how long a file takes."""
+        n = self.n
+        content = np.ones((1 + STATES) * PARAMETERS // n, np.uint8)
+        own = self.folder / f"raw-{self.rank}"
+
+        def read() -> None:
+            buffers = Buffers()
+            file = DirectFile(self.folder / f"{self.rank}.npy")
+            for start in range(0, ROWS // 4 * ROW, 1 << 22):
+                file.read(buffers, start, 1 << 22)
+
+        runs: Runs = {("file", 1): (1, lambda: data.save(own, {}))}
+        runs |= {("write", p): (p, lambda: data.save(own, content)) for p in (1, n)}
+        runs |= {("read", p): (p, read) for p in (1, n)}
+        found = self.seconds(runs, 5)
+        own.unlink(missing_ok=True)
+        file = found["file", 1]
+
+        def of(nbytes: float, one: float, many: float) -> Storage:
+            return Storage(nbytes / one, n * nbytes / many, file=file)
+
+        written = of(content.nbytes, *(found["write", p] - file for p in (1, n)))
+        return written, of(ROWS // 4 * ROW, *(found["read", p] for p in (1, n)))
+
+    def report(self) -> None:
+        machine = self.machines()[self.n]
+        written, read = self.storage()
+        found = self.seconds(self.staged(), 7)
+        found |= self.seconds(self.saved() | self.read(), 5)
+        for name, storage in (("written", written), ("read", read)):
+            distributed.echo(
+                f"{name}: {storage.own / 1e6:.0f} MB/s by one rank, "
+                f"{storage.together / 1e6:.0f} MB/s by {self.n} together, "
+                f"{storage.file * 1e3:.1f} ms for a file"
+            )
+        for what, seen in found.items():
+            if what == "checkpoint":
+                model = written.saved(self.n, (1 + STATES) * PARAMETERS)
+            elif "data" in what:
+                model = read.seconds(self.n, ROWS * ROW / self.n)
+            else:
+                model = pipeline_seconds(machine, self.n, BATCHES, EXAMPLES, STAGED)
+            times = f"{model * 1e3:.1f} ms | {seen * 1e3:.1f} ms"
+            distributed.echo(f"| {what} | {self.n} | {times} | {model / seen:.2f} |")
+
+
+if __name__ == "__main__":
+    place = Path(sys.argv[1])
+    try:
+        Predictions(place).report()
+    finally:
+        if distributed.is_main():
+            shutil.rmtree(place)
