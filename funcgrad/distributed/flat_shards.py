@@ -332,7 +332,7 @@ class ShardTrace(Trace):
             return _folded(primitive, lax.all_gather(own, self.axis.name))
         return None
 
-    # What rules of loops and branches ask for: `funcgrad.higher_order.dividing.Parts`.
+    # The methods of `funcgrad.higher_order.dividing.Parts`, for rules of loops and branches.
 
     def mask(self, values: Sequence[Any]) -> Mask:
         return tuple(map(self._is_own, values))

@@ -23,7 +23,7 @@ class Parts(Protocol):
     """The interpreter."""
 
     def mask(self, values: Sequence[Any]) -> Mask:
-        """Which of some values are parts."""
+        """Flags of values: those that are parts."""
 
     def program(
         self, program: Program, given: Mask, left: Mask | None = None, agrees: bool = False
@@ -91,7 +91,7 @@ def divided_while(loop: Any, args: Sequence[Any], parts: Parts) -> list[Any]:
 
 
 def _carried(parts: Parts, body: Program, fixed: Mask, carry: Mask, rows: Mask) -> Mask:
-    """Which values are parts from step to step, where the first ones may be made so."""
+    """Flags of carried values: parts in any step, as the first ones may be made so."""
     while True:
         _, left = parts.program(body, (*fixed, *carry, *rows))
         wider = _any([carry, left[: len(carry)]])
