@@ -144,7 +144,8 @@ class StageTrace(Trace):
         elif not isinstance(value, np.ndarray):
             return _integer(value) if type(value) is np.int64 else Literal(value)
         elif value.ndim == 0 and not self.takes_arrays:
-            return Literal(value[()])
+            x = value[()]  # of a subclass it may have half the bits
+            return Literal(x if x.dtype == value.dtype else value.view(np.ndarray)[()])
         known = self.captured.get(id(value))
         if known is None:
             known = self.captured[id(value)] = (Var(aval_of(value)), value)

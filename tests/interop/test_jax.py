@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
+from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
 from funcgrad.interop.jax.arrays import Adopted, Array, adopt
 from funcgrad.interop.jax.devices import Mesh, NamedSharding
@@ -203,7 +204,28 @@ def test_adopted_functions():
     assert jitted.lower(1.0).compile()(1.0) == 2.0
     assert copy.copy(jitted)(1.0) == 2.0
     mean = Adopted(fg.numpy.mean, folds_axes=True)
-    assert mean(np.ones((2, 3)), [0, 1]) == mean(np.ones((2, 3)), axis=[0, 1]) == 1.0
+    assert mean(np.ones((2, 3)), [0, 1]) == mean(np.ones((2, 3)), axis=range(2)) == 1.0
+
+
+def test_comparisons_are_with_arrays_and_numbers():
+    x = adopt(np.arange(3.0))
+    for other in (None, "x", object()):
+        assert (x == other) is False
+        assert (x != other) is True
+    assert None not in [x, x]
+    for found in (x == 1.0, x == 1.0, x == np.array([0.0, 1.0, 3.0]), x < 2):
+        assert type(found) is Array
+    np.testing.assert_array_equal(x >= np.ones(3), [False, True, True])
+    with pytest.raises(TypeError, match="not supported between"):
+        _ = x < None
+
+
+def test_literals_of_programs_keep_their_dtypes():
+    """Arrays of programs without 64 bits give narrow elements, but constants stay as they are."""
+    number = np.array(3).view(Array)
+    assert number[()].dtype == np.int32
+    (equation,) = fg.make_jaxpr(lambda x: x + number)(np.int64(1)).eqns
+    assert [aval_of(v).dtype for v in equation.inputs] == [np.dtype(np.int64)] * 2
 
 
 FOLDS = ("all", "any", "max", "mean", "min", "prod", "std", "sum", "var")

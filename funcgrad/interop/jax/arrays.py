@@ -369,6 +369,23 @@ def _operator(name: str, is_reflected: bool) -> Callable[[Any, Any], Any]:
     return compute
 
 
+def _comparison(name: str) -> Callable[[Any, Any], Any]:
+    """A comparison with arrays and numbers; Python knows the answer for others, such as None."""
+    of_ndarrays = getattr(np.ndarray, name)
+
+    @functools.wraps(of_ndarrays)
+    def compute(self: Any, other: Any) -> Any:
+        if not isinstance(other, _OPERANDS) and not _stands_for_array(other):
+            return NotImplemented
+        return adopt(of_ndarrays(self, other))
+
+    return compute
+
+
+for _name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):
+    setattr(Array, _name, _comparison(_name))
+
+
 def _unary_operator(name: str) -> Callable[[Any], Any]:
     of_ndarrays = getattr(np.ndarray, name)
 
@@ -573,12 +590,15 @@ def _computed(x: Any) -> Any:
     return type(x)(map(computed, x)) if type(x) in (tuple, list) else computed(x)
 
 
+_SEQUENCES = (list, range)
+
+
 class Adopted:
     """A function whose results are adopted, and which traces by the rules of JAX.
 
     Args:
         original: The function.
-        folds_axes: Whether its second argument are axes, of which JAX takes a list, too.
+        folds_axes: Whether its second argument are axes, of which JAX takes a list or range, too.
         stores: Whether it gives floats of 16 bits for such.
         keeps_weak: Whether it gives weak arrays for weak ones and Python's numbers.
     """
@@ -598,9 +618,9 @@ class Adopted:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._folds_axes:
-            if len(args) > 1 and type(args[1]) is list:
+            if len(args) > 1 and type(args[1]) in _SEQUENCES:
                 args = (args[0], tuple(args[1]), *args[2:])
-            elif type(kwargs.get("axis")) is list:
+            elif type(kwargs.get("axis")) in _SEQUENCES:
                 kwargs["axis"] = tuple(kwargs["axis"])
         token = enter_dialect(rules())
         try:
