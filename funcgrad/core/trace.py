@@ -98,12 +98,8 @@ follows. So the token is that of a call that changes nothing, and the trace is e
 leave_trace = _current.reset
 
 FUNCTION: ContextVar[Trace | None] = ContextVar("funcgrad_function", default=None)
-"""The trace whose function runs now; rules that run under the same trace set it to ``None``."""
-
-
-def runs_function() -> bool:
-    """Whether the current trace runs a function of the user's, and not a rule of a primitive."""
-    return FUNCTION.get() is current_trace()
+"""The trace whose function runs now. The current trace is another one, or this is ``None``, where
+rules of primitives run."""
 
 
 @contextmanager

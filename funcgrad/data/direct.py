@@ -52,6 +52,11 @@ class Buffers:
     def give(self, memory: mmap.mmap) -> None:
         """Keep memory that is free."""
         nbytes = len(memory)
+        # Sizes that are seldom asked for, as where files meet, make room for others.
+        for size, kept in self.free.items():
+            while size != nbytes and kept and self.nbytes + nbytes > MOST_FREE:
+                kept.pop()
+                self.nbytes -= size
         if self.nbytes + nbytes <= MOST_FREE:
             self.nbytes += nbytes
             self.free.setdefault(nbytes, []).append(memory)

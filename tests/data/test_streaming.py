@@ -169,6 +169,19 @@ def test_buffers_are_used_again_when_nothing_sees_them():
     assert address in {buffers.take(direct.PAGE).ctypes.data for _ in range(2)}
 
 
+def test_free_buffers_of_other_sizes_make_room(monkeypatch):
+    monkeypatch.setattr(direct, "MOST_FREE", 4 * direct.PAGE)
+    buffers = direct.Buffers()
+    held = [buffers.take(direct.PAGE) for _ in range(4)]
+    held.clear()
+    assert buffers.nbytes == 4 * direct.PAGE
+    large = buffers.take(3 * direct.PAGE)
+    address = large.ctypes.data
+    del large
+    assert buffers.nbytes == 4 * direct.PAGE
+    assert buffers.take(3 * direct.PAGE).ctypes.data == address
+
+
 def test_a_file_where_reads_past_the_cache_are_not_allowed(tmp_path, monkeypatch):
     whole = written(tmp_path, "npy", [3])
     monkeypatch.setattr(direct.os, "O_DIRECT", 1 << 30, raising=False)  # as on some disks
