@@ -63,6 +63,7 @@ from funcgrad.compiler.runtime.python_calls import PythonCall
 from funcgrad.compiler.runtime.routines import ForeignCall, scratch_of
 from funcgrad.compiler.runtime.strided import StridedMultiplication
 from funcgrad.compiler.runtime.threads import (
+    MOST_THREADS,
     Parallel,
     Worker,
     default_threads,
@@ -478,7 +479,7 @@ def _n_threads(threads: int | None) -> int:
     """How many threads may take part; 0 where there is no pool to run parts."""
     if not is_available():
         return 0
-    return default_threads() if threads is None else threads
+    return min(default_threads() if threads is None else threads, MOST_THREADS)
 
 
 def _part_words(job: Kernel, part: int, sites: Mapping[Site, int]) -> list[int]:

@@ -2,9 +2,11 @@
 
 A step that is worth it is split into more parts than there are threads. The thread that runs the
 program offers them in the pool and takes part itself, so that it never waits for a worker to wake
-up, only for parts that a worker has begun: a worker without a processor costs one part. One program
-at a time uses the pool; others meanwhile run their parts alone. Results do not depend on who ran
-what.
+up, only for parts that a worker has begun: a worker without a processor costs one part. Each thread
+begins with neighbouring parts, the same ones in each step, so that it finds in its cache what it
+wrote or read before; one that has no more takes the last one of another (work stealing). One
+program at a time uses the pool; others meanwhile run their parts alone. Results do not depend on
+who ran what.
 
 Whoever has to wait spins for some microseconds, then sleeps in the kernel (a futex), so that the
 processor is free for the one that is waited for: this file therefore does nothing except on Linux.
@@ -39,10 +41,11 @@ from funcgrad.compiler.loops.language import (
 )
 from funcgrad.errors import ArgumentError
 
-_POOL_WORDS = 64
+MOST_THREADS = 256
+"""The most threads that take part in a job."""
 
 # Byte offsets in the pool, most of them in cache lines of their own.
-_TICKET = 0  # number of the job (32 bits), its parts (16), the next part to be taken (16)
+_JOB = 0  # number of the job
 _DONE = 64  # parts that have been run
 _OWNER = 128  # whether a program uses the pool
 _SLOTS, _ARGS, _BYTES, _KERNEL = 192, 200, 208, 216  # the job; arguments of its first part, ...
@@ -50,6 +53,9 @@ _ERROR, _CONTROL, _THREADS, _COUNT = 224, 232, 240, 248  # ... control register,
 _SLEEPERS = 256  # workers that sleep
 _FUTEX = 320  # what they sleep on
 _SLEEPER = 384  # what the program sleeps on: 1 where it has to be woken
+_RANGES = 448  # for each thread: number of the job (32 bits), end (16) and begin (16) of its parts
+_LINE = 64
+_POOL_WORDS = (_RANGES + MOST_THREADS * _LINE) // 8
 
 _WAIT, _WAKE = 128, 129  # operations of a futex, of one process
 _WAIT_AS, _WAKE_THESE = 137, 138  # the same, of those that sleep with certain bits
@@ -89,24 +95,28 @@ class _Pool(SystemProgram):
         """The error code with which all that runs is to stop."""
         return self.run("load_shared", slots + 8 * abi.STOP_SLOT)
 
-    def next_part(self, ticket: Expression) -> tuple[Variable, Expression]:
-        """The next part, and whether it is one."""
-        part = self.let(ticket & 65535)
-        return part, part < ((ticket >> 16) & 65535)
-
     def take(self, worker: Expression | int) -> Variable:
         """The number of a part that the caller has to run now, or -1.
 
-        The first worker has number 1, the program 0.
+        The first worker has number 1, the program 0. The first part of the caller's own range, or
+        the last one of another's.
         """
-        taken = self.let(-1)
-        with self.repeat(of(True)):
-            ticket, threads = self.see(_TICKET), self.see(_THREADS)
-            part, is_open = self.next_part(ticket)
-            with self.when(~(is_open & (worker < threads))):
-                self.leave()
-            with self.when(call("replace_shared", self.pool + _TICKET, ticket, ticket + 1)):
-                self.change(taken, part)
+        taken, threads = self.let(-1), self.see(_THREADS)
+        with self.when(worker < threads), self.count(worker, worker + threads) as k:
+            number = call("select", k < threads, k, k - threads)
+            place = self.let(self.pool + _RANGES + number * _LINE)
+            with self.repeat(of(True)):
+                parts = self.run("load_shared", place)
+                begin, end = self.let(parts & 65535), self.let((parts >> 16) & 65535)
+                # What belongs to a later job has changed when it is taken.
+                with self.when(~((begin < end) & (worker < self.see(_THREADS)))):
+                    self.leave()
+                is_own = self.let(equal(k, worker))
+                rest = call("select", is_own, parts + 1, parts - (1 << 16))
+                with self.when(call("replace_shared", place, parts, rest)):
+                    self.change(taken, call("select", is_own, begin, end - 1))
+                    self.leave()
+            with self.when(taken >= 0):
                 self.leave()
         return taken
 
@@ -184,8 +194,11 @@ class Parallel(_Pool):
         self.show(_ERROR, 0)
         self.show(_THREADS, words["threads"])
         self.show(_DONE, 0)
-        job = (self.see(_TICKET) >> 32) + 1
-        self.show(_TICKET, job * (1 << 32) + words["count"] * (1 << 16))
+        job = self.let((self.get(_JOB) + 1) & ((1 << 31) - 1))
+        self.put_word(self.pool + _JOB, 0, job)
+        with self.count(0, words["threads"]) as k:
+            begin, end = (n * words["count"] // words["threads"] for n in (k, k + 1))
+            self.show(_RANGES + k * _LINE, job * (1 << 32) + end * (1 << 16) + begin)
 
     def _wait(self, words: Words, look: Expression, rest_time: Expression) -> None:
         """Until all parts have been run."""
@@ -211,10 +224,16 @@ class Worker(_Pool):
     facts = SystemProgram.facts_of("pool", "worker")
 
     def write(self) -> None:
-        spins = self.let(0)
+        worker = Variable("worker")
+        spins, is_counted, seen = self.let(0), self.let(0), self.let(0)
+        place = _BITS - call("select", worker < _BITS, worker, _BITS)
+        bit = self.let(of(1 << (_BITS - 1)) >> place)
         with self.repeat(of(True)):
-            part = self.take(Variable("worker"))
+            part = self.take(worker)
             with self.when(part >= 0):
+                with self.when(is_other(is_counted, 0)):
+                    self.do("add_shared", self.pool + _SLEEPERS, -1)
+                    self.change(is_counted, 0)
                 self.do("write_control", self.get(_CONTROL))
                 self.run_part(part)
                 self.change(spins, 0)
@@ -223,19 +242,16 @@ class Worker(_Pool):
                 with self.when(spins <= SPINS):
                     self.do("pause")
                 with self.otherwise():
-                    self._sleep()
-                    self.change(spins, 0)
-
-    def _sleep(self) -> None:
-        worker = Variable("worker")
-        seen = self.see(_FUTEX)
-        self.do("add_shared", self.pool + _SLEEPERS, 1)
-        _, is_open = self.next_part(self.see(_TICKET))
-        with self.when(~(is_open & (worker < self.see(_THREADS)))):
-            place = _BITS - call("select", worker < _BITS, worker, _BITS)
-            bit = of(1 << (_BITS - 1)) >> place
-            self.do("futex", self.pool + _FUTEX, _WAIT_AS, seen, 0, bit)
-        self.do("add_shared", self.pool + _SLEEPERS, -1)
+                    with self.when(equal(is_counted, 0)):
+                        # It looks once more: what is offered later wakes it.
+                        self.change(seen, self.see(_FUTEX))
+                        self.do("add_shared", self.pool + _SLEEPERS, 1)
+                        self.change(is_counted, 1)
+                    with self.otherwise():
+                        self.do("futex", self.pool + _FUTEX, _WAIT_AS, seen, 0, bit)
+                        self.do("add_shared", self.pool + _SLEEPERS, -1)
+                        self.change(is_counted, 0)
+                        self.change(spins, 0)
 
 
 def default_threads() -> int:
