@@ -206,13 +206,27 @@ def test_a_vector_times_a_narrow_constant(shape: Any, order: Any, dtype: str) ->
         np.testing.assert_allclose(gradient, expected, rtol=10 * rtol, atol=10 * scale)
 
 
-def test_a_narrow_constant_is_laid_out_once() -> None:
-    """Along its long side, for the function and for its derivative, which share kernels."""
+def test_a_narrow_constant_is_laid_out_along_its_long_side() -> None:
     matrix, y = np.arange(300.0).reshape(100, 3), np.ones(100)
-    f = fg.jit(fg.value_and_grad(lambda w: fnp.sum((matrix @ w - y) ** 2)))
+    f = fg.jit(lambda w: fnp.sum((matrix @ w - y) ** 2))
     text = f.lower(np.ones(3)).compile().as_text()
     assert "matrix product" not in text
     assert "f64[100,3]" not in text[text.index("plan") :]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("shape", [(100, 3), (3, 100), (70, 16)])
+def test_products_with_narrow_constants_are_those_of_a_batch(
+    shape: tuple[int, int], dtype: str
+) -> None:
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=shape).astype(dtype)
+    for f, n in ((lambda x: matrix @ x, shape[1]), (lambda x: x @ matrix, shape[0])):
+        if n > 16:
+            continue  # along the rows of the matrix, or as the product of two
+        xs = rng.normal(size=(9, n)).astype(dtype)
+        many = fg.jit(fg.vmap(f))(xs)
+        np.testing.assert_array_equal([fg.jit(f)(x) for x in xs], many)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

@@ -122,8 +122,9 @@ class Contractor(Letters):
     """A contraction as a stack of matrix products, or as a sum of elementwise products.
 
     Attributes:
-        side: The letter of the long side of a narrow constant matrix that a vector is multiplied
-            with, which is laid out along it: both its products are then vectors along this side.
+        side: The letter of the long side of a narrow constant matrix, if a vector's product with it
+            has that side. It is laid out along it, and its columns are added up in their order.
+            A product that sums over the long side adds as that of two matrices, in another order.
     """
 
     side: str | None = None
@@ -139,6 +140,7 @@ class Contractor(Letters):
             not isinstance(matrix, View)
             or matrix.value.array is None
             or matrix.dtype.kind != "f"
+            or form.out != side
             or not self.lengths[narrow] <= SEVERAL < self.lengths[side]
             or math.prod(matrix.shape) * matrix.dtype.itemsize > CACHES[1][0]
         ):
@@ -149,15 +151,13 @@ class Contractor(Letters):
             sides = (form.lhs, narrow + side) if is_rhs else (narrow + side, form.rhs)
             self.form = Contraction(*sides, form.out)
             self.operands = (x, turned) if is_rhs else (turned, y)
-        if form.out == side:
-            self.batch, self.rows, self.columns = [side], [], []
+        self.batch, self.rows, self.columns = [side], [], []
 
     @property
     def is_by_elements(self) -> bool:
         """Whether there is nothing that a matrix product would gain, or none of the dtype."""
         if (
             self.operands[0].dtype.kind not in "fc"
-            or self.side is not None
             or not self.summed
             or not (self.rows or self.columns)
         ):
@@ -177,7 +177,7 @@ class Contractor(Letters):
 
     def result(self) -> Operand:
         form, (x, y) = self.form, self.operands
-        if self.side is not None and self.batch:
+        if self.side is not None:
             return self._written_out()
         if self.is_by_elements:
             return self._by_elements()

@@ -108,7 +108,7 @@ class _Pool(SystemProgram):
             with self.repeat(of(True)):
                 parts = self.run("load_shared", place)
                 begin, end = self.let(parts & 65535), self.let((parts >> 16) & 65535)
-                # What belongs to a later job has changed when it is taken.
+                # Parts of a later job have replaced these when they are taken.
                 with self.when(~((begin < end) & (worker < self.see(_THREADS)))):
                     self.leave()
                 is_own = self.let(equal(k, worker))
