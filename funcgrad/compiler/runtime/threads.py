@@ -83,7 +83,7 @@ class _Pool(SystemProgram):
         """Read the state that others may change."""
         return self.run("load_shared", self.pool + offset)
 
-    def show(self, offset: int, value: Expression | float) -> None:
+    def show(self, offset: Expression | int, value: Expression | float) -> None:
         """Change what others see."""
         self.do("store_shared", self.pool + offset, value)
 
