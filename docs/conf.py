@@ -9,7 +9,7 @@ from pathlib import Path
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS.parent))
 
-from docs.tools import coverage, reference  # noqa: E402
+from docs.tools import coverage, lint_rules, reference  # noqa: E402
 
 PROJECT = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -71,3 +71,4 @@ def setup(app: object) -> None:
     """Write the generated pages before Sphinx looks for sources."""
     reference.write(DOCS / "reference")
     coverage.write(DOCS / "reference")
+    lint_rules.write(DOCS / "reference")

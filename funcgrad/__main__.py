@@ -1,6 +1,7 @@
 """``python -m funcgrad``: whether an installation works, and what it consists of.
 
-``python -m funcgrad lint script.py`` lints the functions that a script differentiates.
+``python -m funcgrad lint script.py`` lints the functions that a script differentiates, and
+``python -m funcgrad lint --rules`` lists what it looks for.
 
 A handful of checks of all its parts, native code included, against NumPy and closed forms; it needs
 nothing that is not installed with funcgrad, and takes seconds.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from docs.tools.reference import indented, replace, table, title
+from docs.tools.restructured import indented, replace, table, title
 from tests import surface
 
 LIBRARIES = {"NumPy and SciPy": "numpy", "JAX": "jax"}

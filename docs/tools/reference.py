@@ -15,6 +15,7 @@ from pathlib import Path
 from sphinx.ext.napoleon import Config, GoogleDocstring
 
 from docs.tools.names import Name, all_names, described_as, modules, names_of
+from docs.tools.restructured import indented, replace, table, title
 
 NAPOLEON = Config(napoleon_google_docstring=True, napoleon_use_rtype=False)
 
@@ -45,25 +46,11 @@ def write(folder: Path) -> None:
     pages["index.rst"] = index(found)
     pages["all_functions.rst"] = all_functions()
     folder.mkdir(exist_ok=True)
-    for old in folder.glob("*.rst"):
-        if old.name not in pages and not old.name.startswith("coverage"):
+    for old in folder.glob("funcgrad*.rst"):
+        if old.name not in pages:
             old.unlink()
     for name, text in pages.items():
         replace(folder / name, text)
-
-
-def replace(path: Path, text: str) -> None:
-    """Write a file, unless that is what it contains: Sphinx then need not read it again."""
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
-        path.write_text(text, encoding="utf-8")
-
-
-def title(text: str, line: str = "=") -> str:
-    return f"{text}\n{line * len(text)}\n"
-
-
-def indented(text: str, by: int = 3) -> str:
-    return "\n".join(" " * by + row if row else "" for row in text.splitlines())
 
 
 def converted(documentation: str) -> str:
@@ -97,14 +84,6 @@ def page(module: types.ModuleType) -> str:
         parts.append(title("Descriptions", "-"))
         parts.extend(entry(name) for name in names)
     return "\n".join(parts)
-
-
-def table(rows: list[tuple[str, str]], widths: str = "30 70") -> str:
-    """A table of two columns without a head."""
-    lines = [".. list-table::", f"   :widths: {widths}", "   :class: names", ""]
-    for first, second in rows:
-        lines += [f"   * - {first}", f"     - {second}"]
-    return "\n".join(lines) + "\n"
 
 
 def module_table(found: list[types.ModuleType]) -> str:
@@ -166,6 +145,7 @@ def index(found: list[types.ModuleType]) -> str:
     parts.append(
         "* :doc:`List of all functions <all_functions>`, by name\n"
         "* :doc:`What of NumPy, SciPy and JAX is here <coverage>`\n"
+        "* :doc:`Rules of lint <lint_rules>`, each with examples\n"
         f"* {', '.join(f':doc:`/{page}`' for page in PAGES)}\n"
     )
     for heading, roots in GROUPS.items():
@@ -173,10 +153,10 @@ def index(found: list[types.ModuleType]) -> str:
         rest = [m for m in rest if m not in chosen]
         parts += [title(heading, "-"), module_table(chosen)]
     parts += [title("Further modules", "-"), module_table(rest)]
-    pages = ["all_functions", "coverage", *(module.__name__ for module in found)]
+    pages = ["all_functions", "coverage", "lint_rules", *(module.__name__ for module in found)]
     others = [f"/{page}" for page in PAGES]
     parts.append(".. toctree::\n   :hidden:\n   :maxdepth: 1\n")
-    parts.append(indented("\n".join(itertools.chain(pages[:2], others, pages[2:]))))
+    parts.append(indented("\n".join(itertools.chain(pages[:3], others, pages[3:]))))
     return "\n".join(parts) + "\n"
 
 

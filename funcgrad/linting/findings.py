@@ -102,6 +102,8 @@ class LintReport(Sequence[Finding]):
             for severity in SEVERITIES
             if (n := sum(found.severity == severity for found in self))
         ]
-        return "\n".join([f"{self.name}: {', '.join(counts)}", *map(str, self)])
+        names = dict.fromkeys(found.rule for found in self)
+        pages = f"why, and examples: python -m funcgrad lint --rules {' '.join(names)}"
+        return "\n".join([f"{self.name}: {', '.join(counts)}", *map(str, self), pages])
 
     __repr__ = __str__

@@ -1,7 +1,10 @@
-"""Rules, and the table of all."""
+"""Rules, the page of each, and the table of all."""
 
 from __future__ import annotations
 
+import inspect
+import re
+import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -11,6 +14,10 @@ from funcgrad.observers.source import SourceLocation
 
 F = TypeVar("F", bound=Callable[..., Any])
 Place = SourceLocation | None
+
+PAGE = "reference/lint_rules"
+"""The page of the documentation that shows the rules, each under its name."""
+_HEADS = re.compile(r"^(Why|Found|Not found):\n", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,26 @@ class Rule:
         """A finding of this rule."""
         return Finding(self.name, self.severity, location, why, advice)
 
+    @property
+    def sections(self) -> dict[str, str]:
+        """The docstring of the function: ``"What"``, ``"Why"``, ``"Found"``, ``"Not found"``."""
+        what, *rest = _HEADS.split(inspect.cleandoc(self.look.__doc__ or ""))
+        bodies = (textwrap.dedent(text).strip() for text in rest[1::2])
+        return {"What": what.strip(), **dict(zip(rest[::2], bodies, strict=True))}
+
+    @property
+    def page(self) -> str:
+        """The rule as a text: what it finds, why, examples, how it is switched off."""
+        parts = self.sections
+        what = parts.pop("What")
+        parts["Switch it off"] = (
+            f"at a line       # lint: ignore[{self.name}]\n"
+            f'for a project   ignore = ["{self.name}"], in [tool.funcgrad.lint] of pyproject.toml'
+        )
+        parts["In the documentation"] = f"{PAGE}.html#{self.name}"
+        rest = (f"{head}:\n{textwrap.indent(text, '    ')}" for head, text in parts.items())
+        return "\n\n".join([f"{self.name} ({self.severity})", what, *rest])
+
 
 Said = tuple[Place, str, str]
 """The line, why, and what to write."""
@@ -45,6 +72,9 @@ RULES: dict[str, Rule] = {}
 
 def rule(name: str, severity: str, watches: str = "record") -> Callable[[F], F]:
     """Make a function a rule.
+
+    Its docstring is the page of the rule: what it finds, in a sentence and as many more as are
+    needed, then ``Why:``, ``Found:`` and ``Not found:``, the last two with examples.
 
     Args:
         name: The name of the rule.

@@ -1,5 +1,7 @@
 """``python -m funcgrad lint script.py``: lint every function that a script differentiates.
 
+``python -m funcgrad lint --rules`` lists the rules, or shows the pages of some.
+
 The script runs without compilation, so that functions get values; each function is linted before
 its first derivative is taken, at the arguments of that call. Nothing but the two names of
 the package is replaced, and they are put back.
@@ -136,8 +138,20 @@ def replaced(package: ModuleType, before: Callable[[Any, Any, Any, Any], None]) 
             setattr(package, name, original)
 
 
+def _show(names: Sequence[str]) -> int:
+    """Print the pages of rules, or a line for each rule if there is no name."""
+    unknown = [name for name in names if name not in RULES]
+    if unknown:
+        print(f"lint has no rule {unknown[0]!r}; --rules lists them", file=sys.stderr)
+        return 2
+    pages = [RULES[name].page for name in names]
+    rows = [f"{rule.name:22}{rule.severity:9}{rule.summary}" for rule in RULES.values()]
+    print("\n\n\n".join(pages) if names else "\n".join(rows))
+    return 0
+
+
 def main(package: ModuleType, arguments: Sequence[str]) -> int:
-    """Lint a script; 1 if a rule found an error or a warning.
+    """Lint a script, or show rules; 1 if a rule found an error or a warning, 2 for a failure.
 
     Args:
         package: funcgrad.
@@ -147,10 +161,17 @@ def main(package: ModuleType, arguments: Sequence[str]) -> int:
         prog="python -m funcgrad lint",
         description="Lint every function that a script differentiates with grad or value_and_grad.",
     )
-    parser.add_argument("script")
+    parser.add_argument("script", nargs="?")
     parser.add_argument("arguments", nargs="*", help="of the script, after --")
     parser.add_argument("--ignore", nargs="+", default=[], metavar="RULE", help="to leave out")
+    parser.add_argument(
+        "--rules", nargs="*", metavar="RULE", help="show what rules look for and why, or list all"
+    )
     options = parser.parse_args(arguments)
+    if options.rules is None and options.script is None:
+        parser.error("a script is needed, or --rules")
+    if options.rules is not None:
+        return _show(options.rules)
     ignore = [*options.ignore, *ignored_by_project(Path(options.script).resolve().parent)]
     try:
         reports = lint_script(package, options.script, options.arguments, ignore)

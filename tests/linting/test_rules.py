@@ -24,7 +24,7 @@ KEY = fg.random.key(0)
 BIG = np.ones(1 << 18)
 
 
-def unused(w: Any, x: Any) -> Any:
+def unused(w: Any, x: Any) -> Any:  # here
     return np.sum(x**2)
 
 
@@ -429,10 +429,9 @@ def test_a_fault_is_found_at_its_line(
 ) -> None:
     found = fg.lint(function, *args).by_rule(rule)
     assert len(found) == 1
-    if rule != "unused-argument":
-        assert found[0].location is not None
-        line = found[0].location.text()
-        assert line.endswith("# here"), line
+    assert found[0].location is not None
+    line = found[0].location.text()
+    assert line.endswith("# here"), line
 
 
 @pytest.mark.parametrize(("rule", "function", "args"), CLEAN, ids=names(CLEAN))
@@ -447,6 +446,19 @@ def test_every_rule_has_a_fault_and_a_clean_function() -> None:
         assert {rule for rule, _, _ in rows} == set(fg.linting.rules())
 
 
+def test_all_arguments_of_one_finding_are_named() -> None:
+    def loss(a: Any, b: Any, x: Any) -> Any:
+        return np.sum(x * np.where(a > b, 2.0, 1.0))
+
+    (cut,) = fg.lint(loss, 1.0, 2.0, X)
+    assert "with respect to `args[0]`, ~f64[] and `args[1]`, ~f64[], is 0: they reach" in cut.why
+    (unused,) = fg.lint(lambda a, b, x: np.sum(x), 1.0, 2.0, X)
+    assert unused.why == (
+        "no result depends on `args[0]`, ~f64[] or `args[1]`, ~f64[]: their derivative is 0"
+    )
+    assert not fg.lint(lambda a, x: np.sum(x), 1.0, X, only=["unused-argument"], argnums=1)
+
+
 def test_reports_print() -> None:
     text = str(fg.lint(rounded, X))
     assert re.fullmatch(
@@ -454,7 +466,8 @@ def test_reports_print() -> None:
         r"warning: the derivative with respect to `args\[0\]`, f64\[7\], is 0: it reaches the "
         r"result only through rint, without derivative   \[cut-derivative\]\n"
         r"  at            test_rules.py:\d+   levels = np.round\(4 \* x\)  # here\n"
-        r"  write         a smooth operation in its place .*",
+        r"  write         a smooth operation in its place .*\n"
+        r"why, and examples: python -m funcgrad lint --rules cut-derivative",
         text,
     )
     assert str(fg.lint(smooth, X)) == f"smooth: {len(fg.linting.rules())} rules found nothing"

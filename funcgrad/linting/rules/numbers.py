@@ -36,7 +36,24 @@ GROWTH = 100.0
 
 @rule("overflow", "warning", watches="evaluations")
 class Overflow:
-    """An infinity or a NaN that an operation makes of finite numbers."""
+    """An infinity or a NaN that an operation makes of finite numbers.
+
+    Why:
+        One infinity or NaN is enough for a loss, or a whole gradient, that is NaN.
+
+    Found:
+        >>> import numpy as np, funcgrad as fg
+        >>> def softplus(x):
+        ...     return np.sum(np.log(1 + np.exp(x)))
+        >>> [found.rule for found in fg.lint(softplus, np.array([1.0, 800.0]))]
+        ['overflow']
+
+    Not found:
+        >>> def softplus(x):
+        ...     return np.sum(np.logaddexp(0, x))
+        >>> [found.rule for found in fg.lint(softplus, np.array([1.0, 800.0]))]
+        []
+    """
 
     def __init__(self, subject: Subject) -> None:
         pass
@@ -55,7 +72,26 @@ class Overflow:
 
 @rule("hidden-nan", "warning", watches="evaluations")
 class Hidden:
-    """A NaN or an infinity that a choice between two arrays hides: the arm is bad all the same."""
+    """A NaN or an infinity that a choice between two arrays hides: the arm is bad all the same.
+
+    Why:
+        The value looks right; in other libraries, and in rules written by hand, the
+        derivative is 0 times infinity, which is NaN.
+
+    Found:
+        >>> import numpy as np, funcgrad as fg
+        >>> def entropy(p):
+        ...     return -np.sum(np.where(p > 0, p * np.log(p), 0.0))
+        >>> x = np.array([-0.1, 1.0])
+        >>> [found.rule for found in fg.lint(entropy, x, only=["hidden-nan"])]
+        ['hidden-nan']
+
+    Not found:
+        >>> def entropy(p):
+        ...     return -np.sum(np.where(p > 0, p * np.log(np.where(p > 0, p, 1.0)), 0.0))
+        >>> [found.rule for found in fg.lint(entropy, x, only=["hidden-nan"])]
+        []
+    """
 
     def __init__(self, subject: Subject) -> None:
         pass
@@ -79,7 +115,23 @@ class Hidden:
 
 @rule("subnormal", "note", watches="evaluations")
 class Subnormal:
-    """Results in single precision too small for all their digits, which compiled code flushes."""
+    """Results in single precision too small for all their digits, which compiled code flushes.
+
+    Why:
+        Compiled code takes such numbers for 0, so a compiled function and the same function
+        without ``jit`` differ.
+
+    Found:
+        >>> import numpy as np, funcgrad as fg
+        >>> def energy(x):
+        ...     return np.sum(x * x)
+        >>> [found.rule for found in fg.lint(energy, np.array([1.0, 1e-20], np.float32))]
+        ['subnormal']
+
+    Not found:
+        >>> [found.rule for found in fg.lint(energy, np.array([1.0, 1e-20]))]
+        []
+    """
 
     def __init__(self, subject: Subject) -> None:
         pass
@@ -106,6 +158,22 @@ def lost_digits(subject: Subject) -> Findings:
     Carlo arithmetic, Parker 1997, to first order). An operation is blamed where errors, compared
     with the numbers, grow a hundred times over, if a result of the function has them. Arguments
     count as exact, but algorithms for matrices are exact for operands that are rounded only.
+
+    Why:
+        The result is a plausible number made of rounding errors, and so is its derivative.
+
+    Found:
+        >>> import numpy as np, funcgrad as fg
+        >>> def curvature(x):
+        ...     return np.sum((1 - np.cos(x)) / x**2)
+        >>> [found.rule for found in fg.lint(curvature, np.array([1e-8, 2e-8]))]
+        ['lost-digits']
+
+    Not found:
+        >>> def curvature(x):
+        ...     return np.sum(2 * np.sin(x / 2) ** 2 / x**2)
+        >>> [found.rule for found in fg.lint(curvature, np.array([1e-8, 2e-8]))]
+        []
     """
     if not all(map(_is_finite, map(subject.record.value, subject.record.outputs))):
         return
@@ -131,7 +199,24 @@ def lost_digits(subject: Subject) -> Findings:
 
 @rule("float32-sum", "warning", watches="evaluations")
 class LongSum:
-    """A sum in single precision whose length has eaten digits: the same in double differs."""
+    """A sum in single precision whose length has eaten digits: the same in double differs.
+
+    Why:
+        Each addition rounds the whole sum, so that a mean over many samples drifts, and
+        small terms are not added at all.
+
+    Found:
+        >>> import numpy as np, funcgrad as fg
+        >>> def last(x):
+        ...     return np.cumsum(x)[-1]
+        >>> tenths = np.full(1 << 20, 0.1, np.float32)
+        >>> [found.rule for found in fg.lint(last, tenths)]
+        ['float32-sum']
+
+    Not found:
+        >>> [found.rule for found in fg.lint(np.sum, tenths)]
+        []
+    """
 
     def __init__(self, subject: Subject) -> None:
         pass

@@ -21,7 +21,26 @@ SIDES = (1, -1, 16, -16)
 
 @rule("kink", "warning", watches="derivatives")
 class Kink:
-    """A point at which the derivative jumps: abs at 0, equal elements of max, equal eigenvalues."""
+    """A point at which the derivative jumps: abs at 0, equal elements of max, equal eigenvalues.
+
+    The derivative of the whole function has to jump there, too, and neither a ``jump`` nor an
+    ``overflow`` say more.
+
+    Why:
+        The gradient is one of several slopes, and a step against it need not make the
+        function smaller.
+
+    Found:
+        >>> import numpy as np, funcgrad as fg
+        >>> def penalty(w):
+        ...     return np.sum(np.abs(w))
+        >>> [found.rule for found in fg.lint(penalty, np.array([1.0, 0.0]))]
+        ['kink']
+
+    Not found:
+        >>> [found.rule for found in fg.lint(penalty, np.array([1.0, 0.001]))]
+        []
+    """
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
@@ -50,7 +69,25 @@ class Kink:
 
 @rule("jump", "warning", watches="derivatives")
 class Jump:
-    """A point at which the value jumps: rounding and remainders at their steps, angles at a cut."""
+    """A point at which the value jumps: rounding and remainders at their steps, angles at a cut.
+
+    ``x % 1`` at an integer, an angle at the origin, a pseudo-inverse where the rank changes.
+
+    Why:
+        The derivative is that of one of the pieces, and says nothing of the step between
+        them.
+
+    Found:
+        >>> import numpy as np, funcgrad as fg
+        >>> def phase(x):
+        ...     return np.sum(x % 1.0)
+        >>> [found.rule for found in fg.lint(phase, np.array([3.0, 0.5]))]
+        ['jump']
+
+    Not found:
+        >>> [found.rule for found in fg.lint(phase, np.array([3.25, 0.5]))]
+        []
+    """
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
@@ -86,7 +123,23 @@ def _n_jumps_of_value(step: Step) -> int:
 
 @rule("kink-of-choice", "warning", watches="derivatives")
 class Choice:
-    """A comparison of equal numbers, or an order of such, that chooses between derivatives."""
+    """A comparison of equal numbers, or an order of such, that chooses between derivatives.
+
+    Why:
+        The function goes one way at the tie and another beside it, and the gradient is that
+        of the way that was taken.
+
+    Found:
+        >>> import numpy as np, funcgrad as fg
+        >>> def relu(x):
+        ...     return np.sum(np.where(x > 0, x, 0.0))
+        >>> [found.rule for found in fg.lint(relu, np.array([1.0, 0.0]))]
+        ['kink-of-choice']
+
+    Not found:
+        >>> [found.rule for found in fg.lint(relu, np.array([1.0, -1.0]))]
+        []
+    """
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
@@ -116,6 +169,21 @@ class Singular:
     """A finite value whose derivative is infinite or NaN: sqrt at 0, the power 0.5 of 0.
 
     Where the gradient of the function is finite and continuous all the same, it is right.
+
+    Why:
+        The gradient there is infinite, NaN, or finite and without the terms that have none,
+        while the value gives no sign of it.
+
+    Found:
+        >>> import numpy as np, funcgrad as fg
+        >>> def length(x):
+        ...     return np.sqrt(np.sum(x**2))
+        >>> [found.rule for found in fg.lint(length, np.zeros(3))]
+        ['singular-derivative']
+
+    Not found:
+        >>> [found.rule for found in fg.lint(length, np.ones(3))]
+        []
     """
 
     def __init__(self, subject: Subject) -> None:

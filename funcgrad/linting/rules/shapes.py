@@ -22,6 +22,21 @@ def accidental(subject: Subject) -> Findings:
 
     A column that was made of a row, by ``x[:, None]``, is meant so; one that a sum has kept is if
     the square meets another one, as in squares of distances.
+
+    Why:
+        A loss over all pairs falls like the right one, while the fit does not improve.
+
+    Found:
+        >>> import numpy as np, funcgrad as fg
+        >>> def loss(w, x, y):
+        ...     return np.mean((x @ w - y) ** 2)
+        >>> x, y = np.eye(4), np.arange(4.0)
+        >>> [found.rule for found in fg.lint(loss, np.ones((4, 1)), x, y)]
+        ['accidental-broadcast']
+
+    Not found:
+        >>> [found.rule for found in fg.lint(loss, np.ones(4), x, y)]
+        []
     """
     flow = _Flow(subject)
     for equation in flow.equations:

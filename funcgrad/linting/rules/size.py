@@ -19,7 +19,26 @@ ROUNDS = 64
 
 @rule("large-constant", "note")
 def large(subject: Subject) -> Findings:
-    """An array of a megabyte or more that the function closes over."""
+    """An array of a megabyte or more that the function closes over.
+
+    Why:
+        It takes memory in each program, and a change of the array after the first call is
+        not seen.
+
+    Found:
+        >>> import numpy as np, funcgrad as fg
+        >>> table = np.ones(1 << 18)
+        >>> def f(x):
+        ...     return np.sum(table * x)
+        >>> [found.rule for found in fg.lint(f, 1.0)]
+        ['large-constant']
+
+    Not found:
+        >>> def f(x, table):
+        ...     return np.sum(table * x)
+        >>> [found.rule for found in fg.lint(f, 1.0, table)]
+        []
+    """
     for var, value in subject.record.constants.items():
         if value.nbytes >= LARGE:
             reader = next((e.source for e in subject.record.equations if var in e.inputs), None)
@@ -33,7 +52,29 @@ def large(subject: Subject) -> Findings:
 
 @rule("unrolled-loop", "note")
 def unrolled(subject: Subject) -> Findings:
-    """A loop of Python whose rounds are traced one after the other, and were not found again."""
+    """A loop of Python whose rounds are traced one after the other, and were not found again.
+
+    It needs 64 rounds or more.
+
+    Why:
+        Tracing and compiling take as long as there are rounds, where a loop of the library
+        is compiled once.
+
+    Found:
+        >>> import numpy as np, funcgrad as fg
+        >>> def f(x):
+        ...     for _ in range(100):
+        ...         x = np.sin(x)
+        ...     return x
+        >>> [found.rule for found in fg.lint(f, 1.0)]
+        ['unrolled-loop']
+
+    Not found:
+        >>> def f(x):
+        ...     return fg.lax.fori_loop(0, 100, lambda i, x: np.sin(x), x)
+        >>> [found.rule for found in fg.lint(f, 1.0)]
+        []
+    """
     lines = Counter((e.source, e.primitive) for e in walk(subject.record.equations))
     reported = set()
     for (line, primitive), n in lines.items():
@@ -48,7 +89,27 @@ def unrolled(subject: Subject) -> Findings:
 
 @rule("unused-result", "note")
 def dead(subject: Subject) -> Findings:
-    """A line whose results are computed and never used."""
+    """A line whose results are computed and never used.
+
+    Why:
+        It is often a result that was meant to be used: a term that was left out, a value
+        that was not assigned.
+
+    Found:
+        >>> import numpy as np, funcgrad as fg
+        >>> def loss(x):
+        ...     scaled = 3.0 * x
+        ...     return np.sum(x**2)
+        >>> [found.rule for found in fg.lint(loss, np.ones(3))]
+        ['unused-result']
+
+    Not found:
+        >>> def loss(x):
+        ...     scaled = 3.0 * x
+        ...     return np.sum(scaled**2)
+        >>> [found.rule for found in fg.lint(loss, np.ones(3))]
+        []
+    """
     used: set[tuple[str, int]] = set()
     unused: dict[SourceLocation, Equation] = {}
     for equation in walk(subject.record.equations):
