@@ -6,14 +6,17 @@ import numpy as np
 import pytest
 import scipy
 
+import funcgrad as fg
 from tests import surface
 
-
-@pytest.mark.skipif(
+newest = pytest.mark.skipif(
     np.lib.NumpyVersion(np.__version__) < "2.4.0"
     or np.lib.NumpyVersion(scipy.__version__) < "1.17.0",
     reason="older libraries have names that newer ones removed, and tell fewer signatures",
 )
+
+
+@newest
 @pytest.mark.parametrize("page", surface.PAGES)
 def test_every_hole_is_explained(page):
     found = surface.all_holes()[page]
@@ -22,6 +25,12 @@ def test_every_hole_is_explained(page):
         f"fill these, say in docs/{surface.PAGES[page].name} why they are not there, or run "
         "`python -m tests.surface --write`"
     )
+
+
+@newest
+def test_names_of_numpy_are_numpys():
+    ours = {"ComplexWarning", "at", "complex_", "float_"}
+    assert set(fg.numpy.__all__) - set(dir(np)) == ours
 
 
 def test_what_counts_as_a_hole():

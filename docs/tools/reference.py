@@ -67,6 +67,9 @@ def first_sentence(text: str) -> str:
 INSIDE = re.compile(r"\s*This\s+(?:module|package)\s+is\s+a\s+page\s+of\s+names\b(?:.|\n(?!\n))*")
 """What docstrings of modules say to those who read the source."""
 
+ATTRIBUTES = re.compile(r"^Attributes:\n(?: +.*\n?|\n)*", re.MULTILINE)
+"""That section of a docstring."""
+
 
 def page(module: types.ModuleType) -> str:
     """The page of one module: what it is for, a table of its names, and every name."""
@@ -114,7 +117,11 @@ def body(name: Name) -> str:
     described = described_as(name)
     if described.path != name.path:
         return f"{name.summary}\n\nThe same as :py:obj:`{described.path}`."
-    return converted(name.documentation) if name.is_ours else name.summary
+    if not name.is_ours:
+        return name.summary
+    # The attributes of an instance are described once, with its class.
+    text = name.documentation
+    return converted(ATTRIBUTES.sub("", text) if name.kind == "data" else text)
 
 
 def members(name: Name) -> str:

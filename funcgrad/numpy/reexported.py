@@ -143,5 +143,8 @@ def require(a: Any, dtype: Any = None, requirements: Any = None) -> Any:
 __all__ = [
     name for name in vars().copy()
     if not name.startswith("_")
-    and name not in ("annotations", "Any", "np", "Tracer", "scalars", "host_functions", "settled")
+    and name not in (
+        "annotations", "Any", "np", "Tracer", "scalars", "host_functions", "settled", "explained",
+        "MEANINGS",
+    )
 ]  # fmt: skip
