@@ -67,45 +67,54 @@ def lint(
         [('cut-derivative', 'warning')]
     """
     check_callable(f, "lint")
-    chosen = _chosen(ignore, only)
+    looking = chosen(ignore, only)
     if argnums is not None:
         argnums = normalize_argnums(argnums, len(args), name_of(f))
     with np.errstate(all="ignore"):
         try:
-            found = _found(chosen, Subject(f, args, kwargs, argnums))
+            found = _found(looking, Subject(f, args, kwargs, argnums))
         except ConcretizationTypeError as error:
-            found = _of_error(chosen, error)
+            found = _of_error(looking, error)
             if not found:
                 raise
-    return LintReport(name_of(f), _merged(found), [rule.name for rule in chosen])
+    return LintReport(name_of(f), _merged(found), [rule.name for rule in looking])
 
 
-def _found(chosen: Sequence[Rule], subject: Subject) -> list[Finding]:
+def _found(looking: Sequence[Rule], subject: Subject) -> list[Finding]:
     found: list[Finding] = []
-    for rule in chosen:
+    for rule in looking:
         if rule.watches == "record":
             found += [rule.found(*said) for said in rule.look(subject)]
     for watches, run in (
         ("evaluations", subject.evaluations),
         ("derivatives", subject.derivatives),
     ):
-        watching = [_Watching(rule, subject) for rule in chosen if rule.watches == watches]
+        watching = [_Watching(rule, subject) for rule in looking if rule.watches == watches]
         if watching:
             try:
                 run(_all_of(watching))
             except MissingRuleError as error:
-                found += _of_error(chosen, error)
+                found += _of_error(looking, error)
             found += [finding for watch in watching for finding in watch.found]
     return found
 
 
-def _of_error(chosen: Sequence[Rule], error: Exception) -> list[Finding]:
+def _of_error(looking: Sequence[Rule], error: Exception) -> list[Finding]:
     """Findings about an error with which the function, or its derivative, has ended."""
-    said = [(rule, rule.look(error)) for rule in chosen if rule.watches == "errors"]
+    said = [(rule, rule.look(error)) for rule in looking if rule.watches == "errors"]
     return [rule.found(*words) for rule, words in said if words is not None]
 
 
-def _chosen(ignore: Iterable[str], only: Iterable[str] | None) -> list[Rule]:
+def chosen(ignore: Iterable[str], only: Iterable[str] | None) -> list[Rule]:
+    """The rules that look.
+
+    Args:
+        ignore: Names of rules that do not.
+        only: Names of those that may, all if it is ``None``.
+
+    Raises:
+        ArgumentError: There is no rule of a name.
+    """
     ignored, wanted = set(ignore), set(RULES) if only is None else set(only)
     unknown = sorted((ignored | wanted) - set(RULES))
     if unknown:

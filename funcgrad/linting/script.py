@@ -3,8 +3,8 @@
 ``python -m funcgrad lint --rules`` lists the rules, or shows the pages of some.
 
 The script runs without compilation, so that functions get values; each function is linted before
-its first derivative is taken, at the arguments of that call. Nothing but the two names of
-the package is replaced, and they are put back.
+its first derivative is taken, at the arguments of that call. Nothing but the package's names of
+derivatives is replaced, and they are put back.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import functools
 import runpy
 import sys
 import tomllib
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,14 +24,16 @@ from typing import Any
 from funcgrad.base.pytree import tree_leaves
 from funcgrad.core.observers import attach, detach
 from funcgrad.core.trace import Tracer
-from funcgrad.errors import FuncgradError
+from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.jit import disable_jit
 from funcgrad.linting.calls import CallLog, retraces, watching
-from funcgrad.linting.checker import lint
+from funcgrad.linting.checker import chosen, lint
 from funcgrad.linting.findings import LintReport
 from funcgrad.linting.rules import RULES
 
-DIFFERENTIATES = ("grad", "value_and_grad")
+DIFFERENTIATES = ("grad", "value_and_grad", "jacobian", "jacfwd", "jacrev", "hessian")
+"""Transformations of a function, with ``argnums``, into one of the same arguments."""
+_FOLDER = str(Path(__file__).parents[1])
 
 
 def ignored_by_project(folder: Path) -> list[str]:
@@ -38,19 +41,40 @@ def ignored_by_project(folder: Path) -> list[str]:
 
     Args:
         folder: Where to begin; folders around it are next.
+
+    Raises:
+        ArgumentError: The file is no TOML, or it names what is no list of rules.
     """
     for place in (folder, *folder.parents):
         file = place / "pyproject.toml"
         if file.is_file():
-            table = tomllib.loads(file.read_text(encoding="utf-8"))
+            try:
+                table = tomllib.loads(file.read_text(encoding="utf-8"))
+            except tomllib.TOMLDecodeError as error:
+                raise ArgumentError(f"{file}: {error}") from None
             for name in ("tool", "funcgrad", "lint"):
                 table = table.get(name, {})
-            return list(table.get("ignore", ()))
+            return _checked(table.get("ignore", []), file)
     return []
 
 
+def _checked(ignore: Any, file: Path) -> list[str]:
+    """The names of rules that a file gives."""
+    if not isinstance(ignore, list):
+        raise ArgumentError(f'{file}: ignore is a list, such as ignore = ["kink"], not {ignore!r}')
+    try:
+        chosen(ignore, None)
+    except ArgumentError as error:
+        raise ArgumentError(f"{file}: {error}") from None
+    return ignore
+
+
 def lint_script(
-    package: ModuleType, path: str, arguments: Sequence[str] = (), ignore: Iterable[str] = ()
+    package: ModuleType,
+    path: str,
+    arguments: Sequence[str] = (),
+    ignore: Iterable[str] = (),
+    reports: list[LintReport] | None = None,
 ) -> list[LintReport]:
     """Run a script and lint what it differentiates.
 
@@ -59,14 +83,17 @@ def lint_script(
         path: The script.
         arguments: Its arguments.
         ignore: Names of rules that do not look.
+        reports: A list that reports are added to, which has them also if the script fails.
 
     Returns:
         A report for each function, in the order of their first derivatives.
 
     Raises:
-        OSError: The script cannot be read.
+        ArgumentError: There is no rule of a name.
+        Exception: The script raises it.
     """
-    reports: list[LintReport] = []
+    chosen(ignore, None)
+    reports = [] if reports is None else reports
     seen: set[CodeType | int] = set()
 
     def before(
@@ -84,15 +111,17 @@ def lint_script(
             attach(log)
 
     log = CallLog()
-    before_script = sys.argv
+    before_script = sys.argv, sys.path
     sys.argv = [path, *arguments]
+    sys.path = [str(Path(path).resolve().parent), *sys.path]  # as if Python ran it
     try:
         # The status with which a script ends is its own affair.
         with watching(log), replaced(package, before), disable_jit(), suppress(SystemExit):
             runpy.run_path(path, run_name="__main__")
     finally:
-        sys.argv = before_script
-    return reports + _of_calls(Path(path).name, log, ignore)
+        sys.argv, sys.path = before_script
+        reports += _of_calls(Path(path).name, log, ignore)
+    return reports
 
 
 def _of_calls(script: str, log: CallLog, ignore: Iterable[str]) -> list[LintReport]:
@@ -151,7 +180,9 @@ def _show(names: Sequence[str]) -> int:
 
 
 def main(package: ModuleType, arguments: Sequence[str]) -> int:
-    """Lint a script, or show rules; 1 if a rule found an error or a warning, 2 for a failure.
+    """Lint a script, or show rules.
+
+    Returns 1 if a rule found an error or a warning, 2 if the script, or the command, fails.
 
     Args:
         package: funcgrad.
@@ -159,7 +190,7 @@ def main(package: ModuleType, arguments: Sequence[str]) -> int:
     """
     parser = argparse.ArgumentParser(
         prog="python -m funcgrad lint",
-        description="Lint every function that a script differentiates with grad or value_and_grad.",
+        description=f"Lint every function that a script gives to {', '.join(DIFFERENTIATES)}.",
     )
     parser.add_argument("script", nargs="?")
     parser.add_argument("arguments", nargs="*", help="of the script, after --")
@@ -169,18 +200,38 @@ def main(package: ModuleType, arguments: Sequence[str]) -> int:
     )
     options = parser.parse_args(arguments)
     if options.rules is None and options.script is None:
-        parser.error("a script is needed, or --rules")
+        parser.error("a script is needed, before --ignore, or --rules")
     if options.rules is not None:
         return _show(options.rules)
-    ignore = [*options.ignore, *ignored_by_project(Path(options.script).resolve().parent)]
+    reports: list[LintReport] = []
     try:
-        reports = lint_script(package, options.script, options.arguments, ignore)
-    except (OSError, FuncgradError) as error:
+        folder = Path(options.script).resolve().parent
+        ignore = [*options.ignore, *ignored_by_project(folder)]
+        chosen(ignore, None)
+        Path(options.script).read_bytes()  # or say so, before anything runs
+    except (OSError, ArgumentError) as error:
         print(error, file=sys.stderr)
         return 2
+    failure = None
+    try:
+        lint_script(package, options.script, options.arguments, ignore, reports)
+    except Exception as error:
+        failure = error
+    return _told(reports, failure)
+
+
+def _told(reports: Sequence[LintReport], failure: Exception | None) -> int:
+    """Print reports, and the error with which a script has ended; the status of the command."""
     for report in reports:
         print(report)
+    if failure is not None:
+        print("the script ended with an error:", file=sys.stderr)
+        frames = traceback.extract_tb(failure.__traceback__)
+        own = [frame for frame in frames if not frame.filename.startswith(("<frozen", _FOLDER))]
+        print(*traceback.format_list(own), sep="", end="", file=sys.stderr)
+        print(*traceback.format_exception_only(failure), sep="", end="", file=sys.stderr)
+        return 2
     if not reports:
-        print("the script takes no derivative with grad or value_and_grad")
+        print(f"the script takes no derivative with {', '.join(DIFFERENTIATES)}")
     bad = [found for report in reports for found in report if found.severity != "note"]
     return int(bool(bad))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import funcgrad as fg
-from funcgrad.linting.script import ignored_by_project, lint_script
+from funcgrad.linting.script import ignored_by_project, lint_script, main
 
 SCRIPT = """\
 import sys
@@ -103,6 +103,51 @@ def test_compiled_functions_of_a_script_that_need_many_programs(tmp_path: Path) 
     assert "6 programs in 6 calls, 5 of them because of args[1]" in found.why
     assert "args[1]: f64[7,2] -> f64[8,2]" in found.why
     assert len(lint_script(fg, str(path), ignore=["retraced"])) == 1
+
+
+FAILS = """\
+import numpy as np
+import funcgrad as fg
+from beside import loss
+
+print(fg.hessian(loss)(np.zeros(2)).shape)
+print(fg.grad(lambda x: x / float(x))(1.0))
+"""
+
+
+def test_a_script_that_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "beside.py").write_text(
+        "import numpy as np\n\n\ndef loss(x):\n    return np.sum(np.abs(x))\n", encoding="utf-8"
+    )
+    path = tmp_path / "train.py"
+    path.write_text(FAILS, encoding="utf-8")
+    before = [*sys.path]
+    assert main(fg, [str(path)]) == 2
+    assert sys.path == before
+    del sys.modules["beside"]
+    out, err = capsys.readouterr()
+    assert "[kink]\n  at            beside.py:5" in out
+    assert "[left-trace]\n  at            train.py:6" in out
+    assert err.startswith(f'the script ended with an error:\n  File "{path}", line 6')
+    assert "ConcretizationTypeError: float() needs" in err
+    assert "linting" not in err
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("ignore = ['knik']", "lint has no rule 'knik'"),
+        ("ignore = 'kink'", "ignore is a list"),
+        ("ignore = [", "Invalid value"),
+    ],
+)
+def test_a_project_that_is_not_understood(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, told: str
+) -> None:
+    file = tmp_path / "pyproject.toml"
+    file.write_text(f"[tool.funcgrad.lint]\n{text}\n", encoding="utf-8")
+    assert main(fg, [str(tmp_path / "none.py")]) == 2
+    assert capsys.readouterr().err.startswith(f"{file}: {told}")
 
 
 def test_rules_that_a_project_leaves_out(tmp_path: Path) -> None:
