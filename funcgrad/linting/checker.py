@@ -77,7 +77,10 @@ def lint(
             found = _of_error(looking, error)
             if not found:
                 raise
-    return LintReport(name_of(f), _merged(found), [rule.name for rule in looking])
+    merged = _merged(found)
+    shown = [finding for finding in merged if not finding.is_ignored]
+    names = [rule.name for rule in looking]
+    return LintReport(name_of(f), shown, names, len(merged) - len(shown))
 
 
 def _found(looking: Sequence[Rule], subject: Subject) -> list[Finding]:
@@ -152,15 +155,11 @@ def _all_of(watching: Sequence[_Watching]) -> Callable[[Step], None]:
 
 
 def _merged(found: Sequence[Finding]) -> list[Finding]:
-    """One finding for each line and rule, with the number of times; without those ignored there."""
+    """One finding for each line and rule, with the number of times."""
     first: dict[Any, Finding] = {}
     counts: Counter[Any] = Counter()
     for finding in found:
         key = (finding.rule, finding.location)
         first.setdefault(key, finding)
         counts[key] += 1
-    return [
-        replace(finding, times=counts[key])
-        for key, finding in first.items()
-        if not finding.is_ignored
-    ]
+    return [replace(finding, times=counts[key]) for key, finding in first.items()]

@@ -65,11 +65,15 @@ class LintReport(Sequence[Finding]):
         name: Name of the function.
         findings: What was found.
         rules: Names of the rules that looked.
+        n_ignored: How many findings comments have switched off.
     """
 
-    def __init__(self, name: str, findings: Sequence[Finding], rules: Sequence[str]) -> None:
+    def __init__(
+        self, name: str, findings: Sequence[Finding], rules: Sequence[str], n_ignored: int = 0
+    ) -> None:
         self.name = name
         self.rules = tuple(rules)
+        self.n_ignored = n_ignored
         self._findings = sorted(findings, key=lambda found: SEVERITIES.index(found.severity))
 
     def __getitem__(self, index: Any) -> Any:
@@ -95,8 +99,9 @@ class LintReport(Sequence[Finding]):
         return [found for found in self if found.rule == rule]
 
     def __str__(self) -> str:
+        off = f", {self.n_ignored} switched off by comments" if self.n_ignored else ""
         if not self:
-            return f"{self.name}: {len(self.rules)} rules found nothing"
+            return f"{self.name}: {len(self.rules)} rules found nothing{off}"
         counts = [
             f"{n} {severity}{'s' * (n > 1)}"
             for severity in SEVERITIES
@@ -104,6 +109,6 @@ class LintReport(Sequence[Finding]):
         ]
         names = dict.fromkeys(found.rule for found in self)
         pages = f"why, and examples: python -m funcgrad lint --rules {' '.join(names)}"
-        return "\n".join([f"{self.name}: {', '.join(counts)}", *map(str, self), pages])
+        return "\n".join([f"{self.name}: {', '.join(counts)}{off}", *map(str, self), pages])
 
     __repr__ = __str__

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import os
 import runpy
 import sys
 import tomllib
@@ -33,7 +34,7 @@ from funcgrad.linting.rules import RULES
 
 DIFFERENTIATES = ("grad", "value_and_grad", "jacobian", "jacfwd", "jacrev", "hessian")
 """Transformations of a function, with ``argnums``, into one of the same arguments."""
-_FOLDER = str(Path(__file__).parents[1])
+_FOLDER = str(Path(__file__).parents[1]) + os.sep
 
 
 def ignored_by_project(folder: Path) -> list[str]:

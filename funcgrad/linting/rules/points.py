@@ -57,13 +57,13 @@ class Kink:
             return None
         if _is_pole(step) or _n_jumps_of_value(step):
             return None  # which is worse, and which other rules name
-        which = "it is" if n_jumps == 1 else f"{n_jumps} elements are"
+        which = "1 element is" if n_jumps == 1 else f"{n_jumps} elements are"
         return (
             step.location,
             f"{step.primitive.name} has a kink at these data ({which} within rounding of it): the "
             f"derivative is one of several; operands {_operands(step)}",
-            "a smooth function (logaddexp for maximum, sqrt(x**2 + small) for abs), or data that "
-            "are not there",
+            "a smooth function (logaddexp for maximum, sqrt(x**2 + small) for abs), or data "
+            "beside this point",
         )
 
 
@@ -102,7 +102,7 @@ class Jump:
             f"the value of {step.primitive.name} jumps at these data{which}, and the derivative "
             f"knows nothing of it; operands {_operands(step)}",
             "a function that is continuous there (sin and cos of an angle, the sum of squares of "
-            "remainders), or data that are not there",
+            "remainders), or data beside this point",
         )
 
 
@@ -156,7 +156,7 @@ class Choice:
             step.location,
             f"{step.primitive.name} chooses at a tie, {_operands(step)}: beside these numbers it "
             "chooses otherwise, and the function goes another way",
-            "a smooth choice (expit), or data that are not there",
+            "a smooth choice (expit), or data beside this point",
         )
 
 
