@@ -259,13 +259,6 @@ LINES: dict[str, tuple[Callable[..., Any], list[Callable[..., Any]]]] = {
             lambda x, i: fg.jit(lambda y: fnp.at(y)[0].set(0).sum())(x * TABLE),
         ],
     ),
-    "`y = a * table; y[0] = 0`, where `a` is a number": (
-        lambda a, i: written(a * TABLE, 0),
-        [
-            lambda a, i: written((a * TABLE).copy(), 0),
-            lambda a, i: fnp.at(a * TABLE)[0].set(0).sum(),
-        ],
-    ),
     "`np.asarray(x, float)`": (
         lambda x, i: np.asarray(x * TABLE, float).sum(),
         [

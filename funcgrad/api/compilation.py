@@ -83,7 +83,7 @@ from funcgrad.observers.promotion import (
     promotion_mode,
     watching_promotion,
 )
-from funcgrad.primitives.objects import flatten_values
+from funcgrad.primitives.objects import flatten_values, settled
 
 MAX_REASONS = 50
 """How many reasons for traces are remembered."""
@@ -438,7 +438,7 @@ class Jitted(MadeOf):
             args, kwargs = tree_unflatten(treedef, leaves)
             out, left = found(*args, **kwargs)
         for cell, value in zip(cells, left, strict=True):
-            cell.put(value, self._what)
+            cell.put(settled(value), self._what)
         return out
 
     def _remember(self, entry: Entry, call: _Call, paths: list[CallPath]) -> None:

@@ -215,6 +215,7 @@ def described(value: Any) -> str:
     """Description of a value, for messages."""
     if isinstance(value, tuple | list):
         return f"a {type(value).__name__} of {len(value)}"
+    value = settled(value)
     if isinstance(value, Tracer | np.ndarray | np.generic):
         return str(aval_of(value).strong())
     if isinstance(value, float | complex):

@@ -111,7 +111,7 @@ def _binary(
             return NotImplemented
         else:
             found = function(other, self) if is_reflected else function(self, other)
-        return _new_array(found, other) if type(other) is np.ndarray else found
+        return _new_array(found, other) if type(other) is np.ndarray and not self.shape else found
 
     return call
 
@@ -324,7 +324,7 @@ def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
     function = _functions.get(ufunc) or _find_ufunc(ufunc)
     found = function(*inputs, **kwargs)
     given = next((x for x in inputs if type(x) is np.ndarray), None)
-    return found if given is None else _new_array(found, given)
+    return found if given is None or self.shape else _new_array(found, given)
 
 
 def _find_ufunc(ufunc: np.ufunc) -> Function:

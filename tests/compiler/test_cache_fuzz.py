@@ -183,7 +183,7 @@ class Compiler:
         return symbol, False
 
     def Emission(self, text: str, effort: Any, *others: Any) -> Any:
-        return SimpleNamespace(result=lambda: self.made[text][0])
+        return SimpleNamespace(result=lambda: self.made[text][0], seconds=0.0)
 
     def link(self, code: bytes, symbol: str) -> int:
         whole, address = self.made[symbol]
