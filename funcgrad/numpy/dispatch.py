@@ -323,8 +323,10 @@ def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
         return NotImplemented
     function = _functions.get(ufunc) or _find_ufunc(ufunc)
     found = function(*inputs, **kwargs)
+    if self.shape:
+        return found
     given = next((x for x in inputs if type(x) is np.ndarray), None)
-    return found if given is None or self.shape else _new_array(found, given)
+    return found if given is None else _new_array(found, given)
 
 
 def _find_ufunc(ufunc: np.ufunc) -> Function:

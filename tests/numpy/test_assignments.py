@@ -212,6 +212,18 @@ def test_what_numbers_and_arrays_give_is_assigned_to(name: str) -> None:
     np.testing.assert_array_equal(N, np.arange(1.0, 6.0))
 
 
+def test_linear_functions_of_numbers_assign() -> None:
+    def spread(t: Any) -> Any:
+        y = t * N
+        y[0] = 3.0 * t
+        return y
+
+    (pulled,) = fg.linear_transpose(spread, 1.0)(np.ones(5))
+    assert pulled == 17.0
+    empty = fg.jit(fg.grad(lambda t: (t * np.ones(0)).sum() + t))(2.0)
+    assert empty == 1.0
+
+
 class Model:
     """Methods that assign, found through their object."""
 
