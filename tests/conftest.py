@@ -64,6 +64,10 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[CACHE_VARIABLE] = config.stash[_made_here]
 
 
+def _is_same(x: Any, y: Any) -> bool:
+    return x is y or (type(x) is type(y) and isinstance(x, str | int) and x == y)
+
+
 def _place(table: pytest.Mark, params: dict[str, Any]) -> int:
     """The place of an item's row in a table of parameters."""
     names = table.args[0]
@@ -71,7 +75,7 @@ def _place(table: pytest.Mark, params: dict[str, Any]) -> int:
     own = [params[name] for name in names]
     for place, row in enumerate(table.args[1]):
         values = getattr(row, "values", row) if len(names) > 1 or hasattr(row, "marks") else (row,)
-        if all(x is y or (type(x) is str and x == y) for x, y in zip(values, own, strict=True)):
+        if all(map(_is_same, values, own)):
             return place
     raise LookupError(f"no row of {names} is {own}")
 

@@ -379,6 +379,7 @@ def _repeated(f: Any, n: int) -> Any:
     return g
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", WIDE)
 def test_calls_are_linear_in_the_width(name: str) -> None:
     WIDE[name](30)

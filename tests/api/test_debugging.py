@@ -592,6 +592,7 @@ class Holder:
     value = None
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("transform", "what"),
     [

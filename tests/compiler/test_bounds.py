@@ -116,6 +116,7 @@ def test_eight_times_the_same_function(name: str) -> None:
         assert_bounded(chain_kernel(random.Random(name), [name] * 8, width, 2), 8)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_chains_of_elementary_functions(seed: int) -> None:
     check_chains(seed, 15)

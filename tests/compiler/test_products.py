@@ -106,6 +106,7 @@ def random(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> np.n
     return (x + 1j * rng.normal(size=shape) if dtype().dtype.kind == "c" else x).astype(dtype)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("features", FEATURES)
 @pytest.mark.parametrize("letter", [letter for letter in LETTERS if letter in "sd"])
 def test_half_of_a_symmetric_product_is_the_other_half(letter: str, features: str) -> None:
@@ -122,6 +123,7 @@ def test_half_of_a_symmetric_product_is_the_other_half(letter: str, features: st
             np.testing.assert_array_equal(half, half.transpose(0, 2, 1))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("features", FEATURES)
 @pytest.mark.parametrize("letter", [letter for letter in LETTERS if letter in "sd"])
 def test_few_rows_are_multiplied_as_many_are(letter: str, features: str) -> None:
@@ -281,6 +283,7 @@ def test_a_product_with_its_adjoint_has_a_real_diagonal(dtype: Any, shape: Any) 
     assert (np.diag(found).imag == 0).all()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", LETTERS.values())
 @pytest.mark.parametrize("threads", [1, 3])
 def test_sizes_of_zero_and_one(dtype: Any, threads: int) -> None:
@@ -318,7 +321,7 @@ PRODUCTS: dict[str, tuple[str, tuple[int, ...], tuple[int, ...]]] = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", LETTERS.values())
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_results_do_not_depend_on_the_number_of_threads(name: str, dtype: Any) -> None:

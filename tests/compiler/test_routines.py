@@ -125,6 +125,7 @@ def expected(name: str, x: Any) -> Any:
     return LOOPS[name](np, python_scan, scipy.linalg.solve_triangular, x)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops_run_natively(name: str) -> None:
     function = traced(name)
@@ -135,6 +136,7 @@ def test_loops_run_natively(name: str) -> None:
     assert is_native(fg.vmap(fg.grad(function)), np.stack([X, X]))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops_have_derivatives_and_map(name: str) -> None:
     function, stack = traced(name), np.stack([X, X[::-1], X * 0.9])

@@ -20,8 +20,8 @@ pytestmark = needs_mpi
 @pytest.mark.parametrize(
     ("n", "which"),
     [
-        (2, "all"),
         (3, "values"),
+        pytest.param(2, "all", marks=pytest.mark.nightly),
         pytest.param(3, "all", marks=pytest.mark.nightly),
         pytest.param(4, "all", marks=pytest.mark.nightly),
     ],

@@ -127,7 +127,8 @@ def programs() -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("flags", [[], ["-march=native"], ["-march=native", "-mno-avx512f"]])
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("flags", [["-march=native"], [], ["-march=native", "-mno-avx512f"]])
 def test_registers_of_any_length_and_none_give_the_same_bits(flags, tmp_path):
     def f(a, z, x):
         return a @ a[:, :13], a[:3] @ a, z[:5] @ z.T, z @ z[:, ::2], x.sum(), (x * 2 - x / 3).sum()
@@ -157,6 +158,7 @@ def test_registers_of_any_length_and_none_give_the_same_bits(flags, tmp_path):
             np.testing.assert_array_equal(x, y)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", programs())
 def test_programs(name, tmp_path):
     f, args = PROGRAMS[name]
@@ -206,6 +208,7 @@ FUNCTIONS = (
 )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("flags", [("-march=native",), ()])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_functions_are_right_to_two_units(dtype, flags, tmp_path):
