@@ -15,14 +15,17 @@ from functools import lru_cache, partial
 from math import gcd, prod
 from typing import Any
 
+import numpy as np
+
 from funcgrad.api.arguments import leaf_paths, name_of
 from funcgrad.api.vectorization import indexable
 from funcgrad.base import environment
 from funcgrad.base.namespaces import present
 from funcgrad.base.pytree import broadcast_prefix, tree_map, tree_unflatten
 from funcgrad.base.transformed import Transformed
+from funcgrad.core.avals import aval_of
 from funcgrad.core.axes import axes_in_scope
-from funcgrad.core.trace import Tracer
+from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.distributed.meshes import (
     AxisType,
     Mesh,
@@ -35,13 +38,25 @@ from funcgrad.distributed.meshes import (
     names_in,
     rows_of,
     set_mesh,
+    sums_in,
 )
 from funcgrad.distributed.processes import axis_of, subgroups, world
 from funcgrad.errors import ArgumentError, TreeError
 from funcgrad.higher_order.jit import along_processes
+from funcgrad.higher_order.mesh_lanes import DividedTrace, MeshAxis, lane_type
 from funcgrad.higher_order.staging import place
 from funcgrad.numpy.writable import as_arguments
-from funcgrad.primitives.collectives import AllGather, MeshAxis, OwnPart, RankEqual
+from funcgrad.primitives.collectives import (
+    REDUCED,
+    UNREDUCED,
+    AllGather,
+    AxisIndex,
+    OwnPart,
+    PSum,
+    PVary,
+    RankEqual,
+)
+from funcgrad.primitives.elementwise import equal, select
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.primitives.shape import Slice, Transpose, repeat_lanes, reshape, shape_of
 from funcgrad.transforms.batch import batch_flat
@@ -72,8 +87,12 @@ def shard_map(
         f: The function of parts; without it, a decorator.
         out_specs: A `PartitionSpec` for each result, or a prefix of their pytree. An axis of the
             mesh that a spec does not name must not matter to the result.
+            Along axes that are ``unreduced`` in it, the whole is the sum of the values of the
+            lanes; along those that are ``reduced``, all have the same.
         in_specs: A `PartitionSpec` for each argument, or a prefix of their pytree. A part is the
-            same in all lanes along axes that its spec does not name.
+            same in all lanes along axes that its spec does not name. Along ``unreduced`` ones the
+            first lane has the array and others have zeros; along ``reduced`` ones all have it, and
+            derivatives inside give a cotangent that is unreduced (`lax.pcast`).
         mesh: The mesh; by default that of `set_mesh`.
         axis_names: Names of the axes that are mapped; by default all. Along others arrays stay
             whole.
@@ -134,11 +153,17 @@ def shard_map(
         trees: list[Any] = []
 
         def flat(*values: Any) -> list[Any]:
-            inner = as_arguments(list(map(indexable, values)))
+            taken = [_taken(x, spec, axes) for x, spec in zip(values, specs, strict=True)]
+            inner = as_arguments(list(map(indexable, taken)))
             with chosen.mapped([a.label for a in axes]):
                 outs, tree = flatten_values(function(*tree_unflatten(treedef, list(inner))))
+            result = tree_unflatten(tree, outs)
+            rows = zip(
+                outs, _prefix(out_specs, result, "out_specs", what),
+                leaf_paths(result, "result"), strict=True,
+            )  # fmt: skip
             trees.append(tree)
-            return outs
+            return [_given(*row, axes, what) for row in rows]
 
         is_shared = any(a.is_divided for a in axes)
         with along_processes() if is_shared else nullcontext():
@@ -242,6 +267,9 @@ def _over(
     of_rest: list[Flags] = []
 
     def inner(*xs: Any) -> list[Any]:
+        trace = current_trace()
+        assert isinstance(trace, DividedTrace)
+        trace.follows = True
         outs, found = _over(rest, [f[1:] for f in flags], function, xs, what)
         of_rest[:] = found
         return outs
@@ -277,6 +305,46 @@ def _divided(x: Any, spec: Any, axes: Sequence[MeshAxis]) -> tuple[Any, Flags]:
     return x, [a.label in positions for a in axes]
 
 
+def _taken(x: Any, spec: Any, axes: Sequence[MeshAxis]) -> Any:
+    """The part of a lane as a term of a sum, or a copy, along axes of which that is said."""
+    unreduced, reduced = sums_in(spec)
+    for axis in axes:
+        if axis.label in reduced and axis.is_tracked:
+            x = PVary((axis.whole,), to=REDUCED).bind(x)
+        elif axis.label in unreduced:
+            is_first = equal.bind(AxisIndex(*axis.whole).bind(), np.int32(0))
+            x = select.bind(is_first, x, np.zeros((), aval_of(x).dtype))
+            x = PVary((axis.whole,), to=UNREDUCED).bind(x)
+    return x
+
+
+def _given(x: Any, spec: Any, path: str, axes: Sequence[MeshAxis], what: str) -> Any:
+    """The result of a lane, summed up where that was left for later."""
+    unreduced, reduced = sums_in(spec)
+    kinds = lane_type(x)
+    for axis in axes:
+        asked = {UNREDUCED: axis.label in unreduced, REDUCED: axis.label in reduced}
+        for kind, names in ((UNREDUCED, kinds.unreduced), (REDUCED, kinds.reduced)):
+            if axis.is_tracked and (axis.label in names) != asked[kind]:
+                is_it = "is" if axis.label in names else "is not"
+                says = "says that it is" if asked[kind] else "does not say that"
+                raise ArgumentError(
+                    f"{what}: `{path}` {is_it} {kind} along axis {axis.label!r} of the mesh, and "
+                    f"{spec!r}, of out_specs passed to shard_map, {says}.{place()}{_CURES[kind]}"
+                )
+        if asked[UNREDUCED]:
+            x = PSum((axis.whole,), axis.is_tracked).bind(PVary((axis.whole,)).bind(x))
+    return x
+
+
+_CURES = {
+    UNREDUCED: "Terms of a sum are values that differ, after lax.pcast(value, axis, to="
+    "'unreduced'); lax.psum or psum_scatter sums them.",
+    REDUCED: "What is equal in all lanes becomes reduced by lax.pcast(value, axis, to='reduced'); "
+    "what is reduced becomes varying by to='varying'.",
+}
+
+
 def _assembled(
     x: Any,
     flags: Flags,
@@ -292,7 +360,7 @@ def _assembled(
     shape = shape_of(x)[len(lanes) :]
     rows = rows_of(spec, shape, {a.label: a.size for a in axes}, what, path, is_part=True)
     for axis in [a for a in lanes if a.label not in named]:
-        if check_vma:
+        if check_vma and axis.size > 1 and axis.label not in sums_in(spec)[1]:
             raise ArgumentError(
                 f"{what}: `{path}` may differ along axis {axis.label!r} of the mesh, which "
                 f"{spec!r} does not name.{place()}"

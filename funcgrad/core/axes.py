@@ -29,7 +29,7 @@ class DividedAxis:
 
     A value that is not mapped along such an axis is equal in all processes; of a mapped value a
     process has its own lanes. The methods are the collectives that derivatives need between the two
-    (`primitives/collectives.py` implements them).
+    (`higher_order/mesh_lanes.py` implements them).
 
     Attributes:
         label: Its name in the user's program.
@@ -38,6 +38,7 @@ class DividedAxis:
         is_divided: Whether there is more than one process.
         is_tracked: Whether the cotangent of a value that is equal in all lanes is also: see
             `restored`.
+        ranks: The name of the axis of the processes; `None` if this one has all lanes.
     """
 
     label: Hashable
@@ -45,6 +46,11 @@ class DividedAxis:
     n_own: int
     is_divided: bool
     is_tracked: bool
+    ranks: Any
+
+    def trace(self, parent: Any, what: str, size: int, is_weak: bool) -> Any:
+        """The trace that maps a function over the lanes of this process."""
+        raise NotImplementedError
 
     def varied(self, x: Any) -> Any:
         """The copy of a value equal in all processes that this one's lanes read."""

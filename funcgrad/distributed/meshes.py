@@ -25,27 +25,83 @@ class PartitionSpec(tuple[Any, ...]):
 
     Args:
         partitions: The entries.
+        unreduced: Names of axes over whose lanes the array is a sum.
+        reduced: Names of axes in whose lanes it is equal, and its cotangent is such a sum.
+
+    Raises:
+        ArgumentError: If a name is given twice.
 
     Example:
         >>> import funcgrad as fg
         >>> fg.P("x", None, ("y", "z"))
         PartitionSpec('x', None, ('y', 'z'))
+        >>> fg.P(None, reduced={"x"})
+        PartitionSpec(None, reduced={'x'})
     """
 
-    def __new__(cls, *partitions: Any) -> PartitionSpec:
-        return super().__new__(cls, (tuple(e) if isinstance(e, list) else e for e in partitions))
+    unreduced: frozenset[Hashable]
+    reduced: frozenset[Hashable]
+
+    def __new__(
+        cls,
+        *partitions: Any,
+        unreduced: Collection[Hashable] = (),
+        reduced: Collection[Hashable] = (),
+    ) -> PartitionSpec:
+        entries = (tuple(e) if isinstance(e, list) else e for e in partitions)
+        made = super().__new__(cls, entries)
+        made.unreduced, made.reduced = frozenset(unreduced), frozenset(reduced)
+        names = [name for names in names_by_axis(made, 0) for name in names]
+        twice = made.unreduced & made.reduced | (made.unreduced | made.reduced).intersection(names)
+        if twice:
+            raise ArgumentError(
+                f"PartitionSpec: axis {min(map(repr, twice))} is named twice: an array is divided "
+                f"by an axis, or reduced, or unreduced.{place()}"
+            )
+        return made
 
     platform = "cpu"
     """The place of arrays that a program puts somewhere by it."""
 
+    @property
+    def dual(self) -> PartitionSpec:
+        """The spec of cotangents: what was reduced is unreduced, and the reverse."""
+        return PartitionSpec(*self, unreduced=self.reduced, reduced=self.unreduced)
+
+    @property
+    def divided(self) -> PartitionSpec:
+        """The entries alone."""
+        return PartitionSpec(*self)
+
     def __add__(self, other: tuple[Any, ...]) -> PartitionSpec:
-        return PartitionSpec(*self, *other)
+        return PartitionSpec(*self, *other, unreduced=self.unreduced, reduced=self.reduced)
+
+    def __eq__(self, other: object) -> bool:
+        same = tuple.__eq__(self, other) is True
+        return same and all(getattr(self, k) == getattr(other, k, frozenset()) for k in _SUMS)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return tuple.__hash__(self)
 
     def __repr__(self) -> str:
-        return f"PartitionSpec({', '.join(map(repr, self))})"
+        words = [*map(repr, self)]
+        for kind in _SUMS:
+            names = ", ".join(sorted(map(repr, getattr(self, kind))))
+            words += [f"{kind}={{{names}}}"] if names else []
+        return f"PartitionSpec({', '.join(words)})"
 
     def __reduce__(self) -> Any:
-        return PartitionSpec, tuple(self)
+        return _spec, (tuple(self), self.unreduced, self.reduced)
+
+
+_SUMS = ("unreduced", "reduced")
+
+
+def _spec(entries: tuple[Any, ...], unreduced: Any, reduced: Any) -> PartitionSpec:
+    return PartitionSpec(*entries, unreduced=unreduced, reduced=reduced)
 
 
 P = PartitionSpec
@@ -360,7 +416,14 @@ def names_by_axis(spec: Any, ndim: int) -> list[tuple[Hashable, ...]]:
     return [*rows, *[()] * (ndim - len(rows))]
 
 
+def sums_in(spec: Any) -> tuple[frozenset[Hashable], frozenset[Hashable]]:
+    """Axes over which arrays of a spec are sums, and those over which their cotangents are."""
+    none: frozenset[Hashable] = frozenset()
+    return getattr(spec, "unreduced", none), getattr(spec, "reduced", none)
+
+
 def names_in(spec: Any) -> list[Hashable]:
+    """Axes of a mesh that divide arrays."""
     return [name for names in names_by_axis(spec, 0) for name in names]
 
 
@@ -374,7 +437,7 @@ def rows_of(
 ) -> list[tuple[Hashable, ...]]:
     """Names of axes of a mesh for every axis of an array, which has to fit them."""
     names = names_in(spec)
-    unknown = [name for name in names if name not in lengths]
+    unknown = [name for name in (*names, *frozenset.union(*sums_in(spec))) if name not in lengths]
     if unknown or len(set(names)) < len(names):
         wrong = f"has no axis {unknown[0]!r}" if unknown else "can divide an array once by an axis"
         raise ArgumentError(f"{what}: the mesh {wrong}: {spec!r} of `{path}`.{place()}")

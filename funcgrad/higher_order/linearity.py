@@ -108,6 +108,21 @@ def _is_linear_entry(entry: TapeEntry, may_shift: bool) -> bool:
     return (may_shift or not _is_shifted(entry)) and _transposes_without_values(entry)
 
 
+def is_linear_in(primitive: Primitive, is_linear: Mask, avals: Sequence[ShapedArray]) -> bool:
+    """Whether an operation without programs is linear in some of its arguments together.
+
+    Args:
+        primitive: The operation.
+        is_linear: Which arguments.
+        avals: Types of all arguments.
+    """
+    inputs = [
+        Linear(aval) if linear else np.broadcast_to(np.ones((), aval.dtype), aval.shape)
+        for aval, linear in zip(avals, is_linear, strict=True)
+    ]
+    return _is_linear_entry(TapeEntry(primitive, inputs, 0), may_shift=False)
+
+
 def _is_shifted(entry: TapeEntry) -> bool:
     """Whether an elementwise operation adds a known constant: it maps zero to something else."""
     values = [x for x in entry.inputs if type(x) is not Linear]
@@ -115,10 +130,17 @@ def _is_shifted(entry: TapeEntry) -> bool:
         return False
     if any(isinstance(x, Tracer) or is_zero(x) for x in values):
         return False
-    sample = [np.asarray(type(x) is not Linear, aval_of(x).dtype) for x in entry.inputs]
+    return any(_at_zero(entry, choice) for choice in (True, False))
+
+
+def _at_zero(entry: TapeEntry, choice: bool) -> bool:
+    """Whether an elementwise operation makes something of zeros, known bools being a choice."""
+    avals = [None if type(x) is Linear else aval_of(x) for x in entry.inputs]
+    known = [a is not None and (choice or a.dtype.kind != "b") for a in avals]
+    pairs = zip(entry.inputs, known, strict=True)
+    sample = [np.asarray(on, aval_of(x).dtype) for x, on in pairs]
     with np.errstate(all="ignore"):
-        at_zero = entry.primitive.impl(*sample)
-    return bool(np.any(at_zero))
+        return bool(np.any(entry.primitive.impl(*sample)))
 
 
 class _NeedsValue(Exception):

@@ -22,13 +22,17 @@ from funcgrad.core.axes import named_axis
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.higher_order.mesh_lanes import MeshAxis
 from funcgrad.higher_order.staging import place
 from funcgrad.lax.meanings import MEANINGS
 from funcgrad.primitives.collectives import (
+    INVARYING,
+    REDUCED,
+    UNREDUCED,
+    VARYING,
     AllGather,
     AllToAll,
     AxisIndex,
-    MeshAxis,
     PMax,
     PMin,
     PPermute,
@@ -179,23 +183,30 @@ def pvary(x: Tree, axis_name: AxisName) -> Tree:
         >>> copies(np.array([1.0, 4.0]))
         array([1., 4., 1., 4.])
     """
-    axes = tuple(axis for axis in _axes(axis_name, "pvary") if isinstance(axis[0], MeshAxis))
-    return map_values(PVary(axes).bind, x) if axes else x
+    return _cast(x, axis_name, VARYING, "pvary")
 
 
 def pcast(x: Tree, axis_name: AxisName, *, to: str) -> Tree:
     """A value as one that differs, or may differ, along axes of a mesh: `pvary`.
 
+    Values stay as they are; their type, and so their derivatives, are what changes:
+
+    * ``"varying"``, of a value that is equal in all lanes or is ``"reduced"``: `pvary`.
+    * ``"unreduced"``, of one that differs: its lanes are terms of a sum, which `psum` or
+      `psum_scatter` forms later. Until then only linear operations take it.
+    * ``"reduced"``, of one that is equal in all lanes: its cotangent is unreduced, so that it is
+      not summed in each backward pass, but when it is asked for.
+
     Args:
         x: Pytree of arrays.
         axis_name: Name of an axis, or a tuple of names.
-        to: ``"varying"``; how to make lanes equal is said by a collective, such as `psum`.
+        to: One of these words. How to make lanes equal is said by a collective, such as `psum`.
 
     Returns:
-        As of `pvary`.
+        A pytree like ``x``.
 
     Raises:
-        ArgumentError: If ``to`` is another word.
+        ArgumentError: If ``to`` is another word, or ``x`` is of a kind that cannot be taken so.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -205,12 +216,21 @@ def pcast(x: Tree, axis_name: AxisName, *, to: str) -> Tree:
         >>> copies(np.array([1.0, 4.0]))
         array([1., 4., 1., 4.])
     """
-    if to != "varying":
+    if to not in (VARYING, UNREDUCED, REDUCED):
         raise ArgumentError(
-            f"pcast: to must be 'varying', got {to!r}.{place()} Combine the values of the lanes by "
-            "psum, pmax or all_gather."
+            f"pcast: to must be 'varying', 'unreduced' or 'reduced', got {to!r}.{place()} To have "
+            "equal values in all lanes, combine them by psum, pmax or all_gather."
         )
-    return pvary(x, axis_name)
+    if isinstance(axis_name, set | frozenset | list):
+        raise ArgumentError(
+            f"pcast: axis_name must be a tuple or a str, got {axis_name!r}.{place()}"
+        )
+    return _cast(x, axis_name, to, "pcast")
+
+
+def _cast(x: Tree, axis_name: AxisName, to: str, what: str) -> Tree:
+    axes = tuple(axis for axis in _axes(axis_name, what) if isinstance(axis[0], MeshAxis))
+    return map_values(PVary(axes, to=to).bind, x) if axes else x
 
 
 @explained(MEANINGS, source="Number of the example.")
@@ -304,8 +324,9 @@ def all_gather(
             meet within their group. By default all are in one.
         axis: Where the mapped axis stands in the result.
         tiled: Whether the values are joined along ``axis`` instead of stacked along a new one.
-        to: Of lanes of a mesh, whether each gets an array of its own (``"varying"``) or all have
-            one, which counts once in derivatives (``"invarying"``).
+        to: Of lanes of a mesh, whether each gets an array of its own (``"varying"``), all have
+            one, which counts once in derivatives (``"invarying"``), or copies whose cotangents are
+            summed when they are scattered (``"reduced"``; see `pcast`).
 
     Returns:
         A pytree like ``x``, the same for all examples.
@@ -324,14 +345,14 @@ def all_gather(
         gather = partial(all_gather, axis=axis, tiled=tiled)
         return _in_groups(gather, x, axis_name, axis_index_groups)
     axes = _axes(axis_name, "all_gather")
-    if to not in ("varying", "invarying"):
+    if to not in (VARYING, INVARYING, REDUCED):
         raise ArgumentError(
-            f"all_gather: to must be 'varying' or 'invarying', got {to!r}.{place()}"
+            f"all_gather: to must be 'varying', 'invarying' or 'reduced', got {to!r}.{place()}"
         )
 
     def gathered(leaf: Any, name: Hashable, size: int, position: int) -> Any:
-        is_one = to == "invarying" and isinstance(name, MeshAxis)
-        return AllGather(name, size, position, tiled, is_one).bind(leaf)
+        kinds = [to == kind and isinstance(name, MeshAxis) for kind in (INVARYING, REDUCED)]
+        return AllGather(name, size, position, tiled, *kinds).bind(leaf)
 
     def of_leaf(leaf: Any) -> Any:
         position = _normalized(axis, len(shape_of(leaf)) + (not tiled), "all_gather")

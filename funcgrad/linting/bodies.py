@@ -17,7 +17,7 @@ from funcgrad.base.records import dataclass
 from funcgrad.core.program import Equation, Literal, Program, Var
 from funcgrad.errors import MissingRuleError
 from funcgrad.lowering import Branch, Call, Loop, While
-from funcgrad.passes.agreement import calls_users
+from funcgrad.passes.flow import calls_users
 
 Differentiates = Callable[[Equation, set[Var]], list[Var]]
 """The results of an operation that have a derivative with respect to active names."""

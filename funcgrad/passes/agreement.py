@@ -12,16 +12,13 @@ from collections.abc import Sequence
 
 from funcgrad.base.ranks import Ranks, ranks_in
 from funcgrad.core.facets import Facet
-from funcgrad.core.program import Atom, Equation, Program, Var, axis_names, axis_names_of
+from funcgrad.core.program import Equation, Program, axis_names, axis_names_of
 from funcgrad.errors import DistributedError
-from funcgrad.lowering import Branch, Call, Loop, While, form_of
+from funcgrad.passes.flow import Flow, calls_users
 
 agrees: Facet[bool | None] = Facet("agrees", None)
 """Agreement of the results among the processes along the axes of an operation: they are equal
 (True), that they differ (False), or that they are equal where all arguments are (``None``)."""
-
-calls_users = Facet("calls_users", False)
-"""Whether an operation holds functions of the user's, which run later than they are traced."""
 
 Equal = frozenset[Ranks]
 """The axes along which a value is known to be equal."""
@@ -38,7 +35,7 @@ def check_agreement(program: Program) -> None:
         _Agreement(axes).run(program, [frozenset()] * len(program.inputs))
 
 
-class _Agreement:
+class _Agreement(Flow[Equal]):
     """Follows what is equal through a program.
 
     Args:
@@ -46,82 +43,25 @@ class _Agreement:
     """
 
     def __init__(self, axes: Equal) -> None:
+        super().__init__(axes, frozenset())
         self.axes = axes
 
-    def run(self, program: Program, given: Sequence[Equal]) -> list[Equal]:
-        """Agreement of the results, if the inputs are equal along ``given``."""
-        known: dict[Var, Equal] = dict(zip(program.inputs, given, strict=True))
-        known.update((var, frozenset()) for var, _ in program.constants)
-
-        def read(atom: Atom) -> Equal:
-            return known[atom] if type(atom) is Var else self.axes
-
-        for equation in program.equations:
-            inputs = [read(atom) for atom in equation.inputs]
-            known.update(zip(equation.outputs, self._equation(equation, inputs), strict=True))
-        return [read(atom) for atom in program.outputs]
-
-    def _equation(self, equation: Equation, inputs: list[Equal]) -> list[Equal]:
+    def operation(self, equation: Equation, facts: Sequence[Equal]) -> list[Equal]:
         primitive = equation.primitive
         n = len(equation.outputs)
-        if calls_users(primitive):
-            return [frozenset()] * n
         own = ranks_in(axis_names(primitive))
-        if own:
-            joint = self._all(inputs)
-            for axis in own:
-                joint = joint | {axis} if agrees(primitive) else joint - {axis}
-            return [joint] * n
-        form = form_of(equation) if primitive.is_composite or axis_names_of(primitive) else None
-        if isinstance(form, Call):
-            return self.run(form.program, inputs)
-        if isinstance(form, Loop):
-            return self._loop(equation, form, inputs)
-        if isinstance(form, While):
-            return self._while(equation, form, inputs)
-        if isinstance(form, Branch):
-            return self._branch(equation, inputs)
-        if form is not None:
+        holds_programs = primitive.is_composite or bool(axis_names_of(primitive))
+        if calls_users(primitive) or (holds_programs and not own):
             return [frozenset()] * n
-        return [self._all(inputs)] * n
+        joint = self.meet(facts)
+        for axis in own:
+            joint = joint | {axis} if agrees(primitive) else joint - {axis}
+        return [joint] * n
 
-    def _all(self, inputs: Sequence[Equal]) -> Equal:
-        return self.axes.intersection(*inputs)
+    def meet(self, facts: Sequence[Equal]) -> Equal:
+        return self.axes.intersection(*facts)
 
-    def _loop(self, equation: Equation, form: Loop, inputs: list[Equal]) -> list[Equal]:
-        body: Program = equation.primitive.body  # type: ignore[attr-defined]
-        a, b = form.n_consts, form.n_consts + form.n_carry
-        carry = inputs[a:b]
-        while True:
-            outs = self.run(body, [*inputs[:a], *carry, *inputs[b:]])
-            joint = [x & y for x, y in zip(carry, outs, strict=False)]
-            if joint == carry:
-                return [*carry, *outs[form.n_carry :]]
-            carry = joint
-
-    def _while(self, equation: Equation, form: While, inputs: list[Equal]) -> list[Equal]:
-        primitive = equation.primitive
-        condition: Program = primitive.condition  # type: ignore[attr-defined]
-        body: Program = primitive.body  # type: ignore[attr-defined]
-        a, b = form.n_cond_consts, form.n_cond_consts + form.n_body_consts
-        carry = inputs[b:]
-        while True:
-            (on,) = self.run(condition, [*inputs[:a], *carry])
-            outs = self.run(body, [*inputs[a:b], *carry])
-            joint = [x & y & on for x, y in zip(carry, outs, strict=True)]
-            if joint == carry:
-                break
-            carry = joint
-        self._demand(equation, on, (condition, body))
-        return carry
-
-    def _branch(self, equation: Equation, inputs: list[Equal]) -> list[Equal]:
-        branches: tuple[Program, ...] = equation.primitive.branches  # type: ignore[attr-defined]
-        self._demand(equation, inputs[0], branches)
-        rows = [self.run(branch, inputs[1:]) for branch in branches]
-        return [self._all([inputs[0], *column]) for column in zip(*rows, strict=True)]
-
-    def _demand(self, equation: Equation, on: Equal, programs: Sequence[Program]) -> None:
+    def depends(self, equation: Equation, on: Equal, programs: Sequence[Program]) -> None:
         for program in programs:
             for axis in ranks_in(axis_names_of(program)) - on:
                 raise _refusal(equation, axis, program)

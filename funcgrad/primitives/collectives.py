@@ -11,6 +11,11 @@ As functions of the values of all lanes they are linear, except the extremes: th
 its own transpose, gathering and scattering are each other's. This counts a result that is equal in
 all lanes once for every lane. Along the axes of a mesh it counts once (`is_invariant`): the
 transpose of a sum is then a copy for every lane, that of a copy a sum, as of Manual axes in JAX.
+
+There, a value is of one of four kinds along each axis. What lanes share is *invarying*, what
+differs *varying*. Lanes of an *unreduced* value are terms of a sum that is left for later, those of
+a *reduced* one are copies whose cotangents are such terms: each kind is the other's cotangent. To
+take a value for one of another kind is `PVary`; `lane_kind` says what an operation makes of kinds.
 """
 
 from __future__ import annotations
@@ -58,6 +63,10 @@ from funcgrad.primitives.shape import (
 Axis = tuple[Hashable, int]
 """Name and length of a mapped axis."""
 
+INVARYING, VARYING, UNREDUCED, REDUCED = "invarying", "varying", "unreduced", "reduced"
+DUAL = {UNREDUCED: REDUCED, REDUCED: UNREDUCED, VARYING: VARYING, INVARYING: INVARYING}
+"""The kind of a cotangent along an axis, by that of its primal."""
+
 
 class Evaluation:
     """Applies the steps of a collective to arrays, as `Recipe` does to names."""
@@ -75,6 +84,14 @@ class Collective(Primitive):
     @property
     def axis_names(self) -> tuple[Hashable, ...]:
         """Names of the axes."""
+        raise NotImplementedError
+
+    def lane_kind(self, kinds: Sequence[str]) -> str | None:
+        """The kind of the result along an axis of the operation, for kinds of the arguments.
+
+        Returns:
+            The kind; `None` if arguments may not be of these kinds.
+        """
         raise NotImplementedError
 
     @property
@@ -105,58 +122,8 @@ class Collective(Primitive):
         raise NotImplementedError
 
 
-# Axes of a mesh.
-
-
-@dataclass(frozen=True)
-class MeshAxis(DividedAxis):
-    """An axis of a mesh, whose lanes are shared out among processes in equal parts.
-
-    Attributes:
-        label: What users call it.
-        size: The number of lanes.
-        ranks: The processes along it; `None` if this process has all lanes.
-        is_tracked: Whether what is equal in all lanes counts once in derivatives.
-    """
-
-    label: Hashable
-    size: int
-    ranks: Ranks | None
-    is_tracked: bool
-
-    @property
-    def is_divided(self) -> bool:  # type: ignore[override]
-        return self.ranks is not None
-
-    @property
-    def n_own(self) -> int:  # type: ignore[override]
-        """The number of lanes of this process."""
-        return self.size if self.ranks is None else self.size // self.ranks.size
-
-    @property
-    def processes(self) -> Axis:
-        """The axis of the processes."""
-        assert self.ranks is not None
-        return self.ranks, self.ranks.size
-
-    def varied(self, x: Value) -> Value:
-        return RankCopy((self.processes,)).bind(x)
-
-    def total(self, x: Value) -> Value:
-        return PSum((self.processes,), True).bind(x)
-
-    def restored(self, ct: Value, primal: Value) -> Value:
-        return Unvary(((self, self.size),)).bind(ct, primal)
-
-    def varied_like(self, ct: Value, out: Value) -> Value:
-        return PVary(((self, self.size),), has_like=True).bind(ct, out)
-
-    def __repr__(self) -> str:
-        return repr(self.label)
-
-
 def _ranks_of(axis_name: Hashable) -> Ranks | None:
-    return axis_name.ranks if isinstance(axis_name, MeshAxis) else None
+    return axis_name.ranks if isinstance(axis_name, DividedAxis) else None
 
 
 # Reductions over lanes.
@@ -179,6 +146,9 @@ class _AllReduce(Collective):
     @property
     def axis_names(self) -> tuple[Hashable, ...]:
         return tuple(name for name, _ in self.axes)
+
+    def lane_kind(self, kinds: Sequence[str]) -> str | None:
+        return None if UNREDUCED in kinds else INVARYING
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         return x.strong()
@@ -227,6 +197,9 @@ class PSum(_AllReduce):
 
     name = "psum"
     jvp = linear_jvp
+
+    def lane_kind(self, kinds: Sequence[str]) -> str | None:
+        return INVARYING
 
     def combine(self, x: Value, dim: BatchDim, size: int) -> Value:
         return times(x, size) if dim is None else ReduceSum((0,)).bind(x)
@@ -286,6 +259,14 @@ class PMin(_AllExtreme):
         return apply(ReduceMin((0,)), apply(RankGather(ranks), x))
 
 
+_SOURCES = {
+    VARYING: (INVARYING, REDUCED, VARYING),
+    UNREDUCED: (VARYING,),
+    REDUCED: (INVARYING,),
+}
+"""For the kind that a value is taken for, the kinds that it may have."""
+
+
 @dataclass(frozen=True)
 class PVary(_AllReduce):
     """A copy of a value for every lane of axes of a mesh.
@@ -295,9 +276,11 @@ class PVary(_AllReduce):
 
     Attributes:
         has_like: Whether there is ``like``.
+        to: The kind of the result, if it is asked for; otherwise terms of a sum stay such.
     """
 
     has_like: bool = False
+    to: str = ""
 
     name = "pvary"
     keeps_shared = True
@@ -306,6 +289,15 @@ class PVary(_AllReduce):
 
     def abstract_eval(self, x: ShapedArray, *others: ShapedArray) -> ShapedArray:
         return x.strong()
+
+    def lane_kind(self, kinds: Sequence[str]) -> str | None:
+        kind, *others = kinds
+        if self.has_like:
+            return DUAL[others[0]]
+        kind = others[0] if others else kind
+        if not self.to:
+            return UNREDUCED if kind == UNREDUCED else VARYING
+        return self.to if kind in _SOURCES[self.to] else None
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         out, dot = self.bind(*primals), tangents[0]
@@ -345,6 +337,9 @@ class Unvary(_AllReduce):
 
     keeps_shared = True
     is_effectful = False
+
+    def lane_kind(self, kinds: Sequence[str]) -> str | None:
+        return DUAL[kinds[1]] if len(kinds) > 1 else INVARYING
 
     def abstract_eval(self, x: ShapedArray, *primal: ShapedArray) -> ShapedArray:
         return x.strong()
@@ -431,6 +426,9 @@ class _Exchange(Collective):
     def axis_names(self) -> tuple[Hashable, ...]:
         return (self.axis_name,)
 
+    def lane_kind(self, kinds: Sequence[str]) -> str | None:
+        return None if UNREDUCED in kinds else VARYING
+
     @property
     def ranks(self) -> Ranks:
         """The processes, if the axis is one of processes."""
@@ -446,7 +444,7 @@ class _Exchange(Collective):
     ) -> tuple[Any, Any]:
         (x,) = args
         lanes = x if dims[0] is not None else repeat_lanes(x, size, axis_name)
-        if not isinstance(axis_name, MeshAxis) or self.is_invariant:
+        if not isinstance(axis_name, DividedAxis) or self.is_invariant:
             return self.exchange(lanes)
         if axis_name.ranks is not None:
             return self.exchange_across(axis_name.ranks, lanes), 0
@@ -502,9 +500,15 @@ class AllGather(_Exchange):
     axis: int
     tiled: bool
     is_invariant: bool = False
+    is_reduced: bool = False
 
     agrees = True
     happens_again = True
+
+    def lane_kind(self, kinds: Sequence[str]) -> str | None:
+        if UNREDUCED in kinds:
+            return None
+        return INVARYING if self.is_invariant else REDUCED if self.is_reduced else VARYING
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         shape = list(x.shape)
@@ -595,6 +599,9 @@ class ReduceScatter(_Exchange):
     tiled: bool
 
     name = "psum_scatter"
+
+    def lane_kind(self, kinds: Sequence[str]) -> str | None:
+        return VARYING
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         shape = list(x.shape)

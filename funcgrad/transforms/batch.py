@@ -71,7 +71,7 @@ class BatchTrace(Trace):
         dims: list[int | None] = []
         is_mapped = False
         for arg in args:
-            if type(arg) is BatchTracer and arg.owner is self:
+            if isinstance(arg, BatchTracer) and arg.owner is self:
                 values.append(arg.value)
                 dims.append(0)
                 is_mapped = True
@@ -114,7 +114,7 @@ class BatchTrace(Trace):
 
     def unwrap(self, value: Any) -> tuple[Any, int | None]:
         """Value and batch dim of a result."""
-        if type(value) is BatchTracer and value.owner is self:
+        if isinstance(value, BatchTracer) and value.owner is self:
             return value.value, 0
         return value, None
 
@@ -162,57 +162,12 @@ class WeakBatchTrace(BatchTrace):
         return make_weak(out), dim
 
 
-class DividedTrace(BatchTrace):
-    """Applies batch rules to the lanes that this process has of an axis of a mesh.
-
-    What all lanes share is equal in all processes. An operation that reads it together with mapped
-    values reads it once in every process, which its transpose has to know.
-    """
-
-    __slots__ = ("_copies",)
-    axis_name: DividedAxis
-
-    def __init__(self, parent: Trace, what: str, size: int, axis_name: Hashable = None) -> None:
-        super().__init__(parent, what, size, axis_name)
-        self._copies: dict[int, tuple[Any, Any]] = {}
-
-    def batch(
-        self, primitive: Primitive, args: list[Any], dims: list[int | None], is_named: bool
-    ) -> tuple[Any, Any]:
-        if is_named:
-            return super().batch(primitive, args, dims, is_named)
-        is_divided = self.axis_name.is_divided
-        if is_divided and not (primitive.is_composite or keeps_shared(primitive)):
-            args = [
-                self._own_copy(x) if d is None and isinstance(x, Tracer) else x
-                for x, d in zip(args, dims, strict=True)
-            ]
-        # Rules of operations that hold programs ask which axis they map.
-        with mapping_axis(self.axis_name, self.size):
-            return primitive.batch(args, dims)
-
-    def _own_copy(self, x: Tracer) -> Any:
-        """The copy of a value of all that this process reads, one for all readers.
-
-        So their cotangents are summed in one message.
-        """
-        known = self._copies.get(id(x))
-        if known is None:
-            known = self._copies[id(x)] = x, self.axis_name.varied(x)
-        return known[1]
-
-
-class WeakDividedTrace(DividedTrace, WeakBatchTrace):
-    """Applies batch rules to this process's lanes, and follows which values are weak."""
-
-    __slots__ = ()
-
-
-def _kind_of_trace(axis_name: Hashable, parent: Trace) -> type[BatchTrace]:
+def _trace_of(axis_name: Hashable, parent: Trace, what: str, size: int) -> BatchTrace:
     is_weak = not parent.is_staged and dialect().weak is not None
     if isinstance(axis_name, DividedAxis):
-        return WeakDividedTrace if is_weak else DividedTrace
-    return WeakBatchTrace if is_weak else BatchTrace
+        made: BatchTrace = axis_name.trace(parent, what, size, is_weak)
+        return made
+    return (WeakBatchTrace if is_weak else BatchTrace)(parent, what, size, axis_name)
 
 
 def _batch_named(
@@ -252,7 +207,7 @@ def batch_flat(
     if axis_name is MAPPED_NOW:
         axis_name = mapped_name()
     parent = current_trace()
-    trace = _kind_of_trace(axis_name, parent)(parent, what, size, axis_name)
+    trace = _trace_of(axis_name, parent, what, size)
     wrapped = [trace.wrap(a, d) for a, d in zip(args, dims, strict=True)]
     length = axis_name.size if isinstance(axis_name, DividedAxis) else size
     with axis_scope(axis_name, length):

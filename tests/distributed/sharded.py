@@ -134,7 +134,50 @@ def named_whole(w: Any, x: Any) -> Any:
     return 2 * np.sum((x @ w).reshape(4, 2, 6).sum(1) ** 2)
 
 
+def accumulated(w: Any, x: Any) -> Any:
+    """Terms of a sum, which a loop adds up before it is formed."""
+
+    def step(total: Any, row: Any) -> Any:
+        return total + lax.pcast(np.sin(row @ w), "x", to="unreduced"), None
+
+    start = lax.pcast(0 * x[0], "x", to="unreduced")
+    return np.sum(lax.psum(lax.scan(step, start, x)[0], "x") ** 2)
+
+
+SPLIT = (P(reduced={"x"}), P("x"))
+
 LOSSES = {
+    "reduced": Case(
+        lambda w, x: lax.psum(np.sum(np.sin(x @ (w + w.T))), "x"),
+        lambda w, x: np.sum(np.sin(x @ (w + w.T))),
+        SPLIT,
+    ),
+    "reduced in cond": Case(fg.checkpoint(branched), branched_whole, SPLIT),
+    "reduced in custom_vjp": Case(
+        lambda w, x: lax.psum(np.sum(by_rule(w, x)), "x"), lambda w, x: np.sum(np.sin(x @ w)), SPLIT
+    ),
+    "unreduced": Case(
+        lambda w, x: lax.psum(np.sum(np.sin(x @ lax.psum(2 * w.T, "x"))), "x"),
+        lambda w, x: np.sum(np.sin(x @ (2 * w.T))),
+        (P(unreduced={"x"}), P("x")),
+    ),
+    "terms of a sum": Case(accumulated, lambda w, x: np.sum(np.sum(np.sin(x @ w), 0) ** 2), SPLIT),
+    "terms in jit": Case(
+        fg.jit(accumulated), lambda w, x: np.sum(np.sum(np.sin(x @ w), 0) ** 2), SPLIT
+    ),
+    "terms are scattered": Case(
+        lambda w, x: (
+            lax.psum(
+                np.sum(
+                    lax.psum_scatter(lax.pcast(x.T @ x, "y", to="unreduced"), "y", tiled=True) ** 2
+                ),
+                "y",
+            )
+            + 0 * np.sum(w)
+        ),
+        lambda w, x: np.sum((x.T @ x) ** 2) + 0 * np.sum(w),
+        (P(), P("y")),
+    ),
     "while_loop by lane": Case(looped_by_lane, looped_by_lane_whole),
     "a named axis inside": Case(named, named_whole),
     "products": Case(
@@ -165,6 +208,17 @@ LOSSES = {
 """Functions of one number, equal in all lanes."""
 
 ARRAYS = {
+    "a sum left for later": Case(
+        lambda w, x: 2 * lax.pcast(x.T @ (x @ w), "x", to="unreduced")[:4],
+        lambda w, x: 2 * (x.T @ (x @ w))[:4],
+        out_specs=P(unreduced={"x"}),
+    ),
+    "copies that are reduced": Case(
+        lambda w, x: (lax.all_gather(x @ w, "x", tiled=True, to="reduced").T, np.sin(w)),
+        lambda w, x: ((x @ w).T, np.sin(w)),
+        SPLIT,
+        P(reduced={"x"}),
+    ),
     "identity": Case(lambda w, x: x, lambda w, x: x, out_specs=P("x")),
     "transposed parts": Case(lambda w, x: x.T, lambda w, x: x.T, (P(), P("x", "y")), P("y", "x")),
     "two names": Case(lambda w, x: 2 * x, lambda w, x: 2 * x, (P(), P(("y", "x"))), P(("y", "x"))),
@@ -320,7 +374,10 @@ def check_loss(name: str, ways: Sequence[Callable[..., Any]] = WAYS) -> None:
         return np.sum(gradients[0] * U) + np.sum(gradients[1] * V)
 
     inner = fg.shard_map(
-        fg.grad(case.parts, (0, 1)), mesh=MESH, in_specs=case.in_specs, out_specs=case.in_specs
+        fg.grad(case.parts, (0, 1)),
+        mesh=MESH,
+        in_specs=case.in_specs,
+        out_specs=tuple(spec.dual for spec in case.in_specs),
     )
     for wrap in ways:
         near(wrap(f)(W, X), value, name)
@@ -331,7 +388,7 @@ def check_loss(name: str, ways: Sequence[Callable[..., Any]] = WAYS) -> None:
     outer_second = fg.grad(lambda w: along(fg.grad(f, (0, 1))(w, X)))(W)
     inner_second = fg.grad(lambda w: along(inner(w, X)))(W)
     near(inner_second, outer_second, f"second derivative of {name}")
-    if name != "custom_vjp":
+    if "custom_vjp" not in name:
         near(fg.jvp(f, (W, X), (U, V)), (value, expected), f"jvp of {name}")
         step = 1e-5
         near_by = [along(fg.grad(f, (0, 1))(W + s * U, X)) for s in (step, -step)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 import funcgrad as fg
 from funcgrad import P, lax
-from funcgrad.errors import ArgumentError, AxisNameError, ShapeError
+from funcgrad.errors import ArgumentError, AxisNameError, MissingRuleError, ShapeError
+from funcgrad.higher_order.mesh_lanes import lane_type
 from tests.distributed import sharded
 from tests.distributed.launching import needs_mpi, run
 
@@ -184,6 +186,30 @@ def test_copies_that_are_asked_for():
     assert inner(np.ones(1), x).tolist() == [0.0, 1.0, 2.0, 3.0]  # of each lane, unsummed
 
 
+def test_kinds_of_values_are_followed_and_dual_in_derivatives():
+    seen = []
+
+    def f(w, x):
+        found = fg.grad(lambda w: np.sum(np.sin(w) * x))(w)
+        total = lax.pcast(x, "x", to="unreduced")
+        row = (w, x, found, total, 2 * total.T, fg.jit(np.negative)(total), w * w, w * x)
+        seen.append([tuple(map(sorted, lane_type(v))) for v in row])
+        return found, lax.psum(total, "x")
+
+    specs = {"in_specs": (P(reduced={"x"}), P("x")), "out_specs": (P(unreduced={"x"}), P())}
+    g = fg.shard_map(f, mesh=OTHER, **specs)
+    w, x = np.arange(2.0), np.arange(6.0)
+    for wrap in (lambda g: g, fg.jit):
+        found, total = wrap(g)(w, x)
+        np.testing.assert_allclose(found, np.cos(w) * x.reshape(3, 2).sum(0))
+        assert total.tolist() == x.reshape(3, 2).sum(0).tolist()
+    varying, unreduced, reduced = (["x"], [], []), ([], ["x"], []), ([], [], ["x"])
+    kinds = [reduced, varying, *[unreduced] * 4, reduced, varying]
+    assert seen == [kinds, kinds]
+    assert P("x", unreduced={"y"}).dual == P("x", reduced={"y"}) != P("x")
+    assert pickle.loads(pickle.dumps(P("x", unreduced={"y"}))) == P("x", unreduced={"y"})
+
+
 def test_a_mesh_is_entered_by_threads_and_again():
     def nested(k):
         with MESH, fg.sharding.set_mesh(OTHER), MESH:
@@ -237,13 +263,42 @@ def test_meshes_and_specs_are_values():
             ArgumentError,
             "each of the 4 lanes along 'x' in one group",
         ),
-        (lambda x: lax.pcast(x, "x", to="reduced"), ArgumentError, "to must be 'varying'"),
+        (lambda x: lax.pcast(x, "x", to="equal"), ArgumentError, "to must be 'varying', 'unred"),
+        (lambda x: lax.pcast(x, {"x"}, to="reduced"), ArgumentError, "must be a tuple or a str"),
+        (lambda x: P("x", reduced={"x"}), ArgumentError, "axis 'x' is named twice"),
+        (lambda x: _sum_of(np.sin)(x), MissingRuleError, "no unreduced rule for sin"),
+        (lambda x: _sum_of(fg.jit(np.sin))(x), MissingRuleError, "no unreduced rule for sin"),
+        (lambda x: _sum_of(lambda s: s + 1.0)(x), ArgumentError, "would be added in each"),
+        (lambda x: _sum_of(lambda s: s, P())(x), ArgumentError, "`result` is unreduced along"),
+        (
+            lambda x: _map(P("x"), P(), f=lambda x: lax.pcast(x, "x", to="unreduced") * x)(x),
+            ArgumentError,
+            "mul: one argument differs along axis 'x' of the mesh, another is a sum",
+        ),
+        (
+            lambda x: _map(P("x"), P(), f=lambda x: lax.pcast(x, "y", to="unreduced"))(x),
+            ArgumentError,
+            "a value that is invarying along axis 'y' of the mesh cannot be taken for unreduced",
+        ),
+        (
+            lambda x: _map(P(), P(reduced={"x"}))(x),
+            ArgumentError,
+            "`result` is not reduced along axis 'x' of the mesh",
+        ),
     ],
 )
 def test_errors_say_what_does_not_fit(make, error, text):
     with pytest.raises(error, match=text) as caught:
         make(np.ones((8, 2)))
     assert "test_sharding.py" in str(caught.value)
+
+
+LATER = P(unreduced={"x"})
+
+
+def _sum_of(f, out_specs=LATER):
+    """A function of a sum that is left for later."""
+    return _map(P("x"), out_specs, f=lambda x: f(lax.pcast(x, "x", to="unreduced")))
 
 
 def _map(in_specs, out_specs, mesh=MESH, f=lambda x: x, **options):
