@@ -19,10 +19,13 @@ from funcgrad.compiler import abi
 from funcgrad.compiler.loops.language import (
     Apply,
     Assign,
+    Body,
     Evaluate,
     Expression,
+    For,
     Statement,
     Variable,
+    While,
     every,
 )
 from funcgrad.compiler.native.translate import simplified
@@ -61,41 +64,33 @@ class LinedKernel:
     def shares(self, places: np.ndarray) -> dict[Line, float]:
         """How much of the kernel belongs to each line, by where processors were found.
 
-        An instruction that LLVM has made of several of a line counts for these, if there are any of
-        which nothing is left, by their instructions. One of several lines has none: it is
-        divided likewise among all of which nothing is left, and counters of loops among all that is
-        there.
+        What is of no statement counts for those of which LLVM has left nothing, by their sizes.
         """
-        inside = places - self.address
-        inside = inside[(inside >= self.table.first) & (inside < self.table.end)]
-        found = self.table.shares(inside)
-        there = {int(line) for line in np.unique(self.table.lines)}
-        sizes, numbers = self.table.sizes, numbered(self.lines)
-        for number in sorted(line for line in found if line <= 0):
-            count = found.pop(number)
-            some = {
-                k: sizes[k]
-                for k, line in enumerate(self.lines, 1)
-                if k in sizes and (numbers[k - 1] == -number if number else line is not None)
-            }
-            gone = {k: size for k, size in some.items() if k not in there}
-            if number:  # which says enough: if all of them are there as well, they share it
-                gone = gone or some
-            for k, size in gone.items():
-                found[k] = found.get(k, 0.0) + count * size / sum(gone.values())
+        found = self.table.shares(self.inside(places))
+        there = {int(k) for k in np.unique(self.table.lines)}
+        nowhere = found.pop(0, 0.0)
+        gone = {
+            k: size for k, size in self.table.sizes.items()
+            if k not in there and self.lines[k - 1] is not None
+        }  # fmt: skip
+        for k, size in gone.items():
+            found[k] = found.get(k, 0.0) + nowhere * size / sum(gone.values())
         shares: dict[Line, float] = {}
         for k, count in found.items():
             line = self.lines[k - 1]
-            if line is not None:
+            if line is not None and count:
                 shares[line] = shares.get(line, 0.0) + count
         return shares
 
+    def without_line(self, places: np.ndarray) -> float:
+        """How much of the kernel is of no line, counters of its loops among it."""
+        found = self.table.shares(self.inside(places))
+        return sum(count for k, count in found.items() if not k or self.lines[k - 1] is None)
 
-def numbered(lines: Sequence[Line]) -> list[int]:
-    """Numbers of lines, from 1 on, the same in all phases; one for what is of no line."""
-    numbers: dict[Line, int] = {}
-    places = [None if line is None else line.shared for line in lines]
-    return [numbers.setdefault(place, len(numbers) + 1) for place in places]
+    def inside(self, places: np.ndarray) -> np.ndarray:
+        """The places that are in the kernel, counted from its first instruction."""
+        inside = places - self.address
+        return inside[(inside >= self.table.first) & (inside < self.table.end)]
 
 
 @dataclass
@@ -206,8 +201,8 @@ class TimedProgram:
         """A step that runs the kernel with lines, if that tells more, with its parts measured."""
         address = 0
         if isinstance(job, Kernel) and self.has_sampler and len(costs_of(job.nodes)) >= MANY_LINES:
-            lines = statements_of(job)
-            found = kernel_store.kernel_with_lines(job.function, numbered(lines))
+            numbers, lines = numbered(job)
+            found = kernel_store.kernel_with_lines(job.function, numbers)
             if found is not None:
                 timed.kernel = LinedKernel(*found, lines)
                 address = timed.kernel.address
@@ -332,6 +327,31 @@ def statements_of(kernel: Kernel) -> list[Line]:
     if all(node is None for node in nodes) and len(kernel.nodes) == 1:
         nodes = [kernel.nodes[0]] * len(nodes)
     return [None if node is None else line_of(node) for node in nodes]
+
+
+def numbered(kernel: Kernel) -> tuple[list[int], list[Line]]:
+    """Numbers of the statements of a kernel, and the line of each number from 1 on.
+
+    Where LLVM moves an instruction it looks at the one behind, and tells the lower number. What
+    nodes compute, in inner loops, comes before indices, masks and what is around these loops;
+    statements of no line have the highest number.
+    """
+    lines, body = statements_of(kernel), simplified(kernel.function).body
+    is_own = [isinstance(s, Assign) and _node_of(kernel, s.name) is not None for s in every(body)]
+    ranks = [*zip(is_own, _depths(body), strict=True)]
+    known = [k for k, line in enumerate(lines) if line is not None]
+    known.sort(key=ranks.__getitem__, reverse=True)
+    numbers = dict(zip(known, range(1, len(known) + 1), strict=True))
+    rows = [numbers.get(k, len(known) + 1) for k in range(len(lines))]
+    return rows, [*(lines[k] for k in known), None]
+
+
+def _depths(body: Body, depth: int = 0) -> Iterator[int]:
+    """How many loops are around each of `language.every` statement."""
+    for statement in body:
+        yield depth
+        for block in statement.parts()[2]:
+            yield from _depths(block, depth + isinstance(statement, For | While))
 
 
 def _inside(x: Expression) -> Iterator[Expression]:

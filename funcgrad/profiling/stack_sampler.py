@@ -28,6 +28,9 @@ SHARE = 0.005
 SWITCH = 0.0005
 """Seconds after which a thread that keeps the interpreter's lock is asked for it."""
 
+_GOLDEN = 0.618033988749895
+"""Fractional parts of the multiples of this number fill the unit interval evenly."""
+
 _RUNS = executable.Executable._start.__code__
 _PULLS = pull_entry.__code__
 _CALL_PATH = "<call path>"
@@ -67,7 +70,9 @@ class StackSampler:
 
     def _run(self) -> None:
         last, spent, interval = time.perf_counter(), time.thread_time(), INTERVAL
-        while not self._ended.wait(interval):
+        part = 0.0  # calls of equal length would be met at the same places by equal intervals
+        while not self._ended.wait(interval * (0.5 + part)):
+            part = (part + _GOLDEN) % 1
             self.tick()
             frame = sys._current_frames().get(self._thread)
             now = time.perf_counter()

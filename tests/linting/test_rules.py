@@ -44,6 +44,13 @@ def rounded_in_scan(x: Any) -> Any:
     return lax.scan(step, 0.0, x)[0]
 
 
+def picked_in_scan(x: Any) -> Any:
+    def step(c: Any, i: Any) -> Any:
+        return c + np.reshape(x, (-1, 1))[:, i - i].sum() * c, None
+
+    return lax.scan(step, 1.0, np.arange(3))[0]
+
+
 def smooth(x: Any) -> Any:
     return np.mean((4 * x) ** 2)
 
@@ -381,6 +388,7 @@ CLEAN: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     ("kink", lambda x: at_zero(x) ** 2, (0.0,)),
     ("kink", tie, (np.array([1.0, 2.0, 2.001]),)),
     ("kink", in_while, (0.7,)),
+    ("cut-derivative", picked_in_scan, (X,)),
     ("kink", equal_eigenvalues, (np.diag([1.0, 2.0, 3.0]),)),
     ("kink-of-choice", relu_at_zero, (np.array([1.0, -1.0]),)),
     ("kink-of-choice", lambda x: np.sum(np.where(x > 0, x**2, 0.0)), (np.array([1.0, 0.0]),)),

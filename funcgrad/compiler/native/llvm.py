@@ -216,12 +216,12 @@ class Module:
         """Metadata of a load from memory that nothing writes."""
         return ", !invariant.load !0" if self.has_hints else ""
 
-    def number_lines(self, function: Function) -> Callable[[int, int], str]:
-        """Have LLVM keep the places of a function's instructions: metadata for line and column.
+    def number_lines(self, function: Function) -> Callable[[int], str]:
+        """Have LLVM keep the lines of a function's instructions: metadata for each.
 
-        It writes them to the line table of the object file, and the code is the same. Where it
-        makes one instruction of two, it keeps of their places what they have in common: the line if
-        only the columns differ, else nothing.
+        It writes them to the line table of the object file, and the code is the same. Of an
+        instruction that it makes of two, or moves to before another one, it keeps the lower line
+        (`llvm_backend.keep_lines`).
         """
         file = self._node('!DIFile(filename: "kernel", directory: "")')
         unit = self._node(
@@ -242,10 +242,8 @@ class Module:
         ]
         function.origin = f" !dbg !{own}"
 
-        def metadata(line: int, column: int) -> str:
-            column = column if column < 1 << 16 else 0  # LLVM keeps 16 bits
-            place = f"!DILocation(line: {line}, column: {column}, scope: !{own})"
-            return f", !dbg !{self._node(place)}"
+        def metadata(line: int) -> str:
+            return f", !dbg !{self._node(f'!DILocation(line: {line}, scope: !{own})')}"
 
         return metadata
 

@@ -331,6 +331,19 @@ def _await_running() -> None:
         emission.wait(_GRACE_SECONDS)
 
 
+@cache
+def keep_lines() -> None:
+    """Have LLVM keep a line of each instruction that it moves, or makes of several.
+
+    Where branches divide a loop, its code generator moves most of the loop's instructions from one
+    block to the next; by default it forgets their lines, which debuggers would take for steps. The
+    option belongs to the process, and changes no code. LLVM ends the process for options that it
+    does not know, as this one before version 21.
+    """
+    if llvm.llvm_version_info >= (21,):
+        llvm.set_option("", "--pick-merged-source-locations")
+
+
 def load(code: bytes, symbol: str) -> int:
     """Link an object file into the process; returns the address of ``symbol``."""
     engine().add_object_file(llvm.ObjectFileRef.from_data(code))

@@ -67,7 +67,7 @@ def translate(
         function: The kernel.
         symbol: Name of the native function.
         lines: For each of the statements of `simplified`, in the order of `language.every`, a
-            number of the user's line, from 1 on: the object file is to tell them.
+            number from 1 on, which the object file is to tell of its instructions.
 
     Raises:
         UnsupportedError: The kernel applies something that is no word.
@@ -138,8 +138,8 @@ class _Lowering:
         self.lines: dict[int, str] = {}
         if lines is not None:
             metadata = module.number_lines(self.function)
-            rows = enumerate(zip(language.every(body), lines, strict=True), 1)
-            self.lines = {id(x): metadata(line, k) for k, (x, line) in rows}
+            rows = zip(language.every(body), lines, strict=True)
+            self.lines = {id(x): metadata(line) for x, line in rows}
         self.statements([*body, END])
 
     # Statements.

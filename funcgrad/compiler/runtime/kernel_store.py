@@ -134,7 +134,8 @@ def kernel_with_lines(function: Function, lines: Sequence[int]) -> tuple[int, Li
 
     Args:
         function: The kernel.
-        lines: A number of the user's line, from 1 on, of every statement as it is translated.
+        lines: For every statement, as it is translated, the number that the table has of it. Where
+            an instruction is of two, it tells the lower one.
 
     Returns:
         The address of the kernel, and the table; ``None`` where it cannot be read.
@@ -426,6 +427,7 @@ class _LinedBuild(_KernelBuild):
 
     def _emission(self) -> Any:
         native = _native()
+        native.keep_lines()
         effort = native.Effort.VECTORS if self.is_in_vectors else native.Effort.ALL
         return native.Emission(self.assembly, effort)
 

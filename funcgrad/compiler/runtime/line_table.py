@@ -1,9 +1,8 @@
 """Line tables: the statement that each instruction of a kernel is of.
 
 ``read_lines : object file -> LineTable``. LLVM writes them as DWARF (version 4, section 6.2): a
-program for a machine with registers for the address, the line and the column, each of whose rows
-holds from its address to that of the next one. Columns are statements, and lines are the user's:
-an instruction that was made of two has no column, and a line if they had the same.
+program for a machine with registers for the address and the line, which here is a statement, each
+of whose rows holds from its address to that of the next one.
 """
 
 from __future__ import annotations
@@ -24,8 +23,7 @@ class LineTable:
 
     Attributes:
         starts: Where rows begin, ascending.
-        lines: Their statements; the negative of the user's line for an instruction that was made of
-            several of it, 0 where they were of several lines.
+        lines: Their statements, 0 where nobody knows.
         called: Functions that statements call, as offsets, and the statements.
         sizes: Instructions of each statement as it was translated, those of formulas among them.
         first: The lowest offset of these, and of the function.
@@ -85,7 +83,7 @@ def read_lines(code: bytes, symbol: str, assembly: str) -> LineTable | None:
 _DEFINED = re.compile(r"^define [^@]*@([\w.]+)\(")
 _CALLED = re.compile(r"\bcall [^@]*@([\w.]+)\(")
 _AT = re.compile(r"!dbg !(\d+)$")
-_LINE = re.compile(r"^!(\d+) = !DILocation\(line: \d+, column: (\d+),", re.MULTILINE)
+_LINE = re.compile(r"^!(\d+) = !DILocation\(line: (\d+),", re.MULTILINE)
 
 
 def _callers(assembly: str, symbol: str) -> dict[str, tuple[int, ...]]:
@@ -111,10 +109,7 @@ def _callers(assembly: str, symbol: str) -> dict[str, tuple[int, ...]]:
 
 
 def _sizes(assembly: str, symbol: str) -> dict[int, int]:
-    """How many instructions each statement is, with those of the functions that it calls.
-
-    LLVM may sink a statement into another block, and then forgets its place. Its size is known.
-    """
+    """How many instructions each statement is, with those of the functions that it calls."""
     numbers = {node: int(line) for node, line in _LINE.findall(assembly)}
     own: dict[str, int] = {}
     calls: dict[str, list[str]] = {}
@@ -147,12 +142,12 @@ _END, _SET_ADDRESS = 1, 2
 
 
 def _rows(program: bytes) -> Iterator[tuple[int, int]]:
-    """Addresses and the statements from there on, or the negative of the line, or 0."""
+    """Addresses, and the lines from there on."""
     _, version, head, least, _, _, base, width, first = _HEAD.unpack_from(program)
     if version != 4:
         return
     place = 10 + head
-    address, line, column = 0, 1, 0
+    address, line = 0, 1
 
     def number(is_signed: bool = False) -> int:
         nonlocal place
@@ -171,7 +166,7 @@ def _rows(program: bytes) -> Iterator[tuple[int, int]]:
         if code >= first:
             address += (code - first) // width * least
             line += base + (code - first) % width
-            yield address, line and (column or -line)
+            yield address, line
         elif code == 0:
             size = number()
             end, code = place + size, program[place]
@@ -179,10 +174,10 @@ def _rows(program: bytes) -> Iterator[tuple[int, int]]:
                 (address,) = struct.unpack_from("<Q", program, place + 1)
             elif code == _END:
                 yield address, 0
-                address, line, column = 0, 1, 0
+                address, line = 0, 1
             place = end
         elif code == _COPY:
-            yield address, line and (column or -line)
+            yield address, line
         elif code == _ADVANCE:
             address += number() * least
         elif code == _ADVANCE_LINE:
@@ -192,7 +187,5 @@ def _rows(program: bytes) -> Iterator[tuple[int, int]]:
         elif code == _FIXED_ADVANCE:
             address += struct.unpack_from("<H", program, place)[0]
             place += 2
-        elif code == _SET_COLUMN:
-            column = number()
-        elif code in (_SET_FILE, _SET_ISA):
+        elif code in (_SET_FILE, _SET_COLUMN, _SET_ISA):
             number()
