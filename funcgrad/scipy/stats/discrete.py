@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
+from funcgrad.api.compilation import jit
 from funcgrad.api.vectorization import vmap
 from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
@@ -50,7 +52,7 @@ class Discrete(Distribution):
             own = [f.stop_gradient(v) for v in parameters]
             start = 0 * sum(own[1:], own[0]) + low
             valid = self.is_valid(*own)
-            high = _search(lambda k: self.above(k, *own) <= _NEGLIGIBLE, start, valid)
+            high = _search(self._is_negligible)(start, valid, *own)
 
         def term(k: Any) -> Any:
             logs = self.log_mass(k, *parameters)
@@ -120,11 +122,7 @@ class Discrete(Distribution):
         Returns:
             Integers, in a floating dtype; nan where ``q`` is no probability.
         """
-
-        def reached(k: Any, q: Any, *parameters: Any) -> Any:
-            return self.below(k, *parameters) >= q - _slack(q)
-
-        return self._inverse("ppf", q, args, kwargs, reached, 0, 1)
+        return self._inverse("ppf", q, args, kwargs, self._is_covered, 0, 1)
 
     @quiet
     @explained(METHODS)
@@ -134,11 +132,16 @@ class Discrete(Distribution):
         Returns:
             Integers, in a floating dtype; nan where ``q`` is no probability.
         """
+        return self._inverse("isf", q, args, kwargs, self._is_left, 1, 0)
 
-        def reached(k: Any, q: Any, *parameters: Any) -> Any:
-            return self.above(k, *parameters) <= q + _slack(q)
+    def _is_covered(self, k: Any, high: Any, q: Any, *parameters: Any) -> Any:
+        return either(self.below(k, *parameters) >= q - _slack(q), k >= high)
 
-        return self._inverse("isf", q, args, kwargs, reached, 1, 0)
+    def _is_left(self, k: Any, high: Any, q: Any, *parameters: Any) -> Any:
+        return either(self.above(k, *parameters) <= q + _slack(q), k >= high)
+
+    def _is_negligible(self, k: Any, *parameters: Any) -> Any:
+        return self.above(k, *parameters) <= _NEGLIGIBLE
 
     def _inverse(
         self,
@@ -160,7 +163,7 @@ class Discrete(Distribution):
         inside = both(q > 0, q < 1)
         valid = self.is_valid(*own)
         searched = inside if valid is None else both(inside, valid)
-        out = _search(lambda k: either(reached(k, q, *own), k >= high), low, searched)
+        out = _search(reached)(low, searched, high, q, *own)
         out = f.select(q == at_low, low - 1, f.select(q == at_high, high, out))
         out = f.select(both(q >= 0, q <= 1), out, math.nan)
         return self._checked(out if found.loc is None else out + found.loc, found)
@@ -175,8 +178,24 @@ def _slack(q: Any) -> Any:
     return f.minimum(16 * eps * (q - f.xlogy(q, q)), 0.125 * (1 - q))
 
 
-def _search(reached: Method, low: Any, searched: Any) -> Any:
-    """The least integer from ``low`` on from which ``reached`` holds: doubling, then bisection."""
+@cache
+def _search(reached: Method) -> Any:
+    """The least integer from ``low`` on from which ``reached`` holds, as a compiled function.
+
+    It is compiled once for all parameters: evaluated in eager mode, its loops would be traced and
+    compiled by every call.
+
+    Args:
+        reached: From an integer and parameters to whether it is large enough.
+
+    Returns:
+        A function of ``low``, of where to search, and of the parameters.
+    """
+    return jit(lambda low, searched, *own: _least(lambda k: reached(k, *own), low, searched))
+
+
+def _least(reached: Method, low: Any, searched: Any) -> Any:
+    """Double steps until ``reached`` holds, then bisect."""
 
     def is_left(condition: Any) -> Any:
         open_ = both(condition, searched)
