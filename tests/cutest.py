@@ -8,9 +8,9 @@
 The folder has the packages ``sif2jax`` and what it imports, and ``asdex`` to compare with. Of each
 problem the Hessian of
 the objective and the Jacobian of the constraints are taken: their patterns, colours, the first
-value and later ones, in seconds of the processor. Up to 500 variables JAX's dense derivatives at
-two points say which entries must be there. With ``--out`` records are kept in that folder, and a
-run goes on where the last one ended.
+value and later ones, in seconds of the processor; one process for each side takes the problems in
+turn. Up to 500 variables JAX's dense derivatives at two points say which entries must be there.
+With ``--out`` records are kept in that folder, and a run goes on where the last one ended.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ LARGE = 5_000
 """Variables from which times are compared."""
 START = 600
 """Seconds for the problems to be imported."""
+NAMES = "names.txt"
+"""File in which a process says that it is ready, and what problems there are."""
 
 Derivative = dict[str, Any]
 
@@ -46,8 +48,8 @@ Derivative = dict[str, Any]
 # The process that runs the problems one way.
 
 
-def run_problems(way: str, out: Path, names: list[str], most: int, seconds: float) -> None:
-    """Run problems that have no record yet, and write a line for each."""
+def run_problems(way: str, out: Path, most: int, seconds: float) -> None:
+    """Run the problems whose names are read, and write a line for each."""
     if way == HERE:
         from funcgrad.interop.jax import install  # noqa: PLC0415 (JAX's runs know nothing of it)
 
@@ -58,19 +60,15 @@ def run_problems(way: str, out: Path, names: list[str], most: int, seconds: floa
     import sif2jax  # noqa: PLC0415
 
     record = out / f"{way}.jsonl"
-    known = {line["name"] for line in lines_of(record)}
     # What the first of all derivatives loads is no problem's.
     MEASURES[way]("hessian", lambda x: (x**3).sum(), np.ones(3), out / "none.npy")
     signal.signal(signal.SIGALRM, _stop)
-    for problem in sif2jax.problems:
-        name = type(problem).__name__
-        if name in known or (names and name not in names):
-            continue
-        known.add(name)
-        _write(record, {"name": name})  # a line without results if the process ends here
+    problems = {type(problem).__name__: problem for problem in sif2jax.problems}
+    (out / NAMES).write_text("\n".join(problems))
+    for name in map(str.strip, sys.stdin):
         signal.setitimer(signal.ITIMER_REAL, seconds)
         try:
-            found = _results(way, problem, name, out, most)
+            found = _results(way, problems[name], name, out, most)
         except Exception as error:  # it is the result of the problem
             found = {"error": f"{type(error).__name__}: {error}"[:300]}
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -181,37 +179,80 @@ def lines_of(record: Path) -> list[dict[str, Any]]:
     return list({line["name"]: line for line in lines}.values())
 
 
-def run_way(way: str, options: argparse.Namespace) -> None:
-    """Run a process, and another one after a problem that ended it."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(options.sources)]),
-        "JAX_PLATFORMS": "cpu",
-        "OMP_NUM_THREADS": "1",
-        "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
-    }
-    command = [sys.executable, "-m", "tests.cutest", "--inside", way, "--out", str(options.out)]
-    command += ["--most", str(options.most), "--seconds", str(options.seconds), *options.names]
-    record = options.out / f"{way}.jsonl"
-    record.touch()
-    while True:
-        before = len(lines_of(record))
-        code = _watched(command, environment, record, START + 2 * options.seconds)
-        if code == 0 or len(lines_of(record)) == before:
+class Side:
+    """A process that runs problems one way; another one after a problem that ended it."""
+
+    def __init__(self, way: str, options: argparse.Namespace) -> None:
+        self.way, self.options = way, options
+        self.record = options.out / f"{way}.jsonl"
+        self.record.touch()
+        self.known = {line["name"] for line in lines_of(self.record)}
+        self.process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        """Start the process, if there is none, and wait for its problems."""
+        if self.process is not None:
             return
+        (self.options.out / NAMES).unlink(missing_ok=True)
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(self.options.sources)]),
+            "JAX_PLATFORMS": "cpu",
+            "OMP_NUM_THREADS": "1",
+            "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+        }
+        command = [sys.executable, "-m", "tests.cutest", "--inside", self.way]
+        command += ["--out", str(self.options.out), "--most", str(self.options.most)]
+        command += ["--seconds", str(self.options.seconds)]
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, text=True
+        )
+        self._wait(START, (self.options.out / NAMES).exists)
+
+    def run(self, name: str) -> None:
+        """Run a problem that has no record yet; it has one afterwards."""
+        if name in self.known:
+            return
+        self.known.add(name)
+        self.start()
+        size = self.record.stat().st_size
+        if self.process is not None and self.process.stdin is not None:
+            self.process.stdin.write(name + "\n")
+            self.process.stdin.flush()
+            self._wait(2 * self.options.seconds, lambda: self.record.stat().st_size > size)
+        if self.record.stat().st_size == size:
+            _write(self.record, {"name": name})
+
+    def _wait(self, seconds: float, is_done: Callable[[], bool]) -> None:
+        """Wait for the process; it is ended if it takes longer: no signal interrupts some code."""
+        assert self.process is not None
+        end = time.monotonic() + seconds
+        while not is_done():
+            if self.process.poll() is not None or time.monotonic() > end:
+                return self.stop()
+            time.sleep(0.02)
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.communicate()
+        self.process = None
 
 
-def _watched(command: list[str], environment: dict[str, str], record: Path, most: float) -> int:
-    """Run a process until it ends, or writes nothing for so many seconds."""
-    with subprocess.Popen(command, cwd=ROOT, env=environment) as process:
-        size, since = record.stat().st_size, time.monotonic()
-        while process.poll() is None:
-            time.sleep(0.5)
-            if record.stat().st_size != size:
-                size, since = record.stat().st_size, time.monotonic()
-            if time.monotonic() - since > most:  # library code that no signal interrupts
-                process.kill()
-        return process.returncode
+def run_sides(options: argparse.Namespace) -> None:
+    """Run each problem one way after the other, so that both meet the same load."""
+    sides = [Side(way, options) for way in options.ways]
+    names = list(options.names)
+    try:
+        if not names:
+            sides[0].start()
+            names = (options.out / NAMES).read_text().splitlines()
+        for name in names:
+            for side in sides:
+                side.run(name)
+    finally:
+        for side in sides:
+            side.stop()
 
 
 def pairs(out: Path) -> Iterator[tuple[str, str, Derivative, Derivative | None]]:
@@ -282,7 +323,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--inside", choices=WAYS, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.inside:
-        run_problems(options.inside, options.out, options.names, options.most, options.seconds)
+        run_problems(options.inside, options.out, options.most, options.seconds)
         return 0
     if options.sources is None or not (options.sources / "sif2jax").is_dir():
         print("there is no sif2jax: pip install --target cutest sif2jax asdex; --sources cutest")
@@ -291,8 +332,7 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         options.out = Path(options.out or folder).resolve()
         options.out.mkdir(parents=True, exist_ok=True)
-        for way in options.ways:
-            run_way(way, options)
+        run_sides(options)
         return report(options.out)
 
 

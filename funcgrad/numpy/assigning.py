@@ -36,7 +36,7 @@ from funcgrad.numpy.writable import (
     where as place,
 )
 from funcgrad.observers.promotion import PROMOTIONS
-from funcgrad.primitives.elementwise import IntegerPower, select
+from funcgrad.primitives.elementwise import power_of, select
 from funcgrad.primitives.objects import settled
 from funcgrad.primitives.shape import broadcast_to
 
@@ -101,7 +101,7 @@ def _power(self: WritableArray, other: Any) -> Any:
     is_known = type(other) is int and abs(other) < MAX_EXPONENT
     if not is_known or not isinstance(x, Tracer) or x.aval.dtype.kind not in "fc":
         return _general_power(self, other)
-    found = current_trace().process(IntegerPower(other), (x,))
+    found = current_trace().process(power_of(other), (x,))
     is_ordered = self._strides == ROW_MAJOR or len(x.aval.shape) == 1
     return WritableArray(found, ROW_MAJOR if is_ordered else None) if x.aval.shape else found
 

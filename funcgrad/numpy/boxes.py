@@ -44,15 +44,26 @@ class Box:
     )  # fmt: skip
 
     def __init__(self, shape: Shape, ranges: Sequence[range], layout: Shape | None = None) -> None:
+        starts, limits, strides, lengths, backward = [], [], [], [], []
+        is_dense = True
+        for axis, r in enumerate(ranges):
+            n, step = len(r), r.step
+            if not n:
+                r, step = range(0), 1
+            elif step < 0:
+                backward.append(axis)
+                r, step = r[::-1], -step
+            starts.append(r.start)
+            limits.append(r[-1] + 1 if n else 0)
+            strides.append(step)
+            lengths.append(n)
+            is_dense = is_dense and (step == 1 or n <= 1)
         self.shape = shape
-        self.lengths = tuple(map(len, ranges))
+        self.lengths = tuple(lengths)
         self.layout = self.lengths if layout is None else layout
-        self.backward = tuple(i for i, r in enumerate(ranges) if r.step < 0)
-        ascending = [(r if r.step > 0 else r[::-1]) if len(r) else range(0) for r in ranges]
-        self.starts = tuple(r.start for r in ascending)
-        self.limits = tuple(r[-1] + 1 if len(r) else 0 for r in ascending)
-        self.strides = tuple(r.step for r in ascending)
-        self.is_dense = all(r.step == 1 or len(r) <= 1 for r in ascending)
+        self.backward = tuple(backward)
+        self.starts, self.limits, self.strides = tuple(starts), tuple(limits), tuple(strides)
+        self.is_dense = is_dense
         steps: list[Primitive] = []
         if self.lengths != shape:
             steps.append(Slice(self.starts, self.limits, self.strides))

@@ -170,7 +170,7 @@ def _pow(self: Tracer, other: Any) -> Any:
     kind = type(other)
     is_integral = kind is int or (kind is float and other.is_integer())
     if is_integral and -MAX_EXPONENT < other < MAX_EXPONENT and self.aval.dtype.kind in "fc":
-        return current_trace().process(p.IntegerPower(int(other)), (self,))
+        return current_trace().process(p.power_of(int(other)), (self,))
     return _general_power(self, other)
 
 

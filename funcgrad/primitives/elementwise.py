@@ -885,9 +885,13 @@ _POWERS = {
 }
 
 
+power_of: Callable[[int], IntegerPower] = functools.lru_cache(256)(IntegerPower)
+"""The operation for an exponent, remembered: loops repeat it."""
+
+
 def integer_power(x: Value, exponent: int) -> Value:
     """``x ** exponent`` of a float or complex ``x``."""
-    return IntegerPower(exponent).bind(x)
+    return power_of(exponent).bind(x)
 
 
 def _tie(better: Callable[[Value, Value], Value]) -> tuple[Derivative, Derivative]:

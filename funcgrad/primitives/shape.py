@@ -248,12 +248,13 @@ class Slice(Primitive):
         return np.asarray(x)[tuple(map(slice, self.starts, self.limits, self.strides))]
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
-        bounds = zip(self.starts, self.limits, self.strides, x.shape, strict=True)
-        if any(not 0 <= a <= b <= n or s < 1 for a, b, s, n in bounds):
-            raise ShapeError(
-                f"slice: starts {self.starts}, limits {self.limits} and strides {self.strides} do "
-                f"not lie in {x}: 0 <= start <= limit <= length and stride >= 1 must hold."
-            )
+        for a, b, s, n in zip(self.starts, self.limits, self.strides, x.shape, strict=True):
+            if not 0 <= a <= b <= n or s < 1:
+                raise ShapeError(
+                    f"slice: starts {self.starts}, limits {self.limits} and strides "
+                    f"{self.strides} do not lie in {x}: 0 <= start <= limit <= length and "
+                    "stride >= 1 must hold."
+                )
         return x.update(shape=self._shape)
 
     @property

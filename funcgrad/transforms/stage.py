@@ -30,16 +30,31 @@ from funcgrad.core.trace import Trace, Tracer, current_trace, raise_leaked, run_
 
 
 class StageTracer(Tracer):
-    """A name in a program under construction."""
+    """A name in a program under construction.
 
-    __slots__ = ("atom", "aval", "source")
+    Args:
+        trace: The program.
+        var: The name.
+        source: Where it comes from.
+        alone: The name in a tuple, which equations that read or make it alone share: fewer objects
+            for Python's collector of garbage to go through.
+    """
+
+    __slots__ = ("alone", "atom", "aval", "source")
     aval: ShapedArray
 
-    def __init__(self, trace: StageTrace, var: Var, source: Location | str | None) -> None:
+    def __init__(
+        self,
+        trace: StageTrace,
+        var: Var,
+        source: Location | str | None,
+        alone: tuple[Var] | None = None,
+    ) -> None:
         self.owner = trace
         self.atom = var
         self.aval = var.aval
         self.source = source
+        self.alone = alone or (var,)
 
     def origin(self) -> list[str]:
         if isinstance(self.source, str):
@@ -116,9 +131,13 @@ class StageTrace(Trace):
         return StageTracer(self, var, name)
 
     def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
-        inputs = [
-            a.atom if type(a) is StageTracer and a.owner is self else self.atom(a) for a in args
-        ]
+        inputs: Sequence[Atom]
+        if len(args) == 1 and type(args[0]) is StageTracer and args[0].owner is self:
+            inputs = args[0].alone
+        else:
+            inputs = [
+                a.atom if type(a) is StageTracer and a.owner is self else self.atom(a) for a in args
+            ]
         avals = [a.aval for a in inputs]
         result = primitive.abstract_eval(*avals)
         source = OBSERVED.locate()
@@ -130,9 +149,9 @@ class StageTrace(Trace):
             return [StageTracer(self, var, source) for var in outputs]
         if not avals or result is not avals[0]:
             check_size(primitive.name, result.shape, result.dtype)
-        output = Var(result)
-        self.equations.append(Equation(primitive, inputs, (output,), source))
-        return StageTracer(self, output, source)
+        alone = (Var(result),)
+        self.equations.append(Equation(primitive, inputs, alone, source))
+        return StageTracer(self, alone[0], source, alone)
 
     def atom(self, value: Any) -> Atom:
         """The name or literal that stands for a value in the program."""

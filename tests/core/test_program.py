@@ -158,3 +158,15 @@ def test_avals() -> None:
 def test_refused_dtypes(value: np.ndarray, text: str) -> None:
     with pytest.raises(DtypeError, match=text):
         aval_of(value)
+
+
+def test_equations_of_one_name_share_its_tuple() -> None:
+    """Loops of indexing leave two objects per equation for the collector of garbage, not four."""
+    with fg.reroll_loops(False):
+        program = fg.make_jaxpr(lambda x: [x[k] ** 2 for k in range(50)])(np.ones(50)).program
+    assert [e.primitive.name for e in program.equations[:3]] == [
+        "slice", "reshape", "integer_power",
+    ]  # fmt: skip
+    tuples = {id(t) for e in program.equations for t in (e.inputs, e.outputs)}
+    assert len(tuples) == 1 + len(program.equations)
+    assert len({id(e.primitive) for e in program.equations}) == 50 + 1 + 1
