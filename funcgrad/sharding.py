@@ -42,6 +42,8 @@ from funcgrad.distributed.meshes import (
 )
 from funcgrad.distributed.processes import axis_of, subgroups, world
 from funcgrad.errors import ArgumentError, TreeError
+from funcgrad.higher_order.cells import Cell, fill_cells, passing_cells
+from funcgrad.higher_order.cells import rows_of as cells_among
 from funcgrad.higher_order.jit import along_processes
 from funcgrad.higher_order.mesh_lanes import DividedTrace, MeshAxis, lane_type
 from funcgrad.higher_order.staging import place
@@ -59,7 +61,7 @@ from funcgrad.primitives.collectives import (
 from funcgrad.primitives.elementwise import equal, select
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.primitives.shape import Slice, Transpose, repeat_lanes, reshape, shape_of
-from funcgrad.transforms.batch import batch_flat
+from funcgrad.transforms.batch import BatchTracer, batch_flat
 
 __all__ = [
     "AxisType", "Mesh", "NamedSharding", "P", "PartitionSpec", "get_abstract_mesh", "make_mesh",
@@ -147,6 +149,8 @@ def shard_map(
         leaves, treedef = flatten_values(args)
         paths = leaf_paths(args)
         specs = _prefix(in_specs, args, "in_specs", what)
+        if any(isinstance(x, Cell) for x in leaves):
+            return run_with_cells(leaves, treedef, specs)
         for x, spec, path in zip(leaves, specs, paths, strict=True):
             rows_of(spec, shape_of(x), {a.label: a.size for a in axes}, what, path)
         pairs = [_divided(x, spec, axes) for x, spec in zip(leaves, specs, strict=True)]
@@ -175,6 +179,33 @@ def shard_map(
             )  # fmt: skip
             whole = [_assembled(*row, axes, check_vma, what) for row in rows]
         return tree_unflatten(trees[0], whole)
+
+    def run_with_cells(leaves: list[Any], treedef: Any, specs: list[Any]) -> Any:
+        """Map a function of what references hold, which also returns what is left in them."""
+        rows = cells_among(leaves)
+        cells = [leaves[i] for i, _ in rows]
+
+        def of_contents(*values: Any) -> Any:
+            inner = list(values)
+            made = fill_cells(inner, rows)
+            return function(*tree_unflatten(treedef, inner)), [cell.content() for cell in made]
+
+        of_contents.__name__ = name_of(function)
+        mapped = shard_map(
+            of_contents,
+            out_specs=(out_specs, [specs[i] for i, _ in rows]),
+            in_specs=tuple(specs),
+            mesh=mesh,
+            axis_names=axis_names,
+            check_vma=check_vma,
+        )
+        with passing_cells(cells, what) as contents:
+            for (i, _), content in zip(rows, contents, strict=True):
+                leaves[i] = content
+            out, left = mapped(*leaves)
+        for cell, value in zip(cells, left, strict=True):
+            cell.put(value, what)
+        return out
 
     return Transformed(
         run,
@@ -452,5 +483,29 @@ def _prefix(specs: Any, tree: Any, name: str, what: str) -> list[Any]:
             f"{what}: {name} is not a prefix of the tree that it describes. {error}{place()}"
         ) from None
 
+
+_SHOWN = 16
+"""How many lanes are written out at most."""
+
+
+def _with_lanes(x: BatchTracer) -> str:
+    """The type, and along axes of a mesh the values of this process's lanes, where known."""
+    axes: list[MeshAxis] = []
+    values: Any = x
+    while isinstance(axis := getattr(getattr(values, "owner", None), "axis_name", None), MeshAxis):
+        axes.insert(0, axis)
+        values = values.value
+    text = Tracer.__repr__(x)
+    if not axes or isinstance(values, Tracer):
+        return text
+    first = [0 if a.ranks is None else a.ranks.index * a.n_own for a in axes]
+    names = ", ".join(str(a.label) for a in axes)
+    for lane in list(np.ndindex(np.shape(values)[: len(axes)]))[:_SHOWN]:
+        at = ", ".join(str(start + i) for start, i in zip(first, lane, strict=True))
+        text += f"\nat mesh coordinates ({names}) = ({at}):\n{values[lane]}"
+    return text
+
+
+BatchTracer.__repr__ = _with_lanes  # type: ignore[assignment]
 
 present(__name__)

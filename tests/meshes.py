@@ -185,7 +185,11 @@ def provide(jax: Any) -> None:
     """Have what the file imports that is no part of JAX for users."""
     import jax._src  # noqa: PLC0415
 
-    sys.modules["jax._src.config"] = jax._src.config = _Settings("config")
+    from funcgrad.interop.jax import placing  # noqa: PLC0415
+
+    settings = _Settings("config")
+    vars(settings).update(disable_vmap_shmap_error=placing.disable_vmap_shmap_error)
+    sys.modules["jax._src.config"] = jax._src.config = settings
     tools = ModuleType("jax._src.test_util")
     vars(tools).update(_tools(jax))
     sys.modules[tools.__name__] = jax._src.test_util = tools  # type: ignore[attr-defined]

@@ -346,6 +346,17 @@ class NamedSharding:
         """
         return type(self)(self.mesh, spec)
 
+    def is_equivalent_to(self, other: Any, ndim: int) -> bool:
+        """Whether another sharding divides arrays into the same parts.
+
+        Args:
+            other: The other one.
+            ndim: Number of axes of the arrays.
+        """
+        if not isinstance(other, NamedSharding) or self.mesh != other.mesh:
+            return False
+        return names_by_axis(self.spec, ndim) == names_by_axis(other.spec, ndim)
+
     def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Any, tuple[slice, ...]]:
         """The part of each lane as slices, by the devices of the mesh.
 

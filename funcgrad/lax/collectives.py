@@ -421,7 +421,8 @@ def ppermute(x: Tree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T
 
     Raises:
         AxisNameError: If no surrounding `vmap` has such an axis.
-        ArgumentError: If a source or a destination appears twice or does not exist.
+        ArgumentError: If a source or a destination appears twice or does not exist, or ``perm``
+            is an iterator.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -431,6 +432,11 @@ def ppermute(x: Tree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T
     """
     axes = _axes(axis_name, "ppermute")
     size = prod(n for _, n in axes)
+    if not isinstance(perm, Sequence | np.ndarray):
+        raise ArgumentError(
+            f"ppermute: perm must be a list of pairs, got a {type(perm).__name__}, which may be "
+            f"used up when it is read again.{place()} Pass list(perm)."
+        )
     pairs = tuple((int(source), int(destination)) for source, destination in perm)
     for what, lanes in zip(("source", "destination"), zip(*pairs, strict=True), strict=False):
         if len(set(lanes)) != len(lanes) or not all(0 <= lane < size for lane in lanes):

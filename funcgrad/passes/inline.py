@@ -8,6 +8,7 @@ from typing import Any
 from funcgrad.core.program import Atom, Equation, Program, Var
 from funcgrad.lowering import Call, form_of
 from funcgrad.observers.source import SourceLocation
+from funcgrad.passes.dce import dce
 
 
 def inline(program: Program) -> Program:
@@ -41,6 +42,7 @@ class _Inliner:
             args: Its arguments.
             source: The user's line of equations that have none.
         """
+        program = dce(program)  # which needs no rules of what is dead
         names: dict[Var, Atom] = dict(zip(program.inputs, args, strict=True))
         for var, array in program.constants:
             names[var] = self._constant(var, array)

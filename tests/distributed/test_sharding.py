@@ -210,6 +210,53 @@ def test_kinds_of_values_are_followed_and_dual_in_derivatives():
     assert pickle.loads(pickle.dumps(P("x", unreduced={"y"}))) == P("x", unreduced={"y"})
 
 
+def _accumulate(ref, x):
+    ref[...] += lax.axis_index("x").astype(float) + x
+    return lax.psum(x, "x")
+
+
+@pytest.mark.parametrize("around", [lambda f: f, fg.jit])
+def test_references_are_divided_as_arrays_are(around):
+    mesh = fg.make_mesh((2,), ("x",))
+    f = around(fg.shard_map(_accumulate, mesh=mesh, in_specs=(P("x"), P("x")), out_specs=P()))
+    ref = fg.new_ref(np.ones(4))
+    assert f(ref, np.arange(4.0)).tolist() == [2.0, 4.0]
+    assert ref[...].tolist() == [1.0, 2.0, 4.0, 5.0]
+
+    def left(x):
+        ref = fg.new_ref(np.zeros(4))
+        f(ref, x**2)
+        return np.sum(ref[...])
+
+    assert fg.grad(left)(np.arange(4.0)).tolist() == [0.0, 2.0, 4.0, 6.0]
+    whole = fg.shard_map(_accumulate, mesh=mesh, in_specs=(P(), P("x")), out_specs=P())
+    with pytest.raises(ArgumentError, match="may differ along axis 'x'"):
+        whole(fg.new_ref(np.ones(2)), np.arange(4.0))
+
+
+def test_values_of_lanes_are_shown():
+    mesh, shown = fg.make_mesh((2, 3), ("x", "y")), []
+
+    def f(x):
+        shown.extend([repr(x), repr(lax.psum(x, "y"))])
+        return x
+
+    f = fg.shard_map(f, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))
+    f(np.arange(6).reshape(2, 3))
+    assert "at mesh coordinates (x, y) = (1, 2):\n[[5]]" in shown[0]
+    assert "at mesh coordinates (x) = (1):\n[[12]]" in shown[1]
+    fg.jit(f)(np.arange(6).reshape(2, 3))
+    assert "at mesh" not in shown[2]
+
+
+def test_pairs_of_lanes_are_read_more_than_once():
+    def shift(x):
+        return lax.ppermute(x, "i", zip([0, 1], [1, 0], strict=True))
+
+    with pytest.raises(TypeError, match="must be a list of pairs, got a zip"):
+        fg.vmap(shift, axis_name="i")(np.arange(2))
+
+
 def test_a_mesh_is_entered_by_threads_and_again():
     def nested(k):
         with MESH, fg.sharding.set_mesh(OTHER), MESH:

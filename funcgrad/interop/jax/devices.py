@@ -111,6 +111,13 @@ class Mesh(sharding.Mesh):
                 "cores for large arrays; jax_num_cpu_devices gives it more names."
             )
 
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        """The lengths and names of the axes."""
+        made = AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types)
+        made.concrete = self
+        return made
+
 
 def make_mesh(
     axis_shapes: Sequence[int], axis_names: Sequence[str], *args: Any, **options: Any
@@ -135,6 +142,9 @@ class AbstractMesh(sharding.Mesh):
         axis_names: A name for each of them.
         axis_types: As of `Mesh`.
         **options: Of no effect.
+
+    Attributes:
+        concrete: The mesh whose `abstract_mesh` it is; else itself.
     """
 
     platform = "cpu"
@@ -143,6 +153,7 @@ class AbstractMesh(sharding.Mesh):
         self, axis_sizes: Sequence[int], axis_names: Any, axis_types: Any = None, **options: Any
     ) -> None:
         super().__init__(np.full(tuple(axis_sizes), CPU, object), axis_names, axis_types)
+        self.concrete: sharding.Mesh = self
 
 
 class Sharding:

@@ -474,3 +474,56 @@ def make_jaxpr(
         return (jaxpr, shapes) if return_shape else jaxpr
 
     return adopt(made)
+
+
+class WrappedFun:
+    """A function of flat arguments, as libraries hand it to transformations of JAX.
+
+    Args:
+        f: The function.
+    """
+
+    def __init__(self, f: Callable[..., Any]) -> None:
+        self.f = f
+
+    def call_wrapped(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it."""
+        return self.f(*args, **kwargs)
+
+
+def wrap_init(f: Callable[..., Any], params: Any = None, *, debug_info: Any = None) -> WrappedFun:
+    """A function to be transformed; what is told about it is not used."""
+    return WrappedFun(functools.partial(f, **(params or {})))
+
+
+def debug_info(traced_for: str, fun: Any, args: Any, kwargs: Any, **options: Any) -> None:
+    """Nothing: messages know the user's line without being told."""
+
+
+def trace_to_jaxpr_dynamic(
+    fun: WrappedFun, in_avals: Sequence[ShapedArray], **options: Any
+) -> tuple[Jaxpr, list[ShapedArray], list[Any]]:
+    """A program, the types of its results, and the values of its constants.
+
+    Args:
+        fun: A function of flat arguments, which returns a flat list.
+        in_avals: Types of the arguments.
+        **options: Of no effect.
+    """
+    types = [staging.ShapeDtypeStruct(a.shape, a.dtype) for a in in_avals]
+    found = make_jaxpr(fun.call_wrapped)(*types)
+    return found.jaxpr, found.jaxpr.out_avals, found.consts
+
+
+class CallPrimitive(Primitive):
+    """The call of a program, which is evaluated where it is bound."""
+
+    multiple_results = True
+    call_primitive = True
+
+    def bind(self, *args: Any, call_jaxpr: Any, **params: Any) -> Any:
+        """Results of the program, whose constants are the leading arguments."""
+        return eval_jaxpr(call_jaxpr, (), *args)
+
+
+call_p = CallPrimitive("core_call")

@@ -297,6 +297,8 @@ SOURCES: dict[str, Source] = {
     "jax.lax": Source(
         {
             "cond": words.cond,
+            "pcast": placing.pcast,
+            "pvary": placing.pvary,
             "top_k": words.top_k,
             "with_sharding_constraint": placing.with_sharding_constraint,
             **_PRIMITIVES,

@@ -8,7 +8,8 @@ are remembered until it ends, and handed out as nodes of the pytree that it retu
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -25,11 +26,13 @@ from funcgrad.base.pytree import (
     tree_map,
     tree_unflatten,
 )
-from funcgrad.core.trace import Tracer
+from funcgrad.core.trace import Tracer, current_trace
+from funcgrad.distributed.meshes import names_in
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.interop.jax.arrays import Adopted, adopt, placed_on
-from funcgrad.interop.jax.devices import NamedSharding, Sharding
+from funcgrad.interop.jax.devices import AbstractMesh, NamedSharding, Sharding
 from funcgrad.interop.jax.widths import in_few_bits
+from funcgrad.random.key_arrays import KeyArray
 
 _places: ContextVar[dict[int, tuple[Tracer, Any]] | None] = ContextVar("places", default=None)
 """Traced values of the innermost `jit`, and where they lie."""
@@ -68,6 +71,13 @@ def put(x: Any, place: Any, what: str) -> Any:
         ShapeError: If it cannot be divided like that.
     """
     place = resolved(place, what)
+    if isinstance(place, Device) and sharding.get_abstract_mesh().manual_axes:
+        if not current_trace().is_staged:
+            raise ArgumentError(
+                f"{what}: this code sees one lane of shard_map, which lies where that has put it, "
+                f"but got device {place!r}."
+            )
+        return x
     if isinstance(place, NamedSharding):
         mapped = set(sharding.get_abstract_mesh().manual_axes).intersection(place.names)
         if mapped:
@@ -196,6 +206,9 @@ def shard_map(f: Any = None, /, **options: Any) -> Any:
     def run(*args: Any) -> Any:
         around = sharding.get_abstract_mesh()
         mesh = options.get("mesh") or around
+        _check_spmd_names(options["in_specs"], options["out_specs"])
+        if isinstance(mesh, AbstractMesh) and not around.manual_axes:
+            mesh = _common_mesh(args, mesh)
         out = compute(*args)
         if around.manual_axes:
             return out
@@ -206,6 +219,72 @@ def shard_map(f: Any = None, /, **options: Any) -> Any:
         return tree_unflatten(treedef, [put(x, place, "shard_map") for x, place in pairs])
 
     return run
+
+
+_spmd_names: ContextVar[frozenset[Hashable]] = ContextVar("spmd_names", default=frozenset())
+"""Axes of a mesh along which `vmap` around divides the axes that it maps."""
+
+_checks_spmd_names: ContextVar[bool] = ContextVar("checks_spmd_names", default=True)
+
+
+def dividing_lanes(fun: Callable[..., Any], names: Any) -> Callable[..., Any]:
+    """A function to map, along an axis that is divided by axes of a mesh.
+
+    Args:
+        fun: The function.
+        names: A name, or several.
+    """
+    listed = names if isinstance(names, tuple | list) else (names,)
+
+    @functools.wraps(fun)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        token = _spmd_names.set(_spmd_names.get().union(listed))
+        try:
+            return fun(*args, **kwargs)
+        finally:
+            _spmd_names.reset(token)
+
+    return run
+
+
+@contextmanager
+def disable_vmap_shmap_error() -> Iterator[None]:
+    """A block in which `vmap` and `shard_map` may name the same axis of a mesh."""
+    token = _checks_spmd_names.set(False)
+    try:
+        yield
+    finally:
+        _checks_spmd_names.reset(token)
+
+
+def _check_spmd_names(*specs: Any) -> None:
+    names = _spmd_names.get()
+    used = {n for s in tree_leaves(specs, is_leaf=_is_spec) for n in names_in(s)}
+    if _checks_spmd_names.get() and not names.isdisjoint(used):
+        (name, *_) = names & used
+        raise ArgumentError(
+            f"shard_map: vmap spmd_axis_name cannot appear in its specs, but vmap around divides "
+            f"lanes along axis {name!r} of the mesh, and so do the specs. Name another axis."
+        )
+
+
+def _common_mesh(args: Any, mesh: AbstractMesh) -> sharding.Mesh:
+    """The mesh of arguments, which have to say so where that of `shard_map` is abstract."""
+    leaves = [x.base if isinstance(x, KeyArray) else x for x in tree_leaves(args)]
+    places = [getattr(x, "sharding", None) for x in leaves]
+    found = [place.mesh for place in places if isinstance(place, NamedSharding)]
+    if not found and not any(isinstance(x, Tracer) for x in leaves):
+        raise ArgumentError(
+            "shard_map: an AbstractMesh has no devices. Pass arrays with a NamedSharding, made by "
+            "device_put, or a Mesh as mesh."
+        )
+    for other in found:
+        if other.shape != mesh.shape:
+            raise ArgumentError(
+                f"shard_map: an argument is divided by {other!r}, whose shape does not match that "
+                f"of {mesh!r}."
+            )
+    return found[0] if found else mesh.concrete
 
 
 def _of_divided(f: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
@@ -269,3 +348,51 @@ def experimental_shard_map(
         check_vma=check_rep,
         axis_names=frozenset(mesh.axis_names) - frozenset(auto),
     )
+
+
+class custom_partitioning:
+    """A function with rules for a compiler that divides it, which nothing here does.
+
+    Args:
+        fun: The function of whole arrays.
+        static_argnums: Of no effect.
+    """
+
+    def __init__(self, fun: Callable[..., Any], static_argnums: Any = ()) -> None:
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+
+    def def_partition(self, *rules: Any, **options: Any) -> None:
+        """Take the rules, which are not needed."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.fun(*args, **kwargs)
+
+
+def pvary(x: Any, axis_name: Any) -> Any:
+    """`lax.pvary`; along an axis of one lane it is nothing, also outside of `shard_map`.
+
+    Raises:
+        ArgumentError: If the mesh around has the axis, and no `shard_map` maps it.
+    """
+    names = axis_name if isinstance(axis_name, tuple | list) else (axis_name,)
+    mesh = sharding.get_abstract_mesh()
+    is_inside = bool(mesh.manual_axes)
+    unmapped = [] if is_inside else [n for n in names if n in mesh.shape]
+    wide = [n for n in unmapped if mesh.shape[n] > 1]
+    if wide:
+        raise ArgumentError(
+            f"pvary should be called under jax.shard_map: the mesh around has axis {wide[0]!r}, "
+            "and nothing maps it here."
+        )
+    mapped = tuple(n for n in names if n not in unmapped)
+    return _pvary(x, mapped) if mapped else x
+
+
+def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
+    """`lax.pcast`, of which ``"varying"`` is `pvary`."""
+    return pvary(x, axis_name) if to == "varying" else _pcast(x, axis_name, to=to)
+
+
+_pvary = Adopted(lax.pvary)
+_pcast = Adopted(lax.pcast)

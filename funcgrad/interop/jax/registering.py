@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from funcgrad import numpy, random
+from funcgrad.api import vectorization
 from funcgrad.base.pytree import NODES
 from funcgrad.core.trace import Trace, Tracer
-from funcgrad.interop.jax import callbacks, jaxprs, primitives, types, words
+from funcgrad.interop.jax import callbacks, jaxprs, placing, primitives, types, words
 from funcgrad.interop.missing import Missing
 from funcgrad.observers.source import is_own
 from funcgrad.transforms.jvp import JVPTrace, JVPTracer
@@ -120,9 +122,26 @@ _MOVED = {"ClosedJaxpr", "Jaxpr", "JaxprEqn", "Literal", "Var", "jaxpr_as_fun", 
           "subjaxprs", "unmapped_aval"}  # fmt: skip
 """Names that JAX has in ``jax.extend.core`` only."""
 
+
+def random_seed(seeds: Any, impl: Any) -> Any:
+    """Random keys of seeds of any shape."""
+    found = numpy.asarray(seeds)
+    keys = vectorization.vmap(lambda seed: random.key(seed, impl=impl))(found.reshape(-1))
+    return keys.reshape(found.shape)
+
+
+_RANDOM: dict[str, Any] = {"random_seed": random_seed, "threefry_prng_impl": "threefry2x32"}
+
 OF_MODULES: dict[str, dict[str, Any]] = {
     "jax.core": {k: v for k, v in {**_PROGRAMS, **_CORE}.items() if k not in _MOVED},
-    "jax._src.core": {**_PROGRAMS, **_CORE, "trace_state_clean": words.trace_state_clean},
+    "jax._src.core": {
+        **_PROGRAMS,
+        **_CORE,
+        "call_p": jaxprs.call_p,
+        "trace_state_clean": words.trace_state_clean,
+        "typeof": types.type_of,
+    },
+    "jax.experimental.custom_partitioning": {"custom_partitioning": placing.custom_partitioning},
     "jax.experimental.hijax": {
         "HiPrimitive": HiPrimitive,
         "aval_method": passed_on,
@@ -138,7 +157,12 @@ OF_MODULES: dict[str, dict[str, Any]] = {
         "transformation_with_aux": taking("jax.extend.linear_util.transformation_with_aux"),
         "transformation_with_aux2": taking("jax.extend.linear_util.transformation_with_aux2"),
         "cache": decorator,
+        "wrap_init": jaxprs.wrap_init,
     },
+    "jax.extend.random": _RANDOM,
+    "jax._src.random.prng": _RANDOM,
+    "jax._src.random.threefry2x32": _RANDOM,
+    "jax.api_util": {"debug_info": jaxprs.debug_info},
     "jax.extend.source_info_util": {"register_exclusion": ignored},
     "jax.interpreters.ad": {
         "JVPTrace": JVPTrace,
@@ -181,6 +205,8 @@ OF_MODULES: dict[str, dict[str, Any]] = {
         "instantiate": primitives.instantiate_zeros,
         "stop_gradient_p": jaxprs.Native("stop_gradient"),
     },
+    "jax._src.interpreters.partial_eval": {"trace_to_jaxpr_dynamic": jaxprs.trace_to_jaxpr_dynamic},
+    "jax._src.linear_util": {"wrap_init": jaxprs.wrap_init},
     "jax._src.dispatch": {
         "apply_primitive": primitives.apply_primitive,
         "wait_for_tokens": ignored,

@@ -26,7 +26,7 @@ from funcgrad.interop.jax.arrays import (
 )
 from funcgrad.interop.jax.devices import DEVICES
 from funcgrad.interop.jax.jitting import AdoptedJit, JittedOfArrays
-from funcgrad.interop.jax.placing import keeping_places
+from funcgrad.interop.jax.placing import dividing_lanes, keeping_places
 from funcgrad.interop.jax.widths import (
     SWITCH,
     canonical,
@@ -153,6 +153,8 @@ _vmap = _of_traced(vectorization.vmap)
 @functools.wraps(vectorization.vmap)
 def vmap(fun: Callable[..., Any], *args: Any, spmd_axis_name: Any = None, **options: Any) -> Any:
     """`funcgrad.vmap`; an axis of devices that divides the mapped one does not change values."""
+    if spmd_axis_name is not None:
+        fun = dividing_lanes(fun, spmd_axis_name)
     return _vmap(fun, *args, **options)
 
 
