@@ -34,6 +34,13 @@ from funcgrad.linting.rules import RULES
 
 DIFFERENTIATES = ("grad", "value_and_grad", "jacobian", "jacfwd", "jacrev", "hessian")
 """Transformations of a function, with ``argnums``, into one of the same arguments."""
+AT_POINTS: dict[str, Callable[..., Sequence[Any]]] = {
+    "vjp": lambda *primals, has_aux=False: primals,
+    "jvp": lambda primals, tangents, has_aux=False: primals,
+    "linearize": lambda *primals, has_aux=False: primals,
+}
+"""Derivatives at a point, which is found in their arguments behind the function."""
+NAMES = ", ".join((*DIFFERENTIATES, *AT_POINTS))
 _FOLDER = str(Path(__file__).parents[1]) + os.sep
 
 
@@ -141,7 +148,7 @@ def replaced(package: ModuleType, before: Callable[[Any, Any, Any, Any], None]) 
         package: funcgrad.
         before: Called with a function, its arguments, its keyword arguments and ``argnums``.
     """
-    originals = {name: getattr(package, name) for name in DIFFERENTIATES}
+    originals = {name: getattr(package, name) for name in (*DIFFERENTIATES, *AT_POINTS)}
 
     def watched(original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -159,8 +166,17 @@ def replaced(package: ModuleType, before: Callable[[Any, Any, Any, Any], None]) 
 
         return transformation
 
+    def watched_at(original: Callable[..., Any], point: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def derivative(fun: Callable[..., Any], *args: Any, **options: Any) -> Any:
+            before(fun, point(*args, **options), {}, None)
+            return original(fun, *args, **options)
+
+        return derivative
+
     for name, original in originals.items():
-        setattr(package, name, watched(original))
+        point = AT_POINTS.get(name)
+        setattr(package, name, watched_at(original, point) if point else watched(original))
     try:
         yield
     finally:
@@ -191,7 +207,7 @@ def main(package: ModuleType, arguments: Sequence[str]) -> int:
     """
     parser = argparse.ArgumentParser(
         prog="python -m funcgrad lint",
-        description=f"Lint every function that a script gives to {', '.join(DIFFERENTIATES)}.",
+        description=f"Lint every function that a script gives to {NAMES}.",
     )
     parser.add_argument("script", nargs="?")
     parser.add_argument("arguments", nargs="*", help="of the script, after --")
@@ -233,6 +249,6 @@ def _told(reports: Sequence[LintReport], failure: Exception | None) -> int:
         print(*traceback.format_exception_only(failure), sep="", end="", file=sys.stderr)
         return 2
     if not reports:
-        print(f"the script takes no derivative with {', '.join(DIFFERENTIATES)}")
+        print(f"the script takes no derivative with {NAMES}")
     bad = [found for report in reports for found in report if found.severity != "note"]
     return int(bool(bad))

@@ -76,6 +76,26 @@ def jumps(near: Any, back: Any, far: Any, last: Any) -> int:
     return int(np.sum((jump > _least(near, back)) & (jump > change) & (jump > 0.25 * wider)))
 
 
+def leaps(here: Any, near: Any, back: Any, far: Any, last: Any) -> int:
+    """How many elements are at a point what they are on neither side of it, of those finite.
+
+    Args:
+        here: At the point.
+        near: On one side.
+        back: On the other one.
+        far: On the first one, 16 times farther away.
+        last: There on the other one.
+    """
+    places = (here, near, back, far, last)
+    if any(x is None or aval_of(x).dtype.kind not in "fc" for x in places):
+        return 0
+    is_finite = np.logical_and.reduce([np.isfinite(x) for x in places])
+    here, near, back, far, last = (np.asarray(x)[is_finite] for x in places)
+    leap = np.minimum(np.abs(here - near), np.abs(here - back))
+    change = np.maximum(np.abs(near - far), np.abs(back - last)).max(initial=0)
+    return int(np.sum((leap > _least(here, near)) & (leap > 4 * change)))
+
+
 def may_jump(near: Any, back: Any) -> bool:
     """Whether two values differ by more than rounding, so that it is worth to look farther."""
     if aval_of(near).dtype.kind not in "fc":

@@ -40,7 +40,7 @@ from funcgrad.errors import (
 from funcgrad.higher_order.jit import stepwise
 from funcgrad.linting.bodies import Needed, differentiated, form_of, stand_in, walk
 from funcgrad.linting.calls import CallLog, code_of, watching
-from funcgrad.linting.sides import direction, distance, jumps, moved
+from funcgrad.linting.sides import direction, distance, jumps, leaps, moved
 from funcgrad.lowering import Call
 from funcgrad.observers.source import FORWARD, SourceLocation, current_location
 from funcgrad.primitives.objects import flatten_held
@@ -265,11 +265,10 @@ class Subject:
     @cached_property
     def differs(self) -> bool:
         """Whether finite values or derivatives there are not what they are beside them."""
-        for here, near, back, far, last in self._surroundings():
-            rows = ((near, back, far, last), (here, near, near, far), (here, back, back, last))
-            if any(any(map(jumps, *row)) for row in rows):
-                return True
-        return False
+        return any(
+            any(map(jumps, *sides)) or any(map(leaps, here, *sides))
+            for here, *sides in self._surroundings()
+        )
 
     def _surroundings(self) -> Iterator[list[list[Any]]]:
         """Value and derivative at the arguments, on two sides, and there 16 times farther away.

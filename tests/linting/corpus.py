@@ -25,7 +25,7 @@ from funcgrad.higher_order.jit import disable_jit
 from funcgrad.linting.script import replaced
 from tests import test_compositions, test_control_compositions
 from tests.benchmarks.libraries import load
-from tests.benchmarks.workload import all_rows, converted
+from tests.benchmarks.workload import GRADIENT, all_rows, converted
 from tests.cases import CASES, Case
 from tests.examples import program as examples
 from tests.interop import posteriors
@@ -40,6 +40,7 @@ PARAMETERS = {
     "trigonometric-hessian": (0,),
     "sparse-hessian": (0,),
     "sparse-jacobian": (0,),
+    "sparse-bundle-jacobian": (0,),
     "argsort-take": (1,),  # keys decide an order
     "particle-filter": (0, 1),  # uniform numbers decide which particles are kept
     "metropolis": (0, 1),  # and here what is accepted
@@ -58,14 +59,15 @@ OF_PROCESSES = {
 def of_benchmarks() -> Iterator[Named]:
     """The programs of the benchmarks, at small sizes."""
     ours = load(["funcgrad"], "float64")["funcgrad"]
-    rows = {row.workload.name: row for row in all_rows().values() if not row.differentiate}
-    for name, row in rows.items():
-        if ours.lacks(row.workload.needs):
+    rows = {row.workload.name: row.workload for row in all_rows().values()}
+    for name, workload in rows.items():
+        if ours.lacks(workload.needs):
             continue
-        problem = row.workload.problem("small")
-        program = ours.program(problem, row.differentiate)
+        problem = workload.problem("small")
+        program = ours.program(problem, differentiate=False)
         if program is not None:
-            chosen = problem.argnums if problem.is_gradient else PARAMETERS.get(name)
+            is_gradient = problem.is_gradient or workload.rows == GRADIENT
+            chosen = problem.argnums if is_gradient else PARAMETERS.get(name)
             args = ours.own_tree(converted(problem.arguments, "float64"))
             yield name, program, args, chosen
 

@@ -44,6 +44,15 @@ def rounded_in_scan(x: Any) -> Any:
     return lax.scan(step, 0.0, x)[0]
 
 
+def other_at_one_point(x: Any) -> Any:
+    return np.sum(np.where(x == 7.0, 49.0, x**2))  # here
+
+
+def ratio_with_limit(x: Any) -> Any:
+    y = x - 7.0
+    return np.sum(np.where(y == 0, 1.0, np.sin(y) / np.where(y == 0, 1.0, y)))
+
+
 def picked_in_scan(x: Any) -> Any:
     def step(c: Any, i: Any) -> Any:
         return c + np.reshape(x, (-1, 1))[:, i - i].sum() * c, None
@@ -120,6 +129,10 @@ def tiny(x: Any) -> Any:
 
 def cancels(x: Any) -> Any:
     return np.sum((1 - np.cos(x)) / x**2)  # here
+
+
+def _less_mean(counts: Any) -> Any:
+    return counts - np.mean(counts)
 
 
 def does_not_cancel(x: Any) -> Any:
@@ -347,6 +360,7 @@ FAULTS: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     ("kink", equal_eigenvalues, (np.eye(3),)),
     ("kink-of-choice", relu_at_zero, (np.array([1.0, 0.0]),)),
     ("kink-of-choice", branch_at_zero, (0.0,)),
+    ("kink-of-choice", other_at_one_point, (np.array([7.0, 1.0]),)),
     ("singular-derivative", root, (np.array([1.0, 0.0]),)),
     ("singular-derivative", lambda x: root(x), (np.zeros(2, np.float32),)),
     ("overflow", overflows, (np.array([1.0, 800.0]),)),
@@ -392,12 +406,14 @@ CLEAN: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     ("kink", equal_eigenvalues, (np.diag([1.0, 2.0, 3.0]),)),
     ("kink-of-choice", relu_at_zero, (np.array([1.0, -1.0]),)),
     ("kink-of-choice", lambda x: np.sum(np.where(x > 0, x**2, 0.0)), (np.array([1.0, 0.0]),)),
+    ("kink-of-choice", ratio_with_limit, (np.array([7.0, 1.0]),)),
     ("singular-derivative", root, (np.array([1.0, 1e-300]),)),
     ("overflow", stays_in_range, (np.array([1.0, 800.0]),)),
     ("hidden-nan", guarded_before, (X,)),
     ("subnormal", tiny, (np.array([1.0, 1e-18], np.float32),)),
     ("lost-digits", does_not_cancel, (np.array([1e-8, 2e-8]),)),
     ("lost-digits", lambda x: np.var(x), (1e8 + X,)),
+    ("lost-digits", lambda x: np.mean(_less_mean(np.where(x < 3, 5.0, 0.0)) * x), (X,)),
     ("lost-digits", lambda x: np.sum(np.log(np.where(x > 0, x, 1.0))), (np.array([-2.0, 1.0]),)),
     ("accidental-broadcast", meant_as_square, (X,)),
     ("accidental-broadcast", of_normalized_rows, (ROWS,)),

@@ -105,6 +105,29 @@ def test_compiled_functions_of_a_script_that_need_many_programs(tmp_path: Path) 
     assert len(lint_script(fg, str(path), ignore=["retraced"])) == 1
 
 
+AT_POINTS = """\
+import numpy as np
+import funcgrad as fg
+
+
+def size(x):
+    return np.sum(np.abs(x))
+
+
+value, pull = fg.vjp(lambda x: size(x), np.zeros(2))
+_, dot = fg.jvp(lambda x: size(x) + 1, primals=(np.zeros(2),), tangents=(np.ones(2),))
+_, push, extra = fg.linearize(lambda x: (size(x) + 2, x), np.zeros(2), has_aux=True)
+print(value, pull(1.0), dot, push(np.ones(2)))
+"""
+
+
+def test_derivatives_at_a_point(tmp_path: Path) -> None:
+    path = tmp_path / "points.py"
+    path.write_text(AT_POINTS, encoding="utf-8")
+    reports = lint_script(fg, str(path))
+    assert [[found.rule for found in report] for report in reports] == [["kink"]] * 3
+
+
 FAILS = """\
 import numpy as np
 import funcgrad as fg

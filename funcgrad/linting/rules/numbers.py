@@ -156,8 +156,9 @@ def lost_digits(subject: Subject) -> Findings:
 
     Rounding errors are drawn at random for every operation, and carried on by its derivative (Monte
     Carlo arithmetic, Parker 1997, to first order). An operation is blamed where errors, compared
-    with the numbers, grow a hundred times over, if a result of the function has them. Arguments
-    count as exact, but algorithms for matrices are exact for operands that are rounded only.
+    with the numbers, grow a hundred times over, if a result of the function has them. Arguments,
+    and integers that are made of integers alone, count as exact; but algorithms for matrices are
+    exact for operands that are rounded only.
 
     Why:
         The result is a plausible number made of rounding errors, and so is its derivative.
@@ -177,9 +178,9 @@ def lost_digits(subject: Subject) -> Findings:
     """
     if not all(map(_is_finite, map(subject.record.value, subject.record.outputs))):
         return
-    copied = _copied(subject.record)
+    exact = _exact(subject.record)
     draws = map(np.random.default_rng, range(DRAWS))
-    drawn = [_drawn(subject.record, copied, generator) for generator in draws]
+    drawn = [_drawn(subject.record, exact, generator) for generator in draws]
     worst = max(end for end, _ in drawn)
     if worst < 10.0**-DIGITS:
         return
@@ -243,7 +244,7 @@ class LongSum:
 
 
 def _drawn(
-    record: Record, copied: dict[Var, Any], generator: np.random.Generator
+    record: Record, exact: dict[Var, Any], generator: np.random.Generator
 ) -> tuple[float, list[tuple[Equation, float]]]:
     """Relative errors of the results, and of operations at which they grow."""
     errors: dict[Any, Any] = {}
@@ -265,7 +266,7 @@ def _drawn(
             if var.aval.dtype.kind != "f":
                 continue
             out = record.values[var]
-            made = np.where(copied[var], 0, _rounded(out, generator))
+            made = np.where(exact[var], 0, _rounded(out, generator))
             errors[var] = _sum(made.astype(var.aval.dtype), dot)
             after = _relative(out, errors[var])
             if after > GROWTH * max(before, float(np.finfo(var.aval.dtype).eps)):
@@ -274,17 +275,27 @@ def _drawn(
     return max(ends, default=0.0), grown
 
 
-def _copied(record: Record) -> dict[Var, Any]:
-    """Masks of the elements that operations only pass on, or negate: nothing is rounded."""
+def _exact(record: Record) -> dict[Var, Any]:
+    """Masks of the elements in which an operation rounds nothing.
+
+    It only passes them on, or negates them, or they are integers that it makes of integers alone.
+    """
     found: dict[Var, Any] = {}
     for equation in record.equations:
         values = map(record.value, equation.inputs)
         numbers = [np.abs(np.ravel(x)) for x in values if aval_of(x).dtype.kind in "biufc"]
+        are_counts = all(map(_are_integers, numbers))
         for var in equation.outputs:
             if var.aval.dtype.kind == "f":
                 out = np.abs(record.values[var])
                 found[var] = np.isin(out, np.concatenate(numbers)) if numbers else False
+                if are_counts:
+                    found[var] |= (out == np.rint(out)) & (out < 1 / np.finfo(out.dtype).eps)
     return found
+
+
+def _are_integers(x: Any) -> bool:
+    return bool(np.all(x == np.rint(x)))
 
 
 def _rounded(x: Any, generator: np.random.Generator) -> Any:

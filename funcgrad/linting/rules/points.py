@@ -11,7 +11,7 @@ import numpy as np
 
 from funcgrad.core.avals import aval_of
 from funcgrad.linting.rule import Said, rule
-from funcgrad.linting.sides import jumps, may_jump
+from funcgrad.linting.sides import jumps, leaps, may_jump
 from funcgrad.linting.subject import Step, Subject
 from funcgrad.observers.nonfinite import describe
 
@@ -117,8 +117,7 @@ def _n_jumps_of_value(step: Step) -> int:
     if not any(may_jump(*pair) for pair in pairs):
         return 0
     far, last = map(step.results_at, SIDES[2:])
-    rows = (near, back, far, last), (here, near, near, far), (here, back, back, last)
-    return max(sum(map(jumps, *row)) for row in rows)
+    return sum(map(jumps, near, back, far, last)) or sum(map(leaps, here, near, back, far, last))
 
 
 @rule("kink-of-choice", "warning", watches="derivatives")
