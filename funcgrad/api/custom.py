@@ -19,7 +19,14 @@ from funcgrad.api.custom_call import Call, UserRules
 from funcgrad.api.rule_results import describe, is_zero_tree, place_of
 from funcgrad.api.staging import StagedFunction
 from funcgrad.base.forking import cached_property
-from funcgrad.base.pytree import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
+from funcgrad.base.pytree import (
+    held_in,
+    tree_flatten,
+    tree_leaves,
+    tree_map,
+    tree_structure,
+    tree_unflatten,
+)
 from funcgrad.base.signatures import signature_of
 from funcgrad.base.transformed import HoldsProgram, Travels
 from funcgrad.core.program import evaluate
@@ -465,6 +472,6 @@ def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, list[A
                 f"closure_convert({name_of(fun)}): the arguments must have the structure of the "
                 f"examples.\n  expected      {in_tree}\n  got           {tree}"
             )
-        return tree_unflatten(out_tree, evaluate(program, [*args[n:], *leaves]))
+        return tree_unflatten(out_tree, evaluate(program, [*map(held_in, args[n:]), *leaves]))
 
     return HoldsProgram(converted), list(staged.captured)

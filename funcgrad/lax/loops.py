@@ -379,7 +379,7 @@ def map(f: Callable[[Any], Any], xs: Tree, *, batch_size: int | None = None) -> 
     if batch_size is None:
         return _map(f, walked)
     batch_size = checked_integer(batch_size, "batch_size", what, 1)
-    vectorised = _vectorised(f, walked.tree, what)
+    vectorised = _vectorised(f, what)
     rows, n = walked.arrays, walked.length
     n_whole = n // batch_size * batch_size
     parts = []
@@ -388,10 +388,11 @@ def map(f: Callable[[Any], Any], xs: Tree, *, batch_size: int | None = None) -> 
             reshape(_rows(x, 0, n_whole), (n // batch_size, batch_size, *shape_of(x)[1:]))
             for x in rows
         ]
-        results = _map(vectorised, _Walked(chunks, None, what))
+        results = _map(vectorised, _Walked(tree_unflatten(walked.tree, chunks), None, what))
         parts.append(map_values(lambda y: reshape(y, (n_whole, *shape_of(y)[2:])), results))
     if n_whole < n or not n:
-        parts.append(vectorised([_rows(x, n_whole, n) for x in rows]))
+        rest = [_rows(x, n_whole, n) for x in rows]
+        parts.append(vectorised(tree_unflatten(walked.tree, rest)))
     if len(parts) == 1:
         return parts[0]
     (heads, tree), (rests, _) = flatten_values(parts[0]), flatten_values(parts[1])
@@ -417,10 +418,11 @@ def _checked(result: Tree, what: str) -> Tree:
     return result
 
 
-def _vectorised(f: Callable[[Any], Any], tree: PyTreeDef, what: str) -> Callable[[Any], Any]:
-    """The function of a list of stacked leaves."""
+def _vectorised(f: Callable[[Any], Any], what: str) -> Callable[[Any], Any]:
+    """The function of a tree of stacked leaves."""
 
-    def mapped(leaves: Any) -> Any:
+    def mapped(xs: Any) -> Any:
+        leaves, _, tree = leaves_with_paths(xs, "xs")
         out_tree = tree
 
         def flat(*xs: Any) -> list[Any]:

@@ -11,8 +11,10 @@ from typing import Any
 
 from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
+from funcgrad.dtypes import is_complex
 from funcgrad.errors import ShapeError
 from funcgrad.nn.meanings import MEANINGS
+from funcgrad.numpy.elementwise import logaddexp
 from funcgrad.numpy.promotion import as_value, normalize_axis, strong
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import special
@@ -103,15 +105,22 @@ def log_sigmoid(x: ArrayLike) -> Array:
         array([-2.12692801, -0.47407698])
     """
     (x,) = floating("log_sigmoid", x)
+    return _log_logistic(x)
+
+
+def _log_logistic(x: Array) -> Array:
+    """The logarithm of the logistic function, of complex numbers the principal branch of it."""
+    if is_complex(aval_of(x).dtype):
+        return -logaddexp(p.zero_of(x), -x)
     return special.log_expit.bind(x)
 
 
-@explained(MEANINGS, x="Array of real numbers.")
+@explained(MEANINGS)
 def softplus(x: ArrayLike) -> Array:
     """``log(1 + exp(x))``, the smooth form of `relu`.
 
     Returns:
-        Positive numbers, relatively accurate everywhere.
+        Positive numbers for real ones, relatively accurate everywhere.
 
     Example:
         >>> import funcgrad as fg
@@ -119,7 +128,7 @@ def softplus(x: ArrayLike) -> Array:
         10000.0 1.0
     """
     (x,) = floating("softplus", x)
-    return -special.log_expit.bind(-x)
+    return -_log_logistic(-x)
 
 
 @explained(MEANINGS, x="Array of real numbers.", b="Positive smoothness.")

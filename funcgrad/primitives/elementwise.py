@@ -1234,18 +1234,18 @@ arctanh = Unary("arctanh", np.arctanh, lambda x, y: 1 / ((1 - x) * (1 + x)), "at
 
 
 def _logistic(x: Any) -> Any:
-    return 0.5 * np.tanh(0.5 * x) + 0.5 if np.iscomplexobj(x) else _real_logistic(np.asarray(x))
-
-
-def _real_logistic(x: Any) -> Any:
-    # exp never overflows: its argument is -|x|.
-    small = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1 / (1 + small), small / (1 + small))[()].astype(x.dtype)
+    x = np.asarray(x)
+    is_right = x.real >= 0
+    # exp never overflows: the real part of its argument is not positive.
+    small = np.exp(np.where(is_right, -x, x))
+    return (np.where(is_right, 1, small) / (1 + small))[()].astype(x.dtype)
 
 
 def _complex_logistic(recipe: Recipe, x: Var) -> Any:
-    half = x.aval.dtype.type(0.5)
-    return recipe(add, recipe(mul, half, recipe(tanh, recipe(mul, half, x))), half)
+    one, zero = x.aval.dtype.type(1), real_dtype(x.aval.dtype).type(0)
+    is_right = recipe(greater_equal, recipe(real, x), zero)
+    small = recipe(exp, recipe(select, is_right, recipe(neg, x), x))
+    return recipe(div, recipe(select, is_right, one, small), recipe(add, one, small))
 
 
 logistic = Unary(

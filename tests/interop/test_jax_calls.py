@@ -181,11 +181,62 @@ assert found == [True] and same_p.bind(weak).weak_type and not same_p.bind(stron
 assert [x.weak_type for x in pair_p.bind(weak)] == [True, False]
 """
 
+KEYS = """
+import numpy as np, jax, jax.numpy as jnp
+from jax import lax
+from jax.extend.core import Primitive, jaxpr_as_fun
+from jax.interpreters import batching, mlir
+
+def f(k):
+    return jax.random.normal(jax.random.split(k)[1], (2,))
+
+def converted(ks):
+    g, values = jax.closure_convert(lambda x: x * jax.vmap(f)(ks), 1.0)
+    return g(1.0, *values)
+
+drawn_p = Primitive("drawn")
+drawn_p.multiple_results = True
+drawn_p.def_impl(lambda k: [f(k), k])
+drawn_p.def_abstract_eval(
+    lambda k: [jax.core.ShapedArray((2,), np.float32), jax.core.ShapedArray(k.shape, k.dtype)])
+mlir.register_lowering(drawn_p, mlir.lower_fun(lambda k: [f(k), k]))
+batching.primitive_batchers[drawn_p] = lambda args, dims: (
+    jax.vmap(lambda k: (f(k), k), in_axes=dims)(*args), (0, 0))
+
+def by_primitive(k):
+    numbers, same = drawn_p.bind(k)
+    return numbers + 0 * f(same)
+
+MAPS = {
+    "batches": lambda ks: lax.map(lambda t: f(t["k"]), {"k": ks}, batch_size=3),
+    "whole batches": lambda ks: lax.map(f, ks, batch_size=2),
+    "keys by batches": lambda ks: jax.vmap(f)(lax.map(lambda k: k, ks, batch_size=3)),
+    "scan": lambda ks: lax.scan(lambda c, k: (c, f(k)), (), ks)[1],
+    "read program": lambda ks: jnp.stack(jax.core.eval_jaxpr(
+        (c := jax.make_jaxpr(jax.vmap(f))(ks)).jaxpr, c.consts, ks))[0],
+    "constants": lambda ks: jnp.stack(jaxpr_as_fun(
+        jax.make_jaxpr(lambda x: x * jax.vmap(f)(ks))(1.0))(1.0))[0],
+    "closure": converted,
+    "primitive": jax.vmap(by_primitive),
+    "each": lambda ks: jnp.stack([by_primitive(k) for k in ks]),
+    "callback": jax.vmap(lambda k: jax.pure_callback(
+        f, jax.ShapeDtypeStruct((2,), np.float32), k, vmap_method="sequential")),
+}
+for kind in (jax.random.key, jax.random.PRNGKey):
+    keys = jax.random.split(kind(0), 4)
+    wanted = np.stack([f(k) for k in keys])
+    for name, mapped in MAPS.items():
+        for way in (lambda g: g, jax.jit):
+            np.testing.assert_allclose(way(mapped)(keys), wanted, 1e-5, err_msg=name)
+k = jax.random.key(0)
+assert jnp.result_type(k) == k.dtype == jax.make_jaxpr(f)(k).jaxpr.invars[0].aval.dtype
+"""
+
 
 @pytest.mark.parametrize(
     "code",
-    [DONATED, COMPILED, CONSTANTS, WEAK],
-    ids=["donated", "compiled", "jaxpr", "weak"],
+    [DONATED, COMPILED, CONSTANTS, WEAK, KEYS],
+    ids=["donated", "compiled", "jaxpr", "weak", "keys"],
 )
 def test_calls(code):
     command = [sys.executable, "-c", INSTALLED + code]

@@ -145,3 +145,20 @@ def test_glu():
     check_grads(nn.glu, (x,), order=2)
     with pytest.raises(ShapeError, match="odd"):
         nn.glu(x[:, :5])
+
+
+@pytest.mark.parametrize("name", ["sigmoid", "log_sigmoid", "softplus", "mish", "silu", "tanh"])
+def test_complex_numbers(name):
+    z = np.array([0.5 + 0.3j, -0.2 - 0.4j, 5 + 2j, -4 - 1j, 1 - 2.5j])
+    with mp.workdps(40):
+        wanted = np.array([complex(FORMULAS[name](mp.mpc(v))) for v in z])
+    np.testing.assert_allclose(getattr(nn, name)(z), wanted, rtol=1e-13)
+    np.testing.assert_allclose(fg.jit(getattr(nn, name))(z), wanted, rtol=1e-13)
+    check_grads(getattr(nn, name), (z[:2],), order=2)
+
+
+def test_the_logistic_function_of_complex_numbers_far_from_0():
+    z = np.array([-40 - 1j, -300 + 2j, 40 + 1j, 800 + 1j, -800 + 1j])
+    wanted = np.array([np.exp(-40 - 1j), np.exp(-300 + 2j), 1.0, 1.0, 0.0])
+    for sigmoid in (nn.sigmoid, fg.jit(nn.sigmoid)):
+        np.testing.assert_allclose(sigmoid(z), wanted, rtol=1e-14)

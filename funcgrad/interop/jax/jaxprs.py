@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from funcgrad import extend, lax
-from funcgrad.api import staging
+from funcgrad.api import custom, staging
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.printer import format_program
 from funcgrad.core.program import Atom, Equation, Program, Var, evaluate
@@ -23,7 +23,7 @@ from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.custom import CustomCall
 from funcgrad.higher_order.jit import Jit
 from funcgrad.interop.jax.arrays import adopt, plain
-from funcgrad.interop.jax.primitives import Applied, Primitive, arrays_of
+from funcgrad.interop.jax.primitives import Applied, Primitive, inside, outside
 from funcgrad.interop.jax.types import typed
 from funcgrad.interop.jax.widths import in_few_bits
 from funcgrad.interop.missing import Missing
@@ -372,7 +372,7 @@ class ClosedJaxpr(staging.ClosedJaxpr):
             return self._origin
         program = self.program
         n = len(self.consts)
-        constants = tuple(zip(program.inputs[:n], map(plain, self.consts), strict=True))
+        constants = tuple(zip(program.inputs[:n], map(inside, self.consts), strict=True))
         return Program(
             program.inputs[n:], program.equations, program.outputs, program.name, constants
         )
@@ -389,15 +389,14 @@ def closed(program: Program, consts: Sequence[Any] = ()) -> ClosedJaxpr:
     arrays = [array for _, array in program.constants]
     jaxpr: Jaxpr = program.memo(("jaxpr", len(consts)), lambda: Jaxpr.of(program, len(consts)))
     origin = None if consts else program
-    return ClosedJaxpr(jaxpr, [*consts, *map(adopt, arrays)], origin)
+    return ClosedJaxpr(jaxpr, list(map(outside, [*consts, *arrays])), origin)
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, **options: Any) -> list[Any]:
     """Run a program on flat arguments, under the current transformation."""
     program = jaxpr.program
-    values = map(_as_traced, program.inputs, map(plain, [*consts, *args]))
-    outs: list[Any] = arrays_of(evaluate(program, list(values)))
-    return outs
+    values = map(_as_traced, program.inputs, map(inside, [*consts, *args]))
+    return list(map(outside, evaluate(program, list(values))))
 
 
 def _as_traced(var: Var, x: Any) -> Any:
@@ -411,6 +410,17 @@ def _as_traced(var: Var, x: Any) -> Any:
 def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
     """A program as a function of flat arguments."""
     return lambda *args: eval_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)
+
+
+def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Any, list[Any]]:
+    """`funcgrad.closure_convert`; keys that the function closes over stay keys.
+
+    Args:
+        fun: As there.
+        *example_args: As there.
+    """
+    converted, values = custom.closure_convert(fun, *example_args)
+    return adopt(converted), list(map(outside, values))
 
 
 def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
@@ -470,7 +480,7 @@ def make_jaxpr(
 
     def made(*args: Any, **kwargs: Any) -> Any:
         found, shapes = make(*args, **kwargs)
-        jaxpr = closed(found.program, adopt(found.consts))
+        jaxpr = closed(found.program, found.consts)
         return (jaxpr, shapes) if return_shape else jaxpr
 
     return adopt(made)

@@ -174,6 +174,7 @@ _JAX = {
     "linearize": words.linearize,
     "local_device_count": devices.device_count,
     "local_devices": devices.local_devices,
+    "closure_convert": jaxprs.closure_convert,
     "make_jaxpr": jaxprs.make_jaxpr,
     "make_mesh": devices.make_mesh,
     "pmap": words.pmap,

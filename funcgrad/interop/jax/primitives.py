@@ -13,21 +13,22 @@ import numpy as np
 
 from funcgrad import extend
 from funcgrad.base.dialect import enter_dialect, leave_dialect
-from funcgrad.base.pytree import register_pytree_node
+from funcgrad.base.pytree import held_in, register_pytree_node
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import mapped_name
 from funcgrad.core.observers import describe_location
 from funcgrad.core.primitive import mapped_length
 from funcgrad.core.trace import EVAL, using_trace
-from funcgrad.dtypes import PYTHON_SCALARS, float0
+from funcgrad.dtypes import PYTHON_SCALARS, UINT64, float0
 from funcgrad.errors import MissingRuleError
 from funcgrad.interop.jax.arrays import Array, adopt, plain, weak_array, weakly
-from funcgrad.interop.jax.types import Type, type_of, typed
-from funcgrad.interop.jax.widths import rules
+from funcgrad.interop.jax.types import Type, named_dtype, type_of, typed
+from funcgrad.interop.jax.widths import is_x64, rules
 from funcgrad.interop.missing import MissingNameError
 from funcgrad.lowering import Extern, Form
 from funcgrad.numpy import broadcast_to, moveaxis, zeros
 from funcgrad.observers.source import SourceLocation, current_location
+from funcgrad.random.key_arrays import KEY, KeyArray
 
 Rule = Callable[..., Any]
 
@@ -156,7 +157,7 @@ class Primitive:
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the operation under the current transformation."""
         applied = self.applied(params)
-        made = arrays_of(applied.bind(*map(plain, args)))
+        made = outside(applied.bind(*map(inside, args)))
         if self in TYPES and any(type(x) is Array and x.weak_type for x in args):
             types = applied.abstract_eval(*map(_type_of, args))
             parts = zip(made, types, strict=True) if self.multiple_results else [(made, types)]
@@ -247,7 +248,7 @@ class Applied(extend.Primitive):
         if rule is None:
             raise self.missing("evaluation")
         with using_trace(EVAL):
-            return _values(self._call(rule, *map(adopt, args)))
+            return _values(self._call(rule, *map(outside, args)))
 
     def abstract_eval(self, *avals: Any, **_: Any) -> Any:
         found = self._call(self._rule(TYPES, "abstract evaluation"), *map(typed, avals))
@@ -258,24 +259,26 @@ class Applied(extend.Primitive):
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         rule = self._rule(JVPS, "differentiation")
         given = [
-            Zero.from_primal_value(x) if t is None else adopt(t)
+            Zero.from_primal_value(x) if t is None else outside(t)
             for x, t in zip(primals, tangents, strict=True)
         ]
-        out, dots = self._call(rule, tuple(map(adopt, primals)), tuple(given))
+        out, dots = self._call(rule, tuple(map(outside, primals)), tuple(given))
         out = _values(out)
         return out, [_tangent(t) for t in dots] if self.multiple_results else _tangent(dots)
 
     def transpose(self, ct: Any, *args: Any, **_: Any) -> Sequence[Any]:
         rule = self._rule(TRANSPOSES, "transposition")
-        values = [UndefinedPrimal(typed(x.aval)) if extend.is_linear(x) else adopt(x) for x in args]
+        values = [
+            UndefinedPrimal(typed(x.aval)) if extend.is_linear(x) else outside(x) for x in args
+        ]
         if self.multiple_results:
             avals = self.abstract_eval(*(_type_of(x) for x in args))
             cts = [
-                Zero(typed(a)) if c is None else adopt(c) for c, a in zip(ct, avals, strict=True)
+                Zero(typed(a)) if c is None else outside(c) for c, a in zip(ct, avals, strict=True)
             ]
             found = self._call(rule, cts, *values)
         else:
-            found = self._call(rule, adopt(ct), *values)
+            found = self._call(rule, outside(ct), *values)
         if found is Zero or found is None:
             return [None] * len(args)
         return [
@@ -283,7 +286,7 @@ class Applied(extend.Primitive):
         ]
 
     def batch(self, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, Any]:
-        given = tuple(map(adopt, args)), tuple(dims)
+        given = tuple(map(outside, args)), tuple(dims)
         if self.operation in AXIS_BATCHERS:
             rule = AXIS_BATCHERS[self.operation]
             out, out_dims = self._call(rule, mapped_length(args, dims), mapped_name(), None, *given)
@@ -311,12 +314,12 @@ class Applied(extend.Primitive):
 
 def _run_lowered(self: Applied, *args: Any) -> Any:
     rule = LOWERINGS[self.operation]
-    function = _function_of(rule)
+    function, values = _function_of(rule), map(outside, args)
     if function is not None:
-        return _values(self._call(function, *args))
-    emitted = self._call(rule, LoweringContext(self, args), *args)
+        return _values(self._call(function, *values))
+    emitted = self._call(rule, LoweringContext(self, args), *values)
     found = [x for part in emitted for x in (part if isinstance(part, list | tuple) else (part,))]
-    return _values(found) if self.multiple_results else plain(found[0])
+    return _values(found) if self.multiple_results else inside(found[0])
 
 
 class LoweringContext:
@@ -388,11 +391,21 @@ def _function_of(rule: Any) -> Rule | None:
     return rule.fun if isinstance(rule, LoweredFunction) else None
 
 
-def arrays_of(out: Any) -> Any:
-    """Results as arrays of the package, also Python's numbers."""
-    if type(out) in (list, tuple):
-        return list(map(arrays_of, out))
-    return weak_array(out) if type(out) in PYTHON_SCALARS else adopt(out)
+def inside(x: Any) -> Any:
+    """A value of users as programs and rules have it: keys are integers there."""
+    return plain(held_in(x))
+
+
+def outside(x: Any) -> Any:
+    """A value of a program, or several, as users get it, Python's numbers as arrays.
+
+    Keys are told by their 64 bits, which nothing else has without the x64 switch.
+    """
+    if type(x) in (list, tuple):
+        return list(map(outside, x))
+    if not is_x64() and getattr(x, "dtype", None) == UINT64:
+        return KeyArray(x)
+    return weak_array(x) if type(x) in PYTHON_SCALARS else adopt(x)
 
 
 def _type_of(value: Any) -> ShapedArray:
@@ -403,12 +416,13 @@ def _type_of(value: Any) -> ShapedArray:
 
 def _aval(aval: Any) -> ShapedArray:
     """A type of ours; those of JAX may have anything that names a dtype."""
-    dtype = getattr(aval.dtype, "dtype", aval.dtype)
-    return ShapedArray(tuple(aval.shape), np.dtype(dtype), getattr(aval, "weak_type", False))
+    dtype = named_dtype(aval.dtype)
+    dtype = UINT64 if dtype == KEY else dtype
+    return ShapedArray(tuple(aval.shape), dtype, getattr(aval, "weak_type", False))
 
 
 def _values(out: Any) -> Any:
-    return [plain(x) for x in out] if isinstance(out, tuple | list) else plain(out)
+    return [inside(x) for x in out] if isinstance(out, tuple | list) else inside(out)
 
 
 def _tangent(t: Any) -> Any:
@@ -418,7 +432,7 @@ def _tangent(t: Any) -> Any:
 
 
 def _to_front(value: Any, dim: int | None) -> Any:
-    return plain(value if not dim else moveaxis(value, dim, 0))
+    return inside(value if not dim else moveaxis(value, dim, 0))
 
 
 def _is_hashable(value: Any) -> bool:

@@ -10,9 +10,11 @@ import numpy as np
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import DividedAxis
 from funcgrad.core.trace import Tracer
-from funcgrad.dtypes import ExtendedDtype, float0
+from funcgrad.dtypes import UINT64, ExtendedDtype, float0
 from funcgrad.interop.jax import devices
+from funcgrad.interop.jax.widths import is_x64
 from funcgrad.primitives.objects import HoldsArray
+from funcgrad.random.key_arrays import KEY
 from funcgrad.sharding import PartitionSpec
 
 
@@ -34,6 +36,13 @@ class ManualAxes(NamedTuple):
         return frozenset(getattr(mesh, "manual_axes", ())) - self.varying
 
 
+def named_dtype(name: Any) -> Any:
+    """The dtype that something names: one of NumPy's or JAX's scalar types, a word, a dtype."""
+    is_of_numpy = isinstance(name, type) and issubclass(name, np.generic)  # `dtype` is a slot there
+    named = name if is_of_numpy else getattr(name, "dtype", name)
+    return named if isinstance(named, ExtendedDtype) else np.dtype(named)
+
+
 class _Kind(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, ShapedArray)
@@ -50,9 +59,7 @@ class Type(ShapedArray, metaclass=_Kind):
     """
 
     def __init__(self, shape: Any, dtype: Any, weak_type: bool = False, **options: Any) -> None:
-        named = getattr(dtype, "dtype", dtype)
-        known: Any = named if isinstance(named, ExtendedDtype) else np.dtype(named)
-        super().__init__(tuple(map(int, shape)), known, weak_type)
+        super().__init__(tuple(map(int, shape)), named_dtype(dtype), weak_type)
 
     @property
     def sharding(self) -> devices.NamedSharding:
@@ -103,8 +110,11 @@ class Type(ShapedArray, metaclass=_Kind):
 
 
 def typed(aval: ShapedArray) -> Type:
-    """A type, with the attributes of JAX's."""
-    return aval if type(aval) is Type else Type(aval.shape, aval.dtype, aval.weak_type)
+    """A type, with the attributes of JAX's; without the x64 switch only keys have 64 bits."""
+    if type(aval) is Type:
+        return aval
+    is_key = aval.dtype == UINT64 and not is_x64()
+    return Type(aval.shape, KEY if is_key else aval.dtype, aval.weak_type)
 
 
 def type_of(x: Any) -> Type:

@@ -37,6 +37,7 @@ from funcgrad.interop.jax.widths import (
     narrow,
     narrow_weak,
 )
+from funcgrad.random.key_arrays import KEY
 
 
 class Ref(ref.Ref):
@@ -268,10 +269,15 @@ config = Config()
 
 
 def _in_bits(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that returns a dtype, or a pair with one, in the bits that there are."""
+    """A function that returns a dtype, or a pair with one, in the bits that there are.
+
+    Of random keys it is that of keys.
+    """
 
     @functools.wraps(function)
     def compute(*args: Any, **options: Any) -> Any:
+        if args and all(getattr(x, "dtype", x) is KEY for x in args):
+            return KEY
         found = function(*args, **options)
         return tuple(map(canonical, found)) if type(found) is tuple else canonical(found)
 
