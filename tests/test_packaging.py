@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import os
 import statistics
@@ -20,6 +21,9 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 # The benchmarks measure seconds (0.15 more than NumPy); a ratio does not depend on the machine.
 TIMES_NUMPY = 5.0
+
+OF_PLATFORMS = {"float128", "complex256"}
+"""Names of NumPy that are not everywhere."""
 
 
 def run_python(code: str, environment: dict[str, str] | None = None) -> str:
@@ -96,3 +100,25 @@ def test_the_change_log_starts_with_this_version():
         line for line in (ROOT / "docs/changelog.md").read_text().splitlines() if line[:3] == "## "
     ]
     assert headings[0].split()[1] == PROJECT["version"]
+
+
+@pytest.mark.nightly
+def test_public_names_are_known_to_type_checkers(tmp_path):
+    pytest.importorskip("mypy")
+    modules = ("funcgrad", "numpy", "lax", "nn", "optim", "random", "tree", "scipy.special")
+    lines = []
+    for name in modules:
+        path = name if name == "funcgrad" else f"funcgrad.{name}"
+        public = importlib.import_module(path).__all__
+        lines += [f"import {path}", *(f"{path}.{x}" for x in public if x not in OF_PLATFORMS)]
+    lines += [
+        "def f(x: funcgrad.Array) -> None:",
+        "    x.at[0].set(1.0) * (x > 0) + funcgrad.jit(f)",
+    ]
+    (tmp_path / "user.py").write_text("\n".join(lines))
+    command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "user.py"]
+    environment = {**os.environ, "MYPYPATH": str(ROOT), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout

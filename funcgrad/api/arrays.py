@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,7 +26,11 @@ class _ArrayType(type):
         return isinstance(instance, np.ndarray | np.generic | Tracer | StandsForArray)
 
 
-class Array(metaclass=_ArrayType):
+# To type checkers a value has every operator, method and attribute.
+_Anything: Any = Any if TYPE_CHECKING else object
+
+
+class Array(_Anything, metaclass=_ArrayType):
     """Common type of arrays and traced values, for annotations and ``isinstance``.
 
     Raises:

@@ -4,56 +4,22 @@ On concrete arrays they give NumPy's results; inside of transformations they are
 functions are redirected to. Importing this package gives traced arrays their operators, methods
 and NumPy's protocols (`funcgrad.numpy.dispatch`). This module is a page of names.
 """
-# ruff: noqa: F401, F403, I001 -- every import is a re-export, some shadow builtins
+# ruff: noqa: F401, F403, F405, I001 -- every import is a re-export, some shadow builtins
 
 import sys as _sys
 from types import ModuleType as _Module
 from typing import Any as _Any
 
 import numpy as _np
-from numpy import (
-    complexfloating, dtype, e, euler_gamma, floating, generic, inexact, inf, integer, nan, newaxis,
-    number, pi, signedinteger, unsignedinteger,
-)  # fmt: skip
-from numpy.exceptions import ComplexWarning
 
-from funcgrad.numpy.scalars import (
-    bool_, bool_ as bool, complex64, complex128, complex128 as complex_, float32, float64,
-    float64 as float_, int8, int16, int32, int64, int64 as int_, int64 as intp, uint8, uint16,
-    uint32, uint64, uint64 as uint,
+from funcgrad.numpy.scalars import *
+from funcgrad.numpy.elementwise import *
+from funcgrad.numpy.shaping import *
+from funcgrad.numpy.inspecting import *
+from funcgrad.numpy.indexing import at as at
+from funcgrad.numpy.dispatch import (
+    divmod as divmod, install as _install, is_function as _is_function, modf as modf,
 )  # fmt: skip
-
-from funcgrad.numpy.elementwise import (
-    abs, absolute, add, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, bitwise_and,
-    bitwise_invert, bitwise_not, bitwise_or, bitwise_xor, cbrt, ceil, conj, conjugate, copysign,
-    cos, cosh, deg2rad, degrees, divide, equal, exp, exp2, expm1, fabs, float_power, floor,
-    floor_divide, fmax, fmin, fmod, greater, greater_equal, heaviside, hypot, invert, isfinite,
-    isinf, isnan, left_shift, less, less_equal, log, log10, log1p, log2, logaddexp, logaddexp2,
-    logical_and, logical_not, logical_or, logical_xor, maximum, minimum, mod, multiply,
-    negative, nextafter, not_equal, positive, power, rad2deg, radians, reciprocal, remainder,
-    right_shift, rint, sign, signbit, sin, sinh, sqrt, square, subtract, tan, tanh, true_divide,
-    trunc,
-)  # fmt: skip
-from funcgrad.numpy.shaping import (
-    append, arange, array, array_split, asarray, astype, atleast_1d, atleast_2d, atleast_3d,
-    broadcast_arrays, broadcast_to, column_stack, concat, concatenate, dstack, empty,
-    empty_like, expand_dims, eye, flip, fliplr, flipud, full, full_like, hsplit, hstack,
-    identity, linspace, matrix_transpose, meshgrid, moveaxis, ones, ones_like, permute_dims,
-    ravel, reshape, roll, rollaxis, rot90, split, squeeze, stack, swapaxes, tile, transpose, tri,
-    tril, triu, unstack, vsplit, vstack, zeros, zeros_like,
-)  # fmt: skip
-from funcgrad.numpy.inspecting import (
-    allclose, angle, array_equal, array_equiv, broadcast_shapes, can_cast, copy, imag, isclose,
-    iscomplex, iscomplexobj, isreal, isrealobj, isscalar, issubdtype, ndarray, ndim, promote_types,
-    real, result_type, shape, size,
-)  # fmt: skip
-from funcgrad.numpy.elementwise import (
-    arccos as acos, arccosh as acosh, arcsin as asin, arcsinh as asinh, arctan as atan,
-    arctan2 as atan2, arctanh as atanh, left_shift as bitwise_left_shift, power as pow,
-    right_shift as bitwise_right_shift,
-)  # fmt: skip
-from funcgrad.numpy.indexing import at
-from funcgrad.numpy.dispatch import divmod, install as _install, is_function as _is_function, modf
 from funcgrad.numpy.reducing import *
 from funcgrad.numpy.diagonals import *
 from funcgrad.numpy.selecting import *
@@ -72,7 +38,24 @@ from funcgrad.numpy.standard import *
 from funcgrad.numpy.standard import __array_namespace_info__
 from funcgrad.numpy.assigning import install as _install_writable
 from funcgrad.numpy.public_functions import public as _public, publish as _publish
-from funcgrad.numpy import fft, linalg, shaping as _shaping
+from funcgrad.numpy import fft as fft, linalg as linalg, shaping as _shaping
+
+acos = arccos
+acosh = arccosh
+asin = arcsin
+asinh = arcsinh
+atan = arctan
+atan2 = arctan2
+atanh = arctanh
+bitwise_left_shift = left_shift
+bitwise_right_shift = right_shift
+bool = bool_
+complex_ = complex128
+float_ = float64
+int_ = int64
+intp = int64
+pow = power
+uint = uint64
 
 
 def _table() -> dict[_Any, _Any]:

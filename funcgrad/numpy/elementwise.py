@@ -46,6 +46,20 @@ from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.families import Elementwise
 from funcgrad.primitives.texts import TEXTS
 
+__all__ = [
+    "abs", "absolute", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
+    "arctanh", "bitwise_and", "bitwise_invert", "bitwise_not", "bitwise_or", "bitwise_xor",
+    "cbrt", "ceil", "conj", "conjugate", "copysign", "cos", "cosh", "deg2rad", "degrees",
+    "divide", "equal", "exp", "exp2", "expm1", "fabs", "float_power", "floor", "floor_divide",
+    "fmax", "fmin", "fmod", "greater", "greater_equal", "heaviside", "hypot", "invert",
+    "isfinite", "isinf", "isnan", "left_shift", "less", "less_equal", "log", "log1p", "log2",
+    "log10", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "maximum", "minimum", "mod", "multiply", "negative", "nextafter",
+    "not_equal", "positive", "power", "rad2deg", "radians", "reciprocal", "remainder",
+    "right_shift", "rint", "sign", "signbit", "sin", "sinh", "sqrt", "square", "subtract",
+    "tan", "tanh", "true_divide", "trunc",
+]  # fmt: skip
+
 Function = Callable[..., Any]
 
 UFUNCS: dict[Any, Function] = {}

@@ -25,6 +25,12 @@ from funcgrad.primitives.objects import StandsForArray, settled
 from funcgrad.primitives.reductions import ReduceAll
 from funcgrad.primitives.shape import shape_of
 
+__all__ = [
+    "allclose", "angle", "array_equal", "array_equiv", "broadcast_shapes", "can_cast", "copy",
+    "imag", "isclose", "iscomplex", "iscomplexobj", "isreal", "isrealobj", "isscalar",
+    "issubdtype", "ndarray", "ndim", "promote_types", "real", "result_type", "shape", "size",
+]  # fmt: skip
+
 broadcast_shapes = np.broadcast_shapes
 
 

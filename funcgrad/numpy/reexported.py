@@ -5,7 +5,6 @@ Text, files, dates, settings, iterators: a program whose ``import numpy as np`` 
 functions that only read their arguments; these refuse traced values. Names of C's types are those
 of the types with sizes. Dtypes in which funcgrad does not compute can be named, not used.
 """
-# ruff: noqa: F401 -- what is imported from NumPy is re-exported
 
 from __future__ import annotations
 
@@ -21,27 +20,40 @@ from numpy import (
     bytes_,
     character,
     clongdouble,
+    complexfloating,
     copyto,
     datetime64,
+    dtype,
+    e,
     errstate,
+    euler_gamma,
     flatiter,
     flexible,
     float16,
+    floating,
+    generic,
     get_include,
     get_printoptions,
     getbufsize,
     geterr,
     geterrcall,
     half,
+    inexact,
+    inf,
+    integer,
     little_endian,
     longdouble,
     matrix,
     memmap,
+    nan,
     ndenumerate,
     ndindex,
     nditer,
     nested_iters,
+    newaxis,
+    number,
     object_,
+    pi,
     poly1d,
     printoptions,
     putmask,
@@ -54,11 +66,14 @@ from numpy import (
     seterrcall,
     show_config,
     show_runtime,
+    signedinteger,
     str_,
     timedelta64,
     typecodes,
+    unsignedinteger,
     void,
 )  # fmt: skip
+from numpy.exceptions import ComplexWarning
 
 from funcgrad.base.signatures import explained
 from funcgrad.core.trace import Tracer
@@ -81,7 +96,8 @@ longlong, ulonglong = _sized("q"), _sized("Q")
 uintp = _sized("P")
 
 # Only where C's long double has so many bits.
-vars().update({n: getattr(np, n) for n in ("float128", "complex256") if hasattr(np, n)})
+_LONG = [n for n in ("float128", "complex256") if hasattr(np, n)]
+vars().update({n: getattr(np, n) for n in _LONG})
 
 (
     array2string, array_repr, array_str, asmatrix, base_repr, binary_repr, bmat, busday_count,
@@ -141,10 +157,21 @@ def require(a: Any, dtype: Any = None, requirements: Any = None) -> Any:
 
 
 __all__ = [
-    name for name in vars().copy()
-    if not name.startswith("_")
-    and name not in (
-        "annotations", "Any", "np", "Tracer", "scalars", "host_functions", "settled", "explained",
-        "MEANINGS",
-    )
+    "ComplexWarning", "False_", "ScalarType", "True_", "array2string", "array_repr",
+    "array_str", "asfortranarray", "asmatrix", "base_repr", "binary_repr", "bmat", "broadcast",
+    "busday_count", "busday_offset", "busdaycalendar", "byte", "bytes_", "character",
+    "clongdouble", "complexfloating", "copyto", "datetime64", "datetime_as_string",
+    "datetime_data", "dtype", "e", "errstate", "euler_gamma", "flatiter", "flexible", "float16",
+    "floating", "format_float_positional", "format_float_scientific", "frombuffer", "fromfile",
+    "fromregex", "fromstring", "generic", "genfromtxt", "get_include", "get_printoptions",
+    "getbufsize", "geterr", "geterrcall", "half", "inexact", "inf", "info", "intc", "integer",
+    "is_busday", "isfortran", "isnat", "little_endian", "load", "loadtxt", "long", "longdouble",
+    "longlong", "matrix", "may_share_memory", "memmap", "mintypecode", "nan", "ndenumerate",
+    "ndindex", "nditer", "nested_iters", "newaxis", "number", "object_", "pi", "poly1d",
+    "printoptions", "putmask", "recarray", "record", "require", "save", "savetxt", "savez",
+    "savez_compressed", "sctypeDict", "set_printoptions", "setbufsize", "seterr", "seterrcall",
+    "shares_memory", "short", "show_config", "show_runtime", "signedinteger", "str_",
+    "timedelta64", "typecodes", "typename", "ubyte", "uintc", "uintp", "ulong", "ulonglong",
+    "unsignedinteger", "ushort", "void",
 ]  # fmt: skip
+__all__ += _LONG

@@ -14,6 +14,11 @@ import numpy as np
 from funcgrad.numpy.promotion import as_value, holds_tracer
 from funcgrad.numpy.shaping import astype
 
+__all__ = [
+    "bool_", "complex64", "complex128", "float32", "float64", "int8", "int16", "int32", "int64",
+    "uint8", "uint16", "uint32", "uint64",
+]  # fmt: skip
+
 
 class ScalarType(type):
     """Type of the types below; ``of`` is NumPy's type."""

@@ -51,6 +51,16 @@ from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.objects import HoldsArray, settled
 from funcgrad.primitives.shape import shape_of
 
+__all__ = [
+    "append", "arange", "array", "array_split", "asarray", "astype", "atleast_1d", "atleast_2d",
+    "atleast_3d", "broadcast_arrays", "broadcast_to", "column_stack", "concat", "concatenate",
+    "dstack", "empty", "empty_like", "expand_dims", "eye", "flip", "fliplr", "flipud", "full",
+    "full_like", "hsplit", "hstack", "identity", "linspace", "matrix_transpose", "meshgrid",
+    "moveaxis", "ones", "ones_like", "permute_dims", "ravel", "reshape", "roll", "rollaxis",
+    "rot90", "split", "squeeze", "stack", "swapaxes", "tile", "transpose", "tri", "tril",
+    "triu", "unstack", "vsplit", "vstack", "zeros", "zeros_like",
+]  # fmt: skip
+
 
 def _ints(shape: Any) -> tuple[int, ...]:
     """A shape from an int or a sequence of ints."""

@@ -1,6 +1,8 @@
 """Distributions and statistics: SciPy's names and arguments on arrays and traced values."""
 # ruff: noqa: F403, F405
 
+from typing import TYPE_CHECKING, Any
+
 from funcgrad.numpy.public_functions import publish_results
 from funcgrad.scipy.stats.bounded import *
 from funcgrad.scipy.stats.density import gaussian_kde
@@ -33,6 +35,11 @@ from funcgrad.scipy.stats.symmetric import *
 from funcgrad.scipy.stats.transformations import boxcox, boxcox_llf, yeojohnson, yeojohnson_llf
 from funcgrad.scipy.stats.trimming import *
 from funcgrad.scipy.stats.vectors import dirichlet, multinomial, multivariate_normal
+
+if TYPE_CHECKING:  # names of SciPy's that are added below
+
+    def __getattr__(name: str) -> Any: ...
+
 
 vars().update({name: HostName(name) for name in HOST_NAMES})
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -178,7 +178,7 @@ def _slack(q: Any) -> Any:
     return f.minimum(16 * eps * (q - f.xlogy(q, q)), 0.125 * (1 - q))
 
 
-@cache
+@lru_cache(maxsize=64)
 def _search(reached: Method) -> Any:
     """The least integer from ``low`` on from which ``reached`` holds, as a compiled function.
 
