@@ -1,11 +1,13 @@
 """Faults in a function that something is done to: mapped, looped over, recomputed, given rules.
 
-``python -m tests.linting.transformed`` prints what lint finds of each under `funcgrad.interop.jax`.
+``python -m tests.linting.transformed 0``, and 1 and 2, print what lint, `check_derivatives` and
+`profile` find of each under `funcgrad.interop.jax`.
 """
 
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -118,6 +120,12 @@ def clean(x: Any) -> Any:
     return np.sum(np.exp(-x) * np.sin(x + 1)) + np.sum(np.sqrt(x + 1))
 
 
+def slow(x: Any) -> Any:
+    a = x * 2
+    b = np.sin(np.exp(np.sin(np.exp(np.sin(a)))))  # slow
+    return np.sum(a * b)
+
+
 def with_own_pull(f: Callable[..., Any], custom_vjp: Any, vjp: Any) -> Callable[..., Any]:
     """A function with a rule of its own backwards, which says what the derivative is."""
     ruled = custom_vjp(lambda x: f(x))
@@ -136,23 +144,21 @@ def ways(library: Any, lax: Any) -> dict[str, Callable[[Callable[..., Any]], Cal
     """What is done to a function of a vector, by funcgrad or by what has JAX's names."""
 
     def scanned(f: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda x: lax.scan(lambda c, row: (c + f(row), None), 0.0, np.reshape(x, (1, 3)))[0]
+        return lambda x: lax.scan(lambda c, row: (c + f(row), None), 0.0, x[None])[0]
 
     def branched(f: Callable[..., Any]) -> Callable[..., Any]:
         return lambda x: lax.cond(len(x) > 2, f, lambda x: 2 * f(x), x)
 
     return {
         "jit": library.jit,
-        "vmap": lambda f: lambda x: np.sum(library.vmap(f)(np.reshape(x, (1, 3)))),
+        "vmap": lambda f: lambda x: np.sum(library.vmap(f)(x[None])),
         "scan": scanned,
         "cond": branched,
         "checkpoint": library.checkpoint,
         "custom_vjp": lambda f: with_own_pull(f, library.custom_vjp, library.vjp),
         "custom_jvp": lambda f: with_own_push(f, library.custom_jvp, library.jvp),
         "scan of checkpoint": lambda f: scanned(library.checkpoint(f)),
-        "jit of vmap": lambda f: library.jit(
-            lambda x: np.sum(library.vmap(f)(np.reshape(x, (1, 3))))
-        ),
+        "jit of vmap": lambda f: library.jit(lambda x: np.sum(library.vmap(f)(x[None]))),
     }
 
 
@@ -168,16 +174,28 @@ def _is_found(f: Callable[..., Any], rule: str, x: Any) -> bool:
     return any(place is not None and place.text().endswith("# here") for place in places)
 
 
-def main() -> None:
-    """Lint and check all of them under the names of JAX, and print what is missed, way by way."""
+def shows_slow_line(f: Callable[..., Any], x: Any) -> bool:
+    """Whether a profile of the gradient of a function of `slow` has its line first."""
+    profile = fg.profile(f, seconds=0.05)(x)
+    first = next(line.text for line in profile.lines if line.calls)
+    return first.endswith("# slow") and profile.coverage > 0.95
+
+
+PARTS = 3
+"""Parts of the ways, each for a process."""
+
+
+def main(part: int) -> None:
+    """Lint, check and profile a part under the names of JAX, and print what is missed."""
     install()
     jax = importlib.import_module("jax")
 
     x = jax.numpy.array(X)
-    for way, change in ways(jax, jax.lax).items():
+    for way, change in [*ways(jax, jax.lax).items()][part::PARTS]:
         is_right = bool(fg.check_derivatives(change(clean), x + 0.1))
-        print(f"{way}: {missed(change, x)} {len(fg.lint(change(clean), x))} {is_right}")
+        is_first = shows_slow_line(jax.jit(jax.grad(change(slow))), jax.numpy.ones(20_000))
+        print(f"{way}: {missed(change, x)} {len(fg.lint(change(clean), x))} {is_right} {is_first}")
 
 
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]))

@@ -15,6 +15,7 @@ from funcgrad import lax
 from funcgrad.compiler.runtime import executable
 from funcgrad.profiling import Profile
 from funcgrad.tree_util import tree_leaves as leaves
+from tests.linting.transformed import shows_slow_line, slow, ways
 
 
 def text_of(profile: Profile) -> list[str]:
@@ -55,6 +56,7 @@ def _slow_rule(x, ct):
 
 slow_back.defvjp(lambda x: (slow_back(x), x), _slow_rule)
 
+WAYS = ways(fg, lax)
 X = np.linspace(0, 1, 20_000)
 ROWS = np.linspace(0, 1, 20_000).reshape(200, 100)
 
@@ -81,6 +83,14 @@ def test_slow_line_shows_first(name):
     assert sum(line.seconds for line in profile.lines) <= profile.seconds * 1.001
     for found, wanted in zip(leaves(profile.result), leaves(f(x)), strict=True):
         np.testing.assert_allclose(found, wanted)
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("way", WAYS)
+def test_slow_line_shows_first_whatever_is_made_of_it(way):
+    gradient = fg.grad(WAYS[way](slow))
+    assert shows_slow_line(fg.jit(gradient), X)
+    assert fg.profile(gradient, seconds=0.05)(X).coverage > 0.95
 
 
 PROGRAM_OF_JAX = """
