@@ -3,7 +3,8 @@
 They are programs of `tests.processors`, compositions of transformations, and gradients of
 posteriors. Each is compiled by every compiler that is there, without a warning; run where nothing
 is but the program, and under an emulator of another processor; compared with the process to the
-bit; and timed against it, calls of both in turn. ``--programs`` and ``--only`` take some of them.
+bit, or, where the file calls functions of libm, in units of the last place; and timed against it,
+calls of both in turn. ``--programs`` and ``--only`` take some of them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -94,6 +96,27 @@ def is_near(found: Sequence[np.ndarray], known: Sequence[np.ndarray]) -> bool:
     return True
 
 
+def libm_calls(part: Path) -> set[str]:
+    """The functions of libm that an object file calls."""
+    found = subprocess.run(["nm", "-u", str(part)], capture_output=True, check=True, text=True)
+    names = {line.split()[-1].partition("@")[0] for line in found.stdout.splitlines()}
+    return names - {"malloc", "free", "memcpy", "memset", "memmove", "__stack_chk_fail"}
+
+
+def units(found: Sequence[np.ndarray], known: Sequence[np.ndarray]) -> float:
+    """The greatest difference of results, in units of the last place of the largest of an array."""
+    worst = 0.0
+    for x, y in zip(found, known, strict=True):
+        if np.array_equal(x, y, equal_nan=True):
+            continue
+        if y.dtype.kind not in "fc":
+            return float("inf")
+        unit = np.spacing(np.abs(y).max(initial=0, where=np.isfinite(y)))
+        difference = np.abs(x - y)[~((x == y) | (np.isnan(x) & np.isnan(y)))]
+        worst = max(worst, float(difference.max() / unit))
+    return worst
+
+
 def ratio(f: Callable[..., Any], made: Exported, args: Sequence[Any], folder: Path) -> float:
     """Processor time of a call of the file in that of a call by address in the process."""
     library = str(folder / "timed.so")
@@ -133,7 +156,8 @@ def main() -> int:
         if shutil.which(name.split()[0], path=beside)
     ]
     has_emulator = all(shutil.which(name) for name in (COMPILER, EMULATOR))
-    wrong, slow, ratios, equal, count, refused = [], [], {}, 0, 0, 0
+    wrong, slow, ratios, count, refused = [], [], {}, 0, 0
+    equal: Counter[str] = Counter()
     chosen = [x for x in programs() if options.only in x[0]][: options.programs]
     for name, f, args in chosen:
         try:
@@ -152,11 +176,14 @@ def main() -> int:
                 program, taken = compiled(command, made, folder, ["-march=native"])
                 seconds.append(taken)
                 found = results([str(program)], made, args)
-                if not is_near(found, known):
+                apart = units(found, known)
+                equal[command[0]] += not apart
+                calls = libm_calls(folder / f"{made.name}.o")
+                if not is_near(found, known) or (apart and not calls):
                     wrong.append(f"{name}, {command[0]}")
-                if command[0].endswith("gcc"):
-                    pairs = zip(found, known, strict=True)
-                    equal += all(np.array_equal(x, y, equal_nan=True) for x, y in pairs)
+                elif apart:
+                    names = ", ".join(sorted(calls))
+                    print(f"    {command[0]}: {apart:.1f} units of the last place; calls {names}")
             program, _ = compiled(compilers[0], made, folder, ["-static"])
             alone = folder / "alone"
             alone.mkdir()
@@ -167,7 +194,9 @@ def main() -> int:
                 wrong.append(f"{name}, alone")
             if has_emulator:
                 program, _ = compiled([COMPILER], made, folder, ["-static"])
-                if not is_near(results([EMULATOR, str(program)], made, args), known):
+                found = results([EMULATOR, str(program)], made, args)
+                equal[EMULATOR] += not units(found, known)
+                if not is_near(found, known):
                     wrong.append(f"{name}, {EMULATOR}")
             ratios[name] = ratio(f, made, args, folder)
         slow += [f"{name}: {max(seconds):.1f} s"] * (max(seconds) > SECONDS)
@@ -175,7 +204,7 @@ def main() -> int:
         print(f"{name:40} compiled in {texts} s, {ratios[name]:.2f} of the time", flush=True)
     mean = np.exp(np.mean(np.log([*ratios.values()])))
     above = sorted(((x, name) for name, x in ratios.items() if x > RATIO), reverse=True)
-    print(f"{count} programs ({refused} call libraries); bits equal in {equal} by gcc")
+    print(f"{count} programs ({refused} call libraries); bits are equal in", dict(equal))
     print(f"time in that of the process: mean {mean:.2f}, {len(above)} above {RATIO}")
     for x, name in above:
         print(f"    {x:.2f} {name}")

@@ -26,13 +26,12 @@ from funcgrad.compiler.native.types import (
     Vector,
     Words,
 )
+from funcgrad.interop.c import products
 from funcgrad.interop.c.formulas import VALUES, definition, number_text, wide
 from funcgrad.interop.c.functions import (
     FIXED,
     OF_MEMORY,
-    PROGRAMS,
     REGISTERS,
-    program,
     scalar_function,
 )
 from funcgrad.intrinsics import INTRINSICS
@@ -170,8 +169,8 @@ class Prelude:
             self.need(name, REGISTERS[stem].replace("NAME", kind))
         elif stem in OF_MEMORY:
             self.need(name, OF_MEMORY[stem].replace("NAME", kind))
-        elif stem in PROGRAMS:
-            self.need(name, program(stem, kind))
+        elif stem in products.STEMS:
+            self.need(name, products.definition(stem, kind))
         elif kind in VALUES and stem.startswith("usual_"):
             self.need(name, definition(stem.removeprefix("usual_"), kind, True).text)
         elif kind in VALUES and stem:

@@ -467,13 +467,13 @@ class Tiles(InRegisters):
                     from_a = self.let(panel + k * chosen * part * self.size)
                     from_b = panels + (j * k * unit + padded * part) * self.size
                     b = self.let(from_b), self.let(padded * unit)
-                    adds_here = self.let((is_whole & adds) | (part > 0))
-                    target = to, line
-                    inner = partial(self._inner_of, k=k, a=from_a, b=b, c=target, adds=adds_here)
+                    adds_here = self.let(adds | (part > 0))
+                    at_once, target = self.let(is_whole & adds_here), (to, line)
+                    inner = partial(self._inner_of, k=k, a=from_a, b=b, c=target, adds=at_once)
                     cases = {r: partial(inner, vectors, r) for r in self.shape.rows}
                     self.by_number(chosen, cases, self.shape.rows[-1])
-                with self.when(~is_whole):
-                    self.put(place, c[1], edge, (rows, columns), adds)
+                    with self.when(~is_whole):
+                        self.put(place, c[1], edge, (rows, columns), adds_here)
 
     def _inner_of(self, vectors: Expression, rows: int, **places: Any) -> None:
         """The inner loop of so many rows."""
