@@ -208,27 +208,28 @@ def test_a_vector_times_a_narrow_constant(shape: Any, order: Any, dtype: str) ->
         np.testing.assert_allclose(gradient, expected, rtol=10 * rtol, atol=10 * scale)
 
 
-def test_a_narrow_constant_is_laid_out_along_its_long_side() -> None:
+def test_a_narrow_constant_is_laid_out_once() -> None:
+    """Along its long side, for the function and for its derivative, in vectors, without tiles."""
     matrix, y = np.arange(300.0).reshape(100, 3), np.ones(100)
-    f = fg.jit(lambda w: fnp.sum((matrix @ w - y) ** 2))
+    f = fg.jit(fg.value_and_grad(lambda w: fnp.sum((matrix @ w - y) ** 2)))
     text = f.lower(np.ones(3)).compile().as_text()
     assert "matrix product" not in text
     assert "f64[100,3]" not in text[text.index("plan") :]
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-@pytest.mark.parametrize("shape", [(100, 3), (3, 100), (70, 16)])
+@pytest.mark.parametrize("shape", [(100, 3), (3, 100), (70, 16), (17, 1), (900, 4)])
 def test_products_with_narrow_constants_are_those_of_a_batch(
     shape: tuple[int, int], dtype: str
 ) -> None:
     rng = np.random.default_rng(0)
     matrix = rng.normal(size=shape).astype(dtype)
     for f, n in ((lambda x: matrix @ x, shape[1]), (lambda x: x @ matrix, shape[0])):
-        if n > 16:
-            continue  # along the rows of the matrix, or as the product of two
         xs = rng.normal(size=(9, n)).astype(dtype)
-        many = fg.jit(fg.vmap(f))(xs)
-        np.testing.assert_array_equal([fg.jit(f)(x) for x in xs], many)
+        found = [fg.jit(f)(x) for x in xs]
+        for count in (9, 2):
+            many = fg.jit(fg.vmap(f))(xs[:count])
+            np.testing.assert_array_equal(found[:count], many)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -284,6 +285,17 @@ def test_a_product_with_its_adjoint_has_a_real_diagonal(dtype: Any, shape: Any) 
 
 
 @pytest.mark.sampled(2)
+@pytest.mark.parametrize("dtype", LETTERS.values())
+def test_an_element_does_not_know_its_tile(dtype: Any) -> None:
+    """Of several blocks of terms, at the edge of a tile and within."""
+    rng = np.random.default_rng(0)
+    a, b = random(rng, (24, 700), dtype), random(rng, (700, 64), dtype)
+    f = fg.jit(lambda a, b: a @ b)
+    whole = f(a, b)
+    for m, n in ((17, 64), (24, 61), (10, 3)):
+        np.testing.assert_array_equal(f(a[:m], b[:, :n]), whole[:m, :n])
+
+
 @pytest.mark.parametrize("dtype", LETTERS.values())
 @pytest.mark.parametrize("threads", [1, 3])
 def test_sizes_of_zero_and_one(dtype: Any, threads: int) -> None:

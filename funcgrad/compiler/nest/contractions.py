@@ -122,42 +122,50 @@ class Contractor(Letters):
     """A contraction as a stack of matrix products, or as a sum of elementwise products.
 
     Attributes:
-        side: The letter of the long side of a narrow constant matrix, if a vector's product with it
-            has that side. It is laid out along it, and its columns are added up in their order.
-            A product that sums over the long side adds as that of two matrices, in another order.
+        side: The letter of the long side of a narrow constant matrix that is laid out along it: its
+            product with a vector has this side, or any product sums over it. In the first case,
+            columns are added up in their order, as in the product of two matrices; in the second,
+            elements are, with one vector or many. So a batch and a single call have the same bits.
     """
 
     side: str | None = None
 
     def __init__(self, builder: Builder, form: Contraction, x: Operand, y: Operand) -> None:
         super().__init__(builder, form, x, y)
-        if len(self.summed) != 1 or self.batch or len(self.rows + self.columns) != 1:
+        if len(self.summed) != 1 or self.batch:
             return
-        is_rhs = bool(self.columns)
-        matrix, own = self.operands[is_rhs], (form.lhs, form.rhs)[is_rhs]
-        narrow, side = sorted(own, key=self.lengths.__getitem__)
-        if (
-            not isinstance(matrix, View)
-            or matrix.value.array is None
-            or matrix.dtype.kind != "f"
-            or form.out != side
-            or not self.lengths[narrow] <= SEVERAL < self.lengths[side]
-            or math.prod(matrix.shape) * matrix.dtype.itemsize > CACHES[1][0]
-        ):
+        for is_rhs, matrix in enumerate(self.operands):
+            own = (form.lhs, form.rhs)[is_rhs]
+            others = self.rows if is_rhs else self.columns
+            if not isinstance(matrix, View) or not _is_constant(matrix) or len(own) != 2:
+                continue
+            narrow, side = sorted(own, key=self.lengths.__getitem__)
+            is_summed = self.summed == [side]
+            most = FEW if is_summed else SEVERAL
+            is_narrow = self.lengths[narrow] <= most and self.lengths[side] > SEVERAL
+            if not is_narrow or (others and not is_summed):
+                continue
+            self.side = side
+            if self._stride(matrix, own, [side]) != 1:
+                turned = builder.laid_out(matrix.permuted([own.index(c) for c in (narrow, side)]))
+                sides = (form.lhs, narrow + side) if is_rhs else (narrow + side, form.rhs)
+                self.form = Contraction(*sides, form.out)
+                self.operands = (x, turned) if is_rhs else (turned, y)
+            if not is_summed:
+                self.batch, self.rows, self.columns = [side], [], []
             return
-        self.side = side
-        if self._stride(matrix, own, [side]) != 1:
-            turned = builder.laid_out(matrix.permuted([own.index(c) for c in (narrow, side)]))
-            sides = (form.lhs, narrow + side) if is_rhs else (narrow + side, form.rhs)
-            self.form = Contraction(*sides, form.out)
-            self.operands = (x, turned) if is_rhs else (turned, y)
-        self.batch, self.rows, self.columns = [side], [], []
+
+    @property
+    def _is_along_side(self) -> bool:
+        """Whether it sums along the long side of a narrow constant matrix."""
+        return self.side is not None and not self.batch
 
     @property
     def is_by_elements(self) -> bool:
         """Whether there is nothing that a matrix product would gain, or none of the dtype."""
         if (
             self.operands[0].dtype.kind not in "fc"
+            or self._is_along_side
             or not self.summed
             or not (self.rows or self.columns)
         ):
@@ -177,7 +185,7 @@ class Contractor(Letters):
 
     def result(self) -> Operand:
         form, (x, y) = self.form, self.operands
-        if self.side is not None:
+        if self.side is not None and not self._is_along_side:
             return self._written_out()
         if self.is_by_elements:
             return self._by_elements()
@@ -292,6 +300,8 @@ class Contractor(Letters):
         Of a product of matrices for which there are no tiles, or of many terms: these are then
         vectors. Nothing where terms that are added up lie side by side, or the result has no rows.
         """
+        if self._is_along_side:
+            return None
         if self.operands[0].dtype.kind in "fc":
             if not (self.rows or self.columns) or self.size(self.summed) <= SEVERAL:
                 return None
@@ -413,6 +423,15 @@ class Contractor(Letters):
             else:
                 return None
         return 1 if stride is None else stride
+
+
+def _is_constant(matrix: View) -> bool:
+    """Whether a matrix is one of real constants that is cheap to lay out again."""
+    return (
+        matrix.value.array is not None
+        and matrix.dtype.kind == "f"
+        and math.prod(matrix.shape) * matrix.dtype.itemsize <= CACHES[1][0]
+    )
 
 
 def _spread(x: Operand, own: str, labels: str, space: Shape) -> Operand:
