@@ -123,9 +123,10 @@ class Contractor(Letters):
 
     Attributes:
         side: The letter of the long side of a narrow constant matrix that is laid out along it: its
-            product with a vector has this side, or any product sums over it. In the first case,
-            columns are added up in their order, as in the product of two matrices; in the second,
-            elements are, with one vector or many. So a batch and a single call have the same bits.
+            product with a vector has this side, or one with rows that lie in memory sums over it.
+            In the first case, columns are added up in their order, as in the product of two
+            matrices; in the second, elements are, of one row or many. So a batch and a single call
+            have the same bits.
     """
 
     side: str | None = None
@@ -134,16 +135,19 @@ class Contractor(Letters):
         super().__init__(builder, form, x, y)
         if len(self.summed) != 1 or self.batch:
             return
+        owns = form.lhs, form.rhs
         for is_rhs, matrix in enumerate(self.operands):
-            own = (form.lhs, form.rhs)[is_rhs]
-            others = self.rows if is_rhs else self.columns
+            own, other, letters = owns[is_rhs], self.operands[1 - is_rhs], owns[1 - is_rhs]
             if not isinstance(matrix, View) or not _is_constant(matrix) or len(own) != 2:
                 continue
             narrow, side = sorted(own, key=self.lengths.__getitem__)
             is_summed = self.summed == [side]
-            most = FEW if is_summed else SEVERAL
-            is_narrow = self.lengths[narrow] <= most and self.lengths[side] > SEVERAL
-            if not is_narrow or (others and not is_summed):
+            if is_summed:
+                is_near = isinstance(other, View) and self._stride(other, letters, [side]) == 1
+                is_narrow = self.lengths[narrow] <= FEW and is_near
+            else:
+                is_narrow = self.lengths[narrow] <= SEVERAL and len(letters) == 1
+            if not is_narrow or self.lengths[side] <= SEVERAL:
                 continue
             self.side = side
             if self._stride(matrix, own, [side]) != 1:
