@@ -339,14 +339,13 @@ def _divided(x: Any, spec: Any, axes: Sequence[MeshAxis]) -> tuple[Any, Flags]:
 def _taken(x: Any, spec: Any, axes: Sequence[MeshAxis]) -> Any:
     """The part of a lane as a term of a sum, or a copy, along axes of which that is said."""
     unreduced, reduced = sums_in(spec)
-    for axis in axes:
-        if axis.label in reduced and axis.is_tracked:
-            x = PVary((axis.whole,), to=REDUCED).bind(x)
-        elif axis.label in unreduced:
-            is_first = equal.bind(AxisIndex(*axis.whole).bind(), np.int32(0))
-            x = select.bind(is_first, x, np.zeros((), aval_of(x).dtype))
-            x = PVary((axis.whole,), to=UNREDUCED).bind(x)
-    return x
+    terms = tuple(a.whole for a in axes if a.label in unreduced)
+    copies = tuple(a.whole for a in axes if a.label in reduced and a.is_tracked)
+    for axis in terms:
+        is_first = equal.bind(AxisIndex(*axis).bind(), np.int32(0))
+        x = select.bind(is_first, x, np.zeros((), aval_of(x).dtype))
+    x = PVary(terms, to=UNREDUCED).bind(x) if terms else x
+    return PVary(copies, to=REDUCED).bind(x) if copies else x
 
 
 def _given(x: Any, spec: Any, path: str, axes: Sequence[MeshAxis], what: str) -> Any:

@@ -109,7 +109,9 @@ def _tools(jax: Any) -> dict[str, Any]:
         def decorate(test: Callable[..., Any]) -> Callable[..., Any]:
             @functools.wraps(test)
             def run(self: Any, *args: Any, **options: Any) -> Any:
-                mesh = create_mesh(sizes, names, axis_types=axis_types)
+                n = len((names,) if isinstance(names, str) else tuple(names))
+                types = axis_types or (jax.sharding.AxisType.Explicit,) * n
+                mesh = create_mesh(sizes, names, axis_types=types)
                 with jax.set_mesh(mesh):
                     return test(self, *args, **options, mesh=mesh)
 
@@ -195,7 +197,8 @@ def provide(jax: Any) -> None:
     sys.modules[tools.__name__] = jax._src.test_util = tools  # type: ignore[attr-defined]
     import jax._src.core as internals  # noqa: PLC0415
 
-    vars(internals).update(typeof=jax.typeof, new_ref=jax.new_ref)
+    varied = functools.partial(jax.lax.pcast, to="varying")
+    vars(internals).update(typeof=jax.typeof, new_ref=jax.new_ref, reduced_vary_cast=varied)
     meshes = ModuleType("jax._src.mesh")
     names = jax.sharding
     empty = names.Mesh(np.empty((), object), ())
@@ -307,7 +310,7 @@ def in_public_words(options: argparse.Namespace, rank: int) -> Path:
     folder: Path = options.out / f"source-{rank}"
     folder.mkdir(exist_ok=True)
     path = folder / FILE
-    path.write_text(re.sub(r"\b([\w\[\]]+)\.aval\.", r"jax.typeof(\1).", text))
+    path.write_text(re.sub(r"\b([\w\[\]]+)(?:\.aval\.|\.(?=mat\b))", r"jax.typeof(\1).", text))
     return path
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from math import prod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -338,7 +338,7 @@ class NamedSharding:
         """The axes of the mesh that divide arrays."""
         return names_in(self.spec)
 
-    def with_spec(self, spec: Any) -> NamedSharding:
+    def with_spec(self, spec: Any) -> Self:
         """The same mesh with another spec.
 
         Args:
@@ -408,7 +408,10 @@ class NamedSharding:
         )
 
     def _key(self) -> tuple[Any, ...]:
-        return self.mesh, self.spec
+        rows = names_by_axis(self.spec, 0)
+        while rows and not rows[-1]:
+            rows.pop()
+        return self.mesh, tuple(rows), sums_in(self.spec)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, NamedSharding) and self._key() == other._key()

@@ -35,6 +35,10 @@ class Flow(Generic[T]):
         """The fact about a value that is one of several."""
         raise NotImplementedError
 
+    def chosen(self, on: T, facts: Sequence[T]) -> T:
+        """The fact about a value that is one of several, by a value of which ``on`` holds."""
+        return self.meet([on, *facts])
+
     def operation(self, equation: Equation, facts: Sequence[T]) -> list[T]:
         """Facts about the results of an operation that holds no program that can be followed."""
         raise NotImplementedError
@@ -97,7 +101,7 @@ class Flow(Generic[T]):
         while True:
             (on,) = self.run(condition, [*facts[:a], *carry])
             outs = self.run(body, [*facts[a:b], *carry])
-            joint = [self.meet((x, y, on)) for x, y in zip(carry, outs, strict=True)]
+            joint = [self.chosen(on, pair) for pair in zip(carry, outs, strict=True)]
             if joint == carry:
                 break
             carry = joint
@@ -108,4 +112,4 @@ class Flow(Generic[T]):
         branches: tuple[Program, ...] = equation.primitive.branches  # type: ignore[attr-defined]
         self.depends(equation, facts[0], branches)
         rows = [self.run(branch, facts[1:]) for branch in branches]
-        return [self.meet([facts[0], *column]) for column in zip(*rows, strict=True)]
+        return [self.chosen(facts[0], column) for column in zip(*rows, strict=True)]

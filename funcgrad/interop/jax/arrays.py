@@ -26,8 +26,10 @@ from funcgrad.base.pytree import is_tree_node, register_pytree_node, tree_map
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.trace import Tracer
+from funcgrad.distributed.meshes import sums_in
 from funcgrad.dtypes import INT64, check_dtype
 from funcgrad.interop.jax.devices import NamedSharding, Sharding, SingleDeviceSharding
+from funcgrad.interop.jax.places import Labels, note, resolved
 from funcgrad.interop.jax.widths import (
     HALVES,
     JAX_32,
@@ -183,10 +185,15 @@ def shards_of(x: Array) -> list[Shard]:
         return [Shard(device, whole, 0, x) for device in x.devices()]
     seen: dict[str, int] = {}
     found = []
-    for device, index in zip(x.sharding.mesh.devices.flat, x.sharding.parts(x.shape), strict=True):
-        key = repr(index)
-        data = adopt(np.asarray(x)[index])
-        found.append(Shard(device, index, seen.setdefault(key, 0), data))
+    mesh, (unreduced, _) = x.sharding.mesh, sums_in(x.sharding.spec)
+    terms = [mesh.axis_names.index(name) for name in unreduced]
+    rows = zip(np.ndindex(mesh.devices.shape), x.sharding.parts(x.shape), strict=True)
+    for lane, index in rows:
+        is_first = not any(lane[i] for i in terms)
+        key = repr((index, is_first))
+        part = np.asarray(x)[index]
+        data = adopt(part if is_first else np.zeros_like(part))
+        found.append(Shard(mesh.devices[lane], index, seen.setdefault(key, 0), data))
         seen[key] += 1
     return found
 
@@ -240,6 +247,7 @@ def placed_on(x: Any, place: Any, name: str) -> Any:
     there = place if isinstance(place, Sharding) else SingleDeviceSharding(place)
     if x.sharding == there:
         return x
+    Labels.are_there = Labels.are_there or isinstance(there, NamedSharding)
     made = x.view(Array)
     made.weak_type, made.sharding, made.committed = x.weak_type, there, True
     return made
@@ -634,7 +642,9 @@ class Adopted:
                 made = adopt(self._original(*args, **kwargs))
             if self._keeps_weak:
                 made = weakly_of(made, (*args, *kwargs.values()))
-            return made if half is None else stored_as(made, half)
+            made = made if half is None else stored_as(made, half)
+            place = kwargs.get("out_sharding")
+            return made if place is None else _lying(made, place, self._original.__name__)
         finally:
             leave_dialect(token)
 
@@ -654,6 +664,15 @@ class Adopted:
 
     def __repr__(self) -> str:
         return repr(self._original)
+
+
+def _lying(x: Any, place: Any, name: str) -> Any:
+    """A result that says where it lies."""
+    place = resolved(place, name)
+    if isinstance(x, Tracer):
+        note(x, place)
+        return x
+    return placed_on(x, place, name)
 
 
 class JaxRuntimeError(RuntimeError):

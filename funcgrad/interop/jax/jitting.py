@@ -8,12 +8,14 @@ from typing import Any
 from funcgrad.api.calls import OfKind
 from funcgrad.api.compilation import Entry, Jitted
 from funcgrad.base.dialect import Dialect, default_dtype
-from funcgrad.base.pytree import tree_flatten, tree_leaves, tree_unflatten
+from funcgrad.base.pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 from funcgrad.base.tree_code import MISS
 from funcgrad.core.axes import axes_in_scope
 from funcgrad.core.trace import EVAL, Tracer, current_trace
 from funcgrad.higher_order.jit import how_jit_runs
 from funcgrad.interop.jax.arrays import Adopted, Array, DeletedArray, adopt, weak_array
+from funcgrad.interop.jax.places import Labels
+from funcgrad.interop.jax.placing import given
 from funcgrad.interop.jax.widths import rules
 from funcgrad.observers.promotion import PROMOTIONS
 
@@ -113,6 +115,8 @@ class AdoptedJit(Adopted):
         return tree_unflatten(treedef, leaves)
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
+        if Labels.are_there:
+            args, kwargs = tree_map(given, (args, kwargs))
         is_plain = not kwargs and not how_jit_runs() and not PROMOTIONS.users
         if is_plain and current_trace() is EVAL:
             result = self._original.short_way(args, rules())

@@ -1,8 +1,8 @@
 """Places of arrays: `device_put`, `shard_map` and its kin, whose results say how they are divided.
 
 Arrays lie in one memory, whatever a program says about them. What it says is kept with an array, so
-that its parts can be asked for: by ``x.sharding``, ``x.addressable_shards``. Within `jit`, results
-are remembered until it ends, and handed out as nodes of the pytree that it returns.
+that its parts can be asked for: by ``x.sharding``, ``x.addressable_shards``. `jit` takes and gives
+it as nodes of pytrees, so that it is a part of types; within, it is noted (`places`).
 """
 
 from __future__ import annotations
@@ -27,36 +27,28 @@ from funcgrad.base.pytree import (
     tree_unflatten,
 )
 from funcgrad.core.trace import Tracer, current_trace
-from funcgrad.distributed.meshes import names_in
+from funcgrad.distributed.meshes import names_by_axis, names_in
 from funcgrad.errors import ArgumentError, ShapeError
-from funcgrad.interop.jax.arrays import Adopted, adopt, placed_on
+from funcgrad.interop.jax.arrays import Adopted, Array, adopt, placed_on
 from funcgrad.interop.jax.devices import AbstractMesh, NamedSharding, Sharding
+from funcgrad.interop.jax.places import (
+    Labels,
+    Notes,
+    explicit,
+    lengthened,
+    merged,
+    note,
+    note_use,
+    noting,
+    place_of,
+    resolved,
+    shortened,
+    spec_of_rows,
+    without_names,
+)
 from funcgrad.interop.jax.widths import in_few_bits
+from funcgrad.primitives.shape import Reshape
 from funcgrad.random.key_arrays import KeyArray
-
-_places: ContextVar[dict[int, tuple[Tracer, Any]] | None] = ContextVar("places", default=None)
-"""Traced values of the innermost `jit`, and where they lie."""
-
-
-def resolved(place: Any, what: str) -> Any:
-    """A sharding, for a spec that of the mesh around.
-
-    Args:
-        place: A device, a sharding or a spec.
-        what: The public function.
-
-    Raises:
-        ArgumentError: If there is no mesh.
-    """
-    if not isinstance(place, sharding.PartitionSpec):
-        return place
-    mesh = sharding.get_abstract_mesh()
-    if mesh.empty:
-        raise ArgumentError(
-            f"{what}: {place!r} names axes of a mesh, and there is none. Call it inside set_mesh, "
-            "or give a NamedSharding."
-        )
-    return NamedSharding(mesh, place)
 
 
 def put(x: Any, place: Any, what: str) -> Any:
@@ -85,10 +77,11 @@ def put(x: Any, place: Any, what: str) -> Any:
                 f"{what}: {place!r} names {', '.join(map(repr, sorted(map(str, mapped))))}, which "
                 "shard_map maps here: this code sees one lane."
             )
+    if isinstance(place, NamedSharding):
+        Labels.are_there = True
     if isinstance(x, Tracer):
-        known = _places.get()
-        if known is not None and _divides(place, x.shape):
-            known[id(x)] = x, place
+        if _divides(place, x.shape):
+            note(x, place)
         return x
     if isinstance(place, NamedSharding):
         place.shard_shape(np.shape(x))
@@ -103,6 +96,38 @@ def _divides(place: Any, shape: tuple[int, ...]) -> bool:
         return False
 
 
+class Given:
+    """An argument of `jit` that says where it lies.
+
+    Args:
+        value: The argument.
+        place: A sharding.
+    """
+
+    def __init__(self, value: Any, place: NamedSharding) -> None:
+        self.value = value
+        self.place = place
+
+
+register_pytree_node(
+    Given, lambda node: ((node.value,), node.place), lambda place, kept: Given(kept[0], place)
+)
+
+
+def given(x: Any) -> Any:
+    """An argument of `jit`, with its place where that is known."""
+    place = place_of(x) if isinstance(x, Array) else None
+    return Given(x, shortened(place)) if isinstance(place, NamedSharding) else x
+
+
+def _taken(x: Any) -> Any:
+    """The argument, of which is noted where it lies."""
+    if type(x) is not Given:
+        return x
+    note(x.value, lengthened(x.place, np.ndim(x.value)))
+    return x.value
+
+
 class _Placed:
     """A result of `jit` of which is known where it lies."""
 
@@ -112,7 +137,9 @@ class _Placed:
 
 
 register_pytree_node(
-    _Placed, lambda node: ((node.value,), node.place), lambda place, kept: put(kept[0], place, "")
+    _Placed,
+    lambda node: ((node.value,), node.place),
+    lambda place, kept: put(kept[0], lengthened(place, np.ndim(kept[0])), ""),
 )
 
 
@@ -126,25 +153,110 @@ def keeping_places(fun: Callable[..., Any], out_shardings: Any = None) -> Callab
 
     @functools.wraps(fun)
     def run(*args: Any, **kwargs: Any) -> Any:
-        places: dict[int, tuple[Tracer, Any]] = {}
-        token = _places.set(places)
-        try:
+        with noting():
+            if Labels.are_there:
+                args, kwargs = tree_map(_taken, (args, kwargs), is_leaf=lambda x: type(x) is Given)
             leaves, treedef = tree_flatten(fun(*args, **kwargs))
-        finally:
-            _places.reset(token)
+            places = [place_of(x) for x in leaves]
         if out_shardings is not None:
             asked = broadcast_prefix(
                 out_shardings, tree_unflatten(treedef, leaves), is_leaf=lambda s: s is None
             )
-            for x, place in zip(leaves, asked, strict=True):
-                if place is not None:
-                    places[id(x)] = x, resolved(place, "jit")
-        if not places:
-            return tree_unflatten(treedef, leaves)
-        found = [_Placed(x, places[id(x)][1]) if id(x) in places else x for x in leaves]
+            pairs = zip(asked, places, strict=True)
+            places = [known if s is None else resolved(s, "jit") for s, known in pairs]
+        found = [
+            _Placed(x, shortened(place))
+            if place is not None and _divides(place, np.shape(x))
+            else x
+            for x, place in zip(leaves, places, strict=True)
+        ]
         return tree_unflatten(treedef, found)
 
     return run
+
+
+class _InPlaces(Adopted):
+    """A transformed function that follows where arrays lie.
+
+    Args:
+        original: The function.
+        run: What computes instead.
+    """
+
+    def __init__(self, original: Callable[..., Any], run: Callable[..., Any]) -> None:
+        super().__init__(original)
+        self._run = run
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._run(*args, **kwargs)
+
+
+def placing_gradients(transformation: Callable[..., Any]) -> Callable[..., Any]:
+    """`grad` or `value_and_grad`, whose gradients lie as the arguments do.
+
+    What is reduced in the type of an argument is unreduced in that of its gradient, and the
+    reverse. Where nothing is known of an argument, it is how `shard_map` divides it.
+
+    Args:
+        transformation: The transformation.
+    """
+    is_grad = transformation.__name__ == "grad"
+
+    @functools.wraps(transformation)
+    def transform(
+        fun: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, **options: Any
+    ) -> Any:
+        compute = transformation(fun, argnums, has_aux, **options)
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            if not Labels.are_there:
+                return compute(*args, **kwargs)
+            places = [[place_of(x) for x in tree_leaves(arg)] for arg in args]
+            with noting() as notes:
+                of_noted = transformation(_noted(fun, places, notes), argnums, has_aux, **options)
+                out = of_noted(*args, **kwargs)
+            found = out if is_grad and not has_aux else out[not is_grad]
+            if isinstance(argnums, int):
+                found = _lying_as(found, places[argnums])
+            else:
+                pairs = zip(found, argnums, strict=True)
+                found = tuple(_lying_as(gradient, places[i]) for gradient, i in pairs)
+            if not is_grad:
+                return out[0], found
+            return (found, out[1]) if has_aux else found
+
+        return _InPlaces(compute, run)
+
+    return transform
+
+
+def _noted(fun: Callable[..., Any], places: list[list[Any]], notes: Notes) -> Callable[..., Any]:
+    """A function that is told where its arguments lie, and tells how it divides others."""
+
+    @functools.wraps(fun)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        rows = [tree_leaves(arg) for arg in args]
+        for values, known in zip(rows, places, strict=True):
+            for x, place in zip(values, known, strict=True):
+                if place is not None:
+                    note(x, place)
+        out = fun(*args, **kwargs)
+        for values, known in zip(rows, places, strict=True):
+            uses = [notes.uses.get(id(x), (x, None))[1] for x in values]
+            known[:] = [u if k is None else k for k, u in zip(known, uses, strict=True)]
+        return out
+
+    return run
+
+
+def _lying_as(gradient: Any, places: list[Any]) -> Any:
+    """A gradient that lies as its argument."""
+    leaves, treedef = tree_flatten(gradient)
+    made = [
+        put(g, p.with_spec(p.spec.dual), "grad") if isinstance(p, NamedSharding) else g
+        for g, p in zip(leaves, places, strict=True)
+    ]
+    return tree_unflatten(treedef, made)
 
 
 def device_put(x: Any, device: Any = None, **options: Any) -> Any:
@@ -157,11 +269,18 @@ def device_put(x: Any, device: Any = None, **options: Any) -> Any:
     """
     made = _device_put(x)
     if device is None or isinstance(device, Device | Sharding | str | sharding.PartitionSpec):
-        return tree_map(lambda leaf: put(leaf, device, "device_put"), made)
+        return tree_map(lambda leaf: _moved(leaf, device), made)
     places = broadcast_prefix(device, made)
     leaves, treedef = tree_flatten(made)
     pairs = zip(leaves, places, strict=True)
-    return tree_unflatten(treedef, [put(leaf, place, "device_put") for leaf, place in pairs])
+    return tree_unflatten(treedef, [_moved(leaf, place) for leaf, place in pairs])
+
+
+def _moved(x: Any, place: Any) -> Any:
+    """An array that lies elsewhere; of a traced one, another value."""
+    if isinstance(x, Tracer) and isinstance(place, NamedSharding | sharding.PartitionSpec):
+        x = Reshape(x.shape).bind(x)
+    return put(x, place, "device_put")
 
 
 _device_put = Adopted(arrays.device_put)
@@ -200,7 +319,9 @@ def shard_map(f: Any = None, /, **options: Any) -> Any:
         return functools.partial(shard_map, **options)
     if "in_specs" not in options:
         return _of_divided(f, options)
-    compute = adopt(sharding.shard_map(in_few_bits(f), **options))
+    inner: list[Any] = []
+    of_lanes = _of_lanes(in_few_bits(f), inner)
+    compute = adopt(sharding.shard_map(of_lanes, **options))
 
     @functools.wraps(f)
     def run(*args: Any) -> Any:
@@ -209,16 +330,140 @@ def shard_map(f: Any = None, /, **options: Any) -> Any:
         _check_spmd_names(options["in_specs"], options["out_specs"])
         if isinstance(mesh, AbstractMesh) and not around.manual_axes:
             mesh = _common_mesh(args, mesh)
-        out = compute(*args)
+        leaves = tree_leaves(args)
+        specs = broadcast_prefix(options["in_specs"], args, is_leaf=_is_spec)
+        inner[:] = [place_of(x) for x in leaves]
+        with noting():
+            out = compute(*args)
         if around.manual_axes:
             return out
+        for x, spec in zip(leaves, specs, strict=True):
+            note_use(x, NamedSharding(mesh, sharding.P() if spec is None else spec))
         leaves, treedef = tree_flatten(out)
         specs = broadcast_prefix(options["out_specs"], out, is_leaf=_is_spec)
-        places = [NamedSharding(mesh, sharding.P() if s is None else s) for s in specs]
-        pairs = zip(leaves, places, strict=True)
-        return tree_unflatten(treedef, [put(x, place, "shard_map") for x, place in pairs])
+        made = []
+        for x, spec, known in zip(leaves, specs, inner, strict=True):
+            place = NamedSharding(mesh, sharding.P() if spec is None else spec)
+            made.append(put(x, merged(place, known, np.ndim(x)), "shard_map"))
+        return tree_unflatten(treedef, made)
 
     return run
+
+
+def _of_lanes(f: Callable[..., Any], places: list[Any]) -> Callable[..., Any]:
+    """A function of lanes that knows how these are divided along axes that it is not mapped over.
+
+    Args:
+        f: The function.
+        places: Where its arguments lie in front of `shard_map`; where its results do, afterwards.
+    """
+
+    @functools.wraps(f)
+    def run(*args: Any) -> Any:
+        mesh = sharding.get_abstract_mesh()
+        if not mesh.explicit_axes:
+            out = f(*args)
+            places[:] = [None] * len(tree_leaves(out))
+            return out
+        for x, place in zip(tree_leaves(args), places, strict=True):
+            spec = place.spec if isinstance(place, NamedSharding) else None
+            rest = without_names(spec, np.ndim(x), mesh.manual_axes)
+            note(x, NamedSharding(mesh, rest))
+        out = f(*args)
+        places[:] = [place_of(x) for x in tree_leaves(out)]
+        return out
+
+    return run
+
+
+def placing_lanes(transformation: Callable[..., Any]) -> Callable[..., Any]:
+    """`vmap`, along an axis of arrays that an axis of a mesh may divide: then it divides results.
+
+    Args:
+        transformation: The transformation.
+    """
+
+    @functools.wraps(transformation)
+    def transform(
+        fun: Callable[..., Any],
+        in_axes: Any = 0,
+        out_axes: Any = 0,
+        *more: Any,
+        spmd_axis_name: Any = None,
+        **options: Any,
+    ) -> Any:
+        if spmd_axis_name is not None:
+            fun = dividing_lanes(fun, spmd_axis_name)
+        compute = transformation(fun, in_axes, out_axes, *more, **options)
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            leaves = tree_leaves(args)
+            known = [explicit(place_of(x)) for x in leaves] if Labels.are_there else []
+            if not any(known):
+                return compute(*args, **kwargs)
+            axes = broadcast_prefix(in_axes, args, is_leaf=lambda axis: axis is None)
+            lanes = _Lanes(fun, list(zip(leaves, known, axes, strict=True)), spmd_axis_name)
+            with noting():
+                out = transformation(lanes.noted, in_axes, out_axes, *more, **options)(
+                    *args, **kwargs
+                )
+            return lanes.placed(out, out_axes)
+
+        return _InPlaces(compute, run)
+
+    return transform
+
+
+class _Lanes:
+    """A mapped function whose arguments are divided along explicit axes of a mesh.
+
+    Args:
+        fun: The function.
+        rows: Arguments, where they lie, and along which of their axes they are mapped.
+        spmd_axis_name: The axis of the mesh that `vmap` was given, if any.
+    """
+
+    def __init__(self, fun: Callable[..., Any], rows: list[Any], spmd_axis_name: Any) -> None:
+        self.mesh = next(place.mesh for _, place, _ in rows if place is not None)
+        self.names: tuple[Hashable, ...] = ()
+        self.known: list[Any] = []
+        for x, place, axis in rows:
+            spec = None if place is None else place.spec
+            entries = names_by_axis(spec, np.ndim(x))
+            if axis is not None:
+                self.names = entries.pop(axis) or self.names
+            self.known.append(None if place is None else place.with_spec(spec_of_rows(entries)))
+        given = spmd_axis_name if isinstance(spmd_axis_name, tuple) else (spmd_axis_name,)
+        if self.names and spmd_axis_name is not None and self.names != given:
+            raise ArgumentError(
+                "vmap: Only one of spmd_axis_name or arrays sharded on `Explicit` mesh axis type "
+                f"is allowed, but {self.names[0]!r} divides an argument along the mapped axis."
+            )
+        self.fun = dividing_lanes(fun, self.names) if self.names else fun
+        self.found: list[Any] = []
+
+        @functools.wraps(fun)
+        def noted(*args: Any, **kwargs: Any) -> Any:
+            for x, place in zip(tree_leaves(args), self.known, strict=True):
+                if place is not None:
+                    note(x, place)
+            out = self.fun(*args, **kwargs)
+            self.found = [place_of(x) for x in tree_leaves(out)]
+            return out
+
+        self.noted = noted
+
+    def placed(self, out: Any, out_axes: Any) -> Any:
+        """Results that say where they lie."""
+        leaves, treedef = tree_flatten(out)
+        axes = broadcast_prefix(out_axes, out, is_leaf=lambda axis: axis is None)
+        made = []
+        for x, place, axis in zip(leaves, self.found, axes, strict=True):
+            entries = names_by_axis(getattr(place, "spec", None), np.ndim(x) - (axis is not None))
+            if axis is not None:
+                entries.insert(axis % np.ndim(x), self.names)
+            made.append(put(x, NamedSharding(self.mesh, spec_of_rows(entries)), "vmap"))
+        return tree_unflatten(treedef, made)
 
 
 _spmd_names: ContextVar[frozenset[Hashable]] = ContextVar("spmd_names", default=frozenset())
@@ -292,34 +537,54 @@ def _of_divided(f: Callable[..., Any], options: dict[str, Any]) -> Callable[...,
 
     @functools.wraps(f)
     def run(*args: Any) -> Any:
-        return shard_map(f, in_specs=tree_map(_spec_of, args), **options)(*args)
+        mesh = options.get("mesh") or sharding.get_abstract_mesh()
+        mapped = set(options.get("axis_names") or set(mesh.axis_names) - set(mesh.manual_axes))
+        others = [name for name in mesh.axis_names if name not in mapped]
+        specs = tree_map(lambda x: _spec_of(x, mesh, others), args)
+        return shard_map(f, in_specs=specs, **options)(*args)
 
     return run
 
 
-def _spec_of(x: Any) -> sharding.PartitionSpec:
-    if isinstance(x, Tracer):
+def _spec_of(x: Any, mesh: Any, others: Any) -> sharding.PartitionSpec:
+    place = place_of(x)
+    if place is None and isinstance(x, Tracer) and not mesh.explicit_axes:
         raise ArgumentError(
-            "shard_map: a traced array does not say how it is divided. Give shard_map in_specs."
+            "shard_map: a traced array does not say how it is divided, unless the type of an axis "
+            "of the mesh is explicit. Give shard_map in_specs."
         )
-    place = getattr(x, "sharding", None)
-    return place.spec if isinstance(place, NamedSharding) else sharding.PartitionSpec()
+    if not isinstance(place, NamedSharding):
+        return sharding.PartitionSpec()
+    return without_names(place.spec, np.ndim(x), others)
 
 
 def _is_spec(x: Any) -> bool:
     return x is None or isinstance(x, sharding.PartitionSpec)
 
 
-def smap(f: Any = None, /, *, in_axes: Any, out_axes: Any, axis_name: Any) -> Any:
+_INFERRED = object()
+
+
+def smap(f: Any = None, /, *, in_axes: Any = _INFERRED, out_axes: Any, axis_name: Any) -> Any:
     """`funcgrad.sharding.smap`.
 
     Args:
         f: The function; without one, a decorator is returned.
-        in_axes: As in `funcgrad.sharding.smap`.
+        in_axes: As in `funcgrad.sharding.smap`; by default as arrays say.
         out_axes: As in `funcgrad.sharding.smap`.
         axis_name: As in `funcgrad.sharding.smap`.
     """
-    return shard_map(f, **sharding.specs_of_axes(in_axes, out_axes, axis_name))
+    is_inferred = in_axes is _INFERRED
+    options = sharding.specs_of_axes(0 if is_inferred else in_axes, out_axes, axis_name)
+    if not is_inferred:
+        return shard_map(f, **options)
+    del options["in_specs"]
+    if axis_name not in sharding.get_abstract_mesh().explicit_axes:
+        raise ArgumentError(
+            f"smap: in_axes was not specified, and arrays do not say how they are divided along "
+            f"axis {axis_name!r}, whose type is not explicit. Give smap in_axes."
+        )
+    return shard_map(f, **options)
 
 
 def experimental_shard_map(
@@ -391,7 +656,8 @@ def pvary(x: Any, axis_name: Any) -> Any:
 
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     """`lax.pcast`, of which ``"varying"`` is `pvary`."""
-    return pvary(x, axis_name) if to == "varying" else _pcast(x, axis_name, to=to)
+    is_known = isinstance(axis_name, str | tuple)
+    return pvary(x, axis_name) if to == "varying" and is_known else _pcast(x, axis_name, to=to)
 
 
 _pvary = Adopted(lax.pvary)

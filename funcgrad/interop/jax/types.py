@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.axes import DividedAxis
-from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import UINT64, ExtendedDtype, float0
+from funcgrad.higher_order.mesh_lanes import lane_type
 from funcgrad.interop.jax import devices
+from funcgrad.interop.jax.places import place_of, without_names
 from funcgrad.interop.jax.widths import is_x64
 from funcgrad.primitives.objects import HoldsArray
 from funcgrad.random.key_arrays import KEY
-from funcgrad.sharding import PartitionSpec
+from funcgrad.sharding import PartitionSpec, get_abstract_mesh
 
 
 class ManualAxes(NamedTuple):
@@ -23,8 +23,8 @@ class ManualAxes(NamedTuple):
 
     Attributes:
         varying: Along these it differs.
-        unreduced: Along these it is to be summed up: none, as sums are computed at once.
-        reduced: Along these its cotangent is to be summed up: none.
+        unreduced: Along these its lanes are terms of a sum.
+        reduced: Along these the lanes of its cotangent are.
     """
 
     varying: frozenset[Hashable] = frozenset()
@@ -33,7 +33,8 @@ class ManualAxes(NamedTuple):
 
     def invarying(self, mesh: Any) -> frozenset[Hashable]:
         """Axes of a mesh around along which the value is the same."""
-        return frozenset(getattr(mesh, "manual_axes", ())) - self.varying
+        others = self.varying | self.unreduced | self.reduced
+        return frozenset(getattr(mesh, "manual_axes", ())) - others
 
 
 def named_dtype(name: Any) -> Any:
@@ -63,29 +64,32 @@ class Type(ShapedArray, metaclass=_Kind):
 
     @property
     def sharding(self) -> devices.NamedSharding:
-        """Undivided on the processor."""
-        return devices.NamedSharding(devices.NO_MESH, PartitionSpec())
+        """How values are divided, as far as that is known: undivided along the mesh around."""
+        if isinstance(self._place, devices.NamedSharding):
+            ndim = len(self.shape)
+            return self._place.with_spec(without_names(self._place.spec, ndim, ()))
+        around = get_abstract_mesh()
+        mesh = devices.NO_MESH if around.empty else around
+        return devices.NamedSharding(mesh, PartitionSpec(*[None] * len(self.shape)))
 
     @property
     def vma(self) -> frozenset[Hashable]:
         """Axes of a mesh along which values differ: those that `type_of` has seen."""
-        return self._varying
+        return self.mat.varying
 
-    @property
-    def mat(self) -> ManualAxes:
-        """The same, as the newest releases of JAX have it."""
-        return ManualAxes(self._varying)
+    mat: ManualAxes = ManualAxes()
+    """Axes of a mesh by what they mean for a value."""
+    _place: Any = None
 
-    _varying: frozenset[Hashable] = frozenset()
-
-    def varying(self, names: frozenset[Hashable]) -> Type:
-        """A copy of a type of values that differ along axes of a mesh.
+    def of_lanes(self, mat: ManualAxes, place: Any) -> Type:
+        """A copy for values within `shard_map`, or such as lie somewhere.
 
         Args:
-            names: The axes.
+            mat: What axes of a mesh mean for them.
+            place: Where they lie; `None` if nothing is known.
         """
         made = Type(self.shape, self.dtype, self.weak_type)
-        made._varying = names
+        made.mat, made._place = mat, place
         return made
 
     def update(self, shape: Any = None, dtype: Any = None, **options: Any) -> Type:
@@ -129,15 +133,7 @@ def type_of(x: Any) -> Type:
         )
     if isinstance(x, HoldsArray):
         return Type(x.shape, x.dtype)
-    return typed(aval_of(x)).varying(_mapped_axes(x))
-
-
-def _mapped_axes(x: Any) -> frozenset[Hashable]:
-    """Axes of a mesh along which a traced value has an element for each lane."""
-    names = set()
-    while isinstance(x, Tracer):
-        axis = getattr(x.owner, "axis_name", None)
-        if isinstance(axis, DividedAxis) and axis.size > 1:
-            names.add(axis.label)
-        x = getattr(x, "value", getattr(x, "primal", None))
-    return frozenset(names)
+    names = lane_type(x)
+    wide = set(get_abstract_mesh().shape.items())
+    narrow = {name for name, n in wide if n == 1}
+    return typed(aval_of(x)).of_lanes(ManualAxes(*(k - narrow for k in names)), place_of(x))

@@ -26,7 +26,7 @@ from funcgrad.interop.jax.arrays import (
 )
 from funcgrad.interop.jax.devices import DEVICES
 from funcgrad.interop.jax.jitting import AdoptedJit, JittedOfArrays
-from funcgrad.interop.jax.placing import dividing_lanes, keeping_places
+from funcgrad.interop.jax.placing import keeping_places, placing_gradients, placing_lanes
 from funcgrad.interop.jax.widths import (
     SWITCH,
     canonical,
@@ -148,15 +148,7 @@ def _of_traced(transformation: Callable[..., Any]) -> Callable[..., Any]:
     return transform
 
 
-_vmap = _of_traced(vectorization.vmap)
-
-
-@functools.wraps(vectorization.vmap)
-def vmap(fun: Callable[..., Any], *args: Any, spmd_axis_name: Any = None, **options: Any) -> Any:
-    """`funcgrad.vmap`; an axis of devices that divides the mapped one does not change values."""
-    if spmd_axis_name is not None:
-        fun = dividing_lanes(fun, spmd_axis_name)
-    return _vmap(fun, *args, **options)
+vmap = placing_lanes(_of_traced(vectorization.vmap))
 
 
 def _reducing_nothing(transformation: Callable[..., Any]) -> Callable[..., Any]:
@@ -171,8 +163,8 @@ def _reducing_nothing(transformation: Callable[..., Any]) -> Callable[..., Any]:
     return transform
 
 
-grad = _reducing_nothing(_of_traced(differentiation.grad))
-value_and_grad = _reducing_nothing(_of_traced(differentiation.value_and_grad))
+grad = _reducing_nothing(placing_gradients(_of_traced(differentiation.grad)))
+value_and_grad = _reducing_nothing(placing_gradients(_of_traced(differentiation.value_and_grad)))
 
 
 def block_until_ready(x: Any) -> Any:
