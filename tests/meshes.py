@@ -190,7 +190,9 @@ def provide(jax: Any) -> None:
     from funcgrad.interop.jax import placing  # noqa: PLC0415
 
     settings = _Settings("config")
-    vars(settings).update(disable_vmap_shmap_error=placing.disable_vmap_shmap_error)
+    vars(settings).update(
+        auto_pcast=jax.auto_pcast, disable_vmap_shmap_error=placing.disable_vmap_shmap_error
+    )
     sys.modules["jax._src.config"] = jax._src.config = settings
     tools = ModuleType("jax._src.test_util")
     vars(tools).update(_tools(jax))

@@ -15,7 +15,9 @@ are such terms, are mapped like anything that differs. They are followed, and ch
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from funcgrad.base.ranks import Ranks
@@ -40,7 +42,38 @@ from funcgrad.primitives.collectives import (
     RankCopy,
     Unvary,
 )
+from funcgrad.primitives.shape import shape_of
 from funcgrad.transforms.batch import BatchTrace, BatchTracer, WeakBatchTrace, keeps_shared
+
+_declares: ContextVar[bool] = ContextVar("funcgrad_declares_kinds", default=False)
+_mixes: ContextVar[bool] = ContextVar("funcgrad_mixes_kinds", default=True)
+
+
+@contextmanager
+def declaring_kinds() -> Iterator[None]:
+    """A block in which loops carry values of one kind, and branches give such.
+
+    Otherwise what all lanes share becomes varying where it has to.
+    """
+    token = _declares.set(True)
+    try:
+        yield
+    finally:
+        _declares.reset(token)
+
+
+@contextmanager
+def mixing_kinds(is_on: bool) -> Iterator[None]:
+    """A block in which operations may take values that differ and such as lanes share.
+
+    Args:
+        is_on: Whether they may; if not, `lax.pcast` has to make copies.
+    """
+    token = _mixes.set(is_on)
+    try:
+        yield
+    finally:
+        _mixes.reset(token)
 
 
 class KindTracer(BatchTracer):
@@ -85,7 +118,9 @@ class DividedTrace(BatchTrace):
     def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
         if not self.follows:
             return super().process(primitive, args)
-        self._is_named = False
+        if not _mixes.get():
+            _check_mixture(self.axis_name, primitive, list(map(self.kind_of, args)), args)
+        self._is_named = primitive.is_composite and _declares.get()
         out = super().process(primitive, args)
         if not self._is_named and not any(type(x) is KindTracer and x.owner is self for x in args):
             return out
@@ -252,6 +287,24 @@ def kinds_along(
     return _Kinds(axis, is_users).results(Equation(primitive, inputs, outputs), list(kinds))
 
 
+def _check_mixture(
+    axis: DividedAxis, primitive: Primitive, kinds: Sequence[str], args: Sequence[Any]
+) -> None:
+    """Say where an operation takes what differs and what all lanes share, if that is refused."""
+    shared = [x for x, kind in zip(args, kinds, strict=True) if kind == INVARYING]
+    is_own = primitive.is_composite or axis_names_of(primitive) or not axis.is_tracked
+    if (
+        VARYING in kinds
+        and any(isinstance(x, Tracer) or shape_of(x) for x in shared)
+        and not is_own
+    ):
+        raise ArgumentError(
+            f"{primitive.name} requires varying manual axes to match: one argument differs along "
+            f"axis {axis!r} of the mesh, another is equal in all lanes.{place()}Make copies of it: "
+            f"lax.pcast(value, {axis!r}, to='varying')."
+        )
+
+
 class _Kinds(Flow[str]):
     """Follows kinds along an axis through programs.
 
@@ -265,10 +318,40 @@ class _Kinds(Flow[str]):
         super().__init__(INVARYING, INVARYING)
         self.axis = axis
         self.is_users = is_users
+        self.depth = 0
 
     def run(self, program: Program, given: Sequence[str]) -> list[str]:
-        self.is_users = False
-        return super().run(program, given)
+        self.depth += 1
+        found = super().run(program, given)
+        self.depth -= 1
+        return found
+
+    def carried(self, equation: Equation, before: Sequence[str], after: Sequence[str]) -> None:
+        if self.depth or not _declares.get():
+            return
+        for i, (a, b) in enumerate(zip(before, after, strict=True)):
+            if a == INVARYING != b:
+                raise ArgumentError(
+                    f"{equation.primitive.name}: what the loop carries as number {i} is {a} along "
+                    f"axis {self.axis!r} of the mesh before it, and {b} after a step."
+                    f"{_place_of(equation)}This might be fixed by applying "
+                    f"`jax.lax.pcast(..., ({self.axis!r},), to='{b}')` to the initial value."
+                )
+
+    def alternatives(self, equation: Equation, rows: Sequence[Sequence[str]]) -> None:
+        if self.depth or not _declares.get():
+            return
+        for i, kinds in enumerate(zip(*rows, strict=True)):
+            if INVARYING in kinds and len(set(kinds)) > 1:
+                branch = kinds.index(INVARYING)
+                other = next(kind for kind in kinds if kind != INVARYING)
+                raise ArgumentError(
+                    f"{equation.primitive.name}: result {i} of branch {branch} is {INVARYING} "
+                    f"along axis {self.axis!r} of the mesh, and that of another is {other}."
+                    f"{_place_of(equation)}This might be fixed by applying "
+                    f"`jax.lax.pcast(..., ({self.axis!r},), to='{other}')` to the output of that "
+                    "branch."
+                )
 
     def meet(self, facts: Sequence[str]) -> str:
         return next((k for k in (UNREDUCED, VARYING, REDUCED) if k in facts), INVARYING)
@@ -288,7 +371,7 @@ class _Kinds(Flow[str]):
             raise self._of_mixed_sum(equation)
         if not is_sum and not self._is_linear(equation, [kind == UNREDUCED for kind in facts]):
             raise self._of_nonlinear(equation)
-        if self.is_users and VARYING in facts:
+        if self.is_users and not self.depth and VARYING in facts:
             raise self._of_undeclared(equation, is_sum)
         return [UNREDUCED] * n
 

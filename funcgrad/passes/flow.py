@@ -43,6 +43,12 @@ class Flow(Generic[T]):
         """Facts about the results of an operation that holds no program that can be followed."""
         raise NotImplementedError
 
+    def carried(self, equation: Equation, before: Sequence[T], after: Sequence[T]) -> None:
+        """Called with the facts about what a loop carries, before it and after a step."""
+
+    def alternatives(self, equation: Equation, rows: Sequence[Sequence[T]]) -> None:
+        """Called with the facts about the results of each branch."""
+
     def depends(self, equation: Equation, on: T, programs: Sequence[Program]) -> None:
         """Called with the fact about the value that decides which of some programs run."""
 
@@ -87,6 +93,7 @@ class Flow(Generic[T]):
         carry = facts[a:b]
         while True:
             outs = self.run(body, [*facts[:a], *carry, *facts[b:]])
+            self.carried(equation, carry, outs[: form.n_carry])
             joint = [self.meet(pair) for pair in zip(carry, outs, strict=False)]
             if joint == carry:
                 return [*carry, *outs[form.n_carry :]]
@@ -101,6 +108,7 @@ class Flow(Generic[T]):
         while True:
             (on,) = self.run(condition, [*facts[:a], *carry])
             outs = self.run(body, [*facts[a:b], *carry])
+            self.carried(equation, carry, outs)
             joint = [self.chosen(on, pair) for pair in zip(carry, outs, strict=True)]
             if joint == carry:
                 break
@@ -112,4 +120,5 @@ class Flow(Generic[T]):
         branches: tuple[Program, ...] = equation.primitive.branches  # type: ignore[attr-defined]
         self.depends(equation, facts[0], branches)
         rows = [self.run(branch, facts[1:]) for branch in branches]
+        self.alternatives(equation, rows)
         return [self.chosen(facts[0], column) for column in zip(*rows, strict=True)]

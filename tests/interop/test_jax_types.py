@@ -145,8 +145,42 @@ with jax.set_mesh(mesh):
             jax.shard_map(lambda x: jax.lax.pcast(x, {"x"}, to="varying"), out_specs=P("x")), w)
 """
 
+DECLARED = """
+lanes = jax.make_mesh((2, 1), ("x", "y"))
 
-@pytest.mark.parametrize("program", [OPERATIONS, LANES], ids=["operations", "lanes"])
+def over(f):
+    return jax.shard_map(f, mesh=lanes, in_specs=(P("x"), P()), out_specs=P("x"))
+
+def swapped(x, y):
+    return jax.lax.scan(lambda c, _: ((c[1], c[0]), None), (x, y), None, length=2)[0]
+
+def chosen(x, y):
+    return jax.lax.cond(True, lambda x, y: x, lambda x, y: y, x, y)
+
+def counted(x, y):
+    return jax.lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, c[1] + x), (0, y))[1]
+
+def pushed(x, y):
+    return jax.linearize(jnp.sin, y)[1](x)
+
+x, y = np.arange(4.0), np.arange(2.0)
+for f in (swapped, chosen, counted, pushed):
+    cast = lambda x, y: f(x, jax.lax.pcast(y, "x", to="varying"))
+    for wrap in (lambda f: f, jax.jit):
+        refused(TypeError, "This might be fixed by applying `jax.lax.pcast(..., ('x',), to='vary",
+                wrap(over(f)), x, y)
+        wrap(over(cast))(x, y)
+near(over(lambda x, y: x * y)(x, y), x * np.tile(y, 2))
+with jax.auto_pcast(False):
+    refused(ValueError, "requires varying manual axes to match", over(lambda x, y: x * y), x, y)
+    near(over(lambda x, y: 2 * x)(x, y), 2 * x)
+    near(over(lambda x, y: x * jax.lax.pcast(y, "x", to="varying"))(x, y), x * np.tile(y, 2))
+"""
+
+
+@pytest.mark.parametrize(
+    "program", [OPERATIONS, LANES, DECLARED], ids=["operations", "lanes", "declared"]
+)
 def test_types_follow_operations(program: str) -> None:
     command = [sys.executable, "-c", BEFORE + program]
     run = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)

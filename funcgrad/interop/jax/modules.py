@@ -19,6 +19,7 @@ from funcgrad.base.placement import Device
 from funcgrad.base.records import dataclass
 from funcgrad.base.signatures import signature_of
 from funcgrad.dtypes import complex_dtype, inexact_dtype
+from funcgrad.higher_order.mesh_lanes import mixing_kinds
 from funcgrad.interop.jax import (
     callbacks,
     comparing,
@@ -147,6 +148,7 @@ _REFERENCES = {"Ref": words.Ref, "empty_ref": words.empty_ref, "new_ref": words.
 
 _JAX = {
     **_REFERENCES,
+    "auto_pcast": mixing_kinds,
     "Array": Array,
     "Device": Device,
     "NamedSharding": devices.NamedSharding,
@@ -298,6 +300,8 @@ SOURCES: dict[str, Source] = {
     "jax.lax": Source(
         {
             "cond": words.cond,
+            "scan": words.scan,
+            "while_loop": words.while_loop,
             "pcast": placing.pcast,
             "pvary": placing.pvary,
             "top_k": words.top_k,

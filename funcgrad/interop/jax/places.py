@@ -1,4 +1,4 @@
-"""Where traced arrays lie: what a program says of them, and what follows by its operations.
+"""Places of traced arrays: what a program says of them, and what follows by its operations.
 
 What is said is noted with a value, for as long as the function around is traced. The rest is found
 when it is asked for, by a walk over the equations so far: the form of an operation says which axes
@@ -62,7 +62,7 @@ def resolved(place: Any, what: str) -> Any:
 
 
 class Notes:
-    """What is known of the values of a function that is traced.
+    """Notes about the values of a function that is traced.
 
     Attributes:
         places: By identity, values and where they lie.
@@ -78,7 +78,7 @@ class Notes:
 
 
 _notes: ContextVar[tuple[Notes, ...]] = ContextVar("notes", default=())
-"""Of the functions around, the innermost first."""
+"""Notes of the functions around, the innermost first."""
 
 
 class Labels:
@@ -125,7 +125,7 @@ def note_use(x: Any, place: NamedSharding) -> None:
 
 
 def place_of(x: Any) -> Any:
-    """Where an array lies, if that is known.
+    """The place of an array, if it is known.
 
     Args:
         x: Any value.

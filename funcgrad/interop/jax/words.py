@@ -13,9 +13,12 @@ import numpy as np
 from funcgrad import dtypes, lax, numpy, ref, sharding
 from funcgrad.api import differentiation, settings, staging, vectorization
 from funcgrad.base.pytree import broadcast_prefix, tree_leaves, tree_map
+from funcgrad.core.axes import tracked_axes
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, using_trace
 from funcgrad.distributed.processes import world
 from funcgrad.dtypes import float0
+from funcgrad.errors import ArgumentError
+from funcgrad.higher_order.mesh_lanes import declaring_kinds, lane_type
 from funcgrad.interop.jax.arrays import (
     Adopted,
     Array,
@@ -190,7 +193,30 @@ def _array_of_float(leaf: Any) -> Any:
 
 jvp = _at_arrays(differentiation.jvp)
 vjp = _reducing_nothing(_at_arrays(differentiation.vjp))
-linearize = _at_arrays(differentiation.linearize)
+_linearize = _at_arrays(differentiation.linearize)
+
+
+@functools.wraps(differentiation.linearize)
+def linearize(fun: Callable[..., Any], *primals: Any, **options: Any) -> Any:
+    """`funcgrad.linearize`; tangents are of the kinds of primals along axes of a mesh."""
+    out, *rest, push = _linearize(fun, *primals, **options)
+    if not tracked_axes():
+        return out, *rest, push
+
+    @functools.wraps(fun)
+    def checked(*tangents: Any) -> Any:
+        pairs = zip(tree_leaves(primals), tree_leaves(tangents), strict=True)
+        for axis in {
+            axis for x, t in pairs for axis in lane_type(t).varying - lane_type(x).varying
+        }:
+            raise ArgumentError(
+                f"linearize: a tangent differs along axis {axis!r} of the mesh, its primal is "
+                "equal in all lanes. This might be fixed by applying `jax.lax.pcast(..., "
+                f"({axis!r},), to='varying')` to the primal value passed to linearize."
+            )
+        return push(*tangents)
+
+    return out, *rest, checked
 
 
 def jit(
@@ -370,7 +396,20 @@ def cond(pred: Any, *args: Any, **options: Any) -> Any:
     return _cond(pred, *args, **options)
 
 
-_cond = Adopted(lax.cond)
+def _declaring(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Control flow whose values are of one kind along axes of a mesh, as JAX demands."""
+
+    @functools.wraps(function)
+    def compute(*args: Any, **options: Any) -> Any:
+        with declaring_kinds():
+            return function(*args, **options)
+
+    return compute
+
+
+_cond = _declaring(Adopted(lax.cond))
+scan = _declaring(Adopted(lax.scan, stores=True, keeps_weak=True))
+while_loop = _declaring(Adopted(lax.while_loop, stores=True, keeps_weak=True))
 
 
 class block(contextlib.ContextDecorator):
