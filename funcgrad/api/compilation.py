@@ -301,6 +301,8 @@ class Jitted(MadeOf):
     """
 
     kind: type[np.ndarray] = np.ndarray
+    _rerolls = True
+    """Whether loops are found when the function is traced, and not only before it is compiled."""
 
     def __init__(
         self,
@@ -864,9 +866,9 @@ class _Call:
         """The function, traced."""
         what = self.jitted._what
         function, paths = self.function(), self._paths()
-        return StagedFunction(
-            function, self.dynamic_args, self.dynamic_kwargs, what, paths, carries, self.donated()
-        )
+        args, kwargs, donated = self.dynamic_args, self.dynamic_kwargs, self.donated()
+        rerolls = self.jitted._rerolls
+        return StagedFunction(function, args, kwargs, what, paths, carries, donated, rerolls)
 
     def function(self) -> Function:
         """The function of the traced arguments."""

@@ -214,13 +214,23 @@ def _block(
 class _FromSecondCall(Jitted):
     """A function that is compiled when it is called again: NumPy evaluates the first call.
 
-    A single derivative takes less time so, if arrays are not large and there are no loops.
+    A single derivative takes less time so, if arrays are not large and there are no loops but those
+    that operations for many diagonals are when they are compiled.
     """
+
+    _rerolls = False
+
+    def _entry(self, call: Any, count: bool) -> Entry:
+        entry = super()._entry(call, count)
+        if not count:  # a part of another program
+            entry.staged.reroll()
+        return entry
 
     def _compile(self, entry: Entry, call: Any) -> Executable | None:
         program = entry.staged.program
         is_long = work_of_program(program) > MOST_WORK * len(program.equations)
         if entry.was_evaluated or is_long or has_loops(program):
+            entry.staged.reroll()
             return super()._compile(entry, call)
         entry.was_evaluated = True
         return None

@@ -242,6 +242,7 @@ class StagedFunction:
             are inputs in front of the arguments, and puts back what is left in them, which are
             the leading results.
         donated: Which leaves the function may assign to.
+        rerolls: Whether loops are found now. Otherwise that is up to `reroll`.
 
     Attributes:
         cells: The cells that the function uses.
@@ -257,6 +258,7 @@ class StagedFunction:
         paths: Sequence[str] | None = None,
         carries: bool = False,
         donated: Sequence[bool] = (),
+        rerolls: bool = True,
     ) -> None:
         args, kwargs = with_held_types(without_float0((tuple(args), kwargs)))
         self.leaves, self.in_tree = flatten_values((args, kwargs))
@@ -283,8 +285,16 @@ class StagedFunction:
         )
         self.cells: list[Cell] = [h.cell for h in held]
         self.changed: list[Cell] = [h.cell for h in held if h.final is not None]
-        arranged_program = arranged(program, len(self.captured), held, self.cells, self.changed)
-        self.program = reroll(arranged_program)
+        self.program = arranged(program, len(self.captured), held, self.cells, self.changed)
+        self.is_rerolled = False
+        if rerolls:
+            self.reroll()
+
+    def reroll(self) -> None:
+        """Find the loops of the program, once."""
+        if not self.is_rerolled:
+            self.program = reroll(self.program)
+            self.is_rerolled = True
 
     @property
     def belongs_to_call(self) -> bool:

@@ -18,7 +18,7 @@ J. Sci. Comput. 29 (2007) 1042.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from funcgrad.base.pytree import register_pytree_node
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.jit import run_program
-from funcgrad.patterns.greedy import greedy_program
+from funcgrad.patterns.greedy import greedy_program, star_program
 from funcgrad.patterns.sparsity_pattern import SparsityPattern
 from funcgrad.patterns.substitution import Substitution, acyclic_colors
 from funcgrad.primitives.sparse import scipy_sparse
@@ -39,6 +39,9 @@ KINDS = ("columns", "rows", "both", "symmetric", "acyclic")
 
 FEW = 1 << 20
 """Edges up to which Python colours a graph, in less time than compiling takes."""
+
+FEW_STEPS = 1 << 18
+"""Entries up to which Python colours stars, in less time than compiling takes."""
 
 FEW_STARS = 1 << 19
 """Entries of diagonals up to which stars are looked for."""
@@ -329,13 +332,17 @@ def _first_best(found: Iterable[Any], least: int) -> Any:
     return best
 
 
+def _compiled(make: Callable[..., Any], graph: Any, order: Any) -> Any:
+    """The result of a program for an order of vertices, and a graph."""
+    args = [np.asarray(a, np.int64) for a in (order, graph.indptr, graph.indices)]
+    (colors,) = run_program(make([aval_of(a) for a in args]), args)
+    return np.asarray(colors)
+
+
 def _greedy(graph: Any, order: Any) -> Any:
     """Each vertex, in an order, gets the least colour that no neighbour has."""
     if graph.nnz > FEW:
-        args = [order, graph.indptr, graph.indices]
-        args = [np.asarray(a, np.int64) for a in args]
-        (colors,) = run_program(greedy_program([aval_of(a) for a in args]), args)
-        return np.asarray(colors) - 1
+        return _compiled(greedy_program, graph, order) - 1
     starts, neighbours = graph.indptr.tolist(), graph.indices.tolist()
     colors = [-1] * len(order)
     for v in order.tolist():
@@ -495,6 +502,10 @@ def _star(matrix: Any, order: Any) -> Any:
     several of these have, and those that ``v`` must not get in a path ``v - w - x - y`` from the
     vertex ``w`` on, whose end has the colour of ``w``.
     """
+    if matrix.nnz > FEW_STEPS:
+        bits = _compiled(star_program, matrix, order)
+        if bits.all():  # otherwise there are more colours than the integers of programs have bits
+            return np.frexp(bits.astype(float))[1].astype(np.int64) - 1
     starts, neighbours = matrix.indptr.tolist(), matrix.indices.tolist()
     n = len(order)
     colors = [-1] * n

@@ -70,6 +70,7 @@ def test_the_second_call_compiles(function: Any, monkeypatch: pytest.MonkeyPatch
 
     def noted(self: Any, entry: Any, call: Any) -> Any:
         compiled.append(entry.staged.program.name)
+        assert entry.staged.is_rerolled
         return make(self, entry, call)
 
     monkeypatch.setattr(sparse_derivatives.Jitted, "_compile", noted)
@@ -84,6 +85,26 @@ def test_the_second_call_compiles(function: Any, monkeypatch: pytest.MonkeyPatch
     np.testing.assert_allclose(first.data, second.data, rtol=1e-12)
     assert first.data.flags.writeable
     assert first.data.base is None
+
+
+def test_loops_of_derivatives_are_found_before_they_are_compiled() -> None:
+    found: list[bool] = []
+    factor = 5.0 + (sparse_derivatives.MOST_WORK < 0)  # programs of equal functions are shared
+
+    def entry_of(self: Any, call: Any, count: bool) -> Any:
+        entry = take(self, call, count)
+        found.append(entry.staged.is_rerolled)
+        return entry
+
+    take = sparse_derivatives._FromSecondCall._entry
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sparse_derivatives._FromSecondCall, "_entry", entry_of)
+        fg.hessian(lambda x: factor * rosenbrock(x), sparse=True)(X)
+        assert found == [False]
+        hessian = fg.hessian(lambda x: -factor * rosenbrock(x), sparse=True)
+        within = fg.jit(lambda x: hessian(x).data)(X)
+        assert found == [False, True]
+    np.testing.assert_allclose(within, hessian(X).data, rtol=1e-12)
 
 
 def test_loops_are_compiled_at_once() -> None:

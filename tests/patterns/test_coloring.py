@@ -312,3 +312,24 @@ def test_pairs_take_two_colours() -> None:
         return np.sum((x[1::2] - x[::2] ** 2) ** 2)
 
     assert coloring(hessian_sparsity(f)(np.ones(500)), "symmetric").n_colors == 2
+
+
+def graphs() -> Any:
+    rng = np.random.default_rng(5)
+    for n, share in ((1, 1.0), (30, 0.1), (60, 0.3), (400, 0.01)):
+        found = rng.uniform(size=(n, n)) < share
+        yield found | found.T | np.eye(n, dtype=bool)
+    yield (found | found.T) & ~np.eye(n, dtype=bool)
+    yield matrix("arrow") != 0
+    yield matrix("band") != 0
+    yield np.ones((70, 70), bool)  # more colours than compiled sets have room for
+
+
+@pytest.mark.parametrize("order", ["natural", "smallest_last"])
+def test_compiled_stars_are_those_of_python(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for graph in map(scipy.sparse.csr_array, graphs()):
+        found = []
+        for few in (graph.nnz, 0):
+            monkeypatch.setattr(module, "FEW_STEPS", few)
+            found.append(module._star(graph, module._ordered(graph, order)))
+        np.testing.assert_array_equal(*found)
