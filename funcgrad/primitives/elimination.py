@@ -97,7 +97,7 @@ def _row(x: Value, i: int) -> Value:
 class SparseFactor(_Static):
     """LU factors without exchanges of rows: ``bind(table, entries)``, for `FactoredSparseSolve`.
 
-    Where a pivot is zero they are not finite.
+    Where a pivot is zero they are nan, and so are solutions that depend on it.
 
     Args:
         unknowns: Number of rows.
@@ -210,7 +210,7 @@ def _eliminate(known: Tables, group: int, entries: Any, upper: Any, lower: Any) 
     count = rows.stop - rows.start
     block = work[known.columns[columns]]
     for p in range(count):
-        block[p, p] = 1 / block[p, p]
+        block[p, p] = np.divide(block[p, p] != 0, block[p, p])  # nan if it is zero
         block[p, p + 1 : count] *= block[p, p]
         block[p + 1 :, p + 1 : count] -= block[p + 1 :, p, None] * block[p, p + 1 : count]
     upper[columns] = block

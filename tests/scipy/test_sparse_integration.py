@@ -323,7 +323,19 @@ def test_small_pivots_are_exchanged_where_solutions_must_be_exact() -> None:
         np.testing.assert_allclose(a @ found, [1.0, 3.0], rtol=1e-12)
 
 
-def test_singular_matrices_have_no_solution() -> None:
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_singular_matrices_have_no_solution(dtype: Any, transposed: bool) -> None:
+    """As those of SciPy's `spsolve`, they are nan."""
     factors = ShiftedFactors(SparseArray.of(np.ones((3, 3))).pattern)
-    solve = fg.jit(lambda e: factors.solve(factors.factors(0.0, e), np.ones(3)))
-    assert not np.isfinite(solve(np.ones(9))).any()
+    right = np.ones(3, dtype)
+
+    def solve(entries: Any) -> Any:
+        return factors.solve(factors.factors(0.0, entries), right, transposed)
+
+    for entries in np.ones((3, 3)), np.diag([1.0, 0.0, 2.0]), np.zeros((3, 3)):
+        dense = scipy.sparse.csc_array(entries.astype(dtype))
+        with pytest.warns(scipy.sparse.linalg.MatrixRankWarning):
+            assert np.isnan(scipy.sparse.linalg.spsolve(dense, right)).all()
+        for way in solve, fg.jit(solve):
+            assert np.isnan(way(entries.ravel().astype(dtype))).all()

@@ -140,9 +140,10 @@ class Elimination(Program):
         for p in range(count):
             place = self.let((begin["column"] + p) * GROUP_ROWS)
             x = self._reduced(self._taken(begin["row"] + p), multiples, place)
-            inverse = self.let(
-                call(self.real, 1.0) / self.number(self.factors, place + p, _FACTORS)
-            )
+            pivot = self.number(self.factors, place + p, _FACTORS)
+            # Nan if it is zero: solutions of singular systems are.
+            one = call("select", equal(pivot, 0.0), 0.0, call(self.real, 1.0))
+            inverse = self.let(one / pivot)
             below = self.let(x * inverse)
             multiples.append(self.let(call("select", self.lane > p, -below, 0.0)))
             kept = call("select", self.lane > p, below, x)
