@@ -62,13 +62,21 @@ from funcgrad.higher_order.runs import (
     may_repeat,
 )
 from funcgrad.higher_order.scan import Scan
-from funcgrad.higher_order.turns import Element, Resolved, in_turn
+from funcgrad.higher_order.turns import (
+    Element,
+    Resolved,
+    Turns,
+    element_of,
+    parts_of,
+    rows_of,
+    stacks_of,
+    value_of,
+)
 from funcgrad.lowering import Reshape as ReshapeForm
 from funcgrad.lowering import form_of
 from funcgrad.observers.source import stands_for
 from funcgrad.passes.repeats import Integers
 from funcgrad.primitives.families import zeros_like_aval
-from funcgrad.primitives.shape import Concatenate, Slice, reshape
 from funcgrad.transforms.programs import stage_closed
 from funcgrad.transforms.stage import stage_with_cells
 
@@ -76,7 +84,8 @@ _ROUNDS = 4
 """How often a program is searched: loops around loops that were found become visible."""
 
 of_rows: Facet[Callable[[Any], Any] | None] = Facet("of_rows", None)
-"""``of_rows(rows)``: the result for all rows of an array as the arguments."""
+"""``of_rows(rows)``: the result for all rows of an array as the arguments, among which it may take
+their place."""
 
 _MOST_WALKS = 32
 """Windows of one array that are walked along: of more than that, an inner loop may be made."""
@@ -252,18 +261,25 @@ class _Rewriting:
                 )
 
     def _joins(self, equation: Equation) -> bool:
-        """Append an equation of elements of stacks in turn as one of the rows of an array."""
+        """Append an equation of elements of stacks in turn as one of the rows of arrays."""
         join = of_rows(equation.primitive)
-        turns = None if join is None else in_turn([self.resolved(x) for x in equation.inputs])
-        if join is None or turns is None:
+        parts = [] if join is None else parts_of([self.resolved(x) for x in equation.inputs])
+        if join is None or len(parts) == len(equation.inputs):
             return False
-        stacks = turns.stacks
+        inputs: dict[Any, None] = {}
+        for part in parts:
+            inputs.update(dict.fromkeys(stacks_of(part)))
 
         @stands_for("equation")
         def joined(*values: Any, equation: Equation = equation) -> list[Any]:
-            return [join(turns.rows(dict(zip(stacks, values, strict=True)).__getitem__))]
+            read = dict(zip(inputs, values, strict=True)).__getitem__
+            found = [
+                join(part.rows(read)) if isinstance(part, Turns) else value_of(part, read)
+                for part in parts
+            ]
+            return found if len(found) == 1 else [equation.primitive.bind(*found)]
 
-        self.names.update(zip(equation.outputs, self.record(joined, stacks), strict=True))
+        self.names.update(zip(equation.outputs, self.record(joined, list(inputs)), strict=True))
         return True
 
     def resolved(self, atom: Atom) -> Resolved:
@@ -275,7 +291,7 @@ class _Rewriting:
         found = self.resolved(atom)
         if type(found) is not Element:
             return found  # type: ignore[return-value]
-        (made,) = self.record(lambda x: [_element(x, found.index)], [found.stack])
+        (made,) = self.record(lambda x: [element_of(x, found.index)], [found.stack])
         self.names[atom] = made
         return made
 
@@ -311,13 +327,6 @@ def _filled(rows: Sequence[np.ndarray]) -> np.ndarray:
     for filled, row in zip(table, rows, strict=True):
         filled[tuple(map(slice, row.shape))] = row
     return table
-
-
-def _element(stack: Any, index: int) -> Any:
-    shape = stack.shape
-    starts = (index, *(0 for _ in shape[1:]))
-    window = Slice(starts, (index + 1, *shape[1:]), (1,) * len(shape))
-    return reshape(window.bind(stack), shape[1:])
 
 
 class _Rolling:
@@ -469,25 +478,17 @@ class _Rolling:
     def _element(self, names: Sequence[Var]) -> Operand:
         """Stack the values that differ from iteration to iteration, before the loop."""
         aval = names[0].aval
-        found = [self.rewriting.resolved(name) for name in names]
-        turns = in_turn(found)
-        if turns is not None and len(turns.parts) == 1:
-            return self._walk(*turns.parts[0])
-        if turns is not None:
-            self.sources.update(dict.fromkeys(turns.stacks))
-            return self._walked(turns, aval, turns.rows)
+        parts = parts_of([self.rewriting.resolved(name) for name in names])
+        first = parts[0]
+        if len(parts) == 1 and type(first) is Turns and len(first.parts) == 1:
+            return self._walk(*first.parts[0])
         constants = self.rewriting.search.constants
         if all(name in constants for name in names):
             rows = _filled([constants[name] for name in names])
             row = shaped(rows.shape[1:], aval.dtype)
             return self._walked(("constants", *names), row, lambda read: rows)
-        atoms = [self.rewriting.atom(name) for name in names]
-        self.sources.update(dict.fromkeys(atoms))
-        return self._walked(
-            ("names", *atoms),
-            aval,
-            lambda read: Concatenate(0).bind(*(reshape(read(x), (1, *aval.shape)) for x in atoms)),
-        )
+        self.sources.update(dict.fromkeys(x for part in parts for x in stacks_of(part)))
+        return self._walked(("names", *parts), aval, lambda read: rows_of(parts, read))
 
     def _window(self, j: int, equation: Equation, column: int) -> Window | None:
         """How a window is read whose places differ."""

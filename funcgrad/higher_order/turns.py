@@ -7,6 +7,7 @@ stacks in turn, reads slices of these, interleaved.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from funcgrad.base.records import dataclass
 from funcgrad.core.program import Atom, Var
 from funcgrad.higher_order.loop_body import Walk
-from funcgrad.primitives.shape import Concatenate, reshape
+from funcgrad.primitives.shape import Concatenate, Slice, reshape, shape_of
 
 LEAST_TURNS = 4
 """How often each stack must have its turn."""
@@ -98,6 +99,66 @@ def in_turn(elements: Sequence[Resolved]) -> Turns | None:
             pairs = zip(found, steps[:period].tolist(), strict=False)
             return Turns(tuple((x.stack, _walk(x, step)) for x, step in pairs), len(found))
     return None
+
+
+def parts_of(found: Sequence[Resolved]) -> list[Resolved | Turns]:
+    """Names, of which those of neighbours are one that are elements read in turn.
+
+    Args:
+        found: What is read, one after the other.
+    """
+    parts: list[Resolved | Turns] = []
+    for is_element, group in groupby(found, lambda x: type(x) is Element):
+        stretch = list(group)
+        turns = in_turn(stretch) if is_element else None
+        if turns is not None:
+            parts.append(turns)
+        elif is_element:
+            for _, of_stack in groupby(stretch, lambda x: x.stack):  # type: ignore[union-attr]
+                alike = list(of_stack)
+                turns = in_turn(alike)
+                parts += alike if turns is None else [turns]
+        else:
+            parts += stretch
+    return parts
+
+
+def stacks_of(part: Resolved | Turns) -> Sequence[Any]:
+    """Names that one of `parts_of` is made of."""
+    if type(part) is Turns:
+        return part.stacks
+    return [part.stack if type(part) is Element else part]
+
+
+def value_of(part: Resolved, read: Callable[[Any], Any]) -> Any:
+    """Value of a name.
+
+    Args:
+        part: The name.
+        read: Gives the value of a stack, or of what is no element of one.
+    """
+    return element_of(read(part.stack), part.index) if type(part) is Element else read(part)
+
+
+def rows_of(parts: Sequence[Resolved | Turns], read: Callable[[Any], Any]) -> Any:
+    """All of them, as the rows of one array."""
+
+    def rows(part: Resolved | Turns) -> Any:
+        if type(part) is Turns:
+            return part.rows(read)
+        value = value_of(part, read)  # type: ignore[arg-type]
+        return reshape(value, (1, *shape_of(value)))
+
+    each = [rows(part) for part in parts]
+    return each[0] if len(each) == 1 else Concatenate(0).bind(*each)
+
+
+def element_of(stack: Any, index: int) -> Any:
+    """One element of the value of a stack."""
+    shape = stack.shape
+    starts = (index, *(0 for _ in shape[1:]))
+    window = Slice(starts, (index + 1, *shape[1:]), (1,) * len(shape))
+    return reshape(window.bind(stack), shape[1:])
 
 
 def _walk(first: Element, step: int) -> Walk:

@@ -25,7 +25,6 @@ from funcgrad.patterns.diagonals import (
     unit_diagonal,
     zeros_of,
 )
-from funcgrad.patterns.elements import with_stacks
 from funcgrad.patterns.index_sets import identity
 from funcgrad.patterns.known import Scope, form_of
 from funcgrad.patterns.slices import with_slices
@@ -45,7 +44,7 @@ class Derivative:
     """
 
     def __init__(self, program: Program, is_active: Sequence[bool]) -> None:
-        program = with_stacks(with_slices(program))
+        program = with_slices(program)
         self.is_active = tuple(is_active)
         self.linearized = linearize_program(program, self.is_active)
         self.program = program
