@@ -69,12 +69,12 @@ def star_program(avals: Sequence[ShapedArray]) -> Program:
 
 
 _TAKEN, _MADE, _FIRST = range(3)
-"""What a step does for the vertex whose turn it is: it reads which colours a neighbour forbids;
-tells a neighbour its own colour; or looks for the first neighbour of that one with its colour."""
+"""Phases of the vertex whose turn it is: a step reads which colours a neighbour forbids; tells a
+neighbour its own colour; or looks for the first neighbour of that one with its colour."""
 
 _COLOR, _NEAR, _TWICE, _BEHIND = range(4)
-"""What is known of a vertex, as sets of colours: its own one; those of its neighbours; those that
-several of them have; those that others must not get in a path from it on."""
+"""Sets of colours of a vertex: its own one; those of its neighbours; those that several of them have;
+those that others must not get in a path from it on."""
 
 MOST_COLORS = 62
 """Colours for which a set has bits."""
