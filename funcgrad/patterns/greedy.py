@@ -73,8 +73,8 @@ _TAKEN, _MADE, _FIRST = range(3)
 neighbour its own colour; or looks for the first neighbour of that one with its colour."""
 
 _COLOR, _NEAR, _TWICE, _BEHIND = range(4)
-"""Sets of colours of a vertex: its own one; those of its neighbours; those that several of them have;
-those that others must not get in a path from it on."""
+"""Sets of colours of a vertex: its own one; those of its neighbours; those that several of them
+have; those that others must not get in a path from it on."""
 
 MOST_COLORS = 62
 """Colours for which a set has bits."""
