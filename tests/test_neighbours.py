@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tests import neighbours
-from tests.neighbours import FUNCGRAD, JAX, SINGLE, Library, Suite
+from tests.neighbours import FUNCGRAD, JAX, SINGLE, STARTED, Library, Suite
 
 
 def a_suite() -> Suite:
     suite = Suite("ours", "1.0")
     suite.outcomes[JAX] = {"a": "passed", "b": "passed", "c": "passed", "d": "failed"}
-    suite.outcomes[FUNCGRAD] = {"a": "passed", "b": "failed", "d": "passed"}
+    suite.outcomes[JAX]["not run here"] = "passed"
+    suite.outcomes[FUNCGRAD] = {"a": "passed", "b": "failed", "d": "passed", "c": STARTED}
+    suite.seconds[JAX], suite.seconds[FUNCGRAD] = {"a": 4.0, "d": 9.0}, {"a": 2.0, "d": 9.0}
     suite.messages = {"b": "ValueError: 1.5 of 0x7f is not 2"}
     return suite
 
@@ -28,9 +31,28 @@ def test_what_passes_on_jax_counts() -> None:
     assert stopped != SINGLE
 
 
+def test_what_passes_here_need_not_be_run_on_jax() -> None:
+    suite = a_suite()
+    suite.outcomes[FUNCGRAD] |= {"e": "passed", "f": "skipped", "g": "failed", "h": "error"}
+    suite.outcomes[JAX]["h::of a file that cannot be imported"] = "passed"
+    assert suite.passing() == ["a", "b", "c", "h::of a file that cannot be imported", "e", "g", "h"]
+    assert suite.failing() == ["b", "c", "h::of a file that cannot be imported", "g", "h"]
+    assert suite.unknown() == ["g", "h"]
+    assert neighbours.seconds_of(suite) == [4.0, 2.0]
+
+
+def test_a_test_that_was_stopped_with_its_file_is_not_counted(tmp_path: Path) -> None:
+    record = tmp_path / "record.jsonl"
+    crashed, stopped = (json.dumps([name, STARTED, "", 0.0]) + "\n" for name in "ab")
+    record.write_text(crashed + stopped)
+    suite = Suite("ours", "1.0")
+    suite.read(FUNCGRAD, record)
+    assert suite.failing() == ["a"]
+
+
 def test_the_table_has_a_reason_for_the_rest() -> None:
     row = neighbours.table_of([a_suite()]).splitlines()[-1]
-    assert row.startswith("| ours 1.0 | 4, 1 at most | 3 | 1 | 33.3 % | ")
+    assert row.startswith("| ours 1.0 | 4, 1 at most | 3 | 1 | 33.3 % | 4 s / 2 s | ")
     assert "single tests (1)" in row
 
 

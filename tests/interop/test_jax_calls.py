@@ -233,10 +233,66 @@ assert jnp.result_type(k) == k.dtype == jax.make_jaxpr(f)(k).jaxpr.invars[0].ava
 """
 
 
+RULES = """
+import numpy as np, jax, jax.numpy as jnp
+
+X, seen = np.arange(3.0), []
+
+def noting(*values):
+    seen.extend(jax.typeof(v).dtype for v in values)
+
+@jax.custom_vjp
+def pulled(x, d):
+    noting(x, d["X"])
+    return (x * d["X"]).sum()
+
+def forward(x, d):
+    return pulled(x, d), (x, d)
+
+def backward(kept, g):
+    noting(kept[1]["X"])
+    return g * kept[1]["X"], {"X": g * kept[0]}
+
+pulled.defvjp(forward, backward)
+
+@jax.custom_jvp
+def pushed(x, d):
+    noting(x, d)
+    return x * d
+
+@pushed.defjvp
+def pushed_jvp(primals, tangents):
+    noting(*primals, *tangents)
+    return pushed(*primals), tangents[0] * primals[1]
+
+@jax.custom_batching.custom_vmap
+def mapped(x):
+    noting(x)
+    return 2 * x
+
+mapped.def_vmap(lambda size, is_mapped, x: (2 * x, True))
+
+def closed(x):
+    noting(x)
+    return x * X
+
+x = jnp.ones(3)
+results = [
+    pulled(x, {"X": X}), jax.grad(pulled)(x, {"X": X}), jax.vjp(pulled, X, {"X": X})[1](1.0),
+    pushed(X, X), jax.jvp(pushed, (X, X), (X, X)), mapped(X), jax.jit(mapped)(X),
+    jax.closure_convert(closed, X)[0](X),
+]
+assert set(seen) == {jnp.dtype("float32")}, seen
+assert {leaf.dtype for leaf in jax.tree.leaves(results)} == {jnp.dtype("float32")}
+assert isinstance(pulled, jax.custom_derivatives.custom_vjp)
+assert all(isinstance(leaf, jax.Array) for leaf in (pulled(X, {"X": X}), pushed(X, X), mapped(X)))
+"""
+
+
 @pytest.mark.parametrize(
     "code",
-    [DONATED, COMPILED, CONSTANTS, WEAK, KEYS],
-    ids=["donated", "compiled", "jaxpr", "weak", "keys"],
+    [DONATED, COMPILED, CONSTANTS, WEAK, KEYS, RULES],
+    ids=["donated", "compiled", "jaxpr", "weak", "keys", "rules"],
 )
 def test_calls(code):
     command = [sys.executable, "-c", INSTALLED + code]

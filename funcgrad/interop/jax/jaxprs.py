@@ -14,6 +14,7 @@ from typing import Any
 
 from funcgrad import extend, lax
 from funcgrad.api import custom, staging
+from funcgrad.base.pytree import tree_map
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.printer import format_program
 from funcgrad.core.program import Atom, Equation, Program, Var, evaluate
@@ -25,7 +26,7 @@ from funcgrad.higher_order.jit import Jit
 from funcgrad.interop.jax.arrays import adopt, plain
 from funcgrad.interop.jax.primitives import Applied, Primitive, inside, outside
 from funcgrad.interop.jax.types import typed
-from funcgrad.interop.jax.widths import in_few_bits
+from funcgrad.interop.jax.widths import in_few_bits, is_x64, narrow_weak
 from funcgrad.interop.missing import Missing
 from funcgrad.observers.source import SourceLocation
 from funcgrad.primitives.elementwise import Convert
@@ -419,7 +420,8 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Any, l
         fun: As there.
         *example_args: As there.
     """
-    converted, values = custom.closure_convert(fun, *example_args)
+    examples = example_args if is_x64() else tree_map(narrow_weak, example_args)
+    converted, values = custom.closure_convert(fun, *examples)
     return adopt(converted), list(map(outside, values))
 
 

@@ -23,6 +23,7 @@ from funcgrad.higher_order.mesh_lanes import mixing_kinds
 from funcgrad.interop.jax import (
     callbacks,
     comparing,
+    custom,
     devices,
     jaxprs,
     placing,
@@ -177,6 +178,8 @@ _JAX = {
     "local_device_count": devices.device_count,
     "local_devices": devices.local_devices,
     "closure_convert": jaxprs.closure_convert,
+    "custom_jvp": custom.custom_jvp,
+    "custom_vjp": custom.custom_vjp,
     "make_jaxpr": jaxprs.make_jaxpr,
     "make_mesh": devices.make_mesh,
     "pmap": words.pmap,
@@ -252,8 +255,13 @@ SOURCES: dict[str, Source] = {
     "jax.ad_checkpoint.checkpoint_policies": Source({}, ("funcgrad.checkpoint_policies",), False),
     "jax.checkpoint_policies": Source({}, ("funcgrad.checkpoint_policies",), False),
     "jax.config": Source({"config": words.config}),
-    "jax.custom_batching": Source({}, ("funcgrad.custom_batching",)),
-    "jax.custom_derivatives": Source({}, ("funcgrad.custom_derivatives", "funcgrad")),
+    "jax.custom_batching": Source(
+        {"custom_vmap": custom.custom_vmap}, ("funcgrad.custom_batching",)
+    ),
+    "jax.custom_derivatives": Source(
+        {name: _JAX[name] for name in ("closure_convert", "custom_jvp", "custom_vjp")},
+        ("funcgrad.custom_derivatives", "funcgrad"),
+    ),
     "jax.debug": Source(
         {
             "breakpoint": breakpoint,

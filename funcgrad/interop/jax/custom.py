@@ -1,0 +1,39 @@
+"""Functions with rules of their own, called by the rules of JAX also where nothing is traced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from funcgrad.api import custom
+from funcgrad.base.dialect import enter_dialect, leave_dialect
+from funcgrad.base.error_state import without_warnings
+from funcgrad.base.pytree import tree_map
+from funcgrad.core.trace import EVAL, current_trace
+from funcgrad.interop.jax.arrays import adopt
+from funcgrad.interop.jax.widths import is_x64, narrow, rules
+
+
+class _OfPackage(custom.CustomFunction):
+    """A function whose arguments have the bits that there are, and whose results are adopted."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        token = enter_dialect(rules())
+        try:
+            if current_trace() is EVAL and not is_x64():  # traces narrow what they are given
+                args, kwargs = tree_map(narrow, (args, kwargs))
+            with without_warnings() as block, block:
+                return adopt(super().__call__(*args, **kwargs))
+        finally:
+            leave_dialect(token)
+
+
+class custom_jvp(_OfPackage, custom.custom_jvp):
+    """`funcgrad.custom_jvp` of arrays of the package."""
+
+
+class custom_vjp(_OfPackage, custom.custom_vjp):
+    """`funcgrad.custom_vjp` of arrays of the package."""
+
+
+class custom_vmap(_OfPackage, custom.custom_vmap):
+    """`funcgrad.custom_batching.custom_vmap` of arrays of the package."""
