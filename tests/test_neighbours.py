@@ -52,7 +52,8 @@ def test_a_test_that_was_stopped_with_its_file_is_not_counted(tmp_path: Path) ->
 
 def test_the_table_has_a_reason_for_the_rest() -> None:
     row = neighbours.table_of([a_suite()]).splitlines()[-1]
-    assert row.startswith("| ours 1.0 | 4, 1 at most | 3 | 1 | 33.3 % | 4 s / 2 s | ")
+    assert row.startswith("| ours 1.0, ")
+    assert "| 4, 1 at most | 3 | 1 | 33.3 % | " in row
     assert "single tests (1)" in row
 
 
@@ -60,15 +61,16 @@ def test_the_page_is_written_between_its_marks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{neighbours.BEGIN}\nold\n{neighbours.END}\nafter\n")
+    old = "| chex 1 | old |\n| optax 1 | kept |"
+    page.write_text(f"before\n{neighbours.BEGIN}\n{old}\n{neighbours.END}\nafter\n")
     monkeypatch.setattr(neighbours, "PAGE", page)
     monkeypatch.setattr(neighbours.importlib.metadata, "version", lambda name: "9.9")
-    neighbours.write_table("| new |")
+    neighbours.write_table("| library |\n|---|\n| chex 2 | new |")
     text = page.read_text()
     assert text.startswith("before\n")
     assert text.endswith("after\n")
+    assert "| optax 1 | kept |\n| chex 2 | new |\n" in text
     assert "old" not in text
-    assert "| new |" in text
     assert "JAX 9.9" in text
     assert neighbours.BEGIN in neighbours.PAGE.read_text()
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from funcgrad.api.arguments import Owner, check_for_nans, leaf_paths, same_type, zeros_for
 from funcgrad.api.residuals import Skeleton, split
-from funcgrad.base.dialect import NUMPY, dialect
+from funcgrad.base.dialect import NUMPY, default_dtype, dialect
 from funcgrad.base.error_state import without_warnings
 from funcgrad.base.forking import cached_property
 from funcgrad.base.pytree import PyTreeDef, register_pytree_node, tree_unflatten
@@ -142,7 +142,7 @@ def _check_ct(ct: Any, aval: ShapedArray, path: str, what: str) -> Any:
     if type(ct) in (int, float, complex) and not aval.shape:
         return aval.dtype.type(ct)
     got = aval_of(ct)
-    if _is_exact(got, aval):
+    if _is_exact(got, aval) or _is_narrowed(got, aval):
         return convert(ct, aval.dtype)
     if not same_type(got, aval):
         raise ShapeError(
@@ -158,6 +158,12 @@ def _is_exact(got: ShapedArray, aval: ShapedArray) -> bool:
     Unlike another floating dtype they do not tell of a precision that got lost. JAX refuses them.
     """
     return got.dtype.kind in "biu" and got.shape == aval.shape and dialect() is NUMPY
+
+
+def _is_narrowed(got: ShapedArray, aval: ShapedArray) -> bool:
+    """Whether a direction has the bits in which the dialect has handed a result over."""
+    wanted = default_dtype(aval.dtype)
+    return got.shape == aval.shape and got.dtype == wanted != aval.dtype
 
 
 def check_tangents(

@@ -8,12 +8,14 @@ need `Gather` and the scatters. Lists, masks, ellipses and new axes are gone aft
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import field
 from typing import Any
 
 import numpy as np
 
+from funcgrad.base.dialect import NUMPY, dialect
 from funcgrad.base.index_rule import INDEX_RULE
 from funcgrad.base.placement import check_placement
 from funcgrad.base.records import dataclass
@@ -21,7 +23,7 @@ from funcgrad.base.signatures import explained
 from funcgrad.core.avals import Shape, ShapedArray, aval_of
 from funcgrad.core.observers import describe_location
 from funcgrad.core.trace import Tracer
-from funcgrad.dtypes import INT64
+from funcgrad.dtypes import INT64, is_complex
 from funcgrad.errors import ArgumentError, DtypeError, NonConcreteBooleanIndexError, ShapeError
 from funcgrad.lax.loops import while_loop
 from funcgrad.numpy import elementwise
@@ -532,7 +534,12 @@ def _fitted(value: Any, plan: _Plan, kind: str) -> Any:
     promoted = result_dtype([plan.aval.strong(), aval_of(value)])
     both_exact = promoted.kind in "iu" and dtype.kind in "iu"
     if not (both_exact or np.can_cast(promoted, dtype, "same_kind")):
-        raise _refused_dtype(value, plan, kind, promoted)
+        error = _refused_dtype(value, plan, kind, promoted)
+        if dialect() is NUMPY:
+            raise error
+        warnings.warn(str(error), FutureWarning, stacklevel=4)  # and converts, as JAX does
+        if is_complex(aval_of(value).dtype):
+            value = p.real.bind(value)
     return _spread(to_dtype(value, dtype), plan.aval, plan.result_shape, f"x.at[index].{kind}")
 
 

@@ -280,7 +280,8 @@ x = jnp.ones(3)
 results = [
     pulled(x, {"X": X}), jax.grad(pulled)(x, {"X": X}), jax.vjp(pulled, X, {"X": X})[1](1.0),
     pushed(X, X), jax.jvp(pushed, (X, X), (X, X)), mapped(X), jax.jit(mapped)(X),
-    jax.closure_convert(closed, X)[0](X),
+    jax.closure_convert(closed, X)[0](X), jax.vjp(lambda x: 0.0, x)[1](jnp.float32(2.0)),
+    jax.vjp(lambda x: 0.0, x)[1](2.0),
 ]
 assert set(seen) == {jnp.dtype("float32")}, seen
 assert {leaf.dtype for leaf in jax.tree.leaves(results)} == {jnp.dtype("float32")}
@@ -289,10 +290,27 @@ assert all(isinstance(leaf, jax.Array) for leaf in (pulled(X, {"X": X}), pushed(
 """
 
 
+UPDATES = """
+import warnings
+import jax, jax.numpy as jnp
+
+x = jnp.array([1, 1])
+wanted = {"set": 0, "add": 1, "multiply": 0, "min": 0, "max": 1, "divide": float("inf")}
+for way in (lambda f: f, jax.jit):
+    for name, first in wanted.items():
+        for value in (0.5, jnp.float32(0.5), 0.5 + 1j):
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                made = way(lambda x: getattr(x.at[0], name)(value))(x)
+            assert made.tolist() == [first, 1], (name, value, made)
+            assert FutureWarning in {w.category for w in seen}, (name, value)
+"""
+
+
 @pytest.mark.parametrize(
     "code",
-    [DONATED, COMPILED, CONSTANTS, WEAK, KEYS, RULES],
-    ids=["donated", "compiled", "jaxpr", "weak", "keys", "rules"],
+    [DONATED, COMPILED, CONSTANTS, WEAK, KEYS, RULES, UPDATES],
+    ids=["donated", "compiled", "jaxpr", "weak", "keys", "rules", "updates"],
 )
 def test_calls(code):
     command = [sys.executable, "-c", INSTALLED + code]
