@@ -30,7 +30,7 @@ from funcgrad.lowering import Barrier as BarrierForm
 from funcgrad.lowering import Call, Form, Reindex, Reshape, form_of
 from funcgrad.observers.checks import Kinds
 from funcgrad.observers.source import REMAT
-from funcgrad.passes.dce import dce
+from funcgrad.passes.dce import dce, without_dead
 from funcgrad.primitives.families import linear_jvp
 from funcgrad.transforms.programs import (
     LinearizedProgram,
@@ -151,6 +151,11 @@ class Checkpoint(Primitive):
     def of(self, program: Program) -> Checkpoint:
         """A checkpoint of what a transformation made of the program."""
         return replace(self, program=program)
+
+    def pruned(self, used: Mask) -> tuple[Checkpoint, Mask]:
+        """A checkpoint of what some of the results need, and flags of its arguments."""
+        program, needed = without_dead(self.program, used)
+        return self.of(program), needed
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         derived = jvp_program(self.program, tuple(t is not None for t in tangents))

@@ -29,6 +29,7 @@ from funcgrad.lowering import Call, Form
 from funcgrad.observers.checks import Kinds
 from funcgrad.observers.limits import Limits, current_limits, reset_limits, set_limits
 from funcgrad.observers.nonfinite import WATCHED_FROM_START, watching
+from funcgrad.passes.dce import without_dead
 from funcgrad.transforms.programs import (
     LinearizedProgram,
     batch_program,
@@ -238,12 +239,19 @@ class Jit(Primitive):
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
         return [a.strong() for a in self.program.out_avals]
 
+    def pruned(self, used: Mask) -> tuple[Jit, Mask]:
+        """A call for some of the results, and which of the arguments it takes."""
+        program, needed = without_dead(self.program, used)
+        return self.of(program), needed
+
+    def of(self, program: Program) -> Jit:
+        """A call of a program that is made from this one's."""
+        return replace(self, program=program)
+
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         is_active = tuple(t is not None for t in tangents)
         derived = jvp_program(self.program, is_active)
-        results = replace(self, program=derived.program).bind(
-            *primals, *(t for t in tangents if t is not None)
-        )
+        results = self.of(derived.program).bind(*primals, *(t for t in tangents if t is not None))
         n = len(self.program.outputs)
         return results[:n], scatter(results[n:], derived.is_active_out)
 
@@ -263,18 +271,18 @@ class Jit(Primitive):
         primals: Sequence[Value],
         tangents: Sequence[Value | None],
     ) -> tuple[Any, Any]:
-        results = replace(self, program=split.forward).bind(*primals)
+        results = self.of(split.forward).bind(*primals)
         outs = results[: split.n_outputs]
         if not any(split.is_active_out):
             return outs, [None] * len(outs)
         residuals = [primals[i] if kind == "in" else results[i] for kind, i in split.residuals]
         nonzero = [t for t in tangents if t is not None]
-        out_dots = replace(self, program=split.tangent).bind(*residuals, *nonzero)
+        out_dots = self.of(split.tangent).bind(*residuals, *nonzero)
         return outs, scatter(out_dots, split.is_active_out)
 
     def checked(self, args: Sequence[Value], kinds: Kinds) -> tuple[Any, Sequence[Any]]:
         inner = check_program(self.program, kinds)
-        results = replace(self, program=inner.program).bind(*args)
+        results = self.of(inner.program).bind(*args)
         return results[: inner.n_outputs], inner.found(results)
 
     def linear_parts(self, is_linear: Mask) -> list[tuple[Program, Mask]]:
@@ -285,9 +293,7 @@ class Jit(Primitive):
         is_active_ct = tuple(c is not None for c in ct)
         derived = transpose_program(self.program, mask, is_active_ct)
         known = [a for a in args if not is_linear(a)]
-        results = replace(self, program=derived.program).bind(
-            *known, *(c for c in ct if c is not None)
-        )
+        results = self.of(derived.program).bind(*known, *(c for c in ct if c is not None))
         cts = iter(scatter(results, derived.is_active_in))
         return list(cts)
 
@@ -295,7 +301,7 @@ class Jit(Primitive):
         is_mapped = tuple(d is not None for d in dims)
         size = mapped_length(args, dims)
         derived = batch_program(self.program, is_mapped, size)
-        outs = replace(self, program=derived.program).bind(*args)
+        outs = self.of(derived.program).bind(*args)
         return outs, [0 if mapped else None for mapped in derived.is_mapped_out]
 
     def lower(self, *avals: ShapedArray) -> Form:

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from funcgrad.core.program import Program, Var
+from collections.abc import Callable, Sequence
+from itertools import compress
+
+from funcgrad.core.facets import Facet
+from funcgrad.core.primitive import Primitive
+from funcgrad.core.program import Equation, Program, Var
+
+pruned: Facet[Callable[..., tuple[Primitive, tuple[bool, ...]]] | None] = Facet("pruned", None)
+"""``pruned(used)``: an operation for some of the results, and flags of the arguments that it takes.
+
+For operations that can leave out what the others need.
+"""
 
 
 def dce(program: Program) -> Program:
@@ -15,3 +26,34 @@ def dce(program: Program) -> Program:
             needed.update(atom for atom in equation.inputs if type(atom) is Var)
     constants = [(var, array) for var, array in program.constants if var in needed]
     return Program(program.inputs, equations[::-1], program.outputs, program.name, constants)
+
+
+def without_dead(program: Program, used: Sequence[bool]) -> tuple[Program, tuple[bool, ...]]:
+    """A program for some of the results, without what these do not need, also within calls.
+
+    Args:
+        program: The program.
+        used: Which results are wanted.
+
+    Returns:
+        The program, and flags of the inputs that it has.
+    """
+    outputs = list(compress(program.outputs, used))
+    needed = {atom for atom in outputs if type(atom) is Var}
+    equations = []
+    for equation in reversed(program.equations):
+        flags = [var in needed for var in equation.outputs]
+        is_effectful = equation.primitive.is_effectful
+        if not is_effectful and not any(flags):
+            continue
+        rule = pruned(equation.primitive)
+        if rule is not None and not is_effectful:
+            primitive, taken = rule(tuple(flags))
+            given, left = compress(equation.inputs, taken), compress(equation.outputs, flags)
+            equation = Equation(primitive, list(given), tuple(left), equation.source)
+        equations.append(equation)
+        needed.update(atom for atom in equation.inputs if type(atom) is Var)
+    constants = [(var, array) for var, array in program.constants if var in needed]
+    kept = tuple(var in needed for var in program.inputs)
+    inputs = list(compress(program.inputs, kept))
+    return Program(inputs, equations[::-1], outputs, program.name, constants), kept

@@ -92,6 +92,75 @@ keys = random.random_seed(np.arange(4).reshape(2, 2), random.threefry_prng_impl)
 assert keys.shape == (2, 2) and (keys[1, 0] == jax.random.key(2))
 """
 
+PROGRAMS = """
+import itertools
+import numpy as np, jax, jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+from jax._src import core
+from jax._src.interpreters import partial_eval as pe
+
+jax.config.update("jax_num_cpu_devices", 4)
+mesh = jax.make_mesh((2, 2), ("x", "y"))
+scale = jnp.arange(2.0)
+
+def parts(a, b, c):
+    total = jax.lax.psum(a * b, "x")
+    return total, jnp.sin(c) * scale, jax.jit(jnp.cos)(a)
+
+f = jax.shard_map(parts, mesh=mesh, in_specs=(P("x"), P(), P("y")),
+                  out_specs=(P(), P("y"), P("x")))
+args = jnp.arange(4.0), jnp.arange(2.0), jnp.arange(4.0) + 1
+program = jax.make_jaxpr(f)(*args)
+(call,) = program.eqns
+names = [e.primitive.name for e in call.params["jaxpr"].eqns]
+assert names == ["pvary", "mul", "psum_invariant", "sin", "pvary", "mul", "jit"], names
+assert call.params["jaxpr"].eqns[2].params["axes"] == ("x",)
+assert call.primitive.name == "shard_map" and call.params["mesh"] == mesh
+assert call.params["in_specs"] == (P("x"), P(), P("y"))
+
+def close(found, wanted):
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+def loss(*args):
+    return sum(jnp.sum(out**2) for out in f(*args))
+
+# The operation is the function, under every transformation of it.
+run = lambda *args: core.eval_jaxpr(program.jaxpr, program.consts, *args)
+close(run(*args), f(*args))
+close(jax.jit(f)(*args), f(*args))
+of_run = lambda *args: sum(jnp.sum(out**2) for out in run(*args))
+for argnum in range(3):
+    wanted = jax.grad(loss, argnum)(*args)
+    close(jax.grad(of_run, argnum)(*args), wanted)
+    close(jax.jit(jax.grad(loss, argnum))(*args), wanted)
+close(jax.jvp(of_run, args, args), jax.jvp(loss, args, args))
+rows = jax.tree.map(lambda x: jnp.stack([x, 2 * x]), args)
+close(jax.vmap(run)(*rows), jax.vmap(f)(*rows))
+
+divided = jax.make_jaxpr(jax.vmap(
+    jax.shard_map(jnp.sin, mesh=mesh, in_specs=P("x"), out_specs=P("x")), spmd_axis_name="y"
+))(jnp.ones((4, 4)))
+assert divided.eqns[0].params["in_specs"] == (P("y", "x"),)
+assert divided.eqns[0].params["jaxpr"].in_avals[0].shape == (2, 2)
+
+# What is left for some results is what they need.
+for used in itertools.product([False, True], repeat=3):
+    pruned, kept = pe.dce_jaxpr(program, list(used))
+    core.check_jaxpr(pruned)
+    assert kept == [used[0] or used[2], used[0], used[1]]
+    consts = [c for v, c in zip(program.jaxpr.constvars, program.consts) if v in pruned.constvars]
+    given = [x for x, on in zip(args, kept) if on]
+    wanted = [x for x, on in zip(f(*args), used) if on]
+    close(core.eval_jaxpr(pruned, consts, *given), wanted)
+    if any(used):
+        assert len(pruned.eqns[0].params["jaxpr"].eqns) == 3 * used[0] + 3 * used[1] + used[2]
+"""
+
+
+def test_shard_map_is_one_operation_of_a_program():
+    _run(PROGRAMS)
+
 
 def test_names_of_axes_are_used_once():
     _run(NAMES)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -20,15 +21,19 @@ from funcgrad.core.printer import format_program
 from funcgrad.core.program import Atom, Equation, Program, Var, evaluate
 from funcgrad.core.program import Literal as Scalar
 from funcgrad.core.trace import current_trace
+from funcgrad.core.typecheck import check_program
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.custom import CustomCall
 from funcgrad.higher_order.jit import Jit
 from funcgrad.interop.jax.arrays import adopt, plain
+from funcgrad.interop.jax.lane_programs import ShardMap
 from funcgrad.interop.jax.primitives import Applied, Primitive, inside, outside
 from funcgrad.interop.jax.types import typed
 from funcgrad.interop.jax.widths import in_few_bits, is_x64, narrow_weak
 from funcgrad.interop.missing import Missing
 from funcgrad.observers.source import SourceLocation
+from funcgrad.passes.dce import without_dead
+from funcgrad.primitives.collectives import Collective, PSum
 from funcgrad.primitives.elementwise import Convert
 from funcgrad.primitives.shape import Reshape
 from funcgrad.transforms.stage import StageTrace
@@ -108,6 +113,8 @@ def _primitive_of(equation: Equation) -> Primitive:
     name = primitive.name
     if isinstance(primitive, CustomCall):
         name = "custom_jvp_call" if primitive.rules.jvp else "custom_vjp_call"
+    elif isinstance(primitive, PSum) and primitive.is_invariant:
+        name = "psum_invariant"
     elif isinstance(primitive, Reshape):
         name = _name_of_reshape(equation.inputs[0].aval.shape, primitive.shape)
     return Native(_NAMES.get(name, name), primitive)
@@ -127,6 +134,10 @@ def _params_of(primitive: extend.Primitive) -> dict[str, Any]:
         return dict(primitive.parameters)
     if isinstance(primitive, CustomCall):
         return {"call_jaxpr": closed(primitive.program)}
+    if isinstance(primitive, ShardMap):
+        return {**primitive.params(), "jaxpr": closed(primitive.lanes).jaxpr}
+    if isinstance(primitive, Collective) and hasattr(primitive, "axes"):
+        return {"axes": tuple(getattr(n, "label", n) for n in primitive.axis_names)}
     if isinstance(primitive, Jit):
         return {"name": primitive.program.name, "jaxpr": closed(primitive.program)}
     if not hasattr(primitive, "__dataclass_fields__"):
@@ -358,6 +369,21 @@ class ClosedJaxpr(staging.ClosedJaxpr):
         return self.jaxpr.eqns
 
     @property
+    def constvars(self) -> list[Var]:
+        """The names of its constants."""
+        return self.jaxpr.constvars
+
+    @property
+    def invars(self) -> list[Var]:
+        """The names of its inputs."""
+        return self.jaxpr.invars
+
+    @property
+    def outvars(self) -> list[Any]:
+        """Names and scalars that are its results."""
+        return self.jaxpr.outvars
+
+    @property
     def literals(self) -> list[Any]:
         """The values of its constants."""
         return self.consts
@@ -486,6 +512,37 @@ def make_jaxpr(
         return (jaxpr, shapes) if return_shape else jaxpr
 
     return adopt(made)
+
+
+def dce_jaxpr(
+    jaxpr: Any, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
+) -> tuple[Jaxpr, list[bool]]:
+    """A program for some of the results, without what these do not need.
+
+    Args:
+        jaxpr: The program.
+        used_outputs: Which results are wanted.
+        instantiate: Whether inputs are kept, or which.
+
+    Returns:
+        The program, and flags of the inputs that it has.
+    """
+    opened: Jaxpr = jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr
+    program, kept = without_dead(opened.program, used_outputs)
+    n = len(opened.constvars)
+    wanted = [instantiate] * len(kept) if isinstance(instantiate, bool) else [False] * n
+    wanted += [] if isinstance(instantiate, bool) else list(instantiate)
+    flags = [on or asked for on, asked in zip(kept, wanted, strict=True)]
+    constvars = list(itertools.compress(opened.constvars, flags))
+    invars = list(itertools.compress(opened.invars, flags[n:]))
+    inputs = [*constvars, *invars]
+    found = Program(inputs, program.equations, program.outputs, program.name, program.constants)
+    return Jaxpr.of(found, len(constvars)), flags[n:]
+
+
+def check_jaxpr(jaxpr: Any) -> None:
+    """Check the types of a program, or raise an error."""
+    check_program(jaxpr.program)
 
 
 class WrappedFun:

@@ -8,7 +8,7 @@ it as nodes of pytrees, so that it is a part of types; within, it is noted (`pla
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -29,8 +29,10 @@ from funcgrad.base.pytree import (
 from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.distributed.meshes import names_by_axis, names_in
 from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.higher_order.cells import Cell
 from funcgrad.interop.jax.arrays import Adopted, Array, adopt, placed_on
 from funcgrad.interop.jax.devices import AbstractMesh, NamedSharding, Sharding
+from funcgrad.interop.jax.lane_programs import as_operation, spmd_names
 from funcgrad.interop.jax.places import (
     Labels,
     Notes,
@@ -322,6 +324,7 @@ def shard_map(f: Any = None, /, **options: Any) -> Any:
     inner: list[Any] = []
     of_lanes = _of_lanes(in_few_bits(f), inner)
     compute = adopt(sharding.shard_map(of_lanes, **options))
+    compute_staged = adopt(as_operation(of_lanes, options))
 
     @functools.wraps(f)
     def run(*args: Any) -> Any:
@@ -333,8 +336,10 @@ def shard_map(f: Any = None, /, **options: Any) -> Any:
         leaves = tree_leaves(args)
         specs = broadcast_prefix(options["in_specs"], args, is_leaf=_is_spec)
         inner[:] = [place_of(x) for x in leaves]
+        is_shown = current_trace().is_staged and not around.manual_axes
+        is_shown = is_shown and not any(isinstance(x, Cell) for x in leaves)
         with noting():
-            out = compute(*args)
+            out = compute_staged(*args) if is_shown else compute(*args)
         if around.manual_axes:
             return out
         for x, spec in zip(leaves, specs, strict=True):
@@ -466,9 +471,6 @@ class _Lanes:
         return tree_unflatten(treedef, made)
 
 
-_spmd_names: ContextVar[frozenset[Hashable]] = ContextVar("spmd_names", default=frozenset())
-"""Axes of a mesh along which `vmap` around divides the axes that it maps."""
-
 _checks_spmd_names: ContextVar[bool] = ContextVar("checks_spmd_names", default=True)
 
 
@@ -483,11 +485,11 @@ def dividing_lanes(fun: Callable[..., Any], names: Any) -> Callable[..., Any]:
 
     @functools.wraps(fun)
     def run(*args: Any, **kwargs: Any) -> Any:
-        token = _spmd_names.set(_spmd_names.get().union(listed))
+        token = spmd_names.set((*listed, *spmd_names.get()))
         try:
             return fun(*args, **kwargs)
         finally:
-            _spmd_names.reset(token)
+            spmd_names.reset(token)
 
     return run
 
@@ -503,7 +505,7 @@ def disable_vmap_shmap_error() -> Iterator[None]:
 
 
 def _check_spmd_names(*specs: Any) -> None:
-    names = _spmd_names.get()
+    names = set(spmd_names.get())
     used = {n for s in tree_leaves(specs, is_leaf=_is_spec) for n in names_in(s)}
     if _checks_spmd_names.get() and not names.isdisjoint(used):
         (name, *_) = names & used

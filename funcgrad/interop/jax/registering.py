@@ -138,6 +138,7 @@ OF_MODULES: dict[str, dict[str, Any]] = {
         **_PROGRAMS,
         **_CORE,
         "call_p": jaxprs.call_p,
+        "check_jaxpr": jaxprs.check_jaxpr,
         "trace_state_clean": words.trace_state_clean,
         "typeof": types.type_of,
     },
@@ -205,7 +206,10 @@ OF_MODULES: dict[str, dict[str, Any]] = {
         "instantiate": primitives.instantiate_zeros,
         "stop_gradient_p": jaxprs.Native("stop_gradient"),
     },
-    "jax._src.interpreters.partial_eval": {"trace_to_jaxpr_dynamic": jaxprs.trace_to_jaxpr_dynamic},
+    "jax._src.interpreters.partial_eval": {
+        "dce_jaxpr": jaxprs.dce_jaxpr,
+        "trace_to_jaxpr_dynamic": jaxprs.trace_to_jaxpr_dynamic,
+    },
     "jax._src.linear_util": {"wrap_init": jaxprs.wrap_init},
     "jax._src.dispatch": {
         "apply_primitive": primitives.apply_primitive,

@@ -1,0 +1,275 @@
+"""Programs that show `shard_map` as one operation, with the program of a lane in it.
+
+What runs is the program of whole arrays, as everywhere: derivatives, batching and compilation are
+those of a call of it. Beside it stands what a lane does, recorded while the function is traced:
+which operations it applies to its parts, and where what all lanes share becomes one copy for each.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Sequence
+from contextvars import ContextVar
+from dataclasses import replace
+from itertools import compress
+from typing import Any
+
+import numpy as np
+
+from funcgrad import sharding
+from funcgrad.api.arguments import name_of
+from funcgrad.base.pytree import broadcast_prefix, tree_unflatten
+from funcgrad.base.records import dataclass
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.axes import named_axis
+from funcgrad.core.observers import OBSERVED
+from funcgrad.core.primitive import BatchDim, Primitive, Value, mapped_length
+from funcgrad.core.program import Atom, Equation, Literal, Program, Var, axis_names_of
+from funcgrad.core.trace import Trace, Tracer, current_trace, run_under
+from funcgrad.higher_order.jit import Jit
+from funcgrad.higher_order.mesh_lanes import lane_type
+from funcgrad.numpy.writable import as_arguments
+from funcgrad.passes.dce import without_dead
+from funcgrad.primitives.collectives import PVary
+from funcgrad.primitives.objects import flatten_values
+from funcgrad.transforms.batch import keeps_shared
+from funcgrad.transforms.programs import batch_program
+from funcgrad.transforms.stage import stage
+
+Mask = tuple[bool, ...]
+Specs = tuple[sharding.PartitionSpec, ...]
+
+
+class LaneTracer(Tracer):
+    """A value of the lanes, and its name in the program of one of them."""
+
+    __slots__ = ("atom", "aval", "value")
+    aval: ShapedArray
+    atom: Any
+
+    def __init__(self, trace: LaneTrace, value: Any, atom: Atom) -> None:
+        self.owner = trace
+        self.value = value
+        self.atom = atom
+        self.aval = aval_of(value)
+
+
+class LaneTrace(Trace):
+    """Applies operations under the parent trace, which maps lanes, and records them.
+
+    Attributes:
+        equations: What a lane does.
+        captured: Names of values of outside, with these, by identity.
+    """
+
+    __slots__ = ("captured", "copies", "equations")
+
+    def __init__(self, parent: Trace, what: str) -> None:
+        super().__init__(parent, what)
+        self.equations: list[Equation] = []
+        self.captured: dict[int, tuple[Var, Any]] = {}
+        self.copies: dict[tuple[Any, Any], Var] = {}
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
+        assert self.parent is not None
+        values = tuple(map(self.value, args))
+        out = self.parent.process(primitive, values)
+        outs = out if primitive.multiple_results else [out]
+        if isinstance(primitive, PVary) and lane_type(outs[0]) == lane_type(values[0]):
+            return args[0]
+        atoms = list(map(self.atom, args))
+        if not (primitive.is_composite or keeps_shared(primitive) or axis_names_of(primitive)):
+            atoms = self._copied(atoms, values)
+        names = [Var(aval_of(x)) for x in outs]
+        self.equations.append(Equation(primitive, atoms, names, OBSERVED.locate()))
+        made = [LaneTracer(self, x, name) for x, name in zip(outs, names, strict=True)]
+        return made if primitive.multiple_results else made[0]
+
+    def _copied(self, atoms: list[Atom], values: Sequence[Any]) -> list[Atom]:
+        """Names of operands that differ along the same axes: copies for each lane are recorded."""
+        axes = [lane_type(x).varying for x in values]
+        union = frozenset[Hashable]().union(*axes)
+        return [
+            self._copy(atom, tuple(sorted(union - own, key=str)))
+            if isinstance(atom, Var) and own != union
+            else atom
+            for atom, own in zip(atoms, axes, strict=True)
+        ]
+
+    def _copy(self, atom: Atom, names: tuple[Hashable, ...]) -> Var:
+        found = self.copies.get((atom, names))
+        if found is None:
+            found = self.copies[atom, names] = Var(atom.aval)
+            axes = tuple(named_axis(name, "pvary") for name in names)
+            self.equations.append(Equation(PVary(axes), [atom], [found], OBSERVED.locate()))
+        return found
+
+    def value(self, x: Any) -> Any:
+        """The value of the parent trace."""
+        return x.value if type(x) is LaneTracer and x.owner is self else x
+
+    def atom(self, x: Any) -> Atom:
+        """The name of a value."""
+        if type(x) is LaneTracer and x.owner is self:
+            return x.atom
+        if not isinstance(x, Tracer) and np.ndim(x) == 0:
+            return Literal(np.asarray(x)[()] if isinstance(x, np.ndarray) else x)
+        return self.captured.setdefault(id(x), (Var(aval_of(x)), x))[0]
+
+
+class _Recording:
+    """A function of parts, and the program of what it did last.
+
+    Args:
+        f: The function.
+    """
+
+    def __init__(self, f: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, f)
+        self.f = f
+        self.inputs: list[Var] = []
+        self.outputs: list[Atom] = []
+
+    def __call__(self, *args: Any) -> Any:
+        trace = self.trace = LaneTrace(current_trace(), current_trace().what)
+        leaves, treedef = flatten_values(args)
+        inner = [LaneTracer(trace, x, Var(x.aval)) if isinstance(x, Tracer) else x for x in leaves]
+        self.inputs = [x.atom for x in inner if type(x) is LaneTracer]
+        given = as_arguments(inner)
+
+        def run(*values: Any) -> Any:
+            return flatten_values(self.f(*tree_unflatten(treedef, list(values))))
+
+        outs, tree = run_under(trace, run, *given)
+        self.outputs = list(map(trace.atom, outs))
+        return tree_unflatten(tree, list(map(trace.value, outs)))
+
+    def program(self, captured: Sequence[Any], name: str) -> Program:
+        """The program of a lane, with captured values as leading inputs."""
+        known = {id(x): var for var, x in self.trace.captured.values()}
+        leading = [known.get(id(x)) or Var(aval_of(x)) for x in captured]
+        taken = set(map(id, captured))
+        constants = [(var, x) for var, x in self.trace.captured.values() if id(x) not in taken]
+        return Program(
+            [*leading, *self.inputs], self.trace.equations, self.outputs, name, constants
+        )
+
+
+_OF_NOTHING = Program([], [], [], "lane")
+
+
+@dataclass(frozen=True)
+class ShardMap(Jit):
+    """A call of a function of whole arrays, with what a lane of the mesh does.
+
+    Attributes:
+        lanes: The program of a lane.
+        in_specs: How the arguments are divided.
+        out_specs: How the results are.
+        options: The mesh, the axes that are mapped, and whether equal values are followed.
+    """
+
+    lanes: Program = _OF_NOTHING
+    in_specs: Specs = ()
+    out_specs: Specs = ()
+    options: tuple[tuple[str, Any], ...] = ()
+
+    name = "shard_map"
+
+    def of(self, program: Program) -> Jit:
+        return Jit(program, self.threads, self.memory)
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        """As of a call; `vmap` may say by which axes of the mesh its lanes are divided."""
+        names = spmd_names.get()
+        is_mapped = tuple(d is not None for d in dims)
+        size = mapped_length(args, dims)
+        whole = batch_program(self.program, is_mapped, size)
+        mesh = dict(self.options)["mesh"]
+        for name in names:
+            size //= mesh.shape[name]
+        entry = names[0] if len(names) == 1 else names or None
+        lanes = batch_program(self.lanes, is_mapped, size)
+
+        def wider(specs: Specs, flags: Mask) -> Specs:
+            pairs = zip(specs, flags, strict=True)
+            return tuple(sharding.P(entry, *(s or ())) if on else s for s, on in pairs)
+
+        batched = replace(
+            self,
+            program=whole.program,
+            lanes=lanes.program,
+            in_specs=wider(self.in_specs, is_mapped),
+            out_specs=wider(self.out_specs, whole.is_mapped_out),
+        )
+        return batched.bind(*args), [0 if on else None for on in whole.is_mapped_out]
+
+    def pruned(self, used: Mask) -> tuple[Jit, Mask]:
+        lanes, needed = without_dead(self.lanes, used)
+        whole, needed_by_whole = without_dead(self.program, used)
+        if needed != needed_by_whole:  # arguments that only some lanes read
+            return super().pruned(used)
+        made = replace(
+            self,
+            program=whole,
+            lanes=lanes,
+            in_specs=tuple(compress(self.in_specs, needed)),
+            out_specs=tuple(compress(self.out_specs, used)),
+        )
+        return made, needed
+
+    def params(self) -> dict[str, Any]:
+        specs = {"in_specs": self.in_specs, "out_specs": self.out_specs}
+        return {"jaxpr": self.lanes, **specs, **dict(self.options)}
+
+
+spmd_names: ContextVar[tuple[Hashable, ...]] = ContextVar("spmd_names", default=())
+"""Axes of a mesh along which `vmap` around divides the axes that it maps."""
+
+
+def as_operation(f: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
+    """`sharding.shard_map` as one operation of a program that is traced.
+
+    Args:
+        f: The function of parts.
+        options: As of `sharding.shard_map`.
+    """
+
+    def run(*args: Any) -> Any:
+        recording = _Recording(f)
+        compute = sharding.shard_map(recording, **options)
+        leaves, treedef = flatten_values(args)
+        is_array = [isinstance(x, Tracer | np.ndarray) for x in leaves]  # others are not traced
+        trees: list[Any] = []
+
+        def flat(*values: Any) -> list[Any]:
+            rest = iter(values)
+            full = [next(rest) if on else x for x, on in zip(leaves, is_array, strict=True)]
+            outs, tree = flatten_values(compute(*tree_unflatten(treedef, full)))
+            trees.append(tree)
+            return outs
+
+        name = name_of(f)
+        arrays = list(compress(leaves, is_array))
+        program, captured = stage(flat, list(map(aval_of, arrays)), name)
+        mesh = options.get("mesh") or sharding.get_abstract_mesh()
+        manual = frozenset(options.get("axis_names") or mesh.axis_names)
+        shown = {"mesh": mesh, "check_vma": options.get("check_vma", True), "manual_axes": manual}
+        out = tree_unflatten(trees[0], list(program.outputs))
+        operation = ShardMap(
+            program,
+            lanes=recording.program(captured, name),
+            in_specs=(
+                *[sharding.P()] * len(captured),
+                *compress(broadcast_prefix(options["in_specs"], args, is_leaf=_is_spec), is_array),
+            ),
+            out_specs=tuple(broadcast_prefix(options["out_specs"], out, is_leaf=_is_spec)),
+            options=tuple(shown.items()),
+        )
+        return tree_unflatten(trees[0], operation.bind(*captured, *arrays))
+
+    return run
+
+
+def _is_spec(x: Any) -> bool:
+    return x is None or isinstance(x, sharding.PartitionSpec)
