@@ -143,6 +143,10 @@ divided = jax.make_jaxpr(jax.vmap(
 ))(jnp.ones((4, 4)))
 assert divided.eqns[0].params["in_specs"] == (P("y", "x"),)
 assert divided.eqns[0].params["jaxpr"].in_avals[0].shape == (2, 2)
+twice = jax.make_jaxpr(jax.vmap(jax.vmap(
+    jax.shard_map(jnp.sin, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+), spmd_axis_name="y"))(jnp.ones((4, 4, 4)))
+assert twice.eqns[0].params["in_specs"] == (P("y", None, "x"),)
 
 # What is left for some results is what they need.
 for used in itertools.product([False, True], repeat=3):

@@ -181,11 +181,12 @@ class ShardMap(Jit):
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         """As of a call; `vmap` may say by which axes of the mesh its lanes are divided."""
-        names = spmd_names.get()
+        mesh = dict(self.options)["mesh"]
+        of_trace = [n for trace, n in spmd_names.get() if trace.parent is current_trace()]
+        names = tuple(name for row in of_trace for name in row if name in mesh.shape)
         is_mapped = tuple(d is not None for d in dims)
         size = mapped_length(args, dims)
         whole = batch_program(self.program, is_mapped, size)
-        mesh = dict(self.options)["mesh"]
         for name in names:
             size //= mesh.shape[name]
         entry = names[0] if len(names) == 1 else names or None
@@ -223,8 +224,9 @@ class ShardMap(Jit):
         return {"jaxpr": self.lanes, **specs, **dict(self.options)}
 
 
-spmd_names: ContextVar[tuple[Hashable, ...]] = ContextVar("spmd_names", default=())
-"""Axes of a mesh along which `vmap` around divides the axes that it maps."""
+spmd_names: ContextVar[tuple[tuple[Trace, tuple[Hashable, ...]], ...]]
+spmd_names = ContextVar("spmd_names", default=())
+"""Traces of `vmap` around, and axes of a mesh along which they divide what they map."""
 
 
 def as_operation(f: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:

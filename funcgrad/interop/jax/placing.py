@@ -481,11 +481,11 @@ def dividing_lanes(fun: Callable[..., Any], names: Any) -> Callable[..., Any]:
         fun: The function.
         names: A name, or several.
     """
-    listed = names if isinstance(names, tuple | list) else (names,)
+    listed = tuple(names) if isinstance(names, tuple | list) else (names,)
 
     @functools.wraps(fun)
     def run(*args: Any, **kwargs: Any) -> Any:
-        token = spmd_names.set((*listed, *spmd_names.get()))
+        token = spmd_names.set(((current_trace(), listed), *spmd_names.get()))
         try:
             return fun(*args, **kwargs)
         finally:
@@ -505,7 +505,7 @@ def disable_vmap_shmap_error() -> Iterator[None]:
 
 
 def _check_spmd_names(*specs: Any) -> None:
-    names = set(spmd_names.get())
+    names = {name for _, row in spmd_names.get() for name in row}
     used = {n for s in tree_leaves(specs, is_leaf=_is_spec) for n in names_in(s)}
     if _checks_spmd_names.get() and not names.isdisjoint(used):
         (name, *_) = names & used
