@@ -180,7 +180,7 @@ class ShardMap(Jit):
         return Jit(program, self.threads, self.memory)
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
-        """As of a call; `vmap` may say by which axes of the mesh its lanes are divided."""
+        """Batch both programs; `vmap` may say by which axes of the mesh it divides lanes."""
         mesh = dict(self.options)["mesh"]
         of_trace = [n for trace, n in spmd_names.get() if trace.parent is current_trace()]
         names = tuple(name for row in of_trace for name in row if name in mesh.shape)
