@@ -8,7 +8,7 @@ it as nodes of pytrees, so that it is a part of types; within, it is noted (`pla
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
