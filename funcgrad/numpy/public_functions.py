@@ -287,6 +287,32 @@ def changing(function: Function) -> Function:
     return _as_public(call, function)
 
 
+def reading_parts(function: Function) -> Function:
+    """Publish a function that gives an attribute of its argument, which may share elements."""
+    of_others = public(function)
+
+    def call(val: Any) -> Any:
+        return getattr(val, function.__name__) if type(val) is WritableArray else of_others(val)
+
+    return _as_public(call, function)
+
+
+def replacing(function: Function) -> Function:
+    """Publish a function that changes its first argument if it is not to copy it."""
+    copying = public(function)
+
+    def call(x: Any, copy: bool = True, *args: Any, **kwargs: Any) -> Any:
+        found = copying(x, copy, *args, **kwargs)
+        if not copy and type(x) is WritableArray:
+            return x.change(f"np.{function.__name__}(x, copy=False)", settled_in(found))
+        if not copy and type(x) is np.ndarray and current_trace() is EVAL:
+            np.copyto(x, found)
+            return x
+        return found
+
+    return _as_public(call, function)
+
+
 def updating(function: Function) -> Function:
     """Publish ``at``."""
 
@@ -332,6 +358,8 @@ _KINDS: dict[Callable[..., Function], tuple[str, ...]] = {
     contiguous: ("ascontiguousarray",),
     changing: ("fill_diagonal", "place", "put", "put_along_axis"),
     updating: ("at",),
+    reading_parts: ("imag", "real"),
+    replacing: ("nan_to_num",),
     reading: ("broadcast_arrays", "broadcast_to", "diag", "diagonal"),
 }  # fmt: skip
 _NAMED_KINDS = {name: kind for kind, names in _KINDS.items() for name in names}

@@ -14,6 +14,7 @@ from funcgrad.base import stacks
 from funcgrad.core.observers import Observer, attach, describe_location
 from funcgrad.core.trace import Trace, Tracer
 from funcgrad.errors import (
+    ArgumentError,
     ConcretizationTypeError,
     FuncgradError,
     StackError,
@@ -42,13 +43,14 @@ class _Notes:
 
     Attributes:
         gave_objects: Whether NumPy got an array of objects that stand for a value of the trace.
+        gave_part: Whether NumPy got an array that should share its elements with one of the trace.
         length: The last message about a length; NumPy says in its place that it wants a sequence.
     """
 
-    __slots__ = ("gave_objects", "length")
+    __slots__ = ("gave_objects", "gave_part", "length")
 
     def __init__(self) -> None:
-        self.gave_objects = False
+        self.gave_objects = self.gave_part = False
         self.length = ""
 
 
@@ -173,6 +175,7 @@ def _refuse_numba(tracer: Tracer) -> NoReturn:
 Tracer._numba_type_ = property(_refuse_numba)  # type: ignore[attr-defined]
 
 
+_READ_ONLY = "read-only"
 _WANTS_LENGTH = "expected a sequence of integers or a single integer, got 'Traced<"
 
 
@@ -194,6 +197,16 @@ def explain(error: Exception, trace: Trace) -> None:
         add_place(refused, location_of(error.__traceback__))
         refused.args = (f"{refused}\n{INSTEAD_OF_OBJECTS}",)
         raise refused from error
+    if notes.gave_part and isinstance(error, ValueError) and _READ_ONLY in str(error):
+        refused_write = ArgumentError(
+            f"a change of what NumPy made of an array inside {trace.what}, as np.asarray(x) does, "
+            f"would not be seen in the array, as it would be in NumPy ({error})."
+        )
+        add_place(refused_write, location_of(error.__traceback__))
+        refused_write.args = (
+            f"{refused_write}\nAssign to the array itself, or to a copy: y = np.array(x).",
+        )
+        raise refused_write from error
     if notes.length and _WANTS_LENGTH in str(error) and not isinstance(error, FuncgradError):
         raise TracerIntegerConversionError(notes.length).with_traceback(
             error.__traceback__

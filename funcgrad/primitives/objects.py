@@ -164,7 +164,8 @@ class Refused(StandsForArray):
 def array_for_numpy(self: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
     """Array of objects for NumPy, which asks a traced value, or a name of one, for an ndarray.
 
-    Of a known array it is a copy: what is written into it later must not change what was computed.
+    Of a known array it is a copy. Where NumPy's own would share its elements with the array, as
+    that of ``np.asarray(x)`` does, it is read-only: what was written into it would not be seen.
 
     Raises:
         TracerArrayConversionError: If numbers are needed: for a dtype, an index, SciPy.
@@ -172,7 +173,9 @@ def array_for_numpy(self: Any, dtype: Any = None, copy: bool | None = None) -> n
     if not isinstance(self, Tracer):
         self = self.__jax_array__()
         if not isinstance(self, Tracer):
-            return np.array(self, dtype)
+            notes_of(current_trace()).gave_part = True
+            is_converted = dtype is not None and self.dtype != dtype
+            return _as_given(np.array(self, dtype), copy or is_converted)
     if is_asked_for_sparse_product():  # An object, by which SciPy leaves the product to us.
         out = np.empty((), object)
         out[()] = self
@@ -195,8 +198,15 @@ def array_for_numpy(self: Any, dtype: Any = None, copy: bool | None = None) -> n
                 "x[np.arange(rows)[:, None] * step + np.arange(length)].",
             )
         )
-    notes_of(self.owner).gave_objects = True
-    return objects_of(self)
+    notes = notes_of(self.owner)
+    notes.gave_objects = notes.gave_part = True
+    return _as_given(objects_of(self), copy)
+
+
+def _as_given(array: np.ndarray, copy: bool | None) -> np.ndarray:
+    """A new array for NumPy, which is written to only if it is to be a copy."""
+    array.flags.writeable = bool(copy)
+    return array
 
 
 def objects_of(array: Tracer) -> np.ndarray:

@@ -64,6 +64,16 @@ def through_views(np_: Any, x: Any) -> Any:
     return m
 
 
+def through_what_may_be_itself(np_: Any, x: Any) -> Any:
+    m = np_.ones(6)
+    np_.real(m)[0] = x[0]
+    np_.asarray(m)[1] = x[1]
+    m[2], m[3] = np.nan, x[3]
+    np_.nan_to_num(m, copy=False, nan=3.0)[4] = x[4]
+    np_.nan_to_num(m)[5] = x[5]
+    return m
+
+
 def copies_are_apart(np_: Any, x: Any) -> Any:
     m = np_.arange(6.0)
     c = m.copy()
@@ -165,7 +175,8 @@ def empty_and_single(np_: Any, x: Any) -> Any:
 PROGRAMS = {
     f.__name__: f
     for f in (
-        filled, row_by_row, through_views, copies_are_apart, by_masks_and_lists,
+        filled, row_by_row, through_views, through_what_may_be_itself, copies_are_apart,
+        by_masks_and_lists,
         operators_that_assign, results_can_be_assigned_to, from_arguments,
         numpys_functions_in_place, stencil, swapped, of_no_axes, empty_and_single,
     )
@@ -772,6 +783,12 @@ ERRORS: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "in place shape": (
         lambda x: fnp.zeros(3).__iadd__(x[:3, None]), errors.ShapeError, "does not broadcast to"
     ),
+    "what NumPy shares": (
+        lambda x: assign(np.asarray(2 * x)), errors.ArgumentError, "y = np.array(x)"
+    ),
+    "what NumPy shares of a known array": (
+        lambda x: assign(np.asarray(fnp.zeros(3))), errors.ArgumentError, "read-only"
+    ),
     "numpy's array": (into_numpys, errors.ConcretizationTypeError, "y = funcgrad.numpy.zeros("),
 }  # fmt: skip
 
@@ -788,6 +805,30 @@ def test_errors_name_the_line_and_the_rewrite(name: str, transform: str) -> None
             fg.vjp(function, X)
     if not issubclass(error, IndexError):
         assert "test_writable.py:" in str(info.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require"]
+)
+def test_what_numpy_would_share_is_read_but_not_written_to(name: str) -> None:
+    given = getattr(np, name)
+
+    def read(x: Any) -> Any:
+        y = 2 * x
+        copy = np.array(y)
+        copy[0] = 5.0
+        return np.sum(given(y) * copy)
+
+    def write(x: Any) -> Any:
+        y = 2 * x
+        given(y)[0] = 5.0
+        return np.sum(y)
+
+    expected = 10 * X[0] + 4 * np.sum(X[1:] ** 2)
+    for transform in (fg.jit, lambda f: lambda x: fg.vjp(f, x)[0]):
+        np.testing.assert_allclose(transform(read)(X), expected)
+        with pytest.raises(errors.ArgumentError, match="read-only"):
+            transform(write)(X)
 
 
 # Long loops.
