@@ -377,7 +377,8 @@ class _Kinds(Flow[str]):
 
     def _is_linear(self, equation: Equation, mask: Sequence[bool]) -> bool:
         primitive = equation.primitive
-        if calls_users(primitive) or primitive.is_composite or axis_names_of(primitive):
+        holds_programs = axis_names_of(primitive) and not axis_names(primitive)
+        if calls_users(primitive) or primitive.is_composite or holds_programs:
             return False
         return is_linear_in(primitive, tuple(mask), [atom.aval for atom in equation.inputs])
 

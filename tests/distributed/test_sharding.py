@@ -257,6 +257,22 @@ def test_pairs_of_lanes_are_read_more_than_once():
         fg.vmap(shift, axis_name="i")(np.arange(2))
 
 
+@pytest.mark.parametrize(("later", "now"), [("x", "y"), ("y", "x")])
+def test_sums_along_one_axis_wait_for_those_along_another(later, now):
+    def f(x):
+        term = lax.pcast(x, later, to="unreduced")
+        part = lax.psum_scatter(term, now, tiled=True)
+        return lax.psum(part, later), lax.psum(lax.psum(term, now), later)
+
+    both = ("x", "y")
+    part, total = _map(P(both), (P(now), P()), f=f)(np.arange(32.0))
+    assert total.tolist() == part.tolist() == np.arange(32.0).reshape(8, 4).sum(0).tolist()
+    with pytest.raises(MissingRuleError, match="no unreduced rule for"):
+        _map(P(both), P(), f=lambda x: lax.pmax(lax.pcast(x, later, to="unreduced"), now))(
+            np.arange(32.0)
+        )
+
+
 def test_a_mesh_is_entered_by_threads_and_again():
     def nested(k):
         with MESH, fg.sharding.set_mesh(OTHER), MESH:
