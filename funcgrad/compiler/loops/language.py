@@ -113,7 +113,7 @@ class Apply(Expression):
         self.operands = operands
 
     def __str__(self) -> str:
-        symbol = _SYMBOLS.get(self.word)
+        symbol = SYMBOLS.get(self.word)
         if symbol is not None and len(self.operands) == 2:
             left, right = map(_operand_text, self.operands)
             return f"{left} {symbol} {right}"
@@ -122,7 +122,7 @@ class Apply(Expression):
         return f"{self.word}({', '.join(map(str, self.operands))})"
 
 
-_SYMBOLS = {
+SYMBOLS = {
     "add": "+",
     "subtract": "-",
     "multiply": "*",
@@ -142,7 +142,7 @@ _SYMBOLS = {
 
 def _operand_text(x: Expression) -> str:
     """The text of an operand beside a symbol."""
-    is_compound = isinstance(x, Apply) and x.word in _SYMBOLS and len(x.operands) == 2
+    is_compound = isinstance(x, Apply) and x.word in SYMBOLS and len(x.operands) == 2
     return f"({x})" if is_compound or str(x).startswith("-") else str(x)
 
 

@@ -1,26 +1,29 @@
 """Bounds of integers that are computed: interval arithmetic on their expressions.
 
-Indices that lie inside whatever happens need not be looked at. Intervals follow what makes an
-operand for a few steps; beyond that an integer is any one of its dtype.
+Indices that lie inside whatever happens need not be looked at, and remainders of integers that lie
+near their divisor take no division. Intervals follow what makes an operand for a few steps; they
+begin at what is known now, and at the counters of loops (`Value.bounds`). Beyond that an integer is
+any one of its dtype.
 """
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from funcgrad.compiler.nest.layout import Operand, Uniform
+from funcgrad.compiler.loops.language import SYMBOLS, Apply, Expression, Number, Variable, applied
+from funcgrad.compiler.nest.layout import Interval, Operand, Uniform, View
 from funcgrad.compiler.nest.nodes import ArgFold, Copies, Guard, Node, Pick, Point, Search
-from funcgrad.dtypes import BOOL, INT64
+from funcgrad.dtypes import BOOL
+from funcgrad.intrinsics import CASTS
 
-Interval = tuple[int, int]
+Known = Mapping[str, Interval | None]
+"""The intervals of variables."""
 
 STEPS = 5
 """How many nodes an interval is followed through."""
-
-_ANY: Interval = (int(np.iinfo(INT64).min), int(np.iinfo(INT64).max))
 
 
 def bounds_of(x: Operand, steps: int = STEPS) -> Interval | None:
@@ -32,12 +35,17 @@ def bounds_of(x: Operand, steps: int = STEPS) -> Interval | None:
     array = x.value.array
     if array is not None:
         return (int(array.min()), int(array.max())) if array.size else None
+    if x.value.bounds is not None:
+        return x.value.bounds
     found = _made(x.value.maker, steps - 1) if steps and x.value.maker is not None else None
-    if found is not None:
-        return found
-    if x.dtype == BOOL:
+    return _all_of(x.dtype) if found is None else found
+
+
+def _all_of(dtype: np.dtype[Any]) -> Interval:
+    """The integers that a dtype has."""
+    if dtype == BOOL:
         return 0, 1
-    info = np.iinfo(x.dtype)
+    info = np.iinfo(dtype)
     return int(info.min), int(info.max)
 
 
@@ -51,7 +59,7 @@ def _made(node: Node, steps: int) -> Interval | None:
             return _joined([bounds_of(x, steps) for x in node.operands])
         case Pick() if node.mode != "fill":
             return bounds_of(node.operands[0], steps)
-        case Point():
+        case Point() if node.out.dtype.kind in "iu":
             return _computed(node, steps)
     return None
 
@@ -64,56 +72,73 @@ def _joined(parts: Sequence[Interval | None]) -> Interval | None:
 
 
 def _computed(node: Point, steps: int) -> Interval | None:
-    """The interval of an expression of int64, if all in it is understood, and nothing overflows."""
-    if node.out.dtype != INT64:
+    """The interval of an expression, if all in it is understood, and nothing overflows."""
+    dtype = node.out.dtype
+    names = [Variable(f"x{i}") for i in range(len(node.operands))]
+    tree = applied(node.expr, names)
+    is_cast = isinstance(tree, Apply) and tree.word in CASTS and tree.operands == (names[0],)
+    if not is_cast and any(x.dtype not in (dtype, BOOL) for x in node.operands):
         return None
-    if node.expr == "i64({0})":
-        found = bounds_of(node.operands[0], steps)
-        return None if found is None else _fitting(*found)
-    if any(x.dtype not in (INT64, BOOL) for x in node.operands):
-        return None
-    names = [f"x{i}" for i in range(len(node.operands))]
-    known = {name: bounds_of(x, steps) for name, x in zip(names, node.operands, strict=True)}
-    return _interval(ast.parse(node.expr.format(*names), mode="eval").body, known)
+    known = {str(x): bounds_of(y, steps) for x, y in zip(names, node.operands, strict=True)}
+    found = _interval(tree.operands[0] if is_cast else tree, known, _all_of(dtype))
+    return found if found is None or _is_within(found, _all_of(dtype)) else None
 
 
-def _interval(tree: ast.expr, known: dict[str, Interval | None]) -> Interval | None:
-    match tree:
-        case ast.Name(name):
-            return known.get(name)
-        case ast.Constant(int(value)) if not isinstance(value, bool):
+def _interval(x: Expression, known: Known, limits: Interval) -> Interval | None:
+    """The interval of an expression; nothing where any part of it may be beyond the limits."""
+    match x:
+        case Number(int(value)) if not isinstance(value, bool):
             return value, value
-        case ast.UnaryOp(ast.USub(), operand):
-            found = _interval(operand, known)
-            return None if found is None else _fitting(-found[1], -found[0])
-        case ast.BinOp(left, operator, right):
-            rule = _OPERATORS.get(type(operator))
-            return _applied(rule, [left, right], known)
-        case ast.Call(ast.Name(name), arguments):
-            return _applied(_WORDS.get(name), arguments[_CONDITIONS.get(name, 0) :], known)
+        case Variable():
+            return known.get(str(x))
+        case Apply("select", (condition, a, b)):
+            sides = _divided(condition, known)
+            found = [_interval(y, side, limits) for y, side in zip((a, b), sides, strict=True)]
+            return _joined([part for part, side in zip(found, sides, strict=True) if side])
+        case Apply(word, operands) if word in _WORDS:
+            parts = [_interval(y, known, limits) for y in operands]
+            found = None if None in parts else _WORDS[word](*parts)
+            return found if found is not None and _is_within(found, limits) else None
     return None
 
 
-def _applied(
-    rule: Callable[..., Interval | None] | None,
-    arguments: Sequence[ast.expr],
-    known: dict[str, Interval | None],
-) -> Interval | None:
-    found = [_interval(x, known) for x in arguments]
-    return None if rule is None or None in found else rule(*found)
+def _divided(condition: Expression, known: Known) -> tuple[Known, Known]:
+    """What is known where a condition holds, and where it does not; nothing where that is never."""
+    match condition:
+        case Apply("less" | "greater_equal" as word, (Variable(name), Number(int(turn)))):
+            bounds = known.get(name)
+            if bounds is None:
+                return known, known
+            parts = (bounds[0], min(bounds[1], turn - 1)), (max(bounds[0], turn), bounds[1])
+            below, above = ({**known, name: (a, b)} if a <= b else {} for a, b in parts)
+            return (below, above) if word == "less" else (above, below)
+    return known, known
 
 
-def _fitting(low: int, high: int) -> Interval | None:
-    return (low, high) if _ANY[0] <= low and high <= _ANY[1] else None
+def _is_within(found: Interval, limits: Interval) -> bool:
+    return limits[0] <= found[0] and found[1] <= limits[1]
 
 
-def _product(a: Interval, b: Interval) -> Interval | None:
+def _product(a: Interval, b: Interval) -> Interval:
     corners = [x * y for x in a for y in b]
-    return _fitting(min(corners), max(corners))
+    return min(corners), max(corners)
+
+
+def _quotient(a: Interval, b: Interval) -> Interval | None:
+    if b[0] <= 0:
+        return None
+    corners = [x // y for x in a for y in b]
+    return min(corners), max(corners)
 
 
 def _remainder(a: Interval, b: Interval) -> Interval | None:
-    return (0, b[1] - 1) if b[0] > 0 else None
+    if b[0] <= 0:
+        return None
+    return a if a[0] >= 0 and a[1] < b[0] else (0, b[1] - 1)
+
+
+def _shifted(a: Interval, n: Interval) -> Interval | None:
+    return (a[0] >> n[0], a[1] >> n[0]) if 0 <= n[0] == n[1] else None
 
 
 def _masked(a: Interval, b: Interval) -> Interval | None:
@@ -121,19 +146,159 @@ def _masked(a: Interval, b: Interval) -> Interval | None:
     return (0, min(bounds)) if bounds else None
 
 
-_OPERATORS: dict[type[ast.operator], Callable[[Interval, Interval], Interval | None]] = {
-    ast.Add: lambda a, b: _fitting(a[0] + b[0], a[1] + b[1]),
-    ast.Sub: lambda a, b: _fitting(a[0] - b[1], a[1] - b[0]),
-    ast.Mult: _product,
-    ast.Mod: _remainder,
-    ast.BitAnd: _masked,
-}
 _WORDS: dict[str, Callable[..., Interval | None]] = {
+    "add": lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    "subtract": lambda a, b: (a[0] - b[1], a[1] - b[0]),
+    "multiply": _product,
+    "negative": lambda a: (-a[1], -a[0]),
+    "floor_divide": _quotient,
+    "remainder": _remainder,
+    "right_shift": _shifted,
+    "bitwise_and": _masked,
     "minimum": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
     "maximum": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
-    "remainder": _remainder,
-    "i64": lambda a: a,
-    "select": lambda a, b: _joined([a, b]),
 }
-_CONDITIONS = {"select": 1}
-"""Arguments of words, at the front, that only choose among the others."""
+"""The interval of a word by those of its operands."""
+
+
+# Operations that their operands' bounds decide about.
+
+
+def decided(template: str, operands: Sequence[Operand]) -> Operand | None:
+    """What an operation on integers is whatever the arguments are: an operand, or a flag."""
+    word = _WORD_OF.get(template)
+    if word is None:
+        return None
+    if word == "select":
+        found = bounds_of(operands[0])
+        return None if found is None or found[0] != found[1] else operands[2 - found[0]]
+    bounds = [bounds_of(x) for x in operands]
+    if operands[0].dtype != operands[1].dtype or None in bounds:
+        return None
+    a, b = bounds
+    if word in _COMPARISONS:
+        low, high = _COMPARISONS[word](a, b)
+        return Uniform(np.bool_(low), ()) if low == high else None
+    if word == "remainder":
+        return operands[0] if a[0] >= 0 and a[1] < b[0] else None
+    if a[1] <= b[0]:
+        return operands[0 if word == "minimum" else 1]
+    return operands[1 if word == "minimum" else 0] if b[1] <= a[0] else None
+
+
+def without_division(template: str, operands: Sequence[Operand]) -> str:
+    """A template of the remainder of integers that says the same without a division.
+
+    There is one where all integers are known to lie less than a divisor beyond the remainders, as
+    ``(i + 1) % n`` of the indices of an axis.
+    """
+    if _WORD_OF.get(template) != "remainder" or not isinstance(operands[1], Uniform):
+        return template
+    n, found = int(operands[1].scalar), bounds_of(operands[0])
+    if found is None or not -n <= found[0] <= found[1] < 2 * n:
+        return template
+    less = "{0}" if found[1] < n else f"select({{0}} >= {n}, {{0}} - {n}, {{0}})"
+    return less if found[0] >= 0 else f"select({{0}} < 0, {{0}} + {n}, {less})"
+
+
+def _less(a: Interval, b: Interval) -> Interval:
+    return int(a[1] < b[0]), int(a[0] < b[1])
+
+
+def _less_equal(a: Interval, b: Interval) -> Interval:
+    return int(a[1] <= b[0]), int(a[0] <= b[1])
+
+
+_COMPARISONS: dict[str, Callable[[Interval, Interval], Interval]] = {
+    "less": _less,
+    "less_equal": _less_equal,
+    "greater": lambda a, b: _less(b, a),
+    "greater_equal": lambda a, b: _less_equal(b, a),
+}
+"""Whether numbers compare so, always and ever."""
+
+_WORD_OF = {
+    **{f"{word}({{0}}, {{1}})": word for word in ("remainder", "minimum", "maximum")},
+    **{f"{{0}} {symbol} {{1}}": word for word, symbol in SYMBOLS.items() if word in _COMPARISONS},
+    "select({0}, {1}, {2})": "select",
+}
+"""The word of templates that are one of operands."""
+
+
+def parts_of(node: Point) -> tuple[str, list[Operand]]:
+    """The word of an expression that is one of operands, and these."""
+    x = applied(node.expr, [Variable(str(i)) for i in range(len(node.operands))])
+    if not isinstance(x, Apply) or not all(isinstance(y, Variable) for y in x.operands):
+        return "", []
+    return x.word, [node.operands[int(str(y))] for y in x.operands]
+
+
+# Counters of loops.
+
+
+def step_of(now: Operand, following: Operand) -> int | None:
+    """What is added to a carried integer in every iteration, if that is one number."""
+    word, operands = _asked(following)
+    if word not in ("add", "subtract"):
+        return None
+    a, b = operands
+    if word == "add" and isinstance(a, Uniform):
+        a, b = b, a
+    if not (_is_same(a, now) and isinstance(b, Uniform) and b.dtype == now.dtype):
+        return None
+    return int(b.scalar) if word == "add" else -int(b.scalar)
+
+
+def counted(start: Operand, step: int, length: int) -> Interval | None:
+    """The bounds of a counter in a loop of known length."""
+    found = bounds_of(start)
+    if found is None or not length:
+        return None
+    ends = 0, step * (length - 1)
+    bounds = found[0] + min(ends), found[1] + max(ends)
+    return bounds if _is_within(bounds, _all_of(start.dtype)) else None
+
+
+def limited(start: Operand, step: int, now: Operand, condition: Operand) -> Interval | None:
+    """The bounds of a counter in the body of a loop that goes on while a condition holds."""
+    found, limits = bounds_of(start), _all_of(start.dtype)
+    if found is None:
+        return None
+    low, high = _while_true(now, condition, limits)
+    bounds = (found[0], high) if step > 0 else (low, found[1])
+    # Where the next one could be beyond all numbers of its dtype, it would begin again.
+    following = bounds[0] + min(step, 0), bounds[1] + max(step, 0)
+    return bounds if bounds[0] <= bounds[1] and _is_within(following, limits) else None
+
+
+def _while_true(now: Operand, condition: Operand, limits: Interval) -> Interval:
+    """The bounds of a number where a condition holds, which may be about it."""
+    word, operands = _asked(condition)
+    if word == "bitwise_and":
+        parts = [_while_true(now, x, limits) for x in operands]
+        return max(low for low, _ in parts), min(high for _, high in parts)
+    if word not in _LIMITS:
+        return limits
+    (a, b), (side, more) = operands, _LIMITS[word]
+    if _is_same(b, now):
+        a, b, side = b, a, 1 - side
+        more = -more
+    bounds = bounds_of(b) if _is_same(a, now) and b.dtype == now.dtype else None
+    if bounds is None:
+        return limits
+    turn = bounds[side] + more
+    return (limits[0], min(turn, limits[1])) if side else (max(turn, limits[0]), limits[1])
+
+
+_LIMITS = {"less": (1, -1), "less_equal": (1, 0), "greater": (0, 1), "greater_equal": (0, 0)}
+"""The side on which a comparison with a number bounds another one, and by how much beside it."""
+
+
+def _asked(x: Operand) -> tuple[str, list[Operand]]:
+    """The word that makes an operand, and what of."""
+    node = x.value.maker if isinstance(x, View) and x.is_whole else None
+    return parts_of(node) if type(node) is Point else ("", [])
+
+
+def _is_same(x: Operand, y: Operand) -> bool:
+    return isinstance(x, View) and isinstance(y, View) and x.value is y.value

@@ -25,6 +25,10 @@ Range = tuple[int, int, int]
 """Indices along an axis: the first one, their distance, and their number."""
 
 
+Interval = tuple[int, int]
+"""The least of some integers, and the greatest."""
+
+
 class Value:
     """An array of the plan: computed by a kernel, given by the caller, or constant.
 
@@ -33,6 +37,8 @@ class Value:
         dtype: Its dtype.
         array: Its elements, if they are known now: those of a constant.
         maker: The node that computes it; ``None`` for inputs and constants.
+        bounds: Of integers that a graph is given, as in the body of a loop, what is known of them
+            when it is lowered.
         is_free: Whether nobody has asked for the order in which its axes lie in memory (`orders`).
         is_stored: Whether it has memory; values that only their own kernel reads have none.
         slot: Index of the word that holds the address of its memory, once that is decided.
@@ -43,8 +49,8 @@ class Value:
     """
 
     __slots__ = (
-        "array", "dtype", "home", "is_free", "is_stored", "maker", "offset", "part", "shape",
-        "slot", "strides",
+        "array", "bounds", "dtype", "home", "is_free", "is_stored", "maker", "offset", "part",
+        "shape", "slot", "strides",
     )  # fmt: skip
 
     def __init__(self, shape: Shape, dtype: np.dtype[Any]) -> None:
@@ -52,6 +58,7 @@ class Value:
         self.dtype = dtype
         self.array: np.ndarray | None = None
         self.maker: Any = None
+        self.bounds: Interval | None = None
         self.strides = contiguous_strides(shape)
         self.is_free = False
         self.is_stored = True

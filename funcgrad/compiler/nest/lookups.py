@@ -225,11 +225,10 @@ def _places(
         strides += np.array(even[1], np.int64) * array.strides[axis]
         walked = [i for i, step in enumerate(even[1]) if step]
         places.lanes.update(walked if len(walked) == 1 else ())
-    if form.mode == "raise" and not any(places.sites):
-        if all(map(_are_known, places.indices, places.lengths)):
-            places.mode = "place"
-        elif all(map(_is_counted, places.indices)):
-            places.mode = "clip"
+    if all(map(_are_places, places.indices, places.lengths)):
+        places.mode = "place"
+    elif form.mode == "raise" and not any(places.sites) and all(map(_is_counted, places.indices)):
+        places.mode = "clip"
     row = (*strides.tolist(), *(array.strides[i] for i in rest))
     places.first = View(array.value, shape, row, offset if math.prod(shape) else 0)
     return places
@@ -243,6 +242,8 @@ def _of_window(x: View, starts: Sequence[Operand], shape: Shape) -> _Places:
             places.indices.append(_repeated(start, shape))
             places.lengths.append(n - m + 1)
             places.steps.append(stride)
+    if all(map(_are_places, places.indices, places.lengths)):
+        places.mode = "place"
     return places
 
 
@@ -312,10 +313,10 @@ def _is_counted(index: Operand) -> bool:
     return bounds is not None and bounds[0] >= 0
 
 
-def _are_known(index: Operand, length: int) -> bool:
-    """Whether indices are known now, and lie in ``0 .. length-1``."""
-    numbers = known_numbers(index)
-    return numbers is not None and numbers.min() >= 0 and numbers.max() < length
+def _are_places(index: Operand, length: int) -> bool:
+    """Whether indices lie in ``0 .. length-1``, whatever the arguments are."""
+    bounds = bounds_of(index)
+    return bounds is not None and bounds[0] >= 0 and bounds[1] < length
 
 
 def _repeated(index: Operand, shape: Shape) -> Operand:

@@ -10,6 +10,8 @@ import math
 from collections.abc import Iterable, Sequence
 
 from funcgrad import lowering as forms
+from funcgrad.compiler.machine import FEW
+from funcgrad.compiler.nest.bounds import bounds_of, counted, limited, step_of
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.layout import (
     Operand,
@@ -44,6 +46,8 @@ class Nester:
             )
         inner += [self._scanned(x, form) for x in operands[b:]]
         results = body.outputs
+        for k, step in self._counters(body, inner, range(a, b)):
+            inner[k].value.bounds = counted(operands[k], step, form.length)
         k = form.n_carry
         # Equal stacks are one. A carried value that is stacked, too, is carried in its stack.
         stacks = list(dict.fromkeys(results[k:]))
@@ -90,7 +94,14 @@ class Nester:
         ]
         test = self._graph(condition, [*consts[:a], *state], condition.outputs)
         changing = [x for x, on in zip(body.outputs, carried, strict=True) if on]
-        graph = self._graph(body, [*consts[a:], *state], changing, 0)
+        inner = [*consts[a:], *state]
+        counters = self._counters(body, inner, range(b - a, len(inner)))
+        for k, step in counters:
+            now, start = inner[k], operands[a + k]
+            now.value.bounds = limited(start, step, now, whole(test.outputs[0]))
+        graph = self._graph(body, inner, changing, 0)
+        for k, _ in counters:  # the condition is asked once more, when they are beyond
+            inner[k].value.bounds = None
         finals = [Value(now.shape, now.dtype) for now, _ in starts]
         carries = [
             Carry(now, result, link, final)
@@ -119,7 +130,7 @@ class Nester:
             return operand
         if operand.value not in self.bases:
             inner = Value(operand.value.shape, operand.value.dtype)
-            inner.array = operand.value.array
+            inner.array, inner.bounds = operand.value.array, bounds_of(whole(operand.value))
             self.bases[operand.value] = inner
             self.links.append(Link(inner, operand.value))
         return operand.of(self.bases[operand.value])
@@ -130,6 +141,7 @@ class Nester:
             return operand.element(0)
         first = operand.element(form.length - 1 if form.reverse else 0)
         inner = Value(first.shape, first.dtype)
+        inner.bounds = bounds_of(operand)
         step = -operand.strides[0] if form.reverse else operand.strides[0]
         offset = first.offset if math.prod(operand.shape) else 0
         self.links.append(Link(inner, operand.value, offset, step))
@@ -144,6 +156,25 @@ class Nester:
         now = Value(operand.shape, operand.dtype)
         starts.append((now, Link(now, operand.value, operand.offset)))
         return whole(now)
+
+    def _counters(
+        self, body: Program, inner: Sequence[Operand], carried: range
+    ) -> list[tuple[int, int]]:
+        """Carried integers to which every iteration adds the same, and that number."""
+        found = []
+        for k, output in zip(carried, body.outputs, strict=False):
+            now = inner[k]
+            if now.shape or now.dtype.kind not in "iu" or output is body.inputs[k]:
+                continue
+            part = dce(Program(body.inputs, body.equations, [output], body.name, body.constants))
+            if len(part.equations) > FEW:
+                continue
+            graph = Graph(constants=[])
+            self.builder.lower_into(graph, part, inner)
+            step = step_of(now, whole(graph.outputs[0]))
+            if step:
+                found.append((k, step))
+        return found
 
     def _graph(
         self,

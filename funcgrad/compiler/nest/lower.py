@@ -18,6 +18,7 @@ import numpy as np
 from funcgrad import lowering as forms
 from funcgrad.compiler.foreign import resolve
 from funcgrad.compiler.nest.access import Pieces
+from funcgrad.compiler.nest.bounds import decided, without_division
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.contractions import contracted
 from funcgrad.compiler.nest.layout import (
@@ -203,8 +204,11 @@ class Lowering(Builder):
         counted = self._counted(operands)
         if counted is not None:
             return [counted]
+        known = decided(form.expr, operands)
+        if known is not None and known.dtype == aval.dtype:
+            return [known.broadcast(aval.shape)]
         scalars = [x.scalar if isinstance(x, Uniform) else None for x in operands]
-        expr = with_constants(form.expr, scalars)
+        expr = with_constants(without_division(form.expr, operands), scalars)
         used = operands[: expression(expr).arity]
         aligned = tuple(x.broadcast(aval.shape) for x in used)
         if expression(expr).is_copy and aligned[0].dtype == aval.dtype:
@@ -486,7 +490,8 @@ def _taken_into_zeros(operand: Operand, reader: Node, uses: Counter[Value]) -> l
         if not isinstance(node, Put) or not is_whole or node.epoch != reader.epoch:
             return []
         is_sum = expression(node.step).is_sum
-        if uses[operand.value] != 1 or not (is_sum or node.mode == "start"):
+        is_window = node.mode in ("start", "place") and node.n_rest == len(node.operands[1].shape)
+        if uses[operand.value] != 1 or not (is_sum or is_window):
             return []
         chain.insert(0, node)
         operand = node.operands[0]

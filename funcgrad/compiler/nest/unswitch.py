@@ -19,8 +19,9 @@ from dataclasses import field
 import numpy as np
 
 from funcgrad.base.records import dataclass
-from funcgrad.compiler.loops.language import Apply, Expression, Variable, applied, call
+from funcgrad.compiler.loops.language import Expression, call
 from funcgrad.compiler.machine import FUNCTION, HEAVY, LOOKUP, SEVERAL
+from funcgrad.compiler.nest.bounds import parts_of
 from funcgrad.compiler.nest.iteration import Access, Span, Vectors
 from funcgrad.compiler.nest.kernel import neutral
 from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View
@@ -217,7 +218,7 @@ class Unswitcher:
         return self.ranges[maker]
 
     def _made(self, node: Point) -> Range | None:
-        word, operands = _parts(node) if node.out.dtype == BOOL else ("", [])
+        word, operands = parts_of(node) if node.out.dtype == BOOL else ("", [])
         if word in _MIRRORED and len(operands) == 2:
             a, b = operands
             return self._compared(word, a, b, node) or self._compared(_MIRRORED[word], b, a, node)
@@ -286,7 +287,7 @@ class Unswitcher:
         maker = self._maker(x)
         if maker is None:
             return None
-        word, operands = _parts(maker) if maker.out.dtype == BOOL else ("", [])
+        word, operands = parts_of(maker) if maker.out.dtype == BOOL else ("", [])
         known = [self._known(y, sides, maker, inside) for y in operands if y.dtype == BOOL]
         if word in _NEGATIONS:
             return None if known[0] is None else not known[0]
@@ -396,7 +397,7 @@ def asks_index(node: Node) -> bool:
     """Whether it compares numbers that count along the last axis with one and the same number."""
     if type(node) is not Point or node.out.dtype != BOOL:
         return False
-    word, operands = _parts(node)
+    word, operands = parts_of(node)
     if not node.out.shape:
         return False
     if word in _DECISIVE or word in _NEGATIONS:
@@ -422,7 +423,7 @@ def is_bounded(x: Operand) -> bool:
     maker = x.value.maker if isinstance(x, View) else None
     if type(maker) is not Point or maker.out.dtype != BOOL:
         return False
-    word, operands = _parts(maker)
+    word, operands = parts_of(maker)
     return asks_index(maker) or (word in _DECISIVE and any(map(is_bounded, operands)))
 
 
@@ -459,19 +460,11 @@ def _key(x: Operand) -> Hashable:
     return x.value, x.strides, x.offset
 
 
-def _parts(node: Point) -> tuple[str, list[Operand]]:
-    """The word of an expression that is one of operands, and these."""
-    x = applied(node.expr, [Variable(str(i)) for i in range(len(node.operands))])
-    if not isinstance(x, Apply) or not all(isinstance(y, Variable) for y in x.operands):
-        return "", []
-    return x.word, [node.operands[int(str(y))] for y in x.operands]
-
-
 def _asked(node: Node) -> list[Operand] | None:
     """The condition of a `select`, and both operands."""
     if type(node) is not Point:
         return None
-    word, operands = _parts(node)
+    word, operands = parts_of(node)
     return operands if word.startswith("select") else None
 
 
