@@ -75,12 +75,13 @@ def _computed(node: Point, steps: int) -> Interval | None:
     """The interval of an expression, if all in it is understood, and nothing overflows."""
     dtype = node.out.dtype
     names = [Variable(f"x{i}") for i in range(len(node.operands))]
-    tree = applied(node.expr, names)
-    is_cast = isinstance(tree, Apply) and tree.word in CASTS and tree.operands == (names[0],)
-    if not is_cast and any(x.dtype not in (dtype, BOOL) for x in node.operands):
+    tree: Expression = applied(node.expr, names)
+    if isinstance(tree, Apply) and tree.word in CASTS and tree.operands == (names[0],):
+        tree = names[0]
+    elif any(x.dtype not in (dtype, BOOL) for x in node.operands):
         return None
     known = {str(x): bounds_of(y, steps) for x, y in zip(names, node.operands, strict=True)}
-    found = _interval(tree.operands[0] if is_cast else tree, known, _all_of(dtype))
+    found = _interval(tree, known, _all_of(dtype))
     return found if found is None or _is_within(found, _all_of(dtype)) else None
 
 
@@ -93,8 +94,8 @@ def _interval(x: Expression, known: Known, limits: Interval) -> Interval | None:
             return known.get(str(x))
         case Apply("select", (condition, a, b)):
             sides = _divided(condition, known)
-            found = [_interval(y, side, limits) for y, side in zip((a, b), sides, strict=True)]
-            return _joined([part for part, side in zip(found, sides, strict=True) if side])
+            pairs = zip((a, b), sides, strict=True)
+            return _joined([_interval(y, side, limits) for y, side in pairs if side])
         case Apply(word, operands) if word in _WORDS:
             parts = [_interval(y, known, limits) for y in operands]
             found = None if None in parts else _WORDS[word](*parts)
@@ -172,10 +173,9 @@ def decided(template: str, operands: Sequence[Operand]) -> Operand | None:
     if word == "select":
         found = bounds_of(operands[0])
         return None if found is None or found[0] != found[1] else operands[2 - found[0]]
-    bounds = [bounds_of(x) for x in operands]
-    if operands[0].dtype != operands[1].dtype or None in bounds:
+    a, b = map(bounds_of, operands)
+    if a is None or b is None or operands[0].dtype != operands[1].dtype:
         return None
-    a, b = bounds
     if word in _COMPARISONS:
         low, high = _COMPARISONS[word](a, b)
         return Uniform(np.bool_(low), ()) if low == high else None

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from funcgrad.compiler.machine import CACHES, KERNEL_NODES, SEVERAL
+from funcgrad.compiler.machine import CACHES, KERNEL_NODES, SEVERAL, VECTOR_BYTES
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.layout import (
     Shape,
@@ -186,6 +186,14 @@ def _ends(node: Node, other: Node) -> bool:
     return isinstance(node, Routine) and node.begun_by is other
 
 
+def _ends_with_vectors(value: Value) -> bool:
+    """Whether no row of an array ends within a vector.
+
+    Otherwise a masked store would lie before the load of the next row, which waits for it.
+    """
+    return len(value.shape) < 2 or not value.shape[-1] * value.dtype.itemsize % VECTOR_BYTES
+
+
 def change_in_place(graph: Graph, groups: Sequence[Group], around: Loop | None = None) -> None:
     """Let arrays be changed where these are, if nothing needs them as they were.
 
@@ -220,7 +228,7 @@ def change_in_place(graph: Graph, groups: Sequence[Group], around: Loop | None =
         i, is_few = home[out.maker], math.prod(now.shape) <= SEVERAL  # these have variables instead
         if is_few or not isinstance(out.maker, Point):
             continue
-        if is_near and not keeps_elements(out.maker, now):
+        if is_near and not _ends_with_vectors(now) and not keeps_elements(out.maker, now):
             continue  # both stay in the cache anyway
         if _is_done_with(now, i, home, readers[now], groups):
             now.home = out

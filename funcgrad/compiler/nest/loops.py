@@ -46,8 +46,8 @@ class Nester:
             )
         inner += [self._scanned(x, form) for x in operands[b:]]
         results = body.outputs
-        for k, step in self._counters(body, inner, range(a, b)):
-            inner[k].value.bounds = counted(operands[k], step, form.length)
+        for k, now, step in self._counters(body, inner, range(a, b)):
+            now.value.bounds = counted(operands[k], step, form.length)
         k = form.n_carry
         # Equal stacks are one. A carried value that is stacked, too, is carried in its stack.
         stacks = list(dict.fromkeys(results[k:]))
@@ -96,12 +96,11 @@ class Nester:
         changing = [x for x, on in zip(body.outputs, carried, strict=True) if on]
         inner = [*consts[a:], *state]
         counters = self._counters(body, inner, range(b - a, len(inner)))
-        for k, step in counters:
-            now, start = inner[k], operands[a + k]
-            now.value.bounds = limited(start, step, now, whole(test.outputs[0]))
+        for k, now, step in counters:
+            now.value.bounds = limited(operands[a + k], step, now, whole(test.outputs[0]))
         graph = self._graph(body, inner, changing, 0)
-        for k, _ in counters:  # the condition is asked once more, when they are beyond
-            inner[k].value.bounds = None
+        for _, now, _ in counters:  # the condition is asked once more, when they are beyond
+            now.value.bounds = None
         finals = [Value(now.shape, now.dtype) for now, _ in starts]
         carries = [
             Carry(now, result, link, final)
@@ -159,12 +158,14 @@ class Nester:
 
     def _counters(
         self, body: Program, inner: Sequence[Operand], carried: range
-    ) -> list[tuple[int, int]]:
+    ) -> list[tuple[int, View, int]]:
         """Carried integers to which every iteration adds the same, and that number."""
         found = []
         for k, output in zip(carried, body.outputs, strict=False):
             now = inner[k]
-            if now.shape or now.dtype.kind not in "iu" or output is body.inputs[k]:
+            if isinstance(now, Uniform) or now.shape or now.dtype.kind not in "iu":
+                continue
+            if output is body.inputs[k]:
                 continue
             part = dce(Program(body.inputs, body.equations, [output], body.name, body.constants))
             if len(part.equations) > FEW:
@@ -173,7 +174,7 @@ class Nester:
             self.builder.lower_into(graph, part, inner)
             step = step_of(now, whole(graph.outputs[0]))
             if step:
-                found.append((k, step))
+                found.append((k, now, step))
         return found
 
     def _graph(
