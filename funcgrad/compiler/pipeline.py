@@ -35,12 +35,14 @@ from funcgrad.compiler.nest.kernel import Kernel, Place, Site
 from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.lower import build, simplified
 from funcgrad.compiler.nest.nodes import (
+    Branch,
     External,
     Graph,
     Limit,
     Loop,
     Nest,
     Node,
+    Point,
     Product,
     Routine,
     StridedProduct,
@@ -73,6 +75,7 @@ from funcgrad.core.facets import Facet
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Program
 from funcgrad.errors import MemoryBudgetError
+from funcgrad.intrinsics import expression
 from funcgrad.lowering import LibraryCall, Together
 from funcgrad.observers.limits import format_bytes
 from funcgrad.observers.notices import warn_of_length, warn_of_python_loop
@@ -257,7 +260,8 @@ def _jobs(group: Group, is_inner: bool = False) -> Iterator[Job]:
 def _arranged(group: Group, is_inner: bool) -> Iterator[Job]:
     node = group.nodes[0]
     if group.is_fusable:
-        yield generate(group, is_inner)
+        if not all(map(_is_there, group.nodes)):
+            yield generate(group, is_inner)
     elif isinstance(node, Nest):
         yield from _nest_jobs(node)
     elif type(node) in GENERATORS:
@@ -271,6 +275,13 @@ def _arranged(group: Group, is_inner: bool) -> Iterator[Job]:
     else:
         assert isinstance(node, External)
         yield PythonCall(node)
+
+
+def _is_there(node: Node) -> bool:
+    """Whether a node leaves an array as it is, in the same memory."""
+    if type(node) is not Point or not expression(node.expr).is_copy or node.out.part is not None:
+        return False
+    return node.out.is_stored and is_there(node.operands[0], whole(node.out))
 
 
 def _routine_jobs(node: Routine) -> Iterator[Job]:
@@ -331,7 +342,7 @@ def _is_long(job: Job) -> bool:
 
 
 def _section(graph: Graph, node: Nest, outer: frozenset[Value]) -> Section:
-    around = node if isinstance(node, Loop) and graph is node.bodies[-1] else None
+    around = node if isinstance(node, Branch) or graph is node.bodies[-1] else None
     groups = arrange(graph, around=around, outer=outer)
     return Section(graph, groups, [list(_jobs(group, is_inner=True)) for group in groups])
 

@@ -16,10 +16,10 @@ from funcgrad.compiler.nest.detach import detach
 from funcgrad.compiler.nest.divide import divide, divide_sums
 from funcgrad.compiler.nest.fit import fit
 from funcgrad.compiler.nest.fuse import Group, fuse
-from funcgrad.compiler.nest.in_place import change_in_place, read_first, reuse_inputs
+from funcgrad.compiler.nest.in_place import change_in_place, given_by, read_first, reuse_inputs
 from funcgrad.compiler.nest.interchange import interchange
 from funcgrad.compiler.nest.layout import Value
-from funcgrad.compiler.nest.nodes import Graph, Loop
+from funcgrad.compiler.nest.nodes import Branch, Graph, Loop, Nest
 from funcgrad.compiler.nest.read_through import read_through
 from funcgrad.compiler.nest.refine import refine
 from funcgrad.compiler.nest.rematerialize import rematerialize
@@ -80,7 +80,7 @@ def is_on(name: str) -> bool:
 def arrange(
     graph: Graph,
     donated: Sequence[bool] = (),
-    around: Loop | None = None,
+    around: Nest | None = None,
     outer: frozenset[Value] = frozenset(),
 ) -> list[Group]:
     """Rewrite the graph of a program, or of the body of a loop.
@@ -88,13 +88,14 @@ def arrange(
     Args:
         graph: The graph; it is changed.
         donated: For every input whether its memory may be used for results.
-        around: The loop of which it is the body.
+        around: The loop or branch of which it is a body.
         outer: Values around the graph that it may read.
 
     Returns:
         Its nodes in groups, of which each is run by one kernel, or is no kernel's.
     """
     is_verified = environment.is_on(VERIFY_VARIABLE)
+    given = given_by(around, graph) if isinstance(around, Branch) else {}
 
     def check(after: str, groups: Sequence[Group] | None = None) -> None:
         if is_verified:
@@ -125,7 +126,7 @@ def arrange(
         prefer_fresh(graph, groups)
     if is_on("in_place"):
         reuse_inputs(graph, groups, donated)
-        change_in_place(graph, groups, around)
+        change_in_place(graph, groups, around if isinstance(around, Loop) else None, given)
     if is_on("write_through"):
         write_through(graph, groups)
         check("write_through", groups)

@@ -23,6 +23,7 @@ from funcgrad.compiler.nest.layout import (
     whole,
 )
 from funcgrad.compiler.nest.nodes import (
+    Branch,
     Copies,
     Graph,
     Loop,
@@ -35,6 +36,8 @@ from funcgrad.compiler.nest.nodes import (
 )
 from funcgrad.compiler.nest.registers import is_small
 from funcgrad.compiler.nest.unswitch import keeps_elements
+
+NOTHING: Mapping[Value, Value] = {}
 
 
 def read_first(graph: Graph, groups: Sequence[Group]) -> list[Group]:
@@ -143,6 +146,9 @@ def _changed(node: Node) -> Iterator[tuple[Value, Value]]:
     if isinstance(node, Loop):
         yield from _started_from(node)
         return
+    if isinstance(node, Branch):
+        yield from _given_up(node)
+        return
     if not isinstance(node, Put | Copies):
         return
     if isinstance(node, Copies) and (
@@ -172,6 +178,84 @@ def _started_from(loop: Loop) -> Iterator[tuple[Value, Value]]:
             yield start, carry.final
 
 
+def _given_up(branch: Branch) -> Iterator[tuple[Value, Value]]:
+    """Arrays that every body changes where they are or leaves as they are, and into what."""
+    around = {link.inner: link.outer for link in branch.links if link.inner.maker is None}
+    read = Counter(x.value for x in branch.operands if isinstance(x, View))
+    taken: set[Value] = set()
+    for k, out in enumerate(branch.outs):
+        origins = [_origins(body, body.outputs[k]) for body in branch.bodies]
+        for now in (
+            x for x in origins[0] if x in around and all(x in others for others in origins)
+        ):
+            value = around[now]
+            if read[value] != 1 or value in taken or is_small(value):
+                continue  # small ones have variables instead
+            if (value.shape, value.dtype) == (out.shape, out.dtype):
+                taken.add(value)
+                yield value, out
+                break
+
+
+def _origins(graph: Graph, value: Value) -> list[Value]:
+    """Inputs of a graph that become one of its results by changes of what is in their memory.
+
+    Other readers are done before: they read the same elements, or make something small.
+    """
+    readers = readers_of(graph.nodes)
+
+    def is_left(x: Value, maker: Node) -> bool:
+        most = math.prod(x.shape) // SEVERAL
+        return all(
+            node is maker
+            or _reads_plainly(node, x)
+            or all(math.prod(out.shape) <= most for out in node.outs)
+            for node in readers[x]
+        )
+
+    while value.maker is not None:
+        maker = value.maker
+        if type(maker) is Point:
+            read = dict.fromkeys(x.value for x in maker.operands if isinstance(x, View))
+            return [
+                x
+                for x in read
+                if x.maker is None and _becomes(whole(x), whole(value))
+                if _reads_plainly(maker, x) and is_left(x, maker)
+            ]
+        found = [x for x, changes in _changed(maker) if changes is value and is_left(x, maker)]
+        if not found:
+            return []
+        value = found[0]
+    return [value]
+
+
+def given_by(branch: Branch, graph: Graph) -> dict[Value, Value]:
+    """The results of a body that are changed where an input is, each with this input.
+
+    That is so where what is around the branch has given up the input, so that both have one memory.
+    """
+    around = {link.inner: link.outer for link in branch.links}
+    found = {}
+    for out in graph.outputs:
+        for now in _origins(graph, out):
+            if now in around and around[now].home is around[out].home:
+                found[out] = now
+    return found
+
+
+def _read_a_copy(graph: Graph, groups: list[Group], value: Value, readers: Iterable[Node]) -> None:
+    """Let the readers of an array, which others write to in between, read a copy of it."""
+    copy = Point((whole(value),), (Value(value.shape, value.dtype),), "{0}")
+    for node in readers:
+        node.operands = tuple(
+            x.of(copy.out) if isinstance(x, View) and x.value is value else x for x in node.operands
+        )
+    copy.out.is_stored = True
+    graph.nodes.insert(0, copy)
+    groups.insert(0, Group(-1, copy))
+
+
 def _becomes(operand: View, memory: View) -> bool:
     """Whether an array that starts as a copy of an operand may be the operand itself."""
     return (
@@ -194,19 +278,27 @@ def _ends_with_vectors(value: Value) -> bool:
     return len(value.shape) < 2 or not value.shape[-1] * value.dtype.itemsize % VECTOR_BYTES
 
 
-def change_in_place(graph: Graph, groups: Sequence[Group], around: Loop | None = None) -> None:
+def change_in_place(
+    graph: Graph,
+    groups: list[Group],
+    around: Loop | None = None,
+    given: Mapping[Value, Value] = NOTHING,
+) -> None:
     """Let arrays be changed where these are, if nothing needs them as they were.
 
     Args:
         graph: The graph.
         groups: Its groups, in the order in which they run.
         around: The loop of which it is the body: inputs that it carries may be written to.
+        given: Results of the body of a branch that have the memory of an input, each with this one.
     """
     carries = () if around is None else around.carries
     replaced = {carry.now: carry.next for carry in carries if carry.final is not None}
     inputs, outputs = set(graph.inputs), set(graph.outputs)
     home = {node: i for i, group in enumerate(groups) for node in group.nodes}
     readers = readers_of(home)
+    for out, now in given.items():
+        out.home = now
     for i, group in reversed(list(enumerate(groups))):
         for changed, out in _changed(group.nodes[0]):
             if any(
@@ -215,11 +307,18 @@ def change_in_place(graph: Graph, groups: Sequence[Group], around: Loop | None =
             ):
                 continue
             if changed.maker is None:
-                is_free = replaced.get(changed) is out.home
+                is_free = changed is out.home or replaced.get(changed) is out.home
             else:
-                is_free = changed not in outputs and out.home not in inputs
+                is_kept = out.home in inputs and out.home not in given.values()
+                is_free = changed not in outputs and not is_kept
             if is_free:
                 changed.home = out.home
+    for now in given.values():
+        i = min(home[node] for node in home if any(out.home is now for out in node.outs))
+        changing = {x for x, _ in _changed(groups[i].nodes[0])}
+        others = [node for node in readers[now] if now not in changing or home[node] != i]
+        if not _is_done_with(now, i, home, others, groups):
+            _read_a_copy(graph, groups, now, readers[now])
     if around is None or (around.length is not None and around.length < SEVERAL):
         return  # a copy of what it begins with would count
     used = {v for node in home for v in (*values_read(node), *node.outs) if v.is_stored}

@@ -1,0 +1,155 @@
+"""Branches that change a part of an array, or leave it as it is, change it where it is.
+
+References are NumPy's arrays of integers, copied for each step, so that results are equal.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+import funcgrad.numpy as fnp
+from funcgrad import lax
+from tests.compiler.plans import steps_of
+
+STEPS = 7
+Body = Callable[..., Any]
+
+# Changes of two arrays at a place: what each does in NumPy, and in a program.
+
+
+def set_one(a: Any, b: Any, i: Any) -> Any:
+    a, b = a.copy(), b.copy()
+    a[i] = 2 * a[i] + b[i]
+    return a, b
+
+
+def add_two(a: Any, b: Any, i: Any) -> Any:
+    a, b = a.copy(), b.copy()
+    a[i] += 3
+    a[i + 1] -= 5
+    b[i] = a[i]
+    return a, b
+
+
+def set_rest(a: Any, b: Any, i: Any) -> Any:
+    a, b = a.copy(), b.copy()
+    a[2:] = b[:-2] + a[1:-1]
+    return a, b
+
+
+CHANGES: dict[str, tuple[Body, Body]] = {
+    "nothing": (lambda a, b, i: (a, b), lambda a, b, i: (a, b)),
+    "one": (set_one, lambda a, b, i: (a.at[i].set(2 * a[i] + b[i]), b)),
+    "two": (
+        add_two,
+        lambda a, b, i: ((c := a.at[i].add(3).at[i + 1].add(-5)), b.at[i].set(c[i])),
+    ),
+    "rest": (set_rest, lambda a, b, i: (a.at[2:].set(b[:-2] + a[1:-1]), b)),
+    "all": (lambda a, b, i: (3 - a, b ^ 5), lambda a, b, i: (3 - a, b ^ 5)),
+    "some": (
+        lambda a, b, i: (np.where(a > b, a - b, a), b),
+        lambda a, b, i: (fnp.where(a > b, a - b, a), b),
+    ),
+    "neighbours": (
+        lambda a, b, i: (np.roll(a, 1) - a, np.roll(b, i) & 255),
+        lambda a, b, i: (fnp.roll(a, 1) - a, fnp.roll(b, i) & 255),
+    ),
+    "each other": (lambda a, b, i: (b, a), lambda a, b, i: (b, a)),
+    "twice": (lambda a, b, i: (a, a), lambda a, b, i: (a, a)),
+    "total": (
+        lambda a, b, i: (a + np.sum(a) % 7, np.where(np.arange(len(b)) == i, np.sum(b) % 9, b)),
+        lambda a, b, i: (a + fnp.sum(a) % 7, b.at[i].set(fnp.sum(b) % 9)),
+    ),
+}
+
+
+def arguments(n: int, seed: int, n_bodies: int) -> tuple[np.ndarray, ...]:
+    rng = np.random.default_rng(seed)
+    a, b = rng.integers(-9, 9, (2, n))
+    return a, b, rng.integers(0, n_bodies, STEPS), rng.integers(0, n - 1, STEPS)
+
+
+def expected(names: list[str], a: Any, b: Any, which: Any, places: Any) -> Any:
+    for k, i in zip(which, places, strict=True):
+        a, b = CHANGES[names[k]][0](a, b, i)
+    return a, b
+
+
+def scanned(names: list[str], a: Any, b: Any, which: Any, places: Any) -> Any:
+    bodies = [CHANGES[name][1] for name in names]
+
+    def step(state: Any, xs: Any) -> Any:
+        return lax.switch(xs[0], bodies, *state, xs[1]), None
+
+    return lax.scan(step, (a, b), (which, places))[0]
+
+
+def nested(names: list[str], a: Any, b: Any, which: Any, places: Any) -> Any:
+    """The first two bodies inside of a branch, in a loop of unknown length."""
+    first, *others = (CHANGES[name][1] for name in names)
+
+    def choose(k: Any, a: Any, b: Any, i: Any) -> Any:
+        return lax.cond(k == 0, first, lambda *x: lax.switch(k - 1, others, *x), a, b, i)
+
+    def step(state: Any) -> Any:
+        t, a, b = state
+        return t + 1, *choose(which[t], a, b, places[t])
+
+    return lax.while_loop(lambda state: state[0] < STEPS, step, (0, a, b))[1:]
+
+
+def written_out(names: list[str], a: Any, b: Any, which: Any, places: Any) -> Any:
+    bodies = [CHANGES[name][1] for name in names]
+    for t in range(STEPS):
+        a, b = lax.switch(which[t], bodies, a, b, places[t])
+    return a, b
+
+
+PROGRAMS = {f.__name__: f for f in (scanned, nested, written_out)}
+
+
+def check(program: str, names: list[str], n: int, seed: int) -> None:
+    given = arguments(n, seed, len(names))
+    wanted = expected(names, *given)
+    for donate in ((), (0, 1)):
+        f = fg.jit(lambda *args: PROGRAMS[program](names, *args), donate_argnums=donate)
+        found = f(*(x.copy() for x in given))
+        for x, y in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(x, y, err_msg=f"{program} {names} {donate}")
+
+
+@pytest.mark.parametrize("name", [name for name in CHANGES if name != "nothing"])
+def test_one_change_or_nothing(name: str) -> None:
+    check("scanned", ["nothing", name], 300, 1)
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("seed", range(12))
+def test_random_branches(program: str, seed: int) -> None:
+    rng = random.Random(seed)
+    names = rng.sample(sorted(CHANGES), 3)
+    check(program, names, rng.choice([300, 9000]), seed)
+
+
+def test_a_step_takes_no_work_for_all_elements() -> None:
+    def f(a: Any, flags: Any, places: Any) -> Any:
+        def step(a: Any, xs: Any) -> Any:
+            return lax.cond(
+                xs[0], lambda a, i: a.at[i].set(2 * a[i]), lambda a, i: a, a, xs[1]
+            ), None
+
+        return lax.scan(step, a, (flags, places))[0]
+
+    given = np.arange(9000.0), np.ones(STEPS, bool), np.arange(STEPS)
+    np.testing.assert_array_equal(
+        fg.jit(f)(*given), np.where(np.arange(9000) < STEPS, 2.0, 1.0) * given[0]
+    )
+    steps = steps_of(fg.jit(f).lower(*given).as_text())
+    assert steps.count("9000 iterations") == 1  # the argument is copied, once
