@@ -24,6 +24,7 @@ from funcgrad.compiler.nest.layout import (
 )
 from funcgrad.compiler.nest.nodes import (
     Branch,
+    Carry,
     Copies,
     Graph,
     Loop,
@@ -163,19 +164,25 @@ def _changed(node: Node) -> Iterator[tuple[Value, Value]]:
 
 
 def _started_from(loop: Loop) -> Iterator[tuple[Value, Value]]:
-    """Starts of loops of unknown length, and results that may have the same memory.
+    """Starts of loops, and results that may have the same memory.
 
-    The last results are written to by changes in place, or when the loop has ended.
+    Those of loops of unknown length are written to by changes in place, or when the loop has ended;
+    others take turns with another array unless every iteration changes a part of them.
     """
-    if loop.length is not None:
-        return
     read = Counter(x.value for x in loop.operands if isinstance(x, View))
     for carry in loop.carries:
         start = carry.initial.outer
         if carry.final is None or read[start] != 1 or is_small(start):
             continue  # small ones have variables instead
+        if loop.length is not None and not _changes_a_part(loop.bodies[-1], carry):
+            continue
         if _becomes(carry.start, whole(carry.final)):
             yield start, carry.final
+
+
+def _changes_a_part(body: Graph, carry: Carry) -> bool:
+    """Whether an iteration makes what it carries by changes of parts of it alone."""
+    return type(carry.next.maker) is not Point and carry.now in _origins(body, carry.next)
 
 
 def _given_up(branch: Branch) -> Iterator[tuple[Value, Value]]:
@@ -319,8 +326,24 @@ def change_in_place(
         others = [node for node in readers[now] if now not in changing or home[node] != i]
         if not _is_done_with(now, i, home, others, groups):
             _read_a_copy(graph, groups, now, readers[now])
-    if around is None or (around.length is not None and around.length < SEVERAL):
-        return  # a copy of what it begins with would count
+    if around is None:
+        return
+    for carry in carries:
+        is_given = carry.final is not None and carry.initial.outer.home is carry.final.home
+        if is_given and around.length is not None and not carry.is_in_place:
+            _read_a_copy(graph, groups, carry.now, readers[carry.now])
+            carry.now.home = carry.next
+    if around.length is None or around.length >= SEVERAL:  # a copy of the start would count
+        _replace_elements(home, readers, groups, replaced)
+
+
+def _replace_elements(
+    home: Mapping[Node, int],
+    readers: Mapping[Value, list[Node]],
+    groups: Sequence[Group],
+    replaced: Mapping[Value, Value],
+) -> None:
+    """Let loops compute the elements of what they carry where the old ones are."""
     used = {v for node in home for v in (*values_read(node), *node.outs) if v.is_stored}
     is_near = sum(value.nbytes for value in used) <= CACHES[1][0]
     for now, out in replaced.items():

@@ -1,4 +1,4 @@
-"""Branches that change a part of an array, or leave it as it is, change it where it is.
+"""Branches and loops that change a part of an array, or leave it as it is, do so where it is.
 
 References are NumPy's arrays of integers, copied for each step, so that results are equal.
 """
@@ -111,7 +111,26 @@ def written_out(names: list[str], a: Any, b: Any, which: Any, places: Any) -> An
     return a, b
 
 
-PROGRAMS = {f.__name__: f for f in (scanned, nested, written_out)}
+def loops_inside(names: list[str], a: Any, b: Any, which: Any, places: Any) -> Any:
+    """The first body in a loop of its own, which begins with what the step has made."""
+    bodies = [CHANGES[name][1] for name in names]
+
+    def step(state: Any, xs: Any) -> Any:
+        k, i = xs
+        count = fnp.where(k == 0, 1, 0)
+        a, b = lax.fori_loop(0, 1, lambda _, s: lax.cond(k == 0, bodies[0], kept, *s, i), state)
+        a, b = lax.fori_loop(
+            0, 1 - count, lambda _, s: lax.switch(k - 1, bodies[1:], *s, i), (a, b)
+        )
+        return (a, b), None
+
+    def kept(a: Any, b: Any, i: Any) -> Any:
+        return a, b
+
+    return lax.scan(step, (a, b), (which, places))[0]
+
+
+PROGRAMS = {f.__name__: f for f in (scanned, nested, written_out, loops_inside)}
 
 
 def check(program: str, names: list[str], n: int, seed: int) -> None:
@@ -136,6 +155,31 @@ def test_random_branches(program: str, seed: int) -> None:
     rng = random.Random(seed)
     names = rng.sample(sorted(CHANGES), 3)
     check(program, names, rng.choice([300, 9000]), seed)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_loops_in_loops_begin_where_their_start_is(name: str, length: int) -> None:
+    numpys, change = CHANGES[name]
+    a, b, _, places = arguments(300, 2, 1)
+
+    def f(a: Any, b: Any, places: Any) -> Any:
+        def step(state: Any, i: Any) -> Any:
+            a, b = state
+            a = a.at[i].set(7)
+            return lax.fori_loop(0, length, lambda t, s: change(*s, i), (a, b)), a[i]
+
+        return lax.scan(step, (a, b), places)
+
+    (x, y), read = fg.jit(f)(a, b, places)
+    for k, i in enumerate(places):
+        a = a.copy()
+        a[i] = 7
+        assert read[k] == 7
+        for _ in range(length):
+            a, b = numpys(a, b, i)
+    np.testing.assert_array_equal(x, a)
+    np.testing.assert_array_equal(y, b)
 
 
 def test_a_step_takes_no_work_for_all_elements() -> None:
