@@ -104,7 +104,7 @@ def _interval(x: Expression, known: Known, limits: Interval) -> Interval | None:
 
 
 def _divided(condition: Expression, known: Known) -> tuple[Known, Known]:
-    """What is known where a condition holds, and where it does not; nothing where that is never."""
+    """Intervals where a condition holds, and where it does not; none where that is never."""
     match condition:
         case Apply("less" | "greater_equal" as word, (Variable(name), Number(int(turn)))):
             bounds = known.get(name)
@@ -166,7 +166,7 @@ _WORDS: dict[str, Callable[..., Interval | None]] = {
 
 
 def decided(template: str, operands: Sequence[Operand]) -> Operand | None:
-    """What an operation on integers is whatever the arguments are: an operand, or a flag."""
+    """Result of an operation on integers, if their bounds decide: an operand, or a flag."""
     word = _WORD_OF.get(template)
     if word is None:
         return None
@@ -237,7 +237,7 @@ def parts_of(node: Point) -> tuple[str, list[Operand]]:
 
 
 def step_of(now: Operand, following: Operand) -> int | None:
-    """What is added to a carried integer in every iteration, if that is one number."""
+    """The number that every iteration adds to a carried integer, if that is one."""
     word, operands = _asked(following)
     if word not in ("add", "subtract"):
         return None
