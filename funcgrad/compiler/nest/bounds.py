@@ -19,6 +19,15 @@ from funcgrad.compiler.nest.nodes import ArgFold, Copies, Guard, Node, Pick, Poi
 from funcgrad.dtypes import BOOL
 from funcgrad.intrinsics import CASTS
 
+_CHOICES = ("select",)
+_BOTH = ("bitwise_and",)
+_EXTREMES = {"minimum": 0, "maximum": 1}
+"""Words for one of two numbers: the place of the smaller one, if that is it."""
+_SIGNS = {"add": 1, "subtract": -1}
+_TURNS = {"less": True, "greater_equal": False}
+"""Comparisons that turn at a number, and whether they hold below it."""
+_REMAINDER = "remainder({0}, {1})"
+
 Known = Mapping[str, Interval | None]
 """The intervals of variables."""
 
@@ -92,7 +101,7 @@ def _interval(x: Expression, known: Known, limits: Interval) -> Interval | None:
             return value, value
         case Variable():
             return known.get(str(x))
-        case Apply("select", (condition, a, b)):
+        case Apply(word, (condition, a, b)) if word in _CHOICES:
             sides = _divided(condition, known)
             pairs = zip((a, b), sides, strict=True)
             return _joined([_interval(y, side, limits) for y, side in pairs if side])
@@ -106,13 +115,13 @@ def _interval(x: Expression, known: Known, limits: Interval) -> Interval | None:
 def _divided(condition: Expression, known: Known) -> tuple[Known, Known]:
     """Intervals where a condition holds, and where it does not; none where that is never."""
     match condition:
-        case Apply("less" | "greater_equal" as word, (Variable(name), Number(int(turn)))):
+        case Apply(word, (Variable(name), Number(int(turn)))) if word in _TURNS:
             bounds = known.get(name)
             if bounds is None:
                 return known, known
             parts = (bounds[0], min(bounds[1], turn - 1)), (max(bounds[0], turn), bounds[1])
             below, above = ({**known, name: (a, b)} if a <= b else {} for a, b in parts)
-            return (below, above) if word == "less" else (above, below)
+            return (below, above) if _TURNS[word] else (above, below)
     return known, known
 
 
@@ -170,7 +179,7 @@ def decided(template: str, operands: Sequence[Operand]) -> Operand | None:
     word = _WORD_OF.get(template)
     if word is None:
         return None
-    if word == "select":
+    if word in _CHOICES:
         found = bounds_of(operands[0])
         return None if found is None or found[0] != found[1] else operands[2 - found[0]]
     a, b = map(bounds_of, operands)
@@ -179,11 +188,12 @@ def decided(template: str, operands: Sequence[Operand]) -> Operand | None:
     if word in _COMPARISONS:
         low, high = _COMPARISONS[word](a, b)
         return Uniform(np.bool_(low), ()) if low == high else None
-    if word == "remainder":
+    if word not in _EXTREMES:
         return operands[0] if a[0] >= 0 and a[1] < b[0] else None
+    k = _EXTREMES[word]
     if a[1] <= b[0]:
-        return operands[0 if word == "minimum" else 1]
-    return operands[1 if word == "minimum" else 0] if b[1] <= a[0] else None
+        return operands[k]
+    return operands[1 - k] if b[1] <= a[0] else None
 
 
 def without_division(template: str, operands: Sequence[Operand]) -> str:
@@ -192,7 +202,7 @@ def without_division(template: str, operands: Sequence[Operand]) -> str:
     There is one where all integers are known to lie less than a divisor beyond the remainders, as
     ``(i + 1) % n`` of the indices of an axis.
     """
-    if _WORD_OF.get(template) != "remainder" or not isinstance(operands[1], Uniform):
+    if template != _REMAINDER or not isinstance(operands[1], Uniform):
         return template
     n, found = int(operands[1].scalar), bounds_of(operands[0])
     if found is None or not -n <= found[0] <= found[1] < 2 * n:
@@ -218,7 +228,8 @@ _COMPARISONS: dict[str, Callable[[Interval, Interval], Interval]] = {
 """Whether numbers compare so, always and ever."""
 
 _WORD_OF = {
-    **{f"{word}({{0}}, {{1}})": word for word in ("remainder", "minimum", "maximum")},
+    **{f"{word}({{0}}, {{1}})": word for word in _EXTREMES},
+    _REMAINDER: "remainder",
     **{f"{{0}} {symbol} {{1}}": word for word, symbol in SYMBOLS.items() if word in _COMPARISONS},
     "select({0}, {1}, {2})": "select",
 }
@@ -239,14 +250,14 @@ def parts_of(node: Point) -> tuple[str, list[Operand]]:
 def step_of(now: Operand, following: Operand) -> int | None:
     """The number that every iteration adds to a carried integer, if that is one."""
     word, operands = _asked(following)
-    if word not in ("add", "subtract"):
+    if word not in _SIGNS:
         return None
     a, b = operands
-    if word == "add" and isinstance(a, Uniform):
+    if _SIGNS[word] > 0 and isinstance(a, Uniform):
         a, b = b, a
     if not (_is_same(a, now) and isinstance(b, Uniform) and b.dtype == now.dtype):
         return None
-    return int(b.scalar) if word == "add" else -int(b.scalar)
+    return _SIGNS[word] * int(b.scalar)
 
 
 def counted(start: Operand, step: int, length: int) -> Interval | None:
@@ -274,7 +285,7 @@ def limited(start: Operand, step: int, now: Operand, condition: Operand) -> Inte
 def _while_true(now: Operand, condition: Operand, limits: Interval) -> Interval:
     """The bounds of a number where a condition holds, which may be about it."""
     word, operands = _asked(condition)
-    if word == "bitwise_and":
+    if word in _BOTH:
         parts = [_while_true(now, x, limits) for x in operands]
         return max(low for low, _ in parts), min(high for _, high in parts)
     if word not in _LIMITS:
