@@ -16,11 +16,19 @@ import pytest
 import funcgrad as fg
 from funcgrad.errors import ArgumentError
 from funcgrad.interop.c import ExportedModule
-from tests.interop.test_export import PRODUCTS, RANGES, R, check, signature_of
+from tests.interop.test_export import RANGES, R, check, signature_of
 from tests.processors import PROGRAMS
 from tests.test_compositions import LETTERS, POINT, SAMPLES, WORDS
 
 pytest.importorskip("numba")
+
+PRODUCTS = frozenset(
+    (
+        "products", "products in single", "complex products", "large products", "gradient",
+        "wide loop",
+    )
+)  # fmt: skip
+"""Programs whose sums NumPy's library forms in a module, in an order of its own."""
 
 
 def exported(f: Any, args: Sequence[Any], name: str) -> tuple[ExportedModule, list[np.ndarray]]:
