@@ -885,8 +885,10 @@ _POWERS = {
 }
 
 
-power_of: Callable[[int], IntegerPower] = functools.lru_cache(256)(IntegerPower)
-"""The operation for an exponent, remembered: loops repeat it."""
+@functools.lru_cache(256)
+def power_of(exponent: int) -> IntegerPower:
+    """The operation for an exponent, remembered: loops repeat it."""
+    return IntegerPower(exponent)
 
 
 def integer_power(x: Value, exponent: int) -> Value:
