@@ -16,12 +16,12 @@ from typing import Any
 
 from funcgrad.core.avals import aval_of, shaped
 from funcgrad.core.facets import Facet
-from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Equation, Program, Var, evaluate
 from funcgrad.dtypes import BOOL
 from funcgrad.higher_order.checked_programs import check_program
 from funcgrad.higher_order.checks import FINE, Check, Failure
 from funcgrad.observers.checks import EXPLICIT
+from funcgrad.passes.common import subprograms
 from funcgrad.primitives.elementwise import select, stop_gradient
 from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.reductions import ArgMax
@@ -162,12 +162,3 @@ def _asked(equation: Equation, known: set[Var]) -> list[Var]:
         return variables
     is_picky = may_refuse(equation.primitive)
     return [x for x in variables if is_picky and x.aval.dtype.kind in "iu"]
-
-
-def subprograms(primitive: Primitive) -> list[Program]:
-    """The programs among the parameters of a primitive."""
-    found: list[Program] = []
-    for value in primitive.params().values():
-        parts = value if isinstance(value, tuple) else (value,)
-        found.extend(part for part in parts if isinstance(part, Program))
-    return found

@@ -37,9 +37,9 @@ from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Program
 from funcgrad.higher_order.closures import HoldsFunctions
 from funcgrad.higher_order.jit import is_jit_disabled
-from funcgrad.higher_order.lanes import subprograms
 from funcgrad.observers.promotion import promotion_mode
 from funcgrad.passes import agreement
+from funcgrad.passes.common import subprograms
 from funcgrad.primitives.objects import HoldsArray
 
 T = TypeVar("T")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.records import dataclass
+from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var
 
 
@@ -120,3 +121,12 @@ def without_unused(programs: Sequence[Program]) -> tuple[list[Program], list[int
         Program([p.inputs[i] for i in kept], p.equations, p.outputs, p.name, p.constants)
         for p in programs
     ], kept
+
+
+def subprograms(primitive: Primitive) -> list[Program]:
+    """The programs among the parameters of a primitive."""
+    found: list[Program] = []
+    for value in primitive.params().values():
+        parts = value if isinstance(value, tuple) else (value,)
+        found.extend(part for part in parts if isinstance(part, Program))
+    return found

@@ -7,7 +7,8 @@ from itertools import compress
 
 from funcgrad.core.facets import Facet
 from funcgrad.core.primitive import Primitive
-from funcgrad.core.program import Equation, Program, Var
+from funcgrad.core.program import Equation, Program, Var, axis_names_of
+from funcgrad.passes.common import subprograms
 
 pruned: Facet[Callable[..., tuple[Primitive, tuple[bool, ...]]] | None] = Facet("pruned", None)
 """``pruned(used)``: an operation for some of the results, and flags of the arguments that it takes.
@@ -31,6 +32,8 @@ def dce(program: Program) -> Program:
 def without_dead(program: Program, used: Sequence[bool]) -> tuple[Program, tuple[bool, ...]]:
     """A program for some of the results, without what these do not need, also within calls.
 
+    Messages go as well: all ranks that are asked for the same results leave out the same ones.
+
     Args:
         program: The program.
         used: Which results are wanted.
@@ -43,7 +46,7 @@ def without_dead(program: Program, used: Sequence[bool]) -> tuple[Program, tuple
     equations = []
     for equation in reversed(program.equations):
         flags = [var in needed for var in equation.outputs]
-        is_effectful = equation.primitive.is_effectful
+        is_effectful = has_effects(equation.primitive)
         if not is_effectful and not any(flags):
             continue
         rule = pruned(equation.primitive)
@@ -57,3 +60,13 @@ def without_dead(program: Program, used: Sequence[bool]) -> tuple[Program, tuple
     kept = tuple(var in needed for var in program.inputs)
     inputs = list(compress(program.inputs, kept))
     return Program(inputs, equations[::-1], outputs, program.name, constants), kept
+
+
+def has_effects(primitive: Primitive) -> bool:
+    """Whether an operation does more than give results and tell other ranks."""
+    if not primitive.is_effectful:
+        return False
+    programs = subprograms(primitive)
+    if programs:
+        return any(has_effects(e.primitive) for p in programs for e in p.equations)
+    return not axis_names_of(primitive)

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import funcgrad as fg
-from funcgrad import P, lax
+from funcgrad import P, distributed, lax
 from funcgrad.errors import ArgumentError, AxisNameError, MissingRuleError, ShapeError
 from funcgrad.higher_order.mesh_lanes import lane_type
+from funcgrad.passes.dce import without_dead
 from tests.distributed import sharded
 from tests.distributed.launching import needs_mpi, run
 
@@ -366,3 +367,20 @@ def _sum_of(f, out_specs=LATER):
 
 def _map(in_specs, out_specs, mesh=MESH, f=lambda x: x, **options):
     return fg.shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, **options)
+
+
+def test_messages_whose_results_nobody_asks_for_are_left_out():
+    def f(x):
+        (_, y) = fg.jit(lambda y: (lax.pmean(y, "data"), y + 1))(x)
+        fg.debug.callback(lambda v: None, x)
+        return lax.psum(3 * x, "data"), y, 2 * x
+
+    with distributed.spmd():
+        program = fg.make_jaxpr(f)(np.ones(2)).program
+    left, taken = without_dead(program, [False, True, True])
+    assert taken == (True,)
+    (call,) = (e for e in left.equations if e.primitive.name == "jit")
+    assert [e.primitive.name for e in call.primitive.program.equations] == ["add"]
+    names = [e.primitive.name for e in left.equations]
+    assert "psum" not in names
+    assert len(names) == 3  # the callback is left, whose effect is not a message
