@@ -299,3 +299,15 @@ def test_examples_make_their_pictures(name, tmp_path):
 
 def test_the_gallery_is_small():
     assert sum(path.stat().st_size for path in gallery.FOLDER.iterdir()) < 3_000_000
+
+
+STAR = re.compile(r"^from (funcgrad\.\S+) import \*", re.MULTILINE)
+
+
+def test_packages_list_the_names_of_their_modules() -> None:
+    for page in sorted((ROOT / "funcgrad").rglob("__init__.py")):
+        package = importlib.import_module(".".join(page.parent.relative_to(ROOT).parts))
+        for name in STAR.findall(page.read_text()):
+            missing = set(getattr(importlib.import_module(name), "__all__", ()))
+            missing -= set(package.__all__)
+            assert not missing, f"{package.__name__}.__all__ lacks {missing} of {name}"

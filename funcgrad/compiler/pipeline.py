@@ -533,7 +533,8 @@ def _warn_of_python_loops(program: Program, jobs: Sequence[Sequence[Job]]) -> No
     for job, is_repeated in _every(jobs):
         if isinstance(job, PythonCall) and is_repeated:
             primitive = job.node.primitive
-            warn_of_python_loop(program.name, primitive.name, job.node.source, primitive.calls_user)
+            source = job.node.source
+            warn_of_python_loop(program.name, primitive.name, source, primitive.is_callback)
 
 
 def _debug_level() -> int:

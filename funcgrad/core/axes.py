@@ -36,8 +36,8 @@ class DividedAxis:
         size: The number of lanes in all processes.
         n_own: The number of lanes in this one.
         is_divided: Whether there is more than one process.
-        is_tracked: Whether the cotangent of a value that is equal in all lanes is also: see
-            `restored`.
+        is_tracked: Whether cotangents vary along the axis only where their primals do, which
+            `restored` and `varied_like` ensure.
         ranks: The name of the axis of the processes; `None` if this one has all lanes.
     """
 
@@ -53,7 +53,7 @@ class DividedAxis:
         raise NotImplementedError
 
     def varied(self, x: Any) -> Any:
-        """The copy of a value equal in all processes that this one's lanes read."""
+        """A value that is equal in all processes, as one that varies between lanes."""
         raise NotImplementedError
 
     def total(self, x: Any) -> Any:
@@ -61,11 +61,11 @@ class DividedAxis:
         raise NotImplementedError
 
     def restored(self, ct: Any, primal: Any) -> Any:
-        """The cotangent of a primal that is equal in all lanes: the sum over them."""
+        """Cotangent of a primal that is equal in all lanes: the sum of the lanes' cotangents."""
         raise NotImplementedError
 
     def varied_like(self, ct: Any, out: Any) -> Any:
-        """The cotangent of a result that differs between lanes: one for each."""
+        """Cotangent of a result that varies between lanes: one for each lane."""
         raise NotImplementedError
 
 
@@ -82,7 +82,7 @@ def mapped_name() -> Hashable:
 
 
 MAPPED_NOW = object()
-"""Stands for the name of `mapped_axis`, where a name is given."""
+"""Default of parameters that take the name of an axis: the name of `mapped_axis`."""
 
 
 def divided_axis(name: Hashable = MAPPED_NOW) -> DividedAxis | None:
@@ -114,7 +114,7 @@ def axis_scope(name: Hashable, size: int) -> AbstractContextManager[None]:
 def mapping_axis(name: Hashable, size: int) -> AbstractContextManager[None]:
     """Run a batch rule that maps an axis, which may have a name.
 
-    What the rule applies is outside of the axis of a mesh, whose lanes it has as an array.
+    An axis of a mesh is out of scope inside the rule, which sees its lanes as an array.
     """
     return _within(_around(name) if isinstance(name, DividedAxis) else _scope.get(), (name, size))
 

@@ -1,4 +1,4 @@
-"""Facets: what a primitive may say besides its six rules, declared where it is asked for."""
+"""Facets: optional attributes of primitives, declared in the modules that read them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class Facet(Generic[T]):
-    """An optional attribute or method of primitives, with what holds for those that have none.
+    """An optional attribute or method of primitives, with a default for those without it.
 
     Args:
         name: The attribute.

@@ -1,9 +1,9 @@
-"""Observers: the one way in which something above the calculus watches it.
+"""Observers: the interface through which modules above the calculus watch it.
 
-The interpreters say what happens: an operation was evaluated or differentiated, a trace has ended,
-an error passes, somebody asks a traced value for its contents. They also ask where in the user's
-code they are. Who listens, and whether anybody does, they do not know: error messages, the search
-for NaNs and for leaks are observers (`funcgrad.observers`), and a program may attach its own.
+The interpreters announce events: an operation was evaluated or differentiated, a trace has ended,
+an error propagates, a traced value is asked for its contents. They also ask for the user's line.
+Error messages and the searches for NaNs and for leaks are observers (`funcgrad.observers`); a
+program may attach its own.
 """
 
 from __future__ import annotations
@@ -167,21 +167,34 @@ def detach(observer: Observer) -> None:
 
 
 def _list_events() -> None:
-    """Find out again who listens to what."""
+    """Collect the listeners of every event anew."""
     distinct = list(dict.fromkeys(_attached))
     for event in EVENTS:
         default = getattr(Observer, event)
         listeners = [o for o in distinct if getattr(type(o), event) is not default]
         setattr(OBSERVED, event, tuple(getattr(o, event) for o in listeners))
-    guides = [o for o in distinct if type(o).locate is not Observer.locate]
-    OBSERVED.locate = guides[-1].locate if guides else lambda: None
+    locators = [o for o in distinct if type(o).locate is not Observer.locate]
+    OBSERVED.locate = locators[-1].locate if locators else lambda: None
 
 
 _list_events()
 
 
+def is_observers(code: Any) -> bool:
+    """Whether a code object is that of a method of an attached observer."""
+    return any(
+        getattr(method, "__code__", None) is code
+        for observer in _attached
+        for kind in type(observer).__mro__
+        for method in vars(kind).values()
+    )
+
+
 def current_location() -> Location | None:
-    """Return the user's line that is executing now, if an observer knows it."""
+    """Return the user's line that is executing now, if an observer knows it.
+
+    In a method of an observer it is the line at which the event happened.
+    """
     return OBSERVED.locate()
 
 
@@ -191,7 +204,7 @@ def describe_location(location: Location | None, label: str) -> list[str]:
 
 
 def enclosed(listeners: Sequence[Any], what: str) -> AbstractContextManager[Any]:
-    """Return a block within what observers enclose it by: ``tracing`` or ``evaluating``."""
+    """Combine the context managers of all listeners to ``tracing`` or ``evaluating``."""
     if len(listeners) == 1:
         block: AbstractContextManager[Any] = listeners[0](what)
         return block

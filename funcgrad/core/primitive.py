@@ -32,15 +32,15 @@ BatchDim = int | None
 
 T = TypeVar("T")
 
-NAMES: set[type] = set()
-"""Types of objects that stand for an array whose value may change, such as a writable array.
+MUTABLE_TYPES: set[type] = set()
+"""Types of arrays whose contents may change, such as writable arrays and references.
 
-`bind` puts the value that they have now (``__jax_array__``) in their place: traces see values only.
+`bind` replaces them by their present contents (``__jax_array__``): traces see values only.
 """
 
 
 class LinearOperation(Protocol):
-    """Operation on placeholders and values that computes a placeholder."""
+    """Linear operation that computes a placeholder from placeholders and values."""
 
     @property
     def inputs(self) -> Sequence[Any]:
@@ -51,12 +51,12 @@ class LinearOperation(Protocol):
 
 
 class Linear:
-    """Placeholder of an argument that an equation is linear in.
+    """Placeholder of a tangent: an argument in which an operation is linear, without a value.
 
     Args:
-        aval: Its abstract value, or the operation that it is the result of: then the type is found
-            when it is first asked for (most backward passes never ask).
-        index: Position of the value on its tape.
+        aval: Its abstract value, or the operation that computes it: then the abstract value is
+            computed at its first use (most backward passes never use it).
+        index: Position on the tape: the slot that holds its tangent, or its cotangent.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -76,9 +76,9 @@ class Linear:
         return aval if isinstance(aval, ShapedArray) else self._find_aval()
 
     def _find_aval(self) -> ShapedArray:
-        """Find the type, after those of all placeholders that it follows from.
+        """Compute the abstract value, after those of the placeholders that it depends on.
 
-        There may be as many of them as the program is long, so they wait on a list of our own.
+        Iteratively, since the chain of dependences may be as long as the tape.
         """
         pending = [self]
         while pending:
@@ -173,8 +173,8 @@ class Primitive:
     """Whether the operation returns a list of arrays instead of one array."""
     is_effectful: ClassVar[bool] = False
     """Whether equations must be kept, in order, even when nothing uses their results."""
-    calls_user: ClassVar[bool] = False
-    """Whether evaluation is a function of the user's, who knows that Python runs it."""
+    is_callback: ClassVar[bool] = False
+    """Whether evaluation is a callback: a Python function that the user asked to be called."""
     is_composite: ClassVar[bool] = False
     """Whether evaluation consists in evaluating the operations of programs."""
     is_elementwise: ClassVar[bool] = False
@@ -190,8 +190,8 @@ class Primitive:
         trace = current_trace()
         if trace is not EVAL or OBSERVED.computed:
             for arg in args:
-                if type(arg) in NAMES:
-                    args = tuple(x.__jax_array__() if type(x) in NAMES else x for x in args)
+                if type(arg) in MUTABLE_TYPES:
+                    args = tuple(x.__jax_array__() if type(x) in MUTABLE_TYPES else x for x in args)
                     break
             return trace.process(self, args)
         for arg in args:
@@ -201,9 +201,9 @@ class Primitive:
 
     __call__ = bind
 
-    # The six rules. A subclass gives, derives or declares impossible each of them. Those that take
-    # one parameter per argument of the operation leave its number open here. What else a primitive
-    # can say is a `Facet`, declared where it is asked for.
+    # The six rules. A subclass defines, inherits or declares impossible each of them; it may write
+    # ``impl(self, x, y)`` where ``*args`` stands here. Optional attributes are `Facet`s, declared
+    # in the modules that read them.
 
     def impl(self, *args: Any, **_: Any) -> Any:
         """Evaluate with NumPy: the specification of the operation."""

@@ -22,7 +22,7 @@ from funcgrad.core.primitive import Primitive
 T = TypeVar("T")
 
 axis_names: Facet[tuple[Hashable, ...]] = Facet("axis_names", ())
-"""Names of the mapped axes along which an operation itself works."""
+"""Names of the mapped axes along which a collective communicates."""
 
 
 class Var:
@@ -79,7 +79,7 @@ class Equation:
 
 
 MAX_FACTS = 512
-"""How many facts a program remembers; a function that is mapped over any length has as many."""
+"""Most entries of a program's memo: `vmap` over batches of many lengths adds one for each."""
 
 _MISSING = object()
 
@@ -138,14 +138,14 @@ class Program(BelongsToProcess):
         )
 
     def described(self) -> str:
-        """Its name, and the first line of the user's that it comes from."""
+        """The name, and the user's line of the first equation that has one."""
         source = next(filter(None, (e.source for e in self.equations)), None)
         return self.name if source is None else f"{self.name}\n  at            {source}"
 
     def memo(self, key: Hashable, make: Callable[[], T]) -> T:
-        """A fact derived from this program, computed once and kept as long as the program.
+        """Return a value derived from this program, computed once and kept with the program.
 
-        What a batch rule derives depends on the name of the axis that it maps.
+        Within a batch rule it may depend on the mapped axis, which is then a part of the key.
         """
         axis = mapped_axis()
         if axis is not None:
@@ -204,7 +204,7 @@ def evaluate(
 
 
 def makers(program: Program) -> dict[Atom, tuple[Equation, int]]:
-    """For every intermediate result the equation that makes it, and which of its results it is."""
+    """Defining equation of every intermediate result, and its position among the outputs."""
     return program.memo(
         "makers",
         lambda: {v: (e, i) for e in program.equations for i, v in enumerate(e.outputs)},
@@ -213,7 +213,7 @@ def makers(program: Program) -> dict[Atom, tuple[Equation, int]]:
 
 def last_uses(program: Program) -> Iterator[list[Var]]:
     """For every equation, in order, the names that nothing reads after it."""
-    # One long list instead of many short ones, of which the garbage collector would have the work.
+    # One long list instead of many short ones, which the garbage collector would have to traverse.
     dying, ends = program.memo("last uses", lambda: _last_uses(program))
     start = 0
     for end in ends:

@@ -50,7 +50,7 @@ class Trace:
         self.is_live = True
         # The observers' memory of the trace.
         self.notes: Any = None
-        # Whether operations end up in a program, where they carry the user's lines.
+        # Whether operations are recorded in a program, whose equations carry the user's lines.
         self.is_staged: bool = parent is not None and parent.is_staged
 
     def process(self, primitive: Any, args: tuple[Any, ...]) -> Any:
@@ -90,16 +90,16 @@ current_trace: Callable[[], Trace] = _current.get
 enter_trace = _current.set
 """Make a trace current; returns the token for `leave_trace`. The fast form of `using_trace`.
 
-Ctrl-C may arrive as soon as this has returned, and a trace that stayed current would get all that
-follows. So the token is that of a call that changes nothing, and the trace is entered within the
-``try`` whose ``finally`` leaves it.
+Ctrl-C may arrive between any two calls, and a trace that stayed current would receive all later
+operations. So first ``token = enter_trace(current_trace())``, which changes nothing, then
+``enter_trace(trace)`` inside the ``try`` whose ``finally`` calls ``leave_trace(token)``.
 """
 
 leave_trace = _current.reset
 
-FUNCTION: ContextVar[Trace | None] = ContextVar("funcgrad_function", default=None)
-"""The trace whose function runs now. The current trace is another one, or this is ``None``, where
-rules of primitives run."""
+function_trace: ContextVar[Trace | None] = ContextVar("funcgrad_function", default=None)
+"""The trace whose user function is running; ``None`` while rules of primitives run. It differs from
+the current trace while that trace's parent interprets an operation."""
 
 
 @contextmanager
@@ -115,16 +115,16 @@ def using_trace(trace: Trace) -> Iterator[None]:
 
 def run_under(trace: Trace, function: Callable[..., T], *args: Any) -> T:
     """Call ``function`` with ``trace`` current; its tracers are dead afterwards."""
-    token, outer = enter_trace(current_trace()), FUNCTION.set(FUNCTION.get())
+    token, outer = enter_trace(current_trace()), function_trace.set(function_trace.get())
     try:
         enter_trace(trace)
-        FUNCTION.set(trace)
+        function_trace.set(trace)
         return function(*args)
     except Exception as error:
         report_failure(error, trace)
         raise
     finally:
-        FUNCTION.reset(outer)
+        function_trace.reset(outer)
         leave_trace(token)
         trace.is_live = False
 
@@ -174,7 +174,7 @@ class Tracer:
         return itemsize
 
     def concrete(self) -> Any:
-        """The value if this trace happens to know it (it evaluates eagerly), else `None`."""
+        """The value, if the outermost trace evaluates; ``None`` if it stages."""
         return None
 
     def origin(self) -> list[str]:
@@ -215,7 +215,7 @@ class Tracer:
         known = self._known("int")
         return self.refuse("int()") if known is None else int(known)
 
-    # A Python float has no derivative: what followed would be silently treated as a constant.
+    # A Python float has no derivative: results computed from it would silently be constants.
     def __float__(self) -> float:
         known = None if self.aval.dtype.kind in "fc" else self._known("float")
         return self.refuse("float()") if known is None else float(known)

@@ -43,7 +43,7 @@ class _Callback(Primitive):
         out_avals: Types of its results.
     """
 
-    calls_user: ClassVar[bool] = True
+    is_callback: ClassVar[bool] = True
 
     function: FlatFunction
     label: str

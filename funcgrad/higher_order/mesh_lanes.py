@@ -24,9 +24,9 @@ from funcgrad.base.ranks import Ranks
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import DividedAxis, mapping_axis
-from funcgrad.core.primitive import NAMES, Primitive, Value
+from funcgrad.core.primitive import MUTABLE_TYPES, Primitive, Value
 from funcgrad.core.program import Equation, Program, Var, axis_names, axis_names_of
-from funcgrad.core.trace import FUNCTION, Trace, Tracer
+from funcgrad.core.trace import Trace, Tracer, function_trace
 from funcgrad.errors import ArgumentError, MissingRuleError
 from funcgrad.higher_order.linearity import is_linear_in
 from funcgrad.higher_order.staging import place
@@ -249,7 +249,7 @@ def lane_type(x: Any) -> LaneType:
     Args:
         x: Any value.
     """
-    if type(x) in NAMES:
+    if type(x) in MUTABLE_TYPES:
         x = x.__jax_array__()
     names: dict[str, list[Hashable]] = {INVARYING: [], VARYING: [], UNREDUCED: [], REDUCED: []}
     while isinstance(x, Tracer):
@@ -283,7 +283,7 @@ def kinds_along(
     if not axis.is_tracked:
         return [VARYING] * len(outs)
     inputs, outputs = ([Var(aval_of(x)) for x in xs] for xs in (args, outs))
-    is_users = FUNCTION.get() is not None
+    is_users = function_trace.get() is not None
     return _Kinds(axis, is_users).results(Equation(primitive, inputs, outputs), list(kinds))
 
 

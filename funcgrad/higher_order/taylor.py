@@ -33,11 +33,11 @@ from funcgrad.core.observers import report_end
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import (
-    FUNCTION,
     Trace,
     Tracer,
     current_trace,
     enter_trace,
+    function_trace,
     leave_trace,
     run_under,
 )
@@ -352,14 +352,14 @@ class TaylorTrace(Trace):
         self, primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any]
     ) -> list[Any]:
         """The tangents that the rule of an operation gives, on series that wait to be asked."""
-        token, outer = enter_trace(current_trace()), FUNCTION.set(None)
+        token, outer = enter_trace(current_trace()), function_trace.set(None)
         self.depth += 1
         try:
             enter_trace(self)
             _, dots = primitive.jvp(list(primals), list(tangents))
         finally:
             self.depth -= 1
-            FUNCTION.reset(outer)
+            function_trace.reset(outer)
             leave_trace(token)
         return list(dots) if primitive.multiple_results else [dots]
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from funcgrad.base.index_rule import INDEX_RULE
 from funcgrad.core.avals import aval_of
-from funcgrad.core.primitive import NAMES
+from funcgrad.core.primitive import MUTABLE_TYPES
 from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.dtypes import PYTHON_SCALARS
 from funcgrad.errors import ArgumentError, DtypeError
@@ -283,7 +283,7 @@ def install(
         namespace: The module of these functions.
     """
     FUNCTIONS.update(functions)
-    NAMES.add(WritableArray)
+    MUTABLE_TYPES.add(WritableArray)
     Staged.given = staticmethod(as_arguments)
     for known, function in publics.items():
         if isinstance(known, np.ufunc) and (known.nout, known.signature) == (1, None):

@@ -21,7 +21,7 @@ from funcgrad.base.imports import load
 from funcgrad.base.signatures import explained
 from funcgrad.core.observers import describe_location
 from funcgrad.core.primitive import Primitive
-from funcgrad.core.trace import FUNCTION, Tracer, current_trace
+from funcgrad.core.trace import Tracer, current_trace, function_trace
 from funcgrad.errors import ArgumentError, ConcretizationTypeError, DtypeError, MissingRuleError
 from funcgrad.numpy import elementwise, shaping, ufuncs
 from funcgrad.numpy.elementwise import DIRECT, TAKES_WEAK, UFUNCS, of_scipy, to_loop
@@ -118,7 +118,7 @@ def _binary(
 
 def _new_array(found: Any, other: np.ndarray) -> Any:
     """Make a name of what a traced number and an array of NumPy give, as of all new arrays."""
-    if not other.shape or dialect() is not NUMPY or FUNCTION.get() is not current_trace():
+    if not other.shape or dialect() is not NUMPY or function_trace.get() is not current_trace():
         return found
     return made(found, other.flags.c_contiguous)
 

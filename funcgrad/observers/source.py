@@ -1,8 +1,8 @@
 """Source locations: the user's line at which something happened.
 
-The user's line is the innermost one that is neither funcgrad's, NumPy's or SciPy's own nor Python's
-or an installed package's: a line of pandas helps nobody. Where everything that runs is installed,
-it is the innermost one of these.
+The user's line is the innermost one that is neither funcgrad's, NumPy's or SciPy's own, nor of a
+method of an observer, nor Python's or an installed package's: a line of pandas helps nobody. Where
+everything that runs is installed, it is the innermost one of these.
 
 A location is taken at every staged equation, so taking one must be cheap: it keeps a code object
 and a line number and reads no file. Text is only looked up when a message is made.
@@ -22,6 +22,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
 
 from funcgrad.base.tables import keep
+from funcgrad.core.observers import is_observers
 from funcgrad.core.program import evaluate
 from funcgrad.transforms.linearize import LinearMap, pull_entry
 
@@ -277,8 +278,11 @@ def location_at(frame: FrameType | None, scope: Scope = ()) -> SourceLocation | 
             # By the place in the code, whose line need not be looked up each time.
             key = (id(code), frame.f_lasti, scope)
             found = _places.get(key)
-            return _place(frame, key) if found is None else found
-        if owner == _INSTALLED:
+            if found is not None:
+                return found
+            if not is_observers(code):
+                return _place(frame, key)
+        elif owner == _INSTALLED:
             installed = installed or frame
         elif id(code) in _stand_ins:
             earlier = _location_for(frame)

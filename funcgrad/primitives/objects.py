@@ -20,7 +20,7 @@ import numpy as np
 from funcgrad.base.dialect import default_dtype, dialect
 from funcgrad.base.pytree import PyTreeDef, opened, tree_flatten
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.primitive import NAMES, Value
+from funcgrad.core.primitive import MUTABLE_TYPES, Value
 from funcgrad.core.trace import Trace, Tracer, current_trace
 from funcgrad.dtypes import PYTHON_SCALARS, check_dtype
 from funcgrad.errors import DtypeError, TracerArrayConversionError
@@ -223,7 +223,7 @@ def objects_of(array: Tracer) -> np.ndarray:
 
 def is_traced(x: Any) -> bool:
     """Whether something is a traced value, or a name of one."""
-    return isinstance(x.__jax_array__() if type(x) in NAMES else x, Tracer)
+    return isinstance(x.__jax_array__() if type(x) in MUTABLE_TYPES else x, Tracer)
 
 
 def never_settle(kind: type) -> None:

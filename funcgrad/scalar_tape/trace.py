@@ -35,11 +35,11 @@ from funcgrad.core.observers import OBSERVED, report_failure
 from funcgrad.core.primitive import Linear, Primitive
 from funcgrad.core.trace import (
     EVAL,
-    FUNCTION,
     Trace,
     Tracer,
     current_trace,
     enter_trace,
+    function_trace,
     leave_trace,
 )
 from funcgrad.scalar_tape.rules import at_numbers, keeps_weak
@@ -510,16 +510,16 @@ def linearize_once(
     else:
         inputs = args = numbers
     n_arguments = trace.count
-    token, outer = enter_trace(current_trace()), FUNCTION.set(FUNCTION.get())
+    token, outer = enter_trace(current_trace()), function_trace.set(function_trace.get())
     try:
         enter_trace(trace)
-        FUNCTION.set(trace)
+        function_trace.set(trace)
         results = list(function(*args))
     except Exception as error:
         report_failure(error, trace)
         raise
     finally:
-        FUNCTION.reset(outer)
+        function_trace.reset(outer)
         leave_trace(token)
         trace.is_live = trace.tape.is_live = False
     pairs = [trace.split(result) for result in results]

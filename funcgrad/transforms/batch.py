@@ -28,11 +28,11 @@ from funcgrad.dtypes import PYTHON_SCALARS
 
 batch_named: Facet[Callable[..., tuple[Any, Any]] | None] = Facet("batch_named", None)
 """``batch_named(args, dims, size, axis_name)``: as `Primitive.batch`, along an axis whose name the
-operation or one of its programs uses. There need not be a mapped argument."""
+operation or one of its programs uses. Possibly no argument is mapped."""
 
 keeps_shared = Facet("keeps_shared", False)
-"""Whether some results may be equal in all lanes where others are mapped, as of every composite
-operation: what lanes share is then read by what the operation holds, and not by itself."""
+"""Whether the batch rule may return some results unmapped, equal in all lanes. Composite operations
+do so, since each of their inner operations may have unmapped operands only."""
 
 
 class BatchTracer(Tracer):

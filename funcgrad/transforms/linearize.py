@@ -35,28 +35,28 @@ from funcgrad.core.observers import (
 from funcgrad.core.primitive import Linear, Primitive
 from funcgrad.core.trace import (
     EVAL,
-    FUNCTION,
     Trace,
     Tracer,
     current_trace,
     enter_trace,
+    function_trace,
     leave_trace,
     run_under,
 )
 
 linearize: Facet[Callable[..., tuple[Any, Any]] | None] = Facet("linearize", None)
-"""``linearize(primals, tangents)``: as `Primitive.jvp`, of tangents that have no values yet.
+"""``linearize(primals, tangents)``: as `Primitive.jvp`, where tangents are placeholders.
 
-Primitives that hold programs have it, so that primal results are computed first and the tangents
-become an equation of their own.
+Primitives that hold programs have it: it splits the program into one that computes the primal
+results at once, and a linear one, which becomes a single entry of the tape.
 """
 
 separate: Facet[Callable[..., list[Any] | None] | None] = Facet("separate", None)
-"""``separate(args, is_linear)``: results, where some arguments are linear and have no values yet.
+"""``separate(args, is_linear)``: partial evaluation, where some arguments are placeholders.
 
-Primitives that hold programs have it, so that results which do not depend on such arguments get
-their values, and the others become an equation of their own. ``None`` where there is nothing to be
-told apart: the operation then becomes one equation as it is.
+Primitives that hold programs have it: results that do not depend on placeholders are computed, the
+others become one entry of the tape. It returns ``None`` if all results depend on placeholders: the
+operation itself is then the entry.
 """
 
 
@@ -64,7 +64,7 @@ _new: Any = object.__new__
 
 
 class TangentTracer(Tracer):
-    """A tangent without a value: a position on a tape."""
+    """A tangent without a value: its slot on a tape, a placeholder."""
 
     __slots__ = ("slot",)
 
@@ -82,9 +82,9 @@ class TapeEntry:
 
     Args:
         primitive: The operation.
-        inputs: Its arguments: placeholders and values.
-        first: Tape position of the first result. Placeholders refer to the entry that makes them
-            and not the other way round, so that a tape is freed with its last reader.
+        inputs: Its arguments: placeholders and residuals.
+        first: Tape position of the first result. Placeholders refer to the entries that compute
+            them, not vice versa: reference counting frees a tape with its last reader.
         source: The user's line.
     """
 
@@ -119,8 +119,8 @@ class TangentTrace(Trace):
     """Records what is applied to tangents; passes everything else on.
 
     Attributes:
-        separates: Whether operations that hold programs may meet tangents together with values:
-            what a function of the user's does. Their results that have values are then computed.
+        separates: Whether operations that hold programs are evaluated partially (`separate`): a
+            user's function, unlike a rule, may pass tangents and values to the same one.
     """
 
     __slots__ = ("entries", "keeps_sources", "length", "separates")
@@ -170,14 +170,14 @@ class TangentTrace(Trace):
         if rule is None:
             return None
         is_linear = [type(x) is TangentTracer and x.owner is self for x in args]
-        token, outer = enter_trace(current_trace()), FUNCTION.set(None)
-        self.separates = False  # what the rule records is linear altogether
+        token, outer = enter_trace(current_trace()), function_trace.set(None)
+        self.separates = False  # all that the rule applies to placeholders is linear
         try:
             enter_trace(self)
             return rule(args, is_linear)
         finally:
             self.separates = True
-            FUNCTION.reset(outer)
+            function_trace.reset(outer)
             leave_trace(token)
 
 
@@ -185,7 +185,7 @@ class LinearizeTracer(Tracer):
     """A primal value of the parent trace and the placeholder of its tangent on the tape.
 
     Args:
-        trace: Whose it is.
+        trace: The interpreter that made it.
         primal: The value.
         slot: The placeholder, with the tape position.
         aval: The type of the value, if it is known.
@@ -219,8 +219,9 @@ class LinearizeTrace(Trace):
 
     __slots__ = ("tape",)
     numbers: ClassVar[frozenset[type]] = frozenset()
-    """Types of primals, and of tracers, whose operations `process_numbers` of a subclass gets; it
-    hands back, as ``is_crossing``, those that meet arrays."""
+    """Types of scalar primals and tracers, whose operations a subclass interprets in
+    `process_numbers`. Operations that combine them with arrays it passes back to `process`, with
+    ``is_crossing``."""
 
     def __init__(self, parent: Trace, what: str) -> None:
         super().__init__(parent, what)
@@ -295,6 +296,7 @@ class LinearizeTrace(Trace):
         token = enter_trace(current_trace())
         try:
             enter_trace(self.tape)
+            # The facet without its call: eager gradients take this way for every operation.
             rule = getattr(primitive, linearize.name, None) or primitive.jvp
             out, out_dot = rule(primals, tangents)
         finally:
@@ -316,7 +318,7 @@ class LinearizeTrace(Trace):
         return primal
 
     def split(self, value: Any) -> tuple[Any, Linear | None]:
-        """Primal and tape position of a result."""
+        """Primal of a result and the placeholder of its tangent, ``None`` for zero."""
         if type(value) is LinearizeTracer and value.owner is self:
             return value.primal, value.slot
         return value, None
@@ -340,10 +342,10 @@ class LinearMap:
     """A recorded linear function, from tangents of inputs to tangents of outputs.
 
     Args:
-        inputs: Tape positions of the inputs; ``None`` for inputs without tangents.
+        inputs: Placeholders of the inputs; ``None`` for inputs without tangents.
         entries: The tape.
         length: Number of positions on it.
-        outputs: Tape positions of the outputs; ``None`` where the tangent is zero.
+        outputs: Placeholders of the outputs; ``None`` where the tangent is zero.
         point: The inputs and the outputs at which it is the derivative, and the axes of a mesh
             along which cotangents are equal in as many lanes as these.
     """
@@ -391,12 +393,12 @@ class LinearMap:
         for slot, ct in zip(self.outputs, cts, strict=True):
             if slot is not None and ct is not None:
                 accumulate(pending, slot.index, ct)
-        token = FUNCTION.set(None)
+        token = function_trace.set(None)
         try:
             for entry in reversed(self.entries):
                 pull_entry(entry, pending)
         finally:
-            FUNCTION.reset(token)
+            function_trace.reset(token)
         found = [None if slot is None else pending[slot.index] for slot in self.inputs]
         if point is None:
             return found
@@ -406,7 +408,7 @@ class LinearMap:
 def _by_lanes(
     rule: Callable[..., Any], axes: Sequence[DividedAxis], cts: Sequence[Any], values: Sequence[Any]
 ) -> list[Any]:
-    """Cotangents that differ between lanes as values do."""
+    """Cotangents that vary along the axes where the values do, by a rule for one axis."""
     found = list(cts)
     for axis in axes:
         pairs = zip(found, values, strict=True)
@@ -423,7 +425,7 @@ def _read(argument: Any, values: list[Any]) -> Any:
 
 
 def accumulate(pending: list[Any], index: int, ct: Any) -> None:
-    """Add a cotangent to what there is of a tape position."""
+    """Add a cotangent to the sum at a tape position."""
     known = pending[index]
     pending[index] = ct if known is None else known + ct
 
@@ -443,7 +445,7 @@ def pull_entry(entry: TapeEntry, pending: list[Any]) -> None:
         if ct is None:
             return
         pending[entry.first] = None
-        if type(ct) is float:  # of numbers: the rules expect NumPy's
+        if type(ct) is float:  # from the scalar interpreter; rules expect NumPy scalars
             ct = np.float64(ct)
     arg_cts = primitive.transpose(ct, *entry.inputs)
     if OBSERVED.computed and not primitive.is_composite:
@@ -484,16 +486,17 @@ def linearize_flat(
             args.append(LinearizeTracer(trace, primal, tape.new_slot(aval), aval))
         else:
             args.append(primal)
-    token, outer = enter_trace(current_trace()), FUNCTION.set(FUNCTION.get())
+    # `run_under` written out, for the tape ends with the trace.
+    token, outer = enter_trace(current_trace()), function_trace.set(function_trace.get())
     try:
         enter_trace(trace)
-        FUNCTION.set(trace)
+        function_trace.set(trace)
         results = list(function(*args))
     except Exception as error:
         report_failure(error, trace)
         raise
     finally:
-        FUNCTION.reset(outer)
+        function_trace.reset(outer)
         leave_trace(token)
         trace.is_live = tape.is_live = False
     inputs = [
@@ -501,7 +504,7 @@ def linearize_flat(
     ]
     pairs = [trace.split(result) for result in results]
     outputs = [slot for _, slot in pairs]
-    # Not the trace's any more: tracers that outlive it, in rules, would keep all residuals.
+    # Take the tape from the trace: leaked tracers refer to it, and would keep all residuals.
     entries, tape.entries = tape.entries, []
     del args, results
     report_end(trace, tape)
@@ -527,7 +530,7 @@ def record_linear(
         is_linear: Which arguments it is linear in.
         avals: Types of all arguments.
         what: How messages call the transformation.
-        separates: Whether the function is the user's: see `TangentTrace`.
+        separates: Whether the function is the user's (see `TangentTrace`).
 
     Returns:
         Results that do not depend on the linear arguments (``None`` for those that do), and the

@@ -1,7 +1,7 @@
 """Transformations of programs into programs, each memoised on the program it transforms.
 
-Without the memory, nested `jit` under differentiation would be traced again at every level, which
-is quadratic in the depth. All are the interpreters of this package run while staging.
+Without memoisation, nested `jit` under differentiation would be traced again at every level, which
+is quadratic in the depth. Each runs an interpreter of this package under a `StageTrace`.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class LinearizedProgram:
     Args:
         forward: Maps the inputs to the results followed by computed residuals.
         tangent: Maps residuals and nonzero tangents to the nonzero tangents of the results.
-        residuals: Where the residuals come from, in order: ``("in", i)`` is input ``i``,
-            ``("out", i)`` is output ``i`` of ``forward``. Nothing is stored twice.
+        residuals: Source of each residual: ``("in", i)`` is input ``i``, ``("out", i)`` is output
+            ``i`` of ``forward``. Nothing is stored twice.
         is_active_out: Which results have nonzero tangents.
         n_outputs: How many outputs of ``forward`` are results.
     """
@@ -84,7 +84,7 @@ def linearize_program(program: Program, is_active: Mask) -> LinearizedProgram:
 
 
 def separate_program(program: Program, is_linear: Mask) -> LinearizedProgram:
-    """Split a program into what has values and what is linear in some of its inputs.
+    """Partial evaluation: split a program into a known part and one linear in some inputs.
 
     Args:
         program: Linear in the inputs where ``is_linear``, as far as it depends on them. If it is
@@ -137,7 +137,7 @@ def _split_program(
 
 
 class _Replay:
-    """Runs a program while another is staged, whose equations get the user's lines of the first."""
+    """Evaluates a program while another is staged, and copies the user's lines to its equations."""
 
     def __init__(self, trace: StageTrace, program: Program) -> None:
         self.trace = trace
@@ -156,7 +156,7 @@ class _Replay:
 def _classify_residuals(
     trace: StageTrace, inputs: Sequence[Any], outs: Sequence[Any], values: Sequence[Any]
 ) -> tuple[tuple[tuple[str, int], ...], list[Any]]:
-    """Residuals that are inputs or outputs are forwarded; the others are appended as outputs."""
+    """Sources of residuals, and those residuals that have to be appended to the outputs."""
     where: dict[Atom, tuple[str, int]] = {}
     for i, out in enumerate(outs):
         where[trace.atom(out)] = ("out", i)
@@ -174,7 +174,7 @@ def _classify_residuals(
 
 
 def live_entries(linear: LinearMap) -> list[TapeEntry]:
-    """The entries that the outputs depend on."""
+    """The entries that the outputs depend on (dead code elimination)."""
     needed = {slot.index for slot in linear.outputs if slot is not None}
     live = []
     for entry in reversed(linear.entries):

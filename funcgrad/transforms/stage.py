@@ -3,9 +3,8 @@
 ``stage : (a -> b), type of a -> Program (a -> b)``
 
 Every primitive that is applied while the function runs becomes an equation, also those without
-traced arguments, so that what is random or large is computed when the program runs. Of the values
-that the function closed over, traced ones become leading inputs of the program and concrete arrays
-its constants.
+traced arguments, so that random and large arrays are computed when the program runs. Traced values
+that the function closes over become leading inputs of the program, concrete arrays its constants.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ class StageTracer(Tracer):
     Args:
         trace: The program.
         var: The name.
-        source: Where it comes from.
-        alone: The name in a tuple, which equations that read or make it alone share: fewer objects
-            for Python's collector of garbage to go through.
+        source: The user's line, or a description of an input.
+        atoms: The 1-tuple of the name, which equations share as their operands or results: fewer
+            objects for Python's garbage collector to traverse.
     """
 
-    __slots__ = ("alone", "atom", "aval", "source")
+    __slots__ = ("atom", "atoms", "aval", "source")
     aval: ShapedArray
 
     def __init__(
@@ -48,13 +47,13 @@ class StageTracer(Tracer):
         trace: StageTrace,
         var: Var,
         source: Location | str | None,
-        alone: tuple[Var] | None = None,
+        atoms: tuple[Var] | None = None,
     ) -> None:
         self.owner = trace
         self.atom = var
         self.aval = var.aval
         self.source = source
-        self.alone = alone or (var,)
+        self.atoms = atoms or (var,)
 
     def origin(self) -> list[str]:
         if isinstance(self.source, str):
@@ -66,13 +65,13 @@ class CellState:
     """State of a captured cell in a program under construction (`funcgrad.higher_order.cells`).
 
     Args:
-        cell: The cell.
-        given: Its content when the program starts, an input.
+        cell: The cell: a mutable variable outside of the staged function.
+        given: Its content when the program starts, an input of the program.
 
     Attributes:
-        now: Its content.
+        now: Its present content.
         var: The name of that input.
-        final: What the program leaves in it; ``None`` if it was not changed.
+        final: Its content when the program ends; ``None`` if unchanged.
     """
 
     __slots__ = ("cell", "final", "given", "now", "var")
@@ -89,14 +88,14 @@ class CellState:
         return self.now is not self.given
 
     def finish(self, trace: StageTrace) -> None:
-        """Take the names, and let go of what is traced."""
+        """Record the final content, and drop the references to tracers."""
         if self.is_changed:
             self.final = trace.atom(self.now)
         self.given = self.now = None
 
 
 _integer: Callable[[np.int64], Literal] = lru_cache(4096)(Literal)
-"""Indices, which loops repeat."""
+"""Literals of integers, shared: unrolled loops repeat the same indices."""
 
 
 class StageTrace(Trace):
@@ -107,10 +106,9 @@ class StageTrace(Trace):
         what: How messages call the function that is staged, such as ``jit(step)``.
 
     Attributes:
-        cells: The cells of outside that were met, by identity; ``None``, as at first, if who stages
-            does not hand over their contents and put back what the program leaves in them.
-        takes_arrays: Whether the arrays that it closes over are leading inputs, too, among the
-            traced values and in the order in which they were met: also those without axes.
+        cells: Captured cells by identity; ``None`` if the caller does not support captured cells.
+        takes_arrays: Whether captured arrays, also those without axes, become leading inputs among
+            the traced values instead of constants.
     """
 
     __slots__ = ("captured", "cells", "equations", "inputs", "takes_arrays")
@@ -133,7 +131,7 @@ class StageTrace(Trace):
     def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
         inputs: Sequence[Atom]
         if len(args) == 1 and type(args[0]) is StageTracer and args[0].owner is self:
-            inputs = args[0].alone
+            inputs = args[0].atoms
         else:
             inputs = [
                 a.atom if type(a) is StageTracer and a.owner is self else self.atom(a) for a in args
@@ -149,9 +147,9 @@ class StageTrace(Trace):
             return [StageTracer(self, var, source) for var in outputs]
         if not avals or result is not avals[0]:
             check_size(primitive.name, result.shape, result.dtype)
-        alone = (Var(result),)
-        self.equations.append(Equation(primitive, inputs, alone, source))
-        return StageTracer(self, alone[0], source, alone)
+        out = (Var(result),)
+        self.equations.append(Equation(primitive, inputs, out, source))
+        return StageTracer(self, out[0], source, out)
 
     def atom(self, value: Any) -> Atom:
         """The name or literal that stands for a value in the program."""
@@ -163,7 +161,7 @@ class StageTrace(Trace):
         elif not isinstance(value, np.ndarray):
             return _integer(value) if type(value) is np.int64 else Literal(value)
         elif value.ndim == 0 and not self.takes_arrays:
-            x = value[()]  # of a subclass it may have half the bits
+            x = value[()]  # a subclass may convert its scalars to single precision
             return Literal(x if x.dtype == value.dtype else value.view(np.ndarray)[()])
         known = self.captured.get(id(value))
         if known is None:
@@ -171,7 +169,7 @@ class StageTrace(Trace):
         return known[0]
 
     def state_of(self, cell: Any, aval: ShapedArray) -> CellState:
-        """Return the state of a cell of outside, whose content is an input from now on."""
+        """Return the state of a captured cell, whose content becomes an input."""
         assert self.cells is not None
         found = self.cells.get(id(cell))
         if found is None:
@@ -180,7 +178,7 @@ class StageTrace(Trace):
         return found
 
     def end_cells(self) -> list[CellState]:
-        """The cells that were met; no more of them are."""
+        """Return the captured cells; later ones are refused."""
         held, self.cells = list((self.cells or {}).values()), None
         for each in held:
             each.finish(self)
@@ -233,12 +231,12 @@ def stage_with_cells(
     argument_names: Sequence[str] | None = None,
     carries: bool = True,
 ) -> tuple[Program, list[Any], list[CellState]]:
-    """Stage a function that may read and change cells of outside (see `stage`).
+    """Stage a function that may read and change captured cells (see `stage`).
 
-    A cell is a variable outside of the function, such as a writable array or a reference. The
-    contents of cells are inputs between those that were captured and the arguments; what the
-    program leaves in them is no output yet: see `funcgrad.higher_order.cells.arranged`. Where
-    ``carries`` is false, there are none.
+    A cell is a mutable variable outside of the function, such as a writable array or a reference.
+    The contents of cells are inputs between the captured values and the arguments; their final
+    contents are not yet outputs (`funcgrad.higher_order.cells.arranged` adds them). Cells are not
+    supported where ``carries`` is false.
     """
     trace = StageTrace(current_trace(), what)
     trace.cells = {} if carries else None

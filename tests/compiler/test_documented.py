@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -13,13 +14,15 @@ from funcgrad.compiler.foreign import resolve
 from funcgrad.compiler.native.types import SCALARS, TypingError
 from funcgrad.compiler.native.vecmath import FORMULAS
 from funcgrad.compiler.native.vocabulary import WORDS
+from funcgrad.compiler.nest.arrange import OPTIONAL
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Primitive
 from funcgrad.intrinsics import CASTS, INTRINSICS
-from funcgrad.lowering import Call, Extern, Routine
+from funcgrad.lowering import Call, Extern, Form, Routine
 from tests.cases import CASES
 
-PAGE = (Path(__file__).parents[2] / "docs" / "compiler.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "compiler.md").read_text()
 
 
 def table(heading: str) -> dict[str, list[str]]:
@@ -131,3 +134,15 @@ def test_no_section_is_told_twice():
     assert len(set(headings)) == len(headings)
     assert PAGE.count("FUNCGRAD_KEEP_SUBNORMALS=1") == 1
     assert PAGE.count("donate_argnums") == 1
+
+
+def test_the_passes_are_listed():
+    rows = table("The passes")
+    assert {f"`{name}`" for name in OPTIONAL} <= set(rows)
+
+
+def test_the_forms_are_listed():
+    page = (DOCS / "contribute" / "kernel_form.md").read_text()
+    rows = [row.split("|")[1] for row in page.splitlines() if row.startswith("| `")]
+    listed = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    assert {form.__name__ for form in get_args(Form)} <= listed

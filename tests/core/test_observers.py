@@ -131,3 +131,24 @@ def test_attached_twice_is_told_once_and_detached_twice():
         fg.lax.sin(1.0)
     fg.lax.sin(1.0)
     assert log.events == ["evaluating sin", "sin 1 1 True"] * 2
+
+
+def test_observers_see_the_line_at_which_an_event_happened():
+    class Lines(Base):
+        def __init__(self):
+            self.lines = set()
+
+        def computed(self, operation, operands, results, primitive):
+            self._note()
+
+        def _note(self):
+            self.lines.add(str(current_location()).partition("   ")[2])
+
+    def f(x):
+        y = np.sin(x)
+        return np.sum(y * y)
+
+    with attached(Lines()) as observer:
+        fg.grad(f)(X)
+        fg.jit(f)(X)
+    assert observer.lines == {"y = np.sin(x)", "return np.sum(y * y)"}

@@ -367,7 +367,7 @@ class Executable:
         self.memory = memory
         self.stretch = stretch
         self.is_native = not evaluated
-        self.is_quiet = not all(primitive.calls_user for primitive in evaluated)
+        self.is_quiet = not all(primitive.is_callback for primitive in evaluated)
         self._constants = [(v.slot, v.array) for v in graph.constants if v.array is not None]
         self.in_types = [(v.shape, np.dtype(v.dtype.char)) for v in graph.inputs]
         shapes = graph.out_shapes

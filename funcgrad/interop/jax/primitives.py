@@ -193,7 +193,7 @@ class Applied(extend.Primitive):
         parameters: By name. Those that cannot be hashed are equal only to themselves.
     """
 
-    calls_user = True
+    is_callback = True
 
     def __init__(self, operation: Primitive, parameters: dict[str, Any]) -> None:
         self.operation = operation
