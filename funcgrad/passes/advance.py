@@ -17,13 +17,15 @@ one argument go with the message that reads them.
 from __future__ import annotations
 
 import bisect
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import field
 
 from funcgrad.base.records import dataclass
 from funcgrad.core.facets import Facet
 from funcgrad.core.primitive import Primitive
-from funcgrad.core.program import Equation, Program, Var
+from funcgrad.core.program import Atom, Equation, Program, Var
+from funcgrad.lowering import Pointwise
 
 message_group = Facet("message_group", 0)
 """The number of the group of messages that are sent as one, from 1; 0 if it is none of such."""
@@ -56,7 +58,8 @@ def advance(program: Program) -> Program:
     """A program without calls, with its messages where they can begin."""
     if not any(map(_is_message, program.equations)):
         return program
-    equations = _in_background(_together(_moved_up(program.equations)))
+    equations, staying = _moved_down(program.equations, program.outputs)
+    equations = _in_background(_together(_moved_up(equations, staying)))
     return Program(program.inputs, equations, program.outputs, program.name, program.constants)
 
 
@@ -107,7 +110,56 @@ def _vars(equation: Equation) -> Iterator[Var]:
     return (atom for atom in equation.inputs if type(atom) is Var)
 
 
-def _moved_up(equations: Sequence[Equation]) -> list[Equation]:
+def _moved_down(
+    equations: Sequence[Equation], outputs: Sequence[Atom]
+) -> tuple[list[Equation], set[Var]]:
+    """The equations with messages that put arrays together in front of who reads these.
+
+    If all came together, as they do where the arrays of a pytree are gathered, all results would
+    have to be kept. Equations of one argument that alone read such a result go with it.
+
+    Returns:
+        The equations; and the results of messages that stay there: they are small, or are read in
+        so little time that no other message is worth its memory meanwhile.
+    """
+    staying: set[Var] = set()
+    counts = Counter(atom for e in equations for atom in _vars(e))
+    counts.update(atom for atom in outputs if type(atom) is Var)
+    carried: set[Var] = set()
+    moving: list[int] = []
+    for i, equation in enumerate(equations):
+        inputs = list(_vars(equation))
+        grows = _is_message(equation) and _grows(equation)
+        follows = len(inputs) == 1 and inputs[0] in carried and counts[inputs[0]] == 1
+        if grows or (follows and not equation.primitive.is_effectful):
+            moving.append(i)
+            carried.update(equation.outputs)
+    fences = [i for i, e in enumerate(equations) if _is_fence(e)] + [len(equations)]
+    place: dict[int, int] = {}
+    reader: dict[Var, int] = {}
+    """The first one of each result, where it comes in the end."""
+    for i in reversed(range(len(equations))):
+        if moving and moving[-1] == i:
+            moving.pop()
+            fence = fences[bisect.bisect(fences, i)]
+            place[i] = min([reader[var] for var in equations[i].outputs if var in reader] + [fence])
+            if _nbytes(equations[i]) < LARGE_BYTES or _is_pointwise(equations[place[i] : fence]):
+                staying.update(equations[i].outputs)
+        for var in _vars(equations[i]):
+            reader[var] = min(place.get(i, i), reader.get(var, len(equations)))
+    order = sorted(range(len(equations)), key=lambda i: (place.get(i, i), i not in place, i))
+    return [equations[i] for i in order], staying
+
+
+def _is_pointwise(equations: Sequence[Equation]) -> bool:
+    """Whether the first of some equations works on elements; the same in all processes."""
+    if not equations:
+        return False
+    form = equations[0].primitive.lower(*(atom.aval for atom in equations[0].inputs))
+    return isinstance(form, Pointwise)
+
+
+def _moved_up(equations: Sequence[Equation], staying: set[Var]) -> list[Equation]:
     """The equations with every message behind what computes what it sends."""
     maker: dict[Var, int] = {}
     earliest: list[int] = []
@@ -117,7 +169,7 @@ def _moved_up(equations: Sequence[Equation]) -> list[Equation]:
     fence = grown = -1
     for i, equation in enumerate(equations):
         inputs = {maker[var] for var in _vars(equation) if var in maker}
-        is_message = _is_message(equation)
+        is_message = _is_message(equation) and staying.isdisjoint(equation.outputs)
         moves = is_message or (len(inputs) <= 1 and not equation.primitive.is_effectful)
         behind = max((earliest[k] for k in inputs), default=-1)
         if is_message and _grows(equation):
@@ -127,7 +179,7 @@ def _moved_up(equations: Sequence[Equation]) -> list[Equation]:
         maker.update((var, i) for var in equation.outputs)
         if is_message:
             _move(i, earliest[i], equations, maker, earliest, place)
-        elif equation.primitive.is_effectful:
+        elif _is_fence(equation):
             fence = i
     order = sorted(range(len(equations)), key=lambda i: (place.get(i, i), i in place, i))
     return [equations[i] for i in order]

@@ -1,9 +1,10 @@
-"""Predictions of the model of docs/scale.md for pipelines, checkpoints and data, and what is seen.
+"""Predictions of the model of docs/scale.md for sharded steps, pipelines, checkpoints and data.
 
     for n in 1 2 4; do
         FUNCGRAD_NUM_THREADS=1 mpiexec -n $n python -m tests.benchmarks.predictions FOLDER
     done
 
+prints them beside what is seen: sharded steps on 1, 2 and 4 of the ranks, all else on all. It
 measures what each rank gets of this machine, and how many bytes one rank and all ranks together
 read and write in FOLDER in a second; predicts steps from these, and measures them, alternating. It
 writes a quarter of a gigabyte, and removes it.
@@ -11,6 +12,7 @@ writes a quarter of a gigabyte, and removes it.
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import sys
 from collections.abc import Callable
@@ -20,16 +22,19 @@ from typing import Any
 import numpy as np
 
 import funcgrad as fg
-from funcgrad import data, distributed, nn
+from funcgrad import data, distributed, nn, optim
 from funcgrad.data.direct import Buffers, DirectFile
-from tests.benchmarks.cluster import STATES, Storage, pipeline_seconds
-from tests.benchmarks.scaling import Check, Layer
+from tests.benchmarks.cluster import STATES, Storage, pipeline_seconds, training
+from tests.benchmarks.scaling import SIZES, Check, Layer
+from tests.distributed.memory import DIVIDED, made, step_of
 
 UNITS, DEPTH = 1024, 4
 STAGED = [Layer(2.0 * UNITS**2, 2, UNITS, 4.0 * UNITS**2)] * DEPTH
 BATCHES, EXAMPLES = 8, 256
 PARAMETERS = 1 << 23
 """Bytes of parameters whose states are saved."""
+TRAINED = 512
+"""Examples of each rank in a step of training."""
 ROW, ROWS = 4096, 1 << 16
 BATCH = 8192
 
@@ -67,6 +72,36 @@ class Predictions(Check):
         weights = np.full((UNITS, UNITS), 1e-3, np.float32)
         run = self.within(self.n, gradient, [[weights] * (DEPTH // self.n), batches])
         return {"pipeline, forward and backward": (self.n, run)}
+
+    def trained(self) -> Runs:
+        """Steps of training with Adam, on different numbers of ranks."""
+        runs: Runs = {}
+        for p, divided in itertools.product(self.counts, DIVIDED):
+            optimizer: Any = optim.adam(1e-3)
+            optimizer = optimizer if divided == "nothing" else distributed.sharded(optimizer)
+            step = step_of(divided, optimizer)
+            x = self.rng.normal(size=(TRAINED, SIZES[0])).astype(np.float32)
+            y = self.rng.integers(0, SIZES[-1], TRAINED).astype(np.int32)
+            kept: list[Any] = []
+
+            def run(
+                p: int = p,
+                divided: str = divided,
+                optimizer: Any = optimizer,
+                step: Any = step,
+                batch: Any = (x, y),
+                kept: list[Any] = kept,
+            ) -> None:
+                with distributed.spmd(axis_name="data", comm=self.groups[p]):
+                    if not kept:
+                        params: Any = made(self.rng, SIZES)
+                        if divided == "parameters":
+                            params = distributed.flat_shard(params)
+                        kept[:] = params, optimizer.init(params)
+                    kept[:] = step(*kept, *batch)
+
+            runs[divided, p] = p, run
+        return runs
 
     def saved(self) -> Runs:
         """Checkpoints of parameters and the states of Adam, a part on each rank."""
@@ -122,7 +157,12 @@ class Predictions(Check):
         return written, of(ROWS // 4 * ROW, *(found["read", p] for p in (1, n)))
 
     def report(self) -> None:
-        machine = self.machines()[self.n]
+        machines = self.machines()
+        machine = machines[self.n]
+        for (divided, p), seen in self.seconds(self.trained(), 10).items():
+            model = training(machines[p], p, TRAINED, divided, False)
+            times = f"{model * 1e3:.1f} ms | {seen * 1e3:.1f} ms"
+            distributed.echo(f"| {p} | {divided} | {times} | {model / seen:.2f} |")
         written, read = self.storage()
         found = self.seconds(self.staged(), 7)
         found |= self.seconds(self.saved() | self.read(), 5)

@@ -131,8 +131,7 @@ def training_memory(
         states: How many arrays like the parameters the optimiser keeps.
     """
     sizes = [layer.parameters for layer in layers]
-    total, largest = sum(sizes), max(sizes)
-    parts = total / p
+    total = sum(sizes)
     kept_of_unit = 4.0 * (1.25 if divided == "parameters" else 2)  # values, and masks or sums
     own = {"nothing": 1 + states, "state": 1 + states / p, "parameters": (1 + states) / p}[divided]
     most = 0.0
@@ -143,24 +142,22 @@ def training_memory(
         now += 4.0 * examples * layer.units
         below = 4.0 * examples * layers[k - 1].units if k else 0.0
         later = sum(sizes[k + 1 :])
-        if divided == "nothing":
+        if p == 1:
+            now += below + sizes[k] + later
+        elif divided == "nothing":
             # Sums under way have another array each, but the one that nothing comes behind.
-            now += below + sizes[k] + later + (p > 1) * (later + (k > 0) * sizes[k])
+            now += below + 2 * later + (2 if k else 1) * sizes[k]
         else:
             # First the gradient, and half of it while it is summed; then the own part of the sum.
-            now += max(sizes[k] * (1.5 if p > 1 else 1.0), sizes[k] / p + below) + later / p
+            now += max(sizes[k] * 1.5, sizes[k] / p + below) + later / p
             now += sizes[k] * (divided == "parameters" and k > 0)  # gathered again
         most = max(most, now)
-    if divided == "state":
-        # Updates are gathered: large ones while the one before is added, small ones together.
-        most = max(most, parts + (2 * largest if largest / p >= SEPARATE_BYTES else total))
+    if divided == "state" and p > 1:
+        # The parts of updates are gathered, one array after the other, and added.
+        most = max(most, *(sum(sizes[k:]) / p + size for k, size in enumerate(sizes)))
     elif divided == "nothing" and p > 2:
-        most += largest  # MPI's own
+        most += max(sizes)  # MPI's own
     return own * total + most
-
-
-SEPARATE_BYTES = 1 << 20
-"""Messages of fewer bytes are not sent in the background."""
 
 
 def tensor_parallel(machine: Machine, p: int, examples: float, hidden: float, sums: int) -> float:

@@ -1,19 +1,21 @@
 """Memory of training steps: what the model says, what the compiled program says, and what it takes.
 
-    MALLOC_MMAP_THRESHOLD_=65536 mpiexec -n 2 python -m tests.distributed.memory
+    python -m tests.distributed.memory
 
-prints the most bytes that the first rank needs for networks of several widths. What it takes is the
-growth of its resident memory: while parameters, states and examples are made, and from before the
-first step to the most while two of them run. Without the variable, memory of arrays that are gone
-may be used again, and is not seen.
+prints the table of docs/scale.md: the most bytes that the first of 1, 2 and 4 ranks needs for
+networks of several widths. Other networks are given as UNITS,EXAMPLES, other numbers of ranks by
+``--ranks``. What a rank takes is the growth of its resident memory: while parameters, states and
+examples are made, and from before the first step to the most while two of them run. The C library
+returns memory of arrays that are gone, or it might be used again, and not be seen.
 """
 
 from __future__ import annotations
 
+import argparse
 import gc
 import itertools
-import sys
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ import funcgrad as fg
 import funcgrad.numpy as fnp
 from funcgrad import distributed, lax, nn, optim
 from tests.benchmarks.scaling import layers_of, training_memory
+from tests.distributed import launching
 
 DIVIDED = ("nothing", "state", "parameters")
 PROC = Path("/proc/self")
@@ -109,12 +112,36 @@ def rows(cases: Any) -> Iterator[tuple[str, int, int, float, int, int]]:
                 yield divided, width, examples, model + examples * 4 * 785, said, seen
 
 
+HEADER = """\
+| ranks | divided | units | examples each | model | compiled program | system | model / system \
+| program / system |
+|---:|---|---:|---:|---:|---:|---:|---:|---:|"""
+
+
+def print_rows(cases: Sequence[tuple[int, ...]]) -> None:
+    """Print the rows of the table for the ranks that run this."""
+    for divided, width, examples, *found in rows(cases):
+        model, said, seen = found
+        figures = " | ".join(f"{x / 1e6:.1f} MB" for x in found)
+        ratios = f"{model / seen:.2f} | {said / seen:.2f}"
+        what = f"| {distributed.size()} | {divided} | {width} | {examples}"
+        distributed.echo(f"{what} | {figures} | {ratios} |")
+
+
 def main() -> None:
-    cases = [tuple(map(int, case.split(","))) for case in sys.argv[1:]] or CASES
-    for divided, width, examples, model, said, seen in rows(cases):
-        figures = " | ".join(f"{x / 1e6:.1f}" for x in (model, said, seen))
-        ratio = f"{model / seen:.3f} | {said / seen:.3f}"
-        distributed.echo(f"| {divided} | {width} | {examples} | {figures} | {ratio} |")
+    parser = argparse.ArgumentParser(prog="tests.distributed.memory")
+    parser.add_argument("cases", nargs="*", help="UNITS,EXAMPLES")
+    parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.inside:
+        print_rows([tuple(map(int, case.split(","))) for case in options.cases] or CASES)
+        return
+    os.environ["MALLOC_MMAP_THRESHOLD_"] = "65536"
+    print(HEADER, flush=True)
+    for n in options.ranks:
+        inside = ("-m", "tests.distributed.memory", "--inside", *options.cases)
+        print(launching.run(n, *inside, timeout=600), end="", flush=True)
 
 
 if __name__ == "__main__":

@@ -147,6 +147,7 @@ def laws(takes_turns: bool) -> None:
                         assert_near(way(f)(own), wanted)
         distributed.echo(name)
     messages()
+    updates_in_turn()
 
 
 def messages() -> None:
@@ -185,6 +186,25 @@ def messages() -> None:
                 # A sum is made where its gradient is: other products follow.
                 sent = text.index("psum_scatter by")
                 assert "matrix product" in text[sent:], text
+
+
+def updates_in_turn() -> None:
+    """Of whole updates there is one at a time: each is gathered in front of its addition."""
+    params = [np.ones((96, 128), np.float32)] * 4
+    optimizer = distributed.sharded(optim.adam(0.1))
+
+    def step(params: Any, state: Any) -> Any:
+        updates, state = optimizer.update(params, state, params)
+        return optim.apply_updates(params, updates), state
+
+    with distributed.spmd():
+        state = optimizer.init(params)
+        text = fg.jit(step).lower(params, state).as_text()
+    plan = text[text.index("\nplan") : text.index("# kernel 0")]
+    steps = [line for line in plan.splitlines() if "all_gather" in line or "apply_updates" in line]
+    kinds = ["all_gather" in line for line in steps if "[all_gather]" not in line]
+    if distributed.size() > 1:
+        assert kinds == [True, False] * 4, plan
 
 
 def laplacian(wide: Any) -> Any:
