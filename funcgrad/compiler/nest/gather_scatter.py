@@ -27,7 +27,7 @@ from funcgrad.compiler.loops.language import (
     sum_of,
     variables,
 )
-from funcgrad.compiler.machine import FEW, SHORT_AXIS, SUM_BLOCK, VECTOR_BYTES, VECTORS
+from funcgrad.compiler.machine import FEW, SEVERAL, SHORT_AXIS, SUM_BLOCK, VECTOR_BYTES, VECTORS
 from funcgrad.compiler.nest.accumulate import Accumulator
 from funcgrad.compiler.nest.codegen import generate_copy
 from funcgrad.compiler.nest.iteration import FIRST, Access, IterationSpace, Loop, Span, Vectors
@@ -207,9 +207,9 @@ class _Scatter:
     # Numbers, one after the other.
 
     def _write_line(self, loop: Loop) -> None:
-        """Divide elements among threads, and keep results in a register, where places ascend.
+        """Divide elements among threads where places ascend; keep results of runs in a register.
 
-        If most runs of equal places are short, their ends are not predicted.
+        The ends of short runs would not be predicted: their results go through memory.
         """
         source = self.source
         self._compare(loop)
@@ -220,57 +220,28 @@ class _Scatter:
             if self.is_replaced:
                 self._write()
                 return
-            here = source.assign("here", call("i64", -1))
-            value = source.assign("value", self.zero)
-            with source.when(Variable("runs") * SHORT_AXIS > self.total):
-                self._accumulate(loop, here, value, self._select)
+            with source.when(Variable("runs") * SEVERAL > self.total):
+                self._write()
             with source.otherwise():
-                self._accumulate(loop, here, value, self._branch)
-                self._leave(here, value)
+                self._accumulate(loop)
 
-    def _accumulate(
-        self,
-        loop: Loop,
-        here: Variable,
-        value: Variable,
-        start: Callable[[Variable, Variable, Variable], None],
-    ) -> None:
-        """Take elements in where places ascend.
-
-        Args:
-            loop: The loop over them.
-            here: The place of the one before.
-            value: What stands there with all that came to it.
-            start: Writes what gives `value` what stands at the place of the next element.
-        """
+    def _accumulate(self, loop: Loop) -> None:
+        """Take elements in where places ascend, in long runs."""
         source = self.source
+        here = source.assign("here", call("i64", -1))
+        value = source.assign("value", self.zero)
         with self.space.over(loop):
             moves, test = self._place(is_written=True)
             assert moves is not None
             with nullcontext() if test is None else source.when(test):
                 place = source.assign("place", moves)
-                start(place, here, value)
+                with source.when(call("not_equal", place, here)):
+                    self._leave(here, value)
+                    loaded = call("load", self._element(place), 0, self.target.scope)
+                    source.assign("value", loaded)
                 source.assign("here", place)
                 source.assign("value", self._taken(value))
-                if start == self._select:
-                    self.source.store(self._element(place), 0, value, self.target.scope)
-
-    def _branch(self, place: Variable, here: Variable, value: Variable) -> None:
-        with self.source.when(call("not_equal", place, here)):
-            self._leave(here, value)
-            self.source.assign("value", self._loaded(place))
-
-    def _select(self, place: Variable, here: Variable, value: Variable) -> None:
-        """Load from elsewhere what is not needed: what was just stored would be waited for."""
-        source, same = self.source, equal(place, here)
-        last = (Variable("n0") - 1) * Variable("s0")
-        elsewhere = call("select", equal(place, 0), last, 0)
-        at = source.assign("at", call("select_unpredictable", same, elsewhere, place))
-        loaded = source.assign("loaded", self._loaded(at))
-        source.assign("value", call("select_unpredictable", same, value, loaded))
-
-    def _loaded(self, place: Expression) -> Expression:
-        return call("load", self._element(place), 0, self.target.scope)
+        self._leave(here, value)
 
     def _element(self, place: Expression) -> Expression:
         return call("offset", self.target.pointer, place)
