@@ -8,6 +8,7 @@ group. Headers are not to be trusted: nothing is unpickled, and a file has to be
 
 from __future__ import annotations
 
+import contextlib
 import io
 import math
 import os
@@ -68,10 +69,6 @@ class Source:
         """Read examples into arrays that nobody else has: a pytree like ``self[rows]``."""
         return tree_map(np.array, self[rows])
 
-    def read_into(self, rows: slice, arrays: Any) -> None:
-        """Read examples into arrays that are there: a pytree like ``self[rows]``."""
-        _copy(self[rows], arrays)
-
     def expect(self, rows: slice) -> Any:
         """Take notice that these examples are read soon, to begin with it; nothing by default.
 
@@ -85,16 +82,9 @@ def read(source: Any, rows: slice) -> Any:
     return source.read(rows) if isinstance(source, Source) else tree_map(np.array, source[rows])
 
 
-def read_into(source: Any, rows: slice, arrays: Any) -> None:
-    """Read examples of a source, or of anything that has slices, into arrays."""
-    if isinstance(source, Source):
-        source.read_into(rows, arrays)
-    else:
-        _copy(source[rows], arrays)
-
-
-def _copy(tree: Any, arrays: Any) -> None:
-    tree_map(lambda to, x: np.copyto(to, np.asarray(x)), arrays, tree)
+def view(source: Any, rows: slice) -> Any:
+    """Read examples that are only looked at, which may be views of what the source has."""
+    return tree_map(np.asarray, source[rows])
 
 
 class _Array(Source):
@@ -147,19 +137,14 @@ class _Array(Source):
         if found is not None and found.ctypes.data % self.dtype.alignment == 0:
             return found.view(self.dtype).reshape(shape)
         out = np.empty(shape, self.dtype)
-        self.read_into(rows, out)
+        if found is not None:
+            out.reshape(-1).view(np.uint8)[:] = found
+        elif out.nbytes:
+            _fill(self.path, self.file, out, self._span(rows)[0])
         return out
 
     def read(self, rows: slice) -> Any:
         return self[rows]
-
-    def read_into(self, rows: slice, arrays: Any) -> None:
-        position, nbytes = self._span(rows)
-        found = self._direct(position, nbytes)
-        if found is not None:
-            np.copyto(arrays.reshape(-1).view(np.uint8), found)
-        elif nbytes:
-            _fill(self.path, self.file, arrays, position)
 
     def expect(self, rows: slice) -> Any:
         position, nbytes = self._span(rows)
@@ -237,10 +222,6 @@ class _Archive(Source):
     def read(self, rows: slice) -> Any:
         return self[rows]
 
-    def read_into(self, rows: slice, arrays: Any) -> None:
-        for name, array in self.arrays.items():
-            array.read_into(rows, arrays[name])
-
     def expect(self, rows: slice) -> Any:
         return [array.expect(rows) for array in self.arrays.values()]
 
@@ -273,8 +254,13 @@ class _Groups(Source):
 
 def _of_tables(path: Path, empty: Any, lengths: list[int], table: Callable[[int], Any]) -> Source:
     """The rows of several tables of Arrow; of an empty one, if there are none."""
-    table = table if lengths else lambda i: empty
-    return _Groups(lengths or [0], lambda i: _columns(path, table(i)))
+
+    def group(i: int) -> dict[str, np.ndarray]:
+        with _naming(path):
+            found = table(i) if lengths else empty
+        return _columns(path, found)
+
+    return _Groups(lengths or [0], group)
 
 
 def _columns(path: Path, table: Any) -> dict[str, np.ndarray]:
@@ -296,21 +282,37 @@ def _columns(path: Path, table: Any) -> dict[str, np.ndarray]:
 
 def _of_parquet(path: Path, reader: Reader | None) -> Source:
     module = load_module("pyarrow.parquet", _needs_pyarrow(path))
-    file = module.ParquetFile(path)
-    lengths = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
-    return _of_tables(path, file.schema_arrow.empty_table(), lengths, file.read_row_group)
+    with _naming(path):
+        file = module.ParquetFile(path)
+        groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
+        lengths = [group.num_rows for group in groups]
+        empty = file.schema_arrow.empty_table()
+    return _of_tables(path, empty, lengths, file.read_row_group)
 
 
 def _of_arrow(path: Path, reader: Reader | None) -> Source:
     module = load_module("pyarrow", _needs_pyarrow(path))
-    file = module.ipc.open_file(module.memory_map(str(path)))
-    lengths = [file.get_batch(i).num_rows for i in range(file.num_record_batches)]
+    with _naming(path):
+        file = module.ipc.open_file(module.memory_map(str(path)))
+        lengths = [file.get_batch(i).num_rows for i in range(file.num_record_batches)]
+        empty = file.schema.empty_table()
     return _of_tables(
-        path,
-        file.schema.empty_table(),
-        lengths,
-        lambda i: module.Table.from_batches([file.get_batch(i)]),
+        path, empty, lengths, lambda i: module.Table.from_batches([file.get_batch(i)])
     )
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Errors of pyarrow say which file it was."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except (ValueError, OSError, LookupError, NotImplementedError) as error:
+        said = str(error).strip()
+        raise FileFormatError(
+            f"{path} is damaged, or no table of its kind; pyarrow says: {said}"
+        ) from None
 
 
 def _needs_pyarrow(path: Path) -> str:
@@ -333,6 +335,7 @@ class _Folder(Source):
     def __init__(self, paths: list[Path], reader: Reader | None) -> None:
         self.paths = paths
         self.reader = reader
+        self.stamps = [_stamp(path) for path in paths]
         self.open: OrderedDict[int, Source] = OrderedDict()
         lengths, first = [], None
         for i, path in enumerate(paths):
@@ -346,6 +349,11 @@ class _Folder(Source):
         self.starts = np.cumsum([0, *lengths])
 
     def _source(self, i: int) -> Source:
+        if _stamp(self.paths[i]) != self.stamps[i]:
+            raise FileFormatError(
+                f"{self.paths[i]} has changed since data.folder was called. Call it again, and "
+                "begin the epoch anew: its batches are others."
+            )
         if i not in self.open:
             self.open[i] = READERS[self.paths[i].suffix](self.paths[i], self.reader)
             if len(self.open) > MOST_OPEN:
@@ -362,12 +370,6 @@ class _Folder(Source):
     def read(self, rows: slice) -> Any:
         return joined([source.read(own) for source, own in self._pieces(rows)])
 
-    def read_into(self, rows: slice, arrays: Any) -> None:
-        done = 0
-        for source, own in self._pieces(rows):
-            first, done = done, done + own.stop - own.start
-            source.read_into(own, tree_map(lambda x, a=first, b=done: x[a:b], arrays))
-
     def expect(self, rows: slice) -> Any:
         return [source.expect(own) for source, own in self._pieces(rows)]
 
@@ -376,6 +378,12 @@ class _Folder(Source):
         start, stop, _ = rows.indices(len(self))
         for i, low, high in _spans(self.starts, start, stop):
             yield self._source(i), slice(low, high)
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    """Marks by which a file is told from another one, and from itself before a change."""
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _spans(starts: np.ndarray, start: int, stop: int) -> list[tuple[int, int, int]]:
@@ -434,7 +442,7 @@ def folder(
     Raises:
         ArgumentError: If there are no such files.
         FileFormatError: If a file is damaged, compressed, not like the first one, or holds anything
-            but numbers.
+            but numbers; or, when it is read, if it has changed in between.
         LibraryError: If pyarrow is needed, and not installed.
 
     Example:

@@ -6,13 +6,17 @@ memory together. The blocks are dealt to a fixed number of lanes, and each batch
 every lane: so the batches are the same for one process, which has all lanes, and for several, which
 share them out and read only what is theirs. Every place in an epoch can be begun at, as it follows
 from the seed and the number of the batch.
+
+It follows, too, where in which batch a row will stand, before it is read. So rows are copied there
+from the memory that the disk has written to, and batches are views of what was filled.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import pairwise
 from math import prod
 from operator import index
 from typing import Any
@@ -21,9 +25,16 @@ import numpy as np
 
 from funcgrad import random
 from funcgrad.base.forking import cached_property
-from funcgrad.base.pytree import keystr, tree_flatten_with_path, tree_leaves, tree_map
+from funcgrad.base.pytree import (
+    keystr,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_leaves,
+    tree_map,
+)
 from funcgrad.data.batching import Seed, key_of
-from funcgrad.data.sources import Source, read, read_into
+from funcgrad.data.direct import Buffers
+from funcgrad.data.sources import Source, read, view
 from funcgrad.errors import ArgumentError, ShapeError
 
 BLOCK_BYTES = 1 << 20
@@ -64,29 +75,41 @@ class Stream:
         return self._in_order() if self._key is None else self._shuffled()
 
     def _in_order(self) -> Iterator[Any]:
-        own = _share(self._size, self._part)
-        starts = range(self._start * self._size, self._batches * self._size, self._size)
-        soon: deque[Any] = deque(maxlen=2)
+        own, size = _share(self._size, self._part), self._size
+        # A process that has whole batches reads several at once, where they are small.
+        n = max(self._block // size, 1) if len(own) == size else 1
+        starts = range(self._start * size, self._batches * size, n * size)
+        most = max(self._window * self._block // (n * size), 2)
+        soon: deque[Any] = deque(maxlen=most)
         for k, start in enumerate(starts):
-            for later in starts[k + (k > 0) : k + 2]:
-                soon.append(self._expect(later + own.start, later + own.stop))
-            rows = slice(start + own.start, start + own.stop)
-            yield self._treedef.unflatten([read(x, rows) for x in self._leaves])
+            for later in starts[k + (k > 0) * (most - 1) : k + most]:
+                soon.append(self._expect(*self._span_in_order(later, own, n)))
+            found = self._read(read, *self._span_in_order(start, own, n))
+            for at in range(0, len(tree_leaves(found)[0]), len(own)):
+                yield _rows(found, at, at + len(own))
+
+    def _span_in_order(self, start: int, own: range, n: int) -> tuple[int, int]:
+        """The own rows of ``n`` batches, or of those that are left."""
+        stop = min(start + (n - 1) * self._size, (self._batches - 1) * self._size)
+        return start + own.start, stop + own.stop
 
     def _shuffled(self) -> Iterator[Any]:
         own, rows = len(_share(self._lanes, self._part)), self._size // self._lanes
-        windows = self._windows()
-        window, orders = None, np.zeros((own, 0), int)
-        for _ in range(self._start, self._batches):
-            batch = self._like(own * rows)
-            done = 0
-            while done < rows:
-                if not orders.shape[1]:
-                    window, orders = next(windows)
-                n = min(rows - done, orders.shape[1])
-                tree_map(partial(_take, orders[:, :n], rows, done), window, batch)
-                orders, done = orders[:, n:], done + n
-            yield batch
+        batch, done = None, 0
+        for segment, is_last in self._segments(rows):
+            n = len(tree_leaves(segment)[0]) // own
+            if n == rows and not is_last:
+                yield segment
+                continue
+            if batch is None:
+                batch = tree_map(lambda x: np.empty((own * rows, *x.shape[1:]), x.dtype), segment)
+            tree_map(partial(_put, own, rows, done), batch, segment)
+            del segment  # Where nothing sees the last segment, the next window takes its place.
+            done += n
+            if done == rows:
+                whole, batch, done = batch, None, 0
+                yield whole
+                del whole
 
     @property
     def _batches(self) -> int:
@@ -110,12 +133,13 @@ class Stream:
     def _blocks_of_lane(self) -> int:
         return self._count // self._block // self._lanes
 
-    def _windows(self) -> Iterator[tuple[Any, np.ndarray]]:
-        """Rows that are in memory together, and for each own lane the numbers of its rows.
+    def _segments(self, rows: int) -> Iterator[tuple[Any, bool]]:
+        """Batches, or the parts of them that lie in one window; and whether a window ends there.
 
-        The arrays are filled anew with the rows of the next window.
+        Args:
+            rows: How many of a batch are of the same lane; these are neighbours.
         """
-        block, rows = self._block, self._size // self._lanes
+        block = self._block
         n, lanes = self._count // block, _share(self._lanes, self._part)
         key_of_start, key_of_blocks, key_of_rows = random.split(self._key, 3)
         # Rows that are left over are not the same in each epoch.
@@ -125,44 +149,96 @@ class Stream:
         blocks = blocks[: self._blocks_of_lane * self._lanes].reshape(-1, self._lanes).T
         blocks = blocks[lanes.start : lanes.stop]
         keys = [random.fold_in(key_of_rows, lane) for lane in lanes]
-        begun, skipped = divmod(self._start * rows, self._window * block)
+        begin, end = self._start * rows, self._batches * rows
+        begun = begin // (self._window * block)
         places = range(begun * self._window, blocks.shape[1], self._window)
         starts = [first + np.sort(blocks[:, i : i + self._window]) * block for i in places]
-        filled = self._like(starts[0].size * block) if starts else None
+        memory = Buffers()
         soon: deque[Any] = deque(maxlen=2)
         for k, now in enumerate(starts):
             # The disk reads the next window while this one is used.
             for later in starts[k + (k > 0) : k + 2]:
                 soon.append([self._expect(int(i), int(i) + block) for i in later.flat])
-            for i, start in enumerate(now.flat):
-                self._read(int(start), _rows(filled, i * block, (i + 1) * block))
-            span = now.shape[1] * block
+            span, place = now.shape[1] * block, places[k] * block
+            cuts = np.unique(np.r_[0, np.arange(-place % rows, span, rows), span])
             orders = [random.permutation(random.fold_in(key, begun + k), span) for key in keys]
-            of_lanes = np.arange(len(lanes))[:, None] * span + np.stack(orders)
-            yield filled, of_lanes[:, skipped:]
-            skipped = 0
-
-    def _like(self, n: int) -> Any:
-        """Arrays for so many examples."""
-        return tree_map(lambda x: np.empty((n, *x.shape[1:]), x.dtype), self._kinds)
+            to = _destinations(cuts, np.stack(orders)).reshape(-1, block)
+            filled = tree_map(partial(_empty, memory, to.size), self._kinds)
+            for own, start in zip(to, now.flat, strict=True):
+                found = self._read(view, int(start), int(start) + block)
+                tree_map(partial(_scatter, own), filled, found)
+            for low, high in pairwise(cuts.tolist()):
+                if begin <= place + low and place + high <= end:
+                    yield _rows(filled, low * len(lanes), high * len(lanes)), high == span
+            del filled
 
     def _expect(self, start: int, stop: int) -> Any:
         """Let files be read ahead, as long as the result is kept."""
         return [x.expect(slice(start, stop)) for x in self._leaves if isinstance(x, Source)]
 
-    def _read(self, start: int, into: Any) -> None:
-        """Fill arrays with the examples from a place on."""
-        stop = start + len(tree_leaves(into)[0])
-        for x, arrays in zip(self._leaves, self._treedef.flatten_up_to(into), strict=True):
-            read_into(x, slice(start, stop), arrays)
+    def _read(self, how: Callable[[Any, slice], Any], start: int, stop: int) -> Any:
+        """Examples from files and arrays, as one of their functions gives them.
+
+        Raises:
+            ShapeError: If they are not as many, or not like the others.
+        """
+        found = self._treedef.unflatten([how(x, slice(start, stop)) for x in self._leaves])
+        pairs, treedef = tree_flatten_with_path(found)
+        kinds, wanted = tree_flatten(self._kinds)
+        if treedef != wanted:
+            raise ShapeError(
+                f"data.stream: examples {start} to {stop} are a {treedef}, not a {wanted}."
+            )
+        for (at, x), kind in zip(pairs, kinds, strict=True):
+            shape = stop - start, *kind.shape[1:]
+            if (x.dtype, x.shape) != (kind.dtype, shape):
+                raise ShapeError(
+                    f"data.stream: examples {start} to {stop} of source{keystr(at)} are "
+                    f"{x.dtype}{list(x.shape)}, not {kind.dtype}{list(shape)} as expected."
+                )
+        return found
 
 
-def _take(orders: np.ndarray, rows: int, done: int, window: Any, batch: Any) -> None:
-    """Copy rows of each lane to its part of a batch, behind those that are there."""
+def _destinations(cuts: np.ndarray, orders: np.ndarray) -> np.ndarray:
+    """The places that the rows of a window take: in segments, and there lane after lane.
+
+    Args:
+        cuts: The places between segments, from 0 to the number of rows of a lane.
+        orders: For each lane the numbers of its rows, in their new order.
+
+    Returns:
+        A number for each lane and row.
+    """
+    lanes, n = orders.shape
+    starts, lengths = np.repeat(cuts[:-1], np.diff(cuts)), np.repeat(np.diff(cuts), np.diff(cuts))
+    to = np.empty((lanes, n), np.intp)
     for lane, order in enumerate(orders):
-        start = lane * rows + done
-        # All are in range, and only where it is not checked NumPy writes into `out` itself.
-        np.take(window, order, 0, out=batch[start : start + len(order)], mode="clip")
+        to[lane, order] = np.arange(n) + starts * (lanes - 1) + lengths * lane
+    return to
+
+
+def _empty(memory: Buffers, n: int, kind: np.ndarray) -> np.ndarray:
+    """An array for ``n`` examples."""
+    nbytes = n * kind.dtype.itemsize * prod(kind.shape[1:])
+    if kind.dtype.hasobject or not nbytes:
+        return np.empty((n, *kind.shape[1:]), kind.dtype)
+    return memory.take(nbytes).view(kind.dtype).reshape(n, *kind.shape[1:])
+
+
+def _scatter(to: np.ndarray, out: np.ndarray, rows: np.ndarray) -> None:
+    """Copy rows to their places."""
+    nbytes = out.dtype.itemsize * prod(out.shape[1:])
+    if nbytes and not out.dtype.hasobject:
+        # As one element each, rows are copied faster.
+        out, rows = (np.ascontiguousarray(x).view(np.uint8) for x in (out, rows))
+        out, rows = (x.reshape(-1, nbytes).view(f"V{nbytes}")[:, 0] for x in (out, rows))
+    out[to] = rows
+
+
+def _put(lanes: int, rows: int, done: int, batch: np.ndarray, segment: np.ndarray) -> None:
+    """Copy rows of each lane to its part of a batch, behind those that are there."""
+    n, *kind = len(segment) // lanes, *segment.shape[1:]
+    batch.reshape(lanes, rows, *kind)[:, done : done + n] = segment.reshape(lanes, n, *kind)
 
 
 def _rows(tree: Any, start: int, stop: int) -> Any:

@@ -241,9 +241,51 @@ def test_files_that_are_not_sound(tmp_path):
 def test_a_file_that_becomes_shorter(tmp_path, cached):
     np.save(tmp_path / "a.npy", np.arange(8.0))
     source = data.folder(tmp_path, cached=cached)
+    file = source._source(0)
     os.truncate(tmp_path / "a.npy", 150)
-    with pytest.raises(FileFormatError, match="has become shorter while it was read"):
+    with pytest.raises(FileFormatError, match=r"a\.npy has become shorter while it was read"):
+        file[0:8]
+    with pytest.raises(FileFormatError, match=r"a\.npy has changed since data.folder was called"):
         source[0:8]
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_files_that_change_between_epochs(tmp_path, cached):
+    for name in "abc":
+        np.save(tmp_path / f"{name}.npy", np.arange(80.0))
+    source = data.folder(tmp_path, cached=cached)
+    np.testing.assert_array_equal(
+        np.concatenate(list(data.stream(source, 40))) % 80, [*range(80)] * 3
+    )
+    np.save(tmp_path / "b.npy", np.arange(80))  # as long, of another type
+    with pytest.raises(FileFormatError, match=r"b\.npy has changed since data.folder was called"):
+        list(data.stream(source, 40, seed=1))
+    source = data.folder(tmp_path, "[ac].npy", cached=cached)
+    (tmp_path / "c.npy").unlink()
+    with pytest.raises(FileNotFoundError, match=r"c\.npy"):
+        list(data.stream(source, 40, seed=1))
+
+
+class Other(data.Source):
+    """Numbers which are not as many, or not like the first ones, after some."""
+
+    def __init__(self, rest):
+        self.rest = rest
+
+    def __len__(self):
+        return 96
+
+    def __getitem__(self, rows):
+        return np.arange(96.0)[rows] if rows.start < 48 else self.rest
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+@pytest.mark.parametrize(
+    "rest", [np.arange(5.0), np.zeros((3, 2)), np.arange(3), {"x": np.ones(3)}]
+)
+def test_examples_that_are_not_like_the_first_ones(rest, seed):
+    with pytest.raises(ShapeError, match=r"data.stream: examples \d+ to \d+ "):
+        list(data.stream(Other(rest), 8, seed=seed))
 
 
 def test_tables_of_what_is_no_number(tmp_path):
@@ -253,6 +295,21 @@ def test_tables_of_what_is_no_number(tmp_path):
     refused(tmp_path, "column 'x' has missing values")
     parquet.write_table(pyarrow.table({"x": ["a", "b"]}), tmp_path / "a.parquet")
     refused(tmp_path, "column 'x' is of type string, which is no number")
+    parquet.write_table(pyarrow.table({"x": [[1.0], [1.0, 2.0]]}), tmp_path / "a.parquet")
+    refused(tmp_path, "a.parquet: column 'x' is of type list<.*>, which is no number")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_tables_that_are_not_sound(tmp_path, kind):
+    written(tmp_path, kind, [100])
+    path = tmp_path / f"000.{kind}"
+    raw = path.read_bytes()
+    for content in (b"", b"hello", raw[: len(raw) // 2]):
+        path.write_bytes(content)
+        refused(tmp_path, rf"000.{kind} is damaged, or no table of its kind; pyarrow says: \w")
+    path.write_bytes(raw[:8] + b"\xff" * 500 + raw[508:])
+    with pytest.raises(FileFormatError, match=rf"000.{kind} is damaged"):
+        list(data.stream(data.folder(tmp_path), 8))
 
 
 def test_tables_without_pyarrow(tmp_path, monkeypatch):
@@ -376,4 +433,4 @@ def test_what_is_read_has_been_expected_one_window_ahead(seed):
             expected |= rows
             most = max(most, ahead)
     block = data.stream(source, 40, seed=seed, lanes=2, window=3)._block
-    assert 0 < most <= 2 * (40 if seed is None else 2 * 3 * block)
+    assert 0 < most <= (3 if seed is None else 2 * 2 * 3) * block

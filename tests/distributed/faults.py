@@ -5,8 +5,11 @@
 The training tells what it is about to do, its *phase*, in a file for each rank. One of the ranks is
 killed a random time after a random phase has begun. Then the launcher must name it and end all; the
 checkpoint that is there must be the one that the undisturbed training had after as many steps; and
-training goes on from it, is killed again, and at last reaches the end. With ``--record``, what was
-counted is kept, and a later call with the same file goes on.
+training goes on from it, often on another number of ranks, is killed again, and at last reaches the
+end. Sums of another number of ranks are rounded differently, so training is undisturbed that goes
+on from the same checkpoint on as many ranks; and the checkpoint must be the same when these have
+read it and written it again. With ``--record``, what was counted is kept, and a later call with the
+same file goes on.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import os
 import shutil
 import signal
@@ -30,7 +34,9 @@ from typing import Any
 
 import numpy as np
 
-STEPS, EVERY, RANKS = 60, 2, 2
+STEPS, EVERY = 60, 2
+SIZES = 2, 4
+"""Numbers of ranks."""
 IN_A_ROW = 8
 """The most kills of one training."""
 LONGEST = {
@@ -42,6 +48,7 @@ UNIQUE = {"start", "set-up", "load", "compilation"}
 """Phases of which each run has one."""
 SECONDS = 60
 """After which a program that should have ended has failed."""
+PROGRAM = "-m", "tests.distributed.faults", "--train"
 
 
 # The training: a program that runs on ranks.
@@ -91,6 +98,11 @@ def train(folder: Path) -> None:
         if (folder / "state" / "manifest.npz").exists():
             mark("load")
             saved = distributed.load(folder / "state", saved)
+        keep = folder / "keep"
+        if keep.exists() and saved["step"]:
+            distributed.save(folder / "state", saved)
+            if rank == "0":
+                (keep / f"{saved['step']}").write_text(digest(folder / "state"))
         phase = "compilation"
         for i in range(saved["step"], STEPS):
             x = distributed.shard(random.normal(random.fold_in(keys[2], i), (16, 48)))
@@ -102,8 +114,8 @@ def train(folder: Path) -> None:
                 distributed.unshard(params)
                 mark("save")
                 distributed.save(folder / "state", saved)
-                if rank == "0" and (folder / "keep").exists():
-                    (folder / "keep" / f"{i + 1}").write_text(digest(folder / "state"))
+                if rank == "0" and keep.exists():
+                    (keep / f"{i + 1}").write_text(digest(folder / "state"))
         mark("end")
 
 
@@ -113,12 +125,15 @@ def digest(folder: Path) -> str:
 
     if not (folder / "manifest.npz").exists():
         return ""
-    number = data.load(folder / "manifest.npz")["checkpoint"]
+    manifest = data.load(folder / "manifest.npz")
+    files = folder / manifest["checkpoint"]
     found = sha256()
-    for path in sorted((folder / number).glob("*.npz")):
-        with np.load(path) as arrays:
-            for name in sorted(set(arrays.files) - {"structure"}):
-                found.update(arrays[name].tobytes())
+    with np.load(files / "whole.npz") as arrays:
+        for name in sorted(set(arrays.files) - {"structure"}):
+            found.update(arrays[name].tobytes())
+    parts = [data.load(files / f"part-{i:05d}.npz")["parts"] for i in range(manifest["ranks"])]
+    for shape, *own in zip(manifest["shapes"], *parts, strict=True):
+        found.update(np.concatenate(own)[: math.prod(shape)].tobytes())
     return found.hexdigest()
 
 
@@ -129,8 +144,8 @@ class Failure(Exception):
     """Something that should follow a kill did not."""
 
 
-def kill_one(rng: np.random.Generator, folder: Path) -> dict[str, Any]:
-    """Run the training, and kill a rank at random.
+def kill_one(rng: np.random.Generator, folder: Path, n: int) -> dict[str, Any]:
+    """Run the training on ``n`` ranks, and kill one of them at random.
 
     Returns:
         The phase in which it was hit, empty if the training had ended before; whether its rank was
@@ -139,12 +154,12 @@ def kill_one(rng: np.random.Generator, folder: Path) -> dict[str, Any]:
     from tests.distributed.launching import start  # noqa: PLC0415 (not on ranks)
 
     phase = str(rng.choice([p for p in LONGEST if p != "load" or (folder / "state").exists()]))
-    rank = 0 if phase == "manifest" else int(rng.integers(RANKS))
+    rank = 0 if phase == "manifest" else int(rng.integers(n))
     wanted = 1 if phase in UNIQUE else int(rng.integers(1, 4))
     delay = rng.uniform(0, LONGEST[phase])
     marks = folder / f"marks-{rank}"
     marks.unlink(missing_ok=True)
-    process = start(RANKS, "-m", "tests.distributed.faults", "--train", folder)
+    process = start(n, *PROGRAM, folder)
     try:
         limit = time.monotonic() + SECONDS
         while process.poll() is None and time.monotonic() < limit:
@@ -172,6 +187,34 @@ def _kill(process: int) -> None:
         os.kill(process, signal.SIGKILL)
 
 
+def undisturbed(n: int, folder: Path, begin: Path) -> dict[str, int]:
+    """Steps after which training has its checkpoints if no rank is killed, by their hashes.
+
+    Args:
+        n: The number of ranks.
+        folder: Where there is room for the training.
+        begin: The folder of the checkpoint from which it goes on, if there is one.
+
+    Raises:
+        Failure: If there are not as many different checkpoints as there should be.
+    """
+    from tests.distributed.launching import run  # noqa: PLC0415 (not on ranks)
+
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        own = Path(name)
+        (own / "keep").mkdir()
+        if begin.exists():
+            shutil.copytree(begin, own / "state")
+        run(n, *PROGRAM, own)
+        kept = list((own / "keep").iterdir())
+        known = {path.read_text(): int(path.name) for path in kept}
+    is_begun = bool(digest(begin))
+    first = min(known.values()) if is_begun else EVERY
+    if len(known) != (STEPS - first) // EVERY + 1 or (is_begun and digest(begin) not in known):
+        raise Failure(f"{sorted(known.values())} are the steps of an undisturbed training")
+    return known if is_begun else {"": 0} | known
+
+
 def trainings(rng: np.random.Generator, folder: Path) -> Iterator[dict[str, Any]]:
     """Kill ranks of one training after the other: what each kill led to.
 
@@ -180,29 +223,37 @@ def trainings(rng: np.random.Generator, folder: Path) -> Iterator[dict[str, Any]
     """
     from tests.distributed.launching import run  # noqa: PLC0415 (not on ranks)
 
-    undisturbed = folder / "undisturbed"
-    (undisturbed / "keep").mkdir(parents=True)
-    program = "-m", "tests.distributed.faults", "--train"
-    run(RANKS, *program, undisturbed)
-    known = {path.read_text(): int(path.name) for path in (undisturbed / "keep").iterdir()}
-    if len(known) != STEPS // EVERY:
-        raise Failure(f"the undisturbed training has {len(known)} different checkpoints")
-    known[""] = 0
+    from_begin: dict[int, dict[str, int]] = {}
+
+    def steps(n: int, state: Path) -> dict[str, int]:
+        if digest(state):
+            return undisturbed(n, folder, state)
+        if n not in from_begin:
+            from_begin[n] = undisturbed(n, folder, state)
+        return from_begin[n]
+
     for i in count():
         own = folder / f"training-{i}"
         own.mkdir()
-        kills, before = [], 0
-        for _ in range(rng.integers(1, IN_A_ROW + 1)):
-            kill = kill_one(rng, own)
-            after = known.get(digest(own / "state"))
+        state = own / "state"
+        kills: list[dict[str, Any]] = []
+        n, known, before = 0, {}, 0
+        for is_last in [False] * rng.integers(1, IN_A_ROW + 1) + [True]:
+            size = int(rng.choice(SIZES))
+            if size != n:
+                n, known = size, steps(size, state)
+            if is_last:
+                run(n, *PROGRAM, own)
+                break
+            kill = kill_one(rng, own, n)
+            after = known.get(digest(state))
             if after is None or after < before:
                 raise Failure(f"{own}: no checkpoint of the undisturbed training after {kill}")
-            kills.append(kill | {"step": after})
+            kills.append(kill | {"step": after, "ranks": n})
             before = after
             if not kill["phase"]:
                 break
-        run(RANKS, *program, own)
-        if known.get(digest(own / "state")) != STEPS:
+        if known.get(digest(state)) != STEPS:
             raise Failure(f"{own}: the end has other bits than the undisturbed training's")
         yield from kills
         shutil.rmtree(own)
@@ -212,9 +263,11 @@ def summary(found: list[dict[str, Any]]) -> str:
     """What kills led to, in words."""
     hits = [kill for kill in found if kill["phase"]]
     took = sorted(kill["seconds"] for kill in hits) or [0.0]
+    ranks = ", ".join(f"{n} on {r}" for r, n in sorted(Counter(k["ranks"] for k in hits).items()))
     phases = ", ".join(f"{n} in {p}" for p, n in Counter(k["phase"] for k in hits).most_common())
     return (
-        f"{len(hits)} kills in {len(found)} runs ({phases}), {len(hits)} resumes with equal bits, "
+        f"{len(hits)} kills in {len(found)} runs ({phases}; {ranks} ranks), "
+        f"{len(hits)} resumes with equal bits, "
         f"{sum(kill['is_named'] for kill in hits)} named; all ended after "
         f"{median(took):.2f} s (median), {took[-1]:.2f} s at most"
     )
