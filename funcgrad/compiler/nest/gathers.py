@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from funcgrad.compiler.loops.language import Expression, Number, Variable, all_of, call, sum_of
 from funcgrad.compiler.nest.iteration import Access
-from funcgrad.compiler.nest.layout import Operand, View
+from funcgrad.compiler.nest.layout import Operand, Value, View
 from funcgrad.compiler.nest.nodes import Pick, Site
 from funcgrad.compiler.nest.places import refuse_worst, resolve, watch
 from funcgrad.compiler.nest.plan import Plan
@@ -24,17 +24,27 @@ class Gathers:
         self.sites: dict[Site, Expression] = {}
         self.watched: dict[Site, tuple[str, Variable]] = {}
         self.placed: dict[tuple[Pick, int], Test] = {}
+        self.steps: dict[tuple[Pick, int], Variable] = {}
 
     def declare(self) -> None:
-        """The lengths of axes along which places are computed, and bytes from place to place."""
+        """The lengths of axes along which places are computed, and bytes from place to place.
+
+        Lookups in one array share the latter, so that processors multiply and keep them once.
+        """
+        shared: dict[tuple[Value, int, int], Variable] = {}
         for i, node in enumerate(self.plan.nodes):
             if not isinstance(node, Pick):
                 continue
+            table = node.operands[0]
+            assert isinstance(table, View)
             for k, (length, step) in enumerate(zip(node.lengths, node.steps, strict=True)):
                 self.source.assign(f"m{i}_{k}", self.source.word(length))
                 if step != 1:
                     nbytes = step * node.out.dtype.itemsize
-                    self.source.assign(f"d{i}_{k}", self.source.word(nbytes))
+                    key = table.value, k, nbytes
+                    if key not in shared:
+                        shared[key] = self.source.assign(f"d{i}_{k}", self.source.word(nbytes))
+                    self.steps[node, k] = shared[key]
             for k, site in enumerate(node.sites):
                 if site is None or site in self.sites:
                     continue
@@ -78,7 +88,7 @@ class Gathers:
             if step == 1:
                 near.append(place)
             else:
-                far.append(place * Variable(f"d{number}_{k}"))
+                far.append(place * self.steps[node, k])
         is_there = source.assign(f"v{number}t", all_of(tests)) if tests else None
         access = self.plan.operand_access(table, node)
         if space.in_vectors:
