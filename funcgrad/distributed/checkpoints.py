@@ -71,6 +71,13 @@ def save(path: PathLike, tree: Tree, axis_name: Hashable = None) -> None:
     folder = Path(path)
     number = _on_main(lambda: _new_folder(folder))
     parts = [np.asarray(x.part) for x in leaves if is_shard(x)]
+    if any(part.ndim > 1 for part in parts):
+        raise ArgumentError(
+            located(
+                "save: shards of stacked arrays cannot be saved.",
+                "Save a FlatShard for each of them: [FlatShard(part, x.shape) for part in x.part].",
+            )
+        )
     rest = tree_unflatten(treedef, [None if is_shard(x) else x for x in leaves])
     everyone = all_processes()
 

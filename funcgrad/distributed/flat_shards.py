@@ -35,6 +35,7 @@ from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.dividing import Mask
 from funcgrad.higher_order.staging import located
 from funcgrad.lowering import Call, Pointwise, Reduction, Reshape
+from funcgrad.primitives.indexing import Gather, ScatterSet
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.primitives.shape import reshape, shape_of
 from funcgrad.primitives.windows import neutral
@@ -54,8 +55,9 @@ class FlatShard:
     that all parts are equally long, and do not count.
 
     Attributes:
-        part: The elements, ``(length,)``.
-        shape: Shape of the whole array.
+        part: The elements, ``(length,)``; or ``(n, length)`` for a stack of ``n`` such arrays, each
+            of which is divided by itself.
+        shape: Shape of the whole array, or of each in the stack.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -82,7 +84,9 @@ register_pytree_node(
 )
 
 
-def flat_shard(tree: Any, axis_name: Hashable = None, *, least: int = LEAST) -> Any:
+def flat_shard(
+    tree: Any, axis_name: Hashable = None, *, least: int = LEAST, stacked: bool = False
+) -> Any:
     """Keep one process's part of arrays that all processes have.
 
     Args:
@@ -90,6 +94,8 @@ def flat_shard(tree: Any, axis_name: Hashable = None, *, least: int = LEAST) -> 
         axis_name: The axis along which they are divided; by default the innermost one of processes
             around the call. Axes of `vmap` and `shard_map` need their names.
         least: Arrays of fewer elements stay whole.
+        stacked: Whether the first axis of each array counts parameters of layers, over which
+            `lax.scan` goes: then those of each layer are divided by themselves.
 
     Returns:
         A pytree with a `FlatShard` for each larger array.
@@ -103,7 +109,7 @@ def flat_shard(tree: Any, axis_name: Hashable = None, *, least: int = LEAST) -> 
     """
     axis = AxisOfShards(axis_name, least, "flat_shard")
     leaves, treedef = flatten_values(tree)
-    return tree_unflatten(treedef, [axis.shard(x) for x in leaves])
+    return tree_unflatten(treedef, [axis.shard(x, int(stacked)) for x in leaves])
 
 
 def unshard(tree: Any, axis_name: Hashable = None) -> Any:
@@ -131,7 +137,7 @@ def unshard(tree: Any, axis_name: Hashable = None) -> Any:
     axis = AxisOfShards(axis_name, 0, "unshard")
 
     def whole(x: Any) -> Any:
-        return checkpoint_name(axis.whole(x.part, x.shape), UNSHARDED) if is_shard(x) else x
+        return checkpoint_name(axis.whole(x.part, _whole_shape(x)), UNSHARDED) if is_shard(x) else x
 
     return map_shards(whole, tree)
 
@@ -167,6 +173,11 @@ def fully_sharded(f: Callable[..., Any], axis_name: Hashable = None) -> Callable
 def is_shard(x: Any) -> bool:
     """Whether something is a `FlatShard`."""
     return type(x) is FlatShard
+
+
+def _whole_shape(shard: FlatShard) -> tuple[int, ...]:
+    """Shape of an array, with the axes of a stack."""
+    return (*shape_of(shard.part)[:-1], *shard.shape)
 
 
 def map_shards(function: Callable[[Any], Any], tree: Any) -> Any:
@@ -215,29 +226,71 @@ class AxisOfShards:
         """The number of elements of a part."""
         return -(-prod(shape) // self.size)
 
-    def shard(self, x: Any) -> Any:
-        """The part of an array that all have, or all of it if it is small."""
-        return FlatShard(self.part(x), shape_of(x)) if self.divides(shape_of(x)) else x
+    def shard(self, x: Any, rows: int = 0) -> Any:
+        """The part of an array that all have, or all of it if it, or each row, is small."""
+        shape = shape_of(x)[rows:]
+        return FlatShard(self.part(x, rows), shape) if self.divides(shape) else x
 
-    def padded(self, x: Any) -> Any:
-        """The elements of an array, and zeros up to the end of the last part."""
-        n = prod(shape_of(x))
-        flat = reshape(x, (n,))
+    def padded(self, x: Any, rows: int = 0) -> Any:
+        """The elements of an array, and zeros up to the end of the last part.
+
+        Args:
+            x: The array.
+            rows: How many axes are of a stack of arrays, each of which is divided by itself.
+        """
+        stack, n = shape_of(x)[:rows], prod(shape_of(x)[rows:])
+        flat = reshape(x, (*stack, n))
         missing = self.size * self.length((n,)) - n
-        return lax.pad(flat, aval_of(flat).dtype.type(0), [(0, missing, 0)]) if missing else flat
+        config = [(0, 0, 0)] * rows + [(0, missing, 0)]
+        return lax.pad(flat, aval_of(flat).dtype.type(0), config) if missing else flat
 
-    def part(self, x: Any) -> Any:
-        """The part of an array that all have."""
-        length = self.length(shape_of(x))
-        part = lax.dynamic_slice(self.padded(x), (self._start(length),), (length,))
+    def part(self, x: Any, rows: int = 0) -> Any:
+        """The part of an array that all have; arguments as of `padded`."""
+        stack, length = shape_of(x)[:rows], self.length(shape_of(x)[rows:])
+        starts = (*[np.int64(0)] * rows, self._start(length))
+        part = lax.dynamic_slice(self.padded(x, rows), starts, (*stack, length))
         # A view would keep the memory of the whole array.
         return part.copy() if isinstance(part, np.ndarray) else part
 
     def whole(self, part: Any, shape: tuple[int, ...]) -> Any:
-        """The array of the parts of all."""
-        flat = lax.all_gather(part, self.name, tiled=True)
-        n = prod(shape)
-        return reshape(flat if shape_of(flat) == (n,) else lax.slice(flat, (0,), (n,)), shape)
+        """The array of the parts of all, of any number of stacked arrays."""
+        stack = shape_of(part)[:-1]
+        flat = lax.all_gather(part, self.name, axis=len(stack), tiled=True)
+        wanted = (*stack, prod(shape[len(stack) :]))
+        if shape_of(flat) != wanted:
+            flat = lax.slice(flat, (0,) * len(wanted), wanted)
+        return reshape(flat, shape)
+
+    def rows(self, part: Any, shape: tuple[int, ...]) -> Any:
+        """Parts of the rows of an array, by its part; one row at a time is whole."""
+        n = prod(shape[1:])
+        # Elements that others have are neutral in sums, even of zeros.
+        read = Gather((0,), "fill", aval_of(part).dtype.type(-0.0))
+
+        def row(_: None, i: Any) -> tuple[None, Any]:
+            own = read.bind(part, self._places(i, n, part))
+            return None, self.part(lax.psum(own, self.name))
+
+        return lax.scan(row, None, np.arange(shape[0]))[1]
+
+    def joined(self, parts: Any, shape: tuple[int, ...]) -> Any:
+        """The part of an array by parts of its rows; one row at a time is whole."""
+        n = prod(shape[1:])
+        write = ScatterSet((0,), "fill")
+
+        def row(part: Any, pair: Any) -> tuple[Any, None]:
+            i, own = pair
+            return write.bind(part, self.whole(own, (n,)), self._places(i, n, part)), None
+
+        start = np.zeros(self.length(shape), aval_of(parts).dtype)
+        return lax.scan(row, start, (np.arange(shape[0]), parts))[0]
+
+    def _places(self, i: Any, n: int, part: Any) -> Any:
+        """Places of the elements of a row in a part, behind its end if others have them."""
+        (length,) = shape_of(part)
+        first = lax.sub(lax.mul(i, np.int64(n)), self._start(length))
+        places = lax.add(lax.iota(np.int64, n), first)
+        return lax.select(lax.lt(places, np.int64(0)), lax.full_like(places, length), places)
 
     def part_of_sum(self, x: Any) -> Any:
         """The part of the sum of arrays that differ."""
@@ -245,13 +298,15 @@ class AxisOfShards:
 
     def counted(self, part: Any, shape: tuple[int, ...], otherwise: Any) -> Any:
         """A part with a number in place of elements behind the end of the array."""
-        (length,) = shape_of(part)
-        if self.size * length == prod(shape):
+        length = shape_of(part)[-1]
+        size = prod(shape[len(shape_of(part)) - 1 :])
+        if self.size * length == size:
             return part
         places = lax.add(lax.iota(np.int64, length), self._start(length))
-        return lax.select(
-            lax.lt(places, np.int64(prod(shape))), part, lax.full_like(part, otherwise)
-        )
+        counts = lax.lt(places, np.int64(size))
+        if len(shape_of(part)) > 1:
+            counts = lax.broadcast_in_dim(counts, shape_of(part), (len(shape_of(part)) - 1,))
+        return lax.select(counts, part, lax.full_like(part, otherwise))
 
     def _start(self, length: int) -> Any:
         return lax.mul(
@@ -264,7 +319,8 @@ class ShardTracer(Tracer):
 
     Attributes:
         aval: Of the whole array.
-        part: The part.
+        part: The part. Its axes but the last one are axes of the array, whose rows along them are
+            divided by themselves.
     """
 
     __slots__ = ("aval", "part")
@@ -276,6 +332,9 @@ class ShardTracer(Tracer):
         self.aval = aval
 
 
+Stacked = tuple[tuple[tuple[int, ...], int], ...]
+
+
 class ShardTrace(Trace):
     """Applies operations on whole arrays to the parts of this process.
 
@@ -283,13 +342,16 @@ class ShardTrace(Trace):
         parent: Receives the operations on parts.
         what: How messages call the function that runs.
         axis: The axis along which arrays are divided.
+        stacked: Shapes of the arrays whose rows are divided by themselves, and how many axes their
+            parts have. So do others of these shapes that leave the trace.
     """
 
-    __slots__ = ("axis",)
+    __slots__ = ("axis", "stacked")
 
-    def __init__(self, parent: Trace, what: str, axis: AxisOfShards) -> None:
+    def __init__(self, parent: Trace, what: str, axis: AxisOfShards, stacked: Stacked) -> None:
         super().__init__(parent, what)
         self.axis = axis
+        self.stacked = stacked
 
     def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
         assert self.parent is not None
@@ -322,25 +384,31 @@ class ShardTrace(Trace):
         if isinstance(form, Pointwise):
             shapes = {shape_of(x) for x in args if shape_of(x)}
             if shapes == {result.shape}:
-                return self.wrap(primitive.bind(*map(self._part_or_number, args)), result)
+                (axes, *others) = set(filter(None, self.mask(args)))
+                axes = self._axes(result.shape) if others else axes
+                parts = [self._part_or_number(x, axes) for x in args]
+                return self.wrap(primitive.bind(*parts), result)
         elif isinstance(form, Reshape) and result.shape:
-            return self.wrap(args[0].part, result)
+            kept = len(shape_of(args[0].part)) - 1
+            if args[0].shape[:kept] == result.shape[:kept]:
+                return self.wrap(args[0].part, result)
         elif isinstance(form, Reduction) and not result.shape:
             (x,) = args
             start = _neutral(form.init, x.aval.dtype)
-            own = _folded(primitive, self.axis.counted(x.part, x.shape, start))
+            counted = self.axis.counted(x.part, x.shape, start)
+            own = _folded(primitive, reshape(counted, (prod(shape_of(counted)),)))
             return _folded(primitive, lax.all_gather(own, self.axis.name))
         return None
 
     # The methods of `funcgrad.higher_order.dividing.Parts`, for rules of loops and branches.
 
     def mask(self, values: Sequence[Any]) -> Mask:
-        return tuple(map(self._is_own, values))
+        return tuple(len(shape_of(x.part)) if self._is_own(x) else 0 for x in values)
 
     def program(
         self, program: Program, given: Mask, left: Mask | None = None, agrees: bool = False
     ) -> tuple[Program, Mask]:
-        key = ("divided", self.axis.name, self.axis.least, given, left, agrees)
+        key = ("divided", self.axis.name, self.axis.least, self.stacked, given, left, agrees)
         return program.memo(key, lambda: self._program(program, given, left, agrees))
 
     def _program(
@@ -350,17 +418,28 @@ class ShardTrace(Trace):
         found: list[Mask] = []
 
         def run(*values: Any) -> list[Any]:
-            trace = ShardTrace(current_trace(), self.what, self.axis)
+            trace = ShardTrace(current_trace(), self.what, self.axis, self.stacked)
             inputs = [
-                trace.wrap(x, a) if own else x for x, (a, own) in zip(values, pairs, strict=True)
+                trace.wrap(x, a) if axes else x for x, (a, axes) in zip(values, pairs, strict=True)
             ]
             outs = run_under(trace, lambda: evaluate(program, inputs))
             found.append(trace.mask(outs) if left is None else left)
             results = trace.as_given(outs, found[-1])
             return [trace.agreed(x) for x in results] if agrees else results
 
-        avals = [a.update(shape=(self.axis.length(a.shape),)) if own else a for a, own in pairs]
+        avals = [a.update(shape=self._shape(a.shape, axes)) if axes else a for a, axes in pairs]
         return stage_closed(run, avals, program.name), found[-1]
+
+    def _shape(self, shape: tuple[int, ...], axes: int) -> tuple[int, ...]:
+        """Shape of a part with so many axes."""
+        return (*shape[: axes - 1], self.axis.length(shape[axes - 1 :]))
+
+    def rows(self, x: Any) -> Any:
+        if not self._is_own(x) or len(shape_of(x.part)) > 1:
+            return x
+        if len(x.shape) == 1 or x.aval.dtype == np.bool_:
+            return self.whole(x)
+        return self.wrap(self.axis.rows(x.part, x.shape), x.aval)
 
     def agreed(self, x: Any) -> Any:
         dtype = aval_of(x).dtype
@@ -373,17 +452,25 @@ class ShardTrace(Trace):
         outs = divided.bind(*self.as_given(args, given))
         avals = whole.abstract_eval(*map(aval_of, args))
         rows = zip(outs, avals, left, strict=True)
-        return [self.wrap(x, a) if own else x for x, a, own in rows]
+        return [self.wrap(x, a) if axes else x for x, a, axes in rows]
 
     def as_given(self, values: Sequence[Any], mask: Mask) -> list[Any]:
         """Values for the parent trace: parts of some, and others whole."""
         rows = zip(values, mask, strict=True)
-        return [self._part_or_number(x) if own else self.whole(x) for x, own in rows]
+        return [self._part_or_number(x, axes) if axes else self.whole(x) for x, axes in rows]
 
-    def _part_or_number(self, x: Any) -> Any:
-        if self._is_own(x):
+    def _part_or_number(self, x: Any, axes: int) -> Any:
+        """A number, or a part with so many axes."""
+        if not shape_of(x):
+            return x
+        if not self._is_own(x):
+            return self.axis.part(x, axes - 1)
+        found = len(shape_of(x.part))
+        if found == axes:
             return x.part
-        return self.axis.part(x) if shape_of(x) else x
+        if (found, axes) == (2, 1) and x.aval.dtype != np.bool_:
+            return self.axis.joined(x.part, x.shape)
+        return self.axis.part(self.whole(x), axes - 1)
 
     def wrap(self, part: Any, aval: ShapedArray) -> ShardTracer:
         """A whole array of which there is a part."""
@@ -395,9 +482,14 @@ class ShardTrace(Trace):
 
     def shard(self, x: Any) -> Any:
         """The shard of a result, or all of it if it is small."""
-        if not self.axis.divides(shape_of(x)):
+        axes = self._axes(shape_of(x))
+        if axes == 1 and not self.axis.divides(shape_of(x)):
             return self.whole(x)
-        return FlatShard(x.part, x.shape) if self._is_own(x) else self.axis.shard(x)
+        return FlatShard(self._part_or_number(x, axes), shape_of(x)[axes - 1 :])
+
+    def _axes(self, shape: tuple[int, ...]) -> int:
+        """How many axes parts of arrays of this shape have."""
+        return dict(self.stacked).get(shape, 1)
 
 
 def _folded(primitive: Any, part: Any) -> Any:
@@ -423,10 +515,12 @@ def on_shards(function: Callable[..., Any], axis: AxisOfShards, what: str) -> Ca
     """
 
     def run(*args: Any) -> Any:
-        trace = ShardTrace(current_trace(), what, axis)
         leaves, treedef = flatten_shards(tree_unflatten(*flatten_values(args)[::-1]))
+        axes = {_whole_shape(x): len(shape_of(x.part)) for x in leaves if is_shard(x)}
+        stacked = tuple((shape, n) for shape, n in axes.items() if n > 1)
+        trace = ShardTrace(current_trace(), what, axis, stacked)
         wrapped = [
-            trace.wrap(x.part, aval_of(x.part).update(shape=x.shape)) if is_shard(x) else x
+            trace.wrap(x.part, aval_of(x.part).update(shape=_whole_shape(x))) if is_shard(x) else x
             for x in leaves
         ]
         outs, tree = run_under(

@@ -3,7 +3,8 @@
 An interpreter of parts (`funcgrad.distributed.flat_shards`) makes programs of parts from those that
 loops and branches hold. Which values are parts in them follows from the values that are given: the
 carry of a loop is as its body leaves it, and a result of branches is a part if it is in one. To
-keep the part of a whole array takes no message.
+keep the part of a whole array takes no message. Rows that a loop goes over are divided each by
+itself, and so are those that it makes.
 """
 
 from __future__ import annotations
@@ -15,15 +16,18 @@ from typing import Any, Protocol
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Program, axis_names_of
 
-Mask = tuple[bool, ...]
-"""For each of some values whether a process has a part of it."""
+Mask = tuple[int, ...]
+"""For each of some values how many axes the part has that a process has of it, 0 for all of it.
+
+A part has a last axis of elements, and before it those axes of the array that are not divided.
+"""
 
 
 class Parts(Protocol):
     """The interpreter."""
 
     def mask(self, values: Sequence[Any]) -> Mask:
-        """Flags of values: those that are parts."""
+        """Axes of the parts of values."""
 
     def program(
         self, program: Program, given: Mask, left: Mask | None = None, agrees: bool = False
@@ -32,10 +36,13 @@ class Parts(Protocol):
 
         Args:
             program: Of whole arrays.
-            given: Which of its inputs are parts.
-            left: Which of its results are to be; by default those that are.
+            given: Of its inputs.
+            left: What its results are to be; by default what they are.
             agrees: Whether its result, a condition, has to be known to be equal in all processes.
         """
+
+    def rows(self, x: Any) -> Any:
+        """An operand in whose parts the first axis is not divided, or all of it."""
 
     def agreed(self, x: Any) -> Any:
         """A number of the parent trace, known to be equal in all processes."""
@@ -49,8 +56,8 @@ class Parts(Protocol):
             whole: The operation on whole arrays.
             divided: That on parts.
             args: The operands.
-            given: Which of them are parts there.
-            left: Which results are.
+            given: What they are there.
+            left: What the results are.
         """
 
 
@@ -58,7 +65,7 @@ def divided_switch(switch: Any, args: Sequence[Any], parts: Parts) -> list[Any]:
     """Results of branches."""
     index, *operands = args
     given = parts.mask(operands)
-    left = _any([parts.program(b, given)[1] for b in switch.branches])
+    left = _most([parts.program(b, given)[1] for b in switch.branches])
     branches = tuple(parts.program(b, given, left)[0] for b in switch.branches)
     divided = replace(switch, branches=branches)
     # Processes that meet within a branch have to take the same one.
@@ -67,14 +74,23 @@ def divided_switch(switch: Any, args: Sequence[Any], parts: Parts) -> list[Any]:
 
 
 def divided_scan(scan: Any, args: Sequence[Any], parts: Parts) -> list[Any]:
-    """Results of a loop, whose rows are whole."""
+    """Results of a loop, which goes over parts of rows."""
     consts, carry, xs = scan.split(args)
-    fixed, rows = parts.mask(consts), (False,) * len(xs)
+    xs = [parts.rows(x) for x in xs]
+    fixed, outer = parts.mask(consts), parts.mask(xs)
+    rows = tuple(max(axes - 1, 0) for axes in outer)
     moving = _carried(parts, scan.body, fixed, parts.mask(carry), rows)
-    left = (*moving, *(False,) * (len(scan.body.outputs) - len(moving)))
-    given = (*fixed, *moving, *rows)
-    body, _ = parts.program(scan.body, given, left)
-    return parts.apply(scan, replace(scan, body=body), args, given, left)
+    _, left = parts.program(scan.body, (*fixed, *moving, *rows))
+    left = (*moving, *left[len(moving) :])
+    body, _ = parts.program(scan.body, (*fixed, *moving, *rows), left)
+    stacked = tuple(axes and axes + 1 for axes in left[len(moving) :])
+    return parts.apply(
+        scan,
+        replace(scan, body=body),
+        [*consts, *carry, *xs],
+        (*fixed, *moving, *outer),
+        (*moving, *stacked),
+    )
 
 
 def divided_while(loop: Any, args: Sequence[Any], parts: Parts) -> list[Any]:
@@ -91,14 +107,14 @@ def divided_while(loop: Any, args: Sequence[Any], parts: Parts) -> list[Any]:
 
 
 def _carried(parts: Parts, body: Program, fixed: Mask, carry: Mask, rows: Mask) -> Mask:
-    """Flags of carried values: parts in any step, as the first ones may be made so."""
+    """Axes of the parts of carried values in any step, as the first ones may be made so."""
     while True:
         _, left = parts.program(body, (*fixed, *carry, *rows))
-        wider = _any([carry, left[: len(carry)]])
+        wider = _most([carry, left[: len(carry)]])
         if wider == carry:
             return carry
         carry = wider
 
 
-def _any(masks: Sequence[Mask]) -> Mask:
-    return tuple(map(any, zip(*masks, strict=True)))
+def _most(masks: Sequence[Mask]) -> Mask:
+    return tuple(map(max, zip(*masks, strict=True)))

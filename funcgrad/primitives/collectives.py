@@ -214,7 +214,7 @@ class PSum(_AllReduce):
     def step(self, apply: Steps, ranks: Ranks, x: Any) -> Any:
         if not ranks.deterministic:
             return apply(RankTotal(ranks), x)
-        return pairwise_total(apply, _stacked(apply, ranks, x), ranks.size)
+        return pairwise_total(apply, apply(RankGather(ranks), x), ranks.size)
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ class PMax(_AllExtreme):
 
     def step(self, apply: Steps, ranks: Ranks, x: Any) -> Any:
         # MPI's own extremes may lose nan.
-        return apply(ReduceMax((0,)), _stacked(apply, ranks, x))
+        return apply(ReduceMax((0,)), apply(RankGather(ranks), x))
 
 
 @dataclass(frozen=True)
@@ -256,12 +256,7 @@ class PMin(_AllExtreme):
 
     def step(self, apply: Steps, ranks: Ranks, x: Any) -> Any:
         # MPI's own extremes may lose nan.
-        return apply(ReduceMin((0,)), _stacked(apply, ranks, x))
-
-
-def _stacked(apply: Steps, ranks: Ranks, x: Any) -> Any:
-    """The values of all processes along a new first axis; one has its own without a message."""
-    return apply(RankGather(ranks) if ranks.size > 1 else Reshape((1, *aval_of(x).shape)), x)
+        return apply(ReduceMin((0,)), apply(RankGather(ranks), x))
 
 
 _SOURCES = {
@@ -536,7 +531,7 @@ class AllGather(_Exchange):
 
     def steps(self, apply: Steps, *args: Any) -> Any:
         (x,) = args
-        gathered = _stacked(apply, self.ranks, x)
+        gathered = apply(RankGather(self.ranks), x)
         gathered = _moved(apply, gathered, 0, self.axis)
         return _joined(apply, gathered, self.axis) if self.tiled else gathered
 

@@ -19,7 +19,7 @@ from funcgrad.base.ranks import Ranks
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.primitive import Primitive
-from funcgrad.lowering import Array, Constant, Extern, Form, NativeCall, Routine
+from funcgrad.lowering import Array, Constant, Extern, Form, NativeCall, Reshape, Routine
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,12 @@ class RankGather(RankMessage):
 
     def impl(self, x: Any) -> Any:
         return self.ranks.gathered(x)
+
+    def as_message(self, group: int = 0, in_background: bool = False) -> Primitive | None:
+        return super().as_message(group, in_background) if self.ranks.size > 1 else None
+
+    def lower(self, x: ShapedArray) -> Form:
+        return super().lower(x) if self.ranks.size > 1 else Reshape()
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         return shaped((self.ranks.size, *x.shape), x.dtype)

@@ -57,6 +57,23 @@ def controlled(updates: Any, params: Any = None) -> Any:
     return fg.tree.map(one, updates)
 
 
+def by_rows(updates: Any, params: Any = None) -> Any:
+    """Updates by loops over rows, which make rows, sums of rows, and both ways."""
+
+    def one(g: Any) -> Any:
+        if g.ndim < 2:
+            return g
+
+        def row(total: Any, x: Any) -> Any:
+            total = 0.5 * total + x / (1 + fnp.max(fnp.abs(x)))
+            return total, (fnp.tanh(total) * x, fnp.sum(x))
+
+        total, (rows, sums) = lax.scan(row, fnp.zeros(g.shape[1:]), g, reverse=True)
+        return g + rows + total + fnp.sum(sums**2)
+
+    return fg.tree.map(one, updates)
+
+
 def averaged(updates: Any, params: Any = None) -> Any:
     """Updates that lanes compare, though they are equal already."""
     return fg.tree.map(lambda g: lax.pmean(g, "data"), updates)
@@ -71,6 +88,7 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "finite": lambda: optim.apply_if_finite(optim.adam(1e-2), 2),
     "noisy": lambda: optim.chain(optim.stateless(noisy), optim.rmsprop(1e-2)),
     "controlled": lambda: optim.chain(optim.stateless(controlled), optim.adam(1e-2)),
+    "by rows": lambda: optim.chain(optim.stateless(by_rows), optim.adam(1e-2)),
     "normalized": lambda: optim.chain(optim.stateless(normalized), optim.adam(1e-2)),
 }
 
@@ -148,6 +166,7 @@ def laws(takes_turns: bool) -> None:
         distributed.echo(name)
     messages()
     updates_in_turn()
+    stacked_layers()
 
 
 def messages() -> None:
@@ -205,6 +224,35 @@ def updates_in_turn() -> None:
     kinds = ["all_gather" in line for line in steps if "[all_gather]" not in line]
     if distributed.size() > 1:
         assert kinds == [True, False] * 4, plan
+
+
+def stacked_layers() -> None:
+    """Layers that a scan goes over are gathered one by one, forward and backward."""
+    ws, x = RNG.normal(size=(5, 6, 6)) / 3, RNG.normal(size=(3, 6))
+    optimizer = optim.chain(optim.clip_by_global_norm(0.1), optim.lamb(1e-2))
+    sharded = distributed.sharded(optimizer, least=1)
+    layer = distributed.fully_sharded(lambda w, x: fnp.tanh(x @ w))
+
+    def loss(ws: Any, layer: Any) -> Any:
+        return fnp.sum(lax.scan(lambda x, w: (layer(w, x), None), x, ws)[0] ** 2)
+
+    def step(own: Any, state: Any) -> Any:
+        updates, state = sharded.update(fg.grad(loss)(own, layer), state, own)
+        return optim.apply_updates(own, updates), state
+
+    wanted, state = ws, optimizer.init(ws)
+    for _ in range(2):
+        grads = fg.grad(loss)(wanted, lambda w, x: fnp.tanh(x @ w))
+        updates, state = optimizer.update(grads, state, wanted)
+        wanted = optim.apply_updates(wanted, updates)
+    for way in (lambda f: f, fg.jit):
+        with distributed.spmd():
+            own = distributed.flat_shard(ws, least=1, stacked=True)
+            assert own.part.shape == (5, -(-36 // distributed.size()))
+            state = sharded.init(own)
+            for _ in range(2):
+                own, state = way(step)(own, state)
+            assert_near(distributed.unshard(own), wanted)
 
 
 def laplacian(wide: Any) -> Any:
