@@ -18,7 +18,7 @@ J. Sci. Comput. 29 (2007) 1042.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -26,10 +26,8 @@ import numpy as np
 import funcgrad.numpy.values as fnp
 from funcgrad.base.forking import cached_property
 from funcgrad.base.pytree import register_pytree_node
-from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
-from funcgrad.higher_order.jit import run_program
-from funcgrad.patterns.greedy import greedy_program, star_program
+from funcgrad.patterns.greedy import FEW_STEPS, compiled, greedy_program, star_program
 from funcgrad.patterns.sparsity_pattern import SparsityPattern
 from funcgrad.patterns.substitution import Substitution, acyclic_colors
 from funcgrad.primitives.sparse import scipy_sparse
@@ -39,9 +37,6 @@ KINDS = ("columns", "rows", "both", "symmetric", "acyclic")
 
 FEW = 1 << 20
 """Edges up to which Python colours a graph, in less time than compiling takes."""
-
-FEW_STEPS = 1 << 18
-"""Entries up to which Python colours stars, in less time than compiling takes."""
 
 FEW_STARS = 1 << 19
 """Entries of diagonals up to which stars are looked for."""
@@ -332,17 +327,10 @@ def _first_best(found: Iterable[Any], least: int) -> Any:
     return best
 
 
-def _compiled(make: Callable[..., Any], graph: Any, order: Any) -> Any:
-    """The result of a program for an order of vertices, and a graph."""
-    args = [np.asarray(a, np.int64) for a in (order, graph.indptr, graph.indices)]
-    (colors,) = run_program(make([aval_of(a) for a in args]), args)
-    return np.asarray(colors)
-
-
 def _greedy(graph: Any, order: Any) -> Any:
     """Each vertex, in an order, gets the least colour that no neighbour has."""
     if graph.nnz > FEW:
-        return _compiled(greedy_program, graph, order) - 1
+        return compiled(greedy_program, order, graph.indptr, graph.indices)[0] - 1
     starts, neighbours = graph.indptr.tolist(), graph.indices.tolist()
     colors = [-1] * len(order)
     for v in order.tolist():
@@ -441,9 +429,12 @@ def _mirrored(pattern: SparsityPattern) -> Any:
 
 def _acyclic(pattern: SparsityPattern, order: str | None) -> Coloring:
     matrix = _mirrored(pattern)
-    names = (order,) if order is not None else ORDERS
-    found = [acyclic_colors(matrix, _ordered(matrix, name)) for name in names]
-    return Coloring(pattern, min(found, key=_count), None, is_symmetric=True, is_acyclic=True)
+    names = ORDERS if matrix.nnz <= FEW_STEPS else ORDERS[:2]
+    each = (
+        acyclic_colors(matrix, _ordered(matrix, name)) for name in ((order,) if order else names)
+    )
+    colors = _first_best(each, min(_least_star(matrix), 2))
+    return Coloring(pattern, colors, None, is_symmetric=True, is_acyclic=True)
 
 
 def _symmetric(pattern: SparsityPattern, order: str | None) -> Coloring:
@@ -503,7 +494,7 @@ def _star(matrix: Any, order: Any) -> Any:
     vertex ``w`` on, whose end has the colour of ``w``.
     """
     if matrix.nnz > FEW_STEPS:
-        bits = _compiled(star_program, matrix, order)
+        (bits,) = compiled(star_program, order, matrix.indptr, matrix.indices)
         if bits.all():  # otherwise there are more colours than the integers of programs have bits
             return np.frexp(bits.astype(float))[1].astype(np.int64) - 1
     starts, neighbours = matrix.indptr.tolist(), matrix.indices.tolist()

@@ -6,16 +6,26 @@ tries a colour, in each step, in a few nanoseconds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
-from funcgrad.core.avals import ShapedArray
+from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.program import Program
+from funcgrad.higher_order.jit import run_program
 from funcgrad.transforms.programs import stage_closed
+
+FEW_STEPS = 1 << 18
+"""Entries up to which Python colours stars and trees, in less time than compiling takes."""
+
+
+def compiled(make: Callable[..., Program], *arrays: Any) -> list[Any]:
+    """Results of a program of integers, which is made from the types of its arguments."""
+    args = [np.asarray(a, np.int64) for a in arrays]
+    return [np.asarray(x) for x in run_program(make([aval_of(a) for a in args]), args)]
 
 
 def greedy_program(avals: Sequence[ShapedArray]) -> Program:

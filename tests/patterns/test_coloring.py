@@ -11,6 +11,7 @@ import scipy.sparse
 import funcgrad as fg
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.patterns import coloring as module
+from funcgrad.patterns import substitution
 from funcgrad.patterns.coloring import KINDS, ORDERS, Coloring, coloring
 from funcgrad.sparsity import (
     SparsityPattern,
@@ -333,3 +334,31 @@ def test_compiled_stars_are_those_of_python(order: str, monkeypatch: pytest.Monk
             monkeypatch.setattr(module, "FEW_STEPS", few)
             found.append(module._star(graph, module._ordered(graph, order)))
         np.testing.assert_array_equal(*found)
+
+
+def test_compiled_trees_are_those_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    for graph in map(scipy.sparse.csr_array, graphs()):
+        found, pattern = [], SparsityPattern.of(graph)
+        for few in (graph.nnz, -1):
+            monkeypatch.setattr(substitution, "FEW_STEPS", few)
+            colors = coloring(pattern, "acyclic", "largest_first")
+            found.append(colors.column_colors)
+            assert colors.substitution.is_complete
+            assert (colors.sources >= 0).all()
+        np.testing.assert_array_equal(*found)
+
+
+def test_compiled_substitution_finds_the_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(substitution, "FEW_STEPS", -1)
+    for graph in map(scipy.sparse.csr_array, graphs()):
+        pattern = SparsityPattern.of(graph)
+        values = with_values(pattern, True)
+        colors = coloring(pattern, "acyclic", "natural")
+        products = values.toarray() @ colors.column_seeds().T
+        found = colors.entries(products.T.ravel())
+        np.testing.assert_allclose(np.asarray(found), values.data, atol=1e-9)
+    ring = path(4).toarray()
+    ring[0, 3] = ring[3, 0] = 1
+    wrong = Coloring(SparsityPattern.of(ring), np.array([0, 1, 0, 1]), None, True, is_acyclic=True)
+    with pytest.raises(ArgumentError, match="there is a cycle"):
+        _ = wrong.sources
