@@ -9,7 +9,7 @@ two rules of one function.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 Function = Callable[..., Any]
+Tolerance = float | Mapping[Any, float] | None
 
 _ROUNDING = {4: 1e-4, 8: 1e-10, 16: 1e-10}
 _TOLERANCE = {"f": {4: 3e-2, 8: 1e-5}, "c": {8: 3e-2, 16: 1e-5}}
@@ -59,8 +60,8 @@ def check_grads(
     args: Sequence[Any],
     order: int,
     modes: Sequence[str] = ("fwd", "rev"),
-    atol: float | None = None,
-    rtol: float | None = None,
+    atol: Tolerance = None,
+    rtol: Tolerance = None,
     eps: float | None = None,
     seed: int = 0,
 ) -> None:
@@ -71,8 +72,9 @@ def check_grads(
         args: Tuple or list of arguments: the point.
         order: Highest order of derivatives to check, at least 1.
         modes: ``"fwd"``, ``"rev"`` or both.
-        atol: Absolute tolerance; by default from the dtype.
-        rtol: Relative tolerance; by default 1e-5 for double and 3e-2 for single precision.
+        atol: Absolute tolerance, or one for each of some dtypes; by default from the dtype.
+        rtol: Relative tolerance, or one for each of some dtypes; by default 1e-5 for double and
+            3e-2 for single precision.
         eps: Step of the differences; by default the cube root of the machine epsilon.
         seed: Seed of the directions.
 
@@ -91,6 +93,12 @@ def check_grads(
             f"got args of type {type(args).__name__}, order={order}, modes={modes!r}."
         )
     _Checker(modes, atol, rtol, eps, np.random.default_rng(seed)).check(f, tuple(args), 1, order)
+
+
+def _tolerance(given: Tolerance, dtype: np.dtype[Any], default: float) -> float:
+    if isinstance(given, Mapping):
+        given = {np.dtype(key): value for key, value in given.items()}.get(dtype)
+    return default if given is None else given
 
 
 def direction(x: Any, rng: np.random.Generator) -> Any:
@@ -112,8 +120,8 @@ class _Checker:
     def __init__(
         self,
         modes: Sequence[str],
-        atol: float | None,
-        rtol: float | None,
+        atol: Tolerance,
+        rtol: Tolerance,
         eps: float | None,
         rng: np.random.Generator,
     ) -> None:
@@ -201,8 +209,7 @@ class _Checker:
     ) -> None:
         dtype = np.asarray(x).dtype
         default = _TOLERANCE[dtype.kind][dtype.itemsize]
-        rtol = default if self.rtol is None else self.rtol
-        atol = default if self.atol is None else self.atol
+        rtol, atol = (_tolerance(given, dtype, default) for given in (self.rtol, self.atol))
         if np.size(numeric) == 0:
             return
         scale = max(scale, float(np.max(np.abs(numeric))))
@@ -441,8 +448,8 @@ class _RuleChecker:
             return
         dtype = got.dtype if got.dtype.kind in "fc" else np.dtype(np.float64)
         default = _ROUNDING[dtype.itemsize] if exact else _TOLERANCE[dtype.kind][dtype.itemsize]
-        rtol = default if exact or self.numbers.rtol is None else self.numbers.rtol
-        atol = default if exact or self.numbers.atol is None else self.numbers.atol
+        given = (None, None) if exact else (self.numbers.rtol, self.numbers.atol)
+        rtol, atol = (_tolerance(x, dtype, default) for x in given)
         scale = max(scale, float(np.max(np.abs(expected))))
         difference = (
             float(np.max(np.abs(expected - got))) if expected.shape == got.shape else np.inf

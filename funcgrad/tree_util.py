@@ -150,26 +150,26 @@ def tree_transpose(
     Returns:
         A tree of structure ``inner_treedef`` whose leaves have structure ``outer_treedef``.
 
+    Raises:
+        TreeError: If the tree has another number of leaves than those structures together.
+
     Example:
         >>> from funcgrad import tree_util as tu
         >>> outer, inner = tu.tree_structure([0, 0]), tu.tree_structure((0, 0))
         >>> tu.tree_transpose(outer, inner, [(1, 2), (3, 4)])
         ([1, 3], [2, 4])
     """
-    subtrees = outer_treedef.flatten_up_to(pytree_to_transpose)
     if inner_treedef is None:
-        inner_treedef = tree_structure(subtrees[0])
-    columns = zip(*(_leaves_of(s, inner_treedef) for s in subtrees), strict=True)
-    return inner_treedef.unflatten([outer_treedef.unflatten(column) for column in columns])
-
-
-def _leaves_of(tree: Any, treedef: PyTreeDef) -> list[Any]:
-    if tree_structure(tree) != treedef:
+        inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
+    leaves, n = tree_leaves(pytree_to_transpose), inner_treedef.num_leaves
+    # Not more: auxiliary data of outer containers may tell of what is below them.
+    if len(leaves) != outer_treedef.num_leaves * n:
         raise TreeError(
-            f"tree_transpose: an inner tree has structure {tree_structure(tree)}, expected "
-            f"{treedef}."
+            f"tree_transpose: a tree of structure {outer_treedef} of trees of structure "
+            f"{inner_treedef} has {outer_treedef.num_leaves * n} leaves, got {len(leaves)}."
         )
-    return tree_leaves(tree)
+    columns = (leaves[i::n] for i in range(n))
+    return inner_treedef.unflatten([outer_treedef.unflatten(column) for column in columns])
 
 
 def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
@@ -430,6 +430,12 @@ def _split_fields(
                 "meta_fields must both be given."
             )
         return tuple(data_fields), tuple(meta_fields)
+    own = [f.name for f in dataclasses.fields(cls) if not f.init and f.name not in drop_fields]
+    if own:
+        raise ArgumentError(
+            f"register_dataclass: {cls.__name__} makes its field {own[0]!r} itself (init=False), so"
+            f" that no instance could be made with another. Name it: drop_fields=[{own[0]!r}]."
+        )
     fields = [f for f in dataclasses.fields(cls) if f.init]
     if data_fields is None or meta_fields is None:
         meta = tuple(f.name for f in fields if f.metadata.get("static", False))
@@ -437,8 +443,8 @@ def _split_fields(
         named = set(meta) | set(drop_fields)
         data = tuple(f.name for f in fields if f.name not in named)
         return (data if data_fields is None else tuple(data_fields)), meta
-    given = [*data_fields, *meta_fields, *drop_fields]
-    if sorted(given) != sorted(f.name for f in fields):
+    given = [*data_fields, *meta_fields]
+    if sorted(given) != sorted(f.name for f in fields if f.name not in drop_fields):
         raise ArgumentError(
             f"register_dataclass: data_fields, meta_fields and drop_fields of {cls.__name__} must "
             f"name each of its fields {[f.name for f in fields]} once, got {given}."
@@ -484,8 +490,27 @@ def static(**kwargs: Any) -> Any:
         >>> tree.leaves(Layer(1.0))
         [1.0]
     """
-    metadata = {**(kwargs.pop("metadata", None) or {}), "static": True}
+    metadata = {"static": True, **(kwargs.pop("metadata", None) or {})}
     return dataclasses.field(metadata=metadata, **kwargs)
+
+
+class _Whole:
+    """A function with arguments of its own, as a part of a structure: equal to the function."""
+
+    def __init__(self, func: functools.partial[Any]) -> None:
+        self.func = func
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        return self.func(*args, **keywords)
+
+    def __hash__(self) -> int:
+        return hash(self.func)
+
+    def __eq__(self, other: object) -> bool:
+        return self.func == (other.func if type(other) is _Whole else other)
+
+    def __repr__(self) -> str:
+        return repr(self.func)
 
 
 @register_pytree_node_class
@@ -503,6 +528,11 @@ class Partial(functools.partial):
         >>> tree_util.tree_map(lambda x: 10 * x, add)(2)
         12
     """
+
+    def __new__(cls, func: Callable[..., Any], /, *args: Any, **keywords: Any) -> Partial:
+        # Python would put the arguments of an inner one among those of this one.
+        function = _Whole(func) if isinstance(func, functools.partial) else func
+        return super().__new__(cls, function, *args, **keywords)
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Hashable]:
         return (self.args, self.keywords), self.func

@@ -318,6 +318,36 @@ class PyTreeDef:
         """Structures of the children of the root."""
         return list(self._children)
 
+    @property
+    def num_nodes(self) -> int:
+        """Number of containers and leaves, the root among them."""
+        found: int = self.fold([1] * self.num_leaves, lambda _, parts: 1 + sum(parts))
+        return found
+
+    def walk(
+        self,
+        f_node: Callable[[Any, Any], Any],
+        f_leaf: Callable[[Any], Any] | None,
+        leaves: Iterable[Any],
+    ) -> Any:
+        """Call functions for leaves and containers, from the innermost containers outwards.
+
+        Args:
+            f_node: Called with what it returned for the children, and the meta of a container.
+            f_leaf: Called with each leaf; without one, leaves are passed on.
+            leaves: As many as the structure has.
+
+        Returns:
+            What the root became.
+        """
+
+        def visit(treedef: PyTreeDef, parts: Sequence[Any]) -> Any:
+            meta = treedef.meta
+            return f_node(tuple(parts), list(meta) if treedef.kind is dict else meta)
+
+        given = list(leaves)
+        return self.fold(given if f_leaf is None else list(map(f_leaf, given)), visit)
+
     def held_names(self) -> list[str | None]:
         """For every leaf what structures call its holder, ``None`` for those without."""
 
@@ -768,7 +798,16 @@ def register_pytree_node(
 
     def flatten(tree: Any) -> tuple[tuple[Any, ...], Hashable]:
         children, meta = flatten_func(tree)
-        return tuple(children), meta
+        try:
+            return tuple(children), meta
+        except TypeError:
+            if isinstance(children, Iterable):
+                raise
+        raise TreeError(
+            f"the function that flattens {nodetype.__name__} returns children that are no "
+            f"iterable, but of type {type(children).__name__}. It has to return (children, "
+            "auxiliary data)."
+        )
 
     def with_keys(tree: Any) -> list[Any]:
         if flatten_with_keys_func is not None:
@@ -1118,7 +1157,8 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
         >>> tree_util.flatten_one_level({"a": [1, 2], "b": 3})
         ([[1, 2], 3], ('a', 'b'))
     """
-    return _node_for("flatten_one_level", tree).flatten(tree)
+    children, meta = _node_for("flatten_one_level", tree).flatten(tree)
+    return list(children), meta
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[Any], Hashable]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.dialect import default_dtype
 from funcgrad.base.signatures import call_of, docstring, explained, signature_of
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import BOOL, complex_dtype
@@ -730,9 +731,9 @@ def stop_gradient(x: Any) -> Any:
     return map_values(primitive.stop_gradient.bind, x)
 
 
-@explained(MEANINGS, x="An array or a number.")
+@explained(MEANINGS, x="An array or a number, or a dtype.")
 def dtype(x: Any) -> np.dtype[Any]:
-    """The dtype of an array or scalar.
+    """The dtype of an array or scalar, or that which a dtype or a type of scalars names.
 
     Raises:
         DtypeError: If funcgrad does not compute with it.
@@ -744,4 +745,5 @@ def dtype(x: Any) -> np.dtype[Any]:
     """
     if x is None:
         raise DtypeError("lax.dtype: None is no array.")
-    return aval_of(settled(x)).dtype
+    is_dtype = isinstance(x, type | np.dtype)
+    return default_dtype(canonical_dtype(x) if is_dtype else aval_of(settled(x)).dtype)

@@ -583,9 +583,9 @@ def scatter_apply(
     counts = _write(
         "scatter_apply",
         "add",
-        np.zeros(aval.shape, INT64),
+        np.zeros(aval.shape, np.int32),
         scatter_indices,
-        np.ones(tuple(update_shape), INT64),
+        np.ones(tuple(update_shape), np.int32),
         dimension_numbers,
         unique_indices,
         mode,
@@ -607,17 +607,17 @@ def scatter_apply(
     def step(state: tuple[Any, Any]) -> tuple[Any, Any]:
         number, values = state
         is_due = p.greater.bind(counts, number)
-        return p.add.bind(number, np.int64(1)), p.select.bind(is_due, applied(values), values)
+        return p.add.bind(number, np.int32(1)), p.select.bind(is_due, applied(values), values)
 
     if unique_indices:
-        return step((np.int64(0), x))[1]
+        return step((np.int32(0), x))[1]
     every = tuple(range(aval.ndim))
 
     def is_any_due(state: tuple[Any, Any]) -> Any:
         due = p.greater.bind(counts, state[0])
         return ReduceAny(every).bind(due) if every else due
 
-    return while_loop(is_any_due, step, (np.int64(0), x))[1]
+    return while_loop(is_any_due, step, (np.int32(0), x))[1]
 
 
 def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -> Array:

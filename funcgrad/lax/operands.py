@@ -65,7 +65,10 @@ def check_operand(name: str, value: Any) -> ArrayLike:
 def array_operand(name: str, value: ArrayLike) -> Array:
     """``value`` as something that has a shape and a dtype."""
     value = check_operand(name, value)
-    return value if isinstance(value, np.ndarray | np.generic | Tracer) else np.asarray(value)
+    if isinstance(value, np.ndarray | np.generic | Tracer):
+        return value
+    array = np.asarray(value)
+    return array if type(value) not in PYTHON_SCALARS else array.astype(default_dtype(array.dtype))
 
 
 def same_dtype(name: str, *operands: ArrayLike) -> list[ArrayLike]:

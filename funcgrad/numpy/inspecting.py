@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad import dtypes
+from funcgrad.base.dialect import default_dtype
 from funcgrad.base.signatures import explained
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
@@ -57,7 +58,7 @@ def promote_types(a: Any, b: Any) -> np.dtype[Any]:
         >>> fg.numpy.promote_types(np.float32, np.int32)
         dtype('float64')
     """
-    return np.promote_types(a, b)
+    return default_dtype(np.promote_types(a, b))
 
 
 @explained(MEANINGS)

@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.dialect import default_dtype
 from funcgrad.base.forking import cached_property
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray
 from funcgrad.core.axes import MAPPED_NOW, divided_axis
 from funcgrad.core.primitive import BatchDim, Linear, Primitive, Value, is_linear
+from funcgrad.dtypes import PYTHON_SCALARS
 from funcgrad.errors import ShapeError
 from funcgrad.lowering import Assemble, Form, Piece, Reduction, Reindex
 from funcgrad.lowering import Reshape as ReshapeForm
@@ -129,7 +131,10 @@ class BroadcastTo(Primitive):
         return len(self.shape)
 
     def impl(self, x: Any) -> Any:
-        return np.broadcast_to(x, self.shape)
+        repeated = np.broadcast_to(x, self.shape)
+        if type(x) not in PYTHON_SCALARS:
+            return repeated
+        return repeated.astype(default_dtype(repeated.dtype), copy=False)
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         lead = len(self.shape) - x.ndim

@@ -667,3 +667,67 @@ def test_structures_are_composed() -> None:
     assert outer.compose(inner) == tu.tree_structure((tree, [tree, None]))
     assert tu.tree_structure(0).compose(inner) == inner
     assert outer.compose(tu.tree_structure(0)) == outer
+
+
+def test_partial_keeps_an_inner_one() -> None:
+    inner = functools.partial(max, 2)
+    partial = tu.Partial(inner, 3)
+    assert partial.args == (3,)
+    assert partial() == 3
+    assert partial.func == inner == tu.Partial(inner, 1).func
+    assert hash(partial.func) == hash(tu.Partial(inner, 1).func)
+    assert tu.tree_structure(partial) == tu.tree_structure(tu.Partial(inner, 5))
+
+
+def test_nodes_are_counted_and_visited() -> None:
+    treedef = tu.tree_structure({"a": 1, "b": (2, None), "c": {}})
+    assert (treedef.num_leaves, treedef.num_nodes) == (2, 6)
+    assert tu.tree_structure(0).num_nodes == 1
+    seen: list[object] = []
+
+    def node(parts: tuple[object, ...], meta: object) -> object:
+        seen.append(meta)
+        return parts
+
+    assert treedef.walk(node, lambda x: 10 * x, [1, 2]) == (10, (20, ()), ())
+    assert seen == [None, None, [], ["a", "b", "c"]]
+
+
+def test_transpose_looks_at_leaves_only() -> None:
+    class Cached:
+        def __init__(self, leaves: list[object], treedef: object) -> None:
+            self.leaves, self.treedef = leaves, treedef
+
+    def unflatten(meta: object, leaves: Any) -> Cached:
+        if tu.all_leaves(leaves):
+            return Cached(list(leaves), meta)
+        return Cached(*tu.tree_flatten(tu.tree_unflatten(meta, leaves)))
+
+    tu.register_pytree_node(Cached, lambda c: (c.leaves, c.treedef), unflatten)
+    outer = tu.tree_structure(Cached(*tu.tree_flatten({"a": 1, "b": 2})))
+    inner = tu.tree_structure([1, 2])
+    found = tu.tree_transpose(outer, inner, Cached(*tu.tree_flatten({"a": [3, 4], "b": [5, 6]})))
+    assert [c.leaves for c in found] == [[3, 5], [4, 6]]
+    with pytest.raises(TreeError, match=r"has 4 leaves, got 3"):
+        tu.tree_transpose(tu.tree_structure([0, 0]), inner, [[1, 2], [3]])
+
+
+def test_children_that_are_no_iterable() -> None:
+    class Bad:
+        pass
+
+    tu.register_pytree_node(Bad, lambda x: (7, 7), lambda meta, children: Bad())
+    with pytest.raises(TreeError, match=r"flattens Bad returns children that are no iterable"):
+        tu.tree_leaves(Bad())
+
+
+def test_fields_that_a_class_makes_itself() -> None:
+    @dataclass
+    class Made:
+        x: int
+        y: int = field(default=4, init=False)
+
+    with pytest.raises(ArgumentError, match=r"drop_fields=\['y'\]"):
+        tu.register_dataclass(Made)
+    tu.register_dataclass(Made, drop_fields=["y"])
+    assert tu.tree_leaves(Made(2)) == [2]

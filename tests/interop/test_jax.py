@@ -805,6 +805,27 @@ for other in (x + 1e-3, x[:2], {"a": x}):
 check_grads(jnp.sin, (0.5,), 2)  # in the precision of the arrays that it makes
 check_grads(jnp.sin, args=(0.5,), order=2)
 assert jax.jit(lambda v: jnp.finfo(v).bits)(x) == 32 == jnp.iinfo(jnp.int32).bits
+assert jnp.finfo(np.float32).bits == jnp.finfo("float32").bits == jnp.iinfo(np.int32).bits == 32
+assert jax.lax.dtype(np.float64) == jax.lax.dtype(1.0) == np.float32
+assert jax.lax.clz(1) == 31
+assert jnp.promote_types(np.float32, np.int32) == np.float32
+check_grads(jnp.sin, (x,), 2, atol={np.float32: 1e-2, np.float64: 1e-9}, rtol=None)
+raveled, unravel = jax.flatten_util.ravel_pytree([jnp.ones(2), jnp.array(3, jnp.int32)])
+assert raveled.dtype == np.float32 and unravel(raveled)[1].dtype == np.int32
+
+
+def last_is_mapped(carry):
+    return jax.lax.scan(lambda c, _: ((c[1], c[2], 0.0), None), (0.0, 1.0, carry), None, 2)[0]
+
+
+shifted = jax.vmap(last_is_mapped)(jnp.array([3.0, 4.0]))
+assert [v.tolist() for v in shifted] == [[3.0, 4.0], [0.0, 0.0], [0.0, 0.0]]
+numbers = jax.lax.ScatterDimensionNumbers((), (0,), (0,))
+applied = jax.lax.scatter_apply(
+    jnp.ones(3), np.array([[0], [2], [2]]), lambda v: 2 * v, numbers, update_shape=(3,)
+)
+assert applied.tolist() == [2.0, 1.0, 4.0]
+assert jax.lax.top_k(x, 1, is_stable=True)[1].dtype == np.int32
 
 third = jnp.ones(2) / 3
 assert str(third) == "[0.33333334 0.33333334]"

@@ -70,7 +70,9 @@ def _limits(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
     @functools.wraps(function, updated=())
     def compute(dtype: Any) -> Any:
-        return function(getattr(dtype, "dtype", dtype))
+        # The classes of NumPy's scalars have an attribute of that name, too, which is no dtype.
+        found = getattr(dtype, "dtype", None)
+        return function(found if isinstance(found, np.dtype) else dtype)
 
     return compute
 

@@ -381,8 +381,8 @@ def unravel_index(indices: Any, shape: Any) -> Any:
 
 
 @Adopted
-def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
-    """`lax.top_k`; the indices are int32, whatever bits there are."""
+def top_k(operand: Any, k: int, *, axis: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
+    """`lax.top_k`; the indices are int32, whatever bits there are, and the order is stable."""
     values, indices = lax.top_k(operand, k, axis)
     return values, indices.astype(np.int32)
 
