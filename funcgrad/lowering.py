@@ -559,7 +559,7 @@ class SmallCall:
     Args:
         name: What it computes.
         arrays: The numbers of its arrays, inputs first.
-        sizes: Rows and columns of a matrix, and number of its right sides.
+        sizes: Rows and columns of a matrix, and number of its right-hand sides.
         may_fail: Whether what fails for a matrix is a failure (`Primitive.refusal`, with the number
             of the pivot, from 1 on); else its results are nan where they do not exist.
         lower: Of a triangular system, which triangle is read.

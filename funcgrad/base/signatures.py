@@ -105,14 +105,20 @@ def explained(meanings: Mapping[str, str], **own: str) -> Callable[[F], F]:
             return function
         code = function.__code__
         names = [n for n in parameter_names(code) if n != "self"]
-        found = _SECTION.search(function.__doc__)
-        end, margin = (found.start(), found[1]) if found else (len(function.__doc__), "")
-        rows = [f"{margin}    {n}: {own[n] if n in own else meanings[n]}" for n in names]
-        text = "\n".join([f"\n\n{margin}Args:", *rows])
-        function.__doc__ = f"{function.__doc__[:end]}{text}{function.__doc__[end:]}"
+        rows = {n: own[n] if n in own else meanings[n] for n in names}
+        function.__doc__ = with_arguments(function.__doc__, rows)
         return function
 
     return decorate
+
+
+def with_arguments(doc: str, meanings: Mapping[str, str]) -> str:
+    """A docstring with a section on arguments, before those on results, errors and examples."""
+    found = _SECTION.search(doc)
+    end, margin = (found.start(), found[1]) if found else (len(doc), "")
+    rows = [f"{margin}    {name}: {meaning}" for name, meaning in meanings.items()]
+    text = "\n".join([f"\n\n{margin}Args:", *rows])
+    return f"{doc[:end]}{text}{doc[end:]}"
 
 
 def parameter_names(code: CodeType) -> list[str]:

@@ -152,7 +152,7 @@ SMALL_WORDS = [
 ]  # fmt: skip
 """Meaning of the words of a step on small matrices, in order.
 
-Matrices ``begin <= i < end`` of a stack are ``m x n`` and have ``k`` right sides, all row-major;
+Matrices ``begin <= i < end`` of a stack are ``m x n`` with ``k`` right-hand sides, all row-major;
 array ``x`` of matrix ``i`` is at ``slots[slot_x] + offset_x + i * stride_x``, and which arrays
 there are depends on the kernel. ``lower``, ``transposed`` and ``unit`` are those of a triangular
 system; ``checked`` is 1 if a matrix for which the operation fails is a failure of the step, else
@@ -176,7 +176,7 @@ ELIMINATION_WORDS = [
 
 ``t`` is the table; array ``x`` of matrix ``begin <= i < end`` is at ``slots[slot_x] + offset_x + i
 * stride_x``: for factors the entries, the factors and memory of its own; for solutions the factors,
-the right side, the solution and memory.
+the right-hand side, the solution and memory.
 """
 
 FOURIER_WORDS = ["begin", "end", "slot_a", "offset_a", "slot_b", "offset_b", *SCRATCH_WORDS]

@@ -627,7 +627,7 @@ class _Rolling:
         return None if key[3] is None else self.rewriting.atom(key[3][number][0])
 
     def _final(self, chain: Chain) -> Argument:
-        """The carried value that a result is when the loop has ended."""
+        """Return the carried value whose content after the loop is a result."""
         wanted = (chain.equation, chain.result, chain.lag)
         found = next((x for key, x in self.carry.items() if key[:3] == wanted), None)
         return self._carried(chain, None) if found is None else found

@@ -620,7 +620,7 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
         dl: ``dl[i] = a[i, i - 1]``, ``(..., m)``; the first element is not read.
         d: Diagonals, ``(..., m)``.
         du: ``du[i] = a[i, i + 1]``, ``(..., m)``; the last element is not read.
-        b: Right sides, ``(..., m, n)``.
+        b: Right-hand sides, ``(..., m, n)``.
         perturb_singular: Must be false.
 
     Returns:

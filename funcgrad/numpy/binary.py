@@ -44,7 +44,7 @@ def _whole(x: Any, function: str) -> Any:
 def bitwise_count(x: Any) -> Any:
     """Number of bits that are set in the absolute value.
 
-    As `numpy.bitwise_count`: how many bits of the absolute values are set.
+    As `numpy.bitwise_count`.
 
     Returns:
         Array of uint8.
@@ -67,7 +67,7 @@ def bitwise_count(x: Any) -> Any:
 def gcd(x1: Any, x2: Any) -> Any:
     """Greatest common divisor.
 
-    As `numpy.gcd`: the greatest common divisors of absolute values.
+    As `numpy.gcd`.
 
     Raises:
         DtypeError: If an argument holds no integers.

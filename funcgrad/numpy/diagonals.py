@@ -32,7 +32,7 @@ def _axes(x: Any, axis1: int, axis2: int, function: str) -> tuple[int, int]:
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """Diagonal of matrices.
 
-    As `numpy.diagonal`: diagonals along a new last axis.
+    As `numpy.diagonal`.
 
     Their length depends on ``offset``, which must be known.
 
@@ -55,7 +55,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 def diag(v: Any, k: int = 0) -> Any:
     """Diagonal of a matrix, or a matrix with that diagonal.
 
-    As `numpy.diag`: the diagonal of a matrix, or a matrix with a diagonal.
+    As `numpy.diag`.
 
     Example:
         >>> import numpy as np, funcgrad as fg

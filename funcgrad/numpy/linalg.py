@@ -114,7 +114,7 @@ def solve(a: Any, b: Any) -> Any:
 
     Args:
         a: Square matrices, ``(..., n, n)``.
-        b: One vector ``(n,)``, or matrices of right sides ``(..., n, k)``.
+        b: One vector ``(n,)``, or matrices of right-hand sides ``(..., n, k)``.
 
     Returns:
         The solutions, of the shape of ``b`` (stacks broadcast).
@@ -135,7 +135,7 @@ def solve(a: Any, b: Any) -> Any:
         b = s.reshape(b, (*shape_of(b), 1))
     n = shape_of(a)[-1]
     if len(shape_of(b)) < 2 or shape_of(b)[-2] != n:
-        raise ShapeError(f"solve: {aval_of(b)} is no right side of equations {aval_of(a)}.")
+        raise ShapeError(f"solve: {aval_of(b)} is no right-hand side of equations {aval_of(a)}.")
     out = _solved(a, b)
     return s.reshape(out, shape_of(out)[:-1]) if is_vector else out
 
@@ -282,7 +282,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
 
     Args:
         a: Matrix, or a stack of matrices.
-        b: Right side, or the second operand.
+        b: Right-hand side, or the second operand.
         axes: Axes over which products are summed; of ``tensorsolve``, those of ``a`` that go to its
             end.
 
@@ -804,7 +804,7 @@ def _chain(values: Sequence[Any], splits: dict[tuple[int, int], int]) -> Any:
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Cross product of vectors of three elements.
 
-    As `numpy.linalg.cross`, of vectors of three components.
+    As `numpy.linalg.cross`.
 
     Example:
         >>> import numpy as np, funcgrad as fg

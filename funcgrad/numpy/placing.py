@@ -199,7 +199,7 @@ def put_along_axis(
 def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
     """An array with another main diagonal.
 
-    As `numpy.fill_diagonal`: writes the main diagonal of an array.
+    As `numpy.fill_diagonal`.
 
     Args:
         a: Array of at least two axes, equal in length if they are more than two.
@@ -235,7 +235,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
 def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     """Indices of the main diagonal of an array.
 
-    As `numpy.diag_indices_from`: where the main diagonal is.
+    As `numpy.diag_indices_from`.
 
     Raises:
         ValueError: If the axes differ.

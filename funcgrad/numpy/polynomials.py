@@ -153,7 +153,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
 def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     """Roots of a polynomial.
 
-    As `numpy.roots`: the roots of a polynomial, as eigenvalues of its companion matrix.
+    As `numpy.roots`.
 
     Args:
         p: Coefficients, ``(n + 1,)``.
@@ -194,7 +194,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
 def poly(seq_of_zeros: Any) -> Any:
     """Coefficients of the polynomial with given roots.
 
-    As `numpy.poly`: the polynomial with given roots, or the characteristic one of a matrix.
+    As `numpy.poly`.
 
     Returns:
         Coefficients, ``(n + 1,)``, the first of them 1. Of traced complex roots they are complex.

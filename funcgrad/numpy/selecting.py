@@ -544,7 +544,7 @@ around = round
 def fix(x: Any, out: None = None) -> Any:
     """Nearest integer towards zero.
 
-    As `numpy.fix`: rounding towards zero.
+    As `numpy.fix`.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -645,7 +645,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
 def i0(x: Any) -> Any:
     """Modified Bessel function of the first kind, of order 0.
 
-    As `numpy.i0`: the modified Bessel function of order 0.
+    As `numpy.i0`.
 
     Example:
         >>> import funcgrad as fg

@@ -71,7 +71,7 @@ def _firsts(x: Any, assume_unique: bool) -> Any:
 def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """Sorted values that are in one of two arrays, or in both.
 
-    As `numpy.union1d`: the sorted numbers of either array.
+    As `numpy.union1d`.
 
     Raises:
         ConcretizationTypeError: If the values are not known and no ``size`` is given.
@@ -106,7 +106,7 @@ def intersect1d(
 ) -> Any:
     """Sorted values that two arrays have in common.
 
-    As `numpy.intersect1d`: the sorted numbers of both arrays.
+    As `numpy.intersect1d`.
 
     Raises:
         ConcretizationTypeError: If the values are not known and no ``size`` is given.
@@ -144,7 +144,7 @@ def setdiff1d(
 ) -> Any:
     """Sorted values of one array that are not in the other.
 
-    As `numpy.setdiff1d`: the sorted numbers of the first array that the second has not.
+    As `numpy.setdiff1d`.
 
     Args:
         ar1: Array, taken as one line.
@@ -184,7 +184,7 @@ def setxor1d(
 ) -> Any:
     """Sorted values that are in one of two arrays only.
 
-    As `numpy.setxor1d`: the sorted numbers of exactly one of both arrays.
+    As `numpy.setxor1d`.
 
     Raises:
         ConcretizationTypeError: If the values are not known and no ``size`` is given.

@@ -522,7 +522,7 @@ def reshape(
 ) -> Any:
     """Elements in another shape.
 
-    As `numpy.reshape`in the orders ``"C"`` and ``"F"``; one length may be -1.
+    As `numpy.reshape`, in the orders ``"C"`` and ``"F"``; one length may be -1.
 
     With ``copy=True`` the result shares no memory with an ndarray.
 

@@ -190,7 +190,7 @@ def min_scalar_type(a: Any) -> np.dtype[Any]:
 def iterable(y: Any) -> bool:
     """Whether an object can be iterated over.
 
-    As `numpy.iterable`: whether it can be iterated over.
+    As `numpy.iterable`.
 
     Example:
         >>> import funcgrad.numpy as fnp

@@ -204,7 +204,7 @@ def adamw(
     *,
     nesterov: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """`adam`, and decay of the weights beside the gradient (Loshchilov and Hutter, 2019).
+    """`adam` with decoupled weight decay (Loshchilov and Hutter, 2019).
 
     The decay is multiplied by the learning rate, as in PyTorch, whose default is 1e-2.
 

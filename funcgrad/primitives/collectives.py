@@ -762,7 +762,7 @@ def pairwise_total(apply: Steps, x: Any, size: int) -> Any:
 
 
 def _moved(apply: Steps, x: Any, start: int, end: int) -> Any:
-    """One axis elsewhere."""
+    """Move one axis to another position."""
     order = list(range(aval_of(x).ndim))
     order.insert(end, order.pop(start))
     return x if order == sorted(order) else apply(Transpose(tuple(order)), x)

@@ -224,7 +224,7 @@ def _substitution_arrays(b: ShapedArray, source: int) -> tuple[Array, ...]:
     """Arrays that `_substitution` works on, of which the first one is the result.
 
     Args:
-        b: Type of the right sides.
+        b: Type of the right-hand sides.
         source: The number of their array.
     """
     return (
@@ -240,14 +240,14 @@ def _substitution(
 ) -> Iterator[LapackCall]:
     """The solution of a triangular system.
 
-    LAPACK's function sees to zeros on the diagonal, but wants right sides column by column and
+    LAPACK's function sees to zeros on the diagonal, but wants right-hand sides column by column and
     wakes threads for the smallest systems of more than one; BLAS's does neither. So one of several
-    right sides is for the first, any one, and all of them are for the other, from the right of
+    right-hand sides is for the first, any one, and all of them are for the other, from the right of
     their transpose, which is what LAPACK sees. They are solved for in blocks that any thread can
     take, of a size that depends on nothing but theirs.
 
     Args:
-        b: Type of the right sides.
+        b: Type of the right-hand sides.
         shape: "U" or "L", of the matrix as LAPACK sees it; "T" to solve with the transpose, else
             "N"; whether the diagonal is taken to be 1.
         matrix: Number of the array of matrices.
@@ -274,7 +274,7 @@ def _substitution(
 
 
 _FEW_SIDES = 64
-"""Right sides of a triangular system that are worth a call."""
+"""Right-hand sides of a triangular system that are worth a call."""
 
 
 @dataclass(frozen=True)

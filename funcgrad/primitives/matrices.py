@@ -172,7 +172,7 @@ def check_system(name: str, a: ShapedArray, b: ShapedArray) -> None:
     check_square(name, a)
     if b.ndim != a.ndim or b.shape[:-1] != a.shape[:-1] or b.dtype != a.dtype:
         raise ShapeError(
-            f"{name}: for matrices {a} the right sides must have shape "
+            f"{name}: for matrices {a} the right-hand sides must have shape "
             f"{(*a.shape[:-1], 'k')} and the same dtype, got {b}."
         )
 
@@ -227,7 +227,7 @@ def by_kernel(
         name: The kernel.
         avals: Types of the arguments, the matrices first.
         outs: Types of the results.
-        columns: Number of right sides.
+        columns: Number of right-hand sides.
         may_fail: Whether it fails for some matrices, such as singular ones.
         reads: The arguments that the kernel reads; by default all of them.
         options: Further arguments of `SmallCall`.
@@ -268,7 +268,7 @@ class Factorization(Primitive):
 
 
 class System(Primitive):
-    """A solution of equations, linear in the right sides, its last argument."""
+    """A solution of equations, linear in the right-hand sides, its last argument."""
 
     def refusal(self, operand: int, value: int, position: int, *avals: Any, **_: Any) -> Exception:
         return np.linalg.LinAlgError("Singular matrix")
@@ -276,7 +276,7 @@ class System(Primitive):
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         if any(d is not None for d in dims[:-1]):
             return self.bind(*stacked(args, dims)), 0
-        # One matrix, many right sides: they are more columns.
+        # One matrix, many right-hand sides: they are more columns.
         b = args[-1]
         size, *shape = shape_of(b)
         wide = reshape(moveaxis_from_front(b, len(shape)), (*shape[:-1], shape[-1] * size))

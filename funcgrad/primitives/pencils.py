@@ -1,4 +1,4 @@
-"""Pairs of matrices, factors that depend on choices, and equations of Riccati.
+"""Matrix pencils, factorisations that are not unique, and Riccati equations.
 
 SciPy evaluates everything here, inside compiled programs too.
 """

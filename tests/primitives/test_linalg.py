@@ -227,7 +227,7 @@ def test_messages():
         Inv().abstract_eval(wide)
     with pytest.raises(DtypeError, match=r"svd needs a float or complex matrix, got i64\[2,2\]"):
         Svd().abstract_eval(aval_of(np.ones((2, 2), int)))
-    with pytest.raises(ShapeError, match=r"solve: for matrices f64\[3,3\] the right sides must"):
+    with pytest.raises(ShapeError, match=r"solve: for matrices f64\[3,3\] the right-hand sides"):
         Solve().abstract_eval(aval_of(np.ones((3, 3))), line)
 
 

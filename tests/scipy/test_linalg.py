@@ -238,7 +238,7 @@ def test_stacks_of_systems():
     ("function", "error", "words"),
     [
         (lambda: linalg.solve_triangular(SYMMETRIC, np.ones(3), trans=3), ArgumentError, "trans"),
-        (lambda: linalg.solve_triangular(SYMMETRIC, np.ones(4)), ShapeError, "right side"),
+        (lambda: linalg.solve_triangular(SYMMETRIC, np.ones(4)), ShapeError, "right-hand side"),
         (lambda: linalg.lu_solve((SYMMETRIC, [0, 1, 2]), np.ones(3), 3), ArgumentError, "trans"),
         (lambda: linalg.solve(SYMMETRIC, np.ones(3), assume_a="x"), ArgumentError, "assume_a"),
         (lambda: linalg.qr(SYMMETRIC, mode="thin"), ArgumentError, "economic"),

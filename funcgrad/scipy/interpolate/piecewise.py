@@ -369,7 +369,7 @@ def _spline_slopes(x: Any, y: Any, bc_type: Any) -> Any:
 
 
 def _end_row(condition: Any, h: Any, m: Any, y: Any, is_last: bool = False) -> tuple[Any, Any, Any]:
-    """Equation at an end: the factors of its slope and the next one, and the right side."""
+    """Equation at an end: the factors of its slope and the next one, and the right-hand side."""
     if isinstance(condition, str):
         if condition == "not-a-knot":
             both = h[0] + h[1]

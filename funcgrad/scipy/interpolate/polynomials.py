@@ -308,7 +308,8 @@ class RBFInterpolator:
             )
         if neighbors is not None:
             raise ArgumentError(
-                "RBFInterpolator: which places are near changes by jumps; leave out neighbors=."
+                "RBFInterpolator: neighbors= is not supported, since the nearest neighbours change "
+                "discontinuously; leave it out."
             )
         if epsilon is None:
             if kernel not in _FREE:

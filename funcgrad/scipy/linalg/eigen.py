@@ -367,7 +367,7 @@ def eigh_tridiagonal(
 ) -> Any:
     """Eigenvalues and eigenvectors of a real symmetric tridiagonal matrix.
 
-    As `scipy.linalg.eigh_tridiagonal`: of real symmetric matrices given by two diagonals.
+    As `scipy.linalg.eigh_tridiagonal`.
 
     SciPy evaluates it, in compiled programs too.
 

@@ -425,7 +425,7 @@ def schur(
 def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     """Complex Schur form from the real one.
 
-    As `scipy.linalg.rsf2csf`: the complex Schur form, of a real one, with triangular ``T``.
+    As `scipy.linalg.rsf2csf`.
 
     Args:
         T: Real Schur form, block upper triangular, ``(n, n)``.
@@ -588,7 +588,7 @@ def cossin(
 ) -> Any:
     """Cosine-sine decomposition of a unitary matrix.
 
-    As `scipy.linalg.cossin`: the cosine-sine decomposition of unitary matrices.
+    As `scipy.linalg.cossin`.
 
     It has no derivative: its factors may be turned against each other in each block.
 

@@ -51,7 +51,7 @@ __all__ = [
 def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
     """Exponential of matrices.
 
-    As `scipy.linalg.expm`: the exponential of matrices.
+    As `scipy.linalg.expm`.
 
     Args:
         A: Matrices, ``(..., n, n)``.
@@ -178,7 +178,7 @@ def expm_frechet(
 ) -> Any:
     """Exponential of a matrix and its derivative in a direction.
 
-    As `scipy.linalg.expm_frechet`: the derivative of the exponential in a direction.
+    As `scipy.linalg.expm_frechet`.
 
     Args:
         A: Matrices, ``(..., n, n)``.
@@ -319,7 +319,7 @@ def _of_both(a: Any, sign: int, factor: complex) -> Any:
 def cosm(A: Any) -> Any:
     """Cosine of a matrix.
 
-    As `scipy.linalg.cosm`: the cosine of matrices.
+    As `scipy.linalg.cosm`.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -337,7 +337,7 @@ def cosm(A: Any) -> Any:
 def sinm(A: Any) -> Any:
     """Sine of a matrix.
 
-    As `scipy.linalg.sinm`: the sine of matrices.
+    As `scipy.linalg.sinm`.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -355,7 +355,7 @@ def sinm(A: Any) -> Any:
 def tanm(A: Any) -> Any:
     """Tangent of a matrix.
 
-    As `scipy.linalg.tanm`: the tangent of matrices.
+    As `scipy.linalg.tanm`.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -370,7 +370,7 @@ def tanm(A: Any) -> Any:
 def coshm(A: Any) -> Any:
     """Hyperbolic cosine of a matrix.
 
-    As `scipy.linalg.coshm`: the hyperbolic cosine of matrices.
+    As `scipy.linalg.coshm`.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -385,7 +385,7 @@ def coshm(A: Any) -> Any:
 def sinhm(A: Any) -> Any:
     """Hyperbolic sine of a matrix.
 
-    As `scipy.linalg.sinhm`: the hyperbolic sine of matrices.
+    As `scipy.linalg.sinhm`.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -400,7 +400,7 @@ def sinhm(A: Any) -> Any:
 def tanhm(A: Any) -> Any:
     """Hyperbolic tangent of a matrix.
 
-    As `scipy.linalg.tanhm`: the hyperbolic tangent of matrices.
+    As `scipy.linalg.tanhm`.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -3,7 +3,7 @@
 MEANINGS = {
     "A": "Matrix, or a stack of matrices.",
     "a": "Matrix, or a stack of matrices.",
-    "b": "A vector ``(n,)``, or right sides ``(..., n, k)``.",
+    "b": "A vector ``(n,)``, or right-hand sides ``(..., n, k)``.",
     "check_finite": "Without effect.",
     "lapack_driver": "Without effect.",
     "lower": "Whether the lower triangle is read, or returned.",

@@ -64,9 +64,9 @@ def is_complex_value(x: Any) -> bool:
 
 
 def as_columns(b: Any, function: str) -> tuple[Any, bool]:
-    """Right sides as matrices, and whether they were one vector."""
+    """Right-hand sides as matrices, and whether they were one vector."""
     if not len(shape_of(b)):
-        raise ShapeError(f"{function}: a scalar, {aval_of(b)}, is no right side of equations.")
+        raise ShapeError(f"{function}: a scalar, {aval_of(b)}, is no right-hand side of equations.")
     is_vector = len(shape_of(b)) == 1
     return (s.reshape(b, (*shape_of(b), 1)) if is_vector else b), is_vector
 

@@ -50,13 +50,13 @@ _TRANSPOSITIONS: dict[Any, int] = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
 
 
 def _system(function: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
-    """Matrix and right sides with equal stacks, and whether ``b`` was a vector."""
+    """Matrix and right-hand sides with equal stacks, and whether ``b`` was a vector."""
     a, b = linalg.floating(a, b, function=function)
     is_vector = len(shape_of(b)) == 1
     column = s.reshape(b, (*shape_of(b), 1)) if is_vector else b
     square = len(shape_of(a)) >= 2 and shape_of(a)[-1] == shape_of(a)[-2]
     if not square or len(shape_of(column)) < 2 or shape_of(column)[-2] != shape_of(a)[-1]:
-        raise ShapeError(f"{function}: {aval_of(b)} is no right side of equations {aval_of(a)}.")
+        raise ShapeError(f"{function}: {aval_of(b)} is no right-hand side for {aval_of(a)}.")
     stack = np.broadcast_shapes(shape_of(a)[:-2], shape_of(column)[:-2])
     a = s.broadcast_to(a, (*stack, *shape_of(a)[-2:]))
     return a, s.broadcast_to(column, (*stack, *shape_of(column)[-2:])), is_vector
@@ -77,7 +77,7 @@ def solve_triangular(
 
     Args:
         a: Matrices, ``(..., n, n)``.
-        b: A vector ``(n,)``, or right sides ``(..., n, k)``.
+        b: A vector ``(n,)``, or right-hand sides ``(..., n, k)``.
         trans: Which system: 0 or "N" for ``a``, 1 or "T" for its transpose, 2 or "C" for its
             conjugate transpose.
         lower: Whether ``a`` is lower triangular.
@@ -203,7 +203,7 @@ def solve(
 
     Args:
         a: Matrices, ``(..., n, n)``.
-        b: A vector ``(n,)``, or right sides ``(..., n, k)``.
+        b: A vector ``(n,)``, or right-hand sides ``(..., n, k)``.
         lower: For positive definite matrices, which triangle is read.
         overwrite_a: Without effect.
         overwrite_b: Without effect.
@@ -380,7 +380,7 @@ def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
     Args:
         c_or_cr: The first column, ``(n,)``, or a pair of it and the first row, of which the first
             element is not read; ``conj(c)`` by default.
-        b: Right sides, ``(n,)`` or ``(n, ...)``.
+        b: Right-hand sides, ``(n,)`` or ``(n, ...)``.
         check_finite: Without effect.
 
     Returns:
@@ -456,7 +456,7 @@ def solve_circulant(
 
     Args:
         c: First columns, along ``caxis``.
-        b: Right sides, along ``baxis``.
+        b: Right-hand sides, along ``baxis``.
         singular: "raise" raises for matrices near to singular ones, where their values are known;
             "lstsq" gives the shortest solution.
         tol: Transformed elements up to this size count as zero.
@@ -531,7 +531,7 @@ def solve_sylvester(a: Any, b: Any, q: Any, *, method: str = "schur", tol: float
     return Sylvester().bind(a, b, q)
 
 
-@explained(MEANINGS, q="The matrix on the right side, ``(n, n)``.")
+@explained(MEANINGS, q="The matrix on the right-hand side, ``(n, n)``.")
 def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
     """Solution of the continuous Lyapunov equation.
 
@@ -588,7 +588,7 @@ def solve_continuous_are(
 ) -> Any:
     """Solution of the continuous algebraic Riccati equation.
 
-    As `scipy.linalg.solve_continuous_are`: Riccati's equation of control.
+    As `scipy.linalg.solve_continuous_are`: the continuous-time algebraic Riccati equation.
 
     The stabilising ``x`` with ``e^H x a + a^H x e - g^H r^-1 g + q = 0``, where
     ``g = b^H x e + s^H``. SciPy evaluates it, in compiled programs too.
@@ -623,7 +623,7 @@ def solve_discrete_are(
 ) -> Any:
     """Solution of the discrete algebraic Riccati equation.
 
-    As `scipy.linalg.solve_discrete_are`: Riccati's equation of control in discrete time.
+    As `scipy.linalg.solve_discrete_are`: the discrete-time algebraic Riccati equation.
 
     The stabilising ``x`` with ``a^H x a - e^H x e - g^H (r + b^H x b)^-1 g + q = 0``, where
     ``g = b^H x a + s^H``; arguments as in `solve_continuous_are`. SciPy evaluates it, in compiled
@@ -632,7 +632,7 @@ def solve_discrete_are(
     Args:
         a: Matrix, or a stack of matrices.
         b: Second matrix, for example of a generalised eigenvalue problem.
-        q: The matrix on the right side, ``(n, n)``.
+        q: The matrix on the right-hand side, ``(n, n)``.
         r: Weight of the input, a positive definite matrix.
         e: The elements next to the diagonal.
         s: Rates of survival.

@@ -297,7 +297,7 @@ def lstsq(
     a, b = stacked([a, b], [2, 2])
     m, n = shape_of(a)[-2:]
     if shape_of(b)[-2] != m:
-        raise ValueError(f"lstsq: {aval_of(b)} is no right side of equations {aval_of(a)}.")
+        raise ValueError(f"lstsq: {aval_of(b)} is no right-hand side of equations {aval_of(a)}.")
     if is_traced(cond):
         raise ArgumentError("lstsq: cond must be a known number.")
     rtol = float(np.finfo(aval_of(a).dtype).eps if cond is None else cond)

@@ -276,7 +276,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
 def khatri_rao(a: Any, b: Any) -> Any:
     """Khatri-Rao product: Kronecker products of the columns.
 
-    As `scipy.linalg.khatri_rao`: Kronecker's products of columns.
+    As `scipy.linalg.khatri_rao`: column-wise Kronecker products.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -322,7 +322,7 @@ def diagsvd(s: Any, M: int, N: int) -> Any:
 def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     """Matrix of the discrete Fourier transform.
 
-    As `scipy.linalg.dft`: the matrix of Fourier's transform, in a complex ``dtype``.
+    As `scipy.linalg.dft`: the matrix of the discrete Fourier transform, in a complex ``dtype``.
 
     Args:
         n: Number of rows.
@@ -355,7 +355,7 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
 def issymmetric(a: Any, atol: float | None = None, rtol: float | None = None) -> Any:
     """Whether a matrix is symmetric.
 
-    As `scipy.linalg.issymmetric`: whether matrices equal their transposes.
+    As `scipy.linalg.issymmetric`.
 
     Args:
         a: Matrices, ``(..., n, n)``.
@@ -377,7 +377,7 @@ def issymmetric(a: Any, atol: float | None = None, rtol: float | None = None) ->
 def ishermitian(a: Any, atol: float | None = None, rtol: float | None = None) -> Any:
     """Whether a matrix is Hermitian.
 
-    As `scipy.linalg.ishermitian`: whether matrices equal their conjugate transposes.
+    As `scipy.linalg.ishermitian`.
 
     Example:
         >>> import numpy as np, funcgrad as fg

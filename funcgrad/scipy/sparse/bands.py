@@ -90,7 +90,7 @@ class Band:
         return fnp.take(found, self.place, mode="clip")
 
     def accurate(self, shift: Any, entries: Any) -> Callable[[Any, bool], Any]:
-        """Solutions, or those of the transposed system, for right sides: ``(b, is_transposed)``."""
+        """Solve the system, or its transpose, for right-hand sides: ``(b, is_transposed)``."""
         factors = self.factors(shift, entries)
         return lambda right, is_transposed: self.solve(factors, right, is_transposed)
 

@@ -165,10 +165,10 @@ class ShiftedFactors:
         return self.exchanged(factors, right, is_transposed)
 
     def accurate(self, shift: Any, entries: Any) -> Callable[[Any, bool], Any]:
-        """Solutions, or those of the transposed system, for right sides: ``(b, is_transposed)``.
+        """Solve the system, or its transpose, for right-hand sides: ``(b, is_transposed)``.
 
-        Without exchanges of rows factors may be of no use: where what is left of a right side is
-        large, they are SuperLU's.
+        Without exchanges of rows factors may be of no use: where the residual of a right-hand side
+        is large, they are SuperLU's.
         """
         data = self.matrix(shift, entries)
         if not _is_real(data.dtype):

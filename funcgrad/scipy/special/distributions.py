@@ -249,7 +249,7 @@ owens_t = ufunc(
 )
 kolmogorov = ufunc(
     "kolmogorov",
-    "Survival function of Kolmogorov's distribution.",
+    "Survival function of the Kolmogorov distribution.",
     shows="0.5 -> np.float64(0.9639452436648751)",
 )
 kolmogi = ufunc(

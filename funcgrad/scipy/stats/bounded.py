@@ -17,7 +17,7 @@ _INF = math.inf
 
 
 class Uniform(Continuous):
-    """The uniform distribution between ``loc`` and ``loc + scale``.
+    """Uniform distribution between ``loc`` and ``loc + scale``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -50,7 +50,7 @@ class Uniform(Continuous):
 
 
 class Beta(Continuous):
-    """The beta distribution: a density proportional to ``x**(a - 1) (1 - x)**(b - 1)``.
+    """Beta distribution: a density proportional to ``x**(a - 1) (1 - x)**(b - 1)``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -105,8 +105,8 @@ class Beta(Continuous):
         return a / n, var, skew, 6 * square / (product * (n + 2) * (n + 3))
 
 
-class Powerlaw(Continuous):
-    """Numbers between 0 and 1 with `cdf` ``x**a``.
+class Powerlaw(Continuous, a="Exponent, positive."):
+    """Power-law distribution on the interval from 0 to 1: `cdf` is ``x**a``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -154,8 +154,8 @@ class Powerlaw(Continuous):
         return a / (a + 1), a / ((a + 2) * (a + 1) * (a + 1)), skew, kurtosis
 
 
-class Truncnorm(Continuous):
-    """Normal numbers under the condition that they lie between ``a`` and ``b``.
+class Truncnorm(Continuous, a="Lower end, before scaling.", b="Upper end, before scaling."):
+    """Truncated normal distribution, between ``a`` and ``b``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -257,8 +257,8 @@ def _times(x: Any, density: Any) -> Any:
     return f.select(density == 0, 0.0, x * density)
 
 
-class Wrapcauchy(Continuous):
-    """Cauchy's distribution, wrapped around the circle of the angles from 0 to ``2 pi``.
+class Wrapcauchy(Continuous, c="Mean resultant length, between 0 and 1."):
+    """Wrapped Cauchy distribution on the circle, of angles from 0 to ``2 pi``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -305,8 +305,8 @@ class Wrapcauchy(Continuous):
         return math.pi + 0 * c, var, 0 * c, None
 
 
-class Loguniform(Continuous):
-    """Numbers between ``a`` and ``b`` whose logarithms are uniform.
+class Loguniform(Continuous, a="Lower end, positive.", b="Upper end, greater than ``a``."):
+    """Log-uniform distribution between ``a`` and ``b``: the logarithm is uniform.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -269,7 +269,7 @@ def _log_ways(k: Any, rest: Any, q: Any, q_rest: Any) -> Any:
 
 
 class Bernoulli(Discrete):
-    """1 with probability ``p``, else 0.
+    """Bernoulli distribution: 1 with probability ``p``, else 0.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -313,7 +313,7 @@ class Bernoulli(Discrete):
 
 
 class Binom(Discrete):
-    """The number of successes of probability ``p`` in ``n`` trials.
+    """Binomial distribution: the number of successes of probability ``p`` in ``n`` trials.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -357,8 +357,8 @@ class Binom(Discrete):
         return n * q, var, (1 - 2 * q) / f.sqrt(var), 1 / var - 6 / n
 
 
-class Nbinom(Discrete):
-    """The number of failures before the ``n``-th success of probability ``p``.
+class Nbinom(Discrete, n="Number of successes, positive."):
+    """Negative binomial distribution: the number of failures before the ``n``-th success.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -399,7 +399,7 @@ class Nbinom(Discrete):
 
 
 class Geom(Discrete):
-    """The number of trials up to the first success of probability ``p``.
+    """Geometric distribution: the number of trials up to the first success.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -440,7 +440,7 @@ class Geom(Discrete):
 
 
 class Poisson(Discrete):
-    """The number of independent events of which there are ``mu`` on average.
+    """Poisson distribution: the number of independent events, ``mu`` on average.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -479,7 +479,7 @@ class Poisson(Discrete):
 
 
 class Betabinom(Discrete):
-    """Binomial numbers of a probability that is itself beta-distributed.
+    """Beta-binomial distribution: binomial with a probability that has a beta distribution.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -527,8 +527,8 @@ class Betabinom(Discrete):
         return n * share, var, skew, square * bracket - 3
 
 
-class Hypergeom(Discrete):
-    """How many of ``N`` things, drawn out of ``M``, are among ``n`` marked ones.
+class Hypergeom(Discrete, n="Number of marked objects."):
+    """Hypergeometric distribution: the number of marked objects among those drawn.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -580,7 +580,7 @@ class Hypergeom(Discrete):
 
 
 class Randint(Discrete):
-    """Integers from ``low`` to ``high - 1``, all equally likely.
+    """Uniform distribution of the integers from ``low`` to ``high - 1``.
 
     Example:
         >>> import numpy as np, funcgrad as fg

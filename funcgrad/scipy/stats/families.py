@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explained, with_arguments
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import is_complex
 from funcgrad.errors import ArgumentError, DtypeError
@@ -67,6 +67,29 @@ def both(x: Any, y: Any) -> Any:
     return p.bitwise_and.bind(x, y)
 
 
+_SHAPES = {
+    "M": "Number of objects.",
+    "N": "Number of objects that are drawn.",
+    "a": "First shape parameter, positive.",
+    "b": "Second shape parameter, positive.",
+    "beta": "Exponent, positive.",
+    "c": "Shape parameter, positive.",
+    "df": "Degrees of freedom, positive.",
+    "dfd": "Degrees of freedom of the denominator, positive.",
+    "dfn": "Degrees of freedom of the numerator, positive.",
+    "high": "End, exclusive.",
+    "kappa": "Concentration, not negative.",
+    "loc": "Location, added to the variable; 0 by default.",
+    "low": "Least integer.",
+    "mu": "Mean, not negative.",
+    "n": "Number of trials, an integer from 0 on.",
+    "p": "Probability of success, from 0 to 1.",
+    "s": "Standard deviation of the logarithm, positive.",
+    "scale": "Factor of the variable, positive; 1 by default.",
+}
+"""Meanings of parameters; classes override them by keywords of their definition."""
+
+
 class Distribution:
     """A family of distributions of one variable, with SciPy's arguments.
 
@@ -77,6 +100,12 @@ class Distribution:
     name = ""
     shapes: tuple[str, ...] = ()
     placed: tuple[str, ...] = ("loc",)
+
+    def __init_subclass__(cls, **meanings: str) -> None:
+        names = (*cls.shapes, *cls.placed)
+        if cls.name and cls.__doc__:
+            rows = {n: meanings.get(n) or _SHAPES[n] for n in names}
+            cls.__doc__ = with_arguments(cls.__doc__, rows)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Frozen:
         """The distribution with its parameters fixed.

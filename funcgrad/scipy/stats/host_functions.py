@@ -63,7 +63,11 @@ class HostName:
 
     def __init__(self, name: str) -> None:
         self.__name__ = self.__qualname__ = name
-        self.__doc__ = f"`scipy.stats.{name}` itself, for known values only."
+        path = f"scipy.stats.{name}"
+        self.__doc__ = (
+            f"`{path}` itself, for known values only.\n\n"
+            f"``help({path})`` describes its arguments and results."
+        )
 
     def __repr__(self) -> str:
         return f"<scipy.stats.{self.__name__}>"

@@ -28,7 +28,7 @@ def _power_at_zero(exponent: Any, otherwise: Any) -> Any:
 
 
 class Expon(Positive):
-    """The exponential distribution: the density is ``exp(-x)``.
+    """Exponential distribution: the density is ``exp(-x)``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -67,7 +67,7 @@ class Expon(Positive):
 
 
 class Gamma(Positive):
-    """The gamma distribution: a density proportional to ``x**(a - 1) exp(-x)``.
+    """Gamma distribution: a density proportional to ``x**(a - 1) exp(-x)``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -112,7 +112,7 @@ class Gamma(Positive):
 
 
 class Erlang(Gamma):
-    """Erlang's distribution: `gamma`, whose parameter is thought of as a number of events.
+    """Erlang distribution: `gamma` with an integer parameter, a number of events.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -124,7 +124,7 @@ class Erlang(Gamma):
 
 
 class Chi2(Positive):
-    """The chi-square distribution: sums of squares of ``df`` normal numbers.
+    """Chi-square distribution: the sum of squares of ``df`` standard normal variables.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -167,7 +167,7 @@ class Chi2(Positive):
 
 
 class Invgamma(Positive):
-    """The distribution of the reciprocals of gamma-distributed numbers.
+    """Inverse gamma distribution: the reciprocal of a gamma variable.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -215,7 +215,7 @@ class Invgamma(Positive):
 
 
 class F(Positive):
-    """Fisher's F: the ratio of the means of ``dfn`` and ``dfd`` squares of normal numbers.
+    """F distribution: the ratio of mean squares of ``dfn`` and ``dfd`` standard normal variables.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -295,7 +295,7 @@ class F(Positive):
 
 
 class Lognorm(Positive):
-    """Numbers whose logarithms are normal, of standard deviation ``s``.
+    """Log-normal distribution: the logarithm is normal, with standard deviation ``s``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -343,7 +343,7 @@ class Lognorm(Positive):
 
 
 class WeibullMin(Positive):
-    """Weibull's distribution: `sf` is ``exp(-x**c)``.
+    """Weibull distribution of minima: `sf` is ``exp(-x**c)``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -394,7 +394,7 @@ def central_moments(m1: Any, m2: Any, m3: Any, m4: Any) -> tuple[Any, Any, Any, 
 
 
 class WeibullMax(Continuous):
-    """Weibull's distribution of negative numbers: that of ``-x`` is `weibull_min`.
+    """Weibull distribution of maxima, on ``x <= 0``: ``-x`` has the distribution `weibull_min`.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -441,7 +441,7 @@ class WeibullMax(Continuous):
 
 
 class Pareto(Continuous):
-    """Pareto's distribution on ``x >= 1``: `sf` is ``x**-b``.
+    """Pareto distribution on ``x >= 1``: `sf` is ``x**-b``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -497,7 +497,7 @@ def pareto_moments(b: Any, mean: Any) -> tuple[Any, Any, Any, Any]:
 
 
 class Lomax(Positive):
-    """Pareto's distribution that begins at 0: `sf` is ``(1 + x)**-c``.
+    """Lomax distribution, a Pareto distribution that begins at 0: `sf` is ``(1 + x)**-c``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -537,7 +537,7 @@ class Lomax(Positive):
 
 
 class Rayleigh(Positive):
-    """The length of a vector of two normal numbers: `sf` is ``exp(-x**2 / 2)``.
+    """Rayleigh distribution: `sf` is ``exp(-x**2 / 2)``; the length of two normal variables.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -581,7 +581,7 @@ class Rayleigh(Positive):
 
 
 class Maxwell(Positive):
-    """The length of a vector of three normal numbers.
+    """Maxwell distribution: the length of a vector of three standard normal variables.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -627,7 +627,7 @@ class Maxwell(Positive):
 
 
 class Halfnorm(Positive):
-    """The size of a normal number.
+    """Half-normal distribution: the absolute value of a standard normal variable.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -666,7 +666,7 @@ class Halfnorm(Positive):
 
 
 class Halfcauchy(Positive):
-    """The size of a number of Cauchy's distribution.
+    """Half-Cauchy distribution: the absolute value of a Cauchy variable.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -30,7 +30,7 @@ class _OnTheLine(Continuous):
 
 
 class _Symmetric(_OnTheLine):
-    """The density is even: what is above is what is below the negative number."""
+    """Distributions with an even density: the survival function is `cdf` at ``-x``."""
 
     def above(self, y: Any, *parameters: Any) -> Any:
         return self.below(-y, *parameters)
@@ -43,7 +43,7 @@ class _Symmetric(_OnTheLine):
 
 
 class Norm(_Symmetric):
-    """The normal distribution of mean ``loc`` and standard deviation ``scale``.
+    """Normal distribution of mean ``loc`` and standard deviation ``scale``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -73,7 +73,7 @@ class Norm(_Symmetric):
 
 
 class Laplace(_Symmetric):
-    """Laplace's distribution: the density is ``exp(-abs(x)) / 2``.
+    """Laplace distribution: the density is ``exp(-abs(x)) / 2``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -103,7 +103,7 @@ class Laplace(_Symmetric):
 
 
 class Logistic(_Symmetric):
-    """The logistic distribution: `cdf` is ``1 / (1 + exp(-x))``.
+    """Logistic distribution: `cdf` is ``1 / (1 + exp(-x))``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -134,7 +134,7 @@ class Logistic(_Symmetric):
 
 
 class Cauchy(_Symmetric):
-    """Cauchy's distribution: the density is ``1 / (pi (1 + x**2))``.
+    """Cauchy distribution: the density is ``1 / (pi (1 + x**2))``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -164,7 +164,7 @@ class Cauchy(_Symmetric):
 
 
 class T(_Symmetric):
-    """Student's t of ``df`` degrees of freedom.
+    """Student's t-distribution with ``df`` degrees of freedom.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -225,7 +225,7 @@ class T(_Symmetric):
 
 
 class GumbelR(_OnTheLine):
-    """The Gumbel distribution of maxima: `cdf` is ``exp(-exp(-x))``.
+    """Gumbel distribution of maxima: `cdf` is ``exp(-exp(-x))``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -266,7 +266,7 @@ class GumbelR(_OnTheLine):
 
 
 class GumbelL(_OnTheLine):
-    """The Gumbel distribution of minima: that of the negative numbers is `gumbel_r`.
+    """Gumbel distribution of minima: ``-x`` has the distribution `gumbel_r`.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -306,7 +306,7 @@ class GumbelL(_OnTheLine):
 
 
 class Gennorm(_Symmetric):
-    """The generalised normal distribution: a density proportional to ``exp(-abs(x)**beta)``.
+    """Generalised normal distribution: a density proportional to ``exp(-abs(x)**beta)``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -344,7 +344,7 @@ class Gennorm(_Symmetric):
 
 
 class Vonmises(_OnTheLine):
-    """Von Mises' distribution on the circle: a density proportional to ``exp(kappa cos(x))``.
+    """Von Mises distribution on the circle: a density proportional to ``exp(kappa cos(x))``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -411,7 +411,7 @@ _NODES, _WEIGHTS = unit_legendre(48)
 
 
 def _circular_tail(size: Any, kappa: Any) -> Any:
-    """Von Mises' distribution function at ``-size``, for ``size`` in ``[0, pi]``.
+    """Von Mises distribution function at ``-size``, for ``size`` in ``[0, pi]``.
 
     The density there times the integral of its ratio to that density, by Gauss's rule up to where
     the ratio is below ``exp(-40)``: few digits are lost however small the result is.

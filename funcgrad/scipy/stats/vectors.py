@@ -230,7 +230,7 @@ def _solved(factor: Any, apart: Any) -> Any:
 
 
 class Dirichlet(Vectors):
-    """Dirichlet's distribution of positive numbers of sum 1.
+    """Dirichlet distribution of positive numbers of sum 1.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -9,6 +11,7 @@ import scipy.stats
 import funcgrad as fg
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.scipy import stats
+from funcgrad.scipy.stats.families import Distribution
 from funcgrad.testing import check_grads
 from tests.scipy.stats.cases import CONTINUOUS, DISCRETE
 
@@ -217,3 +220,11 @@ def test_scipys_own_distributions_take_known_values():
     assert stats.skewnorm.pdf(0.3, 2.0) == expected
     with pytest.raises(fg.errors.ConcretizationTypeError, match=r"scipy.stats.skewnorm.pdf"):
         fg.grad(lambda x: stats.skewnorm.pdf(x, 2.0))(0.3)
+
+
+def test_help_describes_every_parameter():
+    families = [v for v in vars(fg.scipy.stats).values() if isinstance(v, Distribution)]
+    assert len(families) > 30
+    for family in families:
+        rows = re.findall(r"^        (\w+): \w", family.__doc__, re.MULTILINE)
+        assert rows == [*family.shapes, *family.placed], family.name

@@ -361,4 +361,4 @@ class InRows(SmallMatrices):
 
 
 _WIDE = FEW
-"""Vectors of right sides that are worked on together."""
+"""Vectors of right-hand sides that are worked on together."""

@@ -69,9 +69,9 @@ class SmallMatrices(Elements):
         lanes: Numbers of double precision in a vector.
 
     Attributes:
-        rooms: How many numbers the memory has for matrices, and for right sides.
+        rooms: How many numbers the memory has for matrices, and for right-hand sides.
         most: Rows and columns of the largest matrix.
-        most_columns: Right sides that are worked on together.
+        most_columns: Right-hand sides that are worked on together.
         group: The number of matrices that are worked on together.
     """
 
@@ -137,11 +137,11 @@ class SmallMatrices(Elements):
 
     @abstractmethod
     def move_sides(self, array: str, start: Variable, columns: Variable, gives: bool) -> None:
-        """Some right sides into the layout, or out of it."""
+        """Some right-hand sides into the layout, or out of it."""
 
     @abstractmethod
     def identity(self, start: Variable, columns: Variable) -> None:
-        """Columns of the identity as right sides."""
+        """Columns of the identity as right-hand sides."""
 
     @abstractmethod
     def deliver(self, x: Element, to: str) -> None:
@@ -319,7 +319,7 @@ class SmallMatrices(Elements):
         back: Expression | bool,
         n: Expression,
     ) -> None:
-        """The solution of a triangular system, in place of its right sides.
+        """The solution of a triangular system, in place of its right-hand sides.
 
         Args:
             row: Numbers from a row of the matrix to the next one.
@@ -349,7 +349,7 @@ class SmallMatrices(Elements):
         """A few unknowns, of which each needs those before it.
 
         Args:
-            known: Their right sides, of which everything before them has been taken off.
+            known: Their right-hand sides, of which everything before them has been taken off.
             factors: Their columns of the matrix.
             rows: Where their rows are in a column.
             unit: Whether the diagonal is all ones.
@@ -381,7 +381,7 @@ class SmallMatrices(Elements):
         first: Expression,
         end: Expression,
     ) -> None:
-        """Take unknowns that were found off the right sides of others.
+        """Take unknowns that were found off the right-hand sides of others.
 
         Every number is loaded and stored once for all of them.
 
@@ -490,7 +490,7 @@ class SmallMatrices(Elements):
 
     @abstractmethod
     def sides(self, pointer: Variable) -> Memory:
-        """Pointer to the right sides, which are `vectors` vectors."""
+        """Pointer to the right-hand sides, which are `vectors` vectors."""
 
     @abstractmethod
     def first_bad(self) -> tuple[Expression, Expression]:
@@ -508,7 +508,7 @@ class SmallMatrices(Elements):
 
     @contextmanager
     def right_sides(self, source: str, target: str) -> Iterator[None]:
-        """A loop over right sides: takes some, and gives them back.
+        """A loop over right-hand sides: takes some, and gives them back.
 
         Args:
             source: The letter of their array; none for the identity.
@@ -543,7 +543,7 @@ class SmallMatrices(Elements):
                 self._where_bad(is_bad, float("nan"))
 
     def _where_bad(self, is_bad: Variable, number: float) -> None:
-        """Put a number in place of the right sides of matrices that are bad."""
+        """Put a number in place of the right-hand sides of matrices that are bad."""
         with (
             self.when(self.is_any(is_bad)),
             self.count(0, self.n * self.vectors * self.unit) as v,
