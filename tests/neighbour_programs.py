@@ -5,10 +5,11 @@
     python -m tests.neighbour_programs --write              and the table of the page
 
 Every program of ``tests/programs/neighbours`` runs in processes of its own, by turns with JAX and
-with the stand-in, on one thread. What is measured is a call, at its fastest, and the time from the
-start of the process to the first result: with an empty folder for kernels, and with what the first
-process has left there. Results are compared; draws of a sampler, by their means. The libraries are
-those of ``python -m tests.neighbours``, and numpyro.
+with the stand-in, on one thread. What is measured, as processor time, is a call, at its fastest,
+and the time from the start of the process to the first result: with an empty folder for kernels,
+and with what the first process has left there. ``--write`` keeps the rows of other programs.
+Results are compared; draws of a sampler, by their means. The libraries are those of
+``python -m tests.neighbours``, and numpyro.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class Row:
         return [self.title, *calls, f"{self.calls:.2g}", *starts, f"{self.starts:.2g}"]
 
 
-def run_program(way: str, name: str, started: float) -> None:
+def run_program(way: str, name: str) -> None:
     """Run a program in this process, and print what was measured."""
     if way == FUNCGRAD:
         importlib.import_module("funcgrad.interop.jax").install()
@@ -92,12 +93,12 @@ def run_program(way: str, name: str, started: float) -> None:
     jax = importlib.import_module("jax")
     call = module.make()
     result = jax.block_until_ready(call())
-    first = time.time() - started
-    best, end = math.inf, time.perf_counter() + SECONDS
-    while time.perf_counter() < end:
-        start = time.perf_counter()
+    first = time.process_time()
+    best, end = math.inf, first + SECONDS
+    while time.process_time() < end:
+        start = time.process_time()
         jax.block_until_ready(call())
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.process_time() - start)
     means = [float(leaf.mean()) for leaf in jax.tree.leaves(result)]
     is_random = getattr(module, "IS_RANDOM", False)
     print(json.dumps({"first": first, "call": best, "means": means, "is_random": is_random}))
@@ -114,8 +115,7 @@ def measure(way: str, name: str, kernels: str) -> Run:
         "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
         "OMP_NUM_THREADS": "1",
     }
-    command = [sys.executable, "-m", "tests.neighbour_programs", "--inside", way]
-    command += ["--started", repr(time.time()), name]
+    command = [sys.executable, "-m", "tests.neighbour_programs", "--inside", way, name]
     done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, check=True)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return Run(found["first"], found["call"], tuple(found["means"]), found["is_random"])
@@ -139,25 +139,29 @@ def compare(name: str) -> Row:
     return row
 
 
-def table_of(rows: list[Row]) -> str:
-    """The table of the page, with geometric means."""
+def table_of(rows: list[list[str]]) -> str:
+    """The table of the page, with geometric means of the ratios."""
     head = ["", "a call: JAX", "funcgrad", "JAX / funcgrad"]
     head += ["first result: JAX", "funcgrad, first process", "later ones", "JAX / later ones"]
     means = [
-        math.exp(sum(map(math.log, ratios)) / len(ratios))
-        for ratios in ([row.calls for row in rows], [row.starts for row in rows])
+        math.exp(sum(math.log(float(row[column])) for row in rows) / len(rows))
+        for column in (3, len(head) - 1)
     ]
-    cells = [head, ["---"] * len(head), *(row.cells() for row in rows)]
-    cells += [["mean", "", "", f"{means[0]:.2g}", "", "", "", f"{means[1]:.2g}"]]
+    last = ["mean", "", "", f"{means[0]:.2g}", "", "", "", f"{means[1]:.2g}"]
+    cells = [head, ["---"] * len(head), *rows, last]
     return "\n".join(f"| {' | '.join(row)} |" for row in cells)
 
 
 def write_table(rows: list[Row]) -> None:
-    """Put the table into the page, and say what was measured."""
+    """Put rows into the table of the page, in place of those of the same programs."""
     names = ("jax", "diffrax", "blackjax", "numpyro", "tinygp", "equinox", "optax", "jaxopt")
     versions = ", ".join(f"{n} {importlib.metadata.version(n)}" for n in (*names, "optimistix"))
     made = f"On one thread, {time.strftime('%Y-%m-%d')}, by `python -m tests.neighbour_programs`"
-    write_between(PAGE, BEGIN, END, f"{made} ({versions}):\n\n{table_of(rows)}")
+    before = PAGE.read_text().partition(BEGIN)[2].partition(END)[0].splitlines()
+    table = [line.strip("| ").split(" | ") for line in before if line.startswith("| ")]
+    kept = {cells[0]: cells for cells in table[2:-1]} | {row.title: row.cells() for row in rows}
+    text = table_of(list(kept.values()))
+    write_between(PAGE, BEGIN, END, f"{made} ({versions}), processor time:\n\n{text}")
 
 
 def main(arguments: list[str]) -> int:
@@ -166,16 +170,15 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("names", nargs="*", choices=[*known, []], help="programs; all by default")
     parser.add_argument("--write", action="store_true", help="write the table of the page")
     parser.add_argument("--inside", choices=[JAX, FUNCGRAD], help=argparse.SUPPRESS)
-    parser.add_argument("--started", type=float, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.inside:
-        run_program(options.inside, options.names[0], options.started)
+        run_program(options.inside, options.names[0])
         return 0
     rows = []
     for name in options.names or known:
         rows.append(compare(name))
         print(" | ".join(rows[-1].cells()), flush=True)
-    print(table_of(rows))
+    print(table_of([row.cells() for row in rows]))
     if options.write:
         write_table(rows)
     return 0

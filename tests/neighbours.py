@@ -1,19 +1,20 @@
-"""Test suites of libraries for JAX, on JAX and on funcgrad: the tables of docs/interop_jax.md.
+"""Test suites of libraries for JAX and for autograd, on these and on funcgrad: tables of docs.
 
     python -m tests.neighbours --sources FOLDER              all libraries, a sample of each file
     python -m tests.neighbours --sources FOLDER equinox      one of them
+    python -m tests.neighbours --sources FOLDER --peer autograd     those for autograd
     python -m tests.neighbours --sources FOLDER --most 0     every test
-    python -m tests.neighbours --sources FOLDER --failing    on JAX, what failed here alone
+    python -m tests.neighbours --sources FOLDER --failing    on the peer, what failed here alone
     python -m tests.neighbours --sources FOLDER --write      and the table of the page
     python -m tests.neighbours --recorded --write            that of what was recorded
 
 ``FOLDER/<library>`` is the source tree of the release that is installed, with its tests; whatever
 is missing is named with the command that gets it. Tests of a file run in a process of their own,
-once for JAX and once with the stand-in; a file is stopped after ``--limit`` seconds. Every test is
-recorded in the folder ``--out``, and is not run again unless ``--again all`` or ``failed`` is
-given, so that a run that was stopped goes on where it was. With ``--failing``, what passes here is
-taken to pass on JAX. What passes on JAX and not here is listed by class: tests that end with the
-same message, apart from numbers.
+once with the peer, JAX or autograd, and once with its stand-in; a file is stopped after ``--limit``
+seconds. Every test is recorded in the folder ``--out``, and is not run again unless ``--again all``
+or ``failed`` is given, so that a run that was stopped goes on where it was. With ``--failing``,
+what passes here is taken to pass on the peer. What passes there and not here is listed by class:
+tests that end with the same message, apart from numbers.
 """
 
 from __future__ import annotations
@@ -35,9 +36,23 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 ROOT = Path(__file__).parents[1]
+JAX, AUTOGRAD, FUNCGRAD = "jax", "autograd", "funcgrad"
+NAMES = {JAX: "JAX", AUTOGRAD: "autograd"}
 PAGE = ROOT / "docs" / "interop_jax.md"
+PAGES = {JAX: PAGE, AUTOGRAD: ROOT / "docs" / "interop.md"}
 BEGIN, END = "<!-- suites -->", "<!-- end of suites -->"
-JAX, FUNCGRAD = "jax", "funcgrad"
+COMMANDS = {
+    JAX: "python -m tests.neighbours --write",
+    AUTOGRAD: "python -m tests.neighbours --peer autograd --write",
+}
+"""What writes the table of a page."""
+PEER = "peer"
+"""The other way to run tests: with what the library was written for."""
+NEEDED = {
+    JAX: ("jax.numpy", "jax.scipy.linalg", "jax.random", "jax.nn"),
+    AUTOGRAD: ("autograd.numpy", "autograd.scipy.special"),
+}
+"""Modules that a process loads before it divides."""
 SECONDS = 60
 """Of processor time, for a single test."""
 STARTED = "started"
@@ -53,12 +68,16 @@ class Library:
     Attributes:
         repository: Where its source trees are; empty if its source archive has the tests.
         tests: The folder of its tests.
-        tag: The name of a release there.
+        tag: The name of a release there; empty if there are none.
+        peer: What it was written for.
+        variables: Of the environment, with their values.
     """
 
     repository: str
     tests: str
     tag: str = "v{}"
+    peer: str = JAX
+    variables: tuple[tuple[str, str], ...] = ()
 
     def how_to_get(self, name: str, version: str) -> str:
         """A command that gets the source tree of a release."""
@@ -67,8 +86,8 @@ class Library:
                 f"pip download --no-deps --no-binary :all: {name}=={version}, then unpack it as "
                 f"{name}/"
             )
-        url = f"https://github.com/{self.repository}"
-        return f"git clone --depth 1 --branch {self.tag.format(version)} {url} {name}"
+        branch = f"--branch {self.tag.format(version)} " if self.tag else ""
+        return f"git clone --depth 1 {branch}https://github.com/{self.repository} {name}"
 
 
 LIBRARIES = {
@@ -81,6 +100,21 @@ LIBRARIES = {
     "optax": Library("", "optax"),
     "chex": Library("", "chex"),
     "blackjax": Library("", "tests"),
+    "lifelines": Library("", "lifelines/tests", peer=AUTOGRAD),
+    "autograd-gamma": Library("CamDavidsonPilon/autograd-gamma", "tests", "", AUTOGRAD),
+    "autoptim": Library("pierreablin/autoptim", "autoptim/tests", "", AUTOGRAD),
+    "pymanopt": Library("", "tests", peer=AUTOGRAD),
+    "lifetimes": Library("CamDavidsonPilon/lifetimes", "tests", peer=AUTOGRAD),
+    "pyerrors": Library("fjosw/pyerrors", "tests", peer=AUTOGRAD),
+    "ceviche": Library("fancompute/ceviche", "tests", "", AUTOGRAD),
+    "mici": Library("matt-graham/mici", "tests", peer=AUTOGRAD),
+    "geomstats": Library(
+        "geomstats/geomstats",
+        "tests/tests_geomstats",
+        "{}",
+        AUTOGRAD,
+        (("GEOMSTATS_BACKEND", "autograd"),),
+    ),
 }
 
 REASONS = (
@@ -115,9 +149,9 @@ class Suite:
 
     name: str
     version: str
-    outcomes: dict[str, dict[str, str]] = field(default_factory=lambda: {JAX: {}, FUNCGRAD: {}})
+    outcomes: dict[str, dict[str, str]] = field(default_factory=lambda: {PEER: {}, FUNCGRAD: {}})
     messages: dict[str, str] = field(default_factory=dict)
-    seconds: dict[str, dict[str, float]] = field(default_factory=lambda: {JAX: {}, FUNCGRAD: {}})
+    seconds: dict[str, dict[str, float]] = field(default_factory=lambda: {PEER: {}, FUNCGRAD: {}})
 
     def read(self, way: str, record: Path) -> None:
         """Take in what is recorded of a file."""
@@ -134,29 +168,29 @@ class Suite:
                 self.messages[test] = message
 
     def passing(self) -> list[str]:
-        """Tests that were run here and pass on JAX; those that were not run there are taken to.
+        """Tests that were run here and pass on the peer, or were not run there.
 
         All of a file that cannot be imported here were.
         """
-        here, there = self.outcomes[FUNCGRAD], self.outcomes[JAX]
+        here, there = self.outcomes[FUNCGRAD], self.outcomes[PEER]
         known = [test for test, end in there.items() if end == "passed"]
         ran = [test for test in known if test in here or test.partition("::")[0] in here]
         return ran + [t for t, end in here.items() if t not in there and end != "skipped"]
 
     def failing(self) -> list[str]:
-        """Tests that pass on JAX and do not on funcgrad."""
+        """Tests that pass on the peer and do not on funcgrad."""
         here = self.outcomes[FUNCGRAD]
         return [test for test in self.passing() if here.get(test) != "passed"]
 
     def on_both(self) -> list[str]:
         """Tests that were run and timed both ways, and pass."""
-        here, there = self.outcomes[FUNCGRAD], self.outcomes[JAX]
-        timed = self.seconds[FUNCGRAD].keys() & self.seconds[JAX].keys()
+        here, there = self.outcomes[FUNCGRAD], self.outcomes[PEER]
+        timed = self.seconds[FUNCGRAD].keys() & self.seconds[PEER].keys()
         return [t for t in there if t in timed and there[t] == here.get(t) == "passed"]
 
     def unknown(self) -> list[str]:
-        """Tests that fail here and were not run on JAX."""
-        here, there = self.outcomes[FUNCGRAD], self.outcomes[JAX]
+        """Tests that fail here and were not run on the peer."""
+        here, there = self.outcomes[FUNCGRAD], self.outcomes[PEER]
         return [t for t, end in here.items() if end in ("failed", "error") and t not in there]
 
     def classes(self) -> Counter[str]:
@@ -217,8 +251,8 @@ class Recorder:
         if report.failed:
             self.write(report.nodeid, "error", str(report.longrepr)[-600:], 0.0)
 
-    def pytest_runtest_protocol(self, item: Any) -> None:
-        self.write(item.nodeid, STARTED, "did not end", time.time())
+    def pytest_runtest_logstart(self, nodeid: str) -> None:  # plugins replace the protocol
+        self.write(nodeid, STARTED, "did not end", time.time())
         self.spent = time.process_time()
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
 
@@ -240,19 +274,20 @@ def _stop(number: int, frame: Any) -> None:
     raise TimeoutError(f"the test took more than {SECONDS} s")
 
 
-def run_files(way: str, jobs: list[Any], most: int, limit: float) -> None:
-    """Run files of tests, each in a process that has JAX already, and record them.
+def run_files(peer: str, way: str, jobs: list[Any], most: int, limit: float) -> None:
+    """Run files of tests, each in a process that has the peer already, and record them.
 
     Args:
+        peer: What the library was written for.
         way: How to run.
         jobs: For each file, its record and the tests.
         most: Tests of a file, at most; all if 0.
         limit: Seconds for a file.
     """
     if way == FUNCGRAD:
-        importlib.import_module("funcgrad.interop.jax").install()
+        importlib.import_module(f"funcgrad.interop.{peer}").install()
     # Not the library: it might compute something, so that JAX has threads, which a fork would lose.
-    for needed in ("jax.numpy", "jax.scipy.linalg", "jax.random", "jax.nn", "pytest"):
+    for needed in (*NEEDED[peer], "pytest"):
         importlib.import_module(needed)
     for record, tests in jobs:
         end = time.time() + limit
@@ -334,11 +369,12 @@ def files_of(folder: Path) -> Iterator[Path]:
 def run_suite(name: str, sources: Path, options: argparse.Namespace) -> Suite:
     """Run the tests of a library both ways."""
     suite = Suite(name, importlib.metadata.version(name))
-    base = sources / name
-    files = [path.relative_to(base) for path in files_of(base / LIBRARIES[name].tests)]
+    library, base = LIBRARIES[name], sources / name
+    files = [path.relative_to(base) for path in files_of(base / library.tests)]
     files = [file for file in files if re.search(options.files, str(file))]
-    for way in (FUNCGRAD, JAX):
-        stems = ["-".join((way, name, *file.with_suffix("").parts)) for file in files]
+    for way in (FUNCGRAD, PEER):
+        named = library.peer if way == PEER else way
+        stems = ["-".join((named, name, *file.with_suffix("").parts)) for file in files]
         records = [options.out / f"{stem}.jsonl" for stem in stems]
         if not options.recorded and way in options.ways:
             for record in records if options.again else ():
@@ -360,7 +396,7 @@ def _counts(suite: Suite, file: str) -> str:
 
 
 def _asked_for(way: str, file: Path, suite: Suite, options: argparse.Namespace) -> list[str]:
-    """What is to be run of a file: all, or on JAX the tests alone that failed here."""
+    """What is to be run of a file: all, or on the peer the tests alone that failed here."""
     if not options.failing or way == FUNCGRAD:
         return [str(file)]
     here = suite.outcomes[FUNCGRAD].items()
@@ -371,30 +407,34 @@ def _run_all(
     way: str, suite: Suite, base: Path, jobs: list[Any], options: argparse.Namespace
 ) -> None:
     """Run files of tests in a process with the one or the other."""
-    most = 0 if options.failing and way == JAX else options.most
+    most = 0 if options.failing and way == PEER else options.most
     jobs = [job for job in jobs if not _is_finished(*job, most)]
     if not jobs:
         return
     listed = options.out / f"{way}-{suite.name}.json"
     listed.write_text(json.dumps(jobs))
-    command = [sys.executable, __file__, suite.name, "--inside", way, "--jobs", str(listed)]
-    command += ["--most", str(most), "--limit", str(options.limit)]
+    library = LIBRARIES[suite.name]
+    command = [sys.executable, __file__, "--peer", library.peer, "--inside", way]
+    command += ["--jobs", str(listed), "--most", str(most), "--limit", str(options.limit)]
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
         "JAX_PLATFORMS": "cpu",
         "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
         "OMP_NUM_THREADS": "1",
+        "MPLBACKEND": "agg",
+        **dict(library.variables),
     }
     subprocess.run(command, cwd=base, env=environment, check=True)
 
 
-def table_of(suites: list[Suite]) -> str:
+def table_of(suites: list[Suite], peer: str = JAX) -> str:
     """The table of the page."""
+    name = NAMES[peer]
     rows = [
-        "| library, run on | files, tests of each | pass on JAX | on funcgrad | | "
-        "what stops the rest |",
-        "|---|---|---|---|---|---|",
+        f"| library, run on | files, tests of each | pass on {name} | on funcgrad | | "
+        f"seconds on {name}, here | what stops the rest |",
+        "|---|---|---|---|---|---|---|",
     ]
     for suite in suites:
         passing, failing = suite.passing(), suite.failing()
@@ -404,7 +444,8 @@ def table_of(suites: list[Suite]) -> str:
         per_file = Counter(test.partition("::")[0] for test in suite.outcomes[FUNCGRAD])
         files = f"{len(per_file)}, {max(per_file.values(), default=0)} at most"
         named = f"{suite.name} {suite.version}, {time.strftime('%Y-%m-%d')}"
-        cells = [named, files, f"{len(passing)}", f"{good}", share, why]
+        spent = "{:.0f}, {:.0f} ({})".format(*seconds_of(suite), len(suite.on_both()))
+        cells = [named, files, f"{len(passing)}", f"{good}", share, spent, why]
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
 
@@ -418,15 +459,15 @@ def report(suite: Suite) -> None:
     passing, both, spent = suite.passing(), suite.on_both(), seconds_of(suite)
     print(
         f"{suite.name} {suite.version}: {len(passing) - len(failing)} of {len(passing)}; "
-        f"{len(suite.unknown())} fail here and were not run on JAX; {len(both)} that were "
-        f"run both ways and pass take {spent[0]:.0f} s on JAX and {spent[1]:.0f} s here",
+        f"{len(suite.unknown())} fail here and were not run on the peer; {len(both)} that were "
+        f"run both ways and pass take {spent[0]:.0f} s there and {spent[1]:.0f} s here",
         flush=True,
     )
 
 
 def seconds_of(suite: Suite) -> list[float]:
-    """Processor time on JAX and here, of the tests that were run both ways and pass."""
-    return [sum(suite.seconds[way][t] for t in suite.on_both()) for way in (JAX, FUNCGRAD)]
+    """Processor time on the peer and here, of the tests that were run both ways and pass."""
+    return [sum(suite.seconds[way][t] for t in suite.on_both()) for way in (PEER, FUNCGRAD)]
 
 
 def write_between(page: Path, begin: str, end: str, text: str) -> None:
@@ -435,20 +476,20 @@ def write_between(page: Path, begin: str, end: str, text: str) -> None:
     page.write_text(f"{head}{begin}\n{text}\n{end}{rest.partition(end)[2]}")
 
 
-def write_table(table: str) -> None:
+def write_table(table: str, peer: str = JAX) -> None:
     """Put rows into the table of the page, in place of those of the same libraries."""
-    jax = importlib.metadata.version("jax")
-    command = "`python -m tests.neighbours --write`"
+    page, name = PAGES[peer], NAMES[peer]
     made = (
-        f"On JAX {jax}, by {command}. Of each file all tests were run, or so many at most; on JAX "
-        "those that fail here and some of the others. What was not run there counts as passing "
-        "there:"
+        f"On {name} {importlib.metadata.version(peer)}, by `{COMMANDS[peer]}`. Of each file all "
+        f"tests were run, or so many at most; on {name} those that fail here and some of the "
+        "others. What was not run there counts as passing there. Seconds are of processor time, "
+        "of so many tests that were run both ways and pass:"
     )
-    before = PAGE.read_text().partition(BEGIN)[2].partition(END)[0]
+    before = page.read_text().partition(BEGIN)[2].partition(END)[0]
     rows = {**_rows(before), **_rows(table)}
     head = table.splitlines()[:2]
     kept = [rows[name] for name in LIBRARIES if name in rows]
-    write_between(PAGE, BEGIN, END, "\n".join([made, "", *head, *kept]))
+    write_between(page, BEGIN, END, "\n".join([made, "", *head, *kept]))
 
 
 def _rows(table: str) -> dict[str, str]:
@@ -473,27 +514,28 @@ def missing_sources(names: list[str], sources: Path) -> list[str]:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="tests.neighbours", description=(__doc__ or "")[:96])
-    parser.add_argument("names", nargs="*", help="libraries; all by default")
+    parser.add_argument("names", nargs="*", help="libraries; all of the peer by default")
+    parser.add_argument("--peer", choices=[JAX, AUTOGRAD], default=JAX)
     parser.add_argument("--sources", type=Path, default=Path("neighbours"))
     parser.add_argument("--out", type=Path, default=Path("neighbours-results"))
     parser.add_argument("--most", type=int, default=40, help="tests of a file; 0 for all")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for a file")
     parser.add_argument("--files", default="", help="pattern of the files")
-    parser.add_argument("--ways", nargs="+", default=[FUNCGRAD, JAX])
+    parser.add_argument("--ways", nargs="+", default=[FUNCGRAD, PEER])
     parser.add_argument("--again", choices=["all", "failed"], help="run what is recorded anew")
-    parser.add_argument("--failing", action="store_true", help="on JAX only what failed here")
+    parser.add_argument("--failing", action="store_true", help="on the peer only what failed here")
     parser.add_argument("--recorded", action="store_true", help="only what earlier runs recorded")
     parser.add_argument("--write", action="store_true", help="write the table of the page")
-    parser.add_argument("--inside", choices=[JAX, FUNCGRAD], help=argparse.SUPPRESS)
+    parser.add_argument("--inside", choices=[PEER, FUNCGRAD], help=argparse.SUPPRESS)
     parser.add_argument("--jobs", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.inside:
         jobs = json.loads(options.jobs.read_text())
-        run_files(options.inside, jobs, options.most, options.limit)
+        run_files(options.peer, options.inside, jobs, options.most, options.limit)
         return 0
     options.out = options.out.resolve()
     options.out.mkdir(parents=True, exist_ok=True)
-    names = options.names or list(LIBRARIES)
+    names = options.names or [n for n, it in LIBRARIES.items() if it.peer == options.peer]
     missing = missing_sources(names, options.sources)
     if missing:
         print("\n".join(missing))
@@ -503,10 +545,10 @@ def main(arguments: list[str]) -> int:
         print(name, flush=True)
         suites.append(run_suite(name, options.sources.resolve(), options))
         report(suites[-1])
-    table = table_of(suites)
+    table = table_of(suites, options.peer)
     print(table)
     if options.write:
-        write_table(table)
+        write_table(table, options.peer)
     return 0
 
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from tests import neighbours
-from tests.neighbours import FUNCGRAD, JAX, SINGLE, STARTED, Library, Suite
+from tests.neighbours import FUNCGRAD, JAX, PAGES, PEER, SINGLE, STARTED, Library, Suite
 
 
 def a_suite() -> Suite:
     suite = Suite("ours", "1.0")
-    suite.outcomes[JAX] = {"a": "passed", "b": "passed", "c": "passed", "d": "failed"}
-    suite.outcomes[JAX]["not run here"] = "passed"
+    suite.outcomes[PEER] = {"a": "passed", "b": "passed", "c": "passed", "d": "failed"}
+    suite.outcomes[PEER]["not run here"] = "passed"
     suite.outcomes[FUNCGRAD] = {"a": "passed", "b": "failed", "d": "passed", "c": STARTED}
-    suite.seconds[JAX], suite.seconds[FUNCGRAD] = {"a": 4.0, "d": 9.0}, {"a": 2.0, "d": 9.0}
+    suite.seconds[PEER], suite.seconds[FUNCGRAD] = {"a": 4.0, "d": 9.0}, {"a": 2.0, "d": 9.0}
     suite.messages = {"b": "ValueError: 1.5 of 0x7f is not 2"}
     return suite
 
@@ -34,7 +34,7 @@ def test_what_passes_on_jax_counts() -> None:
 def test_what_passes_here_need_not_be_run_on_jax() -> None:
     suite = a_suite()
     suite.outcomes[FUNCGRAD] |= {"e": "passed", "f": "skipped", "g": "failed", "h": "error"}
-    suite.outcomes[JAX]["h::of a file that cannot be imported"] = "passed"
+    suite.outcomes[PEER]["h::of a file that cannot be imported"] = "passed"
     assert suite.passing() == ["a", "b", "c", "h::of a file that cannot be imported", "e", "g", "h"]
     assert suite.failing() == ["b", "c", "h::of a file that cannot be imported", "g", "h"]
     assert suite.unknown() == ["g", "h"]
@@ -63,7 +63,7 @@ def test_the_page_is_written_between_its_marks(
     page = tmp_path / "page.md"
     old = "| chex 1 | old |\n| optax 1 | kept |"
     page.write_text(f"before\n{neighbours.BEGIN}\n{old}\n{neighbours.END}\nafter\n")
-    monkeypatch.setattr(neighbours, "PAGE", page)
+    monkeypatch.setitem(PAGES, JAX, page)
     monkeypatch.setattr(neighbours.importlib.metadata, "version", lambda name: "9.9")
     neighbours.write_table("| library |\n|---|\n| chex 2 | new |")
     text = page.read_text()
@@ -72,7 +72,6 @@ def test_the_page_is_written_between_its_marks(
     assert "| optax 1 | kept |\n| chex 2 | new |\n" in text
     assert "old" not in text
     assert "JAX 9.9" in text
-    assert neighbours.BEGIN in neighbours.PAGE.read_text()
 
 
 def test_it_says_how_to_get_what_is_missing(
@@ -87,6 +86,8 @@ def test_it_says_how_to_get_what_is_missing(
     assert said == "no-such-library is not installed: pip install no-such-library"
 
 
-def test_marks_are_on_the_page() -> None:
-    text = neighbours.PAGE.read_text()
+@pytest.mark.parametrize("peer", PAGES)
+def test_marks_are_on_the_page(peer: str) -> None:
+    text = PAGES[peer].read_text()
     assert text.count(neighbours.BEGIN) == text.count(neighbours.END) == 1
+    assert f"`{neighbours.COMMANDS[peer]}`" in text

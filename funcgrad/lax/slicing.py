@@ -311,7 +311,7 @@ def dynamic_update_index_in_dim(
     """
     x = array_operand("dynamic_update_index_in_dim", operand)
     place = canonical_axis("dynamic_update_index_in_dim", axis, len(shape_of(x)))
-    update = array_operand("dynamic_update_index_in_dim", update)
+    x, update = same_dtype("dynamic_update_index_in_dim", x, update)
     if len(shape_of(update)) != len(shape_of(x)):
         shape = shape_of(update)
         update = primitive.reshape(update, (*shape[:place], 1, *shape[place:]))

@@ -62,7 +62,7 @@ class _Plan:
         layout: The axes of the result before index arrays are put in: an axis of ``x``, or
             ``None`` for a new one.
         front: How many of them stand before the axes of the index arrays.
-        is_traced: Whether an index is traced.
+        is_traced: Whether an index is traced, or outside where JAX does not look at it.
         counts_from_end: Whether negative places count from the end. Otherwise they are none.
         refuses: Whether traced places that are none raise, by default, as known ones do.
     """
@@ -275,12 +275,15 @@ def _bounds(e: slice, n: int) -> tuple[int, int, int]:
 
 
 def _checked(plan: _Plan, axis: int, index: Any, mode: str | None) -> Any:
-    """Known indices; without a ``mode`` they must lie inside, as in NumPy."""
+    """Known indices; without a ``mode`` they must lie inside, but by the rules of JAX."""
     n = plan.shape[axis]
     if mode is not None or not index.size:
         return index
     if index.min() < (-n if plan.counts_from_end else 0) or index.max() >= n:
-        raise out_of_bounds(zeros_like_aval(plan.aval), axis, index)
+        if dialect() is NUMPY:
+            raise out_of_bounds(zeros_like_aval(plan.aval), axis, index)
+        plan.is_traced = True
+        return index
     if index.min() >= 0:
         return index
     index = index.astype(INT64)

@@ -213,7 +213,6 @@ ERRORS = {
     "no function": (lambda: ag.grad(3.0), TypeError, "needs a function"),
     "Box": (lambda: Box.register(dict), TypeError, "funcgrad.tree_util.register_pytree_node"),
     "VSpace": (lambda: VSpace.register(dict), TypeError, "differentiates classes as pytrees"),
-    "rules for others": (lambda: defvjp(len, None), TypeError, "functions made by primitive"),
     "bad rule": (lambda: defvjp(primitive(onp.sin), 3), TypeError, "bad VJP 3"),
     "no rule": (
         lambda: ag.grad(primitive(onp.sin))(1.0), NotImplementedError,
@@ -224,6 +223,10 @@ ERRORS = {
     ),
     "mode": (lambda: convolve(X, X, mode="all"), TypeError, "mode must be one of"),
 }  # fmt: skip
+
+
+def double(x):
+    return x + x
 
 
 @primitive
@@ -245,11 +248,14 @@ def test_errors_say_what_was_meant(name):
         run()
 
 
-def test_functions_of_numpy_keep_the_rules_that_they_have():
-    """Programs give them what autograd lacks: a rule of the other mode."""
-    with pytest.warns(UserWarning, match="ufunc sin keeps the rules that it has"):
+def test_functions_that_are_no_primitives_keep_their_derivatives():
+    """Programs give NumPy's what autograd lacks, and their own rules that autograd never asks."""
+    with pytest.warns(UserWarning, match="function double is no primitive"):
+        defvjp(double, lambda ans, x: lambda g: 7.0 * g)
+    assert ag.grad(double)(1.0) == 2.0
+    with pytest.warns(UserWarning, match=r"ufunc sin is no primitive.*no effect"):
         defvjp(onp.sin, lambda ans, x: lambda g: 0.0)
-    with pytest.warns(UserWarning, match="where keeps the rules that it has"):
+    with pytest.warns(UserWarning, match="where is no primitive"):
         defjvp(np._original_where, None, "same", "same")
     assert ag.grad(np.sin)(0.0) == 1.0
 

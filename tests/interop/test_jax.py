@@ -702,6 +702,28 @@ for f in (read, along):
 assert jax.vmap(read, (None, 0))(x, i).tolist() == [1.0, 2.0, 0.0]
 assert jax.jit(jax.grad(lambda x, i: read(x, i).sum()))(x, i).tolist() == [1.0, 1.0, 1.0]
 assert jax.lax.map(lambda k: jnp.asarray(x)[k], i).tolist() == [1.0, 2.0, 0.0]
+
+y = jnp.asarray(x)
+for way in (lambda f: f, jax.jit):
+    assert way(lambda y: jnp.stack([y[5], y[-9], y[2]]))(y).tolist() == [2.0, 0.0, 2.0]
+    assert way(lambda y: y[jnp.array([7, 1, -9])])(y).tolist() == [2.0, 1.0, 0.0]
+    assert way(lambda y: y.at[5].set(9.0).at[-9].add(9.0))(y).tolist() == [0.0, 1.0, 2.0]
+    assert way(lambda y: y.at[jnp.array([7, 1])].set(9.0))(y).tolist() == [0.0, 9.0, 2.0]
+    assert way(jax.grad(lambda y: y[5] + y[1]))(y).tolist() == [0.0, 1.0, 1.0]
+for wrong in ((0, 0), 1.5, "a"):
+    try:
+        y[wrong]
+    except IndexError:
+        pass
+    else:
+        raise AssertionError(wrong)
+assert list(y) == [0.0, 1.0, 2.0] and [row.shape for row in jnp.ones((2, 4))] == [(4,), (4,)]
+try:
+    iter(jnp.array(1.0))
+except TypeError as error:
+    assert "0-d" in str(error)
+else:
+    raise AssertionError
 try:
     fg.lax.map(lambda k: fnp.asarray(x)[k], i)
 except OutOfBoundsError:

@@ -307,10 +307,36 @@ for way in (lambda f: f, jax.jit):
 """
 
 
+LOOPS = """
+import jax, jax.numpy as jnp
+from jax import lax
+
+def summed(n):
+    return lax.fori_loop(0 * n, n, lambda i, total: total + i, jnp.float32(0))
+
+for n, wanted in ((4.0, 6.0), (3.5, 6.0), (0.0, 0.0), (jnp.float32(4), 6.0), (4, 6.0)):
+    assert jax.jit(summed)(n) == wanted, n
+assert [summed(4.0), summed(jnp.float32(3)), summed(3)] == [6.0, 3.0, 3.0]
+assert jax.vmap(summed)(jnp.array([1.0, 5.0])).tolist() == [0.0, 10.0]
+
+def written(x, i):
+    return lax.dynamic_update_index_in_dim(x, 1.0, i, 0)
+
+def noisy(x):
+    lies = jax.typeof(x).sharding
+    return x + jax.random.normal(jax.random.key(0), x.shape, x.dtype, out_sharding=lies)
+
+assert jax.jit(noisy)(jnp.ones(3)).tolist() == noisy(jnp.ones(3)).tolist()
+
+assert jax.jit(written)(jnp.zeros(3), 1).tolist() == [0.0, 1.0, 0.0]
+assert jax.vmap(written)(jnp.zeros((2, 2)), jnp.arange(2)).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+"""
+
+
 @pytest.mark.parametrize(
     "code",
-    [DONATED, COMPILED, CONSTANTS, WEAK, KEYS, RULES, UPDATES],
-    ids=["donated", "compiled", "jaxpr", "weak", "keys", "rules", "updates"],
+    [DONATED, COMPILED, CONSTANTS, WEAK, KEYS, RULES, UPDATES, LOOPS],
+    ids=["donated", "compiled", "jaxpr", "weak", "keys", "rules", "updates", "loops"],
 )
 def test_calls(code):
     command = [sys.executable, "-c", INSTALLED + code]

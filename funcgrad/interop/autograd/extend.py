@@ -323,21 +323,14 @@ def register_notrace(trace_type: Any, primitive_fun: Primitive) -> None:
 
 
 def _takes_rules(fun: Any, what: str) -> bool:
-    """Whether a function is a primitive; those of NumPy and SciPy keep the rules that they have.
-
-    Raises:
-        ArgumentError: If it is a function of the program's own.
-    """
+    """Whether a function is a primitive; others keep the derivatives that they have, as there."""
     if isinstance(fun, Primitive):
         return True
     name = f"{type(fun).__name__} {name_of(fun)}"
-    remedy = "Wrap it in primitive(...) to give it others."
-    owner = getattr(fun, "__module__", None) or ""
-    if isinstance(fun, np.ufunc) or owner.partition(".")[0] in ("numpy", "scipy", "funcgrad"):
-        text = f"{what}: {name} keeps the rules that it has. {remedy}"
-        warnings.warn(text, FuncgradWarning, stacklevel=4)
-        return False
-    raise ArgumentError(f"{what} gives rules to functions made by primitive, got {name}. {remedy}")
+    text = f"{what}: {name} is no primitive, so these rules have no effect: it keeps the "
+    text += "derivatives that it has. Wrap it in primitive(...) to give it others."
+    warnings.warn(text, FuncgradWarning, stacklevel=4)
+    return False
 
 
 def _rule(table: dict[int, Any], argnum: int, fun: Primitive, mode: str) -> Any:

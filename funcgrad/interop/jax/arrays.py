@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from types import FunctionType, MethodType
 from typing import Any, cast
@@ -74,8 +74,16 @@ class Array(np.ndarray, metaclass=_Kind):
     def __getitem__(self, index: Any) -> Any:
         if is_traced(index):
             return self.at[index].get()
-        found = adopt(np.ndarray.__getitem__(self, index))
+        try:
+            found = adopt(np.ndarray.__getitem__(self, index))
+        except IndexError:  # places outside are clamped; all else raises again
+            return self.at[index].get()
         return weakly(found) if self.weak_type else found
+
+    def __iter__(self) -> Iterator[Any]:  # that of ndarrays goes on to the first IndexError
+        if not self.ndim:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(len(np.asarray(self))))
 
     def __repr__(self) -> str:
         words = f"dtype={self.dtype.name}{', weak_type=True' * self.weak_type})"

@@ -200,6 +200,7 @@ class _NoMesh:
     platform = "cpu"
     empty = True
     axis_names: tuple[str, ...] = ()
+    explicit_axes: tuple[str, ...] = ()
 
     @property
     def shape(self) -> dict[str, int]:

@@ -309,6 +309,7 @@ SOURCES: dict[str, Source] = {
         {
             "cond": words.cond,
             "scan": words.scan,
+            "fori_loop": words.fori_loop,
             "while_loop": words.while_loop,
             "pcast": placing.pcast,
             "pvary": placing.pvary,

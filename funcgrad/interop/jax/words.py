@@ -410,6 +410,18 @@ def _declaring(function: Callable[..., Any]) -> Callable[..., Any]:
 _cond = _declaring(Adopted(lax.cond))
 scan = _declaring(Adopted(lax.scan, stores=True, keeps_weak=True))
 while_loop = _declaring(Adopted(lax.while_loop, stores=True, keeps_weak=True))
+_fori_loop = Adopted(lax.fori_loop, stores=True, keeps_weak=True)
+
+
+def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], init_val: Any, **o: Any) -> Any:
+    """`lax.fori_loop`, whose bounds may be floats: known ones are cut off, traced ones counted."""
+    bounds = (lower, upper)
+    if all(np.dtype(getattr(bound, "dtype", type(bound))).kind != "f" for bound in bounds):
+        return _fori_loop(*bounds, body_fun, init_val, **o)
+    if not any(isinstance(bound, Tracer) for bound in bounds):
+        return _fori_loop(int(lower), int(upper), body_fun, init_val, **o)
+    state = (lower, init_val)
+    return while_loop(lambda s: s[0] < upper, lambda s: (s[0] + 1, body_fun(*s)), state)[1]
 
 
 class block(contextlib.ContextDecorator):
