@@ -172,6 +172,13 @@ STEPS = (
         needs="meshes",
     ),
     Step(
+        "suite of JAX",
+        ("-m", "tests.suite_of_jax"),
+        "JAX's own tests of its public functions; without them, it says where they are",
+        ("polynomial_test", "lax_scipy_spectral_dac_test"),
+        needs="suite-of-jax",
+    ),
+    Step(
         "neighbour programs",
         ("-m", "tests.neighbour_programs", "--write"),
         "programs of these libraries: the time of a call and to the first result",

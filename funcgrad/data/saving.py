@@ -194,9 +194,11 @@ def _replacing(path: Path) -> Iterator[Any]:
             os.fsync(file.fileno())
         os.chmod(name, _mode_for(path))
         os.replace(name, path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
+        if isinstance(error, OSError) and error.filename is None:  # of a write, as of a full disk
+            error.filename = os.fspath(path)
         raise
     _flush_folder(path.parent)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import collections
+import errno
 import json
 import math
 import os
+import re
 import stat
 import sys
 import zipfile
@@ -188,10 +190,10 @@ def test_a_file_is_replaced_as_a_whole(tmp_path, monkeypatch):
 
     def broken(*args: Any, **kwargs: Any) -> None:
         args[0].write(b"half")
-        raise OSError("disk full")
+        raise OSError(errno.ENOSPC, "disk full")
 
     monkeypatch.setattr(np, "savez", broken)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(OSError, match=f"disk full: '{re.escape(str(path))}'"):
         data.save(path, [2])
     monkeypatch.undo()
     assert os.listdir(tmp_path) == ["t"]

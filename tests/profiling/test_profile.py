@@ -118,10 +118,15 @@ def test_programs_of_jax(tmp_path):
 
 
 def test_phases_are_apart():
-    profile = fg.profile(fg.jit(fg.grad(fg.checkpoint(fused))), seconds=0.3)(X)
-    line = next(line for line in profile.lines if line.text.endswith("# slow"))
-    assert line.remat > 0
-    assert line.backward > 0
+    remat = backward = 0.0
+    for _ in range(4):  # on a busy machine a profile has few samples
+        profile = fg.profile(fg.jit(fg.grad(fg.checkpoint(fused))), seconds=0.3)(X)
+        line = next(line for line in profile.lines if line.text.endswith("# slow"))
+        remat, backward = max(remat, line.remat), max(backward, line.backward)
+        if remat > 0 and backward > 0:
+            break
+    assert remat > 0
+    assert backward > 0
     eager = fg.profile(fg.grad(fused), seconds=0)(X).measured.transposes
     assert any(line.text().endswith("# slow") and eager[line] > 0 for line in eager)
     plain = fg.profile(fg.jit(fused), seconds=0.1)(X)

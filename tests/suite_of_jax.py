@@ -1,0 +1,353 @@
+"""The tests that JAX has for its public functions, on funcgrad.
+
+    python -m tests.suite_of_jax --sources FOLDER              all files
+    python -m tests.suite_of_jax --sources FOLDER lax_test     one of them
+
+``FOLDER`` is ``tests/`` of JAX's source tree, which is not kept here; with it go the installed
+release of JAX and ``pip install absl-py``. Tools for tests (comparisons, random arguments, the
+choice of cases) are those of that release. All else that a file imports answers from funcgrad; of
+JAX's private modules a file gets what has no counterpart. Dtypes below 32 bits are left out of the
+cases, and words of messages are not compared. A file runs in a process of its own, once without 64
+bits and once more with them where it needs two dtypes. Every test is recorded in the folder
+``--out`` and is not run again, so that a run that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import importlib.abc
+import importlib.machinery
+import os
+import re
+import signal
+import subprocess
+import sys
+import unittest
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from tests.neighbours import FINISHED, SECONDS, STARTED, Recorder, kind_of, lines_of
+
+ROOT = Path(__file__).parents[1]
+NO_TOOLS = 3
+"""How a process ends in which JAX's tools cannot be imported."""
+PRIVATE = "jax._src."
+FILES = (
+    "batching_test", "checkify_test", "custom_api_test", "custom_linear_solve_test",
+    "custom_root_test", "dtypes_test", "experimental_rnn_test", "fft_test", "image_test",
+    "jet_test", "lax_autodiff_test", "lax_control_flow_test", "lax_numpy_einsum_test",
+    "lax_numpy_indexing_test", "lax_numpy_operators_test", "lax_numpy_reducers_test",
+    "lax_numpy_setops_test", "lax_numpy_test", "lax_numpy_ufuncs_test",
+    "lax_numpy_vectorize_test", "lax_scipy_sparse_test", "lax_scipy_special_functions_test",
+    "lax_scipy_spectral_dac_test", "lax_scipy_test", "lax_test", "lax_vmap_op_test",
+    "lax_vmap_test", "linalg_test", "lobpcg_test", "nn_test", "ode_test", "optimizers_test",
+    "polynomial_test", "random_lax_test", "random_test", "scipy_fft_test",
+    "scipy_interpolate_test", "scipy_ndimage_test", "scipy_optimize_test", "scipy_signal_test",
+    "scipy_spatial_test", "scipy_stats_test", "stax_test", "tree_util_test",
+)  # fmt: skip
+NEED_64_BITS = ("lax_numpy_operators_test", "lax_numpy_test", "lax_numpy_ufuncs_test")
+PUBLIC = {
+    "ad_checkpoint": ("jax.ad_checkpoint", "jax"),
+    "api": ("jax",),
+    "api_util": ("jax.api_util",),
+    "array": ("jax",),
+    "core": ("jax._src.core", "jax.core", "jax.extend.core"),
+    "custom_batching": ("jax.custom_batching",),
+    "custom_derivatives": ("jax",),
+    "debugging": ("jax.debug",),
+    "dtypes": ("jax.dtypes",),
+    "errors": ("jax.errors",),
+    "indexing": ("jax",),
+    "interpreters.ad": ("jax.interpreters.ad",),
+    "interpreters.batching": ("jax.interpreters.batching",),
+    "interpreters.mlir": ("jax.interpreters.mlir",),
+    "interpreters.partial_eval": ("jax.interpreters.partial_eval",),
+    "lax": ("jax.lax",),
+    "lax.control_flow": ("jax.lax",),
+    "lax.lax": ("jax.lax",),
+    "lax.linalg": ("jax.lax.linalg",),
+    "lax.parallel": ("jax.lax",),
+    "lax.utils": ("jax.lax",),
+    "linear_util": ("jax.extend.linear_util",),
+    "mesh": ("jax.sharding",),
+    "nn.initializers": ("jax.nn.initializers",),
+    "numpy": ("jax.numpy",),
+    "numpy.lax_numpy": ("jax.numpy",),
+    "ops.scatter": ("jax.ops",),
+    "random": ("jax.random",),
+    "random.core": ("jax.random",),
+    "random.prng": ("jax.random",),
+    "scipy": ("jax.scipy",),
+    "scipy.special": ("jax.scipy.special",),
+    "shard_map": ("jax",),
+    "sharding_impls": ("jax.sharding",),
+    "tree_util": ("jax.tree_util",),
+    "typing": ("jax.typing",),
+}
+"""Private modules, and the public ones that answer first for what files import from them."""
+TOOLS = (
+    "test_util", "test_warning_util", "public_test_util", "internal_test_util.lax_test_util",
+    "lax_reference", "literals", "util", "numpy.util", "numpy.indexing", "compilation_cache",
+)  # fmt: skip
+"""Private modules that files get whole."""
+BESIDE = (
+    (r"as a JAX value|abstractification|jax\._src|ArrayImpl|custom_jvp_call", "private functions"),
+    (r"\bu?int[24]\b|float8|bfloat16|float16|uint#|int#, which", "dtypes below 32 bits"),
+    (r"Lists differ: \[|not found in|'jaxpr'|as_text|compiler_ir|Precision\.", "texts of programs"),
+    (r"not raised", "errors that JAX raises where there is a result here"),
+)
+"""What messages say of tests of other things than values, by their reasons."""
+
+
+# The process that runs the tests of one file.
+
+
+class _Private(ModuleType):
+    """A private module: what public ones have under its names, and the rest of its own.
+
+    Args:
+        name: Its name.
+        public: The public modules.
+        own: The module of the installed release, if it has it.
+    """
+
+    def __init__(self, name: str, public: Sequence[ModuleType], own: ModuleType | None) -> None:
+        super().__init__(name)
+        self.__path__: list[str] = []
+        vars(self).update(_public=public, _own=own)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        from funcgrad.interop.missing import MissingNameError  # noqa: PLC0415 (behind the tools)
+
+        for module in vars(self)["_public"]:
+            with contextlib.suppress(AttributeError, MissingNameError):
+                return getattr(module, name)
+        return getattr(vars(self)["_own"], name)
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds private modules that the installed release does not have: empty ones."""
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        if name.startswith("jaxlib."):
+            return importlib.machinery.PathFinder.find_spec(name, path)
+        if name.startswith(PRIVATE):
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+        return None
+
+    def create_module(self, spec: Any) -> ModuleType:
+        return _Private(spec.name, (), None)
+
+    def exec_module(self, module: ModuleType) -> None: ...
+
+
+def _tools() -> dict[str, ModuleType]:
+    """JAX's own tools for tests and what they import, which is taken out of the process again."""
+    import jax._src.test_util as tools  # noqa: PLC0415
+
+    supported = tools.supported_dtypes
+
+    def wide() -> set[Any]:
+        dtypes = {np.dtype(dtype): dtype for dtype in supported()}
+        return {t for d, t in dtypes.items() if d.kind in "biu" or d.itemsize >= 4} - _narrow(
+            dtypes
+        )
+
+    tools.supported_dtypes = wide
+    for name in TOOLS:
+        importlib.import_module(PRIVATE + name)
+    names = [n for n in sys.modules if n.partition(".")[0] in ("jax", "jaxlib")]
+    return {name: sys.modules.pop(name) for name in names}
+
+
+def _narrow(dtypes: dict[Any, Any]) -> set[Any]:
+    """Dtypes of integers that NumPy does not have."""
+    return {t for d, t in dtypes.items() if d.name in ("int2", "int4", "uint2", "uint4")}
+
+
+def prepare() -> None:
+    """Let ``jax`` be funcgrad, and have what files import beside it."""
+    own = _tools()
+    from funcgrad.interop.jax import install  # noqa: PLC0415 (JAX's tools come first)
+
+    install()
+    for name, module in own.items():
+        if name.startswith("jaxlib"):
+            sys.modules.setdefault(name, module)
+    import jax  # noqa: PLC0415 (which is funcgrad from here on)
+
+    for name in sorted(own):
+        if not name.startswith(PRIVATE):
+            continue
+        short = name.removeprefix(PRIVATE)
+        packages = {n.rpartition(".")[0] for n in own}
+        if short not in TOOLS and (short in PUBLIC or name in packages):
+            public = [importlib.import_module(n) for n in PUBLIC.get(short, ())]
+            sys.modules[name] = _Private(name, public, own[name])
+        else:
+            sys.modules[name] = own[name]
+    sys.meta_path.insert(0, _Finder())
+    for name in own:
+        parent, _, leaf = name.rpartition(".")
+        if name.startswith(PRIVATE) and parent in sys.modules:
+            setattr(sys.modules[parent], leaf, sys.modules[name])
+    _steer(jax, own)
+
+
+def _steer(jax: Any, own: dict[str, ModuleType]) -> None:
+    """Let JAX's tools transform by funcgrad, and have its settings; compare no words."""
+    import jax.test_util as public  # noqa: PLC0415
+    import ml_dtypes  # noqa: PLC0415
+
+    tools, tested = own[PRIVATE + "test_util"], own[PRIVATE + "public_test_util"]
+    tools.api = _Private("api", [jax], own[PRIVATE + "api"])  # type: ignore[attr-defined]
+    tools.check_grads = public.check_grads  # type: ignore[attr-defined]
+    for name in ("tree_all", "tree_flatten", "tree_map", "tree_unflatten"):
+        for module in (tools, tested):
+            setattr(module, name, getattr(jax.tree_util, name))
+    for name in ("int2", "uint2", "int4", "uint4"):  # in lists of dtypes of the files
+        setattr(jax.numpy, name, getattr(ml_dtypes, name))
+    settings: Any = own[PRIVATE + "config"]
+    update = settings.config.update
+
+    def update_both(name: str, value: Any) -> None:
+        update(name, value)
+        with contextlib.suppress(Exception):  # settings of JAX alone
+            jax.config.update(name, value)
+
+    settings.config.update = update_both
+    if os.environ.get("JAX_ENABLE_X64") == "1":
+        jax.config.update("jax_enable_x64", True)
+
+    def raises(self: unittest.TestCase, error: Any, words: Any, *args: Any, **options: Any) -> Any:
+        return self.assertRaises(error, *args, **options)  # noqa: PT027
+
+    tools.JaxTestCase.assertRaisesRegex = raises  # type: ignore[attr-defined]
+
+
+def run_file(path: Path, record: Path) -> None:
+    """Run the tests of a file in this process, but for those that are recorded."""
+    try:
+        prepare()
+    except ImportError as error:
+        print(f"JAX's tools for tests cannot be imported: {error}", file=sys.stderr)
+        sys.exit(NO_TOOLS)
+    import pytest  # noqa: PLC0415
+
+    def stop(number: int, frame: Any) -> None:
+        raise TimeoutError(f"the test took more than {SECONDS} s")
+
+    signal.signal(signal.SIGPROF, stop)
+    recorder = Recorder(record, 0)
+    sys.argv = sys.argv[:1]  # flags of JAX's tools are read from it
+    flags = ["-q", "-p", "no:cacheprovider", "--tb=short", "-W", "ignore", "-c", os.devnull]
+    code = pytest.main([*flags, "--rootdir", str(path.parent), str(path)], plugins=[recorder])
+    if code in (0, 1, 5):
+        recorder.write(path.name, FINISHED, "", 0.0)
+    os._exit(0)
+
+
+# The process that starts them.
+
+
+def outcomes(record: Path) -> dict[str, tuple[str, str]]:
+    """What became of each test, and its message."""
+    found: dict[str, tuple[str, str]] = {}
+    for test, outcome, message, _ in lines_of(record):
+        if outcome == FINISHED:
+            continue
+        if found.get(test, (STARTED,))[0] in (STARTED, "passed"):
+            found[test] = ("failed" if outcome == "error" else outcome, message)
+    return found
+
+
+def reason_of(message: str) -> str:
+    """Why a test is not counted; empty if it is."""
+    return next((reason for pattern, reason in BESIDE if re.search(pattern, message)), "")
+
+
+def run_in_processes(path: Path, record: Path, limit: float) -> None:
+    """Run a file; behind a test that ends its process, or does not end, in another one."""
+    wide = path.stem in NEED_64_BITS
+    environment = {**os.environ, "JAX_ENABLE_X64": "1" if wide else "0", "JAX_PLATFORMS": "cpu"}
+    environment.setdefault("JAX_NUM_GENERATED_CASES", "10")
+    command = [sys.executable, "-m", "tests.suite_of_jax", "--inside", str(path), str(record)]
+    while not any(line[1] == FINISHED for line in lines_of(record)):
+        known = len(lines_of(record))
+        with (
+            record.with_suffix(".log").open("a") as log,
+            contextlib.suppress(subprocess.TimeoutExpired),
+        ):
+            subprocess.run(
+                command,
+                cwd=ROOT,
+                env=environment,
+                stdout=log,
+                stderr=log,
+                timeout=limit,
+                check=False,
+            )
+        if len(lines_of(record)) == known:
+            print(record.with_suffix(".log").read_text()[-1500:])
+            return
+
+
+def report(found: dict[str, tuple[str, str]], most: int) -> bool:
+    """Print shares and classes of failures; whether enough of what is counted passes."""
+    ran = {test: x for test, x in found.items() if x[0] != "skipped"}
+    failing = {test: message for test, (outcome, message) in ran.items() if outcome != "passed"}
+    beside = Counter(filter(None, map(reason_of, failing.values())))
+    counted = [test for test, message in failing.items() if not reason_of(message)]
+    kinds = Counter(kind_of(failing[test]) for test in counted)
+    for kind, number in kinds.most_common(most):
+        example = next(test for test in counted if kind_of(failing[test]) == kind)
+        print(f"  {number:4} {kind}\n       {example}")
+    good = len(ran) - len(failing)
+    share = 100 * good / max(1, good + len(counted))
+    print(
+        f"{good} of {len(ran)} pass; of {good + len(counted)} that are counted {share:.1f} %; not "
+        f"counted: {'; '.join(f'{reason} ({n})' for reason, n in beside.most_common())}",
+        flush=True,
+    )
+    return share >= 98.0
+
+
+def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["--inside"]:
+        run_file(*map(Path, arguments[1:]))
+    parser = argparse.ArgumentParser(prog="tests.suite_of_jax", description=(__doc__ or "")[:66])
+    parser.add_argument("files", nargs="*", default=[], help="names of files without .py")
+    parser.add_argument("--sources", type=Path, default=Path("suite-of-jax"))
+    parser.add_argument("--out", type=Path, default=Path("suite-of-jax-results"))
+    parser.add_argument("--limit", type=float, default=1800.0, help="seconds for one process")
+    parser.add_argument("--most", type=int, default=25, help="classes of failures to name")
+    options = parser.parse_args(arguments)
+    names = options.files or FILES
+    missing = [name for name in names if not (options.sources / f"{name}.py").is_file()]
+    if missing:
+        print(f"{options.sources} has no {missing[0]}.py: it is in JAX's source tree, under tests/")
+        return 2
+    out = options.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    every: dict[str, tuple[str, str]] = {}
+    for name in names:
+        record = out / f"{name}.jsonl"
+        run_in_processes((options.sources / f"{name}.py").resolve(), record, options.limit)
+        found = outcomes(record)
+        ends = Counter(outcome for outcome, _ in found.values())
+        print(f"{name}: {', '.join(f'{n} {end}' for end, n in ends.most_common())}", flush=True)
+        every |= found
+    return 0 if report(every, options.most) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
