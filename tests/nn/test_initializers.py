@@ -130,3 +130,25 @@ def test_errors():
 
 def test_layers_without_inputs():
     assert initializers.he_normal()(KEY, (0, 3)).shape == (0, 3)
+
+
+@pytest.mark.parametrize("distribution", ["normal", "uniform", "truncated_normal"])
+def test_complex_weights(distribution: str) -> None:
+    init = initializers.variance_scaling(2.0, "fan_in", distribution)
+    weights = init(random.key(0), (200, 300), np.complex64)
+    assert weights.dtype == np.complex64
+    variance = 2 / 200 * (1.0187 if distribution == "truncated_normal" else 1)
+    np.testing.assert_allclose(np.mean(abs(weights) ** 2), variance, rtol=0.02)
+    assert abs(np.mean(weights)) < 1e-3
+    radius = {"uniform": np.sqrt(2), "truncated_normal": 2 / np.sqrt(1 - 5 * np.exp(-4))}
+    limit = radius.get(distribution, 6) * 0.1
+    assert 0.9 * limit < abs(weights).max() < limit or distribution == "normal"
+
+
+def test_weights_of_one_axis() -> None:
+    init = initializers.variance_scaling(1.0, "fan_in", "normal", in_axis=[0], out_axis=[])
+    assert init(random.key(0), (5,)).shape == (5,)
+    both = initializers.variance_scaling(1.0, "fan_in", "normal", in_axis=(), out_axis=())
+    assert both(random.key(0), ()).shape == ()
+    with pytest.raises(ShapeError, match=r"in_axis=\(\), out_axis=0"):
+        initializers.variance_scaling(1.0, "fan_in", "normal")(random.key(0), (5,))
