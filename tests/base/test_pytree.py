@@ -679,6 +679,15 @@ def test_partial_keeps_an_inner_one() -> None:
     assert tu.tree_structure(partial) == tu.tree_structure(tu.Partial(inner, 5))
 
 
+def test_partial_of_a_partial_keeps_its_leaves() -> None:
+    inner = tu.Partial(functools.partial(max, 2), 3)
+    outer = tu.Partial(inner, 4)
+    assert tu.tree_leaves(outer) == [3, 4]
+    assert outer() == 4
+    scaled = tu.Partial(tu.Partial(np.multiply, 2.0), 5.0)
+    assert [float(x) for x in tu.tree_leaves(fg.grad(lambda f: f())(scaled))] == [5.0, 2.0]
+
+
 def test_nodes_are_counted_and_visited() -> None:
     treedef = tu.tree_structure({"a": 1, "b": (2, None), "c": {}})
     assert (treedef.num_leaves, treedef.num_nodes) == (2, 6)
