@@ -532,8 +532,9 @@ class Partial(functools.partial):
     def __new__(cls, func: Callable[..., Any], /, *args: Any, **keywords: Any) -> Partial:
         # Python puts the arguments of an inner one among those of this one. They stay leaves so if
         # they were, and must not become such if they were not.
-        is_leafless = isinstance(func, functools.partial) and not isinstance(func, Partial)
-        return super().__new__(cls, _Whole(func) if is_leafless else func, *args, **keywords)
+        if isinstance(func, functools.partial) and not isinstance(func, Partial):
+            func = _Whole(func)
+        return super().__new__(cls, func, *args, **keywords)
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Hashable]:
         return (self.args, self.keywords), self.func
