@@ -64,20 +64,28 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[CACHE_VARIABLE] = config.stash[_made_here]
 
 
-def _is_same(x: Any, y: Any) -> bool:
-    return x is y or (type(x) is type(y) and isinstance(x, str | int) and x == y)
+def _told_by(x: Any) -> Any:
+    """Something hashable that is equal for the same parameters only."""
+    return (type(x), x) if isinstance(x, str | int) else id(x)
 
 
-def _place(table: pytest.Mark, params: dict[str, Any]) -> int:
+_places: dict[int, tuple[pytest.Mark, list[str], dict[tuple[Any, ...], int]]] = {}
+"""By the identity of a table's mark: the mark, names of parameters, and places of rows."""
+
+
+def _place(mark: pytest.Mark, params: dict[str, Any]) -> int:
     """The place of an item's row in a table of parameters."""
-    names = table.args[0]
-    names = [n.strip() for n in names.split(",")] if isinstance(names, str) else names
-    own = [params[name] for name in names]
-    for place, row in enumerate(table.args[1]):
-        values = getattr(row, "values", row) if len(names) > 1 or hasattr(row, "marks") else (row,)
-        if all(map(_is_same, values, own)):
-            return place
-    raise LookupError(f"no row of {names} is {own}")
+    if id(mark) not in _places:
+        names = mark.args[0]
+        names = [n.strip() for n in names.split(",")] if isinstance(names, str) else list(names)
+        places: dict[tuple[Any, ...], int] = {}
+        for place, row in enumerate(mark.args[1]):
+            is_row = len(names) > 1 or hasattr(row, "marks")
+            values = getattr(row, "values", row) if is_row else [row]
+            places.setdefault(tuple(map(_told_by, values)), place)
+        _places[id(mark)] = mark, names, places
+    _, names, places = _places[id(mark)]
+    return places[tuple(_told_by(params[name]) for name in names)]
 
 
 def is_in_every_run(item: pytest.Item) -> bool:

@@ -91,7 +91,7 @@ def _config() -> dict[str, dict[str, Any]]:
             "name": facts["cpu"],
             "architecture": platform.machine(),
             "system": platform.platform(),
-            "vector": f"{_vector_bits()} bits",
+            "vector": f"{64 * kernel_store.tile_shape(np.dtype(np.float64)).lanes} bits",
         },
         "threads": {
             "by default": default_threads() if is_available() else 1,
@@ -108,10 +108,6 @@ def _config() -> dict[str, dict[str, Any]]:
             if name.startswith(environment.PREFIX) or name in _LIBRARIES
         },
     }
-
-
-def _vector_bits() -> int:
-    return 64 * kernel_store.tile_shape(np.dtype(np.float64)).lanes
 
 
 def _products() -> dict[str, Any]:

@@ -124,7 +124,7 @@ class _UfuncFields:
 def _fields(ufunc: np.ufunc) -> _UfuncFields | None:
     """The fields of a ufunc, if they are where NumPy's binary interface has them."""
     start = id(ufunc) + object.__basicsize__
-    counts = [_int(start + offset) for offset in (0, 4, 8, 32)]
+    counts = [ctypes.c_int32.from_address(start + offset).value for offset in (0, 4, 8, 32)]
     if counts != [ufunc.nin, ufunc.nout, ufunc.nargs, ufunc.ntypes]:
         return None
     functions, data, name, types = (word_at(start + offset) for offset in (16, 24, 40, 48))
@@ -148,10 +148,6 @@ def _cores(ufunc: np.ufunc) -> tuple[tuple[str, ...], ...]:
     text = ufunc.signature.replace(" ", "").replace("->", ",")
     groups = text.removeprefix("(").removesuffix(")").split("),(")
     return tuple(tuple(filter(None, group.split(","))) for group in groups)
-
-
-def _int(address: int) -> int:
-    return ctypes.c_int32.from_address(address).value
 
 
 def word_at(address: int) -> int:

@@ -154,7 +154,7 @@ def _figures(what: str, step: StepCost, seconds: float) -> tuple[str, str, str, 
         _short(step.flops),
         _short(step.transcendentals),
         _bytes(step.bytes_accessed),
-        _time(seconds),
+        _figure(seconds, _TIMES, f"{seconds * 1e9:.3g} ns"),
     )
 
 
@@ -538,7 +538,3 @@ def _short(number: float) -> str:
 
 def _bytes(number: float) -> str:
     return _figure(number, _BYTES, f"{number:.0f} B")
-
-
-def _time(seconds: float) -> str:
-    return _figure(seconds, _TIMES, f"{seconds * 1e9:.3g} ns")

@@ -306,12 +306,8 @@ def _inside(x: Any, condition: Any) -> Any:
     flat = ravel(broadcast_to(condition, shape_of(x)))
     if not aval_of(x).size:
         return x
-    first = getitem(ravel(x), _first_true(flat))
+    first = getitem(ravel(x), nonzero(flat, size=1)[0][0])
     return p.select.bind(condition, x, first)
-
-
-def _first_true(mask: Any) -> Any:
-    return nonzero(mask, size=1)[0][0]
 
 
 @explained(MEANINGS, choices="Arrays to choose from.")

@@ -17,7 +17,6 @@ from funcgrad.compiler.nest.nodes import (
     Branch,
     External,
     Fold,
-    Graph,
     Guard,
     Loop,
     Nest,
@@ -126,7 +125,7 @@ _SEVERAL = {"fma": 2, "threefry2x32": 60}
 
 def _nest(node: Nest) -> Cost:
     """A loop, or the most expensive branch."""
-    bodies = [_arithmetic_of_all(body) for body in node.bodies]
+    bodies = [sum(map(arithmetic_of, body.nodes), Cost()) for body in node.bodies]
     if isinstance(node, Branch):
         return most_expensive(bodies)
     return repeated(node, bodies)
@@ -152,10 +151,6 @@ def _whose(node: Node) -> str:
         return "a loop"
     name = equation.primitive.name
     return name if equation.source is None else f"{name} at {equation.source.short()}"
-
-
-def _arithmetic_of_all(graph: Graph) -> Cost:
-    return sum(map(arithmetic_of, graph.nodes), Cost())
 
 
 def cycles_of_computing(node: Node) -> float:

@@ -173,12 +173,8 @@ def perm(N: Any, k: Any, exact: bool = False) -> Any:
         return _exact("perm", N, k, exact=True)
     n, k = floating("perm", N, k)
     is_inside, safe_n, safe_k = _inside(n, k)
-    value = _poch(safe_n - safe_k + p.ones_like(n), safe_k)
+    value = of_scipy(primitive_of("poch"))(safe_n - safe_k + p.ones_like(n), safe_k)
     return p.select.bind(is_inside, value, p.zero_of(n))
-
-
-def _poch(z: Any, m: Any) -> Any:
-    return of_scipy(primitive_of("poch"))(z, m)
 
 
 def _inside(n: Any, k: Any) -> tuple[Any, Any, Any]:
