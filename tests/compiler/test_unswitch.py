@@ -1,4 +1,4 @@
-"""Rows that are divided where a comparison with their index turns: same bits, less work."""
+"""Rows that are divided where a condition on their index turns, or in steps: same bits."""
 
 from __future__ import annotations
 
@@ -56,6 +56,8 @@ def masks(draw: Any, n: int) -> Mask:
         dtype = draw(st.sampled_from((np.int64, np.int32, np.int16)))
         index = (first + step * np.arange(n)).astype(dtype)
         shift, is_left = draw(st.integers(-3, 3)), draw(st.booleans())
+        if compare in (operator.eq, operator.ne) and draw(st.booleans()):
+            return lambda k: compare(index % (k + shift), 0)
         return lambda k: compare(index, k + shift) if is_left else compare(k + shift, index)
 
     sides = [side() for _ in range(draw(st.integers(1, 3)))]
@@ -268,3 +270,37 @@ def test_small_arrays_are_changed_in_place(n: int) -> None:
         rows = expected[k + 1 :, k] / expected[k, k]
         expected[k + 1 :, k:] -= rows[:, None] * expected[k, k:]
     np.testing.assert_allclose(fg.jit(factor)(a), expected, 1e-10, 1e-12)
+
+
+@pytest.mark.parametrize("step", [1, -1])
+@pytest.mark.parametrize("first", [0, -70, 31])
+def test_multiples_are_gone_over_in_steps(first: int, step: int) -> None:
+    """Whatever divides the index: nothing is computed between its multiples."""
+    index = first + step * np.arange(300)
+    divisors = np.array([*range(-12, 13), 299, 1000, 2**63 - 1, -(2**63)])
+
+    def halved(x: Any, k: Any) -> tuple[Any, Any]:
+        return fnp.where((index >= k - 9) & (index % k == 0), 0.5 * x, x), ()
+
+    def struck(x: Any, k: Any) -> tuple[Any, Any]:
+        return x & ((index < k) | (index % k != 0)), ()
+
+    for rule, x in ((halved, np.linspace(1.0, 2.0, 300)), (struck, np.arange(300) % 8 > 1)):
+        program = fg.jit(lambda x, rule=rule: lax.scan(rule, x, divisors)[0])
+        assert "_turn in" in program.lower(x).as_text()
+        with np.errstate(all="ignore"):
+            expected = x
+            for k in divisors:
+                expected = np.asarray(rule(expected, k)[0])
+            np.testing.assert_array_equal(program(x), expected)
+
+
+def test_others_than_multiples_are_computed() -> None:
+    """Where something happens between multiples, or to the sum of a row, rows stay whole."""
+    index, x = np.arange(300), np.linspace(1.0, 2.0, 300)
+    for program in (
+        lambda x, k: fnp.where(index % k != 0, fnp.sin(x), x),
+        lambda x, k: fnp.sum(fnp.where(index % k == 0, x, 0.0)),
+    ):
+        assert "_turn in" not in fg.jit(program).lower(x, np.int64(3)).as_text()
+        assert_same_bits(program, x, np.int64(3))

@@ -272,7 +272,11 @@ class _Writer:
             limits = Limits(plan, split, lambda node, x: self._name(node, loaded, x))
         if not blocked:
             for span, part in self._parts((row.begin, row.end), body, vectors, limits):
-                self._elements(span, part, vectors)
+                if limits is not None and limits.stride is not None:
+                    with space.strided(*limits.over_multiples(span)):
+                        self._statements(part, loaded)
+                else:
+                    self._elements(span, part, vectors)
             return
         # Where elements do not lie beside each other, fewer lanes share the additions.
         is_dense = vectors is not None or max(row.steps.values()) <= 1

@@ -212,7 +212,7 @@ class _Scatter:
         The ends of short runs would not be predicted: their results go through memory.
         """
         source = self.source
-        self._compare(loop)
+        compared = self._compare(loop)
         with source.when(Variable("falls") > 0), source.when(equal(loop.begin, 0)):
             self._write((FIRST, self.total))
         with source.otherwise():
@@ -220,7 +220,7 @@ class _Scatter:
             if self.is_replaced:
                 self._write()
                 return
-            with source.when(Variable("runs") * SEVERAL > self.total):
+            with source.when(Variable("runs") * SEVERAL > compared):
                 self._write()
             with source.otherwise():
                 self._accumulate(loop)
@@ -250,16 +250,23 @@ class _Scatter:
         with self.source.when(here >= 0):
             self.source.store(self._element(here), 0, value, self.target.scope)
 
-    def _compare(self, loop: Loop) -> None:
+    def _compare(self, loop: Loop) -> Expression:
         """Whether a place is before the one that comes before it: known soon if it often is.
 
-        Also how many runs of equal places there are.
+        Also how many runs of equal places there are. Where all is one part, nobody shares it, and
+        a block says how long runs are.
+
+        Returns:
+            How many elements were looked at, if no place is before another one.
         """
         source = self.source
+        is_shared = (loop.begin > 0) | (loop.end < self.total)
+        few = call("minimum", SUM_BLOCK, self.total)
+        compared = source.assign("compared", call("select", is_shared, self.total, few))
         before = source.assign("before", call("i64", -(1 << 62)))
         falls = source.assign("falls", call("i64", 0))
         runs = source.assign("runs", call("i64", 0))
-        with source.blocks("block", FIRST, self.total, SUM_BLOCK) as block:
+        with source.blocks("block", FIRST, compared, SUM_BLOCK) as block:
             with self.space.over(loop, block):
                 place = source.assign("place", self._distance())
                 falls = source.assign("falls", call("maximum", falls, call("i64", place < before)))
@@ -267,6 +274,7 @@ class _Scatter:
                 source.assign("before", place)
             with source.when(falls > 0):
                 source.leave()
+        return compared
 
     def _share(self, loop: Loop) -> None:
         """Begin and end where places change."""

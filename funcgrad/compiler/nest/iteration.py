@@ -264,6 +264,15 @@ class IterationSpace:
             assert isinstance(made, For)
             source.body += strip_mine(made, vectors, self._suffixes, carried or {})
 
+    @contextmanager
+    def strided(self, first: Expression, count: Expression, step: Expression) -> Iterator[None]:
+        """Elements of the innermost loop, one every so many."""
+        loop = self.loops[-1]
+        with self.source.loop(f"{loop.variable}_turn", 0, count) as turn:
+            self.source.assign(loop.variable, first + turn * step)
+            with self.open(loop):
+                yield
+
     def lanes(self, lanes: Expression) -> str:
         """Name the index of lanes, for statements in vectors; the suffix of their names."""
         suffix = next(self._suffixes)

@@ -7,6 +7,9 @@ what led to the other one is not computed. Nothing is left of it where the resul
 memory already, or the neutral elements of folds: the iteration space is triangular then. Bounds
 are computed for every row, from the numbers that the condition compares.
 
+Whether a number divides the index holds every so many elements. Where nothing happens at the
+others, the pass goes from one multiple to the next: the iteration space is strided.
+
 Vectors stay where they are, so that folds add the same elements in the same order: between the
 bounds are whole ones, in which the condition is asked as before.
 """
@@ -14,12 +17,12 @@ bounds are whole ones, in which the condition is asked as before.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 import numpy as np
 
 from funcgrad.base.records import dataclass
-from funcgrad.compiler.loops.language import Expression, call
+from funcgrad.compiler.loops.language import Expression, call, equal
 from funcgrad.compiler.machine import FUNCTION, HEAVY, LOOKUP, SEVERAL
 from funcgrad.compiler.nest.bounds import parts_of
 from funcgrad.compiler.nest.iteration import Access, Span, Vectors
@@ -58,15 +61,20 @@ distances from the index at which they are equal."""
 _REST = {"not_equal": "equal"}
 """Comparisons that hold wherever another one does not."""
 
+_IS_ZERO = {"equal": True, "not_equal": False}
+"""Comparisons of a remainder with zero, and whether they hold where a number divides another."""
+
 _DECISIVE = {"bitwise_and": False, "bitwise_or": True}
 """Words that join two conditions, with the value of one that decides about both."""
+
+_REMAINDERS = ("remainder",)
 
 _NEGATIONS = ("logical_not", "bitwise_not")
 
 _OPPOSITE = {"low": "high", "high": "low", "when": "unless", "unless": "when"}
 
-_FARTHEST = 1 << 62
-"""The greatest counting number from which distances are taken."""
+_FARTHEST = 1 << 61
+"""Counting numbers from which distances are taken begin below it."""
 
 
 @dataclass(frozen=True)
@@ -74,11 +82,12 @@ class Side:
     """A bound on the indices of a row.
 
     Attributes:
-        kind: "low" or "high"; "when" or "unless" a number of the row holds, all indices or none.
+        kind: "low" or "high"; "when" or "unless" a number of the row holds, all indices or none;
+            "multiple", the indices whose numbers another one divides.
         key: What is compared, so that equal sides are one.
         more: Indices from that at which both are equal to the bound.
         step: By what the numbers count along the row.
-        operand: What is the same all along the row: what is compared, or the number.
+        operand: What is the same all along the row: what is compared, the number, or the divisor.
         counting: The numbers that count along the row.
         node: The node that reads both.
     """
@@ -94,15 +103,7 @@ class Side:
     @property
     def opposite(self) -> Side:
         """The bound of the indices at which this one does not hold."""
-        return Side(
-            _OPPOSITE[self.kind],
-            self.key,
-            self.more,
-            self.step,
-            self.operand,
-            self.counting,
-            self.node,
-        )
+        return replace(self, kind=_OPPOSITE[self.kind])
 
 
 Chosen = Mapping[Node, Operand]
@@ -172,9 +173,8 @@ class Unswitcher:
             return None
         found: dict[Sides, None] = {}
         for node in body:
-            for x in node.operands if _asked(node) is not None else ():
-                if x.dtype == BOOL:
-                    found.update(dict.fromkeys(self._candidates(x)))
+            for condition, *_ in _choices(node):
+                found.update(dict.fromkeys(self._candidates(condition)))
         splits = [self._divided(body, sides, vectors) for sides in found]
         best = max((s for s in splits if s is not None), key=lambda s: s[0], default=None)
         return None if best is None else best[1]
@@ -186,7 +186,7 @@ class Unswitcher:
         known = self._range(x)
         if known is not None:
             yield known[0]
-            if len(known[0]) == 1:
+            if _has_opposite(known[0]):
                 yield frozenset(side.opposite for side in known[0])
         maker = self._maker(x)
         if maker is not None:
@@ -221,7 +221,8 @@ class Unswitcher:
         word, operands = parts_of(node) if node.out.dtype == BOOL else ("", [])
         if word in _MIRRORED and len(operands) == 2:
             a, b = operands
-            return self._compared(word, a, b, node) or self._compared(_MIRRORED[word], b, a, node)
+            found = self._compared(word, a, b, node) or self._compared(_MIRRORED[word], b, a, node)
+            return found or self._divided_by(word, a, b)
         if word in _NEGATIONS:
             found = self._range(operands[0])
             return None if found is None else _negated(found)
@@ -260,6 +261,19 @@ class Unswitcher:
             [Side(kind, key, more, step, other, access, node) for kind, more in sides]
         ), word not in _REST
 
+    def _divided_by(self, word: str, remainder: Operand, zero: Operand) -> Range | None:
+        """The range in which a number divides those that count along the row."""
+        node = _remainder_of(word, (remainder, zero))
+        if node is None or node is not self._maker(remainder):
+            return None
+        _, (counting, divisor) = parts_of(node)
+        found = self._compared("equal", counting, divisor, node)
+        if found is None:
+            return None
+        side = next(iter(found[0]))
+        multiple = replace(side, kind="multiple", more=0, node=node)
+        return frozenset([multiple]), _IS_ZERO[word]
+
     def _step(self, x: View, node: Node) -> int | None:
         """By what known numbers count along the row: 1 or -1, or nothing."""
         row = self.plan.row[-1]
@@ -281,9 +295,10 @@ class Unswitcher:
             own, is_inside = found
             if own <= sides if inside else sides <= own:
                 return is_inside == inside
-            opposite = {side.opposite for side in own}
-            if len(own) == 1 and (opposite <= sides if inside else opposite == sides):
-                return is_inside != inside
+            if _has_opposite(own):
+                opposite = {side.opposite for side in own}
+                if opposite <= sides if inside else opposite == sides:
+                    return is_inside != inside
         maker = self._maker(x)
         if maker is None:
             return None
@@ -302,12 +317,12 @@ class Unswitcher:
         """The operands that `select` nodes are between some bounds, or outside of them."""
         chosen: dict[Node, Operand] = {}
         for node in body:
-            asked = _asked(node)
-            known = None if asked is None else self._known(asked[0], sides, node, inside)
-            if asked is not None and known is not None:
-                x = asked[1 if known else 2]
-                if x.dtype == node.out.dtype:
-                    chosen[node] = x
+            for condition, if_so, if_not in _choices(node):
+                known = self._known(condition, sides, node, inside)
+                if known is not None:
+                    x = if_so if known else if_not
+                    if x.dtype == node.out.dtype:
+                        chosen[node] = x
         return chosen
 
     # Parts.
@@ -321,9 +336,12 @@ class Unswitcher:
             return None
         roots = [node for node in body if self._has_effect(node, chosen)]
         outside = self._needed(body, roots, chosen)
-        saved = sum(map(_cost, {*body} - {*outside, *chosen}))
+        saved = sum(map(_cost, {*body} - {*outside}))
         saved += LOOKUP * len(self._read(body, NOTHING) - self._read(outside, chosen))
         if roots and saved < HEAVY:
+            return None
+        is_strided = any(side.kind == "multiple" for side in sides)
+        if is_strided and (roots or _folds(self.plan, body)):
             return None
         if not _keeps_order(self.plan, body, vectors, bool(roots)):
             return None
@@ -424,15 +442,37 @@ def is_bounded(x: Operand) -> bool:
     if type(maker) is not Point or maker.out.dtype != BOOL:
         return False
     word, operands = parts_of(maker)
-    return asks_index(maker) or (word in _DECISIVE and any(map(is_bounded, operands)))
+    is_asked = asks_index(maker) or _asks_for_multiples(word, operands)
+    return is_asked or (word in _DECISIVE and any(map(is_bounded, operands)))
+
+
+def _asks_for_multiples(word: str, operands: Sequence[Operand]) -> bool:
+    """Whether a number divides those that count along the last axis, or whether it does not."""
+    divided = _remainder_of(word, operands)
+    if divided is None:
+        return False
+    _, (x, y) = parts_of(divided)
+    return isinstance(x, View) and not _varies(y) and _counts(x)
+
+
+def _remainder_of(word: str, operands: Sequence[Operand]) -> Point | None:
+    """The node of the remainder that a comparison compares with zero, if it does."""
+    if word not in _IS_ZERO:
+        return None
+    x, zero = operands
+    maker = x.value.maker if isinstance(x, View) else None
+    if type(maker) is not Point or not isinstance(zero, Uniform) or zero.scalar:
+        return None
+    return maker if parts_of(maker)[0] in _REMAINDERS else None
 
 
 def keeps_elements(node: Node, value: Value) -> bool:
     """Whether a node changes an array only where a condition on the index holds."""
-    asked = _asked(node)
-    if asked is None or not is_bounded(asked[0]):
-        return False
-    return any(isinstance(x, View) and x.value is value for x in asked[1:])
+    return any(
+        isinstance(x, View) and x.value is value and is_bounded(condition)
+        for condition, *operands in _choices(node)
+        for x in operands
+    )
 
 
 def _varies(x: Operand) -> bool:
@@ -460,19 +500,31 @@ def _key(x: Operand) -> Hashable:
     return x.value, x.strides, x.offset
 
 
-def _asked(node: Node) -> list[Operand] | None:
-    """The condition of a `select`, and both operands."""
+def _choices(node: Node) -> list[tuple[Operand, Operand, Operand]]:
+    """Conditions of a node, each with what the node is where it holds, and where it does not."""
     if type(node) is not Point:
-        return None
+        return []
     word, operands = parts_of(node)
-    return operands if word.startswith("select") else None
+    if word.startswith("select"):
+        condition, a, b = operands
+        return [(condition, a, b)] if condition.dtype == BOOL else []
+    if word not in _DECISIVE or node.out.dtype != BOOL:
+        return []
+    decisive: Operand = Uniform(np.bool_(_DECISIVE[word]), node.out.shape)
+    a, b = operands
+    return [(x, decisive, y) if _DECISIVE[word] else (x, y, decisive) for x, y in ((a, b), (b, a))]
 
 
 def _negated(found: Range) -> Range:
     sides, is_inside = found
-    if len(sides) == 1:
+    if _has_opposite(sides):
         return frozenset(side.opposite for side in sides), is_inside
     return sides, not is_inside
+
+
+def _has_opposite(sides: Sides) -> bool:
+    """Whether other bounds hold exactly where these do not."""
+    return len(sides) == 1 and all(side.kind in _OPPOSITE for side in sides)
 
 
 def _keeps_order(
@@ -516,11 +568,15 @@ class Limits:
         self.row = plan.row[-1]
         self.space = plan.space
         low, high = self.row.begin, self.row.end
+        self.stride: tuple[Expression, Expression] | None = None
         for side in split.sides:
             if side.counting is None:
                 holds = value_of(side.node, side.operand)
                 order = (high, self.row.begin)
                 high = call("select", holds, *(order if side.kind == "when" else order[::-1]))
+                continue
+            if side.kind == "multiple":
+                self.stride = self._multiples(side, value_of)
                 continue
             turn = self._turn(side, value_of)
             if side.kind == "low":
@@ -539,6 +595,27 @@ class Limits:
         other = call("minimum", call("maximum", other, ends[0]), ends[1])
         turn = other - first if side.step > 0 else first - other
         return turn + side.more if side.more else turn
+
+    def _multiples(
+        self, side: Side, value_of: Callable[[Node, Operand], Expression]
+    ) -> tuple[Expression, Expression]:
+        """An index at which the number is divided, and the distance to the next one.
+
+        All numbers have a remainder of 0 if they are divided by 0, as those of NumPy.
+        """
+        assert side.counting is not None
+        first = call("i64", self.space.load(side.counting))
+        divisor = call("maximum", call("i64", value_of(side.node, side.operand)), -2 * _FARTHEST)
+        size = self.source.assign("stride", call("abs", divisor))
+        stride = self.source.assign("stride", call("select", equal(size, 0), 1, size))
+        return self.source.assign("multiple", -first if side.step > 0 else first), stride
+
+    def over_multiples(self, span: Span) -> tuple[Expression, Expression, Expression]:
+        """The first multiple in a span, how many there are, and the step from one to the next."""
+        assert self.stride is not None
+        (begin, end), (multiple, stride) = span, self.stride
+        first = self.source.assign("multiple", begin + (multiple - begin) % stride)
+        return first, (end - first + stride - 1) // stride, stride
 
     def within(self, span: Span, body: Collection[Node], vectors: Vectors | None) -> Span:
         """The part of a span between the bounds, as whole vectors of it."""
