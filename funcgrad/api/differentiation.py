@@ -369,8 +369,19 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
         >>> float(pull(np.float64(2.0))[0])
         2.0
     """
-    check_callable(fun, "vjp")
-    what = f"vjp({name_of(fun)})"
+    return _linearized("vjp", VjpFunction, fun, primals, has_aux)
+
+
+def _linearized(
+    name: str,
+    kind: type[VjpFunction | JvpFunction],
+    fun: Function,
+    primals: tuple[Any, ...],
+    has_aux: bool,
+) -> Any:
+    """The results of a function, its derivative at a point in one direction, and extra results."""
+    check_callable(fun, name)
+    what = f"{name}({name_of(fun)})"
     leaves, treedef = flatten_values(primals)
     avals = _avals(leaves, primals, what)
     flat = FlatFunction(fun, treedef, has_aux, what)
@@ -378,9 +389,9 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
         is_active = [a.dtype.kind in "fc" for a in avals]
         results, linear = linearize_flat(rerolled(flat, leaves, what), leaves, is_active, what)
     outs, aux = flat.split(results)
-    pull = VjpFunction(*_signed(flat, outs, avals, linear, what), leaves)
+    derivative = kind(*_signed(flat, outs, avals, linear, what), leaves)
     check_for_nans(what, outs, primals)
-    return (tree_unflatten(flat.out_tree, outs), pull, *aux)
+    return (tree_unflatten(flat.out_tree, outs), derivative, *aux)
 
 
 def _signed(
@@ -516,18 +527,7 @@ def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any,
         >>> float(f_jvp(1.0)), float(f_jvp(2.0))
         (6.0, 12.0)
     """
-    check_callable(fun, "linearize")
-    what = f"linearize({name_of(fun)})"
-    leaves, treedef = flatten_values(primals)
-    avals = _avals(leaves, primals, what)
-    flat = FlatFunction(fun, treedef, has_aux, what)
-    with without_warnings() as block, block:
-        is_active = [a.dtype.kind in "fc" for a in avals]
-        results, linear = linearize_flat(rerolled(flat, leaves, what), leaves, is_active, what)
-    outs, aux = flat.split(results)
-    push = JvpFunction(*_signed(flat, outs, avals, linear, what), leaves)
-    check_for_nans(what, outs, primals)
-    return (tree_unflatten(flat.out_tree, outs), push, *aux)
+    return _linearized("linearize", JvpFunction, fun, primals, has_aux)
 
 
 def linear_transpose(fun: Function, *primals: Any) -> Function:

@@ -6,7 +6,7 @@ them and take them, and `vmap` can map them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -120,18 +120,25 @@ _register(VjpFunction)
 _register(JvpFunction)
 
 
+def _rows(
+    name: str, given: Any, treedef: PyTreeDef, avals: Sequence[ShapedArray], what: str, like: str
+) -> Iterable[tuple[Any, ShapedArray, str]]:
+    """Leaves of directions that must have a structure, with their types and paths."""
+    leaves, structure = flatten_values(given)
+    if structure != treedef and structure != treedef.closed():
+        raise TreeError(
+            f"the {name} for {what} must have the structure of {like}.\n"
+            f"  expected      {treedef.closed()}\n  got           {structure.closed()}"
+        )
+    return zip(leaves, avals, leaf_paths(given, name), strict=True)
+
+
 def check_cotangents(
     cotangent: Any, treedef: PyTreeDef, avals: Sequence[ShapedArray], what: str
 ) -> list[Any]:
     """Leaves of a cotangent of the structure and types of a result, ``None`` where zero."""
-    leaves, structure = flatten_values(cotangent)
-    if structure != treedef and structure != treedef.closed():
-        raise TreeError(
-            f"the cotangent for {what} must have the structure of the function's result.\n"
-            f"  expected      {treedef.closed()}\n  got           {structure.closed()}"
-        )
-    paths = leaf_paths(cotangent, "cotangent")
-    return [_check_ct(ct, a, p, what) for ct, a, p in zip(leaves, avals, paths, strict=True)]
+    rows = _rows("cotangent", cotangent, treedef, avals, what, "the function's result")
+    return [_check_ct(*row, what) for row in rows]
 
 
 def _check_ct(ct: Any, aval: ShapedArray, path: str, what: str) -> Any:
@@ -170,14 +177,8 @@ def check_tangents(
     treedef: PyTreeDef, avals: Sequence[ShapedArray], tangents: Any, what: str
 ) -> list[Any]:
     """Leaves of tangents of the structure and types of their primals, ``None`` for float0."""
-    dots, structure = flatten_values(tangents)
-    if structure != treedef and structure != treedef.closed():
-        raise TreeError(
-            f"the tangents for {what} must have the structure of the primals.\n"
-            f"  expected      {treedef.closed()}\n  got           {structure.closed()}"
-        )
-    paths = leaf_paths(tangents, "tangents")
-    return [_check_tangent(t, a, p, what) for t, a, p in zip(dots, avals, paths, strict=True)]
+    rows = _rows("tangents", tangents, treedef, avals, what, "the primals")
+    return [_check_tangent(*row, what) for row in rows]
 
 
 def _check_tangent(tangent: Any, aval: ShapedArray, path: str, what: str) -> Any:

@@ -1096,7 +1096,10 @@ nancumprod = _cumulative(
 )
 
 
-def _with_initial(x: Any, axis: Any, primitive: Any, first: int, include: bool, name: str) -> Any:
+def _with_initial(
+    name: str, x: Any, axis: Any, dtype: Any, include: bool, primitive: Any, first: int
+) -> Any:
+    x = summand(x, dtype, name)
     x = x if shape_of(x) else s.reshape(x, (1,))
     shape = shape_of(x)
     if axis is None and len(shape) != 1:
@@ -1129,8 +1132,7 @@ def cumulative_sum(
                [4., 6.]])
     """
     refuse_out(out, "cumulative_sum")
-    x = summand(x, dtype, "cumulative_sum")
-    return _with_initial(x, axis, Cumsum, 0, include_initial, "cumulative_sum")
+    return _with_initial("cumulative_sum", x, axis, dtype, include_initial, Cumsum, 0)
 
 
 @explained(MEANINGS, axis="The axis, counted from the end if negative. A vector needs none.")
@@ -1152,5 +1154,4 @@ def cumulative_prod(
                [3., 8.]])
     """
     refuse_out(out, "cumulative_prod")
-    x = summand(x, dtype, "cumulative_prod")
-    return _with_initial(x, axis, Cumprod, 1, include_initial, "cumulative_prod")
+    return _with_initial("cumulative_prod", x, axis, dtype, include_initial, Cumprod, 1)

@@ -163,7 +163,7 @@ def test_gradients(name: str) -> None:
     agree(fg.grad(total(f)), x, 1e-11)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CASES)
 def test_second_derivatives(name: str) -> None:
     f, x = CASES[name]

@@ -142,11 +142,10 @@ def test_a_matrix_has_the_results_that_it_has_in_any_stack(name: str) -> None:
     function = FUNCTIONS[name][0]
     for dtype, n, k in (("d", 6, 20), ("D", 9, 2), ("f", 24, 1)):
         a, b = random(n, (41, n, n), dtype), random(k, (41, n, k), dtype)
-        together = arrays(fg.jit(function)(a, b))
+        compiled = fg.jit(function)
+        together = arrays(compiled(a, b))
         for part in (slice(0, 40), slice(5, 8), slice(3, 4), 7):
-            for whole, found in zip(
-                together, arrays(fg.jit(function)(a[part], b[part])), strict=True
-            ):
+            for whole, found in zip(together, arrays(compiled(a[part], b[part])), strict=True):
                 np.testing.assert_array_equal(found, whole[part])
         many = [np.concatenate([x] * 60) for x in (a, b)]
         for threads in (1, 3):

@@ -169,7 +169,7 @@ def agrees(name: str, seed: int, count: int) -> None:
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [n for n in KEYWORDS if hasattr(np, n)])
 def test_keywords(name: str) -> None:
-    agrees(name, 0, 40)
+    agrees(name, 0, 20)
 
 
 @pytest.mark.nightly

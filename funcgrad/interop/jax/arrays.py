@@ -23,13 +23,12 @@ from funcgrad.base.dialect import enter_dialect, leave_dialect
 from funcgrad.base.error_state import without_warnings
 from funcgrad.base.placement import CPU, Device, check_placement
 from funcgrad.base.pytree import is_tree_node, register_pytree_node, tree_map
-from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.trace import Tracer
-from funcgrad.distributed.meshes import sums_in
 from funcgrad.dtypes import INT64, check_dtype
 from funcgrad.interop.jax.devices import NamedSharding, Sharding, SingleDeviceSharding
 from funcgrad.interop.jax.places import Labels, note, resolved
+from funcgrad.interop.jax.shards import Shard, shards_of
 from funcgrad.interop.jax.widths import (
     HALVES,
     JAX_32,
@@ -139,16 +138,16 @@ class Array(np.ndarray, metaclass=_Kind):
     @property
     def addressable_shards(self) -> list[Shard]:
         """The parts of all lanes of the mesh, of which this process has all."""
-        return shards_of(self)
+        return shards_of(self, adopt)
 
     @property
     def global_shards(self) -> list[Shard]:
         """The parts of all lanes of the mesh."""
-        return shards_of(self)
+        return shards_of(self, adopt)
 
     def addressable_data(self, index: int) -> Any:
         """The part of a lane of the mesh."""
-        return shards_of(self)[index].data
+        return shards_of(self, adopt)[index].data
 
     @property
     def is_fully_addressable(self) -> bool:
@@ -167,43 +166,6 @@ class Array(np.ndarray, metaclass=_Kind):
     def delete(self) -> None:
         """Give the memory away: from here on only the shape and the dtype can be asked for."""
         self.__class__ = DeletedArray
-
-
-@dataclass(frozen=True)
-class Shard:
-    """The part of an array that belongs to a lane of a mesh.
-
-    Attributes:
-        device: Name of the lane.
-        index: Where the part lies in the array, as slices.
-        replica_id: How many lanes before have the same part.
-        data: The part.
-    """
-
-    device: Any
-    index: tuple[slice, ...]
-    replica_id: int
-    data: Any
-
-
-def shards_of(x: Array) -> list[Shard]:
-    """The parts of the lanes of its mesh, or all of it where there is none."""
-    if not isinstance(x.sharding, NamedSharding):
-        whole = tuple(slice(None) for _ in x.shape)
-        return [Shard(device, whole, 0, x) for device in x.devices()]
-    seen: dict[str, int] = {}
-    found = []
-    mesh, (unreduced, _) = x.sharding.mesh, sums_in(x.sharding.spec)
-    terms = [mesh.axis_names.index(name) for name in unreduced]
-    rows = zip(np.ndindex(mesh.devices.shape), x.sharding.parts(x.shape), strict=True)
-    for lane, index in rows:
-        is_first = not any(lane[i] for i in terms)
-        key = repr((index, is_first))
-        part = np.asarray(x)[index]
-        data = adopt(part if is_first else np.zeros_like(part))
-        found.append(Shard(mesh.devices[lane], index, seen.setdefault(key, 0), data))
-        seen[key] += 1
-    return found
 
 
 class DeletedArray(Array):
