@@ -296,7 +296,6 @@ def test_random_arms(arm: Any, taken: Any, point: float, is_first: bool) -> None
     check(derivatives(f, quietly), 0.5, first(0.5), second(0.5))
 
 
-@settings(max_examples=40, deadline=None)
 @random_arms
 def test_random_arms_mapped(arm: Any, taken: Any, point: float, is_first: bool) -> None:
     function, first, second = taken

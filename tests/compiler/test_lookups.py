@@ -94,7 +94,7 @@ def test_lookup(axes: tuple[int, ...], mode: str) -> None:
     equal(lambda x, *i: gather.bind(x, *(j[..., ::-1] if np.ndim(j) else j for j in i)), X, *index)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 1), (2, 0), (0, 1, 2), ()])
 @pytest.mark.parametrize("kind", SCATTERS)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import funcgrad as fg
@@ -145,7 +145,6 @@ PROGRAMS = (
 )  # fmt: skip
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_bits_are_those_of_whole_rows(data: st.DataObject) -> None:
     n = data.draw(st.sampled_from((1, 2, 17, 40, 70, 131, 600)))

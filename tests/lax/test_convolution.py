@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import signal
 
@@ -88,7 +88,6 @@ def placed(x: np.ndarray, spec: Any) -> np.ndarray:
     return np.ascontiguousarray(np.transpose(x, np.argsort(spec)))
 
 
-@settings(max_examples=40, deadline=None)
 @given(convolutions(), st.booleans())
 def test_by_definition(case: dict[str, Any], is_jitted: bool) -> None:
     """The sums themselves, and derivatives, which are bilinear in a cotangent and two tangents."""

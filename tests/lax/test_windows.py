@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import funcgrad as fg
@@ -75,7 +75,6 @@ def windows(draw: Any) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=40, deadline=None)
 @given(windows(), st.sampled_from(sorted(FOLDS)), st.sampled_from([None, 2.0]), st.booleans())
 def test_by_definition(
     case: dict[str, Any], name: str, start: float | None, is_jitted: bool

@@ -185,19 +185,20 @@ def check_all_compiled(rows: list[Case], kind: str, size: int = 100) -> None:
             check_compiled(same[i : i + size], kind)
 
 
-SHORT = [case for length in range(4) for case in cases(length)]
+SHORT = [case for length in range(3) for case in cases(length)]
+MANY = [*SHORT, *sampled(3, 300)]
 SOME = [*sampled(4, 100), *sampled(5, 100)]
 WAYS: dict[str, Callable[[Case], None]] = {"eager": check_eager, "mapped": check_mapped}
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_all_patterns_of_up_to_three_items(way: str) -> None:
-    for case in SHORT:
+def test_all_patterns_of_up_to_two_items_and_some_of_three(way: str) -> None:
+    for case in MANY:
         WAYS[way](case)
 
 
-def test_all_patterns_of_up_to_three_items_compiled() -> None:
-    check_all_compiled(SHORT, "values")
+def test_all_patterns_of_up_to_two_items_and_some_of_three_compiled() -> None:
+    check_all_compiled(MANY, "values")
 
 
 def test_derivatives_of_some_patterns_compiled() -> None:
@@ -219,19 +220,19 @@ def test_an_ellipsis_that_stands_for_no_axis_separates_index_arrays(case: Case) 
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("length", [4, 5])
+@pytest.mark.parametrize("length", [3, 4, 5])
 @pytest.mark.parametrize("way", WAYS)
-def test_all_patterns_of_four_and_five_items(way: str, length: int) -> None:
+def test_all_patterns_of_three_to_five_items(way: str, length: int) -> None:
     for case in cases(length):
         WAYS[way](case)
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("length", [4, 5])
-def test_all_patterns_of_four_and_five_items_compiled(length: int) -> None:
+@pytest.mark.parametrize("length", [3, 4, 5])
+def test_all_patterns_of_three_to_five_items_compiled(length: int) -> None:
     check_all_compiled(cases(length), "values")
 
 
 @pytest.mark.nightly
 def test_derivatives_of_all_patterns_of_up_to_three_items_compiled() -> None:
-    check_all_compiled(SHORT, "derivatives", size=50)
+    check_all_compiled([*SHORT, *cases(3)], "derivatives", size=50)

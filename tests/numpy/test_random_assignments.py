@@ -148,7 +148,6 @@ EAGER: dict[str, Callable[[Any], Any]] = {
 
 
 @given(programs())
-@settings(max_examples=60, deadline=None)
 def test_random_programs(text: str) -> None:
     check(text, EAGER)
 

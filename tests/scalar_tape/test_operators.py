@@ -13,7 +13,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import funcgrad as fg
@@ -229,7 +229,6 @@ STEPS = {
 }
 
 
-@settings(max_examples=80, deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(sorted(STEPS)), st.integers(0, 30), st.integers(0, 30)),
