@@ -571,6 +571,13 @@ class _Derivative(Primitive):
         a = self.loop.n_cond
         return loop, (*self.active[:a], *(False,) * extra, *self.active[a:])
 
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        mapped, size = on_all_lanes(args, dims)
+        loop, active = self.batched_loop(size)
+        x, rest = cut(mapped, self.n_primals)
+        outs = replace(self, loop=loop, active=active).bind(*self.loop.batched_args(loop, x), *rest)
+        return outs, [0] * len(outs)
+
     def widened(self, tangents: Sequence[Value | None]) -> _Widened:
         """The same with those arguments active, too, that have tangents."""
         moved = [t is not None for t in tangents]
@@ -687,13 +694,6 @@ class WhilePush(_Derivative):
         found = WhilePull(self.loop, self.active).bind(*x, *cts)
         return [*(None for _ in x), *found]
 
-    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
-        mapped, size = on_all_lanes(args, dims)
-        loop, active = self.batched_loop(size)
-        x, dx = cut(mapped, self.n_primals)
-        outs = WhilePush(loop, active).bind(*self.loop.batched_args(loop, x), *dx)
-        return outs, [0] * len(outs)
-
 
 @dataclass(frozen=True)
 class WhilePull(_Derivative):
@@ -746,13 +746,6 @@ class WhilePull(_Derivative):
         dots = dense_all(self.active_of(x), ct)
         found = WhilePush(self.loop, self.active).bind(*x, *dots)
         return [*(None for _ in x), *found]
-
-    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
-        mapped, size = on_all_lanes(args, dims)
-        loop, active = self.batched_loop(size)
-        x, ct = cut(mapped, self.n_primals)
-        outs = WhilePull(loop, active).bind(*self.loop.batched_args(loop, x), *ct)
-        return outs, [0] * len(outs)
 
 
 @dataclass(frozen=True)
@@ -852,10 +845,3 @@ class WhilePullTangent(_Derivative):
             *(c if is_linear(v) else None for v, c in zip(dx, ct_dx, strict=True)),
             *(c if is_linear(v) else None for v, c in zip(dct, ct_dct, strict=True)),
         ]
-
-    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
-        mapped, size = on_all_lanes(args, dims)
-        loop, active = self.batched_loop(size)
-        x, ct, dx, dct = self._parts(mapped)
-        outs = WhilePullTangent(loop, active).bind(*self.loop.batched_args(loop, x), *ct, *dx, *dct)
-        return outs, [0] * len(outs)

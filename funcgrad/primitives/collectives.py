@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -221,6 +221,15 @@ class PSum(_AllReduce):
 class _AllExtreme(_AllReduce):
     """The largest or smallest of the values of all lanes; ties share the derivative equally."""
 
+    fold: ClassVar[Primitive]
+
+    def combine(self, x: Value, dim: BatchDim, size: int) -> Value:
+        return x if dim is None else self.fold.bind(x)
+
+    def step(self, apply: Steps, ranks: Ranks, x: Any) -> Any:
+        # MPI's own extremes may lose nan.
+        return apply(self.fold, apply(RankGather(ranks), x))
+
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         (x,) = primals
         out = self.bind(x)
@@ -236,13 +245,7 @@ class PMax(_AllExtreme):
     """Maximum over lanes."""
 
     name = "pmax"
-
-    def combine(self, x: Value, dim: BatchDim, size: int) -> Value:
-        return x if dim is None else ReduceMax((0,)).bind(x)
-
-    def step(self, apply: Steps, ranks: Ranks, x: Any) -> Any:
-        # MPI's own extremes may lose nan.
-        return apply(ReduceMax((0,)), apply(RankGather(ranks), x))
+    fold = ReduceMax((0,))
 
 
 @dataclass(frozen=True)
@@ -250,13 +253,7 @@ class PMin(_AllExtreme):
     """Minimum over lanes."""
 
     name = "pmin"
-
-    def combine(self, x: Value, dim: BatchDim, size: int) -> Value:
-        return x if dim is None else ReduceMin((0,)).bind(x)
-
-    def step(self, apply: Steps, ranks: Ranks, x: Any) -> Any:
-        # MPI's own extremes may lose nan.
-        return apply(ReduceMin((0,)), apply(RankGather(ranks), x))
+    fold = ReduceMin((0,))
 
 
 _SOURCES = {
