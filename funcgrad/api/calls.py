@@ -43,12 +43,13 @@ class OfKind:
     """Arrays of a class of their own, which a call path takes and gives.
 
     Args:
-        kind: The class. Its instances have the attribute ``weak_type``; weak ones are not taken.
+        kind: The class. Its instances have the attribute ``weak_type``, of which a path takes
+            those values that the arguments have for which it is written.
         dtypes: For every result its dtype; ``None`` if it is an ndarray, as what an object holds.
         is_weak: For every result whether it is weak.
     """
 
-    kind: type[np.ndarray]
+    kind: type[Any]
     dtypes: tuple[np.dtype[Any] | None, ...]
     is_weak: tuple[bool, ...]
 
@@ -174,7 +175,8 @@ class _Writer(TreeWriter):
         for i, (name, leaf, (shape, dtype)) in rows:
             if self.of_kind is not None and type(leaf) is self.of_kind.kind:
                 kind = self.constant(self.of_kind.kind)
-                self.unless(f"type({name}) is {kind} and not {name}.weak_type")
+                weak = f"{'' if leaf.weak_type else 'not '}{name}.weak_type"
+                self.unless(f"type({name}) is {kind} and {weak}")
                 self.line(f"{name} = {self.constant(np.asarray)}({name})")
             elif type(leaf) is not np.ndarray:
                 self.unless(f"type({name}) is {self.constant(type(leaf))}")

@@ -805,12 +805,7 @@ class _Call:
         return (
             len(self.leaves) <= _MAX_LEAVES
             and not self.has_float0
-            and all(
-                type(x) is np.ndarray
-                or type(x) in _SCALAR_TYPES
-                or (type(x) is kind and not _is_weak(x))
-                for x in self.leaves
-            )
+            and all(type(x) in (np.ndarray, kind) or type(x) in _SCALAR_TYPES for x in self.leaves)
         )
 
     def arrays(self) -> list[Any]:
@@ -828,20 +823,20 @@ class _Call:
         """
         has_cells = False
         for i, leaf in enumerate(self.leaves):
+            # The class of arrays itself asked first, because `np.ma` is imported by being named.
+            if type(leaf) is np.ndarray:
+                continue
             if type(leaf) is int and not _INT64.min <= leaf <= _INT64.max:
                 raise OverflowError(
                     f"argument `{self._path(i)}` of {self.jitted._what} is an int of "
                     f"{leaf.bit_length()} bits, which int64 cannot hold. Pass a float, or "
                     "np.uint64 of it if that fits."
                 )
-            if type(leaf) is ShapeDtypeStruct:
+            if isinstance(leaf, ShapeDtypeStruct):
                 raise ArgumentError(
                     f"argument `{self._path(i)}` of {self.jitted._what} is a ShapeDtypeStruct, a "
                     "type without values. Pass an array, or use .trace, .lower or eval_shape."
                 )
-            # The class of arrays itself asked first, because `np.ma` is imported by being named.
-            if type(leaf) is np.ndarray:
-                continue
             if isinstance(leaf, np.matrix):
                 raise ArgumentError(
                     f"argument `{self._path(i)}` of {self.jitted._what}: {NO_MATRIX}"

@@ -103,7 +103,7 @@ class ShapeDtypeStruct:
             >>> fg.ShapeDtypeStruct((2, 3), np.float32).update(shape=(6,))
             ShapeDtypeStruct(shape=(6,), dtype=float32)
         """
-        known = {name: getattr(self, name) for name in self.__slots__}
+        known = {name: getattr(self, name) for name in ShapeDtypeStruct.__slots__}
         return type(self)(**known | changes)
 
     def __repr__(self) -> str:
@@ -163,7 +163,7 @@ def with_held_types(tree: Any) -> Any:
 
 
 def _is_held_type(leaf: Any) -> bool:
-    return type(leaf) is ShapeDtypeStruct and isinstance(leaf.dtype, ExtendedDtype)
+    return isinstance(leaf, ShapeDtypeStruct) and isinstance(leaf.dtype, ExtendedDtype)
 
 
 def argument_paths(

@@ -50,6 +50,46 @@ unused.delete()
 assert unused.is_deleted()
 """
 
+SHORT_WAY = """
+import jax, jax.numpy as jnp
+from funcgrad.api.compilation import Jitted
+
+run = jax.jit(lambda p: {"y": p["x"] * p["w"], "w": p["w"] + 1})
+def kinds(w, x=jnp.ones(3)):
+    return [(y.dtype.name, y.weak_type, y.tolist()) for y in jax.tree.leaves(run({"x": x, "w": w}))]
+weak, strong = jnp.array(2), jnp.float32(2)
+first = kinds(weak), kinds(strong), kinds(weak, jnp.array(3))
+def general(self, *args):
+    raise SystemExit("the general way")
+Jitted._call_general = general
+assert first == (kinds(weak), kinds(strong), kinds(weak, jnp.array(3)))
+assert [[k[:2] for k in found] for found in first] == [
+    [("int32", True), ("float32", False)],
+    [("float32", False), ("float32", False)],
+    [("int32", True), ("int32", True)],
+]
+"""
+
+TYPES = """
+import jax, jax.numpy as jnp
+half = jax.ShapeDtypeStruct((2, 3), jnp.float16)
+assert half.dtype == jnp.float16 and half == half.update(shape=(2, 3))
+assert half != jax.ShapeDtypeStruct((2, 3), jnp.float32)
+assert jax.ShapeDtypeStruct.like(jnp.ones(2, jnp.bfloat16)).dtype == jnp.bfloat16
+doubled, kept = jax.eval_shape(lambda t: (2 * t["x"], t["x"].astype(jnp.float16)), {"x": half})
+assert kept == half and doubled.shape == (2, 3)
+assert type(doubled) is type(kept) is jax.ShapeDtypeStruct
+assert jax.typeof(half).dtype == jnp.float16
+weak = jax.typeof(jax.ShapeDtypeStruct((), jnp.int32, weak_type=True))
+assert (weak.dtype, weak.weak_type) == (jnp.int32, True)
+try:
+    jax.jit(lambda x: x)(half)
+except ValueError as error:
+    assert "a type without values" in str(error)
+else:
+    raise SystemExit("a type is taken as an array")
+"""
+
 COMPILED = """
 import jax, jax.numpy as jnp
 from jax.extend.core import Primitive
@@ -335,8 +375,19 @@ assert jax.vmap(written)(jnp.zeros((2, 2)), jnp.arange(2)).tolist() == [[1.0, 0.
 
 @pytest.mark.parametrize(
     "code",
-    [DONATED, COMPILED, CONSTANTS, WEAK, KEYS, RULES, UPDATES, LOOPS],
-    ids=["donated", "compiled", "jaxpr", "weak", "keys", "rules", "updates", "loops"],
+    [DONATED, SHORT_WAY, TYPES, COMPILED, CONSTANTS, WEAK, KEYS, RULES, UPDATES, LOOPS],
+    ids=[
+        "donated",
+        "short way",
+        "types",
+        "compiled",
+        "jaxpr",
+        "weak",
+        "keys",
+        "rules",
+        "updates",
+        "loops",
+    ],
 )
 def test_calls(code):
     command = [sys.executable, "-c", INSTALLED + code]

@@ -168,6 +168,7 @@ _JAX = {
     "enable_x64": widths.enable_x64,
     "ensure_compile_time_eval": words.ensure_compile_time_eval,
     "eval_shape": words.eval_shape,
+    "ShapeDtypeStruct": widths.Struct,
     "grad": words.grad,
     "host_count": process_count,
     "host_id": process_index,

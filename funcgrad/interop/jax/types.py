@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from funcgrad.api.staging import ShapeDtypeStruct
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.dtypes import UINT64, ExtendedDtype, float0
 from funcgrad.higher_order.mesh_lanes import lane_type
@@ -131,8 +132,8 @@ def type_of(x: Any) -> Type:
         raise TypeError(
             f"{x!r:.80} is a {type(x).__name__}, which is neither an array nor a number."
         )
-    if isinstance(x, HoldsArray):
-        return Type(x.shape, x.dtype)
+    if isinstance(x, HoldsArray | ShapeDtypeStruct):
+        return Type(x.shape, x.dtype, getattr(x, "weak_type", False))
     names = lane_type(x)
     wide = set(get_abstract_mesh().shape.items())
     narrow = {name for name, n in wide if n == 1}

@@ -186,21 +186,34 @@ class Half:
         self.dtype = dtype
 
 
-class _HalfStruct(ShapeDtypeStruct):
-    """The type of an array of 16 bits."""
+class _OfStructs(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, ShapeDtypeStruct)
+
+
+class Struct(ShapeDtypeStruct, metaclass=_OfStructs):
+    """`funcgrad.ShapeDtypeStruct`, also of arrays that are stored in 16 bits.
+
+    Args:
+        shape: Tuple of ints.
+        dtype: Anything that names a dtype.
+        **options: Those of `funcgrad.ShapeDtypeStruct`.
+    """
 
     __slots__ = ()
 
-    def __init__(self, x: ShapeDtypeStruct, dtype: np.dtype[Any]) -> None:
-        super().__init__(x.shape, x.dtype)
-        self.dtype = dtype
+    def __init__(self, shape: Sequence[int], dtype: Any, **options: Any) -> None:
+        half = stored((dtype,))
+        super().__init__(shape, dtype if half is None else FLOAT32, **options)
+        if half is not None:
+            self.dtype = half
 
 
 def _built(dtype: np.dtype[Any], parts: Sequence[Any]) -> Any:
     (x,) = parts
     if isinstance(x, Tracer):
         return _noted(x, dtype)
-    return _HalfStruct(x, dtype) if isinstance(x, ShapeDtypeStruct) else stored_as(x, dtype)
+    return Struct(x.shape, dtype) if isinstance(x, ShapeDtypeStruct) else stored_as(x, dtype)
 
 
 register_pytree_node(Half, lambda x: ((x.value,), x.dtype), _built)

@@ -32,12 +32,13 @@ from funcgrad.interop.jax.jitting import AdoptedJit, JittedOfArrays
 from funcgrad.interop.jax.placing import keeping_places, placing_gradients, placing_lanes
 from funcgrad.interop.jax.widths import (
     SWITCH,
+    Struct,
     canonical,
+    computed,
     giving_halves,
     in_few_bits,
     is_x64,
     ml_dtypes,
-    narrow,
     narrow_weak,
 )
 from funcgrad.random.key_arrays import KEY
@@ -335,13 +336,21 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return tree_map(_array_of_type, fun(*args, **kwargs))
 
     traced = giving_halves(in_few_bits(with_arrays))
+    args, kwargs = tree_map(computed, (args, kwargs))
     found = Adopted(staging.eval_shape)(traced, *args, **kwargs)
-    return found if is_x64() else tree_map(narrow, found)
+    return tree_map(_struct, found)
+
+
+def _struct(x: Any) -> Any:
+    """A type in the bits that there are, of the class that programs know."""
+    if type(x) is not staging.ShapeDtypeStruct:
+        return x
+    return Struct(x.shape, canonical(x.dtype), weak_type=x.weak_type)
 
 
 def _array_of_type(leaf: Any) -> Any:
     is_type = isinstance(leaf, staging.ShapeDtypeStruct)
-    return numpy.empty(leaf.shape, leaf.dtype) if is_type else leaf
+    return numpy.empty(leaf.shape, computed(leaf).dtype) if is_type else leaf
 
 
 array = _making(numpy.array)
