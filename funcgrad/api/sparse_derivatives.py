@@ -17,6 +17,7 @@ from funcgrad.api.arguments import Function, check_callable, name_of, normalize_
 from funcgrad.api.compilation import Entry, Jitted
 from funcgrad.api.differentiation import grad, is_differentiable, refuse_input, split_aux
 from funcgrad.api.staging import ShapeDtypeStruct, StagedFunction
+from funcgrad.base.collector import collecting_rarely
 from funcgrad.base.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_map, tree_unflatten
 from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.core.program import Program, evaluate
@@ -375,6 +376,7 @@ def jacobian_sparsity(fun: Function, argnums: int | Sequence[int] = 0) -> Functi
     check_callable(fun, "jacobian_sparsity")
     what = f"jacobian_sparsity({name_of(fun)})"
 
+    @collecting_rarely()
     def pattern(*args: Any, **kwargs: Any) -> SparsityPattern:
         return _Point(fun, args, kwargs, argnums, False, what).pattern()
 
@@ -406,6 +408,7 @@ def hessian_sparsity(fun: Function, argnums: int | Sequence[int] = 0) -> Functio
     check_callable(fun, "hessian_sparsity")
     what = f"hessian_sparsity({name_of(fun)})"
 
+    @collecting_rarely()
     def pattern(*args: Any, **kwargs: Any) -> SparsityPattern:
         return _Point(grad(fun, argnums), args, kwargs, argnums, False, what).pattern(True)
 

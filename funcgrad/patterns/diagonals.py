@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,8 +36,9 @@ from funcgrad.patterns.index_sets import (
 from funcgrad.patterns.interleave import in_order
 from funcgrad.patterns.known import Scope, form_of
 from funcgrad.patterns.sparsity_pattern import SparsityPattern
+from funcgrad.patterns.taps import MOST_TERMS, spelled_out
 from funcgrad.primitives.elementwise import add
-from funcgrad.primitives.shape import Pad, Slice
+from funcgrad.primitives.shape import Pad, Slice, reshape
 from funcgrad.primitives.sparse import scipy_sparse
 from funcgrad.transforms.jvp import jvp_flat
 
@@ -93,6 +96,22 @@ class Diagonal:
             return self
         inside = (meet(self.box[0], _reach(self.pieces)),)
         return Diagonal(self.pieces, inside, _part(self.values, self.box, inside))
+
+    def apart(self, axis: int, index: int) -> list[Diagonal]:
+        """The parts before, at and behind an index along an axis."""
+        side = self.box[axis]
+        ends = (side.start, index, index + 1, side.stop)
+        return self.at(axis, [range(a, b) for a, b in pairwise(ends)])
+
+    def at(self, axis: int, limits: Sequence[range]) -> list[Diagonal]:
+        """The parts in some indices along an axis, those that have elements."""
+        found = []
+        for limit in limits:
+            pieces, inside = _cut(self.pieces, axis, limit), meet(self.box[axis], limit)
+            if pieces and inside:
+                box = (*self.box[:axis], inside, *self.box[axis + 1 :])
+                found.append(Diagonal(pieces, box, _part(self.values, self.box, box)))
+        return found
 
     def array(self, dtype: Any) -> Any:
         """The coefficients as an array."""
@@ -164,8 +183,9 @@ def push(
             known.update(zip(equation.outputs, listed, strict=True))
             continue
         form = form_of(equation)
-        if isinstance(form, forms.Call) and not primitive.is_effectful:
-            results = push(scope.callee(form.program, equation.inputs), args, each, width)
+        inner = form.program if isinstance(form, forms.Call) else spelled_out(equation, form)
+        if inner is not None and not primitive.is_effectful:
+            results = push(scope.callee(inner, equation.inputs), args, each, width)
         else:
             step = _Step(equation, form, scope, args, [bool(d) for d in each], width)
             results = [step.result(each)]
@@ -217,11 +237,24 @@ class _Step:
         for k, diagonals in enumerate(each):
             if diagonals and not self.scope.is_zero(self.equation, k):
                 for diagonal in diagonals:
-                    found = _with(found, self._image(k, diagonal), self.aval)
+                    for image in self._images(k, diagonal.cropped()):
+                        found = _with(found, image, self.aval)
         return found
 
+    def _images(self, k: int, diagonal: Diagonal) -> list[Diagonal]:
+        """Diagonals that one becomes, index by index along short axes if it is taken apart."""
+        try:
+            image = self._image(k, diagonal)
+            return [] if image is None else [image]
+        except NotDiagonalError:
+            short = [i for i, side in enumerate(diagonal.box) if 1 < len(side) <= MOST_TERMS]
+            if not short:
+                raise
+            axis = short[-1]
+            parts = (diagonal.at(axis, [range(i, i + 1)]) for i in diagonal.box[axis])
+            return [image for part in parts for d in part for image in self._images(k, d)]
+
     def _image(self, k: int, diagonal: Diagonal) -> Diagonal | None:
-        diagonal = diagonal.cropped()
         shape = self.equation.inputs[k].aval.shape
         relation = Relation(shape, self.width, diagonal.pieces)
         image = image_through(self.equation, self.scope, self.form, k, relation)
@@ -252,6 +285,11 @@ class _Step:
             sides = zip(form.starts, form.steps, self.aval.shape, strict=True)
             limits = [range(a, a + step * n, step) for a, step, n in sides]
             starts, steps = (0,) * rank, (1,) * rank
+        elif isinstance(form, forms.Reshape):
+            same = _reshaped(diagonal.box, self.equation.inputs[k].aval.shape, self.aval.shape)
+            if same is None or type(diagonal.values) is float:
+                return None if same is None else (same, diagonal.values)
+            return same, reshape(diagonal.values, tuple(map(len, same)))
         else:
             return None
         inside = tuple(map(meet, diagonal.box, limits))
@@ -272,16 +310,20 @@ class _Step:
             with using_trace(EVAL):
                 args = [a.dtype.type(x) for a, x in zip(avals, numbers, strict=True)]
                 return float(self._derivative(k, avals[k].dtype.type(values), args))
-        args = [
-            _part(x, whole(aval.shape), diagonal.box) if aval.shape == self.aval.shape else x
-            for x, aval in zip(self.args, avals, strict=True)
-        ]
+        pairs = zip(self.args, avals, strict=True)
+        args = [self._beside(x, aval.shape, diagonal.box) for x, aval in pairs]
         at_number = getattr(self.primitive, "at_number", None)
         if at_number is not None and type(values) is float:
             return at_number(values, args[1 - k])
         if at_number is not None and numbers[1 - k] is not None:
             return at_number(numbers[1 - k], values)
         return self._derivative(k, diagonal.array(avals[k].dtype), args)
+
+    def _beside(self, x: Any, shape: Shape, box: Box) -> Any:
+        """The part of an operand that meets a part of the result."""
+        lead = len(box) - len(shape)
+        aligned = zip(shape, self.aval.shape[lead:], box[lead:], strict=True)
+        return _part(x, whole(shape), tuple(b if n == m else range(n) for n, m, b in aligned))
 
     def _derivative(self, k: int, values: Any, args: Sequence[Any]) -> Any:
         """Effect of a linear operation on an array in place of one of its operands."""
@@ -293,6 +335,34 @@ class _Step:
         if found is None:
             raise NotDiagonalError
         return found
+
+
+def _reshaped(box: Box, own: Shape, shape: Shape) -> Box | None:
+    """The box of the same elements under another shape, ``None`` if there is none.
+
+    Sides of the box that follow each other, as one, become sides along one axis each.
+    """
+    first = 0
+    sides: list[tuple[int, int]] = []
+    for side, stride in zip(box, strides_of(own), strict=True):
+        first += side.start * stride
+        if len(side) > 1:
+            step, count = side.step * stride, len(side)
+            if sides and sides[-1][0] == step * count:
+                count *= sides.pop()[1]
+            sides.append((step, count))
+    found = []
+    for stride, length in zip(strides_of(shape), shape, strict=True):
+        start, first = divmod(first, stride)
+        step, count = sides[0] if sides else (0, 1)
+        if not sides or step % stride:
+            found.append(range(start, start + 1))
+            continue
+        if start + step // stride * (count - 1) >= length:
+            return None
+        found.append(range(start, start + step // stride * (count - 1) + 1, step // stride))
+        sides.pop(0)
+    return None if sides else tuple(found)
 
 
 def _number(known: Any) -> float | None:
@@ -332,9 +402,15 @@ def _with(diagonals: Diagonals, more: Diagonal | None, aval: Any) -> Diagonals:
         return diagonals
     for i, own in enumerate(diagonals):
         pieces = tuple(dict.fromkeys(own.pieces + more.pieces))
-        if not _is_on_one_map(pieces, aval.shape):
-            continue
         others = [*diagonals[:i], *diagonals[i + 1 :]]
+        if not _is_on_one_map(pieces, aval.shape):
+            crossing = _crossing(own, more, aval.shape)
+            if crossing is None:
+                continue
+            others += own.apart(*crossing)
+            for part in more.apart(*crossing):
+                others = _with(others, part, aval)
+            return others
         if len(aval.shape) != 1:
             if all(map(meet, own.box, more.box)):
                 return _with(others, _sum(own, more, pieces, aval.dtype), aval)
@@ -342,7 +418,7 @@ def _with(diagonals: Diagonals, more: Diagonal | None, aval: Any) -> Diagonals:
         common = _common(_reach(own.pieces), _reach(more.pieces))
         if common:
             a, b = (x.within((common,), aval.dtype) for x in (own, more))
-            joined = Diagonal(_cut(pieces, common), (common,), _added(a, b, aval.dtype))
+            joined = Diagonal(_cut(pieces, 0, common), (common,), _added(a, b, aval.dtype))
             others = _with([*others, *_outside(own, common)], joined, aval)
             for rest in _outside(more, common):
                 others = _with(others, rest, aval)
@@ -380,22 +456,58 @@ def _outside(diagonal: Diagonal, box: range) -> list[Diagonal]:
         range(box.start + shift, box[-1], box.step) for shift in range(own.step, box.step, own.step)
     ]
     parts.append(meet(own, range(box[-1] + 1, own.stop)))
-    cut = [_cut(diagonal.pieces, part) for part in parts]
+    cut = [_cut(diagonal.pieces, 0, part) for part in parts]
     return [Diagonal(pieces, diagonal.box, diagonal.values) for pieces in cut if pieces]
 
 
-def _cut(pieces: Sequence[Piece], part: range) -> tuple[Piece, ...]:
-    """The parts of pieces of a vector that are in a part of it."""
+def _cut(pieces: Sequence[Piece], axis: int, part: range) -> tuple[Piece, ...]:
+    """The parts of pieces that are in some indices along an axis."""
     found = []
     for piece in pieces:
-        (start,) = piece.starts
-        dim = piece.dims[0] if piece.dims else Dimension(0, 1, 1, 0)
+        start = piece.starts[axis]
+        dim = next(iter(piece.on(axis)), Dimension(axis, 1, 1, 0))
         inside = meet(range(start, start + dim.reach + 1, dim.step), part)
         if inside:
             number, apart = (inside.start - start) // dim.step, inside.step // dim.step
-            side = Dimension(0, inside.step, len(inside), dim.stride * apart)
-            found.append(piece_of([inside.start], [side], piece.column + number * dim.stride))
+            side = Dimension(axis, inside.step, len(inside), dim.stride * apart)
+            starts = [*piece.starts[:axis], inside.start, *piece.starts[axis + 1 :]]
+            others = [d for d in piece.dims if d.axis != axis]
+            found.append(piece_of(starts, [*others, side], piece.column + number * dim.stride))
     return tuple(found)
+
+
+def _crossing(a: Diagonal, b: Diagonal, shape: Shape) -> tuple[int, int] | None:
+    """The axis, and the index along it, where diagonals of two affine maps meet.
+
+    ``None`` if they do not, or along more than one axis.
+    """
+    inside = tuple(map(meet, a.box, b.box))
+    if not all(inside):
+        return None
+    first = [side.start for side in inside]
+    (from_a, slopes_a), (from_b, slopes_b) = (_affine(d.pieces[0], first, shape) for d in (a, b))
+    apart = [
+        (axis, x - y)
+        for axis, (x, y, side) in enumerate(zip(slopes_a, slopes_b, inside, strict=True))
+        if x != y and len(side) > 1
+    ]
+    if len(apart) != 1:
+        return None
+    axis, slope = apart[0]
+    index = first[axis] + (from_b - from_a) / slope
+    return (axis, int(index)) if index in inside[axis] else None
+
+
+def _affine(
+    piece: Piece, index: Sequence[int], shape: Shape
+) -> tuple[Fraction, tuple[Fraction, ...]]:
+    """The column of an element by the affine map of a piece, and the map's slopes."""
+    column, slopes = Fraction(piece.column), []
+    for axis, slope in enumerate(strides_of(shape)):
+        side = next(iter(piece.on(axis)), Dimension(axis, 1, 1, slope))
+        slopes.append(Fraction(side.stride, side.step))
+        column += (index[axis] - piece.starts[axis]) * slopes[-1]
+    return column, tuple(slopes)
 
 
 def _sum(a: Diagonal, b: Diagonal, pieces: tuple[Piece, ...], dtype: Any) -> Diagonal:

@@ -52,8 +52,23 @@ def nested(x):
     return fg.jit(lambda y: np.cos(y) - 2.0 * y)(x)
 
 
+def by_groups(x):
+    y = x.reshape(4, 3)
+    return (y * np.sum(y**2, axis=1, keepdims=True) + np.prod(y[:, ::-1], axis=1)[:, None]).ravel()
+
+
+def small_products(x):
+    y = x.reshape(6, 2) @ np.array([[1.0, -2.0], [0.5, 3.0]])
+    return (y + np.einsum("ti,ti->t", y, y[:, ::-1])[:, None]).ravel()
+
+
+def with_columns(x):
+    return x * x[0] + np.sin(x) * x[7:8] - x[-1]
+
+
 STEPS = [
-    smooth, shifted, bordered, strided, reversed_product, in_planes, chosen, nested,
+    smooth, shifted, bordered, strided, reversed_product, in_planes, turned, chosen, nested,
+    by_groups, small_products, with_columns,
 ]  # fmt: skip
 
 
@@ -111,8 +126,8 @@ def test_coefficients_of_infinite_slope_pass_no_zero():
 
 @pytest.mark.parametrize(
     "f",
-    [turned, np.cumsum, lambda x: x[np.array([0, 5, 1, 1])], lambda x: np.sum(x) * x],
-    ids=["turned", "fold", "lookup", "total"],
+    [np.cumsum, lambda x: x[np.array([0, 5, 1, 1])], lambda x: np.sum(x) * x],
+    ids=["fold", "lookup", "total"],
 )
 def test_others_have_none(f):
     x = np.linspace(0.3, 1.7, 12)
@@ -131,11 +146,24 @@ def staggered(x):
     return np.sum(y[::2, 1:] ** 2 * y[1::2, :-1]) + np.sum((y[1:, ::2] - y[:-1, ::2]) ** 3)
 
 
+def in_groups(x):
+    y = x.reshape(-1, 4)
+    groups = np.exp(0.1 * np.prod(y, axis=1)) + np.sum(y**2, axis=1) ** 2
+    return np.sum(groups) + np.sum(x[:-1] ** 3)
+
+
+def coupled(x):
+    y = x.reshape(-1, 3)
+    b = np.array([[1.0, -2.0, 0.0], [0.5, 3.0, 1.0]])
+    products = np.einsum("ij,tj,ti->t", b, y, y[:, :2])
+    return np.sum((y[1:, 1:] + y[:-1] @ b.T + products[1:, None]) ** 2)
+
+
 def sparse_parts(x):
     return np.sum(x[::11] ** 3) + np.sum(x**2 * 0.5) + np.sum(np.sin(x[3::2]))
 
 
-@pytest.mark.parametrize("f", [wood, staggered, sparse_parts])
+@pytest.mark.parametrize("f", [wood, staggered, sparse_parts, in_groups, coupled])
 @pytest.mark.parametrize("n", [12, 24, 96])
 def test_strided_parts_of_hessians(f, n):
     x = np.random.default_rng(n).uniform(-1.0, 1.0, n)
