@@ -35,7 +35,8 @@ from funcgrad.interop.c.sizes import Piece
 HEAD = """\
 #if defined(__GNUC__) && !defined(__clang__)
 #ifdef __OPTIMIZE__
-#pragma GCC optimize("tree-vectorize", "vect-cost-model=dynamic", "no-tree-pre")
+#pragma GCC optimize("tree-vectorize", "vect-cost-model=dynamic")
+#pragma GCC optimize("no-tree-pre", "no-tree-dominator-opts")
 #pragma GCC optimize("no-math-errno", "no-trapping-math", "fp-contract=off")
 #endif
 #define FG_LOOP _Pragma("GCC unroll 1") _Pragma("GCC ivdep")

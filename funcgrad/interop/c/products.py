@@ -46,10 +46,10 @@ static void fg_line_NAME(fg_NAME *c, const char *a, int64_t step, const char *b,
     for (int64_t first = 0; first < n_columns; first += SPAN) {
         const int64_t n = n_columns - first < SPAN ? n_columns - first : SPAN;
         for (int64_t term = 0; term < n_terms || term == 0; term += DEPTH) {
-            const int64_t end = n_terms - term < DEPTH ? n_terms : term + DEPTH;
-            int64_t p = term;
+            int64_t left = n_terms - term < DEPTH ? n_terms - term : DEPTH;
+            const char *x = a + term * step, *y = b + term * line + first * sizeof(fg_NAME);
             for (int64_t j = 0; j < n; j++) sums[j] = 0;
-            for (; p + STEPS <= end; p += STEPS) {
+            for (; left >= STEPS; left -= STEPS, x += STEPS * step, y += STEPS * line) {
                 LINES
                 FG_INDEPENDENT
                 for (int64_t j = 0; j < n; j++) {
@@ -58,11 +58,10 @@ static void fg_line_NAME(fg_NAME *c, const char *a, int64_t step, const char *b,
                     sums[j] = sum;
                 }
             }
-            for (; p < end; p++) {
-                const fg_NAME x = *(const fg_NAME *)(a + p * step);
-                const fg_NAME *y = (const fg_NAME *)(b + p * line) + first;
+            for (; left > 0; left--, x += step, y += line) {
+                const fg_NAME x0 = *(const fg_NAME *)x, *y0 = (const fg_NAME *)y;
                 FG_INDEPENDENT
-                for (int64_t j = 0; j < n; j++) sums[j] = fg_muladd_NAME(x, y[j], sums[j]);
+                for (int64_t j = 0; j < n; j++) sums[j] = fg_muladd_NAME(x0, y0[j], sums[j]);
             }
             fg_NAME *z = c + first;
             FG_INDEPENDENT
@@ -187,8 +186,8 @@ def _line() -> str:
     """The function of one row."""
     lines = []
     for k in range(_STEPS):
-        lines.append(f"const fg_NAME x{k} = *(const fg_NAME *)(a + (p + {k}) * step);")
-        lines.append(f"const fg_NAME *y{k} = (const fg_NAME *)(b + (p + {k}) * line) + first;")
+        lines.append(f"const fg_NAME x{k} = *(const fg_NAME *)(x + {k} * step);")
+        lines.append(f"const fg_NAME *y{k} = (const fg_NAME *)(y + {k} * line);")
     terms = [f"sum = fg_muladd_NAME(x{k}, y{k}[j], sum);" for k in range(_STEPS)]
     return _filled(_ONE_ROW, {"LINES": lines, "TERMS": terms})
 
