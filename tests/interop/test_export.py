@@ -169,6 +169,17 @@ def test_products_add_their_terms_in_the_order_of_the_process(dtype, tmp_path):
                 np.testing.assert_array_equal(x, y)
 
 
+def test_sums_of_lookups_add_them_in_the_order_of_the_process(tmp_path):
+    x, places = R.standard_normal((160, 9)), R.integers(0, 9, 160)
+    args = x, places
+    made, known = exported(lambda x, places: x[np.arange(160), places].sum(), args, "program")
+    status, found = run(made, args, tmp_path)
+    assert status == 0
+    np.testing.assert_allclose(found[0], known[0], rtol=1e-12)
+    if has_formulas():
+        assert found[0] == known[0]
+
+
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", programs())
 def test_programs(name, tmp_path):

@@ -54,7 +54,11 @@ def vectors_of(plan: Plan, body: list[Node]) -> Vectors | None:
     cost = _cost(body)
     # LLVM makes vectors by itself of what is written a few elements apart.
     n_single = len(lookups) + len(far) + sum(map(plan.space.is_apart, scattered))
-    if (apart or n_single) and (cost < max(HEAVY, LOOKUP * n_single) or is_guarded):
+    sums = [node for node in body if isinstance(node, Fold) and is_accurate(node)]
+    # The order of a sum along the only row is ours, which a file of C can follow.
+    is_sum = sums and len(plan.space.loops) == 1
+    least = 0 if is_sum else max(HEAVY, LOOKUP * n_single)
+    if (apart or n_single) and (cost < least or is_guarded):
         return None
     if any(access.dtype.kind == "c" for access in far):
         return None
@@ -142,7 +146,4 @@ def _can_be_taken(plan: Plan, access: Access) -> bool:
     """
     if access.dtype.itemsize < WORD_BYTES:
         return False
-    is_forward = plan.row[-1].steps[access] > 0
-    has_sums = any(isinstance(node, Fold) and is_accurate(node) for node in plan.nodes)
-    is_real = access.dtype.kind != "c"
-    return plan.space.is_apart(access) and is_real and (is_forward or not has_sums)
+    return plan.space.is_apart(access) and access.dtype.kind != "c"
