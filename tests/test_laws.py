@@ -48,18 +48,15 @@ def test_small_derivatives_are_judged_on_their_own_scale(slope: float) -> None:
 
 
 @every_row
-def test_shape(case: Case, dtype: str) -> None:
+def test_evaluation(case: Case, dtype: str) -> None:
     laws.shape(case, case.draw(dtype))
-
-
-@every_row
-def test_inputs_are_unchanged(case: Case, dtype: str) -> None:
     laws.inputs_are_unchanged(case, case.draw(dtype))
 
 
 @rows_of_order(1)
-def test_forward(case: Case, dtype: str) -> None:
+def test_first_order(case: Case, dtype: str) -> None:
     laws.forward(case, case.draw(dtype), is_single(dtype))
+    laws.reverse(case, case.draw(dtype), is_single(dtype))
 
 
 PARTIAL = [case for case in CASES if case.differentiable is not None]
@@ -77,17 +74,8 @@ def test_missing_partial_derivatives_are_declared(case: Case) -> None:
 
 
 @rows_of_order(2)
-def test_forward_second_order(case: Case, dtype: str) -> None:
+def test_second_order(case: Case, dtype: str) -> None:
     laws.forward_twice(case, case.draw(dtype), is_single(dtype))
-
-
-@rows_of_order(1)
-def test_reverse(case: Case, dtype: str) -> None:
-    laws.reverse(case, case.draw(dtype), is_single(dtype))
-
-
-@rows_of_order(2)
-def test_forward_over_reverse(case: Case, dtype: str) -> None:
     laws.forward_over_reverse(case, case.draw(dtype), is_single(dtype))
 
 
