@@ -7,18 +7,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable
-from itertools import count
-from typing import Any
-
-import numpy as np
-import pytest
-
 from funcgrad.extend import laws
 from funcgrad.primitives.families import Elementwise
-from tests.cases import CASES, Case
-from tests.test_laws import ROWS, is_single
+from tests.cases import Case
+from tests.test_laws import PLACES, ROWS, is_single, rows_of
 
 DERIVATIVES = [
     (case, dtype)
@@ -28,27 +20,6 @@ DERIVATIVES = [
     and case.draw(dtype)
     and laws.active_choices(case, case.draw(dtype))
 ]
-
-
-_NUMBERS: dict[str, count[int]] = defaultdict(count)
-PLACES = {id(case): next(_NUMBERS[case.primitive.name]) for case in CASES}
-"""The place of each row among those of its primitive."""
-
-
-def rows_of(table: list[tuple[Case, str]], is_daily: Callable[[Case, str], bool]) -> Any:
-    """All rows of a table, of which those in other dtypes than the daily ones run in the night."""
-    return pytest.mark.parametrize(
-        ("case", "dtype"),
-        [
-            pytest.param(
-                case,
-                dtype,
-                id=f"{case.name}-{np.dtype(dtype).name}",
-                marks=[] if is_daily(case, dtype) else [pytest.mark.nightly],
-            )
-            for case, dtype in table
-        ],
-    )
 
 
 def is_tried(case: Case, dtype: str) -> bool:
@@ -70,9 +41,14 @@ derivative_rows = rows_of(DERIVATIVES, is_tried)
 
 
 def is_compiled(case: Case, dtype: str) -> bool:
-    """Whether every run compiles a row in a dtype: the first row of a primitive, others in turn."""
-    place = PLACES[id(case)]
-    return place == 0 or (place + case.dtypes.index(dtype)) % 3 == 0
+    """Whether every run compiles a row in a dtype: the first row of a primitive, others in turn.
+
+    Elementwise ones take turns in other dtypes than their first, in which ufuncs are tried, too.
+    """
+    place, number = PLACES[id(case)], case.dtypes.index(dtype)
+    if place == 0 and (number == 0 or not isinstance(case.primitive, Elementwise)):
+        return True
+    return (place + number) % 4 == 0
 
 
 @rows_of(ROWS, is_compiled)

@@ -8,6 +8,9 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+from collections import defaultdict
+from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -21,16 +24,39 @@ from funcgrad.extend.checking import RULES, has_rule
 from tests.cases import CASES, IMPOSSIBLE, NOT_ADJOINT, Case
 
 ROWS = [(case, dtype) for case in CASES for dtype in case.dtypes]
-IDS = [f"{case.name}-{np.dtype(dtype).name}" for case, dtype in ROWS]
 
-every_row = pytest.mark.parametrize(("case", "dtype"), ROWS, ids=IDS)
+_NUMBERS: dict[str, count[int]] = defaultdict(count)
+PLACES = {id(case): next(_NUMBERS[case.primitive.name]) for case in CASES}
+"""The place of each row among those of its primitive."""
 
 
-def rows_of_order(order: int) -> Any:
-    chosen = [(row, i) for row, i in zip(ROWS, IDS, strict=True) if row[0].order >= order]
+def rows_of(table: list[tuple[Case, str]], is_daily: Callable[[Case, str], bool]) -> Any:
+    """All rows of a table, of which those in other dtypes than the daily ones run in the night."""
     return pytest.mark.parametrize(
-        ("case", "dtype"), [row for row, _ in chosen], ids=[i for _, i in chosen]
+        ("case", "dtype"),
+        [
+            pytest.param(
+                case,
+                dtype,
+                id=f"{case.name}-{np.dtype(dtype).name}",
+                marks=[] if is_daily(case, dtype) else [pytest.mark.nightly],
+            )
+            for case, dtype in table
+        ],
     )
+
+
+def is_first_or_in_turn(case: Case, dtype: str) -> bool:
+    """Whether every run tries a row in a dtype: its first one, and the others in turn."""
+    number = case.dtypes.index(dtype)
+    return number == 0 or (PLACES[id(case)] + number) % 3 == 0
+
+
+every_row = rows_of(ROWS, lambda case, dtype: True)
+
+
+def of_order(order: int) -> list[tuple[Case, str]]:
+    return [row for row in ROWS if row[0].order >= order]
 
 
 def is_single(dtype: str) -> bool:
@@ -53,7 +79,7 @@ def test_evaluation(case: Case, dtype: str) -> None:
     laws.inputs_are_unchanged(case, case.draw(dtype))
 
 
-@rows_of_order(1)
+@rows_of(of_order(1), lambda case, dtype: True)
 def test_first_order(case: Case, dtype: str) -> None:
     laws.forward(case, case.draw(dtype), is_single(dtype))
     laws.reverse(case, case.draw(dtype), is_single(dtype))
@@ -73,7 +99,7 @@ def test_missing_partial_derivatives_are_declared(case: Case) -> None:
                 case.primitive.jvp(args, tangents)
 
 
-@rows_of_order(2)
+@rows_of(of_order(2), is_first_or_in_turn)
 def test_second_order(case: Case, dtype: str) -> None:
     laws.forward_twice(case, case.draw(dtype), is_single(dtype))
     laws.forward_over_reverse(case, case.draw(dtype), is_single(dtype))
@@ -91,7 +117,7 @@ def test_transpose(case: Case, dtype: str, group: tuple[int, ...]) -> None:
     laws.transpose(case, case.draw(dtype), group)
 
 
-@every_row
+@rows_of(ROWS, is_first_or_in_turn)
 def test_batch(case: Case, dtype: str) -> None:
     laws.batch(case, [case.draw(dtype, seed) for seed in range(3)])
 
@@ -139,14 +165,10 @@ PRIMITIVES = all_primitives()
 
 
 @pytest.mark.parametrize("name", PRIMITIVES)
-def test_every_primitive_has_a_row(name: str) -> None:
-    assert any(case.primitive.name == name for case in CASES)
-
-
-@pytest.mark.parametrize("name", PRIMITIVES)
-def test_every_rule_is_decided(name: str) -> None:
+def test_every_primitive_has_a_row_and_every_rule_is_decided(name: str) -> None:
     declared = IMPOSSIBLE.get(name, {})
     rows = [case for case in CASES if case.primitive.name == name]
+    assert rows
     for rule in RULES:
         if rule == "transpose":
             is_needed = any(case.linear for case in rows) or name in NOT_ADJOINT
