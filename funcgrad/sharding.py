@@ -181,7 +181,7 @@ def shard_map(
         return tree_unflatten(trees[0], whole)
 
     def run_with_cells(leaves: list[Any], treedef: Any, specs: list[Any]) -> Any:
-        """Map a function of what references hold, which also returns what is left in them."""
+        """Map a function of the contents of references, which also returns their final contents."""
         rows = cells_among(leaves)
         cells = [leaves[i] for i, _ in rows]
 

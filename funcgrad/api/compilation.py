@@ -823,7 +823,7 @@ class _Call:
         """
         has_cells = False
         for i, leaf in enumerate(self.leaves):
-            # The class of arrays itself asked first, because `np.ma` is imported by being named.
+            # The exact class comes first, because naming `np.ma` would import it.
             if type(leaf) is np.ndarray:
                 continue
             if type(leaf) is int and not _INT64.min <= leaf <= _INT64.max:

@@ -107,7 +107,7 @@ class Reader:
         self.process = os.getpid()
         self.buffers = Buffers()
         self.threads = ThreadPoolExecutor(THREADS, "funcgrad-read")
-        # Whoever expects something keeps it: what nobody waits for any more frees its buffer.
+        # Callers hold the futures, so a buffer is freed once nobody waits for its bytes.
         self.begun: weakref.WeakValueDictionary[tuple[Path, int, int], Future[list[np.ndarray]]]
         self.begun = weakref.WeakValueDictionary()
 

@@ -1,6 +1,6 @@
-"""Files of what many processes have: of all alike, or of arrays that are divided among them.
+"""Checkpoint files of several processes, of replicated values and of sharded arrays.
 
-What all processes have is one file, which rank 0 writes and reads. Divided arrays make a folder: a
+Replicated values are one file, which rank 0 writes and reads. Sharded arrays are a folder: a
 file for each rank, one of everything else, and ``manifest.npz``, which names the folder of these
 files and is replaced at last. So there is always one checkpoint that is complete. Each file has
 checksums, and the number of the checkpoint that it belongs to.
@@ -275,7 +275,7 @@ def _on_all(function: Callable[[], Any]) -> Any:
 
 
 def _tried(function: Callable[[], Any]) -> tuple[Any, str | None, Exception | None]:
-    """A result, or what went wrong and the error."""
+    """Call a function; return its result, or a description of the error and the error itself."""
     try:
         return function(), None, None
     except Exception as error:

@@ -362,7 +362,7 @@ class ShardTrace(Trace):
         if rule is not None and not axis_names_of(primitive):
             with using_trace(self.parent):
                 return rule(args, self)
-        # Lanes of `vmap` have no form; what they tell each other is told of whole arrays.
+        # Collectives over axes of `vmap` have no form: they are applied to whole arrays.
         form = None if axis_names_of(primitive) else primitive.lower(*avals)
         if isinstance(form, Call):
             return evaluate(form.program, args)

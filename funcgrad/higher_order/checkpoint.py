@@ -153,7 +153,7 @@ class Checkpoint(Primitive):
         return replace(self, program=program)
 
     def pruned(self, used: Mask) -> tuple[Checkpoint, Mask]:
-        """A checkpoint of what some of the results need, and flags of its arguments."""
+        """Remove equations that used results do not need; also flags of the remaining arguments."""
         program, needed = without_dead(self.program, used)
         return self.of(program), needed
 

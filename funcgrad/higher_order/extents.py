@@ -1,4 +1,4 @@
-"""Ragged loops: which part of an array iterations use whose arrays have different lengths.
+"""Ragged loops: the parts of padded arrays that each iteration uses.
 
 ``extents_of : iterations -> Ragged``
 
@@ -85,7 +85,7 @@ Extents = tuple[Extent | None, ...]
 
 @dataclass(frozen=True)
 class Handling:
-    """Treatment of an operation whose arrays have extents.
+    """How an operation is applied to arrays with extents.
 
     Attributes:
         kind: "plain" if it is applied to whole arrays, "window", "fold" or "update".

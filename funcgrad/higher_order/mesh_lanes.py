@@ -136,7 +136,7 @@ class DividedTrace(BatchTrace):
         return x.kind if type(x) is KindTracer else VARYING
 
     def of_kind(self, x: Any, kind: str) -> Any:
-        """A mapped value as one of a kind; what is not mapped is equal in all lanes."""
+        """Mark a mapped value as unreduced or reduced; values that are not mapped need no mark."""
         if self.kind_of(x) == INVARYING or kind not in (UNREDUCED, REDUCED):
             return x
         return KindTracer(self, x.value, x.aval, kind)

@@ -516,7 +516,7 @@ class _Rolling:
         return Window(sizes, strides, tuple(starts))
 
     def _numbers(self, values: Sequence[int] | Integers) -> Operand | int:
-        """Integers of all iterations, as what the body computes them from."""
+        """Integers, one for each iteration, as a constant, a formula of the counter or a table."""
         numbers = np.asarray(values, np.int64)
         if (numbers == numbers[0]).all():
             return int(numbers[0])

@@ -237,7 +237,7 @@ class Search:
         self._read_uses(n_given, [numbers[x] for x in program.outputs if type(x) is Var])
 
     def _read_uses(self, n_given: int, outputs: list[int]) -> None:
-        """Note where names are made and read, and how many equations stand before each."""
+        """Record definitions and last uses of variables, and cumulated sizes of equations."""
         n = len(self.equations)
         self.sizes = np.cumsum([0, *(_size(e.primitive) for e in self.equations)])
         counts = np.diff(self.first_var)
@@ -249,7 +249,7 @@ class Search:
         self.last_use[outputs] = n
 
     def loosened(self) -> Search | None:
-        """The search for iterations whose arrays may differ in length, if it has fewer kinds."""
+        """Return the search that ignores lengths of axes, if it has fewer kinds of equations."""
         families = [family_of(primitive, is_ragged=True) for primitive in self.members]
         types = [(aval.dtype, aval.ndim, aval.weak_type) for aval in self.types]
         kinds: dict[Any, int] = {}

@@ -61,7 +61,7 @@ Place = ast.Name | ast.Attribute | ast.Subscript
 
 
 class _Module:
-    """The tree of a file, with what is around each node, and all assignments."""
+    """Syntax tree of a file with the parents of its nodes, its functions and its assignments."""
 
     def __init__(self, tree: ast.Module) -> None:
         self.parents = {kid: node for node in ast.walk(tree) for kid in ast.iter_child_nodes(node)}

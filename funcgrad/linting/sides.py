@@ -77,14 +77,14 @@ def jumps(near: Any, back: Any, far: Any, last: Any) -> int:
 
 
 def leaps(here: Any, near: Any, back: Any, far: Any, last: Any) -> int:
-    """How many elements are at a point what they are on neither side of it, of those finite.
+    """Number of finite elements that equal neither of their one-sided limits at a point.
 
     Args:
-        here: At the point.
-        near: On one side.
-        back: On the other one.
-        far: On the first one, 16 times farther away.
-        last: There on the other one.
+        here: Values at the point.
+        near: Values on one side.
+        back: Values on the other side.
+        far: Values on the first side, 16 times farther away.
+        last: Values on the other side, 16 times farther away.
     """
     places = (here, near, back, far, last)
     if any(x is None or aval_of(x).dtype.kind not in "fc" for x in places):

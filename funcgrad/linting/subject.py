@@ -99,15 +99,15 @@ class Step:
 
     @property
     def directions(self) -> list[Any]:
-        """Along which operands move, ``None`` for those that do not."""
+        """Directions of the perturbation of operands, ``None`` for those that stay."""
         return self._once("directions", 0, self._directions)
 
     def at(self, times: int) -> list[Any]:
-        """The operands beside the data."""
+        """Operands at a perturbed point, so many steps from the data."""
         return self._once("operands", times, partial(self._operands, times))
 
     def results_at(self, times: int) -> list[Any]:
-        """The results beside the data; none if no operand moves, or there are none."""
+        """Results at a perturbed point; none if no operand moves, or if there are none."""
         return self._once("results", times, partial(self._results, times))
 
     def _once(self, what: str, times: int, compute: Callable[[], list[Any]]) -> list[Any]:
@@ -255,7 +255,7 @@ class Subject:
 
     @cached_property
     def has_break(self) -> bool:
-        """Whether value or derivative are not finite there, or not what they are beside them."""
+        """Whether value or derivative at the data is not finite, or differs from its limits."""
         if self.active:
             with stepwise(False), suppress(MissingRuleError, ArgumentError):
                 if not _are_finite(self._gradient(self.active, ())):
@@ -264,7 +264,7 @@ class Subject:
 
     @cached_property
     def differs(self) -> bool:
-        """Whether finite values or derivatives there are not what they are beside them."""
+        """Whether a finite value or derivative at the data differs from its limits there."""
         return any(
             any(map(jumps, *sides)) or any(map(leaps, here, *sides))
             for here, *sides in self._surroundings()
@@ -387,7 +387,7 @@ class Subject:
             return []
         try:
             _, dots = equation.primitive.jvp(values, tangents)
-        # A rule of the user's that goes backwards only, or no value at what stands for operands.
+        # A user's rule for reverse mode alone, or an operation without a value at these operands.
         except (FuncgradError, np.linalg.LinAlgError):
             return [var for var in equation.outputs if var.aval.dtype.kind in "fc"]
         dots = dots if equation.primitive.multiple_results else [dots]
@@ -533,7 +533,7 @@ class _Derivatives(_Evaluations):
             return
         place = (primitive, _line())
         if operation == primitive.name:
-            # Outside of loops and the like what moves is shown as it is differentiated.
+            # Outside of loops and branches, active operands are shown when they are differentiated.
             if self.depth and place in self.inner:
                 self.show(primitive, operands, ())
         elif operation in [f"{derived}{primitive.name}" for derived in DERIVED]:

@@ -158,7 +158,7 @@ class WritableArray(StandsForArray):
         return view
 
     def resolved(self) -> WritableArray:
-        """This array, once it is known of what it is a view, and by which step."""
+        """Return this array with its base and the step that makes it a view of that resolved."""
         base = self._base
         if base is None or type(self._step) is not tuple:
             return self

@@ -199,7 +199,7 @@ def zeros_of(aval: Any) -> Any:
 
 
 class _Step:
-    """An equation whose only result has diagonals.
+    """Propagation of stored diagonals through an equation with one result.
 
     Args:
         equation: The equation.

@@ -16,19 +16,19 @@ import funcgrad.numpy.values as fnp
 from funcgrad.base.records import dataclass
 
 MOST_IN_TURN = 16
-"""Vectors that take turns: as many as one kernel writes beside each other."""
+"""The most vectors that are interleaved, which is as many as one kernel writes."""
 
 LEAST_TURNS = 8
-"""How often an order repeats, at least, in a stretch."""
+"""The least number of periods in an interleaved stretch."""
 
 MOST_STRETCHES = 8
-"""Stretches of an order that is no lookup."""
+"""The most stretches of an order; beyond them it is a gather."""
 
 MOST_ALONE = 32
-"""Elements of it that are in no stretch."""
+"""The most elements of an order that are in no stretch."""
 
 SAMPLES = (4, 2, 6)
-"""Places at which stretches are looked for, in eighths of what is left."""
+"""Positions that are tried for the period of a stretch, in eighths of the rest of the order."""
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ class HoldsArray(StandsForArray):
         return str(ShapedArray(self.shape, self.dtype))
 
     def astype(self, dtype: Any, **options: Any) -> Any:
-        """The same array: what it holds has no other dtype.
+        """Return the same array, as its elements can have no other dtype.
 
         Raises:
             TypeError: If another one is asked for.

@@ -258,15 +258,15 @@ class SystemProgram(ProgramBuilder):
         self.evaluate(call("write_word", table, k, value))
 
     def run(self, word: str, *operands: Expression | float) -> Variable:
-        """The value of a word that does more than to compute it."""
+        """Apply an operation with a side effect, and bind its value to a variable."""
         return self.let(call(word, *operands))
 
     def do(self, word: str, *operands: Expression | float) -> None:
-        """Apply a word for what it does."""
+        """Apply an operation for its side effect alone."""
         self.evaluate(call(word, *operands))
 
     def call(self, function: Expression, *operands: Expression | float) -> Variable:
-        """Call the function at an address."""
+        """Call a function by its address."""
         return self.run("call_address", function, *operands)
 
     def stop_if_failed(self, code: Expression) -> None:

@@ -31,12 +31,12 @@ SCOPES = 1 << 20
 
 
 def _operator(word: str) -> Callable[[Expression, Expression | float], Expression]:
-    """The method of an operator that stands for a word."""
+    """The method of a binary operator, which applies an operation by its name."""
     return lambda self, other: call(word, self, other)
 
 
 def _reflected(word: str) -> Callable[[Expression, float], Expression]:
-    """The method of the same operator behind a number."""
+    """The reflected method, for a number as the left operand."""
     return lambda self, other: call(word, other, self)
 
 

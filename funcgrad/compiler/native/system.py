@@ -88,14 +88,14 @@ def _store_shared(builder: Builder, sig: Signature, values: list[Any]) -> None:
 
 @_define("add_shared", 2)
 def _add_shared(builder: Builder, sig: Signature, values: list[Any]) -> Emitted:
-    """Add to a word; what it was."""
+    """Atomic fetch-and-add: the value of a word before the addition."""
     place, value = values
     return builder.let(f"atomicrmw add {pointer_to(place)}, {value} seq_cst", I64, "i")
 
 
 @_define("replace_shared", 3, BOOL)
 def _replace_shared(builder: Builder, sig: Signature, values: list[Any]) -> Emitted:
-    """Whether a word was the first one, in whose place is the second one then."""
+    """Atomic compare-and-swap: whether the word had the expected value and was replaced."""
     place, old, new = values
     pair = f"cmpxchg {pointer_to(place)}, {old}, {new} seq_cst seq_cst"
     swapped = builder.let(pair, I64, "i").text

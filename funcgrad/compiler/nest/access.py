@@ -290,12 +290,12 @@ def is_everything(box: Box, shape: Shape) -> bool:
 
 
 def box_size(box: Box) -> int:
-    """How many indices it has."""
+    """Number of indices in a box."""
     return math.prod(max(b - a, 0) for a, b in box)
 
 
 def difference(a: Box, b: Box) -> Iterator[Box]:
-    """Disjoint boxes that make up what is in one box but not in another, which overlap."""
+    """Set difference of two overlapping boxes, as disjoint boxes."""
     rest = list(a)
     for axis, ((low, high), (begin, end)) in enumerate(zip(a, b, strict=True)):
         if low < begin:
@@ -317,7 +317,7 @@ def largest_beside(box: Box, hole: Box) -> Box:
 
 
 def core_of(space: Shape, boxes: Iterable[Box]) -> tuple[Box, list[bool]]:
-    """A large box that lies inside or outside of each of some boxes, and inside of which."""
+    """Find a large box that no edge of some boxes cuts, with flags of those that contain it."""
     core, sides = everything(space), []
     for box in boxes:
         inside = common_box(box, core)

@@ -133,7 +133,7 @@ class _Change:
         self.outputs = outputs
         self.space = space
         self.members: dict[Node, tuple[dict[str, Any], Shape]] = {}
-        """For each what is another one then, and the shape of its result."""
+        """For each node the fields that change, and the new shape of its result."""
 
     def reaches(self, nodes: Sequence[Node]) -> bool:
         """Whether nodes, and all that would be computed with them, can be walked like that."""

@@ -243,7 +243,7 @@ class _Pair:
 
 
 def _is_condition(node: Node) -> bool:
-    """Whether a node asks something of the index, or copies the answer."""
+    """Whether a node is a condition on loop indices, or a copy of one."""
     if is_copy(node):
         [x] = node.operands
         node = x.value.maker if isinstance(x, View) and x.value.maker is not None else node

@@ -380,12 +380,12 @@ class Unswitcher:
         return {access for access in found if row.steps[access]}
 
     def _is_wanted(self, node: Node) -> bool:
-        """Whether a node is there for its own sake."""
+        """Whether a node is a result or a fold, or is watched."""
         is_watched = isinstance(node, Pick) and self.is_watched(node)
         return isinstance(node, Fold) or node in self.plan.outs or is_watched
 
     def _order(self, side: Side) -> tuple[bool, str, int, int]:
-        """The place of a side among others: numbers of rows are asked last."""
+        """Sort key of a side; conditions on row numbers come last."""
         places = [side.operand is x for x in side.node.operands]
         is_last = side.counting is None
         return is_last, side.kind, self.plan.nodes.index(side.node), places.index(True)

@@ -121,7 +121,7 @@ class ForeignStep(SystemProgram):
         return value
 
     def _judge(self, words: Mapping[str, Expression], result: Variable, last: Expression) -> None:
-        """Give the result a number other than 0 where the call has failed, as the step asks."""
+        """Set the result to an error code if the call failed, by the check of the step."""
         flag = call("call_address", words["test"], words["invalid"])
         info = call("load", call("ptr_i32", last), 0, 0)
         cases = {

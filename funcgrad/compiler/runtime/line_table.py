@@ -19,7 +19,7 @@ from funcgrad.compiler.runtime.linker import line_program
 
 @dataclass(frozen=True)
 class LineTable:
-    """The statements of a function, whose first instruction has offset 0.
+    """Map from instructions of a function, whose first one has offset 0, to statements.
 
     Attributes:
         starts: Where rows begin, ascending.

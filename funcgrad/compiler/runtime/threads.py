@@ -75,16 +75,16 @@ def is_available() -> bool:
 
 
 class _Pool(SystemProgram):
-    """Base of what takes part in a job of the pool."""
+    """Base of the programs of the thread pool: its workers, and the callers of parallel kernels."""
 
     pool = Variable("pool")
 
     def see(self, offset: int) -> Variable:
-        """Read the state that others may change."""
+        """Atomic load from the state that all threads share."""
         return self.run("load_shared", self.pool + offset)
 
     def show(self, offset: Expression | int, value: Expression | float) -> None:
-        """Change what others see."""
+        """Atomic store to the state that all threads share."""
         self.do("store_shared", self.pool + offset, value)
 
     def get(self, offset: int) -> Expression:
@@ -243,7 +243,7 @@ class Worker(_Pool):
                     self.do("pause")
                 with self.otherwise():
                     with self.when(equal(is_counted, 0)):
-                        # It looks once more: what is offered later wakes it.
+                        # Jobs from here on wake it; those from before are seen in one more round.
                         self.change(seen, self.see(_FUTEX))
                         self.do("add_shared", self.pool + _SLEEPERS, 1)
                         self.change(is_counted, 1)

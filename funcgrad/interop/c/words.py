@@ -106,9 +106,9 @@ FLAG_OPERATORS = {
     **_OF_FLAGS, "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "not_equal": "^",
     "logical_not": "~", "bitwise_not": "~",
 }  # fmt: skip
-"""Words of flags as operators of masks, integers whose bits are all 0 or all 1."""
+"""Logical operations by the C operators of masks, integers whose bits are all 0 or all 1."""
 _OURS = frozenset(("maximum", "minimum"))
-"""Words with an instruction in LLVM whose function in C means something else."""
+"""Operations whose functions in C treat NaN unlike LLVM's instructions."""
 
 
 MASK = "int64_t"

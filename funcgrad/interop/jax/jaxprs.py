@@ -517,7 +517,7 @@ def make_jaxpr(
 def dce_jaxpr(
     jaxpr: Any, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[bool]]:
-    """A program for some of the results, without what these do not need.
+    """Dead code elimination: the program for some of the results.
 
     Args:
         jaxpr: The program.

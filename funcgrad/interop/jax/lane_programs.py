@@ -118,7 +118,7 @@ class LaneTrace(Trace):
 
 
 class _Recording:
-    """A function of parts, and the program of what it did last.
+    """A function of the shards of one lane that records its last call as a program.
 
     Args:
         f: The function.

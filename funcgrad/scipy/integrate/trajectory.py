@@ -44,7 +44,7 @@ from funcgrad.transforms.programs import stage_closed
 Values = Sequence[Any]
 
 MOST_PROGRAMS = 64
-"""Programs of an equation that are kept: they depend on the number of times that are asked for."""
+"""The most programs that are cached for an equation, one for each number of output times."""
 
 RUNNING, FAILED, STOPPED = 0, -1, 1
 """How an integration stands: it goes on or came to its end, steps became too short or too many,

@@ -1,4 +1,4 @@
-"""Elimination of sparse matrices of one pattern without exchanges of rows: what is known before.
+"""Symbolic factorisation of sparse matrices of one pattern, for elimination without pivoting.
 
 The order of unknowns is SuperLU's for symmetric patterns (multiple minimum degree). Each column of
 the factors has the pattern of its own entries and of the columns whose first entry below it is in
