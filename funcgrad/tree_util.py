@@ -162,7 +162,7 @@ def tree_transpose(
     if inner_treedef is None:
         inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
     leaves, n = tree_leaves(pytree_to_transpose), inner_treedef.num_leaves
-    # Not more: auxiliary data of outer containers may tell of what is below them.
+    # Numbers of leaves only: auxiliary data of outer containers may depend on the inner trees.
     if len(leaves) != outer_treedef.num_leaves * n:
         raise TreeError(
             f"tree_transpose: a tree of structure {outer_treedef} of trees of structure "

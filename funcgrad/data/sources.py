@@ -83,7 +83,7 @@ def read(source: Any, rows: slice) -> Any:
 
 
 def view(source: Any, rows: slice) -> Any:
-    """Read examples that are only looked at, which may be views of what the source has."""
+    """Read examples for inspection, possibly as views of the source."""
     return tree_map(np.asarray, source[rows])
 
 
@@ -381,7 +381,7 @@ class _Folder(Source):
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:
-    """Marks by which a file is told from another one, and from itself before a change."""
+    """Identity and version of a file: inode, size and time of modification."""
     found = path.stat()
     return found.st_ino, found.st_size, found.st_mtime_ns
 

@@ -122,7 +122,7 @@ def _of_all(tree: Any, axis: AxisOfShards) -> Any:
 def _reduced(
     gradient: Any, axis: AxisOfShards, reduce: str | None, message_dtype: str | None
 ) -> Any:
-    """The own part of what a gradient is in all processes together."""
+    """This rank's shard of the gradient that is reduced over all processes."""
     # Divided at last, where it is a part, and the optimiser reads it next.
     share = axis.size if reduce == "mean" else None
     if is_shard(gradient):

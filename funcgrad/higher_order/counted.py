@@ -114,7 +114,7 @@ class CountedScan(Scan):
         )
 
     def _by_lane(self) -> CountedScan:
-        """The loop whose lanes end after as many steps as the second constant says."""
+        """The loop with one number of steps for each lane, its second constant."""
         body = self.body
         number, counts = Var(shaped((), INT64)), Var(shaped((), INT64))
 

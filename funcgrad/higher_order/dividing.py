@@ -74,7 +74,7 @@ def divided_switch(switch: Any, args: Sequence[Any], parts: Parts) -> list[Any]:
 
 
 def divided_scan(scan: Any, args: Sequence[Any], parts: Parts) -> list[Any]:
-    """Results of a loop, which goes over parts of rows."""
+    """Apply a scan to sharded rows."""
     consts, carry, xs = scan.split(args)
     xs = [parts.rows(x) for x in xs]
     fixed, outer = parts.mask(consts), parts.mask(xs)

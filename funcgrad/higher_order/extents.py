@@ -46,7 +46,7 @@ trip_count: Facet[int | None] = Facet("trip_count", None)
 """How many steps an operation takes that is a loop, and could take another number of."""
 
 _MOST_PADDED = 1 << 16
-"""Elements of a table whose rows are filled up, if these are not a fourth of it."""
+"""The most elements of a padded table, unless a fourth of them or more is used."""
 
 Numbers = tuple[int, ...]
 """One for every iteration."""

@@ -145,7 +145,7 @@ class Local:
 
 @dataclass(frozen=True)
 class Constant:
-    """A scalar, told from others by its type and bits."""
+    """A scalar, compared by type and bits."""
 
     kind: type
     bits: bytes

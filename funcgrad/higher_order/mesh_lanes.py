@@ -290,7 +290,7 @@ def kinds_along(
 def _check_mixture(
     axis: DividedAxis, primitive: Primitive, kinds: Sequence[str], args: Sequence[Any]
 ) -> None:
-    """Say where an operation takes what differs and what all lanes share, if that is refused."""
+    """Refuse an operation of varying and invariant operands where the axis tracks them."""
     shared = [x for x, kind in zip(args, kinds, strict=True) if kind == INVARYING]
     is_own = primitive.is_composite or axis_names_of(primitive) or not axis.is_tracked
     if (

@@ -469,7 +469,7 @@ class _Rolling:
         return first if isinstance(first, Argument) else None
 
     def _numbers_of_loops(self, values: Integers) -> Argument | int:
-        """Integers of all the loops, as what is the same in all iterations of one."""
+        """Integers, one for each loop, as a constant or a loop-invariant argument."""
         if (values == values[0]).all():
             return int(values[0])
         key = tuple(values.tolist())
@@ -589,7 +589,7 @@ class _Rolling:
         self.program = self._program()
 
     def emit(self, number: int) -> None:
-        """Append the scan of one of the loops, and tell what its results are called."""
+        """Append the scan of one of the loops, and rename its results."""
         if number == 0:
             self._prepare()
         run, rewriting = self.runs[number], self.rewriting

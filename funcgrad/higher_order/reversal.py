@@ -1,4 +1,4 @@
-"""Running a loop backwards whose number of steps nobody knew.
+"""Reverse mode for loops of unknown length.
 
 The loop is run again in segments of so many steps as there are rows for residuals; the last
 segment, which ends with the loop, can be pulled at once. While it advances, states at the starts of

@@ -136,7 +136,7 @@ def _model(library: Any, density: LogDensity) -> Any:
 
 
 def _copied(n: int, n_found: int, vector: int, found: int, data: int) -> int:
-    """Give a draw to nutpie as it is: what it is transformed to is computed of all at once."""
+    """Copy a draw for nutpie; all draws are transformed together at the end."""
     ctypes.memmove(found, vector, 8 * n_found)
     return 0
 

@@ -40,7 +40,7 @@ class Change:
 
 
 def later(code: CodeType) -> Iterator[Change]:
-    """Find what a function reads that is assigned elsewhere, once for each name."""
+    """Yield variables that a function reads and that are assigned elsewhere, once a name."""
     module = _module(code.co_filename, "".join(linecache.getlines(code.co_filename)))
     node = None if module is None else module.function(code)
     if module is None or node is None:

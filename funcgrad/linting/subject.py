@@ -46,10 +46,10 @@ from funcgrad.observers.source import FORWARD, SourceLocation, current_location
 from funcgrad.primitives.objects import flatten_held
 
 FARTHEST = 2.0**-8
-"""The longest step beside a point, in units of the numbers: farther away are kinks of others."""
+"""The largest relative perturbation: farther away are kinks of other operations."""
 
 SCALES = (1, 1 << 3, 1 << 8, 1 << 16, 2.0**-10)
-"""Steps beside a point, in units of the shortest one that data are not expected in."""
+"""Sizes of perturbations, in units of the smallest one that data are unlikely to contain."""
 
 _DOUBLE = 1e-15
 """The precision from which on a sum of results keeps the jump of one."""
@@ -376,7 +376,7 @@ class Subject:
         return {(primitive, line) for primitive, line in rows if line.phase == FORWARD}
 
     def active_results(self, equation: Equation, active: set[Var]) -> list[Var]:
-        """The results of an operation whose tangents are not zero for symbolic reasons."""
+        """Results of an operation whose tangents are not symbolically zero."""
         known = self.record.values
         values = [known[a] if a in known else stand_in(a) for a in equation.inputs]
         tangents = [

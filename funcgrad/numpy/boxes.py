@@ -87,7 +87,7 @@ class Box:
         return Pad(self.starts, highs, gaps).bind(value, zero)
 
     def overwritten(self, x: Any, value: Any) -> Any:
-        """A copy of an array with other values in this part, whose places follow each other."""
+        """Copy of an array with this part, which has steps of 1, replaced."""
         value = self.spread(value)
         if self.lengths == self.shape:
             return value

@@ -95,7 +95,7 @@ def _is_small(equation: Equation) -> bool:
 
 
 def _grows(equation: Equation) -> bool:
-    """Whether what a message gives is larger than what it sends."""
+    """Whether a message receives more than it sends."""
     (out,) = equation.outputs
     return bool(out.aval.size > equation.inputs[0].aval.size)
 

@@ -44,13 +44,13 @@ class Flow(Generic[T]):
         raise NotImplementedError
 
     def carried(self, equation: Equation, before: Sequence[T], after: Sequence[T]) -> None:
-        """Called with the facts about what a loop carries, before it and after a step."""
+        """Visit the facts about the carry of a loop, before it and after a step."""
 
     def alternatives(self, equation: Equation, rows: Sequence[Sequence[T]]) -> None:
-        """Called with the facts about the results of each branch."""
+        """Visit the facts about the results of each branch."""
 
     def depends(self, equation: Equation, on: T, programs: Sequence[Program]) -> None:
-        """Called with the fact about the value that decides which of some programs run."""
+        """Visit the fact about the predicate that chooses among programs."""
 
     def run(self, program: Program, given: Sequence[T]) -> list[T]:
         """Facts about the results.

@@ -86,7 +86,7 @@ class Order:
         self.place = np.where(is_one[self.owner], 0, source - starts[self.owner])
 
     def stretches(self) -> list[Stretch] | None:
-        """The stretches of the order, and what is between them; ``None`` if it is a lookup."""
+        """Split an order into interleaved stretches and the rest; ``None`` if it is a gather."""
         found: list[Stretch] = []
         waiting = [(0, len(self.owner))]
         while waiting:

@@ -73,12 +73,12 @@ def translate(
         UnsupportedError: The kernel applies something that is no word.
         TypingError: A word is given what it does not take.
     """
-    # LLVM is told nothing of the memory of brief functions: it does not optimise them.
+    # Brief functions are not optimised, so they need no hints about memory.
     module = Module(has_hints=not function.is_brief)
     lowering = _Lowering(module, symbol, simplified(function), lines)
     settle_formulas(module)
     if lowering.is_in_vectors:
-        module.kept.clear()  # the vectoriser is not asked
+        module.kept.clear()  # LLVM's vectoriser does not run
     return Translation(module.text(), lowering.is_in_vectors)
 
 

@@ -343,7 +343,7 @@ def _replace_elements(
     groups: Sequence[Group],
     replaced: Mapping[Value, Value],
 ) -> None:
-    """Let loops compute the elements of what they carry where the old ones are."""
+    """Compute carried values of loops in place, where their old elements are."""
     used = {v for node in home for v in (*values_read(node), *node.outs) if v.is_stored}
     is_near = sum(value.nbytes for value in used) <= CACHES[1][0]
     for now, out in replaced.items():

@@ -275,7 +275,7 @@ class Unswitcher:
         return frozenset([multiple]), _IS_ZERO[word]
 
     def _step(self, x: View, node: Node) -> int | None:
-        """By what known numbers count along the row: 1 or -1, or nothing."""
+        """Step of a counter along the row, 1 or -1; ``None`` if known numbers are no counter."""
         row = self.plan.row[-1]
         if len(x.shape) != len(self.plan.shape) or not row.steps[self.plan.operand_access(x, node)]:
             return None
@@ -501,7 +501,7 @@ def _key(x: Operand) -> Hashable:
 
 
 def _choices(node: Node) -> list[tuple[Operand, Operand, Operand]]:
-    """Conditions of a node, each with what the node is where it holds, and where it does not."""
+    """Conditions of a node, each with its values where it holds and where it does not."""
     if type(node) is not Point:
         return []
     word, operands = parts_of(node)

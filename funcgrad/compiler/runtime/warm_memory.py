@@ -100,7 +100,7 @@ class _Table(SystemProgram):
         )
 
     def free(self, entry: Expression) -> None:
-        """Give what is kept in an entry back to where it comes from."""
+        """Return the memory of an entry to its allocator."""
         self.own("free", *self.taken(entry))
 
 

@@ -65,7 +65,7 @@ _HALVES = ("low", "high")
 _INTEGERS = frozenset(t for name, t in SCALARS.items() if name[0] in "iu")
 
 _MASKED = _INTEGERS | {t for name, t in SCALARS.items() if name[0] == "f"}
-"""Types whose comparisons are integers of as many bits."""
+"""Types whose comparisons yield integers of the same width."""
 
 
 class Printer(Protocol):

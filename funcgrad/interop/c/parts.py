@@ -43,7 +43,7 @@ class Loop(Protocol):
 
 
 def type_of_stage(loop: Loop, stage: Sequence[Assign | Evaluate]) -> Any:
-    """The type of floats whose plain arithmetic is all that the statements are, or `None`."""
+    """The floating type if all statements are plain arithmetic in one; else ``None``."""
     types = set()
     for statement in stage:
         if isinstance(statement, Assign):
@@ -119,7 +119,7 @@ class _Printer:
         return text
 
     def _bare(self, x: Expression) -> Expression:
-        """An expression without conversions to what it is, and without copies to all lanes."""
+        """Strip conversions to the same type, and broadcasts to all lanes, from an expression."""
         while (
             isinstance(x, Apply)
             and x.word in ("splat", short(self.t))

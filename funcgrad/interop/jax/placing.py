@@ -99,7 +99,7 @@ def _divides(place: Any, shape: tuple[int, ...]) -> bool:
 
 
 class Given:
-    """An argument of `jit` that says where it lies.
+    """An argument of `jit` with its sharding.
 
     Args:
         value: The argument.
@@ -123,7 +123,7 @@ def given(x: Any) -> Any:
 
 
 def _taken(x: Any) -> Any:
-    """The argument, of which is noted where it lies."""
+    """Unwrap an argument, and record its sharding."""
     if type(x) is not Given:
         return x
     note(x.value, lengthened(x.place, np.ndim(x.value)))
@@ -131,7 +131,7 @@ def _taken(x: Any) -> Any:
 
 
 class _Placed:
-    """A result of `jit` of which is known where it lies."""
+    """A result of `jit` with its sharding."""
 
     def __init__(self, value: Any, place: Any) -> None:
         self.value = value

@@ -20,13 +20,13 @@ from funcgrad.observers.source import SourceLocation
 F = TypeVar("F", bound=Callable[..., Any])
 
 ROUNDS = 5
-"""How often, at least, what there is and the other way run in turn; the fastest of each count."""
+"""The least number of rounds, in which both variants run in turn; the fastest of each counts."""
 SECONDS = 0.5
-"""Time in which there are more rounds: what else the machine does slows single ones down."""
+"""Seconds of further rounds: other processes slow single rounds down."""
 LEAST_SECONDS = 0.002
-"""Time of a round."""
+"""The least seconds of a round."""
 GAIN = 0.9
-"""Part of the time, at most, that is worth another way."""
+"""The largest ratio of times that is reported as a gain."""
 
 
 @dataclass(frozen=True)

@@ -353,7 +353,7 @@ class _Problem:
         matrices = self.matrices(method)
         parts = (self.programs[0], method, max_steps, matrices, self.jacobian, self.varies)
         if not self.terminal:
-            # The equation holds what its key names by numbers.
+            # The equation keeps the objects alive whose identities are in its key.
             key = ("equation", *map(id, (method, matrices, self.jacobian)), max_steps, self.varies)
             return self.programs[0].memo(key, lambda: Equation(*parts))
         chosen = np.array(self.terminal)

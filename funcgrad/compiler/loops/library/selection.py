@@ -74,7 +74,7 @@ class Selection(ProgramBuilder):
         return self._exceeds(b[0], a[0]) | is_later
 
     def _settle(self, size: Expression, hole: Expression | int, pair: Pair) -> None:
-        """Put a pair where the order of heaps holds: what is worse moves up into the hole."""
+        """Sift down: fill the hole of a heap with a pair, moving worse ones up."""
         at = self.let(hole)
         left = self.let(at * 2 + 1)
         with self.repeat(left < size):
@@ -107,7 +107,7 @@ class Selection(ProgramBuilder):
         with self.count(self.k, self.n, AT_A_TIME) as i:
             is_any = self.let(i + AT_A_TIME > self.n)
             with self.when(~is_any):
-                # True of every number if the worst one is nan: each is asked again.
+                # It holds for all numbers if the worst one is nan: each is compared again.
                 found = call("load", self.row, call("lanes", i, AT_A_TIME), _ROWS)
                 worst, _ = self._pair(0)
                 self.change(is_any, call("across_maximum", ~(found <= worst)))
