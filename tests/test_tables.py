@@ -40,6 +40,7 @@ USE = "what is in use at this moment"
 
 TABLES = {
     "api.compilation._ALL": WEAK,
+    "api.sparse_derivatives._COLORINGS": WEAK,
     "compiler.native.llvm._HELPERS": DTYPES,
     "compiler.native.llvm_backend._RUNNING": USE,
     "compiler.native.words.WORDS": IMPORT,

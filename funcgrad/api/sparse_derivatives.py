@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from funcgrad.api.compilation import Entry, Jitted
 from funcgrad.api.differentiation import grad, is_differentiable, refuse_input, split_aux
 from funcgrad.api.staging import ShapeDtypeStruct, StagedFunction
 from funcgrad.base.collector import collecting_rarely
+from funcgrad.base.digests import digest
 from funcgrad.base.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_map, tree_unflatten
 from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.core.program import Program, evaluate
@@ -40,6 +42,10 @@ SPARSE = 16
 MOST_WORK = 1 << 20
 """Operations on elements, for each equation, up to which NumPy evaluates the first call of a
 derivative: compiling an equation takes about a millisecond."""
+
+_COLORINGS: WeakValueDictionary[Any, Coloring] = WeakValueDictionary()
+"""Colourings that results of solvers have, by what they are of: the next solution takes them again,
+and what follows from their patterns."""
 
 TOLERANCE = 1e-6
 """How much a product with a given pattern may differ from the derivative, of float64 numbers."""
@@ -416,7 +422,7 @@ def hessian_sparsity(fun: Function, argnums: int | Sequence[int] = 0) -> Functio
 
 
 def colors_of(
-    f: Function, x: Any, *rest: Any, least: int = 256, kind: str = "columns"
+    f: Function, x: Any, *rest: Any, least: int = 256, kinds: Sequence[str] = ("columns",)
 ) -> Coloring | None:
     """A colouring of the derivative of ``f``, if it is sparse: solvers of large systems ask.
 
@@ -425,16 +431,23 @@ def colors_of(
         x: Its first argument, in which it is differentiated, or what has its shape and dtype.
         rest: Its other arguments, likewise.
         least: Unknowns from which the pattern is asked for.
-        kind: What is coloured, as in `coloring`.
+        kinds: What is coloured, as in `coloring`: the first of these that takes few colours.
     """
     if x.size < least or x.dtype.kind != "f":
         return None
     types = [ShapeDtypeStruct(a.shape, a.dtype) for a in (x, *rest)]
     pattern = _Point(f, tuple(types), {}, 0, False, f"the Jacobian of {name_of(f)}").pattern(
-        kind == "symmetric"
+        "symmetric" in kinds
     )
     m, n = pattern.shape
     if pattern.bound * SPARSE > m * n:
         return None
-    colors = coloring(pattern, kind)
-    return colors if colors.n_colors * SPARSE <= n else None
+    places = pattern.pattern
+    known = digest(places.indptr.tobytes() + places.indices.tobytes())
+    for kind in kinds:
+        colors = _COLORINGS.get((kind, pattern.shape, known))
+        if colors is None:
+            colors = _COLORINGS[kind, pattern.shape, known] = coloring(pattern, kind)
+        if colors.n_colors * SPARSE <= n:
+            return colors
+    return None

@@ -191,7 +191,7 @@ class _Functions:
     def colors(self, fun: Callable[..., Any], args: Sequence[Any], start: Any) -> Coloring | None:
         """Colours of the Hessian of a function, if it is sparse."""
         gradient = grad(lambda vector: fun(self._unravel(vector), *args))
-        return colors_of(gradient, start, kind="symmetric")
+        return colors_of(gradient, start, kinds=["symmetric"])
 
     def constraint(self, constraint: Any, method: Any, start: Any) -> Any:
         """A constraint on a tree as one on a vector."""
@@ -246,7 +246,7 @@ class _Functions:
             return grad(lambda v: fnp.sum(weights * components(v)))(vector)
 
         weights = eval_shape(components, start)
-        colors = colors_of(slope, start, weights, kind="symmetric")
+        colors = colors_of(slope, start, weights, kinds=["symmetric"])
         if colors is None:
             return self.of(fun, args, _as_array, _weighted_hessian)
         return self.of(fun, args, _as_matrix, partial(_weighted_hessian, sparse=colors))

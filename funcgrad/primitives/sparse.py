@@ -11,8 +11,8 @@ large ones are left to SciPy.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -36,6 +36,8 @@ from funcgrad.primitives.shape import (
     Transpose,
     reshape,
 )
+
+T = TypeVar("T")
 
 MAX_DIAGONALS = 24
 LEAST_FILLED = 0.8
@@ -64,6 +66,14 @@ class Pattern:
         self.indptr = np.asarray(indptr, np.int64)
         self.indices = np.asarray(indices, np.int64)
         self.shape = shape
+        self._memo: dict[str, Any] = {}
+
+    def memo(self, key: str, make: Callable[[], T]) -> T:
+        """A value that follows from the pattern, computed once and kept with it."""
+        if key not in self._memo:
+            self._memo[key] = make()
+        found: T = self._memo[key]
+        return found
 
     def __repr__(self) -> str:
         return f"{self.shape[0]}x{self.shape[1]} with {self.size} entries"

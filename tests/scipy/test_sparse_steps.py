@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.sparse
+import scipy.sparse.linalg
 
 import funcgrad as fg
 from funcgrad.errors import ArgumentError
+from funcgrad.primitives.sparse import Pattern
 from funcgrad.scipy.optimize import least_squares, minimize, root
 from funcgrad.scipy.sparse.factors import PositiveFactors
 from funcgrad.sparsity import Coloring
@@ -167,7 +169,7 @@ def test_trust_regions_of_small_problems_are_as_before() -> None:
 
 @pytest.mark.parametrize("function", [chain, far_apart])
 def test_traced_least_squares_are_sparse(function: Any) -> None:
-    """In a band, and by SuperLU where there is no narrow one."""
+    """In a band, and by SuperLU where there is no narrow one: that takes traced entries."""
     solve = fg.jit(lambda start: least_squares(function, start, xtol=1e-12))
     found = solve(START)
     assert found.success
@@ -184,7 +186,7 @@ CVXOPT = importlib.util.find_spec("cvxopt")
 installed = pytest.mark.skipif(CVXOPT is None, reason="cvxopt is not installed")
 
 
-@pytest.fixture(params=["SuperLU", pytest.param("CHOLMOD", marks=installed)])
+@pytest.fixture(params=["elimination", pytest.param("CHOLMOD", marks=installed)])
 def library(request: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The library that factors positive definite matrices."""
     found = CVXOPT if request.param == "CHOLMOD" else None
@@ -202,12 +204,15 @@ def grid(n: int, shift: float) -> Any:
     return found
 
 
+def pattern_of(matrix: Any) -> Pattern:
+    return Pattern(matrix.indptr, matrix.indices, matrix.shape)
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_factors_of_positive_matrices_are_ordered_once(library: str, dtype: Any) -> None:
     first, second = grid(12, 0.1).astype(dtype), grid(12, 3.0).astype(dtype)
-    factors = PositiveFactors(first)
-    assert factors.has_pattern_of(second)
-    assert not factors.has_pattern_of(grid(11, 0.1))
+    factors = PositiveFactors.of(pattern_of(first))
+    assert factors is not None
     right = np.random.default_rng(0).uniform(size=144).astype(dtype)
     for matrix in (first, second, first):
         found = factors.solve(matrix.data, right)
@@ -215,6 +220,11 @@ def test_factors_of_positive_matrices_are_ordered_once(library: str, dtype: Any)
         np.testing.assert_allclose(
             matrix @ found, right, atol=1e-12 if dtype == np.float64 else 1e-5
         )
+
+
+def test_matrices_whose_factors_would_be_filled_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.import_module("funcgrad.scipy.sparse.factors"), "MOST_WORK", 100)
+    assert PositiveFactors.of(pattern_of(grid(12, 0.1))) is None
 
 
 def test_least_squares_by_either_library(library: str) -> None:
@@ -226,8 +236,61 @@ def test_least_squares_by_either_library(library: str) -> None:
 @installed
 def test_matrices_that_are_not_positive_definite() -> None:
     matrix = grid(5, -1.0)
+    factors = PositiveFactors.of(pattern_of(matrix))
+    assert factors is not None
     with pytest.raises(RuntimeError, match="the matrix is not positive definite"):
-        PositiveFactors(matrix).solve(matrix.data, np.ones(25))
+        factors.solve(matrix.data, np.ones(25))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("few", [0, 100])
+@pytest.mark.parametrize("work", [0.0, 1e10])
+def test_least_squares_by_factors_and_by_products(
+    few: int, work: float, dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps by conjugate gradients, by factors, or, where these would be filled, by products."""
+    steps = importlib.import_module("funcgrad.scipy.optimize.sparse_steps")
+    monkeypatch.setattr(steps, "FEW_PRODUCTS", few)
+    monkeypatch.setattr(importlib.import_module("funcgrad.scipy.sparse.factors"), "MOST_WORK", work)
+    places = np.random.default_rng(0).integers(0, N, (3, 400))
+
+    def scattered(x: Any) -> Any:
+        i, j, k = places
+        return np.concatenate([x[i] - np.sin(x[j]) * x[k] - 0.1, 0.5 * (x - 0.3)])
+
+    found = least_squares(scattered, START.astype(dtype))
+    assert found.success
+    assert found.x.dtype == dtype
+    assert isinstance(found.sparsity, Coloring)
+    # Newton's step of the whole Hessian from there is short.
+    x = found.x.astype(np.float64)
+
+    def cost(x: Any) -> Any:
+        return np.sum(scattered(x) ** 2) / 2
+
+    move = np.linalg.solve(fg.hessian(cost)(x), -fg.grad(cost)(x))
+    assert np.linalg.norm(move) < (1e-4 if dtype == np.float64 else 1e-2)
+
+
+def test_rows_with_many_entries_are_not_multiplied_out() -> None:
+    """One residual that depends on all unknowns makes ``J^T J`` dense."""
+
+    def total(x: Any) -> Any:
+        return np.concatenate([x - 0.5, np.diff(x), np.sum(x)[None] - 3.0])
+
+    start = np.linspace(0.0, 1.0, 3000)
+    found = least_squares(total, start)
+    assert (found.sparsity.n_columns, found.sparsity.n_rows) == (2, 1)
+    matrix = found.jac
+    move = scipy.sparse.linalg.lsqr(matrix, -total(start), atol=1e-14, btol=1e-14)[0]
+    np.testing.assert_allclose(found.x, start + move, atol=1e-6)
+
+
+def test_colours_are_those_of_an_earlier_result() -> None:
+    first = least_squares(chain, START)
+    second = least_squares(lambda x: chain(x) + 0.1, START)
+    assert first.sparsity is second.sparsity
+    assert least_squares(far_apart, START).sparsity is not first.sparsity
 
 
 @pytest.mark.parametrize("function", [chain, far_apart])

@@ -1,7 +1,8 @@
 """Steps of solvers whose Jacobians are sparse: patterns, sparse factors, Levenberg and Marquardt.
 
-Large systems are asked for the pattern of their Jacobian. If it is sparse, steps solve with SciPy's
-sparse factors (SuperLU) what they would solve densely.
+Large systems are asked for the pattern of their Jacobian. If it is sparse, Newton's steps solve
+with SciPy's sparse factors (SuperLU) what they would solve densely, and those of least squares with
+factors in a band, by conjugate gradients, or by elimination.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from funcgrad.api.jacobians import jacfwd
 from funcgrad.api.sparse_derivatives import colors_of
 from funcgrad.api.staging import ShapeDtypeStruct
 from funcgrad.api.vectorization import vmap
+from funcgrad.base.forking import cached_property
 from funcgrad.patterns.arrays import SparseArray
 from funcgrad.patterns.coloring import Coloring, coloring
 from funcgrad.primitives.sparse import Pattern
@@ -29,6 +31,14 @@ from funcgrad.scipy.sparse.factors import OrderedFactors, PositiveFactors
 from funcgrad.scipy.sparse.linalg import spsolve
 
 Function = Callable[..., Any]
+
+MOST_PAIRS = 64
+"""Products of entries of ``J`` in all entries of ``J^T J``, for each entry of ``J``, up to which
+that is formed."""
+
+FEW_PRODUCTS, MOST_PRODUCTS = 100, 1000
+"""Products with ``J`` and its transpose for one step: before factors are tried, and where these
+would be filled."""
 
 
 def solve_linear(g: Function, right: Any) -> Any:
@@ -143,17 +153,17 @@ def levenberg_marquardt(
     limit = min(100 * start.size, 1000) if max_nfev is None else max_nfev
     x, value = np.array(start), jacobian.value(start)
     matrix, cost, calls, slopes = jacobian(x), _half_square(value), 1, 1
-    system = _NormalEquations(jacobian.colors.pattern.matrix)
+    pattern = jacobian.colors.pattern.pattern
+    system = pattern.memo("normal equations", lambda: _NormalEquations(pattern))
     gradient = matrix.T @ value
     damping, growth, status = 1e-4, 2.0, 0
     while calls < limit:
         if np.max(abs(gradient), initial=0.0) <= tolerances[2]:
             status = 1
             break
-        normal = (matrix.T @ matrix).tocsc()
-        scale = normal.diagonal()
+        scale = matrix.T.power(2).sum(1)
         weights = damping * np.where(scale > 0, scale, 1.0)
-        move = system.solve(normal, weights, -gradient)
+        move = system.solve(matrix, weights, -gradient)
         new = jacobian.value(x + move)
         calls += 1
         new_cost, foretold = _half_square(new), _inner(move, weights * move - gradient) / 2
@@ -187,61 +197,8 @@ _MESSAGES = {
 }
 
 
-class _NormalEquations:
-    """How ``J^T J`` plus a diagonal is factored; what follows from the pattern is found once.
-
-    Ordered by Cuthill and McKee, matrices of chains and strips have a narrow band, which LAPACK
-    factors; others are left to CHOLMOD or SuperLU.
-
-    Args:
-        pattern: Where ``J`` has entries.
-    """
-
-    def __init__(self, pattern: Any) -> None:
-        normal = scipy.sparse.csr_array(pattern.T @ pattern)
-        self.order = scipy.sparse.csgraph.reverse_cuthill_mckee(normal, symmetric_mode=True)
-        self.place = np.argsort(self.order)
-        rows, columns = self._places(normal)
-        self.width = int(np.max(abs(rows - columns), initial=0))
-        self.factors: PositiveFactors | None = None
-
-    def _places(self, matrix: Any) -> tuple[Any, Any]:
-        coo = matrix.tocoo()
-        return self.place[coo.row], self.place[coo.col]
-
-    def solve(self, normal: Any, weights: Any, right: Any) -> Any:
-        """The solution of the system with these weights on the diagonal.
-
-        It is nan if the matrix is not positive definite as rounded: more damping is needed.
-        """
-        try:
-            return self._solve(normal, weights, right)
-        except (RuntimeError, np.linalg.LinAlgError):
-            if not np.isfinite(normal.data).all():
-                raise
-            return np.full_like(right, np.nan)
-
-    def _solve(self, normal: Any, weights: Any, right: Any) -> Any:
-        if self.width > WIDEST:
-            matrix = (normal + scipy.sparse.diags_array(weights, format="csc")).tocsc()
-            matrix.sort_indices()
-            if self.factors is None or not self.factors.has_pattern_of(matrix):
-                self.factors = PositiveFactors(matrix)
-            return self.factors.solve(matrix.data, right)
-        rows, columns = self._places(normal)
-        is_lower = rows >= columns
-        rows, columns = rows[is_lower], columns[is_lower]
-        band = np.zeros((self.width + 1, len(right)), normal.dtype)
-        band[rows - columns, columns] = normal.data[is_lower]
-        band[0] += weights[self.order]
-        found = scipy.linalg.solveh_banded(
-            band, right[self.order], lower=True, check_finite=False, overwrite_ab=True
-        )
-        return found[self.place]
-
-
-class TracedNormalEquations:
-    """The normal equations of entries that are traced.
+class Squares:
+    """How the entries of ``J^T J`` follow from those of ``J``.
 
     Args:
         pattern: Where ``J`` has entries.
@@ -258,21 +215,147 @@ class TracedNormalEquations:
         columns = pattern.indices
         keys = columns[self.first] * n + columns[self.second]
         diagonal = np.arange(n) * (n + 1)
-        places = np.unique(np.concatenate([keys, diagonal]))
+        places = np.sort(np.concatenate([keys, diagonal]))
+        places = places[np.diff(places, prepend=-1) != 0]
         self.sums, self.diagonal = np.searchsorted(places, keys), np.searchsorted(places, diagonal)
         indptr = np.searchsorted(places, np.arange(n + 1) * n)
         self.pattern = Pattern(indptr, places % n, (n, n))
+
+    def known(self, data: Any, weights: Any) -> Any:
+        """The entries, with weights added on the diagonal, of known ones of ``J``."""
+        products = data[self.first] * data[self.second]
+        found = np.bincount(self.sums, products, self.pattern.size).astype(data.dtype)
+        found[self.diagonal] += weights
+        return found
+
+
+class _NormalEquations:
+    """How ``J^T J`` plus a diagonal is inverted; what follows from the pattern is found once.
+
+    Ordered by Cuthill and McKee, matrices of chains and strips have a narrow band, which LAPACK
+    factors. In others conjugate gradients are tried. If they take too long, matrices are factored
+    from there on, unless factors would be filled.
+
+    Args:
+        pattern: Where ``J`` has entries.
+    """
+
+    def __init__(self, pattern: Pattern) -> None:
+        self.width, self.limit = pattern.shape[1], FEW_PRODUCTS
+        self.factors: PositiveFactors | None = None
+        lengths = np.diff(pattern.indptr)
+        if lengths @ lengths > MOST_PAIRS * pattern.size:
+            self.limit = MOST_PRODUCTS
+            return
+        places = pattern.matrix(np.ones(pattern.size, np.float32))
+        normal = scipy.sparse.csr_array(places.T @ places)
+        self.pattern = pattern
+        self.order = scipy.sparse.csgraph.reverse_cuthill_mckee(normal, symmetric_mode=True)
+        self.place = np.argsort(self.order)
+        rows = np.repeat(self.place, np.diff(normal.indptr))
+        self.width = int(np.max(rows - self.place[normal.indices], initial=0))
+
+    @cached_property
+    def squares(self) -> Squares:
+        """How the matrix is formed."""
+        return Squares(self.pattern)
+
+    @cached_property
+    def places(self) -> tuple[Any, Any, Any]:
+        """The entries in the lower half of the band: numbers, how far below, and columns."""
+        own = self.squares.pattern
+        columns = self.place[own.indices]
+        ahead = self.place[own.rows] - columns
+        (lower,) = np.nonzero(ahead >= 0)
+        return lower, ahead[lower], columns[lower]
+
+    def solve(self, matrix: Any, weights: Any, right: Any) -> Any:
+        """The solution of the system with these weights on the diagonal.
+
+        It is nan if the matrix is not positive definite as rounded: more damping is needed.
+        """
+        try:
+            return self._solve(matrix, weights, right)
+        except (RuntimeError, np.linalg.LinAlgError):
+            if not np.isfinite(matrix.data).all():
+                raise
+            return np.full_like(right, np.nan)
+
+    def _solve(self, matrix: Any, weights: Any, right: Any) -> Any:
+        if self.width <= WIDEST:
+            return self._by_band(self.squares.known(matrix.data, weights), right)
+        if self.factors is None:
+            found, is_good = conjugate_gradients(matrix, weights, right, self.limit)
+            if is_good or self.limit == MOST_PRODUCTS:
+                return found
+            self.factors = PositiveFactors.of(self.squares.pattern)
+            if self.factors is None:
+                self.limit = MOST_PRODUCTS
+                return conjugate_gradients(matrix, weights, right, self.limit)[0]
+        return self.factors.solve(self.squares.known(matrix.data, weights), right)
+
+    def _by_band(self, entries: Any, right: Any) -> Any:
+        band = np.zeros((self.width + 1, len(right)), entries.dtype)
+        lower, ahead, columns = self.places
+        band[ahead, columns] = entries[lower]
+        found = scipy.linalg.solveh_banded(
+            band, right[self.order], lower=True, check_finite=False, overwrite_ab=True
+        )
+        return found[self.place]
+
+
+def conjugate_gradients(matrix: Any, weights: Any, right: Any, limit: int) -> tuple[Any, bool]:
+    """An approximate solution of ``(J^T J + diag(weights)) x = right``, and whether it is good.
+
+    What is found in any number of steps makes the quadratic model smaller, and the model's decrease
+    has the form that it has for the solution.
+
+    Args:
+        matrix: ``J``.
+        weights: Positive.
+        right: The right-hand side.
+        limit: The most products with the matrix.
+    """
+    transposed = matrix.T
+    tolerance = float(np.finfo(right.dtype).eps)  # of the square, in the preconditioner's norm
+    inverse = 1 / (transposed.power(2).sum(1) + weights)
+    x, rest = np.zeros_like(right), right.copy()
+    direction = inverse * rest
+    size = goal = _inner(rest, direction)
+    for _ in range(limit):
+        image = transposed @ (matrix @ direction) + weights * direction
+        length = size / _inner(direction, image)
+        x += length * direction
+        rest -= length * image
+        step = inverse * rest
+        old, size = size, _inner(rest, step)
+        if not size > tolerance * goal:
+            break
+        direction = step + size / old * direction
+    return x, bool(size <= tolerance * goal)
+
+
+class TracedNormalEquations:
+    """The normal equations of entries that are traced.
+
+    Args:
+        pattern: Where ``J`` has entries.
+    """
+
+    def __init__(self, pattern: Pattern) -> None:
+        self.squares = Squares(pattern)
+        self.pattern = self.squares.pattern
         self.band = Band(self.pattern)
 
     def solve(self, data: Any, damping: Any, right: Any) -> Any:
         """The step from entries of ``J``."""
-        products = fnp.take(data, self.first, mode="clip") * fnp.take(
-            data, self.second, mode="clip"
-        )
-        entries = fnp.at(fnp.zeros(self.pattern.size, data.dtype))[self.sums].add(products)
-        scale = fnp.take(entries, self.diagonal, mode="clip")
+        squares = self.squares
+        first = fnp.take(data, squares.first, mode="clip")
+        products = first * fnp.take(data, squares.second, mode="clip")
+        entries = fnp.at(fnp.zeros(self.pattern.size, data.dtype))[squares.sums].add(products)
+        scale = fnp.take(entries, squares.diagonal, mode="clip")
         weights = damping * fnp.where(scale > 0, scale, 1.0)
-        entries = fnp.at(entries)[self.diagonal].add(weights)
+        entries = fnp.at(entries)[squares.diagonal].add(weights)
         if self.band.is_narrow:
             return self.band.solve(self.band.factors(0.0, entries), right)
         return spsolve(SparseArray(entries, self.pattern), right)

@@ -299,7 +299,10 @@ def least_squares(
             options["tr_options"] = tr_options
         if callback is not None:
             options["callback"] = callback
-        sparse = colors_of(f, start) if jac_sparsity is None else jac_sparsity
+        # Residuals of all unknowns are rows by themselves.
+        sparse = jac_sparsity
+        if sparse is None:
+            sparse = colors_of(f, start, kinds=["columns", "both"])
         is_plain = loss == "linear" and x_scale is None and tr_solver is None and callback is None
         if sparse is not None and is_plain and method == "trf" and _is_unbounded(bounds):
             jacobian = SparseJacobian(f, sparse)

@@ -16,26 +16,39 @@ import scipy.sparse.linalg
 from funcgrad.lowering import ELIMINATION_HEAD, GROUP_ROWS
 from funcgrad.primitives.sparse import Pattern
 
-SYMMETRIC: dict[str, Any] = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
-"""Options of SuperLU for pivots on the diagonal."""
+ORDERING: dict[str, Any] = {
+    "permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True},
+    "drop_tol": 1.0, "fill_factor": 1.0,
+}  # fmt: skip
+"""Options of SuperLU: pivots on the diagonal, and next to nothing of the factors."""
 
 MOST_FILLED = 2
 """How many times as many columns as its first row a group has at most, and a few."""
 
 
-def elimination_table(pattern: Pattern) -> Any:
-    """The table of a pattern that has its diagonal, for `SparseFactor`."""
+def elimination_table(pattern: Pattern, most_work: float = np.inf) -> Any:
+    """The table of a pattern that has its diagonal, for `SparseFactor`.
+
+    Args:
+        pattern: The pattern.
+        most_work: Multiplications beyond which there is no table, but ``None``.
+    """
     n = pattern.shape[0]
     order = _order(pattern)
     place = np.argsort(order)
     rows, columns = place[pattern.rows], place[pattern.indices]
-    below = _patterns(n, rows, columns)
+    below = _patterns(n, rows, columns, most_work)
+    if below is None:
+        return None
     firsts, behind, lengths = _groups(n, below)
     count = len(lengths)
     of_row = np.repeat(np.arange(count), np.diff(firsts))
-    # Pairs of groups of which the first one is reduced by the second.
-    pairs = np.unique(of_row[behind] * count + np.repeat(np.arange(count), lengths))
-    targets, sources = np.divmod(pairs, count)
+    # Pairs of groups of which the first one is reduced by the second: rows behind ascend.
+    targets, sources = of_row[behind], np.repeat(np.arange(count), lengths)
+    is_new = np.diff(targets * count + sources, prepend=-1) != 0
+    targets, sources = targets[is_new], sources[is_new]
+    by_target = np.argsort(targets, kind="stable")
+    targets, sources = targets[by_target], sources[by_target]
     widths = np.diff(firsts)
     pivots = _ranges(firsts[sources], widths[sources])
     own = np.concatenate([np.arange(n), behind])
@@ -68,20 +81,22 @@ def _order(pattern: Pattern) -> Any:
     both.data[:] = -1
     # The numbers do not matter: with these no pivot vanishes.
     diagonal = scipy.sparse.diags_array(1 - 2 * both.sum(0))
-    factors = scipy.sparse.linalg.splu(
-        scipy.sparse.csc_array(both + diagonal), permc_spec="MMD_AT_PLUS_A", **SYMMETRIC
-    )
+    factors = scipy.sparse.linalg.spilu(scipy.sparse.csc_array(both + diagonal), **ORDERING)
     return np.argsort(factors.perm_c)
 
 
-def _patterns(n: int, rows: Any, columns: Any) -> list[set[int]]:
+def _patterns(n: int, rows: Any, columns: Any, most_work: float) -> list[set[int]] | None:
     """For each column of the factors the rows below its diagonal."""
+    work = 0
     found: list[set[int]] = [set() for _ in range(n)]
     later, earlier = np.maximum(rows, columns), np.minimum(rows, columns)
     for i, j in zip(later.tolist(), earlier.tolist(), strict=True):
         found[j].add(i)
     for j, own in enumerate(found):
         own.discard(j)
+        work += len(own) ** 2
+        if work > most_work:
+            return None
         if own:
             first = min(own)
             found[first] |= own

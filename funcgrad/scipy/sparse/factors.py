@@ -16,6 +16,7 @@ import scipy.sparse.linalg
 
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
+from funcgrad.api.compilation import jit
 from funcgrad.api.debugging import pure_callback
 from funcgrad.api.staging import ShapeDtypeStruct
 from funcgrad.base.forking import cached_property
@@ -24,10 +25,13 @@ from funcgrad.patterns.arrays import SparseArray
 from funcgrad.primitives.elimination import FactoredSparseSolve, SparseFactor, Tables
 from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.sparse import Pattern
-from funcgrad.scipy.sparse.elimination import SYMMETRIC, elimination_table
+from funcgrad.scipy.sparse.elimination import elimination_table
 
 Solve = Callable[[Any, str], Any]
 """The solution of the system ("N"), or of the transposed one ("T"), for a right-hand side."""
+
+MOST_WORK = 1e10
+"""Multiplications of a factorization up to which steps of solvers wait for it."""
 
 
 class OrderedFactors:
@@ -210,65 +214,60 @@ def _is_real(dtype: Any) -> bool:
 class PositiveFactors:
     """Solutions with symmetric positive definite matrices of one pattern, ordered once.
 
-    Factors are CHOLMOD's where the package cvxopt is installed, which has it, and else SuperLU's,
-    which take three to ten times as long for grids.
+    Factors are CHOLMOD's where the package cvxopt is installed, which has it; else matrices are
+    eliminated in compiled code.
 
     Args:
-        matrix: Of the pattern, with a diagonal: SciPy's, by sorted columns.
+        pattern: Of the matrices, all entries of both triangles with the diagonal.
+        table: How it is eliminated.
     """
 
-    def __init__(self, matrix: Any) -> None:
-        self.indptr, self.indices = matrix.indptr, matrix.indices
+    def __init__(self, pattern: Pattern, table: Any) -> None:
         is_there = importlib.util.find_spec("cvxopt") is not None
-        self.factors = _Cholesky(matrix) if is_there else _Symmetric(matrix)
+        self.factors = _Cholesky(pattern) if is_there else _Eliminated(pattern, table)
 
-    def has_pattern_of(self, matrix: Any) -> bool:
-        """Whether a matrix by sorted columns has the same pattern."""
-        return np.array_equal(self.indptr, matrix.indptr) and np.array_equal(
-            self.indices, matrix.indices
-        )
+    @classmethod
+    def of(cls, pattern: Pattern) -> PositiveFactors | None:
+        """Return those of a pattern; ``None`` if factors would be filled too much."""
+        table = elimination_table(pattern, MOST_WORK)
+        return None if table is None else cls(pattern, table)
 
     def solve(self, data: Any, right: Any) -> Any:
-        """The solution with the matrix of these entries, in the order of columns.
+        """The solution with the matrix of these entries, in the order of rows.
 
         Raises:
-            RuntimeError: If it is not positive definite.
+            RuntimeError: If CHOLMOD finds that it is not positive definite.
         """
         return self.factors.solve(data, right)
 
 
-class _Symmetric:
-    """Factors by SuperLU, whose pivots stay on the diagonal."""
+class _Eliminated:
+    """Factors without exchanges of rows, which positive definite matrices do not need."""
 
-    def __init__(self, matrix: Any) -> None:
-        first = scipy.sparse.linalg.splu(matrix, permc_spec="MMD_AT_PLUS_A", **SYMMETRIC)
-        self.order = np.argsort(first.perm_c)
-        places = (np.arange(matrix.nnz), matrix.indices, matrix.indptr)
-        numbered = scipy.sparse.csc_array(places, matrix.shape)[self.order][:, self.order]
-        numbered.sort_indices()
-        self.numbered = numbered
+    def __init__(self, pattern: Pattern, table: Any) -> None:
+        factoring = SparseFactor(pattern.shape[0], Tables(table).n_factors)
+        self.table = table
+        self.solution = jit(
+            lambda table, data, right: FactoredSparseSolve().bind(
+                table, factoring.bind(table, data), right
+            )
+        )
 
     def solve(self, data: Any, right: Any) -> Any:
-        numbered = self.numbered
-        places = (data[numbered.data], numbered.indices, numbered.indptr)
-        matrix = scipy.sparse.csc_array(places, numbered.shape)
-        factors = scipy.sparse.linalg.splu(matrix, permc_spec="NATURAL", **SYMMETRIC)
-        found = np.empty_like(right)
-        found[self.order] = factors.solve(right[self.order])
-        return found
+        return self.solution(self.table, data, right)
 
 
 class _Cholesky:
     """Factors by CHOLMOD, in double precision."""
 
-    def __init__(self, matrix: Any) -> None:
+    def __init__(self, pattern: Pattern) -> None:
         self.cvxopt = load("cvxopt")
         self.cholmod = load("cvxopt.cholmod")
-        columns = np.repeat(np.arange(matrix.shape[1]), np.diff(matrix.indptr))
-        (self.lower,) = np.nonzero(matrix.indices >= columns)
-        rows, columns = (i[self.lower].astype(np.int64) for i in (matrix.indices, columns))
+        # By columns, which a symmetric matrix has as rows.
+        (self.lower,) = np.nonzero(pattern.indices >= pattern.rows)
+        rows, columns = pattern.indices[self.lower], pattern.rows[self.lower]
         dense = self.cvxopt.matrix
-        self.matrix = self.cvxopt.spmatrix(1.0, dense(rows), dense(columns), matrix.shape)
+        self.matrix = self.cvxopt.spmatrix(1.0, dense(rows), dense(columns), pattern.shape)
         self.symbolic = self.cholmod.symbolic(self.matrix)
 
     def solve(self, data: Any, right: Any) -> Any:
