@@ -118,6 +118,17 @@ def test_the_finite_part_of_an_infinite_number_is_rounded(found: complex, is_equ
             compare(*arrays, 1e-9, 1.0, "")
 
 
+def test_blas_makes_infinite_products_nan() -> None:
+    """As found by program 26200224: NumPy's sum of the same products is infinite, its ``@`` NaN."""
+    x = np.array([[1 + 1j, complex(-np.inf, 1)]], np.complex64)
+    with np.errstate(invalid="ignore"):
+        nan, infinite = x[:, ::-1] @ x.T, np.sum(x[:, ::-1] * x, axis=1)[:, None]
+    if np.isnan(nan).all():
+        compare(infinite, nan, 1e-5, 1.0, "")
+        with pytest.raises(Different):
+            compare(np.ones_like(nan), nan, 1e-5, 1.0, "")
+
+
 def test_a_wrong_result_is_found_in_a_pasted_program() -> None:
     def f(m: Any, v0: Any) -> Any:
         return (v0 * (2.0 if type(v0) is np.ndarray else 2.5),)
