@@ -210,6 +210,29 @@ def test_the_word_after_a_call_is_that_before(dtype: Any, function: Any) -> None
     assert found == (False, UPWARD, 0)
 
 
+def test_rows_that_are_moved_have_no_precision() -> None:
+    """A loop of both precisions is one kernel, however many elements it copies as they are."""
+
+    def turned(x: Any, scale: Any) -> Any:
+        def step(k: Any, x: Any) -> Any:
+            i, j = k % 40, (7 * k + 1) % 40
+            up, down = x[i] + scale, x[j] - scale
+            return x.at[i].set(down.astype(np.float32)).at[j].set(up.astype(np.float32))
+
+        return fg.lax.fori_loop(0, 50, step, x)
+
+    x, scale = np.linspace(0.0, 1.0, 40 * 40, dtype=np.float32).reshape(40, 40), np.float64(0.1)
+    plan = fg.jit(turned).lower(x, scale).as_text().partition("\nplan\n")[2]
+    assert " times" not in plan.partition("# kernel 0")[0]
+    expected = x.copy()
+    for k in range(50):
+        i, j = k % 40, (7 * k + 1) % 40
+        up, down = expected[i] + scale, expected[j] - scale
+        expected[i] = down
+        expected[j] = up
+    np.testing.assert_array_equal(fg.jit(turned)(x, scale), expected)
+
+
 def test_callbacks_see_subnormal_numbers() -> None:
     found: list[Any] = []
 

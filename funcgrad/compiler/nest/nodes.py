@@ -83,6 +83,11 @@ class Node:
         """Whether that is better kept than computed a second time."""
         return False
 
+    @property
+    def is_move(self) -> bool:
+        """Whether its results are elements of its first operand, of the same bits."""
+        return False
+
     def looks_around(self, k: int) -> bool:
         """Whether it reads an operand elsewhere than at the index that it is at."""
         return False
@@ -106,6 +111,10 @@ class Point(Node):
     @property
     def is_expensive(self) -> bool:
         return expression(self.expr).is_expensive
+
+    @property
+    def is_move(self) -> bool:
+        return self.expr == "{0}" and all(x.dtype == self.out.dtype for x in self.operands)
 
 
 @dataclass(eq=False)
@@ -270,6 +279,10 @@ class Pick(Node):
     steps: tuple[int, ...]
     fill: Any = None
     sites: tuple[Site | None, ...] = ()
+
+    @property
+    def is_move(self) -> bool:
+        return True
 
     def looks_around(self, k: int) -> bool:
         return k == 0
