@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.api.arguments import leaf_paths, same_type
-from funcgrad.base.dialect import default_dtype
+from funcgrad.base.dialect import default_dtype, ignores_cotangents_of_integers
 from funcgrad.base.pytree import (
     PyTreeDef,
     keystr,
@@ -268,7 +268,8 @@ class Fit:
         value = settled(value)
         is_float0 = isinstance(value, np.ndarray) and value.dtype == float0
         if aval.dtype.kind not in "fc":
-            if is_float0 and value.shape == aval.shape:
+            is_known = is_float0 or ignores_cotangents_of_integers()
+            if is_known and np.shape(value) == aval.shape:
                 return None
             raise DtypeError(
                 f"{self.what} returned a {self.kind} for `{path}`, but {aval.strong()} has none.\n"

@@ -76,6 +76,11 @@ def fails_as_nan() -> bool:
     return dialect() is not NUMPY
 
 
+def ignores_cotangents_of_integers() -> bool:
+    """Whether rules may give cotangents of arguments that have none, as in JAX."""
+    return dialect() is not NUMPY
+
+
 def default_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype in which the dialect computes what is of another one, or the same."""
     return dialect().dtypes.get(dtype, dtype)

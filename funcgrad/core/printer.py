@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from funcgrad.core.primitive import Primitive
@@ -12,10 +12,14 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 class Names:
-    """Short names for variables, in order of appearance: a, b, ..., z, aa, ab, ..."""
+    """Short names for variables: a, b, ..., z, aa, ab, ...; others for operations if need be.
 
-    def __init__(self) -> None:
+    ``words : equation -> (name of the operation, parameters)``
+    """
+
+    def __init__(self, words: Callable[[Equation], Any] | None = None) -> None:
         self._names: dict[Var, str] = {}
+        self.words = words
 
     def __call__(self, atom: Atom) -> str:
         if isinstance(atom, Literal):
@@ -72,14 +76,16 @@ def _lines(program: Program, with_source: bool, names: Names) -> Iterator[str]:
 def _equation_lines(equation: Equation, names: Names, with_source: bool) -> Iterator[str]:
     inputs = " ".join(names(a) for a in equation.inputs)
     outputs = " ".join(names.typed(v) for v in equation.outputs) or "_"
-    plain, programs = split_params(equation.primitive.params())
-    line = f"    {outputs} = {equation.primitive.name}{plain} {inputs}".rstrip()
+    own = equation.primitive
+    name, params = names.words(equation) if names.words else (own.name, own.params())
+    plain, programs = split_params(params)
+    line = f"    {outputs} = {name}{plain} {inputs}".rstrip()
     if with_source and equation.source is not None:
         line = f"{line:<60} # {equation.source.short()}"
     yield line
     for key, program in programs:
         yield f"      {key}:"
-        for inner in _lines(program, with_source, Names()):
+        for inner in _lines(program, with_source, Names(names.words)):
             yield "        " + inner
 
 

@@ -475,15 +475,57 @@ def _memory() -> int:
     return math.prod(map(os.sysconf, names))
 
 
+class _OfRay(_Groups):
+    """Blocks in Ray's store, which another process that is connected to the same Ray reads, too.
+
+    Args:
+        blocks: References to the columns of each block.
+        lengths: Rows of each.
+    """
+
+    def __init__(self, blocks: list[Any], lengths: list[int]) -> None:
+        super().__init__(lengths or [0], self._block)
+        self.blocks = blocks
+        self.lengths = lengths
+
+    def _block(self, i: int) -> dict[str, np.ndarray]:
+        columns: dict[str, np.ndarray] = _ray().get(self.blocks[i]) if self.blocks else {}
+        for name, column in columns.items():
+            if column.dtype.hasobject:
+                raise ArgumentError(
+                    f"data.from_ray: column {name!r} holds {type(column[0]).__name__}, which is no "
+                    "number, or arrays of several shapes."
+                )
+        return columns
+
+    def __reduce__(self) -> Any:
+        return _received, (_ray().cloudpickle.dumps((self.blocks, self.lengths)),)
+
+
+def _received(sent: bytes) -> _OfRay:
+    ray = _ray()
+    if not ray.is_initialized():
+        raise ArgumentError(
+            "data.from_ray: a source was sent to a process that is not connected to Ray. Connect "
+            "it before, by ray.init(address=...), with the address of the process that made the "
+            "source: ray.get_runtime_context().gcs_address."
+        )
+    return _OfRay(*ray.cloudpickle.loads(sent))
+
+
+def _ray() -> Any:
+    return load_module("ray", "data.from_ray needs Ray: pip install 'ray[data]'.")
+
+
 def from_ray(dataset: Any) -> Source:
     """Examples of a dataset of Ray.
 
     It is computed once, in Ray's workers. Its blocks stay in Ray's store, which is shared memory
-    and, where that is full, the disk. A stream reads the blocks that it needs.
+    and, where that is full, the disk. A stream reads the blocks that it needs. The source can be
+    pickled, and so sent to processes that are connected to the same Ray.
 
     Args:
-        dataset: A ``ray.data.Dataset`` whose columns are numbers or arrays of one shape. All
-            processes of a program give the same one.
+        dataset: A ``ray.data.Dataset`` whose columns are numbers or arrays of one shape.
 
     Returns:
         A source: its examples are dicts of arrays by the names of columns, in the order of the
@@ -498,21 +540,9 @@ def from_ray(dataset: Any) -> Source:
         >>> source[3:6]  # doctest: +SKIP
         {'id': array([3, 4, 5])}
     """
-    ray = load_module("ray", "data.from_ray needs Ray: pip install 'ray[data]'.")
+    ray = _ray()
     # Otherwise blocks come in the order in which workers finish them.
     dataset.context.execution_options.preserve_order = True
     blocks = dataset.to_numpy_refs()
     count = ray.remote(lambda columns: len(next(iter(columns.values()), ())))
-    lengths = ray.get([count.remote(block) for block in blocks])
-
-    def group(i: int) -> dict[str, np.ndarray]:
-        columns: dict[str, np.ndarray] = ray.get(blocks[i]) if blocks else {}
-        for name, column in columns.items():
-            if column.dtype.hasobject:
-                raise ArgumentError(
-                    f"data.from_ray: column {name!r} holds {type(column[0]).__name__}, which is no "
-                    "number, or arrays of several shapes."
-                )
-        return columns
-
-    return _Groups(lengths or [0], group)
+    return _OfRay(blocks, ray.get([count.remote(block) for block in blocks]))

@@ -34,7 +34,17 @@ from funcgrad.core.trace import Trace, Tracer, current_trace, run_under, using_t
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.dividing import Mask
 from funcgrad.higher_order.staging import located
-from funcgrad.lowering import Call, Pointwise, Reduction, Reshape
+from funcgrad.lowering import (
+    Call,
+    Lookup,
+    Pointwise,
+    Reduction,
+    Reindex,
+    Replace,
+    Reshape,
+    Scatter,
+    Window,
+)
 from funcgrad.primitives.indexing import Gather, ScatterSet
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.primitives.shape import reshape, shape_of
@@ -388,17 +398,64 @@ class ShardTrace(Trace):
                 axes = self._axes(result.shape) if others else axes
                 parts = [self._part_or_number(x, axes) for x in args]
                 return self.wrap(primitive.bind(*parts), result)
-        elif isinstance(form, Reshape) and result.shape:
-            kept = len(shape_of(args[0].part)) - 1
-            if args[0].shape[:kept] == result.shape[:kept]:
-                return self.wrap(args[0].part, result)
         elif isinstance(form, Reduction) and not result.shape:
             (x,) = args
             start = _neutral(form.init, x.aval.dtype)
             counted = self.axis.counted(x.part, x.shape, start)
             own = _folded(primitive, reshape(counted, (prod(shape_of(counted)),)))
             return _folded(primitive, lax.all_gather(own, self.axis.name))
+        elif isinstance(form, Scatter | Replace):
+            return self._written(primitive, form, args, result)
+        elif self._is_own(args[0]) and result.shape:
+            part = self._of_rows(primitive, form, args, result)
+            return None if part is None else self.wrap(part, result)
         return None
+
+    def _of_rows(
+        self, primitive: Primitive, form: Any, args: tuple[Any, ...], result: ShapedArray
+    ) -> Any:
+        """The part of a result whose elements are those of whole rows, or of all in their order."""
+        x, *places = args[0], *map(self.whole, args[1:])
+        n, length = len(shape_of(x.part)) - 1, shape_of(x.part)[-1]
+        front = result.shape[: len(result.shape) - len(x.shape) + n]
+        has_rows = result.shape[len(front) :] == x.shape[n:] != ()
+        if isinstance(form, Reshape):
+            if x.shape[:n] == result.shape[:n]:
+                return x.part
+            return reshape(x.part, (*front, length)) if has_rows else None
+        if not has_rows or not n:
+            return None
+        if isinstance(form, Lookup) and max(form.axes) < n:
+            return primitive.bind(x.part, *places)
+        if isinstance(form, Window):
+            starts = (*places[:n], np.int64(0))
+            return lax.dynamic_slice(x.part, starts, (*front, length))
+        if not isinstance(form, Reindex) or form.axes != tuple(range(len(x.shape))):
+            return None
+        if min(form.steps) < 1 or any(form.starts[n:]):
+            return None
+        rows = zip(form.starts, front, form.steps, strict=False)
+        ends = (start + (many - 1) * step + 1 for start, many, step in rows)
+        steps = (*form.steps[:n], 1)
+        return lax.slice(x.part, (*form.starts[:n], 0), (*ends, length), steps)
+
+    def _written(
+        self, primitive: Primitive, form: Any, args: Sequence[Any], result: ShapedArray
+    ) -> Any:
+        """An array with other rows, each of which is divided by itself; `None` for other places."""
+        x, updates, *places = args[0], args[1], *map(self.whole, args[2:])
+        behind = len(shape_of(updates)) - len(result.shape)  # axes of places, without those written
+        of_x, of_updates = self.mask((x, updates))
+        n = max(of_x, of_updates - behind)
+        if n < 2 or shape_of(updates)[n + behind - 1 :] != result.shape[n - 1 :]:
+            return None
+        if isinstance(form, Scatter):
+            if max(form.axes) >= n - 1:
+                return None
+        else:
+            places = [*places[: n - 1], np.int64(0)]
+        parts = self._part_or_number(x, n), self._part_or_number(updates, n + behind)
+        return self.wrap(primitive.bind(*parts, *places), result)
 
     # The methods of `funcgrad.higher_order.dividing.Parts`, for rules of loops and branches.
 
@@ -470,6 +527,8 @@ class ShardTrace(Trace):
             return x.part
         if (found, axes) == (2, 1) and x.aval.dtype != np.bool_:
             return self.axis.joined(x.part, x.shape)
+        if (found, axes) == (1, 2) and x.aval.dtype != np.bool_:
+            return self.axis.rows(x.part, x.shape)
         return self.axis.part(self.whole(x), axes - 1)
 
     def wrap(self, part: Any, aval: ShapedArray) -> ShardTracer:

@@ -4,7 +4,7 @@ An interpreter of parts (`funcgrad.distributed.flat_shards`) makes programs of p
 loops and branches hold. Which values are parts in them follows from the values that are given: the
 carry of a loop is as its body leaves it, and a result of branches is a part if it is in one. To
 keep the part of a whole array takes no message. Rows that a loop goes over are divided each by
-itself, and so are those that it makes.
+itself, and so are those that it makes, looks up, or writes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from funcgrad.core.primitive import Primitive
-from funcgrad.core.program import Program, axis_names_of
+from funcgrad.core.program import Program, Var, axis_names_of
+from funcgrad.lowering import Lookup, Replace, Scatter, Window, form_of
 
 Mask = tuple[int, ...]
 """For each of some values how many axes the part has that a process has of it, 0 for all of it.
@@ -77,7 +78,7 @@ def divided_scan(scan: Any, args: Sequence[Any], parts: Parts) -> list[Any]:
     """Apply a scan to sharded rows."""
     consts, carry, xs = scan.split(args)
     xs = [parts.rows(x) for x in xs]
-    fixed, outer = parts.mask(consts), parts.mask(xs)
+    fixed, outer = _by_rows(scan.body, parts.mask(consts)), parts.mask(xs)
     rows = tuple(max(axes - 1, 0) for axes in outer)
     moving = _carried(parts, scan.body, fixed, parts.mask(carry), rows)
     _, left = parts.program(scan.body, (*fixed, *moving, *rows))
@@ -96,6 +97,7 @@ def divided_scan(scan: Any, args: Sequence[Any], parts: Parts) -> list[Any]:
 def divided_while(loop: Any, args: Sequence[Any], parts: Parts) -> list[Any]:
     """Results of a loop with a condition."""
     of_condition, of_body, carry = map(parts.mask, loop.split(args))
+    of_body = _by_rows(loop.body, of_body)
     moving = _carried(parts, loop.body, of_body, carry, ())
     body, _ = parts.program(loop.body, (*of_body, *moving), moving)
     seen = (*of_condition, *moving)
@@ -108,12 +110,40 @@ def divided_while(loop: Any, args: Sequence[Any], parts: Parts) -> list[Any]:
 
 def _carried(parts: Parts, body: Program, fixed: Mask, carry: Mask, rows: Mask) -> Mask:
     """Axes of the parts of carried values in any step, as the first ones may be made so."""
+    n = len(fixed)
     while True:
+        carry = _by_rows(body, (*fixed, *carry))[n:]
         _, left = parts.program(body, (*fixed, *carry, *rows))
         wider = _most([carry, left[: len(carry)]])
         if wider == carry:
             return carry
         carry = wider
+
+
+def _by_rows(body: Program, given: Mask) -> Mask:
+    """Axes of the parts of a loop's values, divided by rows if a step reads or writes some."""
+    seen = body.memo("arrays of rows", lambda: _of_rows(body))
+    pairs = zip(given, body.inputs, strict=False)
+    return tuple(2 if axes == 1 and var in seen else axes for axes, var in pairs)
+
+
+def _of_rows(body: Program) -> frozenset[Var]:
+    """The arrays that a program looks rows up in or writes rows into."""
+    found = set()
+    for equation in body.equations:
+        array = equation.inputs[0] if equation.inputs else None
+        if type(array) is Var and len(array.aval.shape) > 1 and array.aval.dtype.kind != "b":
+            form, rows = form_of(equation), array.aval.shape[1:]
+            if isinstance(form, Lookup | Scatter):
+                is_of_rows = set(form.axes) == {0}
+            elif isinstance(form, Window):
+                is_of_rows = form.sizes[1:] == rows
+            else:
+                is_of_rows = isinstance(form, Replace)
+                is_of_rows = is_of_rows and equation.inputs[1].aval.shape[1:] == rows
+            if is_of_rows:
+                found.add(array)
+    return frozenset(found)
 
 
 def _most(masks: Sequence[Mask]) -> Mask:

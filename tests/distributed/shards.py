@@ -79,6 +79,29 @@ def averaged(updates: Any, params: Any = None) -> Any:
     return fg.tree.map(lambda g: lax.pmean(g, "data"), updates)
 
 
+def looked_up(updates: Any, params: Any = None) -> Any:
+    """Loops that look rows up and write others, from both ends."""
+
+    def of_array(g: Any) -> Any:
+        if g.ndim < 2:
+            return g
+        n = len(g)
+        at = lambda i: fnp.at(g)[i].get()  # noqa: E731
+
+        def step(i: Any, made: Any) -> Any:
+            row = at(i) + fnp.sum(at(n - 1 - i) ** 2)
+            return made.at[i].set(0.5 * row).at[n - 1].multiply(1.5)
+
+        def rest(carry: Any) -> Any:
+            i, made = carry
+            return i + 1, made.at[i].add(2.0).at[fnp.stack([i, i + 1])].add(made[i] * at(i + 1))
+
+        made = lax.fori_loop(0, n, step, fnp.zeros_like(g))
+        return lax.while_loop(lambda carry: carry[0] < n - 1, rest, (0, made))[1]
+
+    return fg.tree.map(of_array, updates)
+
+
 OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "sgd": lambda: optim.sgd(0.1, momentum=0.9, nesterov=True),
     "adam": lambda: optim.adam(optim.cosine_decay_schedule(0.1, 10)),
@@ -89,6 +112,7 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "noisy": lambda: optim.chain(optim.stateless(noisy), optim.rmsprop(1e-2)),
     "controlled": lambda: optim.chain(optim.stateless(controlled), optim.adam(1e-2)),
     "by rows": lambda: optim.chain(optim.stateless(by_rows), optim.adam(1e-2)),
+    "looked up": lambda: optim.chain(optim.stateless(looked_up), optim.adam(1e-2)),
     "normalized": lambda: optim.chain(optim.stateless(normalized), optim.adam(1e-2)),
 }
 

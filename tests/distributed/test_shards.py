@@ -40,9 +40,12 @@ def test_divided_optimisers_are_those_of_whole_arrays(name, divide, least):
             shards.assert_near(fg.tree.map(lambda x, i=lane: x[i], found), wanted)
 
 
-@pytest.mark.parametrize("name", ["several", "finite", "looped"])
+@pytest.mark.parametrize("name", ["several", "finite", "looped", "looked up"])
 def test_loops_and_branches_keep_parts(name, monkeypatch):
-    """An optimiser that runs in one gathers nothing if each step needs corresponding elements."""
+    """An optimiser that runs in one gathers nothing if each step needs corresponding elements.
+
+    Of an array whose rows a loop looks up it gathers one row at a time.
+    """
 
     def looped(updates, params=None):
         def one(g):
@@ -68,7 +71,7 @@ def test_loops_and_branches_keep_parts(name, monkeypatch):
 
     for mapped in (fg.vmap(run, axis_name="data"), fg.jit(fg.vmap(run, axis_name="data"))):
         assert mapped({"w": np.ones((LANES, 6, 4))}).shape == (LANES, 6)
-    assert not gathered
+    assert set(gathered) <= ({(4,)} if name == "looked up" else set())
 
 
 def test_gradients_that_are_summed_or_equal_already():

@@ -118,6 +118,18 @@ assert call.params["jaxpr"].eqns[2].params["axes"] == ("x",)
 assert call.primitive.name == "shard_map" and call.params["mesh"] == mesh
 assert call.params["in_specs"] == (P("x"), P(), P("y"))
 
+def scaled(x):
+    return jax.lax.all_gather(2 * x, "x")
+
+# Texts have the names by which parts are asked for; numbers and gathered values have copies, too.
+of_scaled = jax.jit(jax.shard_map(scaled, mesh=mesh, in_specs=P(), out_specs=P("x")))
+text = str(of_scaled.trace(jnp.arange(2.0)).jaxpr)
+assert text.count("pvary[axes=('x',)]") == 1 and "= pvary" in str(program), text
+free = jax.shard_map(scaled, mesh=mesh, in_specs=P(), out_specs=P("x"), check_vma=False)
+assert "pvary" not in str(jax.make_jaxpr(free)(jnp.arange(2.0)))
+(loop,) = jax.make_jaxpr(lambda x: jax.lax.scan(lambda c, x: (c + x, c), 0.0, x))(scale).eqns
+assert loop.params["num_carry"] == 1 and "add" in str(loop.params["jaxpr"])
+
 def close(found, wanted):
     for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6)
@@ -164,6 +176,62 @@ for used in itertools.product([False, True], repeat=3):
 
 def test_shard_map_is_one_operation_of_a_program():
     _run(PROGRAMS)
+
+
+REFUSALS = """
+import numpy as np, jax, jax.numpy as jnp
+from jax.sharding import AxisType, PartitionSpec as P
+
+jax.config.update("jax_num_cpu_devices", 4)
+kinds = {"axis_types": (AxisType.Explicit,) * 2}
+mesh = jax.make_mesh((2, 2), ("x", "y"), **kinds)
+
+# Lanes of one axis are divided by the other, compiled or not.
+with jax.set_mesh(mesh):
+    x = jax.device_put(jnp.arange(16.0).reshape(4, 4), P("x", "y"))
+    f = jax.shard_map(lambda x: 2 * x, out_specs=P("x", None), axis_names={"x"})
+    assert f(x).sharding == jax.jit(f)(x).sharding == x.sharding, f(x).sharding
+    g = jax.shard_map(lambda x: 2 * x.T, out_specs=P(None, "x"), axis_names={"x"})
+    assert g(x).sharding.spec == jax.jit(g)(x).sharding.spec == P("y", "x")
+
+# Terms of a sum are for programs whose types say how arrays are divided.
+identity = lambda x: x
+for mesh, names, kind in (
+    (jax.make_mesh((2, 2), ("x", "y")), {"x", "y"}, ValueError),
+    (mesh, {"x"}, NotImplementedError),
+):
+    f = jax.shard_map(identity, mesh=mesh, in_specs=P(unreduced={"x"}),
+                      out_specs=P(), axis_names=names)
+    try:
+        f(jnp.arange(4.0))
+    except kind as error:
+        assert "all of type `Explicit`" in str(error)
+    else:
+        raise AssertionError(kind)
+
+# Cotangents of integers are left out, whatever they are; their shape is checked.
+@jax.custom_vjp
+def scaled(x, n):
+    return x * n
+
+scaled.defvjp(lambda x, n: (x * n, n), lambda n, g: (g * n, jnp.zeros(shape, n.dtype)))
+shape = (3,)
+loss = lambda x, n: scaled(x, n).sum()
+found = jax.grad(loss, (0, 1), allow_int=True)(jnp.ones(3), jnp.arange(3))
+np.testing.assert_array_equal(found[0], [0, 1, 2])
+assert found[1].dtype == jax.dtypes.float0
+shape = (2,)
+try:
+    jax.grad(loss)(jnp.ones(3), jnp.arange(3))
+except TypeError as error:
+    assert "has none" in str(error)
+else:
+    raise AssertionError(shape)
+"""
+
+
+def test_types_of_lanes_and_refusals():
+    _run(REFUSALS)
 
 
 def test_names_of_axes_are_used_once():

@@ -541,7 +541,14 @@ def adopt(value: Any) -> Any:
         return tree_map(adopt, value)
     if isinstance(value, Traced | Lowered | Compiled):
         return AdoptedStage(cast("Callable[..., Any]", value))
+    shown = SHOWN_AS.get(type(value))
+    if shown is not None:
+        return shown(value)
     return Adopted(value) if is_function(value) else value
+
+
+SHOWN_AS: dict[type, Callable[[Any], Any]] = {}
+"""Objects of the package by the classes of what they stand for."""
 
 
 def array_for_rule(value: Any) -> Any:
@@ -665,6 +672,11 @@ class AdoptedStage(Adopted):
             if not name.startswith("xla_"):
                 raise JaxRuntimeError(f"INVALID_ARGUMENT: No such compile option: {name!r}")
         return self.__getattr__("compile")()
+
+    @property
+    def jaxpr(self) -> Any:
+        """The program, as the package shows programs."""
+        return adopt(self.__getattr__("jaxpr"))
 
     @property
     def __class__(self) -> type:

@@ -17,7 +17,7 @@ from funcgrad import extend, lax
 from funcgrad.api import custom, staging
 from funcgrad.base.pytree import tree_map
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.printer import format_program
+from funcgrad.core.printer import Names, format_program
 from funcgrad.core.program import Atom, Equation, Program, Var, evaluate
 from funcgrad.core.program import Literal as Scalar
 from funcgrad.core.trace import current_trace
@@ -25,7 +25,7 @@ from funcgrad.core.typecheck import check_program
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.custom import CustomCall
 from funcgrad.higher_order.jit import Jit
-from funcgrad.interop.jax.arrays import adopt, plain
+from funcgrad.interop.jax.arrays import SHOWN_AS, adopt, plain
 from funcgrad.interop.jax.lane_programs import ShardMap
 from funcgrad.interop.jax.primitives import Applied, Primitive, inside, outside
 from funcgrad.interop.jax.types import typed
@@ -55,6 +55,15 @@ _NAMES = {
 
 _FUNCTIONS = {"and": "bitwise_and", "not": "bitwise_not", "or": "bitwise_or", "xor": "bitwise_xor"}
 """Functions of `funcgrad.lax` that are not called as JAX's primitives are."""
+
+_PARAMETERS = {
+    "scan": {"body": "jaxpr", "n_consts": "num_consts", "n_carry": "num_carry"},
+    "while_loop": {
+        "condition": "cond_jaxpr", "body": "body_jaxpr", "n_cond": "cond_nconsts",
+        "n_body": "body_nconsts",
+    },
+}  # fmt: skip
+"""Parameters of loops by the names that JAX gives them, where these differ."""
 
 
 class Native(Primitive):
@@ -143,8 +152,26 @@ def _params_of(primitive: extend.Primitive) -> dict[str, Any]:
     if not hasattr(primitive, "__dataclass_fields__"):
         return {}
     declared: Any = primitive
-    values = {f.name: getattr(primitive, f.name) for f in dataclasses.fields(declared)}
-    return {name: _shown(value) for name, value in values.items()}
+    names = _PARAMETERS.get(primitive.name, {})
+    fields = [f.name for f in dataclasses.fields(declared)]
+    return {names.get(name, name): _shown(getattr(primitive, name)) for name in fields}
+
+
+def _words_of(equation: Equation) -> tuple[str, dict[str, Any]]:
+    """The name of an operation, and its parameters by the names that they are asked for by."""
+
+    def opened(value: Any) -> Any:
+        if isinstance(value, tuple) and value and isinstance(value[0], ClosedJaxpr | Jaxpr):
+            return tuple(map(opened, value))
+        is_program = isinstance(value, ClosedJaxpr | Jaxpr)
+        return _program_in(value) if is_program else value if callable(value) else repr(value)
+
+    params = _params_of(equation.primitive).items()
+    return str(_primitive_of(equation)), {name: opened(value) for name, value in params}
+
+
+def _program_in(shown: ClosedJaxpr | Jaxpr) -> Program:
+    return shown.closed_program() if isinstance(shown, ClosedJaxpr) else shown.program
 
 
 def _shown(value: Any) -> Any:
@@ -169,6 +196,8 @@ def _with_params(primitive: extend.Primitive, params: dict[str, Any]) -> extend.
     if isinstance(primitive, CustomCall | Jit):
         return Jit(given["jaxpr" if "jaxpr" in given else "call_jaxpr"])
     fields: Any = primitive
+    names = {shown: name for name, shown in _PARAMETERS.get(primitive.name, {}).items()}
+    changed = {names.get(name, name): value for name, value in changed.items()}
     replaced: extend.Primitive = dataclasses.replace(fields, **changed)
     return replaced
 
@@ -345,7 +374,7 @@ class Jaxpr:
         return Jaxpr(**{**{name: getattr(self, name) for name in names}, **changes})
 
     def __str__(self) -> str:
-        return format_program(self.program)
+        return format_program(self.program, names=Names(_words_of))
 
     __repr__ = __str__
 
@@ -363,6 +392,11 @@ class ClosedJaxpr(staging.ClosedJaxpr):
         super().__init__(jaxpr.program, consts)
         self.jaxpr = jaxpr
         self._origin = origin
+
+    def __str__(self) -> str:
+        return str(self.jaxpr)
+
+    __repr__ = __str__
 
     @property
     def eqns(self) -> list[JaxprEqn]:  # type: ignore[override]
@@ -417,6 +451,9 @@ def closed(program: Program, consts: Sequence[Any] = ()) -> ClosedJaxpr:
     jaxpr: Jaxpr = program.memo(("jaxpr", len(consts)), lambda: Jaxpr.of(program, len(consts)))
     origin = None if consts else program
     return ClosedJaxpr(jaxpr, list(map(outside, [*consts, *arrays])), origin)
+
+
+SHOWN_AS[staging.ClosedJaxpr] = lambda found: closed(found.program, found.consts)
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, **options: Any) -> list[Any]:

@@ -8,7 +8,7 @@ which operations it applies to its parts, and where what all lanes share becomes
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from itertools import compress
@@ -21,13 +21,13 @@ from funcgrad.api.arguments import name_of
 from funcgrad.base.pytree import broadcast_prefix, tree_unflatten
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.axes import named_axis
+from funcgrad.core.axes import axes_in_scope
 from funcgrad.core.observers import OBSERVED
 from funcgrad.core.primitive import BatchDim, Primitive, Value, mapped_length
-from funcgrad.core.program import Atom, Equation, Literal, Program, Var, axis_names_of
+from funcgrad.core.program import Atom, Equation, Literal, Program, Var, axis_names, axis_names_of
 from funcgrad.core.trace import Trace, Tracer, current_trace, run_under
 from funcgrad.higher_order.jit import Jit
-from funcgrad.higher_order.mesh_lanes import lane_type
+from funcgrad.higher_order.mesh_lanes import MeshAxis, lane_type
 from funcgrad.numpy.writable import as_arguments
 from funcgrad.passes.dce import without_dead
 from funcgrad.primitives.collectives import PVary
@@ -78,29 +78,35 @@ class LaneTrace(Trace):
         if isinstance(primitive, PVary) and lane_type(outs[0]) == lane_type(values[0]):
             return args[0]
         atoms = list(map(self.atom, args))
-        if not (primitive.is_composite or keeps_shared(primitive) or axis_names_of(primitive)):
-            atoms = self._copied(atoms, values)
+        meets = frozenset(axis_names(primitive))
+        has_programs = primitive.is_composite or axis_names_of(primitive) - meets
+        if not (has_programs or keeps_shared(primitive)):
+            atoms = self._copied(atoms, values, {getattr(axis, "label", axis) for axis in meets})
         names = [Var(aval_of(x)) for x in outs]
         self.equations.append(Equation(primitive, atoms, names, OBSERVED.locate()))
         made = [LaneTracer(self, x, name) for x, name in zip(outs, names, strict=True)]
         return made if primitive.multiple_results else made[0]
 
-    def _copied(self, atoms: list[Atom], values: Sequence[Any]) -> list[Atom]:
+    def _copied(
+        self, atoms: list[Atom], values: Sequence[Any], meets: Collection[Hashable]
+    ) -> list[Atom]:
         """Names of operands that differ along the same axes: copies for each lane are recorded."""
-        axes = [lane_type(x).varying for x in values]
-        union = frozenset[Hashable]().union(*axes)
+        kinds = list(map(lane_type, values))
+        union = frozenset(meets).union(*(kind.varying for kind in kinds))
         return [
-            self._copy(atom, tuple(sorted(union - own, key=str)))
-            if isinstance(atom, Var) and own != union
-            else atom
-            for atom, own in zip(atoms, axes, strict=True)
+            self._copy(atom, union.difference(*kind))
+            for atom, kind in zip(atoms, kinds, strict=True)
         ]
 
-    def _copy(self, atom: Atom, names: tuple[Hashable, ...]) -> Var:
-        found = self.copies.get((atom, names))
+    def _copy(self, atom: Atom, names: Collection[Hashable]) -> Atom:
+        axes = tuple(
+            axis
+            for axis in axes_in_scope()
+            if isinstance(axis[0], MeshAxis) and axis[0].is_tracked and axis[0].label in names
+        )
+        found = self.copies.get((atom, axes), None if axes else atom)
         if found is None:
-            found = self.copies[atom, names] = Var(atom.aval)
-            axes = tuple(named_axis(name, "pvary") for name in names)
+            found = self.copies[atom, axes] = Var(atom.aval)
             self.equations.append(Equation(PVary(axes), [atom], [found], OBSERVED.locate()))
         return found
 

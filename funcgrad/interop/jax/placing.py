@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad import lax, sharding
-from funcgrad.api import arrays
+from funcgrad.api import arrays, staging
 from funcgrad.base.placement import Device
 from funcgrad.base.pytree import (
     broadcast_prefix,
@@ -26,8 +26,8 @@ from funcgrad.base.pytree import (
     tree_map,
     tree_unflatten,
 )
-from funcgrad.core.trace import Tracer, current_trace
-from funcgrad.distributed.meshes import names_by_axis, names_in
+from funcgrad.core.trace import EVAL, Tracer, current_trace
+from funcgrad.distributed.meshes import names_by_axis, names_in, sums_in
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.higher_order.cells import Cell
 from funcgrad.interop.jax.arrays import Adopted, Array, adopt, placed_on
@@ -335,11 +335,18 @@ def shard_map(f: Any = None, /, **options: Any) -> Any:
             mesh = _common_mesh(args, mesh)
         leaves = tree_leaves(args)
         specs = broadcast_prefix(options["in_specs"], args, is_leaf=_is_spec)
-        inner[:] = [place_of(x) for x in leaves]
-        is_shown = current_trace().is_staged and not around.manual_axes
-        is_shown = is_shown and not any(isinstance(x, Cell) for x in leaves)
+        places = inner[:] = [place_of(x) for x in leaves]
+        mapped = set(options.get("axis_names") or mesh.axis_names)
+        _check_sums(options["in_specs"], mesh, mapped)
+        has_cells = any(isinstance(x, Cell) for x in leaves)
+        is_shown = current_trace().is_staged and not around.manual_axes and not has_cells
         with noting():
             out = compute_staged(*args) if is_shown else compute(*args)
+            is_followed = current_trace() is not EVAL or mapped.issuperset(mesh.explicit_axes)
+            if not (is_followed or has_cells) and any(map(explicit, places)):
+                # Only a program tells how its results are divided.
+                inner[:] = places
+                staging.eval_shape(compute, *args)
         if around.manual_axes:
             return out
         for x, spec in zip(leaves, specs, strict=True):
@@ -353,6 +360,18 @@ def shard_map(f: Any = None, /, **options: Any) -> Any:
         return tree_unflatten(treedef, made)
 
     return run
+
+
+def _check_sums(specs: Any, mesh: Any, mapped: set[Hashable]) -> None:
+    """Say where arguments are terms of a sum though types do not say how arrays are divided."""
+    summed = {n for s in tree_leaves(specs, is_leaf=_is_spec) for n in sums_in(s)[0]}
+    if summed and not set(mesh.axis_names) == mapped == set(mesh.explicit_axes):
+        kind = ArgumentError if mapped == set(mesh.axis_names) else NotImplementedError
+        raise kind(
+            f"shard_map: unreduced, of axis {min(map(repr, summed))} in in_specs, can only be used "
+            "when the mesh passed to shard_map contains axis names all of type `Explicit`, and "
+            "shard_map maps all of them."
+        )
 
 
 def _of_lanes(f: Callable[..., Any], places: list[Any]) -> Callable[..., Any]:
