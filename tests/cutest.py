@@ -37,8 +37,10 @@ DENSE = 500
 """Variables up to which dense derivatives say what is missed."""
 LARGE = 5_000
 """Variables from which times are compared."""
-START = 600
+START = 1_800
 """Seconds for the problems to be imported."""
+PATIENCE = 8
+"""Seconds that are waited for each second of the processor that a problem may take."""
 NAMES = "names.txt"
 """File in which a process says that it is ready, and what problems there are."""
 
@@ -62,16 +64,16 @@ def run_problems(way: str, out: Path, most: int, seconds: float) -> None:
     record = out / f"{way}.jsonl"
     # What the first of all derivatives loads is no problem's.
     MEASURES[way]("hessian", lambda x: (x**3).sum(), np.ones(3), out / "none.npy")
-    signal.signal(signal.SIGALRM, _stop)
+    signal.signal(signal.SIGPROF, _stop)
     problems = {type(problem).__name__: problem for problem in sif2jax.problems}
     (out / NAMES).write_text("\n".join(problems))
     for name in map(str.strip, sys.stdin):
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        signal.setitimer(signal.ITIMER_PROF, seconds)
         try:
             found = _results(way, problems[name], name, out, most)
         except Exception as error:  # it is the result of the problem
             found = {"error": f"{type(error).__name__}: {error}"[:300]}
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         _write(record, {"name": name, **found})
 
 
@@ -219,7 +221,7 @@ class Side:
         if self.process is not None and self.process.stdin is not None:
             self.process.stdin.write(name + "\n")
             self.process.stdin.flush()
-            self._wait(2 * self.options.seconds, lambda: self.record.stat().st_size > size)
+            self._wait(PATIENCE * self.options.seconds, lambda: self.record.stat().st_size > size)
         if self.record.stat().st_size == size:
             _write(self.record, {"name": name})
 
@@ -318,7 +320,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--sources", type=Path)
     parser.add_argument("--out", type=Path, help="where records are kept")
     parser.add_argument("--most", type=int, default=10_000, help="variables")
-    parser.add_argument("--seconds", type=float, default=60.0, help="for a problem")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of the processor")
     parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
     parser.add_argument("--inside", choices=WAYS, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)

@@ -229,7 +229,7 @@ class _Step:
         self.primitive, self.aval, self.is_active = primitive, out.aval, is_active
         self.args = args
         pairs = zip(equation.inputs, is_active, strict=True)
-        self.numbers = [0.0 if active else _number(scope.value(a)) for a, active in pairs]
+        self.known = [0.0 if active else scope.value(a) for a, active in pairs]
 
     def result(self, each: Sequence[Diagonals]) -> Diagonals:
         """The diagonals of the result, by those of the operands."""
@@ -303,15 +303,23 @@ class _Step:
 
     def _by_element(self, k: int, diagonal: Diagonal) -> Any:
         """Coefficients after an operation on elements."""
-        avals, numbers = [a.aval for a in self.equation.inputs], self.numbers
+        avals = [a.aval for a in self.equation.inputs]
+        numbers = [
+            None if x is None else _number(_elements(x, self._box_of(np.shape(x), diagonal.box)))
+            for x in self.known
+        ]
         others = [i for i in range(len(avals)) if i != k]
         values = diagonal.values
         if type(values) is float and all(numbers[i] is not None for i in others):
             with using_trace(EVAL):
                 args = [a.dtype.type(x) for a, x in zip(avals, numbers, strict=True)]
                 return float(self._derivative(k, avals[k].dtype.type(values), args))
-        pairs = zip(self.args, avals, strict=True)
-        args = [self._beside(x, aval.shape, diagonal.box) for x, aval in pairs]
+        args = [
+            self._beside(x, a.shape, diagonal.box)
+            if number is None or a.dtype.kind != "b"
+            else np.bool_(number)
+            for x, a, number in zip(self.args, avals, numbers, strict=True)
+        ]
         at_number = getattr(self.primitive, "at_number", None)
         if at_number is not None and type(values) is float:
             return at_number(values, args[1 - k])
@@ -321,9 +329,13 @@ class _Step:
 
     def _beside(self, x: Any, shape: Shape, box: Box) -> Any:
         """The part of an operand that meets a part of the result."""
+        return _part(x, whole(shape), self._box_of(shape, box))
+
+    def _box_of(self, shape: Shape, box: Box) -> Box:
+        """The part of an operand of a shape that meets a part of the result."""
         lead = len(box) - len(shape)
         aligned = zip(shape, self.aval.shape[lead:], box[lead:], strict=True)
-        return _part(x, whole(shape), tuple(b if n == m else range(n) for n, m, b in aligned))
+        return tuple(b if n == m else range(n) for n, m, b in aligned)
 
     def _derivative(self, k: int, values: Any, args: Sequence[Any]) -> Any:
         """Effect of a linear operation on an array in place of one of its operands."""
@@ -365,15 +377,17 @@ def _reshaped(box: Box, own: Shape, shape: Shape) -> Box | None:
     return None if sides else tuple(found)
 
 
-def _number(known: Any) -> float | None:
-    """The finite number that all elements of a known value are, if there is one."""
-    array = np.asarray(known)
-    if known is None or array.dtype.kind not in "fiub" or not array.size:
-        return None
-    if any(s for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
+def _elements(known: Any, box: Box) -> Any:
+    """The elements of a known value in a part of it."""
+    return np.asarray(known)[tuple(slice(r.start, r.stop, r.step) for r in box)]
+
+
+def _number(array: Any) -> float | None:
+    """The finite number that all elements of an array are, if there is one."""
+    if array.dtype.kind not in "fiub" or not array.size:
         return None
     number = float(array.flat[0])
-    return number if math.isfinite(number) else None
+    return number if math.isfinite(number) and (array == array.flat[0]).all() else None
 
 
 def _part(values: Any, box: Box, inside: Box) -> Any:

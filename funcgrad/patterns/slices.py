@@ -1,6 +1,7 @@
 """Lookups at known, equally distant places as slices: ``x[i + 1]`` for ``i = arange(n)``.
 
-Functions that are mapped over indices read arrays so, and their gradients add to such places. The
+Functions that are mapped over indices read arrays so, and their gradients add to such places;
+``x.at[::2].set(y)`` replaces them. The
 derivative of a slice has affine index sets, its transpose pads, and kernels fuse with both.
 """
 
@@ -15,13 +16,16 @@ from funcgrad import lowering as forms
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var
 from funcgrad.patterns.known import Scope, form_of, known_places
-from funcgrad.primitives.elementwise import add
-from funcgrad.primitives.indexing import ScatterAdd
-from funcgrad.primitives.shape import Pad, Reshape, Slice, Transpose
+from funcgrad.primitives.elementwise import add, select
+from funcgrad.primitives.indexing import ScatterAdd, ScatterSet
+from funcgrad.primitives.shape import BroadcastTo, Pad, Reshape, Slice, Transpose
+
+WRITES = (ScatterAdd.step, ScatterSet.step)
+"""Steps of the writes at places that are pads."""
 
 
 def with_slices(program: Program) -> Program:
-    """The same program with slices for lookups at equally distant places, and pads for sums there.
+    """The same program with slices for lookups at equally distant places, and pads for writes.
 
     Only indices count that are constants, or computed of constants.
     """
@@ -33,7 +37,7 @@ def with_slices(program: Program) -> Program:
 
 
 class _Sliced:
-    """An equation that reads an array along one axis, or adds to it, by slices.
+    """An equation that reads an array along one axis, or writes to it, by slices.
 
     Attributes:
         equations: These; none if it is no such equation.
@@ -44,8 +48,8 @@ class _Sliced:
         self.equations: list[Equation] = []
         form = form_of(equation)
         is_lookup = isinstance(form, forms.Lookup)
-        is_sum = isinstance(form, forms.Scatter) and form.step == ScatterAdd.step
-        if not (is_lookup or is_sum) or len(form.axes) != 1:
+        is_write = isinstance(form, forms.Scatter) and form.step in WRITES
+        if not (is_lookup or is_write) or len(form.axes) != 1:
             return
         (self.axis,) = form.axes
         self.index = equation.inputs[-1].aval
@@ -60,7 +64,7 @@ class _Sliced:
         if is_lookup:
             self._read()
         else:
-            self._add(scope)
+            self._write(scope, form.step == ScatterAdd.step)
 
     def _places(self, mode: str, scope: Scope) -> Any:
         """The places along the axis, if there is one index for each, and they are known."""
@@ -104,21 +108,31 @@ class _Sliced:
             self._applied(Reshape(self.equation.outputs[0].aval.shape), atom)
         self._named()
 
-    def _add(self, scope: Scope) -> None:
+    def _write(self, scope: Scope, is_sum: bool) -> None:
         x, updates = self.equation.inputs[:2]
-        n = len(self.shape)
         if not self.index.ndim:
             updates = self._applied(Reshape((1, *updates.aval.shape)), updates)
         if self.axis:
             order = np.argsort((self.axis, *self._others))
             updates = self._applied(Transpose(tuple(order.tolist())), updates)
-        zeros = [0] * n
+        is_there = None if is_sum else self._placed(self._ones(updates.aval.shape))
+        placed = self._placed(updates)
+        value = scope.value(x)
+        if value is None or np.any(value):
+            if is_there is None:
+                self._applied(add, x, placed)
+            else:
+                self._applied(select, is_there, placed, x)
+        self._named()
+
+    def _ones(self, shape: tuple[int, ...]) -> Atom:
+        return self._applied(BroadcastTo(shape), Literal(np.True_))
+
+    def _placed(self, updates: Atom) -> Atom:
+        """Updates at their places, with zeros around."""
+        zeros = [0] * len(self.shape)
         lows = self._along(self.ends[0], zeros)
         highs = self._along(self.shape[self.axis] - self.ends[1], zeros)
         interiors = self._along(self.step - 1, zeros)
-        fill = Literal(np.zeros((), x.aval.dtype)[()])
-        placed = self._applied(Pad(lows, highs, interiors), updates, fill)
-        value = scope.value(x)
-        if value is None or np.any(value):
-            self._applied(add, x, placed)
-        self._named()
+        fill = Literal(np.zeros((), updates.aval.dtype)[()])
+        return self._applied(Pad(lows, highs, interiors), updates, fill)

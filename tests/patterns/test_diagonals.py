@@ -66,9 +66,19 @@ def with_columns(x):
     return x * x[0] + np.sin(x) * x[7:8] - x[-1]
 
 
+def interleaved(x):
+    y = fg.numpy.zeros(12, x.dtype).at[::2].set(np.sin(x[:6]))
+    return y.at[1::2].set(x[6:] * x[0])
+
+
+def replaced(x):
+    planes = fg.numpy.asarray(x.reshape(4, 3) ** 2).at[:, 1].set(x[:4] * 3.0)
+    return planes.at[2].set(x[-3:]).ravel()
+
+
 STEPS = [
     smooth, shifted, bordered, strided, reversed_product, in_planes, turned, chosen, nested,
-    by_groups, small_products, with_columns,
+    by_groups, small_products, with_columns, interleaved, replaced,
 ]  # fmt: skip
 
 
