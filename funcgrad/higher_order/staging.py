@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Self, SupportsIndex
 
 import numpy as np
@@ -20,15 +21,16 @@ from funcgrad.base.pytree import (
 )
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.program import Program, Var
-from funcgrad.core.trace import Tracer
+from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.higher_order.cells import Cell, arranged
 from funcgrad.higher_order.remembered import remembered
 from funcgrad.observers.captures import noticing_draws
 from funcgrad.observers.source import current_location
 from funcgrad.primitives.elementwise import Convert
-from funcgrad.primitives.objects import settled
-from funcgrad.transforms.stage import stage_with_cells
+from funcgrad.primitives.objects import flatten_values, settled
+from funcgrad.transforms.programs import Replay
+from funcgrad.transforms.stage import StageTrace, stage_with_cells
 
 
 class Staged:
@@ -112,6 +114,40 @@ def stage_once(
         lambda: Staged(function, in_tree, avals, what, carries),
         lambda staged: staged,
     )
+
+
+def stage_again(
+    staged: Staged,
+    function: Callable[..., Any],
+    in_tree: PyTreeDef,
+    avals: Sequence[ShapedArray],
+    what: str,
+) -> Staged:
+    """What was traced, of arguments of other dtypes, which become what they were.
+
+    The function itself is not called again: it may count its calls.
+
+    Args:
+        staged: The function, traced; it uses no cells.
+        function: The function.
+        in_tree: Structure of its arguments.
+        avals: Types of their leaves.
+        what: How messages call who traces it.
+    """
+
+    def run(*args: Any) -> Any:
+        program, values = staged.program, list(staged.captured)
+        for x, aval in zip(flatten_values(args)[0], program.in_avals[len(values) :], strict=True):
+            is_same = aval_of(x) == aval
+            values.append(x if is_same else Convert(aval.dtype, weak=aval.weak_type).bind(x))
+        trace = current_trace()
+        assert isinstance(trace, StageTrace)
+        return tree_unflatten(staged.out_tree, Replay(trace, program)(*values))
+
+    run.__name__ = name_of(function)
+    key = ("staged again", in_tree, tuple(avals), tuple(staged.program.in_avals), what)
+    make = partial(Staged, run, in_tree, avals, what, True)
+    return remembered([function], key, make, lambda made: made)
 
 
 def each_once(cells: Iterable[Cell]) -> list[Cell]:

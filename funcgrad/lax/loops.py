@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.dialect import default_dtype
+from funcgrad.base.dialect import default_dtype, dialect
 from funcgrad.base.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import Tracer
@@ -32,6 +32,7 @@ from funcgrad.higher_order.staging import (
     located,
     name_of,
     put_back,
+    stage_again,
     stage_once,
     type_texts,
 )
@@ -529,18 +530,30 @@ class _Carry:
         Weak values (Python scalars) take the dtype that the function returns. Those that it keeps
         weak are so in every step: `i * x` has the dtype of x, as in Python's loops.
         """
+        staged = self._trace(function, walked, has_outputs)
         while True:
-            staged = self._trace(function, walked, has_outputs)
             outs = staged.out_avals[: len(self.avals)]
             joined = [self._join(a, b) for a, b in zip(self.avals, outs, strict=True)]
             if joined != self.avals:
-                self.avals = joined
+                before, self.avals = self.avals, joined
+                if not staged.cells and self._differ_in_weakness(before):
+                    in_tree, in_avals = self._arguments(walked)
+                    staged = stage_again(staged, function, in_tree, in_avals, self.what)
+                    continue
             elif self._differ_in_bits(outs):
                 function = self._in_carried_bits(function, has_outputs)
             else:
                 break
+            staged = self._trace(function, walked, has_outputs)
         self._check(outs)
         return staged
+
+    def _differ_in_weakness(self, before: Sequence[ShapedArray]) -> bool:
+        """Whether types were the same but for weakness, where the dialect traces them as weak."""
+        return dialect().weak is not None and all(
+            default_dtype(a.dtype) == default_dtype(b.dtype)
+            for a, b in zip(before, self.avals, strict=True)
+        )
 
     def _differ_in_bits(self, outs: Sequence[ShapedArray]) -> bool:
         """Whether some types are returned in bits that the dialect does not tell apart."""
@@ -577,9 +590,7 @@ class _Carry:
         walked: tuple[PyTreeDef, Sequence[ShapedArray]] | None,
         has_outputs: bool,
     ) -> Staged:
-        in_avals = [*self.avals, *(walked[1] if walked is not None else ())]
-        in_tree = arguments_tree(self.tree, *([walked[0]] if walked is not None else []))
-        staged = stage_once(function, in_tree, in_avals, self.what, True)
+        staged = stage_once(function, *self._arguments(walked), self.what, True)
         tree = staged.out_tree.children()[0] if has_outputs else staged.out_tree
         if tree != self.tree:
             shown = [t.children()[1] if self.is_counted else t for t in (self.tree, tree)]
@@ -591,6 +602,14 @@ class _Carry:
                 )
             )
         return staged
+
+    def _arguments(
+        self, walked: tuple[PyTreeDef, Sequence[ShapedArray]] | None
+    ) -> tuple[PyTreeDef, list[ShapedArray]]:
+        """Structure and types of what the function is given."""
+        tree, avals = walked if walked is not None else (None, ())
+        in_tree = arguments_tree(self.tree, *([] if tree is None else [tree]))
+        return in_tree, [*self.avals, *avals]
 
     @staticmethod
     def _join(before: ShapedArray, after: ShapedArray) -> ShapedArray:

@@ -125,7 +125,7 @@ def _split_program(
         inputs = [
             trace.new_input(a, f"argument {i} of {name}") for i, a in enumerate(program.in_avals)
         ]
-        replay = _Replay(trace, program)
+        replay = Replay(trace, program)
         with using_trace(trace):
             outs, linear = split(replay, inputs, is_active, f"grad({name})")
         tangent, values = tangent_program(linear, f"tangent_{name}")
@@ -136,7 +136,7 @@ def _split_program(
     return LinearizedProgram(forward, tangent, sources, active_out, len(outs))
 
 
-class _Replay:
+class Replay:
     """Evaluates a program while another is staged, and copies the user's lines to its equations."""
 
     def __init__(self, trace: StageTrace, program: Program) -> None:

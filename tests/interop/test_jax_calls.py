@@ -370,6 +370,24 @@ assert jax.jit(noisy)(jnp.ones(3)).tolist() == noisy(jnp.ones(3)).tolist()
 
 assert jax.jit(written)(jnp.zeros(3), 1).tolist() == [0.0, 1.0, 0.0]
 assert jax.vmap(written)(jnp.zeros((2, 2)), jnp.arange(2)).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+# A carry that is weak at first only: the body is called once, as libraries count its calls.
+three, calls = jnp.int32(3), []
+def step(total, k):
+    calls.append(jax.typeof(total).weak_type)
+    return total + three * k, (total * k).astype(float)
+def total_of(start, keys=jnp.arange(4)):
+    return lax.scan(step, start, keys)
+for run in (total_of, jax.jit(total_of), jax.jit(lambda s: total_of(s, 1 + jnp.arange(4)))):
+    calls.clear()
+    last, seen = run(1)
+    assert last.dtype == jnp.int32 and calls in ([], [True]), calls
+assert (last, seen.tolist()) == (31, [1.0, 8.0, 30.0, 76.0]), (last, seen)
+def doubled(x):
+    return lax.while_loop(lambda c: c[0] < 9, lambda c: (c[0] + x, c[1] * 2.0), (1, 1.0))
+assert [e.tolist() for e in jax.vmap(doubled)(jnp.array([2, 5]))] == [[9, 11], [16.0, 4.0]]
+slope = jax.grad(lambda x: lax.scan(lambda c, _: (c * x, c), 1.0, None, length=3)[0])(2.0)
+assert slope == 12.0
 """
 
 
