@@ -41,9 +41,6 @@ FEW = 1 << 20
 FEW_STARS = 1 << 19
 """Entries of diagonals up to which stars are looked for."""
 
-WIDEST = 5
-"""Diagonals on each side of a band for which the fewest colours of stars are known."""
-
 FEW_VERTICES = 512
 """Columns up to which stars are looked for in dense matrices, too."""
 
@@ -458,16 +455,21 @@ def _symmetric(pattern: SparsityPattern, order: str | None) -> Coloring:
 
 
 def _is_band(pattern: SparsityPattern, period: int | None) -> bool:
-    """Whether a matrix has all diagonals up to one, for which stars are known to save nothing.
+    """Whether a matrix has all diagonals up to one, for which stars save nothing.
 
-    With ``w`` diagonals on each side, ``2 w`` colours have stars in up to ``3 w`` rows and no more:
-    found by exhaustive search up to `WIDEST` (the tests repeat it), and not proved for others.
+    With ``w`` diagonals on each side and ``4 w`` rows or more, ``2 w`` colours have no stars. Let
+    ``i`` and ``j`` be two vertices of one colour, the closest pair that there is: ``d = j - i`` is
+    more than ``w``, and at most ``2 w``. A vertex between them that is joined with both, of which
+    there are ``2 w - d + 1``, has its colour alone from ``i - w`` to ``j + w``, since another one
+    would end a path through ``i`` and ``j``. The ``d`` vertices up to ``j + w``, or those from
+    ``i - w`` on (one of both is inside), have none of these colours, and different ones, for they
+    are closer: together ``2 w + 1``.
     """
     lines, n = pattern.lines, pattern.shape[0]
     if lines is None or period is None or period % 2 == 0:
         return False
     width = period // 2
-    if width > WIDEST or n <= 3 * width:
+    if n < 4 * width:
         return False
     whole = [(max(0, -k), n - max(0, k), k) for k in range(-width, width + 1)]
     # Lines that leave rows out are as long as whole ones, but have fewer entries.

@@ -250,6 +250,15 @@ def has_star(colors, width):
     )
 
 
+@pytest.mark.parametrize("width", [6, 9])
+def test_stars_save_nothing_in_wide_bands(width):
+    n = 4 * width
+    band = abs(np.subtract.outer(np.arange(n), np.arange(n))) <= width
+    colors = coloring(SparsityPattern.of(band), "symmetric")
+    assert colors.n_colors == 2 * width + 1
+    assert len(colors.sources) == band.sum()
+
+
 def longest_band(width, n_colors, most):
     """Vertices of the longest band with so many colours: all beginnings, up to names of colours.
 
