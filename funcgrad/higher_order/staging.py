@@ -123,9 +123,9 @@ def stage_again(
     avals: Sequence[ShapedArray],
     what: str,
 ) -> Staged:
-    """What was traced, of arguments of other dtypes, which become what they were.
+    """Trace again, for arguments of other dtypes, by converting them to those of the first trace.
 
-    The function itself is not called again: it may count its calls.
+    The function itself is not called a second time: it may count its calls.
 
     Args:
         staged: The function, traced; it uses no cells.
