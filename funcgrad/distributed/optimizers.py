@@ -105,11 +105,14 @@ def sharded(
         def step(updates: Any, state: Any, params: Any) -> tuple[Any, Any]:
             return inner.update(updates, state, params, **extra_args)
 
-        are_shards = any(map(is_shard, flatten_shards(updates)[0]))
+        given = flatten_shards(updates)[0]
         reduced = map_shards(lambda g: _reduced(g, axis, reduce, message_dtype), updates)
         own = None if params is None else _of_all(params, axis)
         new, state = on_shards(step, axis, "sharded.update")(reduced, state, own)
-        return (new if are_shards else unshard(new, axis.name)), state
+        found, treedef = flatten_shards(new)
+        pairs = zip(given, found, strict=True)
+        new = [x if is_shard(g) else unshard(x, axis.name) for g, x in pairs]
+        return tree_unflatten(treedef, new), state
 
     return GradientTransformationExtraArgs(init, update)
 

@@ -74,6 +74,33 @@ def test_loops_and_branches_keep_parts(name, monkeypatch):
     assert set(gathered) <= ({(4,)} if name == "looked up" else set())
 
 
+def test_parameters_that_are_whole_beside_parts_get_whole_updates():
+    """Rows of stacked arrays may be too small to be divided where all of them are not."""
+    params = {"w": np.ones((3, 4, 4)), "b": np.ones((3, 4)), "c": np.ones(5)}
+    grads = fg.tree.map(lambda p: np.arange(2.0 * p.size).reshape(2, *p.shape) / 9, params)
+    optimizer = optim.chain(optim.clip_by_global_norm(0.5), optim.adam(0.1))
+    sharded = distributed.sharded(optimizer, "data", least=8)
+
+    def run(g):
+        own = distributed.flat_shard(params, "data", least=8, stacked=True)
+        state = sharded.init(own)
+        for _ in range(2):
+            total = lambda own: sum((distributed.unshard(own[k], "data") * g[k]).sum() for k in g)  # noqa: E731
+            updates, state = sharded.update(fg.grad(total)(own), state, own)
+            own = optim.apply_updates(own, updates)
+        assert isinstance(own["w"], distributed.FlatShard)
+        assert own["b"].shape == (3, 4)
+        return distributed.unshard(own, "data")
+
+    wanted, state = params, optimizer.init(params)
+    for _ in range(2):
+        mean = fg.tree.map(lambda g: g.mean(0), grads)
+        updates, state = optimizer.update(mean, state, wanted)
+        wanted = optim.apply_updates(wanted, updates)
+    for mapped in (fg.vmap(run, axis_name="data"), fg.jit(fg.vmap(run, axis_name="data"))):
+        shards.assert_near(fg.tree.map(lambda x: x[1], mapped(grads)), wanted)
+
+
 def test_gradients_that_are_summed_or_equal_already():
     wanted = shards.expected(optim.adam(0.1), LANES)
     each = shards.gradients(LANES)
