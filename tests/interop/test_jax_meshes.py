@@ -127,7 +127,8 @@ text = str(of_scaled.trace(jnp.arange(2.0)).jaxpr)
 assert text.count("pvary[axes=('x',)]") == 1 and "= pvary" in str(program), text
 free = jax.shard_map(scaled, mesh=mesh, in_specs=P(), out_specs=P("x"), check_vma=False)
 assert "pvary" not in str(jax.make_jaxpr(free)(jnp.arange(2.0)))
-(loop,) = jax.make_jaxpr(lambda x: jax.lax.scan(lambda c, x: (c + x, c), 0.0, x))(scale).eqns
+step = lambda c, x: (c + x, c)
+(loop,) = jax.make_jaxpr(lambda c, x: jax.lax.scan(step, c, x))(scale[0], scale).eqns
 assert loop.params["num_carry"] == 1 and "add" in str(loop.params["jaxpr"])
 
 def close(found, wanted):
