@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+import scipy.sparse.linalg
 
 import funcgrad as fg
 from funcgrad import errors
@@ -234,3 +235,14 @@ def test_operators() -> None:
 def test_messages(call: Any, text: str) -> None:
     with pytest.raises(errors.FuncgradError, match=text):
         call()
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, fg.jit])
+def test_solutions_of_singular_matrices_are_scipys(transform: Any) -> None:
+    matrix = scipy.sparse.csc_array(np.diag([1.0, 0.0, 2.0]))
+    solve = transform(lambda b: linalg.spsolve(matrix, b))
+    with pytest.warns(scipy.sparse.linalg.MatrixRankWarning):
+        expected = scipy.sparse.linalg.spsolve(matrix, np.ones(3))
+    with pytest.warns(scipy.sparse.linalg.MatrixRankWarning):
+        found = solve(np.ones(3))
+    np.testing.assert_array_equal(found, expected)

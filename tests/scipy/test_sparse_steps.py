@@ -310,3 +310,11 @@ def test_a_step_that_rounding_leaves_without_a_factor_is_damped(
     found = least_squares(function, START)
     assert found.success
     assert len(calls) > 1
+
+
+def test_functions_that_are_not_finite_say_so() -> None:
+    with pytest.raises(ArgumentError, match="residuals are not finite at the first point"):
+        least_squares(lambda x: chain(x) + np.log(x[0] - 1.0), START)
+    found = root(lambda x: np.log(x - 2.0) + np.roll(x, 1), START)
+    assert not found.success
+    assert found.message == "the residual is not finite"

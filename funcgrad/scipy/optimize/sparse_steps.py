@@ -22,6 +22,7 @@ from funcgrad.api.sparse_derivatives import colors_of
 from funcgrad.api.staging import ShapeDtypeStruct
 from funcgrad.api.vectorization import vmap
 from funcgrad.base.forking import cached_property
+from funcgrad.errors import ArgumentError
 from funcgrad.patterns.arrays import SparseArray
 from funcgrad.patterns.coloring import Coloring, coloring
 from funcgrad.primitives.sparse import Pattern
@@ -100,6 +101,8 @@ def newton(jacobian: SparseJacobian, start: Any, tol: Any, limit: int) -> Result
         norm = _norm(value)
         if norm == 0:
             break
+        if not np.isfinite(norm):
+            return _root(jacobian, x, value, 3, "the residual is not finite", steps, calls)
         steps += 1
         try:
             move = factors(jacobian(x).data)(-value.ravel(), "N")
@@ -148,10 +151,15 @@ def levenberg_marquardt(
         xtol: Of the relative size of steps.
         gtol: Of the largest element of the gradient.
         max_nfev: The most evaluations; by default 100 for each unknown, at most 1,000.
+
+    Raises:
+        ArgumentError: If residuals are not finite at the first point.
     """
     tolerances = [0.0 if t is None else t for t in (ftol, xtol, gtol)]
     limit = min(100 * start.size, 1000) if max_nfev is None else max_nfev
     x, value = np.array(start), jacobian.value(start)
+    if not np.isfinite(value).all():
+        raise ArgumentError("least_squares: residuals are not finite at the first point.")
     matrix, cost, calls, slopes = jacobian(x), _half_square(value), 1, 1
     pattern = jacobian.colors.pattern.pattern
     system = pattern.memo("normal equations", lambda: _NormalEquations(pattern))

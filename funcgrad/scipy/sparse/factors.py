@@ -7,6 +7,7 @@ half of the time of a factorization. So the order of the first one serves for al
 from __future__ import annotations
 
 import importlib.util
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -99,11 +100,21 @@ class OrderedFactors:
         self.order = order  # last: other threads ask whether it is there
         return lambda right, way: factors.solve(right, way)
 
-    def solve(self, data: Any, right: Any, way: str) -> Any:
-        """A solution, of entries and a right-hand side that may be traced."""
+    def solve(self, data: Any, right: Any, way: str, warns: bool = True) -> Any:
+        """A solution, of entries and a right-hand side that may be traced.
+
+        As SciPy's it is nan, with a warning if that is wanted, where the matrix is singular.
+        """
 
         def by_scipy(right: Any, data: Any) -> Any:
-            return self(np.asarray(data))(np.asarray(right), way)
+            right = np.asarray(right)
+            try:
+                return self(np.asarray(data))(right, way)
+            except RuntimeError:
+                if warns:
+                    singular = scipy.sparse.linalg.MatrixRankWarning("Matrix is exactly singular")
+                    warnings.warn(singular, stacklevel=2)
+                return np.full_like(right, np.nan)
 
         if not is_traced(right) and not is_traced(data):
             return by_scipy(right, data)
@@ -194,17 +205,7 @@ class ShiftedFactors:
 
     def exchanged(self, data: Any, right: Any, is_transposed: bool) -> Any:
         """The solution with the matrix of these entries, by factors with exchanges of rows."""
-        way = "T" if is_transposed else "N"
-
-        def by_scipy(right: Any, data: Any) -> Any:
-            right = np.asarray(right)
-            try:
-                return self.exchanging(np.asarray(data))(right, way)
-            except RuntimeError:  # exactly singular
-                return np.full_like(right, np.nan)
-
-        like = ShapeDtypeStruct(right.shape, right.dtype)
-        return pure_callback(by_scipy, like, right, data, vmap_method="sequential")
+        return self.exchanging.solve(data, right, "T" if is_transposed else "N", warns=False)
 
 
 def _is_real(dtype: Any) -> bool:

@@ -346,7 +346,7 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
         use_umfpack: Accepted for SciPy's signature.
 
     Returns:
-        The solution, of the shape of ``b``.
+        The solution, of the shape of ``b``; nan, with SciPy's warning, if the matrix is singular.
 
     Raises:
         ArgumentError: If the matrix is of another kind.

@@ -518,3 +518,38 @@ def sparse_least_squares(n: int) -> Problem:
 
     data = np.random.default_rng(0).uniform(0.0, 1.0, n)
     return Problem((np.full(n, 0.5), data), program, reference, tolerance=1e4)
+
+
+@workload(small=(300,), normal=(20_000,), large=(200_000,), needs=("scipy.optimize.least_squares",))
+def scattered_least_squares(n: int) -> Problem:
+    """Least squares of {n} unknowns, of which each residual touches three at random."""
+    rng = np.random.default_rng(0)
+    i, j, k = rng.integers(0, n, (3, n))
+
+    def residuals(xnp: Any, x: Any, data: Any) -> Any:
+        return xnp.concatenate([x[i] - xnp.sin(x[j]) * x[k] - 0.1, 2.0 * (x - data)])
+
+    def program(xp: Any) -> Callable[..., Any]:
+        def run(start: Any, data: Any) -> Any:
+            fun = lambda x: residuals(xp.numpy, x, data)  # noqa: E731
+            return xp.scipy.optimize.least_squares(fun, start).x
+
+        return run
+
+    def reference(start: Any, data: Any) -> Any:
+        sparse, solvers = map(importlib.import_module, ("scipy.sparse", "scipy.sparse.linalg"))
+        x, rows = start, np.arange(n)
+        for _ in range(30):
+            slopes = (np.ones(n), -np.cos(x[j]) * x[k], -np.sin(x[j]))
+            columns = (i, j, k)
+            parts = [
+                sparse.csr_array((v, (rows, c)), (n, n))
+                for v, c in zip(slopes, columns, strict=True)
+            ]
+            matrix = sparse.vstack([sum(parts[1:], parts[0]), 2.0 * sparse.eye_array(n)]).tocsr()
+            value = residuals(np, x, data)
+            x = x - solvers.lsqr(matrix, value, atol=1e-14, btol=1e-14)[0]
+        return x
+
+    data = rng.uniform(0.0, 1.0, n)
+    return Problem((np.full(n, 0.5), data), program, reference, tolerance=1e4)

@@ -521,6 +521,25 @@ def brusselator_in_two_dimensions(cells: int) -> Problem:
 
 
 @workload(small=(6,), normal=(32,), large=(64,), needs=("scipy.integrate.solve_ivp",))
+def brusselator_in_two_dimensions_rates(cells: int) -> Problem:
+    """Gradient in its rates of the mean at the end of a Brusselator on {cells}x{cells} cells."""
+    exact = scipy_plane(cells, 1e-9)
+
+    def program(xp: Any) -> Callable[..., Any]:
+        end = plane_end(xp, cells, 1e-3)
+        return xp.grad(lambda y, rates: end(y, rates).mean(), 1)
+
+    return Problem(
+        (plane_start(cells), RATES),
+        program,
+        lambda y, rates: exact(y, rates).mean(),
+        argnums=(1,),
+        is_gradient=True,
+        sampling_error=2e-2,
+    )
+
+
+@workload(small=(6,), normal=(32,), large=(64,), needs=("scipy.integrate.solve_ivp",))
 def brusselator_rates_in_two_dimensions(cells: int) -> Problem:
     """Gradient of the mean at the end of a Brusselator on {cells} times {cells} cells, by BDF."""
     exact = scipy_plane(cells, 1e-9)
