@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy import finfo, iinfo
 
+from funcgrad.base.dialect import NUMPY, dialect
 from funcgrad.base.scalars import ScalarComplex, ScalarFloat, ScalarInt
 from funcgrad.errors import DtypeError
 from funcgrad.errors import DtypePromotionError as TypePromotionError
@@ -132,6 +133,8 @@ def inexact_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """
     if dtype.kind in "fc":
         return dtype
+    if dialect() is not NUMPY:  # in JAX with 64 bits: of what is that wide
+        return np.dtype(np.float32 if dtype.itemsize <= 4 else np.float64)
     return np.dtype(np.float32 if dtype.itemsize <= 2 and dtype != BOOL else np.float64)
 
 

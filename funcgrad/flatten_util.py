@@ -30,11 +30,13 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
 
     Returns:
         A vector of the dtype to which the leaves promote, and a function that turns a vector of
-        that length and dtype into a tree of the original structure, shapes and dtypes. Both can
-        be transformed.
+        that length and dtype into a tree of the original structure, shapes and dtypes. Where all
+        leaves have one dtype, it takes vectors of others, too, and gives leaves of these. Both
+        can be transformed.
 
     Raises:
-        ShapeError, DtypeError: If the function gets a vector of another length or dtype.
+        ShapeError, DtypeError: If the function gets a vector of another length, or of another
+            dtype where leaves have several.
 
     Example:
         >>> import numpy as np
@@ -73,16 +75,22 @@ class _Unravel:
             raise ShapeError(
                 f"unravel needs a vector of shape ({size},), got shape {shape_of(flat)}."
             )
-        if self.avals and aval_of(flat).dtype != self.dtype:
-            raise DtypeError(f"unravel needs a vector of dtype {self.dtype}, got {aval_of(flat)}.")
-        return self.treedef.unflatten(_split(flat, self.avals))
+        given = aval_of(flat).dtype
+        dtypes = [aval.dtype for aval in self.avals]
+        if given != self.dtype and any(dtype != self.dtype for dtype in dtypes):
+            raise DtypeError(
+                f"unravel needs a vector of dtype {self.dtype}, got {aval_of(flat)}: the leaves "
+                "have several dtypes."
+            )
+        dtypes = dtypes if given == self.dtype else [given] * len(dtypes)
+        return self.treedef.unflatten(_split(flat, self.avals, dtypes))
 
 
-def _split(flat: Any, avals: Sequence[ShapedArray]) -> list[Any]:
+def _split(flat: Any, avals: Sequence[ShapedArray], dtypes: Sequence[np.dtype[Any]]) -> list[Any]:
     parts, start = [], 0
-    for aval in avals:
+    for aval, dtype in zip(avals, dtypes, strict=True):
         part = Slice((start,), (start + aval.size,), (1,)).bind(flat)
-        part = convert(reshape(part, aval.shape), aval.dtype)
+        part = convert(reshape(part, aval.shape), dtype)
         parts.append(part[()] if isinstance(part, np.ndarray) and not aval.shape else part)
         start += aval.size
     return parts

@@ -180,7 +180,7 @@ class _Checker:
             expected = sum(np.sum(c * n).real for c, n in zip(cts, numeric, strict=True))
             computed = np.sum(np.asarray(pull(cts)[i]) * directions[i]).real
             # The product sums over all results, so it is judged on their common scale.
-            scale = sum(np.sum(np.abs(c * n)) for c, n in zip(cts, numeric, strict=True))
+            scale = sum(np.nansum(np.abs(c * n)) for c, n in zip(cts, numeric, strict=True))
             self._compare(expected, computed, point[i], path, "rev", order, float(scale))
 
     def _difference(self, f: Function, point: list[Any], direction: Any, i: int) -> list[Any]:
@@ -212,6 +212,8 @@ class _Checker:
         rtol, atol = (_tolerance(given, dtype, default) for given in (self.rtol, self.atol))
         if np.size(numeric) == 0:
             return
+        are_nan = np.isnan(numeric) & np.isnan(computed)
+        numeric, computed = (np.where(are_nan, 0.0, x) for x in (numeric, computed))
         scale = max(scale, float(np.max(np.abs(numeric))))
         difference = float(np.max(np.abs(np.asarray(numeric) - computed)))
         if not difference <= atol + rtol * scale:

@@ -430,14 +430,15 @@ def _split_fields(
                 "meta_fields must both be given."
             )
         return tuple(data_fields), tuple(meta_fields)
-    own = [f.name for f in dataclasses.fields(cls) if not f.init and f.name not in drop_fields]
-    if own:
-        raise ArgumentError(
-            f"register_dataclass: {cls.__name__} makes its field {own[0]!r} itself (init=False), so"
-            f" that no instance could be made with another. Name it: drop_fields=[{own[0]!r}]."
-        )
     fields = [f for f in dataclasses.fields(cls) if f.init]
     if data_fields is None or meta_fields is None:
+        own = [f.name for f in dataclasses.fields(cls) if not f.init and f.name not in drop_fields]
+        if own:
+            raise ArgumentError(
+                f"register_dataclass: {cls.__name__} makes its field {own[0]!r} itself (init=False)"
+                ", so that no instance could be made with another. Name the other fields, or this "
+                f"one: drop_fields=[{own[0]!r}]."
+            )
         meta = tuple(f.name for f in fields if f.metadata.get("static", False))
         meta = meta if meta_fields is None else tuple(meta_fields)
         named = set(meta) | set(drop_fields)

@@ -2,38 +2,53 @@
 
     python -m tests.suite_of_jax --sources FOLDER              all files
     python -m tests.suite_of_jax --sources FOLDER lax_test     one of them
+    python -m tests.suite_of_jax --sources FOLDER --write      and the table of the page
+    python -m tests.suite_of_jax --recorded --write            that of what was recorded
 
 ``FOLDER`` is ``tests/`` of JAX's source tree, which is not kept here; with it go the installed
 release of JAX and ``pip install absl-py``. Tools for tests (comparisons, random arguments, the
 choice of cases) are those of that release. All else that a file imports answers from funcgrad; of
 JAX's private modules a file gets what has no counterpart. Dtypes below 32 bits are left out of the
-cases, and words of messages are not compared. A file runs in a process of its own, once without 64
-bits and once more with them where it needs two dtypes. Every test is recorded in the folder
-``--out`` and is not run again, so that a run that was stopped goes on where it was.
+cases, and words of messages are not compared. What is no test of public functions is named in
+``suite_of_jax.txt``, by its reason, and not counted. A file runs in a process of its own, without
+64 bits, or with them where it needs two dtypes; one that cannot be imported counts as a test that
+fails. Every test is recorded in the folder ``--out`` and is not run again, so that a run that was
+stopped goes on where it was.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import fnmatch
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.metadata
 import os
-import re
 import signal
 import subprocess
 import sys
 import unittest
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from tests.neighbours import FINISHED, SECONDS, STARTED, Recorder, kind_of, lines_of
+from tests.neighbours import (
+    FINISHED,
+    PAGE,
+    SECONDS,
+    STARTED,
+    Recorder,
+    kind_of,
+    lines_of,
+    write_between,
+)
 
 ROOT = Path(__file__).parents[1]
 NO_TOOLS = 3
@@ -58,6 +73,7 @@ PUBLIC = {
     "api": ("jax",),
     "api_util": ("jax.api_util",),
     "array": ("jax",),
+    "checkify": ("jax.experimental.checkify", "jax.errors"),
     "core": ("jax._src.core", "jax.core", "jax.extend.core"),
     "custom_batching": ("jax.custom_batching",),
     "custom_derivatives": ("jax",),
@@ -97,13 +113,12 @@ TOOLS = (
     "lax_reference", "literals", "util", "numpy.util", "numpy.indexing", "compilation_cache",
 )  # fmt: skip
 """Private modules that files get whole."""
-BESIDE = (
-    (r"as a JAX value|abstractification|jax\._src|ArrayImpl|custom_jvp_call", "private functions"),
-    (r"\bu?int[24]\b|float8|bfloat16|float16|uint#|int#, which", "dtypes below 32 bits"),
-    (r"Lists differ: \[|not found in|'jaxpr'|as_text|compiler_ir|Precision\.", "texts of programs"),
-    (r"not raised", "errors that JAX raises where there is a result here"),
-)
-"""What messages say of tests of other things than values, by their reasons."""
+CASES = "10"
+"""Of each test that is made of random choices; JAX's own default."""
+LISTED = Path(__file__).with_suffix(".txt")
+BEGIN, END = "<!-- suite of jax -->", "<!-- end of suite of jax -->"
+SHARE = 98.0
+"""Of the tests of public functions, in percent, that are to pass."""
 
 
 # The process that runs the tests of one file.
@@ -208,6 +223,8 @@ def _steer(jax: Any, own: dict[str, ModuleType]) -> None:
     import jax.test_util as public  # noqa: PLC0415
     import ml_dtypes  # noqa: PLC0415
 
+    from funcgrad.random.key_arrays import KeyArray  # noqa: PLC0415 (behind the tools)
+
     tools, tested = own[PRIVATE + "test_util"], own[PRIVATE + "public_test_util"]
     tools.api = _Private("api", [jax], own[PRIVATE + "api"])  # type: ignore[attr-defined]
     tools.check_grads = public.check_grads  # type: ignore[attr-defined]
@@ -216,6 +233,7 @@ def _steer(jax: Any, own: dict[str, ModuleType]) -> None:
             setattr(module, name, getattr(jax.tree_util, name))
     for name in ("int2", "uint2", "int4", "uint4"):  # in lists of dtypes of the files
         setattr(jax.numpy, name, getattr(ml_dtypes, name))
+    sys.modules[PRIVATE + "random.prng"].PRNGKeyArray = KeyArray  # type: ignore[attr-defined]
     settings: Any = own[PRIVATE + "config"]
     update = settings.config.update
 
@@ -225,6 +243,10 @@ def _steer(jax: Any, own: dict[str, ModuleType]) -> None:
             jax.config.update(name, value)
 
     settings.config.update = update_both
+    for name in ("enable_x64", "numpy_dtype_promotion", "numpy_rank_promotion"):
+        both = _Both(getattr(settings, name), getattr(jax, name))
+        settings.config_states[f"jax_{name}"] = both
+        setattr(settings, name, both)
     if os.environ.get("JAX_ENABLE_X64") == "1":
         jax.config.update("jax_enable_x64", True)
 
@@ -232,6 +254,21 @@ def _steer(jax: Any, own: dict[str, ModuleType]) -> None:
         return self.assertRaises(error, *args, **options)  # noqa: PT027
 
     tools.JaxTestCase.assertRaisesRegex = raises  # type: ignore[attr-defined]
+
+
+class _Both:
+    """A setting of JAX's tools, which within blocks is that of funcgrad, too."""
+
+    def __init__(self, state: Any, ours: Any) -> None:
+        self._state, self._ours = state, ours
+
+    @contextlib.contextmanager
+    def __call__(self, value: Any) -> Iterator[None]:
+        with self._state(value), self._ours(value):
+            yield
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._state, name)
 
 
 def run_file(path: Path, record: Path) -> None:
@@ -251,7 +288,7 @@ def run_file(path: Path, record: Path) -> None:
     sys.argv = sys.argv[:1]  # flags of JAX's tools are read from it
     flags = ["-q", "-p", "no:cacheprovider", "--tb=short", "-W", "ignore", "-c", os.devnull]
     code = pytest.main([*flags, "--rootdir", str(path.parent), str(path)], plugins=[recorder])
-    if code in (0, 1, 5):
+    if code in (0, 1, 2, 5):
         recorder.write(path.name, FINISHED, "", 0.0)
     os._exit(0)
 
@@ -270,16 +307,30 @@ def outcomes(record: Path) -> dict[str, tuple[str, str]]:
     return found
 
 
-def reason_of(message: str) -> str:
+def out_of_scope() -> dict[str, str]:
+    """Patterns of tests of other things than public functions, with the reasons above them."""
+    found, reason = {}, ""
+    for line in LISTED.read_text().splitlines():
+        if line.startswith("# "):
+            reason = line[2:]
+        elif line.strip():
+            found[line.strip().replace("[", "[[]")] = reason
+    return found
+
+
+def reason_of(test: str, listed: dict[str, str]) -> str:
     """Why a test is not counted; empty if it is."""
-    return next((reason for pattern, reason in BESIDE if re.search(pattern, message)), "")
+    name = test.replace(".py::", "::")
+    return next(
+        (reason for known, reason in listed.items() if fnmatch.fnmatchcase(name, known)), ""
+    )
 
 
 def run_in_processes(path: Path, record: Path, limit: float) -> None:
     """Run a file; behind a test that ends its process, or does not end, in another one."""
     wide = path.stem in NEED_64_BITS
     environment = {**os.environ, "JAX_ENABLE_X64": "1" if wide else "0", "JAX_PLATFORMS": "cpu"}
-    environment.setdefault("JAX_NUM_GENERATED_CASES", "10")
+    environment.setdefault("JAX_NUM_GENERATED_CASES", CASES)
     command = [sys.executable, "-m", "tests.suite_of_jax", "--inside", str(path), str(record)]
     while not any(line[1] == FINISHED for line in lines_of(record)):
         known = len(lines_of(record))
@@ -301,24 +352,49 @@ def run_in_processes(path: Path, record: Path, limit: float) -> None:
             return
 
 
-def report(found: dict[str, tuple[str, str]], most: int) -> bool:
-    """Print shares and classes of failures; whether enough of what is counted passes."""
-    ran = {test: x for test, x in found.items() if x[0] != "skipped"}
-    failing = {test: message for test, (outcome, message) in ran.items() if outcome != "passed"}
-    beside = Counter(filter(None, map(reason_of, failing.values())))
-    counted = [test for test, message in failing.items() if not reason_of(message)]
-    kinds = Counter(kind_of(failing[test]) for test in counted)
-    for kind, number in kinds.most_common(most):
-        example = next(test for test in counted if kind_of(failing[test]) == kind)
-        print(f"  {number:4} {kind}\n       {example}")
-    good = len(ran) - len(failing)
-    share = 100 * good / max(1, good + len(counted))
-    print(
-        f"{good} of {len(ran)} pass; of {good + len(counted)} that are counted {share:.1f} %; not "
-        f"counted: {'; '.join(f'{reason} ({n})' for reason, n in beside.most_common())}",
-        flush=True,
+def row_of(name: str, found: dict[str, tuple[str, str]], listed: dict[str, str]) -> list[Any]:
+    """A row of the table: file, tests, those that are counted, pass, and reasons for the rest."""
+    ran = {test: end for test, (end, _) in found.items() if end != "skipped"}
+    beside = Counter(filter(None, (reason_of(test, listed) for test in ran)))
+    counted = {test: end for test, end in ran.items() if not reason_of(test, listed)}
+    good = sum(end == "passed" for end in counted.values())
+    return [name, len(ran), len(counted), good, "; ".join(f"{r} ({n})" for r, n in beside.items())]
+
+
+def table_of(rows: Sequence[Sequence[Any]]) -> str:
+    """The table of files, and the sum."""
+    total = ["all", *(sum(row[i] for row in rows) for i in (1, 2, 3)), ""]
+    lines = [
+        "| file | tests | of public functions | pass | | not counted |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, ran, counted, good, reasons in (*rows, total):
+        share = f"{100 * good / counted:.1f} %" if counted else ""
+        lines.append(f"| {name} | {ran} | {counted} | {good} | {share} | {reasons} |")
+    return "\n".join(lines)
+
+
+def write_table(rows: Sequence[Sequence[Any]], cases: str) -> None:
+    """Put the table into the page."""
+    made = (
+        f"{len(rows)} of {len(FILES)} files of JAX {importlib.metadata.version('jax')}, "
+        f"{datetime.now(UTC):%Y-%m-%d}, by `python -m tests.suite_of_jax --write`, "
+        f"{cases} cases of each test that is made of random choices. What is not counted is named, "
+        "by its reason, in `tests/suite_of_jax.txt`:"
     )
-    return share >= 98.0
+    write_between(PAGE, BEGIN, END, f"{made}\n\n{table_of(rows)}")
+
+
+def report(found: dict[str, tuple[str, str]], most: int, listed: dict[str, str]) -> None:
+    """Print classes of failures, the largest first."""
+    failing = {
+        test: message
+        for test, (outcome, message) in found.items()
+        if outcome not in ("passed", "skipped") and not reason_of(test, listed)
+    }
+    for kind, number in Counter(map(kind_of, failing.values())).most_common(most):
+        example = next(test for test, message in failing.items() if kind_of(message) == kind)
+        print(f"  {number:4} {kind}\n       {example}")
 
 
 def main(arguments: list[str]) -> int:
@@ -330,23 +406,35 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--out", type=Path, default=Path("suite-of-jax-results"))
     parser.add_argument("--limit", type=float, default=1800.0, help="seconds for one process")
     parser.add_argument("--most", type=int, default=25, help="classes of failures to name")
+    parser.add_argument("--recorded", action="store_true", help="run nothing: what is recorded")
+    parser.add_argument("--write", action="store_true", help="write the table of the page")
     options = parser.parse_args(arguments)
     names = options.files or FILES
-    missing = [name for name in names if not (options.sources / f"{name}.py").is_file()]
+    missing = [
+        n for n in names if not options.recorded and not (options.sources / f"{n}.py").is_file()
+    ]
     if missing:
         print(f"{options.sources} has no {missing[0]}.py: it is in JAX's source tree, under tests/")
         return 2
     out = options.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     every: dict[str, tuple[str, str]] = {}
+    rows, listed = [], out_of_scope()
     for name in names:
         record = out / f"{name}.jsonl"
-        run_in_processes((options.sources / f"{name}.py").resolve(), record, options.limit)
+        if not options.recorded:
+            run_in_processes((options.sources / f"{name}.py").resolve(), record, options.limit)
         found = outcomes(record)
-        ends = Counter(outcome for outcome, _ in found.values())
-        print(f"{name}: {', '.join(f'{n} {end}' for end, n in ends.most_common())}", flush=True)
+        if found:
+            rows.append(row_of(name, found, listed))
+            print(f"{name}: {rows[-1][3]} of {rows[-1][2]} pass", flush=True)
         every |= found
-    return 0 if report(every, options.most) else 1
+    report(every, options.most, listed)
+    print(table_of(rows))
+    if options.write:
+        write_table(rows, os.environ.get("JAX_NUM_GENERATED_CASES", CASES))
+    counted, good = (sum(row[i] for row in rows) for i in (2, 3))
+    return 0 if 100 * good >= SHARE * counted else 1
 
 
 if __name__ == "__main__":

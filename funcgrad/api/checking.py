@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -188,7 +188,7 @@ def _strong(value: Any) -> Any:
 
 
 def _checked_kinds(errors: Any) -> Kinds:
-    if isinstance(errors, frozenset | set) and all_checks.issuperset(errors):
+    if isinstance(errors, Collection) and all_checks.issuperset(errors):
         return frozenset(errors)
     raise ArgumentError(
         "checkify: errors must be user_checks, nan_checks, div_checks, index_checks, or some of "

@@ -86,6 +86,9 @@ class FlattenedIndexKey:
 
     key: int
 
+    def __hash__(self) -> int:  # other than of a position in a sequence
+        return hash((FlattenedIndexKey, self.key))
+
     def __str__(self) -> str:
         return f"[<flat index {self.key}>]"
 
@@ -318,6 +321,13 @@ class PyTreeDef:
         """Structures of the children of the root."""
         return list(self._children)
 
+    def node_data(self) -> tuple[type, Any] | None:
+        """The type of the container at the root and its `meta`; ``None`` for a leaf."""
+        if self._node is None:
+            return None
+        meta = self.meta
+        return self._node.kind, list(meta) if self._node.kind is dict else meta
+
     @property
     def num_nodes(self) -> int:
         """Number of containers and leaves, the root among them."""
@@ -342,8 +352,9 @@ class PyTreeDef:
         """
 
         def visit(treedef: PyTreeDef, parts: Sequence[Any]) -> Any:
-            meta = treedef.meta
-            return f_node(tuple(parts), list(meta) if treedef.kind is dict else meta)
+            data = treedef.node_data()
+            assert data is not None
+            return f_node(tuple(parts), data[1])
 
         given = list(leaves)
         return self.fold(given if f_leaf is None else list(map(f_leaf, given)), visit)
@@ -369,8 +380,13 @@ class PyTreeDef:
         Args:
             inner: What stands for the leaves.
         """
-        example = inner.unflatten([0] * inner.num_leaves)
-        return tree_structure(self.unflatten([example] * self.num_leaves))
+
+        def join(treedef: PyTreeDef, parts: Sequence[PyTreeDef]) -> PyTreeDef:
+            assert treedef._node is not None
+            return _intern(treedef._node, treedef._meta, tuple(parts))
+
+        found: PyTreeDef = self.fold([inner] * self.num_leaves, join)
+        return found
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         """A tree of this structure with the given leaves.
@@ -631,13 +647,21 @@ def _pieces(treedef: PyTreeDef) -> Iterator[str | PyTreeDef]:
     if kind in _holders:
         yield str(treedef._meta)
         return
-    before, after = _BRACKETS.get(kind, (f"{kind.__name__}(", ")"))
+    before, after = _BRACKETS.get(kind) or (f"CustomNode({_text_of(treedef)}, [", "])")
     names = [f"{key!r}: " for key in treedef.meta] if kind is dict else [""] * len(children)
     yield before
     for i, (name, child) in enumerate(zip(names, children, strict=True)):
         yield f", {name}" if i else name
         yield child
     yield "," + after if kind is tuple and len(children) == 1 else after
+
+
+def _text_of(treedef: PyTreeDef) -> str:
+    """The class of a container at the root, and its data."""
+    kind: Any = treedef.kind
+    if issubclass(kind, tuple) and hasattr(kind, "_fields") and treedef.meta is None:
+        return f"namedtuple[{kind.__name__}]"
+    return f"{kind.__name__}[{treedef.meta}]"
 
 
 _BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")"), dict: ("{", "}")}

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from funcgrad.base.dialect import default_dtype
 from funcgrad.base.pytree import PyTreeDef, tree_map, tree_structure, tree_unflatten
 from funcgrad.base.scalars import plain_number, scalar_number
-from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.trace import EVAL, current_trace
 from funcgrad.errors import ArgumentError, DtypeError, MissingRuleError, ShapeError, TreeError
 from funcgrad.higher_order.closures import Captured, run_lifted, tracers_in
@@ -26,6 +27,7 @@ from funcgrad.higher_order.linear_call import (
 )
 from funcgrad.higher_order.rules import Rules
 from funcgrad.higher_order.staging import check_leaf, leaves_with_paths, place
+from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.objects import flatten_extra, flatten_values
 from funcgrad.transforms.linearize import linearize_flat, record_linear
 from funcgrad.transforms.programs import stage_closed
@@ -131,6 +133,11 @@ def custom_linear_solve(
     return _LinearSystem(unknown, captured, pairs).run(has_aux)
 
 
+def _settled(aval: ShapedArray) -> ShapedArray:
+    """The type of a value, of which Python's numbers have the dtype of the dialect."""
+    return shaped(aval.shape, default_dtype(aval.dtype))
+
+
 class _Unknown:
     """The structure and types that the unknown of an equation has.
 
@@ -148,14 +155,15 @@ class _Unknown:
         self.leaves, self.paths, self.tree = leaves_with_paths(example, root)
         self.avals: list[ShapedArray] = []
         self.aux_tree: PyTreeDef = tree_structure(None)
-        for leaf, path in zip(self.leaves, self.paths, strict=True):
+        for i, (leaf, path) in enumerate(zip(self.leaves, self.paths, strict=True)):
             aval = check_leaf(leaf, path, what)
             if aval.dtype.kind not in "fc":
                 raise DtypeError(
                     f"{what}: `{path}` is {aval.strong()}, but unknowns must be floating: convert "
                     f"it with .astype(float).{place()}"
                 )
-            self.avals.append(aval.strong())
+            self.avals.append(_settled(aval))
+            self.leaves[i] = convert(leaf, _settled(aval).dtype)
 
     def __call__(self, out: Any, who: str) -> list[Any]:
         """Leaves of a value that must be like the unknown."""
@@ -167,7 +175,7 @@ class _Unknown:
             )
         for x, aval, path in zip(leaves, self.avals, self.paths, strict=True):
             got = check_leaf(x, path, f"{self.what}: {who}")
-            if got.strong() != aval:
+            if _settled(got) != aval:
                 raise ShapeError(
                     f"{self.what}: {who} must return the types of {self.root}.{place()}"
                     f"  expected      {aval} like `{path}`\n  got           {got.strong()}"

@@ -22,6 +22,7 @@ from funcgrad.numpy.dispatch import ABSORBING, ARRAYS, MAX_EXPONENT, OPERATIONS,
 from funcgrad.numpy.elementwise import DIRECT
 from funcgrad.numpy.indexing import IndexUpdateRef, assigned_dtype
 from funcgrad.numpy.promotion import as_value
+from funcgrad.numpy.ufuncs import at as one_by_one
 from funcgrad.numpy.writable import (
     CONTAINERS,
     FUNCTIONS,
@@ -201,12 +202,10 @@ def _at(self: WritableArray, ufunc: np.ufunc, array: Any, index: Any, *operands:
 def _combined(name: str, ufunc: np.ufunc, array: Any, index: Any, *operands: Any) -> Any:
     """A copy of an array, whose elements at an index are combined with values."""
     method = "apply" if not operands else _AT_METHODS.get(ufunc.__name__)
+    x = as_value(settled_in(array), name)
     if method is None:
-        raise ArgumentError(
-            f"{name} is there for the ufuncs {', '.join(_AT_METHODS)}.{place()}\n"
-            "Write x[index] = ufunc(x[index], value), if no element is named twice."
-        )
-    ref = IndexUpdateRef(as_value(settled_in(array), name), settled_in(index))
+        return one_by_one(ufunc, x, settled_in(index), *map(settled_in, operands))
+    ref = IndexUpdateRef(x, settled_in(index))
     return getattr(ref, method)(*map(settled_in, operands or (ufunc,)), mode=INDEX_RULE.mode)
 
 

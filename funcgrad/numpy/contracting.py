@@ -42,7 +42,6 @@ __all__ = [
     "tensordot", "vdot", "vecdot", "vecmat",
 ]  # fmt: skip
 
-einsum_path = np.einsum_path
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -668,6 +667,37 @@ def einsum(
     (x, labels) = pairs[0]
     x, labels = _sum_lonely(x, labels, result)
     return _permuted(x, labels, result)
+
+
+def einsum_path(
+    subscripts: Any, /, *operands: Any, optimize: Any = "greedy", einsum_call: bool = False
+) -> tuple[list[Any], str]:
+    """Order of the products of an `einsum`, which depends on shapes alone.
+
+    As `numpy.einsum_path`.
+
+    Args:
+        subscripts: Labels such as ``"ij,jk->ik"``; or the first operand of the interleaved form.
+        operands: Arrays.
+        optimize: How to look for it, as in `einsum`.
+        einsum_call: Whether the result is for NumPy's own use.
+
+    Returns:
+        The path, and a text that describes it.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> fg.numpy.einsum_path("ij,jk,kl->il", *np.ones((3, 2, 2)))[0][1:]
+        [(0, 1), (0, 1)]
+    """
+    given: Sequence[Any] = operands
+    if not isinstance(subscripts, str):
+        subscripts, given = _interleaved((subscripts, *operands))
+    shapes = [np.broadcast_to(0.0, np.shape(as_value(x, "einsum_path"))) for x in given]
+    options: Any = {"optimize": optimize, "einsum_call": einsum_call}
+    path: tuple[list[Any], str] = np.einsum_path(subscripts, *shapes, **options)
+    return path
 
 
 def _contracted(pairs: list[Any], step: Sequence[int], result: str) -> list[Any]:

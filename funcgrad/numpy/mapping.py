@@ -12,14 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.dialect import NUMPY, default_dtype, dialect
 from funcgrad.base.pytree import held_in, tree_unflatten
 from funcgrad.base.signatures import explained
 from funcgrad.base.transformed import Transformed
-from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.core.avals import aval_of
+from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.higher_order.staging import name_of
 from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value, normalize_axis, strong
 from funcgrad.numpy.shaping import expand_dims, moveaxis
+from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.objects import HoldsArray, flatten_held
 from funcgrad.primitives.shape import broadcast_to, reshape, shape_of
 from funcgrad.transforms.batch import batch_flat
@@ -185,7 +188,7 @@ def vectorize(
         pyfunc: Takes scalars, or arrays with the axes that ``signature`` names. It is called once,
             with traced values that stand for all elements.
         excluded: Positions of arguments that are passed on as they are. Keyword arguments always
-            are.
+            are, and so is ``None``.
         signature: Core axes of arguments and results, such as ``"(m,n),(n)->(m)"``.
 
     Returns:
@@ -204,10 +207,15 @@ def vectorize(
         [1. 2. 3.]
     """
     what = f"vectorize({name_of(pyfunc)})"
+    if any(not isinstance(x, str | int | np.integer) for x in excluded):
+        raise DtypeError(f"{what}: excluded= needs positions, got {set(excluded)}.")
+    if any(not isinstance(x, str) and x < 0 for x in excluded):
+        raise ArgumentError(f"{what}: excluded= needs positions from 0, got {set(excluded)}.")
 
     def of_arrays(*args: Any, **kwargs: Any) -> Any:
-        mapped = [i for i in range(len(args)) if i not in excluded]
-        values = [strong(as_value(held_in(args[i]), what)) for i in mapped]
+        mapped = [i for i, x in enumerate(args) if i not in excluded and x is not None]
+        given = [as_value(held_in(args[i]), what) for i in mapped]
+        values = [convert(strong(x), default_dtype(aval_of(x).dtype)) for x in given]
         cores, result_cores = _core_axes(signature, len(values), what)
         lengths = _check_core(values, cores, what)
         ends = [len(shape_of(x)) - len(c) for x, c in zip(values, cores, strict=True)]
@@ -228,7 +236,8 @@ def vectorize(
             core = shape_of(x)[n:]
             stacks.append(reshape(broadcast_to(x, (*lead, *core)), (size, *core)))
         leaves, tree = flatten_held(_mapped(of_rows, stacks, what))
-        _check_results(leaves, result_cores, lengths, what)
+        if result_cores is not None or dialect() is NUMPY:
+            _check_results(leaves, result_cores, lengths, what)
         return tree_unflatten(tree, [reshape(x, (*lead, *shape_of(x)[1:])) for x in leaves])
 
     def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

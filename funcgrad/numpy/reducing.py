@@ -12,12 +12,22 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.dialect import NUMPY, dialect
 from funcgrad.base.placement import check_placement
 from funcgrad.base.signatures import docstring, explained
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer
-from funcgrad.dtypes import BOOL, FLOAT64, INT64, PYTHON_SCALARS, is_complex, is_inexact, real_dtype
+from funcgrad.dtypes import (
+    BOOL,
+    FLOAT64,
+    INT64,
+    PYTHON_SCALARS,
+    inexact_dtype,
+    is_complex,
+    is_inexact,
+    real_dtype,
+)
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.numpy.elementwise import truth
 from funcgrad.numpy.meanings import MEANINGS
@@ -87,8 +97,7 @@ def _mean_dtype(x: Any, dtype: Any, function: str) -> np.dtype[Any]:
     """The dtype of the mean of ``x``: the one that is asked for, or a floating one."""
     if dtype is not None:
         return checked_dtype(dtype, function)
-    own = aval_of(x).dtype
-    return own if is_inexact(own) else FLOAT64
+    return _divisible(aval_of(x).dtype)
 
 
 def _measured(a: Any, dtype: Any, function: str) -> Any:
@@ -99,7 +108,9 @@ def _measured(a: Any, dtype: Any, function: str) -> Any:
 
 def _divisible(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype in which sums of ``dtype`` are divided."""
-    return dtype if is_inexact(dtype) else FLOAT64
+    if dialect() is NUMPY:
+        return dtype if is_inexact(dtype) else FLOAT64
+    return inexact_dtype(dtype)
 
 
 def _mask(where: Any, x: Any, function: str) -> Any:

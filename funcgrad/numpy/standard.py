@@ -303,13 +303,11 @@ def asarray_chkfinite(a: Any, dtype: Any = None) -> Any:
 
 class _UfuncType(type):
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, np.ufunc) or (
-            callable(instance) and hasattr(instance, "reduce") and hasattr(instance, "outer")
-        )
+        return isinstance(instance, np.ufunc) or (callable(instance) and hasattr(instance, "nin"))
 
 
 class ufunc(metaclass=_UfuncType):
-    """Type of functions of two arguments with ``reduce`` and ``outer``, for `isinstance`.
+    """Type of functions of elements, for `isinstance`.
 
     Example:
         >>> import funcgrad.numpy as fnp

@@ -16,10 +16,11 @@ import numpy as np
 
 from funcgrad import lax
 from funcgrad.base.pytree import tree_map
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
 from funcgrad.numpy import mapping
-from funcgrad.numpy.indexing import getitem
+from funcgrad.numpy.indexing import IndexUpdateRef, getitem
 from funcgrad.numpy.promotion import as_value, checked_dtype, normalize_axis, strong, to_dtype
 from funcgrad.numpy.selecting import truth_of
 from funcgrad.numpy.selecting import where as choose_where
@@ -31,6 +32,7 @@ from funcgrad.numpy.shaping import (
     reshape,
     stack,
 )
+from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.shape import shape_of
 
 __all__ = ["frompyfunc"]
@@ -233,6 +235,9 @@ def reduceat(
     dtype = _dtype_of(function, is_associative, x)
     x = to_dtype(x, dtype) if is_associative else x
     n = shape_of(x)[0]
+    if is_traced(indices):
+        out = _folds_from(function, x, as_value(indices, "reduceat"))
+        return moveaxis(out, 0, normalize_axis(axis, len(shape_of(out)), "reduceat"))
     starts = [operator.index(i) for i in indices]
     for i in starts:
         if not 0 <= i < n:
@@ -249,6 +254,21 @@ def reduceat(
     return moveaxis(out, 0, normalize_axis(axis, len(shape_of(out)), "reduceat"))
 
 
+def _folds_from(function: Function, x: Any, starts: Any) -> Any:
+    """The folds of `reduceat` for traced indices, all in one loop over the axis in front."""
+    n, count = shape_of(x)[0], shape_of(starts)[0]
+    column = (count, *(1,) * (len(shape_of(x)) - 1))
+    begin, dtype = reshape(starts, column), aval_of(starts).dtype
+    end = concatenate([getitem(begin, slice(1, None)), np.full((1, *column[1:]), n, dtype)])
+
+    def step(folds: Any, row: Any) -> tuple[Any, None]:
+        place, elements = row
+        is_within = (place > begin) & (place < end)
+        return choose_where(is_within, function(folds, elements), folds), None
+
+    return lax.scan(step, getitem(x, starts), (np.arange(n, dtype=dtype), x))[0]
+
+
 def outer(function: Function, x: Any, y: Any, **kwargs: Any) -> Any:
     """A function of all pairs of elements."""
     x, y = strong(as_value(x, "outer")), strong(as_value(y, "outer"))
@@ -256,6 +276,29 @@ def outer(function: Function, x: Any, y: Any, **kwargs: Any) -> Any:
     return function(column, y, **kwargs)
 
 
+def at(function: Function, a: Any, indices: Any, *b: Any) -> Any:
+    """A copy of an array, a function applied to some of its elements, one after the other.
+
+    Args:
+        function: Of one or two arguments.
+        a: The array.
+        indices: Of elements, which may be named more than once.
+        *b: The second argument, for every index.
+    """
+    x = strong(as_value(a, "at"))
+    places = getitem(reshape(np.arange(prod(shape_of(x))), shape_of(x)), indices)
+    rows = tuple(reshape(broadcast_to(as_value(y, "at"), shape_of(places)), (-1,)) for y in b)
+
+    def step(x: Any, row: Any) -> tuple[Any, None]:
+        place, *others = row
+        new = function(getitem(x, place), *others)
+        return IndexUpdateRef(x, place).set(new), None
+
+    flat, _ = lax.scan(step, reshape(x, (-1,)), (reshape(places, (-1,)), *rows))
+    return reshape(flat, shape_of(x))
+
+
+@dataclass(frozen=True)
 class ElementwiseFunction:
     """A function of scalars, of arrays, with the methods of a ufunc: the result of `frompyfunc`.
 
@@ -266,11 +309,19 @@ class ElementwiseFunction:
         identity: What a fold of nothing gives, or None.
     """
 
-    def __init__(self, function: Function, nin: int, nout: int, identity: Any = None) -> None:
-        self.nin, self.nout, self.identity = nin, nout, identity
-        self.nargs = nin + nout
-        self.__name__ = getattr(function, "__name__", "function")
-        self._mapped = mapping.vectorize(function)
+    function: Function
+    nin: int
+    nout: int
+    identity: Any = None
+
+    @property
+    def nargs(self) -> int:
+        """Number of arguments, with those for results."""
+        return self.nin + self.nout
+
+    @property
+    def __name__(self) -> str:
+        return getattr(self.function, "__name__", "function")
 
     def __repr__(self) -> str:
         return f"<ufunc '{self.__name__}'>"
@@ -279,7 +330,13 @@ class ElementwiseFunction:
         """The function of all elements; arguments broadcast."""
         if len(args) != self.nin:
             raise TypeError(f"{self.__name__} takes {self.nin} arguments, got {len(args)}.")
-        return self._mapped(*args)
+        return mapping.vectorize(self.function)(*args)
+
+    def at(self, a: Any, indices: Any, *b: Any, inplace: bool = True) -> Any:
+        """A copy, the function applied to some elements, as `numpy.ufunc.at` changes an array."""
+        if inplace:
+            raise ArgumentError(f"{self.__name__}.at changes no array: pass inplace=False.")
+        return at(self, a, indices, *b)
 
     def _pairwise(self, method: str) -> None:
         if (self.nin, self.nout) != (2, 1):

@@ -16,13 +16,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from funcgrad.base.dialect import default_dtype
 from funcgrad.base.forking import Lock
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.observers import describe_location
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import is_inexact, real_dtype, short_name
 from funcgrad.errors import DtypePromotionError, ShapeError
-from funcgrad.observers.source import current_location, is_called_through
+from funcgrad.observers.source import current_location, is_called_through, is_called_within
 
 STANDARD, DRIFT, STRICT = "standard", "drift", "strict"
 
@@ -93,8 +94,11 @@ def refuse_promotion(
     mode = promotion_mode().dtypes
     if mode == STANDARD or (mode == DRIFT and is_compared):
         return
+    wanted = default_dtype(dtype)
     for aval in avals:
-        if not aval.weak_type and _is_refused(aval.dtype, dtype, mode):
+        if not aval.weak_type and _is_refused(default_dtype(aval.dtype), wanted, mode):
+            if mode == STRICT and is_called_within(_COMPOSED):
+                return  # what the library does for the user, who cannot write it otherwise
             raise DtypePromotionError(_message(values, avals, aval, dtype, mode))
 
 
@@ -103,6 +107,11 @@ _WAYS_IN = (
     *(f"numpy/{name}" for name in ("promotion", "elementwise", "dispatch", "assigning")),
 )
 """Files of funcgrad between a user's line and an elementwise operation."""
+_COMPOSED = (
+    *("experimental", "image", "nn", "optim", "random", "scipy"),
+    *(f"numpy/{name}" for name in ("binning", "fft", "linalg", "polynomials")),
+)
+"""Files of functions that are made of others, with dtypes of their own."""
 
 
 def refuse_ranks(avals: Sequence[ShapedArray]) -> None:

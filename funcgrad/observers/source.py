@@ -324,6 +324,16 @@ def is_called_through(places: Sequence[str]) -> bool:
     return True
 
 
+def is_called_within(places: Sequence[str]) -> bool:
+    """Whether one of certain files of funcgrad is between this call and code of others.
+
+    Args:
+        places: What their paths inside of funcgrad begin with.
+    """
+    starts = tuple(_OWN_ROOTS[0] + place.replace("/", _SEPARATOR) for place in places)
+    return any(frame.f_code.co_filename.startswith(starts) for frame in frames_to_user())
+
+
 def called_function(folder: str) -> str | None:
     """Name of the function in a folder of funcgrad that the user's line has called."""
     root = _OWN_ROOTS[0] + folder + _SEPARATOR

@@ -25,6 +25,7 @@ from funcgrad.primitives.elementwise import (
     add,
     div,
     equal,
+    exp,
     floor,
     less,
     log,
@@ -35,6 +36,7 @@ from funcgrad.primitives.elementwise import (
     select,
     sin,
     unscale,
+    zero_of,
 )
 from funcgrad.primitives.families import Elementwise, Recipe, UfuncFunction, undefined
 
@@ -120,10 +122,35 @@ def _zeta_parts(recipe: Recipe, x: Var, q: Var) -> Any:
     return formula("zeta", expressions.function(scipys))(recipe, x, q)
 
 
+def _zeta_slope(s: Value, q: Value, y: Value) -> Value:
+    """The derivative of `zeta` in the exponent: of the terms of Euler and Maclaurin's formula."""
+    n, total = 12, zero_of(q)
+    for k in range(n):
+        total = total - log.bind(q + k) * _power(q + k, s)
+    z = q + n
+    inverse, logarithm, last = 1 / z, log.bind(z), _power(q + n, s)
+    first = 1 / (s - 1)
+    total = total - z * last * first * (logarithm + first) - logarithm * last / 2
+    rising, shares = s * inverse, 1 / s
+    for j, number in enumerate(_BERNOULLI, 1):
+        total = total + number / math.factorial(2 * j) * last * rising * (shares - logarithm)
+        for i in (2 * j - 1, 2 * j):
+            rising, shares = rising * (s + i) * inverse, shares + 1 / (s + i)
+    return total
+
+
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+
+
+def _power(x: Value, s: Value) -> Value:
+    """``x**-s``."""
+    return exp.bind(-s * log.bind(x))
+
+
 zeta: Smooth = Smooth(
     "zeta",
     of_scipy("_zeta", casts=True),
-    [undefined("zeta", "x (the exponent)"), lambda x, q, y: -x * zeta.bind(x + 1, q)],
+    [_zeta_slope, lambda x, q, y: -x * zeta.bind(x + 1, q)],
     "zeta({0}, {1})",
     kinds="f",
     code_kinds="",

@@ -20,6 +20,7 @@ from funcgrad.primitives.expressions import (
     rint,
     where,
 )
+from funcgrad.primitives.kummer import slopes_in_parameters
 from funcgrad.primitives.special_rows import Improved, Special, table
 from funcgrad.primitives.tricomi import tricomi
 
@@ -29,8 +30,7 @@ hyp0f1: Special = Special(
 hyp1f1: Special = Special(
     "hyp1f1",
     "a b x",
-    None,
-    None,
+    *slopes_in_parameters(lambda: hyp1f1),
     lambda a, b, z, y: a / b * hyp1f1.bind(a + 1, b + 1, z),
     orders=2,
     kinds="fc",

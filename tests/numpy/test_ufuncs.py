@@ -154,5 +154,30 @@ def test_changes_that_cannot_be():
         ArgumentError, match=r"at\(x, index, value\)` would change a traced .* argument"
     ):
         fg.jit(lambda x: fnp.add.at(x, 0, 1.0))(X[0])
-    with pytest.raises(ArgumentError, match="is there for the ufuncs add, subtract"):
-        fnp.arctan2.at(X[0], 0, 1.0, inplace=False)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, fg.jit])
+def test_functions_at_places_one_after_the_other(wrap):
+    places, values = np.array([0, 2, 0, -1]), np.array([2.0, 3.0, 0.5, 1.5])
+    expected = X[0].copy()
+    np.arctan2.at(expected, places, values)
+    found = wrap(lambda x, i: fnp.arctan2.at(x, i, values, inplace=False))(X[0], places)
+    np.testing.assert_allclose(found, expected)
+    halved = fnp.frompyfunc(lambda x, y: x / y, 2, 1)
+    expected = X[0].copy()
+    np.divide.at(expected, places, values)
+    found = wrap(lambda x, i: halved.at(x, i, values, inplace=False))(X[0], places)
+    np.testing.assert_allclose(found, expected)
+    with pytest.raises(ArgumentError, match="inplace=False"):
+        halved.at(X[0], 0, 2.0)
+    assert halved == fnp.frompyfunc(halved.function, 2, 1)
+    assert halved.nargs == 3
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "maximum"])
+def test_folds_from_traced_places(name):
+    places = np.array([1, 0, 2])
+    for axis in (0, 1):
+        expected = getattr(np, name).reduceat(X, places, axis)
+        found = fg.jit(lambda x, i, a=axis: getattr(fnp, name).reduceat(x, i, a))(X, places)
+        np.testing.assert_allclose(found, expected)

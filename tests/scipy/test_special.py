@@ -97,8 +97,34 @@ def test_zeta():
     np.testing.assert_allclose(special.zeta(2.5, q), reference.zeta(2.5, q), 1e-15)
     np.testing.assert_allclose(special.zeta(3.0), reference.zeta(3.0), 1e-15)
     np.testing.assert_allclose(fg.grad(special.zeta, 1)(2.5, 0.5), -2.5 * reference.zeta(3.5, 0.5))
-    with pytest.raises(MissingRuleError, match="exponent"):
-        fg.grad(special.zeta)(2.5, 0.5)
+
+
+@pytest.mark.parametrize(("s", "q"), [(2.5, 0.5), (1.01, 3.0), (30.0, 0.2), (4.0, 90.0)])
+def test_zeta_in_the_exponent(s, q):
+    slope = fg.jit(fg.grad(special.zeta))(s, q)
+    np.testing.assert_allclose(slope, float(mpmath.zeta(s, q, 1)), 1e-13)
+    second = fg.grad(fg.grad(special.zeta))(s, q)
+    np.testing.assert_allclose(second, float(mpmath.zeta(s, q, 2)), 1e-11)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "x"),
+    [(0.5, 1.5, 2.0), (3.0, 0.7, -20.0), (2.0, 5.0, 300.0), (-1.5, 2.5, 4.0), (1.3, 2.8, -900.0),
+     (2.0, 1.0, -800.0)],
+)  # fmt: skip
+def test_hyp1f1_in_its_parameters(a, b, x):
+    found = fg.jit(fg.grad(special.hyp1f1, (0, 1, 2)))(a, b, x)
+    with mpmath.workdps(60):
+        at = [mpmath.mpf(v) for v in (a, b, x)]
+        expected = [
+            float(mpmath.diff(mpmath.hyp1f1, at, tuple(int(i == k) for i in range(3)), h=1e-20))
+            for k in range(3)
+        ]
+    np.testing.assert_allclose(found, expected, 1e-12)
+    if abs(x) < 10:
+        check_grads(lambda x: fg.grad(special.hyp1f1, (0, 1))(a, b, x), (x,), order=1)
+    with pytest.raises(MissingRuleError, match="complex"):
+        fg.grad(lambda a: special.hyp1f1(a, b, 1j).real)(a)
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])

@@ -628,6 +628,8 @@ class Adopted:
     def __getattr__(self, name: str) -> Any:
         if name == "_original":  # while it is copied or unpickled
             raise AttributeError(name)
+        if name == "nargs":  # of a ufunc, which has no ``out`` in JAX
+            return self.nin
         try:
             value = getattr(self._original, name)
         except AttributeError:  # of the user's function, as `functools.wraps` hands them on
@@ -638,6 +640,12 @@ class Adopted:
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and bool(self._original == other._original)
+
+    def __hash__(self) -> int:
+        return hash(self._original)
 
     def __repr__(self) -> str:
         return repr(self._original)

@@ -190,6 +190,11 @@ class SingleDeviceSharding(Sharding):
         return {self.device}
 
 
+def make_single_device_sharding(device: Any, *, memory_kind: str | None = None) -> Sharding:
+    """Undivided on one device, with its one kind of memory."""
+    return SingleDeviceSharding(device)
+
+
 class NamedSharding(sharding.NamedSharding, Sharding):
     """Along the axes of a mesh."""
 

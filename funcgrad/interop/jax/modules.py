@@ -6,6 +6,7 @@ here, in order. Functions from there return arrays of the kind of `arrays.Array`
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -141,6 +142,7 @@ _SHARDINGS = {
     "Sharding": devices.Sharding,
     "SingleDeviceSharding": devices.SingleDeviceSharding,
     "get_abstract_mesh": sharding.get_abstract_mesh,
+    "make_single_device_sharding": devices.make_single_device_sharding,
     "reshard": placing.reshard,
     "set_mesh": sharding.set_mesh,
 }
@@ -159,9 +161,11 @@ _JAX = {
     "block_until_ready": words.block_until_ready,
     "check_tracer_leaks": checking_leaks,
     "config": words.config,
+    "debug_key_reuse": words.block,
     "device_count": devices.device_count,
     "device_put": placing.device_put,
     "devices": devices.devices,
+    "ds": words.ds,
     "effects_barrier": registering.ignored,
     "enable_checks": words.block,
     "enable_custom_prng": words.block,
@@ -293,7 +297,7 @@ SOURCES: dict[str, Source] = {
         ("funcgrad",),
     ),
     "jax.experimental.checkify": Source({}, ("funcgrad.checkify",)),
-    "jax.experimental.jet": Source({}, ("funcgrad.experimental.jet",)),
+    "jax.experimental.jet": Source({"fact": math.factorial}, ("funcgrad.experimental.jet",)),
     "jax.experimental.mesh_utils": Source(
         {"create_device_mesh": devices.create_device_mesh}
     ),
@@ -302,6 +306,7 @@ SOURCES: dict[str, Source] = {
     "jax.experimental.sparse": Source(
         {"BCOO": sparse_arrays.BCOO, "sparsify": sparse_arrays.sparsify}
     ),
+    "jax.experimental.sparse.linalg": Source({}, (f"{_HERE}.lobpcg",)),
     "jax.flatten_util": Source({}, ("funcgrad.flatten_util",)),
     "jax.image": Source({}, ("funcgrad.image",)),
     "jax.interpreters": Source({}),
@@ -335,11 +340,12 @@ SOURCES: dict[str, Source] = {
     **{
         f"jax.scipy.{name}": Source({}, (f"funcgrad.scipy.{name}",))
         for name in (
-            "cluster", "cluster.vq", "fft", "integrate", "interpolate", "linalg", "ndimage",
-            "optimize", "signal", "sparse", "sparse.linalg", "spatial", "spatial.transform",
+            "cluster", "cluster.vq", "fft", "integrate", "interpolate", "linalg", "optimize",
+            "signal", "sparse", "sparse.linalg", "spatial", "spatial.transform",
             "special", "stats",
         )
     },
+    "jax.scipy.ndimage": Source({"map_coordinates": words.map_coordinates}),
     "jax.sharding": Source(_SHARDINGS),
     "jax.stages": Source({}, ("funcgrad.stages",), False),
     "jax._src.tree_util": Source(

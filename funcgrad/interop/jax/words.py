@@ -42,6 +42,7 @@ from funcgrad.interop.jax.widths import (
     narrow_weak,
 )
 from funcgrad.random.key_arrays import KEY
+from funcgrad.scipy import ndimage
 
 
 class Ref(ref.Ref):
@@ -484,3 +485,34 @@ def concrete_or_error(kind: Any, value: Any, context: str = "") -> Any:
 def tangent_dtype(dtype: Any) -> Any:
     """The dtype of tangents of arrays of a dtype."""
     return dtype if np.dtype(dtype).kind in "fc" else float0
+
+
+def ds(start: Any, size: int | None = None, stride: int = 1) -> Any:
+    """An index of ``size`` elements from a place, which may be traced; of the first ``start``."""
+    start, count = (0, start) if size is None else (start, size)
+    if isinstance(start, Tracer | np.ndarray):
+        return start + stride * np.arange(count, dtype=np.int32)
+    return slice(start, start + stride * count, stride)
+
+
+_MODES = {"constant": "grid-constant", "wrap": "grid-wrap"}
+"""SciPy's names of what stands beyond the ends in JAX, where it goes on by whole elements."""
+
+
+def map_coordinates(
+    input: Any, coordinates: Any, order: int, mode: str = "constant", cval: Any = 0.0
+) -> Any:
+    """Values between the elements of an array, beyond its ends as in JAX.
+
+    Args:
+        input: Array.
+        coordinates: Places, one array of coordinates for each axis.
+        order: 0 for the nearest element, 1 for linear interpolation.
+        mode: What stands beyond the ends.
+        cval: What stands there in mode "constant".
+    """
+    mode = _MODES.get(mode, mode)
+    return _MAP(input, coordinates, order=order, mode=mode, cval=cval)
+
+
+_MAP = Adopted(ndimage.map_coordinates)

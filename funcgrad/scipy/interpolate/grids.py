@@ -237,6 +237,8 @@ class RegularGridInterpolator:
         if isinstance(xi, tuple | list) and len(xi) == n:
             xi = fnp.stack(fnp.broadcast_arrays(*(_inexact(x) for x in xi)), axis=-1)
         xi = _inexact(xi)
+        if xi.ndim == 1 and xi.shape[0] % n == 0:  # points in a row, as of one axis
+            xi = fnp.reshape(xi, (-1, n))
         if not xi.ndim or xi.shape[-1] != n:
             raise ShapeError(
                 f"RegularGridInterpolator: points need {n} coordinates along their last axis, got "
@@ -253,8 +255,7 @@ class RegularGridInterpolator:
         if self.fill_value is not None:
             mask = fnp.reshape(inside, (-1, *(1,) * (values.ndim - 1)))
             values = fnp.where(mask, values, self.fill_value)
-        shape = xi.shape[:-1] if xi.ndim > 1 else (1,)
-        return fnp.reshape(values, (*shape, *values.shape[1:]))
+        return fnp.reshape(values, (*xi.shape[:-1], *values.shape[1:]))
 
     def _are_inside(self, points: Any) -> Any:
         inside: Any = True

@@ -177,7 +177,7 @@ def map_coordinates(
 
 def _rounded(x: Any, dtype: np.dtype[Any]) -> Any:
     """Round values that become integers."""
-    return fnp.floor(x + 0.5) if dtype.kind in "iu" else x
+    return fnp.trunc(x + fnp.copysign(0.5, x)) if dtype.kind in "iu" else x
 
 
 def shift(

@@ -493,9 +493,10 @@ def minimize(
     Args:
         fun: ``fun(x, *args)``, a real number; with ``jac=True`` a pair of which the second is not
             used.
-        x0: Where to begin.
+        x0: Where to begin; inside of transformations also complex numbers.
         args: Further arguments.
-        method: SciPy's name; inside of transformations ``None`` or ``"BFGS"``.
+        method: SciPy's name; inside of transformations ``None`` or ``"BFGS"``, under any name
+            that JAX has.
         jac: ``True`` as above; else without effect, for gradients are exact.
         hess: Accepted for SciPy's signature.
         hessp: Accepted for SciPy's signature.
@@ -527,7 +528,7 @@ def minimize(
 
     if is_known(cost, x0, bounds, constraints):
         return minimize_tree(cost, x0, (), method, bounds, constraints, tol, options, callback)
-    if not (method is None or str(method).lower() == "bfgs") or bounds is not None or constraints:
+    if str(method or "bfgs").lower() not in _TRACED or bounds is not None or constraints:
         raise ArgumentError(
             f"minimize: with traced values there is BFGS, without bounds and constraints, got "
             f"method={method!r}. Call it outside of the transformed function, or change variables."
@@ -538,7 +539,10 @@ def minimize(
     limit = given.get("maxiter") or 200 * max(start.size, 1)
 
     def real_cost(x: Any) -> Any:
-        return fnp.reshape(fnp.asarray(cost(x)), ())
+        return fnp.reshape(fnp.asarray(cost(joined(x))), ())
+
+    joined = _joined if fnp.iscomplexobj(start) else fnp.asarray
+    start = fnp.stack([start.real, start.imag]) if joined is _joined else start
 
     def solve(_: Function, start: Any) -> Any:
         return _bfgs(real_cost, start, gtol, limit)
@@ -547,7 +551,17 @@ def minimize(
         grad(real_cost), stop_gradient.bind(start), solve, solve_linear, has_aux=True
     )
     value, slope = value_and_grad(real_cost)(x)
+    x, slope = joined(x), fnp.conj(joined(slope))
     return Result(x=x, success=converged, fun=value, jac=slope, nit=count, nfev=calls)
+
+
+_TRACED = ("bfgs", "l-bfgs-experimental-do-not-rely-on-this")
+"""Names of BFGS, with traced values."""
+
+
+def _joined(parts: Any) -> Any:
+    """Complex numbers of a stack of their parts."""
+    return lax.complex(parts[0], parts[1])
 
 
 def _bfgs(f: Function, start: Any, gtol: Any, limit: int) -> tuple[Any, Any]:

@@ -18,14 +18,16 @@ import funcgrad.numpy.values as fnp
 from funcgrad import lax, nn, random
 from funcgrad.errors import ArgumentError
 from funcgrad.nn.initializers import glorot_normal, normal, ones, zeros
+from funcgrad.nn.initializers import glorot_normal as glorot
+from funcgrad.nn.initializers import normal as randn
 from funcgrad.numpy import shaping
 
 __all__ = [
     "AvgPool", "BatchNorm", "Conv", "Conv1DTranspose", "ConvTranspose", "Dense", "Dropout", "Elu",
     "Exp", "FanInConcat", "FanInSum", "FanOut", "Flatten", "Gelu", "GeneralConv",
     "GeneralConvTranspose", "Identity", "LeakyRelu", "LogSoftmax", "MaxPool", "Relu", "Selu",
-    "Sigmoid", "Softmax", "Softplus", "SumPool", "Tanh", "elementwise", "parallel", "serial",
-    "shape_dependent",
+    "Sigmoid", "Softmax", "Softplus", "SumPool", "Tanh", "elementwise", "glorot", "glorot_normal",
+    "normal", "ones", "parallel", "randn", "serial", "shape_dependent", "zeros",
 ]  # fmt: skip
 
 Layer = tuple[Callable[..., Any], Callable[..., Any]]
