@@ -28,7 +28,7 @@ from tests.scipy.special_samples import NAMES, SAMPLES, sample
 FIRST_ORDER = {
     **dict.fromkeys(["betaincc", "betaincinv", "betainccinv", "fdtr", "fdtrc", "fdtri"], (0, 1)),
     **dict.fromkeys(["stdtr", "stdtrit"], (0,)),
-    "stdtridf": (0, 1),
+    **dict.fromkeys(["stdtridf", "hyp1f1"], (0, 1)),
     **dict.fromkeys(["btdtria", "btdtrib", "fdtridfd"], (0, 1, 2)),
     **dict.fromkeys(["bdtrik", "bdtrin", "nbdtrik", "nbdtrin"], (0, 1, 2)),
     **dict.fromkeys(["chdtr", "chdtrc", "chdtri", "ncx2_pdf"], (0,)),
@@ -165,6 +165,8 @@ def test_derivatives_against_differences(name: str) -> None:
                     continue
                 t = t * np.exp(0.7j)
             f = along(name, args, i)
+            if is_declared(f, x, t, f"argument {all_ufuncs()[name].arguments[i]}"):
+                continue  # of complex numbers alone
             functions = [f]
             if i not in FIRST_ORDER.get(name, ()):
                 functions.append(lambda v, f=f, t=t: fg.jvp(f, (v,), (t,))[1])

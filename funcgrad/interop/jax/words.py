@@ -12,6 +12,7 @@ import numpy as np
 
 from funcgrad import dtypes, lax, numpy, ref, sharding
 from funcgrad.api import differentiation, settings, staging, vectorization
+from funcgrad.base.imports import load
 from funcgrad.base.pytree import broadcast_prefix, tree_leaves, tree_map
 from funcgrad.core.axes import tracked_axes
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, using_trace
@@ -42,7 +43,6 @@ from funcgrad.interop.jax.widths import (
     narrow_weak,
 )
 from funcgrad.random.key_arrays import KEY
-from funcgrad.scipy import ndimage
 
 
 class Ref(ref.Ref):
@@ -512,7 +512,5 @@ def map_coordinates(
         cval: What stands there in mode "constant".
     """
     mode = _MODES.get(mode, mode)
-    return _MAP(input, coordinates, order=order, mode=mode, cval=cval)
-
-
-_MAP = Adopted(ndimage.map_coordinates)
+    compute = Adopted(load("funcgrad.scipy.ndimage").map_coordinates)
+    return compute(input, coordinates, order=order, mode=mode, cval=cval)
