@@ -12,7 +12,7 @@ import numpy as np
 
 from funcgrad import dtypes, lax, numpy, ref, sharding
 from funcgrad.api import differentiation, settings, staging, vectorization
-from funcgrad.base.imports import load
+from funcgrad.base import imports
 from funcgrad.base.pytree import broadcast_prefix, tree_leaves, tree_map
 from funcgrad.core.axes import tracked_axes
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, using_trace
@@ -512,5 +512,5 @@ def map_coordinates(
         cval: What stands there in mode "constant".
     """
     mode = _MODES.get(mode, mode)
-    compute = Adopted(load("funcgrad.scipy.ndimage").map_coordinates)
+    compute = Adopted(imports.load("funcgrad.scipy.ndimage").map_coordinates)
     return compute(input, coordinates, order=order, mode=mode, cval=cval)
