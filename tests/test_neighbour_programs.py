@@ -33,6 +33,13 @@ def test_results_that_differ_are_an_error(monkeypatch: pytest.MonkeyPatch) -> No
         neighbour_programs.compare("training")
 
 
+def test_short_calls_are_timed_several_together() -> None:
+    calls: list[int] = []
+    spent = neighbour_programs.spent_on(lambda: calls.append(sum(range(1000))))
+    assert len(calls) > 1
+    assert spent * len(calls) >= neighbour_programs.SHORTEST
+
+
 def test_programs_say_what_they_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighbour_programs, "measure", lambda *args: JAX)
     titles = [neighbour_programs.compare(path.stem).title for path in FOLDER.glob("*.py")]

@@ -50,6 +50,16 @@ def test_a_test_that_was_stopped_with_its_file_is_not_counted(tmp_path: Path) ->
     assert suite.failing() == ["a"]
 
 
+def test_a_test_that_was_stopped_on_the_peer_may_pass_there(tmp_path: Path) -> None:
+    record = tmp_path / "record.jsonl"
+    failed, stopped = ["a", "failed", "no", 1.0], ["b", "error", neighbours.UNENDED, 90.0]
+    record.write_text(f"{json.dumps(failed)}\n{json.dumps(stopped)}\n")
+    suite = Suite("ours", "1.0")
+    suite.outcomes[FUNCGRAD] = {"a": "failed", "b": "failed", "c": "passed"}
+    suite.read(PEER, record)
+    assert suite.passing() == ["b", "c"]
+
+
 def test_the_table_has_a_reason_for_the_rest() -> None:
     row = neighbours.table_of([a_suite()]).splitlines()[-1]
     assert row.startswith("| ours 1.0, ")
