@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from funcgrad.base import environment
 from funcgrad.compiler.nest.allocate import mark_stored
+from funcgrad.compiler.nest.coalesce import coalesce
 from funcgrad.compiler.nest.defer import defer
 from funcgrad.compiler.nest.detach import detach
 from funcgrad.compiler.nest.divide import divide, divide_sums
@@ -37,6 +38,7 @@ OPTIONAL = (
     "schedule",  # cheap values are computed again by their readers, others are stored
     "specialize",  # short axes are written out
     "detach",  # functions of the numbers of rows run apart from the rows
+    "coalesce",  # several short rows are one
     "divide",  # long sums are sums of parts first
     "fit",  # under a limit of bytes, values are computed again by groups that run again
     "write_through",  # parts of assembled arrays are computed where they belong
@@ -62,6 +64,7 @@ where `specialize` has changed anything."""
 _ON_GROUPS: tuple[tuple[str, Callable[[Graph, Sequence[Group]], list[Group]]], ...] = (
     ("schedule", schedule_groups),
     ("detach", detach),
+    ("coalesce", coalesce),
     ("divide", divide),
     ("in_place", read_first),
     ("fit", fit),

@@ -218,17 +218,20 @@ class Contractor(Letters):
 
         Memory is the limit then: sums along rows that lie in memory as they are read need no tiles,
         and share their kernel with what comes before and after. So need those of a matrix that
-        would have to be copied first. Few numbers are left to kernels that unroll a product.
+        would have to be copied first. A matrix of few numbers is left to kernels that unroll its
+        product.
         """
-        kept = self.size(self.rows + self.columns)
-        if min(self.size(self.rows), self.size(self.columns)) > 1 or kept <= SEVERAL:
+        if min(self.size(self.rows), self.size(self.columns)) > 1:
             return False
         # The operand that is multiplied with a vector, and the letters of its axes.
         is_rhs = self.size(self.columns) != 1
         matrix, own = self.operands[is_rhs], (self.form.lhs, self.form.rhs)[is_rhs]
         if not isinstance(matrix, View):
             return False
-        if self._stride(matrix, own, self.summed) == 1:
+        if math.prod(matrix.shape) <= SEVERAL:
+            return False
+        step = self._stride(matrix, own, self.summed)
+        if step == 1 or step == self.size(self.rows + self.columns) <= FEW:
             return True
         if is_overlapping(matrix) or self._is_tiny:
             return False

@@ -24,6 +24,7 @@ from funcgrad.compiler.machine import (
     VECTOR_BYTES,
 )
 from funcgrad.compiler.nest.access import Pieces, box_size, core_of, is_everything, seen_box
+from funcgrad.compiler.nest.coalesce import rows_of
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.kernel import neutral
 from funcgrad.compiler.nest.layout import (
@@ -122,6 +123,8 @@ def _elements(
         axis = 0
     if not group.is_fusable or axis < 0 or not 2 <= space[axis] <= SHORT_AXIS:
         return None
+    if rows_of(group):
+        return None  # several rows are one, of whole vectors
     n_repeated = sum(len(node.space) > axis for node in group.nodes)
     if len(group.nodes) + n_repeated * (space[axis] - 1) > KERNEL_NODES:
         return None
