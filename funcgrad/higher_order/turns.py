@@ -88,6 +88,8 @@ def in_turn(elements: Sequence[Resolved]) -> Turns | None:
     found = [x for x in elements if type(x) is Element]
     if len(found) < max(len(elements), LEAST_TURNS):
         return None
+    if len({x.stack.aval.shape[1:] for x in found}) > 1:  # parts of different lengths of one array
+        return None
     numbers: dict[Var, int] = {}
     stacks = np.array([numbers.setdefault(x.stack, len(numbers)) for x in found])
     indices = np.array([x.index for x in found])

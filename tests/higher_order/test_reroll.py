@@ -67,6 +67,12 @@ def test_thousands_of_random_programs_keep_their_bits() -> None:
     assert random_loops.compared(3000, 100).wrong == []
 
 
+@pytest.mark.parametrize("seed", [1100077, 1104023])
+def test_elements_of_different_lengths_are_not_read_in_turn(seed: int) -> None:
+    """Pieces of one array from stacks of two loops, of which one has longer elements."""
+    assert random_loops.compared(1, seed).wrong == []
+
+
 @pytest.mark.parametrize("seed", [12, 39])
 def test_gradients_of_random_programs(seed: int) -> None:
     text, plain, rolled = random_loops.traced(seed)
