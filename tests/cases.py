@@ -1012,7 +1012,7 @@ SPECIAL = [
     *one(sp.exprel, -2, 2),
     Case(sp.exprel, (fixed([0.0, 0.005, -0.005, 0.02]),), "near-zero", "d"),
     *two(gamma_functions.polygamma, constant(2.0), between(0.5, 3), differentiable=(1,)),
-    *two(sp.zeta, constant(2.5), between(0.5, 3), differentiable=(1,)),
+    *two(sp.zeta, between(1.5, 4), between(0.5, 3)),
     *two(incomplete.gammainc_da, between(0.5, 3), between(0.5, 3), differentiable=(1,)),
     Case(
         sp.betainc,

@@ -18,7 +18,6 @@ from funcgrad.api.arguments import Function, check_callable, name_of, normalize_
 from funcgrad.api.compilation import Entry, Jitted
 from funcgrad.api.differentiation import grad, is_differentiable, refuse_input, split_aux
 from funcgrad.api.staging import ShapeDtypeStruct, StagedFunction
-from funcgrad.base.collector import collecting_rarely
 from funcgrad.base.digests import digest
 from funcgrad.base.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_map, tree_unflatten
 from funcgrad.compiler.runtime.executable import Executable
@@ -382,7 +381,6 @@ def jacobian_sparsity(fun: Function, argnums: int | Sequence[int] = 0) -> Functi
     check_callable(fun, "jacobian_sparsity")
     what = f"jacobian_sparsity({name_of(fun)})"
 
-    @collecting_rarely()
     def pattern(*args: Any, **kwargs: Any) -> SparsityPattern:
         return _Point(fun, args, kwargs, argnums, False, what).pattern()
 
@@ -414,7 +412,6 @@ def hessian_sparsity(fun: Function, argnums: int | Sequence[int] = 0) -> Functio
     check_callable(fun, "hessian_sparsity")
     what = f"hessian_sparsity({name_of(fun)})"
 
-    @collecting_rarely()
     def pattern(*args: Any, **kwargs: Any) -> SparsityPattern:
         return _Point(grad(fun, argnums), args, kwargs, argnums, False, what).pattern(True)
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.collector import collecting_rarely
 from funcgrad.core.avals import ShapedArray, aval_of, check_size
 from funcgrad.core.observers import (
     OBSERVED,
@@ -243,7 +242,7 @@ def stage_with_cells(
     trace.cells = {} if carries else None
     names = argument_names or [f"argument {i} of {name}, {a}" for i, a in enumerate(avals)]
     tracers = [trace.new_input(a, n) for a, n in zip(avals, names, strict=True)]
-    with enclosed(OBSERVED.tracing, trace.what), collecting_rarely():
+    with enclosed(OBSERVED.tracing, trace.what):
         outputs = list(run_under(trace, function, *tracers))
     held = trace.end_cells()
     program, captured = trace.program(outputs, name, held)

@@ -75,7 +75,13 @@ import jax, jax.numpy as jnp
 half = jax.ShapeDtypeStruct((2, 3), jnp.float16)
 assert half.dtype == jnp.float16 and half == half.update(shape=(2, 3))
 assert half != jax.ShapeDtypeStruct((2, 3), jnp.float32)
-assert jax.ShapeDtypeStruct.like(jnp.ones(2, jnp.bfloat16)).dtype == jnp.bfloat16
+assert jax.ShapeDtypeStruct.like(jnp.ones(2, jnp.float16)).dtype == jnp.float16
+try:
+    import ml_dtypes
+except ImportError:
+    pass
+else:
+    assert jax.ShapeDtypeStruct.like(jnp.ones(2, jnp.bfloat16)).dtype == jnp.bfloat16
 doubled, kept = jax.eval_shape(lambda t: (2 * t["x"], t["x"].astype(jnp.float16)), {"x": half})
 assert kept == half and doubled.shape == (2, 3)
 assert type(doubled) is type(kept) is jax.ShapeDtypeStruct

@@ -191,7 +191,6 @@ def test_zero_times_logarithm_of_zero():
             0,
             r"polygamma has no derivative .* argument n \(the order\)",
         ),
-        (sp.zeta, (2.0, 2.0), 0, r"zeta has no derivative .* argument x \(the exponent\)"),
         (
             incomplete.betainc_da,
             (2.0, 2.0, 0.5),
@@ -199,7 +198,7 @@ def test_zero_times_logarithm_of_zero():
             "the derivative of betainc in a has no derivative with respect to its argument b",
         ),
     ],
-    ids=["polygamma", "zeta", "betainc_da"],
+    ids=["polygamma", "betainc_da"],
 )
 def test_undefined_partial_derivatives_say_so(primitive, args, argument, text):
     with pytest.raises(MissingRuleError, match=text):

@@ -55,8 +55,9 @@ def vectors_of(plan: Plan, body: list[Node]) -> Vectors | None:
     # LLVM makes vectors by itself of what is written a few elements apart.
     n_single = len(lookups) + len(far) + sum(map(plan.space.is_apart, scattered))
     sums = [node for node in body if isinstance(node, Fold) and is_accurate(node)]
-    # The order of a sum along the only row is ours, which a file of C can follow.
-    is_sum = sums and len(plan.space.loops) == 1
+    # The order of a sum along the only row is ours, which a file of C can follow. Columns are added
+    # up as those of a batch are.
+    is_sum = sums and len(plan.space.loops) == 1 and all(row.steps[x] < 0 for x in apart)
     least = 0 if is_sum else max(HEAVY, LOOKUP * n_single)
     if (apart or n_single) and (cost < least or is_guarded):
         return None
