@@ -64,21 +64,32 @@ def run_problems(way: str, out: Path, most: int, seconds: float) -> None:
     record = out / f"{way}.jsonl"
     # What the first of all derivatives loads is no problem's.
     MEASURES[way]("hessian", lambda x: (x**3).sum(), np.ones(3), out / "none.npy")
-    signal.signal(signal.SIGPROF, _stop)
     problems = {type(problem).__name__: problem for problem in sif2jax.problems}
     (out / NAMES).write_text("\n".join(problems))
     for name in map(str.strip, sys.stdin):
-        signal.setitimer(signal.ITIMER_PROF, seconds)
+        _watch(seconds)
         try:
             found = _results(way, problems[name], name, out, most)
         except Exception as error:  # it is the result of the problem
             found = {"error": f"{type(error).__name__}: {error}"[:300]}
-        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
         _write(record, {"name": name, **found})
 
 
-def _stop(number: int, frame: Any) -> None:
-    raise TimeoutError("the problem took too long")
+def _watch(seconds: float) -> None:
+    """Stop what follows when it has taken so many seconds of the processor.
+
+    They are read once a second: a timer of the processor's time would make its clock coarse.
+    """
+    end = time.process_time() + seconds
+
+    def look(number: int, frame: Any) -> None:
+        if time.process_time() > end:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            raise TimeoutError("the problem took too long")
+
+    signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, 1.0, 1.0)
 
 
 def _write(record: Path, line: dict[str, Any]) -> None:
