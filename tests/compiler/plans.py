@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import funcgrad as fg
+
+
+def plan(function: Callable[..., Any], *arguments: Any) -> str:
+    """The steps of a compiled function, likewise."""
+    return steps_of(str(fg.jit(function).lower(*arguments).as_text()))
+
 
 def steps_of(text: str) -> str:
     """The steps of a printed program, a line each, with their indentation."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import funcgrad as fg
 from funcgrad.compiler.nest.arrange import SKIP_VARIABLE, VERIFY_VARIABLE
-from tests.compiler.plans import steps_of
+from tests.compiler.plans import plan
 
 RNG = np.random.default_rng(0)
 
@@ -20,10 +20,6 @@ RNG = np.random.default_rng(0)
 @pytest.fixture(autouse=True)
 def _verified(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VERIFY_VARIABLE, "1")
-
-
-def plan(function: Callable[..., Any], *arguments: Any) -> str:
-    return steps_of(str(fg.jit(function).lower(*arguments).as_text()))
 
 
 def results(found: Any) -> list[Any]:

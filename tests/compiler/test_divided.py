@@ -13,7 +13,7 @@ from funcgrad.compiler.machine import EVEN_PARTS
 from funcgrad.compiler.nest import divide
 from funcgrad.compiler.nest.arrange import VERIFY_VARIABLE
 from funcgrad.compiler.nest.split import even_parts
-from tests.compiler.plans import steps_of
+from tests.compiler.plans import plan, steps_of
 
 RNG = np.random.default_rng(0)
 
@@ -21,10 +21,6 @@ RNG = np.random.default_rng(0)
 @pytest.fixture(autouse=True)
 def _verified(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VERIFY_VARIABLE, "1")
-
-
-def plan(function: Callable[..., Any], *arguments: Any) -> str:
-    return steps_of(str(fg.jit(function).lower(*arguments).as_text()))
 
 
 # Extremes along rows are those of integers of the same order.
@@ -233,3 +229,25 @@ def test_reshaped_results_and_donation() -> None:
     )
     doubled, line, _ = both(x)
     np.testing.assert_array_equal(line, doubled.reshape(-1))
+
+
+# A matrix of few rows times a vector is sums along rows, which need no call of a product.
+
+
+@pytest.mark.parametrize("dtype", "fd")
+@pytest.mark.parametrize(
+    "shape", [(2, 9), (3, 4000), (12, 40), (16, 2), (17, 5), (9, 2), (4000, 3)]
+)
+def test_few_rows_or_columns_times_a_vector(shape: tuple[int, int], dtype: str) -> None:
+    x, y = RNG.normal(size=shape).astype(dtype), RNG.normal(size=shape[1]).astype(dtype)
+    z = RNG.normal(size=shape[0]).astype(dtype)
+    calls = [(lambda x, y: x @ y, x, y), (lambda x, y: y @ x.T, x, y)]
+    if shape[1] <= 4:
+        calls.append((lambda x, z: z @ x, x, z))
+    stack, vectors = np.stack([x, -x, x + 1]), np.stack([y, y, -y])
+    calls.append((lambda x, y: np.einsum("bij,bj->bi", x, y), stack, vectors))
+    for function, *arguments in calls:
+        assert "matrix product" not in plan(function, *arguments)
+        exact = function(*(a.astype(np.float64) for a in arguments))
+        near = 4 * np.finfo(dtype).eps * max(shape)
+        np.testing.assert_allclose(fg.jit(function)(*arguments), exact, rtol=near, atol=near)
