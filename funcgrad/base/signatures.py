@@ -10,10 +10,8 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Collection, Mapping
-from types import CodeType, MappingProxyType
-from typing import Any, TypeVar
-
-F = TypeVar("F", bound=Callable[..., Any])
+from types import CodeType, FunctionType, MappingProxyType
+from typing import Any
 
 if sys.version_info >= (3, 14):
     import annotationlib
@@ -78,38 +76,57 @@ def docstring(
     return "\n\n".join(filter(None, (summary, notes, *texts)))
 
 
-def explained(meanings: Mapping[str, str], **own: str) -> Callable[[F], F]:
-    """Decorator: add the section on arguments to a docstring, from a table that a family shares.
+def explain(names: Mapping[str, Any], meanings: Mapping[str, str]) -> None:
+    """Complete the sections on arguments in docstrings, from a table that a family shares.
+
+    A docstring explains the parameters that are particular to its function; the others come from
+    the table. Private functions stay as they are, and so do those with a parameter that neither
+    explains.
 
     Args:
+        names: The names of a module, ``globals()``, or of a class; imported ones do not count.
         meanings: The meaning of each parameter of the family by its name.
-        **own: Meanings that differ in this function.
-
-    Raises:
-        KeyError: If a parameter is in neither of them.
 
     Example:
-        >>> @explained({"x": "An array."}, n="A number.")
-        ... def f(x, n):
-        ...     '''Sum of both.'''
+        >>> def f(x, n):
+        ...     '''Sum of both.
+        ...
+        ...     Args:
+        ...         n: A number.
+        ...     '''
+        >>> explain({"__name__": __name__, "f": f}, {"x": "An array."})
         >>> print(f.__doc__)
         Sum of both.
         <BLANKLINE>
-        Args:
-            x: An array.
-            n: A number.
+            Args:
+                x: An array.
+                n: A number.
+        <BLANKLINE>
     """
+    home = names.get("__name__") or names["__module__"]
+    for name, function in names.items():
+        if (
+            type(function) is FunctionType
+            and function.__module__ == home
+            and not name.startswith("_")
+            and function.__doc__  # Python may leave docstrings away
+        ):
+            function.__doc__ = explained(function, meanings)
 
-    def decorate(function: F) -> F:
-        if function.__doc__ is None:  # Python leaves docstrings away
-            return function
-        code = function.__code__
-        names = [n for n in parameter_names(code) if n != "self"]
-        rows = {n: own[n] if n in own else meanings[n] for n in names}
-        function.__doc__ = with_arguments(function.__doc__, rows)
-        return function
 
-    return decorate
+def explained(function: Callable[..., Any], meanings: Mapping[str, str]) -> str:
+    """The docstring of a function, with meanings of the parameters that it does not explain."""
+    doc = function.__doc__ or ""
+    section = _ARGUMENTS.search(doc)
+    own = {name: text for _, name, text in _ARGUMENT.findall(section[2])} if section else {}
+    code: CodeType = inspect.unwrap(function).__code__
+    names = [n for n in parameter_names(code) if n != "self"]
+    missing = [n for n in names if n not in own and n.strip("*") not in own]
+    if not missing or any(n not in meanings for n in missing):
+        return doc
+    own |= {n: meanings[n] for n in missing}
+    rest = doc.replace(section[0], "", 1) if section else doc
+    return with_arguments(rest, {n: own[n if n in own else n.strip("*")] for n in names})
 
 
 def with_arguments(doc: str, meanings: Mapping[str, str]) -> str:
@@ -131,6 +148,8 @@ def parameter_names(code: CodeType) -> list[str]:
 
 
 _SECTION = re.compile(r"\n\n( *)(Returns|Raises|Example):\n")
+_ARGUMENTS = re.compile(r"\n\n( *)Args:((?:\n\1 +.*)+)")
+_ARGUMENT = re.compile(r"\n( +)(\*{0,2}\w+): (.*(?:\n\1 +.*)*)")
 
 
 def session(call: str) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 
 from funcgrad.base.pytree import tree_map
 from funcgrad.base.ranks import Ranks
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.axes import named_axis
 from funcgrad.core.primitive import Primitive
@@ -98,7 +98,6 @@ def psum(x: Tree, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T
     return map_numbers(of_leaf, x)
 
 
-@explained(MEANINGS)
 def pmean(x: Tree, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Tree:
     """Mean over the mapped axis.
 
@@ -119,7 +118,6 @@ def pmean(x: Tree, axis_name: AxisName, *, axis_index_groups: Groups = None) -> 
     return tree_map(lambda total: total / size, psum(x, axis_name))
 
 
-@explained(MEANINGS)
 def pmax(x: Tree, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Tree:
     """Maximum over the mapped axis.
 
@@ -140,7 +138,6 @@ def pmax(x: Tree, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T
     return _of_lanes(PMax, axes, x)
 
 
-@explained(MEANINGS)
 def pmin(x: Tree, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Tree:
     """Minimum over the mapped axis.
 
@@ -161,12 +158,14 @@ def pmin(x: Tree, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T
     return _of_lanes(PMin, axes, x)
 
 
-@explained(MEANINGS, axis_name="Name of an axis, or a tuple of names.")
 def pvary(x: Tree, axis_name: AxisName) -> Tree:
     """A copy of a value for every lane of axes of a mesh, inside `funcgrad.shard_map`.
 
     Operations that meet values of the lanes do this by themselves. What differs already stays as it
     is, and so does what is along other axes.
+
+    Args:
+        axis_name: Name of an axis, or a tuple of names.
 
     Returns:
         A pytree like ``x``. In derivatives every copy counts, and ``x`` gets the sum.
@@ -233,9 +232,11 @@ def _cast(x: Tree, axis_name: AxisName, to: str, what: str) -> Tree:
     return map_values(PVary(axes, to=to).bind, x) if axes else x
 
 
-@explained(MEANINGS, source="Number of the example.")
 def pbroadcast(x: Tree, axis_name: AxisName, source: int) -> Tree:
     """The value of one example, for all.
+
+    Args:
+        source: Number of the example.
 
     Returns:
         A pytree like ``x``, the same for all examples.
@@ -267,7 +268,6 @@ def pbroadcast(x: Tree, axis_name: AxisName, source: int) -> Tree:
     return map_values(of_leaf, x)
 
 
-@explained(MEANINGS)
 def axis_index(axis_name: AxisName) -> Any:
     """Number of the example along the mapped axis.
 
@@ -288,7 +288,6 @@ def axis_index(axis_name: AxisName) -> Any:
     return index
 
 
-@explained(MEANINGS)
 def axis_size(axis_name: AxisName) -> int:
     """Length of the mapped axis, a Python int.
 
@@ -412,9 +411,11 @@ def psum_scatter(
     return map_numbers(of_leaf, x)
 
 
-@explained(MEANINGS, perm="Pairs (source, destination). Examples that nobody sends to get zeros.")
 def ppermute(x: Tree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Tree:
     """Send values from example to example.
+
+    Args:
+        perm: Pairs (source, destination). Examples that nobody sends to get zeros.
 
     Returns:
         A pytree like ``x``.
@@ -458,9 +459,12 @@ def ppermute(x: Tree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T
     return map_values(of_leaf, x)
 
 
-@explained(MEANINGS, axis_name="Name of a mapped axis.", perm="A permutation of the examples.")
 def pshuffle(x: Tree, axis_name: Hashable, perm: Sequence[int]) -> Tree:
     """Permute the examples: example ``k`` gets the value of example ``perm[k]``.
+
+    Args:
+        axis_name: Name of a mapped axis.
+        perm: A permutation of the examples.
 
     Returns:
         A pytree like ``x``.
@@ -543,9 +547,12 @@ def all_to_all(
     return map_values(of_leaf, x)
 
 
-@explained(MEANINGS, axis_name="Name of a mapped axis.", axis="Axis of ``x``.")
 def pswapaxes(x: Tree, axis_name: Hashable, axis: int, *, axis_index_groups: Groups = None) -> Tree:
     """Exchange the mapped axis with an axis of the same length.
+
+    Args:
+        axis_name: Name of a mapped axis.
+        axis: Axis of ``x``.
 
     Returns:
         A pytree like ``x``.
@@ -646,3 +653,6 @@ def _normalized(axis: int, ndim: int, operation: str) -> int:
     if not -ndim <= axis < ndim:
         raise ShapeError(f"{operation}: there is no axis {axis} among {ndim}.{place()}")
     return axis % ndim
+
+
+explain(globals(), MEANINGS)

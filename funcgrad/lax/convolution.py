@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from funcgrad.base.placement import check_placement
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.lax.meanings import MEANINGS
@@ -281,7 +281,6 @@ def _groups(
     return features, batches
 
 
-@explained(MEANINGS)
 def conv(
     lhs: ArrayLike,
     rhs: ArrayLike,
@@ -306,11 +305,6 @@ def conv(
     )
 
 
-@explained(
-    MEANINGS,
-    lhs_dilation="Distance of neighbouring elements of ``lhs``.",
-    rhs_dilation="Distance of the elements that neighbouring taps meet.",
-)
 def conv_with_general_padding(
     lhs: ArrayLike,
     rhs: ArrayLike,
@@ -322,6 +316,10 @@ def conv_with_general_padding(
     preferred_element_type: Any = None,
 ) -> Array:
     """`conv_general_dilated` of ``(N, C, ...)`` and ``(O, C, ...)`` without groups.
+
+    Args:
+        lhs_dilation: Distance of neighbouring elements of ``lhs``.
+        rhs_dilation: Distance of the elements that neighbouring taps meet.
 
     Returns:
         An array ``(N, O, ...)``.
@@ -439,15 +437,6 @@ def transposed_pads(span: int, stride: int, padding: str) -> tuple[int, int]:
     return low, both - low
 
 
-@explained(
-    MEANINGS,
-    lhs="Array, as in `conv_general_dilated`.",
-    filter_shape="Length of windows along every axis along which they slide.",
-    lhs_dilation="Distance of neighbouring elements of ``lhs``.",
-    rhs_dilation="Distance of neighbouring elements of a window.",
-    dimension_numbers="Which axis is what: `conv_dimension_numbers`.",
-    preferred_element_type="Dtype of the result.",
-)
 def conv_general_dilated_patches(
     lhs: ArrayLike,
     filter_shape: Sequence[int],
@@ -460,6 +449,14 @@ def conv_general_dilated_patches(
     preferred_element_type: Any = None,
 ) -> Array:
     """The elements of every window, side by side: what a convolution multiplies with its kernel.
+
+    Args:
+        lhs: Array, as in `conv_general_dilated`.
+        filter_shape: Length of windows along every axis along which they slide.
+        lhs_dilation: Distance of neighbouring elements of ``lhs``.
+        rhs_dilation: Distance of neighbouring elements of a window.
+        dimension_numbers: Which axis is what: `conv_dimension_numbers`.
+        preferred_element_type: Dtype of the result.
 
     Returns:
         As `conv_general_dilated` with ``C * prod(filter_shape)`` output channels: the elements of
@@ -558,3 +555,6 @@ def conv_general_dilated_local(
         for text, spec in zip(("nc", "oc", "no"), numbers, strict=True)
     ]
     return Contract(*labels).bind(patches, y)
+
+
+explain(globals(), MEANINGS)

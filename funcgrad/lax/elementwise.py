@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.dialect import default_dtype
-from funcgrad.base.signatures import call_of, docstring, explained, signature_of
+from funcgrad.base.signatures import call_of, docstring, explain, signature_of
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import BOOL, complex_dtype
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
@@ -240,9 +240,12 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: Any = None) -> Array:
     return _product(x, y)
 
 
-@explained(MEANINGS, x1="Floating array.", x2="Another one, of the same dtype.")
 def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The number next to ``x1`` towards ``x2``.
+
+    Args:
+        x1: Floating array.
+        x2: Another one, of the same dtype.
 
     Example:
         >>> import funcgrad as fg
@@ -252,9 +255,12 @@ def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
     return _neighbour(x1, x2)
 
 
-@explained(MEANINGS, x="Integers.", y="Others of the same dtype.")
 def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The upper half of the bits of the product of integers, which has twice as many as they.
+
+    Args:
+        x: Integers.
+        y: Others of the same dtype.
 
     Returns:
         An array of that dtype.
@@ -391,9 +397,11 @@ def div(x: ArrayLike, y: ArrayLike) -> Array:
     return primitive.add.bind(down, primitive.convert(up, aval_of(x).dtype))
 
 
-@explained(MEANINGS, x="Array of integers.")
 def clz(x: ArrayLike) -> Array:
     """How many of the highest bits of integers are 0, in the dtype of ``x``.
+
+    Args:
+        x: Array of integers.
 
     Raises:
         DtypeError: If it holds others.
@@ -468,9 +476,11 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
     return primitive.power.bind(x, dtype.type(y))
 
 
-@explained(MEANINGS, x="An array or a number, floating.")
 def square(x: ArrayLike) -> Array:
     """``x * x``.
+
+    Args:
+        x: An array or a number, floating.
 
     Example:
         >>> import funcgrad as fg
@@ -480,9 +490,11 @@ def square(x: ArrayLike) -> Array:
     return mul(x, x)
 
 
-@explained(MEANINGS, x="An array or a number, floating.")
 def reciprocal(x: ArrayLike) -> Array:
     """``1 / x`` of a floating or complex ``x``.
+
+    Args:
+        x: An array or a number, floating.
 
     Example:
         >>> import funcgrad as fg
@@ -619,9 +631,12 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     return out
 
 
-@explained(MEANINGS, x="Integers.", y="Number of places, of the same dtype.")
 def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
     """``x`` with its bits ``y`` places lower; zeros come in at the top.
+
+    Args:
+        x: Integers.
+        y: Number of places, of the same dtype.
 
     Returns:
         An array of that dtype.
@@ -640,9 +655,11 @@ def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
     return primitive.convert(primitive.right_shift.bind(x, y), dtype)
 
 
-@explained(MEANINGS, x="An array or a number.")
 def conj(x: ArrayLike) -> Array:
     """Complex conjugate; a real argument becomes complex.
+
+    Args:
+        x: An array or a number.
 
     Example:
         >>> import funcgrad as fg
@@ -655,9 +672,12 @@ def conj(x: ArrayLike) -> Array:
     return primitive.conj.bind(primitive.convert(x, complex_dtype(dtype)))
 
 
-@explained(MEANINGS, x="Real part.", y="Imaginary part, of the same dtype.")
 def complex(x: ArrayLike, y: ArrayLike) -> Array:
     """``x + iy`` of two floating arrays.
+
+    Args:
+        x: Real part.
+        y: Imaginary part, of the same dtype.
 
     Returns:
         complex64 for float32 parts, complex128 for float64.
@@ -716,9 +736,11 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Array:
     )
 
 
-@explained(MEANINGS, x="Array, scalar or pytree of them.")
 def stop_gradient(x: Any) -> Any:
     """``x`` with derivative zero, for forward and reverse mode.
+
+    Args:
+        x: Array, scalar or pytree of them.
 
     Returns:
         The same values.
@@ -731,9 +753,11 @@ def stop_gradient(x: Any) -> Any:
     return map_values(primitive.stop_gradient.bind, x)
 
 
-@explained(MEANINGS, x="An array or a number, or a dtype.")
 def dtype(x: Any) -> np.dtype[Any]:
     """The dtype of an array or scalar, or that which a dtype or a type of scalars names.
+
+    Args:
+        x: An array or a number, or a dtype.
 
     Raises:
         DtypeError: If funcgrad does not compute with it.
@@ -747,3 +771,6 @@ def dtype(x: Any) -> np.dtype[Any]:
         raise DtypeError("lax.dtype: None is no array.")
     is_dtype = isinstance(x, type | np.dtype)
     return default_dtype(canonical_dtype(x) if is_dtype else aval_of(settled(x)).dtype)
+
+
+explain(globals(), MEANINGS)

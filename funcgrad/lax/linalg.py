@@ -16,7 +16,7 @@ import numpy as np
 from funcgrad.base.defaults import only_defaults
 from funcgrad.base.dialect import fails_as_nan
 from funcgrad.base.namespaces import present
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.lax.meanings import MEANINGS
@@ -229,11 +229,13 @@ def _last(w: Any, first: int, end: int) -> Any:
     return Slice((*(0,) * (ndim - 1), first), (*stack, end), (1,) * ndim).bind(w)
 
 
-@explained(MEANINGS, a="A matrix, or a stack of them.")
 def hessenberg(a: Any) -> tuple[Any, Any]:
     """Hessenberg's form as LAPACK leaves it: reflections below it, and their factors.
 
     It has no derivative; `funcgrad.scipy.linalg.hessenberg` has.
+
+    Args:
+        a: A matrix, or a stack of them.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -326,9 +328,11 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
     return c - matmul(matmul(matmul(c, v), t), adjoint(v))
 
 
-@explained(MEANINGS, x="Matrix, or a stack of matrices.")
 def lu(x: Any) -> tuple[Any, Any, Any]:
     """``L`` and ``U`` in one matrix, exchanges of rows, and the permutation (both int32).
+
+    Args:
+        x: Matrix, or a stack of matrices.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -595,9 +599,12 @@ def triangular_solve(
     return reshape(out, (*shape_of(a)[:-1],)) if is_vector else out
 
 
-@explained(MEANINGS, a="Matrices, ``(..., n, n)``; one triangle is read.", lower="Which triangle.")
 def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
     """The tridiagonal form of Hermitian matrices as LAPACK leaves it, without derivatives.
+
+    Args:
+        a: Matrices, ``(..., n, n)``; one triangle is read.
+        lower: Which triangle.
 
     Returns:
         The form with reflections in that triangle; its diagonal; the diagonal next to it; the
@@ -650,3 +657,5 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
 
 
 present(__name__)
+
+explain(globals(), MEANINGS)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.pytree import tree_leaves, tree_map
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of, shaped
 from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.errors import ArgumentError, DtypeError
@@ -28,7 +28,6 @@ __all__ = [
 ]  # fmt: skip
 
 
-@explained(MEANINGS, operand="Real array.")
 def approx_max_k(
     operand: ArrayLike,
     k: int,
@@ -38,6 +37,9 @@ def approx_max_k(
     aggregate_to_topk: bool = True,
 ) -> tuple[Array, Array]:
     """The ``k`` greatest elements along an axis and their places: exactly, as `top_k`.
+
+    Args:
+        operand: Real array.
 
     Returns:
         The elements, in descending order, and their places.
@@ -51,7 +53,6 @@ def approx_max_k(
     return top_k(operand, k, reduction_dimension)
 
 
-@explained(MEANINGS, operand="Floating array.")
 def approx_min_k(
     operand: ArrayLike,
     k: int,
@@ -61,6 +62,9 @@ def approx_min_k(
     aggregate_to_topk: bool = True,
 ) -> tuple[Array, Array]:
     """The ``k`` least elements along an axis and their places, exactly.
+
+    Args:
+        operand: Floating array.
 
     Returns:
         The elements, in ascending order, and their places.
@@ -75,9 +79,11 @@ def approx_min_k(
     return neg(values), places
 
 
-@explained(MEANINGS, operand="Pytree of arrays.")
 def optimization_barrier(operand: Any, /) -> Any:
     """The operand, unchanged: nothing is computed twice here that would have to be kept apart.
+
+    Args:
+        operand: Pytree of arrays.
 
     Example:
         >>> import funcgrad as fg
@@ -87,11 +93,13 @@ def optimization_barrier(operand: Any, /) -> Any:
     return tree_map(lambda x: x, operand)
 
 
-@explained(MEANINGS, x="Number or array.")
 def stage(x: ArrayLike, /) -> Array:
     """A number or an array as a value of the transformation around, if one is traced.
 
     Traced integers are indices of it, and what is computed from it becomes part of the program.
+
+    Args:
+        x: Number or array.
 
     Returns:
         A traced value inside of a function that is traced to a program, else an array.
@@ -166,9 +174,11 @@ def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
     return drawn
 
 
-@explained(MEANINGS, shardings="Accepted for JAX's signature.")
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     """The values, unchanged: there is one device, which has them all.
+
+    Args:
+        shardings: Accepted for JAX's signature.
 
     Example:
         >>> import funcgrad as fg
@@ -178,9 +188,11 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     return optimization_barrier(x)
 
 
-@explained(MEANINGS, _="Ignored.")
 def create_token(_: Any = None) -> Array:
     """A token, which orders effects in JAX; here they happen in the order of the program.
+
+    Args:
+        _: Ignored.
 
     Returns:
         An empty array.
@@ -270,3 +282,6 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
         return decomposition(*args, **attributes)
 
     return apply
+
+
+explain(globals(), MEANINGS)

@@ -11,7 +11,7 @@ import numpy as np
 
 from funcgrad.base.placement import check_placement
 from funcgrad.base.pytree import PyTreeDef
-from funcgrad.base.signatures import call_of, docstring, explained
+from funcgrad.base.signatures import call_of, docstring, explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Primitive
 from funcgrad.errors import ArgumentError, ShapeError, TreeError
@@ -125,9 +125,12 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = N
     return _sum(operand, axes)
 
 
-@explained(MEANINGS, operand="Array of integers or bools.", axes="The axes.")
 def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Exclusive or of the bits of integers, or of bools, over ``axes``, which are dropped.
+
+    Args:
+        operand: Array of integers or bools.
+        axes: The axes.
 
     Example:
         >>> import numpy as np
@@ -310,9 +313,11 @@ class _Fold:
         return convert(out, expected.dtype)
 
 
-@explained(MEANINGS, operand="Array of real numbers or bools; nan counts as largest.")
 def argmax(operand: ArrayLike, axis: int, index_dtype: Any = np.int64) -> Array:
     """Index of the first maximum along an axis, which is dropped.
+
+    Args:
+        operand: Array of real numbers or bools; nan counts as largest.
 
     Returns:
         The indices.
@@ -325,9 +330,11 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: Any = np.int64) -> Array:
     return _place("argmax", reductions.ArgMax, operand, axis, index_dtype)
 
 
-@explained(MEANINGS, operand="Array of real numbers or bools; nan counts as smallest.")
 def argmin(operand: ArrayLike, axis: int, index_dtype: Any = np.int64) -> Array:
     """Index of the first minimum along an axis, which is dropped.
+
+    Args:
+        operand: Array of real numbers or bools; nan counts as smallest.
 
     Returns:
         The indices.
@@ -459,9 +466,11 @@ def sort_key_val(
     return keys, values
 
 
-@explained(MEANINGS, operand="Array of real numbers; nan counts as largest.")
 def top_k(operand: ArrayLike, k: int, axis: int = -1) -> tuple[Array, Array]:
     """The ``k`` largest elements along an axis, descending, and their indices.
+
+    Args:
+        operand: Array of real numbers; nan counts as largest.
 
     Returns:
         Values, and indices (int64); of equal elements the first comes first.
@@ -480,3 +489,6 @@ def top_k(operand: ArrayLike, k: int, axis: int = -1) -> tuple[Array, Array]:
     values, places = checked(sorting.TopK(int(k)), transpose(x, order))
     back = [int(i) for i in np.argsort(order)]
     return transpose(values, back), transpose(places, back)
+
+
+explain(globals(), MEANINGS)

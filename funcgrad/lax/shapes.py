@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.placement import check_placement
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.lax.meanings import MEANINGS
@@ -78,9 +78,12 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
         ) from None
 
 
-@explained(MEANINGS, sizes="Lengths of the new axes.", out_sharding="The CPU, if anything.")
 def broadcast(operand: ArrayLike, sizes: Shape, *, out_sharding: Any = None) -> Array:
     """``operand`` repeated along new leading axes.
+
+    Args:
+        sizes: Lengths of the new axes.
+        out_sharding: The CPU, if anything.
 
     Returns:
         An array of shape ``(*sizes, *operand.shape)``.
@@ -141,9 +144,12 @@ def broadcast_in_dim(
     return checked(primitive.BroadcastTo(target), primitive.reshape(x, tuple(kept)))
 
 
-@explained(MEANINGS, x="An array or a number, floating.", rank="Number of axes of the result.")
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """``x`` with leading axes of length 1, so that it has ``rank`` axes.
+
+    Args:
+        x: An array or a number, floating.
+        rank: Number of axes of the result.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -194,9 +200,12 @@ def reshape(
     return primitive.reshape(x, shape)
 
 
-@explained(MEANINGS, arr="Array.", like_arr="Array of the wanted shape.")
 def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     """``arr`` broadcast to the shape of another array, by NumPy's rules.
+
+    Args:
+        arr: Array.
+        like_arr: Array of the wanted shape.
 
     Example:
         >>> import numpy as np
@@ -209,9 +218,11 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     return checked(primitive.BroadcastTo(shape), array_operand("broadcast_like", arr))
 
 
-@explained(MEANINGS, shape="Lengths of the axes.")
 def shape_as_value(shape: Shape) -> Array:
     """A shape as an array of integers.
+
+    Args:
+        shape: Lengths of the axes.
 
     Example:
         >>> import funcgrad as fg
@@ -244,7 +255,6 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
     return primitive.reshape(x, (*own[:start], merged, *own[stop:]))
 
 
-@explained(MEANINGS)
 def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """``array`` without the axes ``dimensions``, which have length 1.
 
@@ -262,7 +272,6 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     return primitive.reshape(x, primitive.drop_axes(own, axes))
 
 
-@explained(MEANINGS)
 def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """``array`` with axes of length 1 that are at ``dimensions`` of the result.
 
@@ -302,9 +311,11 @@ def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     return primitive.Transpose(order).bind(x)
 
 
-@explained(MEANINGS, operand="An array.")
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """``operand`` with the elements along ``dimensions`` in opposite order.
+
+    Args:
+        operand: An array.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -346,9 +357,12 @@ def pad(
     return checked(primitive.Pad(lows, highs, interiors), x, fill)
 
 
-@explained(MEANINGS, operands="At least one array.", dimension="The axis.")
 def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
     """The operands, of one dtype, one after the other along an axis.
+
+    Args:
+        operands: At least one array.
+        dimension: The axis.
 
     Returns:
         The joined array.
@@ -366,9 +380,12 @@ def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
     return checked(primitive.Concatenate(axis), *arrays) if len(arrays) > 1 else arrays[0]
 
 
-@explained(MEANINGS, operands="Arrays of one shape and dtype.", axis="The new axis.")
 def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
     """The operands, of one type, along a new axis.
+
+    Args:
+        operands: Arrays of one shape and dtype.
+        axis: The new axis.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -381,9 +398,12 @@ def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
     return concatenate([expand_dims(x, (place,)) for x in operands], place)
 
 
-@explained(MEANINGS, x="An array or a number.", axis="The new axis.")
 def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     """The slices of ``x`` along an axis, without that axis.
+
+    Args:
+        x: An array or a number.
+        axis: The new axis.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -396,9 +416,11 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     return tuple(squeeze(part, (place,)) for part in split(x, sizes, place))
 
 
-@explained(MEANINGS, sizes="Lengths of the pieces; their sum is the length of the axis.")
 def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """Consecutive pieces of the given ``sizes`` along an axis.
+
+    Args:
+        sizes: Lengths of the pieces; their sum is the length of the axis.
 
     Returns:
         One array per size.
@@ -423,9 +445,12 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array
     return pieces
 
 
-@explained(MEANINGS, operand="An array.", reps="How often each axis is repeated.")
 def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     """``operand`` repeated ``reps[i]`` times along axis ``i``.
+
+    Args:
+        operand: An array.
+        reps: How often each axis is repeated.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -442,9 +467,12 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     return primitive.reshape(out, tuple(n * count for n, count in zip(own, reps, strict=True)))
 
 
-@explained(MEANINGS, dtype="Integer, floating or complex dtype.", size="Length.")
 def iota(dtype: Any, size: int) -> Array:
     """``0, 1, ..., size - 1``.
+
+    Args:
+        dtype: Integer, floating or complex dtype.
+        size: Length.
 
     Returns:
         A one-dimensional array.
@@ -556,3 +584,6 @@ def empty(shape: Shape, dtype: Any, *, out_sharding: Any = None) -> Array:
     """
     check_placement("lax.empty", out_sharding=out_sharding)
     return full(shape, 0, dtype)
+
+
+explain(globals(), MEANINGS)

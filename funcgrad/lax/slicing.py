@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import DtypeError, OutOfBoundsError, ShapeError
@@ -102,9 +102,11 @@ def slice_in_dim(
     return slice(x, starts, limits, strides)
 
 
-@explained(MEANINGS, index="The index; negative ones count from the end.")
 def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """The slice at one static index along an axis.
+
+    Args:
+        index: The index; negative ones count from the end.
 
     Returns:
         The slice.
@@ -158,7 +160,6 @@ def _from_end(name: str, index: Array, n: int) -> Array:
     return select.bind(less.bind(index, np.int64(0)), add.bind(index, np.int64(n)), index)
 
 
-@explained(MEANINGS, slice_sizes="Shape of the window.")
 def dynamic_slice(
     operand: ArrayLike,
     start_indices: ArrayLike | Sequence[ArrayLike],
@@ -166,6 +167,9 @@ def dynamic_slice(
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
     """The window of static shape at a start that may be traced.
+
+    Args:
+        slice_sizes: Shape of the window.
 
     Returns:
         An array of shape ``slice_sizes``.
@@ -181,11 +185,6 @@ def dynamic_slice(
     return checked(indexing.DynamicSlice(tuple(map(int, slice_sizes))), x, *starts)
 
 
-@explained(
-    MEANINGS,
-    slice_size="Length of the window.",
-    allow_negative_indices="Whether a negative start counts from the end.",
-)
 def dynamic_slice_in_dim(
     operand: ArrayLike,
     start_index: ArrayLike,
@@ -194,6 +193,10 @@ def dynamic_slice_in_dim(
     allow_negative_indices: bool = True,
 ) -> Array:
     """`dynamic_slice` along one axis.
+
+    Args:
+        slice_size: Length of the window.
+        allow_negative_indices: Whether a negative start counts from the end.
 
     Returns:
         The window.
@@ -211,7 +214,6 @@ def dynamic_slice_in_dim(
     return dynamic_slice(x, starts, sizes, allow_negative_indices)
 
 
-@explained(MEANINGS, allow_negative_indices="Whether a negative index counts from the end.")
 def dynamic_index_in_dim(
     operand: ArrayLike,
     index: ArrayLike,
@@ -220,6 +222,9 @@ def dynamic_index_in_dim(
     allow_negative_indices: bool = True,
 ) -> Array:
     """The slice at one index, which may be traced, along an axis.
+
+    Args:
+        allow_negative_indices: Whether a negative index counts from the end.
 
     Returns:
         The slice.
@@ -235,7 +240,6 @@ def dynamic_index_in_dim(
     return out if keepdims else squeeze(out, (place,))
 
 
-@explained(MEANINGS, update="The new window, of the same dtype and number of axes.")
 def dynamic_update_slice(
     operand: ArrayLike,
     update: ArrayLike,
@@ -243,6 +247,9 @@ def dynamic_update_slice(
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
     """``operand`` with the window at a start that may be traced replaced.
+
+    Args:
+        update: The new window, of the same dtype and number of axes.
 
     Returns:
         An array like ``operand``.
@@ -259,11 +266,6 @@ def dynamic_update_slice(
     return checked(indexing.DynamicUpdateSlice(), x, update, *starts)
 
 
-@explained(
-    MEANINGS,
-    update="The new window.",
-    allow_negative_indices="Whether a negative start counts from the end.",
-)
 def dynamic_update_slice_in_dim(
     operand: ArrayLike,
     update: ArrayLike,
@@ -272,6 +274,10 @@ def dynamic_update_slice_in_dim(
     allow_negative_indices: bool = True,
 ) -> Array:
     """`dynamic_update_slice` along one axis.
+
+    Args:
+        update: The new window.
+        allow_negative_indices: Whether a negative start counts from the end.
 
     Returns:
         An array like ``operand``.
@@ -287,11 +293,6 @@ def dynamic_update_slice_in_dim(
     return dynamic_update_slice(x, update, starts, allow_negative_indices)
 
 
-@explained(
-    MEANINGS,
-    update="The new slice, with the axis (of length 1) or without it.",
-    allow_negative_indices="Whether a negative index counts from the end.",
-)
 def dynamic_update_index_in_dim(
     operand: ArrayLike,
     update: ArrayLike,
@@ -300,6 +301,10 @@ def dynamic_update_index_in_dim(
     allow_negative_indices: bool = True,
 ) -> Array:
     """``operand`` with the slice at one index, which may be traced, replaced.
+
+    Args:
+        update: The new slice, with the axis (of length 1) or without it.
+        allow_negative_indices: Whether a negative index counts from the end.
 
     Returns:
         An array like ``operand``.
@@ -316,3 +321,6 @@ def dynamic_update_index_in_dim(
         shape = shape_of(update)
         update = primitive.reshape(update, (*shape[:place], 1, *shape[place:]))
     return dynamic_update_slice_in_dim(x, update, index, place, allow_negative_indices)
+
+
+explain(globals(), MEANINGS)

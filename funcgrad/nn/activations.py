@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import is_complex
 from funcgrad.errors import ShapeError
@@ -34,7 +34,6 @@ _SELU_ALPHA = 1.6732632423543772848170429916717
 _SELU_SCALE = 1.0507009873554804934193349852946
 
 
-@explained(MEANINGS)
 def identity(x: ArrayLike) -> Array:
     """``x`` itself, as an array.
 
@@ -46,9 +45,11 @@ def identity(x: ArrayLike) -> Array:
     return strong(as_value(x, "identity"))
 
 
-@explained(MEANINGS, x="Array of real numbers; integers stay integers.")
 def relu(x: ArrayLike) -> Array:
     """Rectified linear unit, ``max(x, 0)``; its derivative at 0 is 0.
+
+    Args:
+        x: Array of real numbers; integers stay integers.
 
     Returns:
         An array of the type of ``x``.
@@ -62,7 +63,6 @@ def relu(x: ArrayLike) -> Array:
     return p.relu.bind(strong(as_value(x, "relu")))
 
 
-@explained(MEANINGS)
 def relu6(x: ArrayLike) -> Array:
     """``min(max(x, 0), 6)``; its derivative at the two kinks is 0.
 
@@ -82,7 +82,6 @@ def _clipped(x: Array, low: float, high: float) -> Array:
     return p.minimum.bind(p.maximum.bind(x, scalar(low)), scalar(high))
 
 
-@explained(MEANINGS)
 def sigmoid(x: ArrayLike) -> Array:
     """Logistic function, ``1 / (1 + exp(-x))``.
 
@@ -95,7 +94,6 @@ def sigmoid(x: ArrayLike) -> Array:
     return p.logistic.bind(x)
 
 
-@explained(MEANINGS)
 def log_sigmoid(x: ArrayLike) -> Array:
     """Logarithm of `sigmoid`, accurate for very negative ``x``.
 
@@ -115,7 +113,6 @@ def _log_logistic(x: Array) -> Array:
     return special.log_expit.bind(x)
 
 
-@explained(MEANINGS)
 def softplus(x: ArrayLike) -> Array:
     """``log(1 + exp(x))``, the smooth form of `relu`.
 
@@ -131,9 +128,12 @@ def softplus(x: ArrayLike) -> Array:
     return -_log_logistic(-x)
 
 
-@explained(MEANINGS, x="Array of real numbers.", b="Positive smoothness.")
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """``(x + sqrt(x**2 + b)) / 2``: like `softplus`, without exponentials.
+
+    Args:
+        x: Array of real numbers.
+        b: Positive smoothness.
 
     Returns:
         Positive numbers.
@@ -147,7 +147,6 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     return 0.5 * (x + p.sqrt.bind(x * x + b))
 
 
-@explained(MEANINGS)
 def soft_sign(x: ArrayLike) -> Array:
     """``x / (1 + |x|)``.
 
@@ -160,7 +159,6 @@ def soft_sign(x: ArrayLike) -> Array:
     return x / (1 + p.absolute.bind(x))
 
 
-@explained(MEANINGS)
 def silu(x: ArrayLike) -> Array:
     """``x sigmoid(x)``, also called swish.
 
@@ -176,7 +174,6 @@ def silu(x: ArrayLike) -> Array:
 swish = silu
 
 
-@explained(MEANINGS)
 def mish(x: ArrayLike) -> Array:
     """``x tanh(softplus(x))``.
 
@@ -189,9 +186,11 @@ def mish(x: ArrayLike) -> Array:
     return x * p.tanh.bind(softplus(x))
 
 
-@explained(MEANINGS, x="An array or a number.")
 def tanh(x: ArrayLike) -> Array:
     """Hyperbolic tangent.
+
+    Args:
+        x: An array or a number.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -202,9 +201,12 @@ def tanh(x: ArrayLike) -> Array:
     return p.tanh.bind(x)
 
 
-@explained(MEANINGS, x="Array of real numbers.", alpha="Minus the limit for very negative ``x``.")
 def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """``x`` where positive, else ``alpha (exp(x) - 1)``.
+
+    Args:
+        x: Array of real numbers.
+        alpha: Minus the limit for very negative ``x``.
 
     Returns:
         An array of the shape of ``x``.
@@ -226,9 +228,12 @@ def _split(x: Array) -> tuple[Array, Array]:
     return is_positive, p.select.bind(is_positive, zero, x)
 
 
-@explained(MEANINGS, x="Array of real numbers.", alpha="Minus the limit for very negative ``x``.")
 def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """``x`` where positive, else ``alpha (exp(x / alpha) - 1)``: smooth for every ``alpha``.
+
+    Args:
+        x: Array of real numbers.
+        alpha: Minus the limit for very negative ``x``.
 
     Returns:
         An array of the shape of ``x``.
@@ -243,9 +248,11 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     return p.select.bind(is_positive, x, alpha * p.expm1.bind(low / alpha))
 
 
-@explained(MEANINGS, x="An array or a number.")
 def selu(x: ArrayLike) -> Array:
     """Scaled `elu` whose constants keep mean 0 and variance 1 (arXiv:1706.02515).
+
+    Args:
+        x: An array or a number.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -277,9 +284,12 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     return x * (0.5 * special.erfc.bind(-math.sqrt(0.5) * x))
 
 
-@explained(MEANINGS, x="Array of real numbers.", negative_slope="Slope on the negative side.")
 def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     """``x`` where it is not negative, else ``negative_slope * x``.
+
+    Args:
+        x: Array of real numbers.
+        negative_slope: Slope on the negative side.
 
     Returns:
         An array of the shape of ``x``; its derivative at 0 is 1.
@@ -293,7 +303,6 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     return p.select.bind(p.greater_equal.bind(x, p.zero_of(x)), x, slope * x)
 
 
-@explained(MEANINGS)
 def hard_tanh(x: ArrayLike) -> Array:
     """``x`` limited to -1 .. 1; its derivative at the two kinks is 1.
 
@@ -307,7 +316,6 @@ def hard_tanh(x: ArrayLike) -> Array:
     return p.select.bind(p.greater.bind(x, one), one, p.select.bind(p.less.bind(x, -one), -one, x))
 
 
-@explained(MEANINGS)
 def hard_sigmoid(x: ArrayLike) -> Array:
     """``relu6(x + 3) / 6``, a piecewise linear `sigmoid`.
 
@@ -320,7 +328,6 @@ def hard_sigmoid(x: ArrayLike) -> Array:
     return relu6(x + 3) / 6
 
 
-@explained(MEANINGS)
 def hard_silu(x: ArrayLike) -> Array:
     """``x hard_sigmoid(x)``, also called hard swish.
 
@@ -336,7 +343,6 @@ def hard_silu(x: ArrayLike) -> Array:
 hard_swish = hard_silu
 
 
-@explained(MEANINGS)
 def sparse_plus(x: ArrayLike) -> Array:
     """0 up to -1, ``x`` from 1 on, and the parabola ``(x + 1)**2 / 4`` in between.
 
@@ -351,7 +357,6 @@ def sparse_plus(x: ArrayLike) -> Array:
     return p.select.bind(p.greater_equal.bind(x, one), x, 0.25 * (inner * inner))
 
 
-@explained(MEANINGS)
 def sparse_sigmoid(x: ArrayLike) -> Array:
     """``(x + 1) / 2`` limited to 0 .. 1: the derivative of `sparse_plus`.
 
@@ -364,7 +369,6 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
     return 0.5 * _clipped(x + 1, 0.0, 2.0)
 
 
-@explained(MEANINGS)
 def log1mexp(x: ArrayLike) -> Array:
     """``log(1 - exp(-x))`` for positive ``x``, accurate for small and for large ones.
 
@@ -382,9 +386,12 @@ def log1mexp(x: ArrayLike) -> Array:
     )
 
 
-@explained(MEANINGS, x="Array whose axis has an even length.", axis="The axis, which is halved.")
 def glu(x: ArrayLike, axis: int = -1) -> Array:
     """Gated linear unit: the first half along ``axis`` times the `sigmoid` of the second half.
+
+    Args:
+        x: Array whose axis has an even length.
+        axis: The axis, which is halved.
 
     Returns:
         An array of half the size.
@@ -412,3 +419,6 @@ def _part(x: Array, axis: int, start: int, limit: int) -> Array:
     starts = tuple(start if i == axis else 0 for i in range(len(shape)))
     limits = tuple(limit if i == axis else n for i, n in enumerate(shape))
     return Slice(starts, limits, (1,) * len(shape)).bind(x)
+
+
+explain(globals(), MEANINGS)

@@ -15,7 +15,7 @@ import numpy as np
 from funcgrad import random
 from funcgrad.base.dialect import default_dtype
 from funcgrad.base.placement import check_placement
-from funcgrad.base.signatures import docstring, explained
+from funcgrad.base.signatures import docstring, explain
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import FLOAT64, real_dtype
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
@@ -47,9 +47,11 @@ _INPUTS = -2
 _TRUNCATED_STD = 0.87962566103423978
 
 
-@explained(MEANINGS, dtype="Dtype of the result.")
 def zeros(key: Array, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Array:
     """An array of zeros; the key is not used.
+
+    Args:
+        dtype: Dtype of the result.
 
     Example:
         >>> import funcgrad as fg
@@ -60,9 +62,11 @@ def zeros(key: Array, shape: Sequence[int], dtype: Any = None, out_sharding: Any
     return full(shape, 0, _dtype(dtype))
 
 
-@explained(MEANINGS, dtype="Dtype of the result.")
 def ones(key: Array, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Array:
     """An array of ones; the key is not used.
+
+    Args:
+        dtype: Dtype of the result.
 
     Example:
         >>> import funcgrad as fg
@@ -444,3 +448,5 @@ __all__ = [
     "ones", "orthogonal", "truncated_normal", "uniform", "variance_scaling", "xavier_normal",
     "xavier_uniform", "zeros",
 ]  # fmt: skip
+
+explain(globals(), MEANINGS)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ShapeError
 from funcgrad.higher_order.staging import located
@@ -72,7 +72,6 @@ def _errors(name: str, predictions: ArrayLike, targets: ArrayLike | None) -> Arr
     return p.sub.bind(x, y)
 
 
-@explained(MEANINGS)
 def squared_error(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
     """``(predictions - targets)**2``; its mean is the mean squared error.
 
@@ -92,7 +91,6 @@ def squared_error(predictions: ArrayLike, targets: ArrayLike | None = None) -> A
     return error * error
 
 
-@explained(MEANINGS)
 def l2_loss(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
     """Half of `squared_error`, so that the derivative is the error itself.
 
@@ -111,7 +109,6 @@ def l2_loss(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
     return 0.5 * (error * error)
 
 
-@explained(MEANINGS)
 def absolute_error(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
     """``|predictions - targets|``; its mean is the mean absolute error, or L1 loss.
 
@@ -129,11 +126,13 @@ def absolute_error(predictions: ArrayLike, targets: ArrayLike | None = None) -> 
     return p.absolute.bind(_errors("absolute_error", predictions, targets))
 
 
-@explained(MEANINGS, delta="Positive error beyond which the loss is linear.")
 def huber_loss(
     predictions: ArrayLike, targets: ArrayLike | None = None, delta: float = 1.0
 ) -> Array:
     """`l2_loss` up to ``delta``, and from there on its tangent: outliers pull with that force only.
+
+    Args:
+        delta: Positive error beyond which the loss is linear.
 
     Returns:
         One loss for every element of ``predictions``.
@@ -156,7 +155,6 @@ def huber_loss(
     return 0.5 * (near * near) + delta * (distance - near)
 
 
-@explained(MEANINGS)
 def log_cosh(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
     """``log(cosh(predictions - targets))``: a smooth `huber_loss`.
 
@@ -498,3 +496,5 @@ __all__ = [
     "sigmoid_binary_cross_entropy", "smooth_labels", "softmax_cross_entropy",
     "softmax_cross_entropy_with_integer_labels", "squared_error",
 ]  # fmt: skip
+
+explain(globals(), MEANINGS)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import BOOL, INT64
 from funcgrad.errors import ArgumentError, DtypeError
@@ -40,11 +40,13 @@ def _whole(x: Any, function: str) -> Any:
     return value
 
 
-@explained(MEANINGS, x="Array of integers or bools.")
 def bitwise_count(x: Any) -> Any:
     """Number of bits that are set in the absolute value.
 
     As `numpy.bitwise_count`.
+
+    Args:
+        x: Array of integers or bools.
 
     Returns:
         Array of uint8.
@@ -63,11 +65,14 @@ def bitwise_count(x: Any) -> Any:
     return p.convert(population_count.bind(e.absolute(value)), UINT8)
 
 
-@explained(MEANINGS, x1="Array of integers.", x2="Array of integers.")
 def gcd(x1: Any, x2: Any) -> Any:
     """Greatest common divisor.
 
     As `numpy.gcd`.
+
+    Args:
+        x1: Array of integers.
+        x2: Array of integers.
 
     Raises:
         DtypeError: If an argument holds no integers.
@@ -80,11 +85,14 @@ def gcd(x1: Any, x2: Any) -> Any:
     return gcd_of.bind(*_integers(x1, x2, "gcd"))
 
 
-@explained(MEANINGS, x1="Array of integers.", x2="Array of integers.")
 def lcm(x1: Any, x2: Any) -> Any:
     """Least common multiple.
 
     As `numpy.lcm`: the least common multiples of absolute values; 0 if either is 0.
+
+    Args:
+        x1: Array of integers.
+        x2: Array of integers.
 
     Raises:
         DtypeError: If an argument holds no integers.
@@ -116,11 +124,13 @@ def _integers(x1: Any, x2: Any, function: str) -> tuple[Any, Any]:
     return x, y
 
 
-@explained(MEANINGS, x="Real array.")
 def frexp(x: Any) -> tuple[Any, Any]:
     """Mantissa and exponent to base 2.
 
     As `numpy.frexp`: numbers as ``mantissa * 2**exponent``, the mantissa in [0.5, 1).
+
+    Args:
+        x: Real array.
 
     Returns:
         The mantissa, of a floating dtype, which is differentiable, and the exponent, int32. Of 0,
@@ -154,11 +164,13 @@ def frexp(x: Any) -> tuple[Any, Any]:
     return ldexp(x, e.negative(exponent)), p.convert(exponent, INT32)
 
 
-@explained(MEANINGS, x="Real array.")
 def spacing(x: Any) -> Any:
     """Distance to the next floating-point number.
 
     As `numpy.spacing`: the distance to the next number away from 0, with the sign of ``x``.
+
+    Args:
+        x: Real array.
 
     Returns:
         The distances, whose derivative is 0; that of 0 is the least positive number.
@@ -266,3 +278,6 @@ def unpackbits(
         line = line[..., :kept]
         line = constant_pad(line, [(0, 0)] * (len(shape) - 1) + [(0, max(kept - n, 0))])
     return moveaxis(line, -1, axis)
+
+
+explain(globals(), MEANINGS)

@@ -13,7 +13,7 @@ import numpy as np
 
 from funcgrad.base.index_rule import INDEX_RULE
 from funcgrad.base.placement import check_placement
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import BOOL, FLOAT64, INT64, is_complex, is_inexact
@@ -43,17 +43,17 @@ __all__ = [
 ]  # fmt: skip
 
 
-@explained(
-    MEANINGS,
-    right="Whether the right edge belongs to a bin; of ``interp``, the value above the last point.",
-    method="Accepted; one way is used, which gives the same.",
-)
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str = "scan") -> Any:
     """Index of the bin of each element.
 
     As `numpy.digitize`; ``bins`` must be monotonic.
 
     ``method`` is of no effect.
+
+    Args:
+        right: Whether the right edge belongs to a bin; of ``interp``, the value above the last
+            point.
+        method: Accepted; one way is used, which gives the same.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -162,11 +162,13 @@ def bincount(
     return ScatterAdd((0,), "fill").bind(start, weights, index)
 
 
-@explained(MEANINGS, range="Smallest and largest value that are counted.")
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     """Edges of the bins of a histogram.
 
     As `numpy.histogram_bin_edges`, for a number of bins or edges.
+
+    Args:
+        range: Smallest and largest value that are counted.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -199,17 +201,16 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     return edges
 
 
-@explained(
-    MEANINGS,
-    range="Smallest and largest value that are counted.",
-    density="Whether counts are divided so that the integral is 1.",
-)
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[Any, Any]:
     """Number of elements in bins.
 
     As `numpy.histogram`, for a known number of bins or edges.
+
+    Args:
+        range: Smallest and largest value that are counted.
+        density: Whether counts are divided so that the integral is 1.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -344,3 +345,6 @@ def histogram2d(
     points = stack(promote(as_value(x, "histogram2d"), as_value(y, "histogram2d")), 1)
     counts, edges = histogramdd(points, pair, range, density, weights)
     return counts, edges[0], edges[1]
+
+
+explain(globals(), MEANINGS)

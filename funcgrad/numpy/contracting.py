@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.placement import check_placement
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import Shape, ShapedArray, aval_of
 from funcgrad.dtypes import BOOL, INT64, is_complex
 from funcgrad.errors import ArgumentError, ShapeError
@@ -193,7 +193,6 @@ _MATMUL = {
 """The product of the last axes, by whether each operand is a matrix."""
 
 
-@explained(MEANINGS)
 def matmul(
     a: Any,
     b: Any,
@@ -221,7 +220,6 @@ def matmul(
     return _stacked_product("matmul", x, y, core)
 
 
-@explained(MEANINGS)
 def dot(
     a: Any,
     b: Any,
@@ -264,7 +262,6 @@ def _check_meeting(function: str, x: Any, y: Any, i: int, j: int) -> None:
         )
 
 
-@explained(MEANINGS)
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Sum of products of two flattened arrays, the first one conjugated.
 
@@ -281,7 +278,6 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
     return _multiply_sum("a", "a", "", _conj(x), y)
 
 
-@explained(MEANINGS, axis="The axis, counted from the end if negative.")
 def vecdot(
     x1: Any,
     x2: Any,
@@ -295,6 +291,9 @@ def vecdot(
     """Sums of products of vectors, the first one conjugated.
 
     As `numpy.vecdot`: products of stacks of vectors, those of ``x1`` conjugated.
+
+    Args:
+        axis: The axis, counted from the end if negative.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -315,7 +314,6 @@ def _axis_last(x: Any, axis: int, function: str) -> Any:
     return s.Transpose((*(i for i in range(ndim) if i != index), index)).bind(x)
 
 
-@explained(MEANINGS)
 def matvec(x1: Any, x2: Any, /, out: None = None) -> Any:
     """Product of matrices and vectors.
 
@@ -331,7 +329,6 @@ def matvec(x1: Any, x2: Any, /, out: None = None) -> Any:
     return _stacked_product("matvec", x, y, "ij,j->i")
 
 
-@explained(MEANINGS)
 def vecmat(x1: Any, x2: Any, /, out: None = None) -> Any:
     """Product of vectors and matrices.
 
@@ -347,7 +344,6 @@ def vecmat(x1: Any, x2: Any, /, out: None = None) -> Any:
     return _stacked_product("vecmat", _conj(x), y, "i,ij->j")
 
 
-@explained(MEANINGS)
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Sum of products along the last axes.
 
@@ -368,7 +364,6 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
     return _multiply_sum(x_labels, y_labels, x_labels[:-1] + y_labels[:-1], x, y)
 
 
-@explained(MEANINGS)
 def outer(a: Any, b: Any, out: None = None) -> Any:
     """Products of all pairs of elements of two vectors.
 
@@ -385,7 +380,6 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
     return p.mul.bind(s.reshape(x, (aval_of(x).size, 1)), s.reshape(y, (1, aval_of(y).size)))
 
 
-@explained(MEANINGS, axes="Axes, as integers.")
 def tensordot(
     a: Any,
     b: Any,
@@ -398,6 +392,9 @@ def tensordot(
     """Sum of products over chosen axes.
 
     As `numpy.tensordot`: pairs of axes meet, or the last of ``a`` and the first of ``b``.
+
+    Args:
+        axes: Axes, as integers.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -425,7 +422,6 @@ def tensordot(
     return _multiply_sum("".join(x_labels), "".join(y_labels), result, x, y)
 
 
-@explained(MEANINGS)
 def kron(a: Any, b: Any) -> Any:
     """Kronecker product of two arrays, as `numpy.kron`.
 
@@ -714,3 +710,6 @@ def _contracted(pairs: list[Any], step: Sequence[int], result: str) -> list[Any]
         )
         x, x_labels = _multiply_sum(x_labels, y_labels, labels, x, y), labels
     return [*rest, (x, x_labels)]
+
+
+explain(globals(), MEANINGS)

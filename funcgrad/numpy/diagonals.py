@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.dtypes import BOOL
 from funcgrad.numpy.indexing import getitem
 from funcgrad.numpy.meanings import MEANINGS
@@ -28,13 +28,15 @@ def _axes(x: Any, axis1: int, axis2: int, function: str) -> tuple[int, int]:
     return i, j
 
 
-@explained(MEANINGS, offset="Which diagonal: above the main one if positive, below it if negative.")
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """Diagonal of matrices.
 
     As `numpy.diagonal`.
 
     Their length depends on ``offset``, which must be known.
+
+    Args:
+        offset: Which diagonal: above the main one if positive, below it if negative.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -51,7 +53,6 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     return getitem(x, (..., first + numbers, second + numbers))
 
 
-@explained(MEANINGS)
 def diag(v: Any, k: int = 0) -> Any:
     """Diagonal of a matrix, or a matrix with that diagonal.
 
@@ -74,7 +75,6 @@ def diag(v: Any, k: int = 0) -> Any:
     return p.select.bind(np.eye(n, k=k, dtype=BOOL), lines, p.zero_of(x))
 
 
-@explained(MEANINGS)
 def diagflat(v: Any, k: int = 0) -> Any:
     """Matrix with the elements of an array on a diagonal, as `numpy.diagflat`.
 
@@ -87,13 +87,15 @@ def diagflat(v: Any, k: int = 0) -> Any:
     return diag(ravel(as_value(v, "diagflat")), k)
 
 
-@explained(MEANINGS, offset="Which diagonal: above the main one if positive, below it if negative.")
 def trace(
     a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
 ) -> Any:
     """Sum of a diagonal.
 
     As `numpy.trace`; ``offset`` may be traced.
+
+    Args:
+        offset: Which diagonal: above the main one if positive, below it if negative.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -112,3 +114,6 @@ def trace(
     mask = mask.reshape([n if k in (i, j) else 1 for k, n in enumerate(shape)])
     axes = tuple(builtins.sorted((i, j)))
     return ReduceSum(axes).bind(p.select.bind(mask, x, p.zero_of(x)))
+
+
+explain(globals(), MEANINGS)

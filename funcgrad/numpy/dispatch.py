@@ -18,7 +18,7 @@ import numpy as np
 from funcgrad import scalar_tape
 from funcgrad.base.dialect import NARROWER, NUMPY, dialect
 from funcgrad.base.imports import load
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.observers import describe_location
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer, current_trace, function_trace
@@ -184,7 +184,6 @@ def _pow_operator(self: Tracer, other: Any) -> Any:
     return _pow(self, other)
 
 
-@explained(MEANINGS)
 def divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
     """``(x1 // x2, x1 % x2)``, as `numpy.divmod`.
 
@@ -196,7 +195,6 @@ def divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
     return elementwise.floor_divide(x1, x2), elementwise.remainder(x1, x2)
 
 
-@explained(MEANINGS)
 def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
     """Fractional and integral part, both with the sign of ``x``, as `numpy.modf`.
 
@@ -761,3 +759,6 @@ def install(
     Tracer.__pandas_priority__ = 5000  # type: ignore[attr-defined]
     Tracer._value = property(_innermost)  # type: ignore[attr-defined]
     Tracer.__array_namespace__ = lambda self, api_version=None: namespace  # type: ignore[attr-defined]
+
+
+explain(globals(), MEANINGS)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from funcgrad.base.placement import check_placement
-from funcgrad.base.signatures import docstring, explained, signature_of
+from funcgrad.base.signatures import docstring, explain, signature_of
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import FLOAT64, complex_dtype, is_complex, is_inexact
@@ -42,11 +42,14 @@ Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
 
 
-@explained(MEANINGS, n="Length of the transform.", dtype="Of the result, float64 by default.")
 def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
     """Frequencies of the elements of a transform.
 
     As `numpy.fft.fftfreq`; the spacing may be traced.
+
+    Args:
+        n: Length of the transform.
+        dtype: Of the result, float64 by default.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -56,11 +59,14 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     return _frequencies(np.fft.fftfreq, n, d, dtype, device)
 
 
-@explained(MEANINGS, n="Length of the transform.", dtype="Of the result, float64 by default.")
 def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
     """Frequencies of the elements of a transform of real numbers.
 
     As `numpy.fft.rfftfreq`; the spacing may be traced.
+
+    Args:
+        n: Length of the transform.
+        dtype: Of the result, float64 by default.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -385,3 +391,6 @@ def _rolled(x: Any, axes: Any, direction: int, function: str) -> Any:
     x = as_value(x, function)
     indices = normalize_axes(axes, len(shape_of(x)), function)
     return roll(x, [direction * (shape_of(x)[i] // 2) for i in indices], indices)
+
+
+explain(globals(), MEANINGS)

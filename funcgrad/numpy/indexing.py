@@ -19,7 +19,7 @@ from funcgrad.base.dialect import NUMPY, dialect
 from funcgrad.base.index_rule import INDEX_RULE
 from funcgrad.base.placement import check_placement
 from funcgrad.base.records import dataclass
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import Shape, ShapedArray, aval_of
 from funcgrad.core.observers import describe_location
 from funcgrad.core.trace import Tracer
@@ -819,7 +819,6 @@ class IndexUpdateHelper:
         return f"at({aval_of(self.array)})"
 
 
-@explained(MEANINGS)
 def at(x: Any) -> IndexUpdateHelper:
     """Functional updates: ``at(x)[index].set(value)`` is a copy of ``x`` with elements replaced.
 
@@ -839,3 +838,6 @@ def at(x: Any) -> IndexUpdateHelper:
         array([ 2., 50., 50.,  2.])
     """
     return IndexUpdateHelper(as_value(x, "at"))
+
+
+explain(globals(), MEANINGS)

@@ -12,7 +12,7 @@ import numpy as np
 
 from funcgrad import dtypes
 from funcgrad.base.dialect import default_dtype
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import is_complex, weak_representative
@@ -35,11 +35,14 @@ __all__ = [
 broadcast_shapes = np.broadcast_shapes
 
 
-@explained(MEANINGS, arg1="Dtype.", arg2="Dtype, or a kind of dtypes such as ``numpy.floating``.")
 def issubdtype(arg1: Any, arg2: Any) -> bool:
     """Whether a dtype belongs to a kind of dtypes.
 
     As `numpy.issubdtype`, also of dtypes that NumPy does not have, as those of random keys.
+
+    Args:
+        arg1: Dtype.
+        arg2: Dtype, or a kind of dtypes such as ``numpy.floating``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -49,7 +52,6 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     return dtypes.issubdtype(arg1, arg2)
 
 
-@explained(MEANINGS)
 def promote_types(a: Any, b: Any) -> np.dtype[Any]:
     """Smallest dtype to which two can be converted, as `numpy.promote_types`.
 
@@ -61,7 +63,6 @@ def promote_types(a: Any, b: Any) -> np.dtype[Any]:
     return default_dtype(np.promote_types(a, b))
 
 
-@explained(MEANINGS)
 def shape(a: Any) -> tuple[int, ...]:
     """The lengths of the axes.
 
@@ -73,7 +74,6 @@ def shape(a: Any) -> tuple[int, ...]:
     return shape_of(as_value(a, "shape"))
 
 
-@explained(MEANINGS)
 def ndim(a: Any) -> int:
     """The number of axes.
 
@@ -106,11 +106,13 @@ def size(a: Any, axis: int | tuple[int, ...] | None = None) -> int:
     return lengths[axis]
 
 
-@explained(MEANINGS, element="Object, or values that are looked up.")
 def isscalar(element: Any) -> bool:
     """Whether an object is a number.
 
     As `numpy.isscalar`; a traced value counts as an array.
+
+    Args:
+        element: Object, or values that are looked up.
 
     Example:
         >>> import funcgrad as fg
@@ -120,7 +122,6 @@ def isscalar(element: Any) -> bool:
     return not isinstance(element, Tracer) and np.isscalar(element)
 
 
-@explained(MEANINGS)
 def iscomplexobj(x: Any) -> bool:
     """Whether the dtype is complex.
 
@@ -132,7 +133,6 @@ def iscomplexobj(x: Any) -> bool:
     return is_complex(aval_of(as_value(x, "iscomplexobj")).dtype)
 
 
-@explained(MEANINGS)
 def isrealobj(x: Any) -> bool:
     """Whether the dtype is not complex.
 
@@ -182,11 +182,13 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     return np.can_cast(from_.dtype if isinstance(from_, Tracer) else from_, to, casting)
 
 
-@explained(MEANINGS, order="Without effect on values: the order in memory.")
 def copy(a: Any, order: str = "K") -> Any:
     """A copy of an array.
 
     As `numpy.copy`; traced arrays are immutable and need none.
+
+    Args:
+        order: Without effect on values: the order in memory.
 
     Example:
         >>> import funcgrad as fg
@@ -196,7 +198,6 @@ def copy(a: Any, order: str = "K") -> Any:
     return shaping.array(a)
 
 
-@explained(MEANINGS)
 def real(val: Any) -> Any:
     """The real part.
 
@@ -211,7 +212,6 @@ def real(val: Any) -> Any:
     return p.real.bind(strong(val)) if iscomplexobj(val) else val
 
 
-@explained(MEANINGS)
 def imag(val: Any) -> Any:
     """The imaginary part; zeros of the same dtype for real values.
 
@@ -226,9 +226,12 @@ def imag(val: Any) -> Any:
     return p.imag.bind(strong(val)) if iscomplexobj(val) else shaping.zeros_like(val)
 
 
-@explained(MEANINGS, z="Complex or real numbers.", deg="Whether the angle is in degrees.")
 def angle(z: Any, deg: bool = False) -> Any:
     """The argument of complex numbers, in radians or degrees.
+
+    Args:
+        z: Complex or real numbers.
+        deg: Whether the angle is in degrees.
 
     Example:
         >>> import funcgrad as fg
@@ -239,7 +242,6 @@ def angle(z: Any, deg: bool = False) -> Any:
     return elementwise.degrees(radians) if deg else radians
 
 
-@explained(MEANINGS)
 def isreal(x: Any) -> Any:
     """Whether imaginary parts are zero.
 
@@ -251,7 +253,6 @@ def isreal(x: Any) -> Any:
     return elementwise.equal(imag(x), 0)
 
 
-@explained(MEANINGS)
 def iscomplex(x: Any) -> Any:
     """Whether imaginary parts are not zero.
 
@@ -263,9 +264,12 @@ def iscomplex(x: Any) -> Any:
     return elementwise.not_equal(imag(x), 0)
 
 
-@explained(MEANINGS, rtol="Allowed difference, relative to ``b``.", atol="Allowed difference.")
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """``|a - b| <= atol + rtol |b|``, as `numpy.isclose`; infinities are close to themselves.
+
+    Args:
+        rtol: Allowed difference, relative to ``b``.
+        atol: Allowed difference.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -286,9 +290,12 @@ def _all(x: Any) -> Any:
     return ReduceAll(tuple(range(len(shape_of(x))))).bind(x)
 
 
-@explained(MEANINGS, rtol="Allowed difference, relative to ``b``.", atol="Allowed difference.")
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether all elements are close, as `isclose` says.
+
+    Args:
+        rtol: Allowed difference, relative to ``b``.
+        atol: Allowed difference.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -298,7 +305,6 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
     return _all(isclose(a, b, rtol, atol, equal_nan))
 
 
-@explained(MEANINGS)
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Whether shapes and all elements are equal.
 
@@ -317,7 +323,6 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     return _all(same)
 
 
-@explained(MEANINGS)
 def array_equiv(a1: Any, a2: Any) -> Any:
     """Whether shapes broadcast together and all elements are then equal.
 
@@ -374,3 +379,6 @@ class ndarray(metaclass=_ArrayType):
         >>> fg.numpy.ndarray((2, 3), dtype=np.float32).shape
         (2, 3)
     """
+
+
+explain(globals(), MEANINGS)

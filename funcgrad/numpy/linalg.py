@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from funcgrad.base.dialect import fails_as_nan
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import FLOAT64, is_complex, is_inexact, real_dtype
@@ -153,9 +153,11 @@ def _solved(a: Any, b: Any) -> Any:
     return primitives.Solve().bind(a, s.broadcast_to(b, (*lead, *shape_of(b)[-2:])))
 
 
-@explained(MEANINGS, a="Matrix, or a stack of matrices.")
 def inv(a: Any) -> Any:
     """Inverse of matrices, as `numpy.linalg.inv`.
+
+    Args:
+        a: Matrix, or a stack of matrices.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -328,11 +330,13 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
 # Determinants and factorizations.
 
 
-@explained(MEANINGS, a="Matrix, or a stack of matrices.")
 def det(a: Any) -> Any:
     """Determinant of matrices.
 
     As `numpy.linalg.det`; its gradient exists for singular matrices too.
+
+    Args:
+        a: Matrix, or a stack of matrices.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -467,9 +471,11 @@ def _some_singular(x: Any, full_matrices: bool, compute_uv: bool, subset: tuple[
     )
 
 
-@explained(MEANINGS, x="Matrix or vector, or a stack of them.")
 def svdvals(x: Any, /) -> Any:
     """Singular values of matrices, as `numpy.linalg.svdvals`.
+
+    Args:
+        x: Matrix or vector, or a stack of them.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -488,11 +494,13 @@ def _lower_of(a: Any, UPLO: str | None, function: str, is_symmetrized: bool) -> 
     return x if triangle == "L" else adjoint(x)
 
 
-@explained(MEANINGS, a="Matrix, or a stack of matrices.")
 def eigh(a: Any, UPLO: str | None = "L", symmetrize_input: bool = False) -> EighResult:
     """Eigenvalues and eigenvectors of Hermitian matrices.
 
     As `numpy.linalg.eigh`; with ``symmetrize_input`` as in `cholesky`.
+
+    Args:
+        a: Matrix, or a stack of matrices.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -502,11 +510,13 @@ def eigh(a: Any, UPLO: str | None = "L", symmetrize_input: bool = False) -> Eigh
     return EighResult(*primitives.Eigh().bind(_lower_of(a, UPLO, "eigh", symmetrize_input)))
 
 
-@explained(MEANINGS, a="Matrix, or a stack of matrices.")
 def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = False) -> Any:
     """Eigenvalues of Hermitian matrices.
 
     As `numpy.linalg.eigvalsh`; with ``symmetrize_input`` as in `cholesky`.
+
+    Args:
+        a: Matrix, or a stack of matrices.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -516,11 +526,13 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = False) 
     return primitives.Eigvalsh().bind(_lower_of(a, UPLO, "eigvalsh", symmetrize_input))
 
 
-@explained(MEANINGS, a="Matrix, or a stack of matrices.")
 def eig(a: Any) -> EigResult:
     """Eigenvalues and right eigenvectors of matrices.
 
     As `numpy.linalg.eig`, with complex results for real matrices too.
+
+    Args:
+        a: Matrix, or a stack of matrices.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -530,11 +542,13 @@ def eig(a: Any) -> EigResult:
     return EigResult(*primitives.Eig().bind(square(a, "eig")))
 
 
-@explained(MEANINGS, a="Matrix, or a stack of matrices.")
 def eigvals(a: Any) -> Any:
     """Eigenvalues of matrices.
 
     As `numpy.linalg.eigvals`, with complex results for real matrices too.
+
+    Args:
+        a: Matrix, or a stack of matrices.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -654,11 +668,14 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     return _kept(_matrix_norm(x, (axes[0], axes[1]), ord), shape, axes, keepdims)
 
 
-@explained(MEANINGS, x="Matrix or vector, or a stack of them.", axis="The axis of the vectors.")
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """Norm of vectors.
 
     As `numpy.linalg.vector_norm`: over all elements, or over ``axis``.
+
+    Args:
+        x: Matrix or vector, or a stack of them.
+        axis: The axis of the vectors.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -671,11 +688,13 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     return _kept(_vector_norm(x, axes, ord), shape, axes, keepdims)
 
 
-@explained(MEANINGS, x="Matrix or vector, or a stack of them.")
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     """Norm of matrices.
 
     As `numpy.linalg.matrix_norm`, of the last two axes.
+
+    Args:
+        x: Matrix or vector, or a stack of them.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -685,9 +704,12 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     return norm(matrix(x, "matrix_norm"), ord, (-2, -1), keepdims)
 
 
-@explained(MEANINGS, x="Matrix or vector, or a stack of them.", p="Which norm.")
 def cond(x: Any, p: Any = None) -> Any:
     """Condition number of matrices, as `numpy.linalg.cond`.
+
+    Args:
+        x: Matrix or vector, or a stack of them.
+        p: Which norm.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -707,11 +729,14 @@ def cond(x: Any, p: Any = None) -> Any:
 # Products.
 
 
-@explained(MEANINGS, a="Matrix, or a stack of matrices.", n="The power, an integer.")
 def matrix_power(a: Any, n: int) -> Any:
     """Integer power of matrices.
 
     As `numpy.linalg.matrix_power`, by repeated squaring.
+
+    Args:
+        a: Matrix, or a stack of matrices.
+        n: The power, an integer.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -800,11 +825,14 @@ def _chain(values: Sequence[Any], splits: dict[tuple[int, int], int]) -> Any:
     return product(0, len(values) - 1)
 
 
-@explained(MEANINGS, x2="Second operand.", axis="The axis of the vectors.")
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Cross product of vectors of three elements.
 
     As `numpy.linalg.cross`.
+
+    Args:
+        x2: Second operand.
+        axis: The axis of the vectors.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -814,11 +842,13 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return contracting.cross(x1, x2, axis=axis)
 
 
-@explained(MEANINGS, x2="Second operand.")
 def outer(x1: Any, x2: Any, /) -> Any:
     """Products of all pairs of elements of two vectors.
 
     As `numpy.linalg.outer`, of two vectors.
+
+    Args:
+        x2: Second operand.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -865,3 +895,6 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
         np.float64(5.0)
     """
     return diagonals.trace(x, offset, -2, -1, dtype)
+
+
+explain(globals(), MEANINGS)

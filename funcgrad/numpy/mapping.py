@@ -14,7 +14,7 @@ import numpy as np
 
 from funcgrad.base.dialect import NUMPY, default_dtype, dialect
 from funcgrad.base.pytree import held_in, tree_unflatten
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.base.transformed import Transformed
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
@@ -88,11 +88,14 @@ def apply_along_axis(
     return moveaxis(out, [len(lead) + i for i in places], [axis + i for i in places])
 
 
-@explained(MEANINGS, func="Function of an array and an axis.", axes="Axes, as integers.")
 def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: int | Sequence[int]) -> Any:
     """A function applied over several axes, one after the other.
 
     As `numpy.apply_over_axes`: a reduction along one axis after another, which are kept.
+
+    Args:
+        func: Function of an array and an axis.
+        axes: Axes, as integers.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -244,3 +247,6 @@ def vectorize(
         return of_arrays(*args, **kwargs)
 
     return Transformed(run, vectorize, pyfunc, excluded=excluded, signature=signature)
+
+
+explain(globals(), MEANINGS)

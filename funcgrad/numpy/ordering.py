@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import COMPLEX128, INT64, is_complex, is_inexact
@@ -59,12 +59,6 @@ def _refuse_order(order: Any, function: str) -> None:
         )
 
 
-@explained(
-    MEANINGS,
-    axis="The axis, counted from the end if negative. ``None`` flattens the array.",
-    stable="Without effect: sorting is always stable.",
-    descending="Whether the greatest comes first, after nan.",
-)
 def sort(
     a: Any,
     axis: int | None = -1,
@@ -80,6 +74,11 @@ def sort(
 
     With ``descending`` the greatest comes first, after nan.
 
+    Args:
+        axis: The axis, counted from the end if negative. ``None`` flattens the array.
+        stable: Without effect: sorting is always stable.
+        descending: Whether the greatest comes first, after nan.
+
     Example:
         >>> import numpy as np, funcgrad as fg
         >>> fg.numpy.sort(np.array([3.0, 1.0, 2.0]))
@@ -91,12 +90,6 @@ def sort(
     return Reverse((index,)).bind(ordered) if descending else ordered
 
 
-@explained(
-    MEANINGS,
-    axis="The axis, counted from the end if negative. ``None`` flattens the array.",
-    stable="Without effect: sorting is always stable.",
-    descending="Whether the greatest comes first, after nan.",
-)
 def argsort(
     a: Any,
     axis: int | None = -1,
@@ -112,6 +105,11 @@ def argsort(
     As `numpy.argsort`; with ``descending`` in the order that `sort` then has, equals in theirs.
 
     ``dtype`` is that of the places, int64 by default.
+
+    Args:
+        axis: The axis, counted from the end if negative. ``None`` flattens the array.
+        stable: Without effect: sorting is always stable.
+        descending: Whether the greatest comes first, after nan.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -135,13 +133,15 @@ def _check_kth(kth: Any, n: int) -> None:
             raise ValueError(f"kth(={k}) out of bounds ({n})")
 
 
-@explained(MEANINGS, axis="The axis, counted from the end if negative.")
 def partition(
     a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: None = None
 ) -> Any:
     """A copy whose k-th element is where sorting would put it.
 
     As `numpy.partition`, with everything in sorted order.
+
+    Args:
+        axis: The axis, counted from the end if negative.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -154,13 +154,15 @@ def partition(
     return Sort(index).bind(x)
 
 
-@explained(MEANINGS, axis="The axis, counted from the end if negative.")
 def argpartition(
     a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: None = None
 ) -> Any:
     """Indices that partition an array.
 
     As `numpy.argpartition`, with everything in sorted order.
+
+    Args:
+        axis: The axis, counted from the end if negative.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -196,7 +198,6 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     return ArgSort(index).bind(*reversed(values))
 
 
-@explained(MEANINGS)
 def sort_complex(a: Any) -> Any:
     """A complex copy, sorted by real and then by imaginary part, as `numpy.sort_complex`.
 
@@ -213,18 +214,17 @@ def sort_complex(a: Any) -> Any:
     return sort(x)
 
 
-@explained(
-    MEANINGS,
-    side='``"left"`` or ``"right"``: on which side of equal elements.',
-    sorter="Indices that sort ``a``.",
-    method="Accepted; one way is used, which gives the same.",
-)
 def searchsorted(
     a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
 ) -> Any:
     """Indices at which values keep a sorted vector sorted.
 
     As `numpy.searchsorted`; ``method`` is of no effect here, as results do not depend on it.
+
+    Args:
+        side: ``"left"`` or ``"right"``: on which side of equal elements.
+        sorter: Indices that sort ``a``.
+        method: Accepted; one way is used, which gives the same.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -519,3 +519,6 @@ def starts(ordered: Any, equal_nan: bool) -> Any:
     if len(shape_of(differs)) > 1:
         differs = ReduceAny(tuple(range(1, len(shape_of(differs))))).bind(differs)
     return concatenate([np.ones(1, bool), differs])
+
+
+explain(globals(), MEANINGS)

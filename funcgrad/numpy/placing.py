@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.index_rule import INDEX_RULE
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
@@ -231,11 +231,13 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     return put(x, np.flatnonzero(marked), value, inplace=False)
 
 
-@explained(MEANINGS, arr="Array of at least two axes, equal in length.")
 def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     """Indices of the main diagonal of an array.
 
     As `numpy.diag_indices_from`.
+
+    Args:
+        arr: Array of at least two axes, equal in length.
 
     Raises:
         ValueError: If the axes differ.
@@ -269,7 +271,6 @@ def mask_indices(
     return where(e.not_equal(mask_func(np.ones((n, n), int), k), 0), size=size)
 
 
-@explained(MEANINGS)
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """Equal parts of an array along the third axis.
 
@@ -412,3 +413,5 @@ r_ = _Joining("r_", 0, 1, -1)
 
 c_ = _Joining("c_", -1, 2, 0)
 """Joined columns, as `numpy.c_`: ``c_[x, y]`` takes lines as columns and joins them."""
+
+explain(globals(), MEANINGS)

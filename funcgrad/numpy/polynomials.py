@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import FLOAT64, is_complex, is_inexact
@@ -53,7 +53,6 @@ def _termwise(combine: Callable[[Any, Any], Any], a1: Any, a2: Any, function: st
     return combine(*[constant_pad(x, [(n - shape_of(x)[0], 0)]) for x in both])
 
 
-@explained(MEANINGS)
 def polyadd(a1: Any, a2: Any) -> Any:
     """Sum of two polynomials.
 
@@ -67,7 +66,6 @@ def polyadd(a1: Any, a2: Any) -> Any:
     return _termwise(e.add, a1, a2, "polyadd")
 
 
-@explained(MEANINGS)
 def polysub(a1: Any, a2: Any) -> Any:
     """Difference of two polynomials.
 
@@ -190,11 +188,13 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     return concatenate([found, np.zeros(count, aval_of(found).dtype)]) if count else found
 
 
-@explained(MEANINGS, seq_of_zeros="Roots, ``(n,)``, or a square matrix.")
 def poly(seq_of_zeros: Any) -> Any:
     """Coefficients of the polynomial with given roots.
 
     As `numpy.poly`.
+
+    Args:
+        seq_of_zeros: Roots, ``(n,)``, or a square matrix.
 
     Returns:
         Coefficients, ``(n + 1,)``, the first of them 1. Of traced complex roots they are complex.
@@ -220,11 +220,13 @@ def poly(seq_of_zeros: Any) -> Any:
     return p.real.bind(out) if is_real and is_complex(aval_of(out).dtype) else out
 
 
-@explained(MEANINGS, m="How often to differentiate.")
 def polyder(p: Any, m: int = 1) -> Any:
     """Derivative of a polynomial.
 
     As `numpy.polyder`, of an array.
+
+    Args:
+        m: How often to differentiate.
 
     Example:
         >>> import funcgrad as fg
@@ -343,3 +345,6 @@ def _covariance(rows: Any, y: Any, fitted: Any, kind: bool | str) -> Any:
     rest = e.subtract(y, linalg.matmul(rows, fitted))
     factor = e.true_divide(sum(e.square(rest), 0), m - n)
     return e.multiply(base if is_line else expand_dims(base, 2), factor)
+
+
+explain(globals(), MEANINGS)

@@ -14,7 +14,7 @@ import numpy as np
 
 from funcgrad.base.dialect import NUMPY, dialect
 from funcgrad.base.placement import check_placement
-from funcgrad.base.signatures import docstring, explained
+from funcgrad.base.signatures import docstring, explain, explained
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer
@@ -163,13 +163,6 @@ def _fold(primitive: Callable[..., Primitive], x: Any, axis: Any, keepdims: Any,
     return _kept(primitive(axes).bind(x) if axes else x, shape, axes, keepdims)
 
 
-@explained(
-    MEANINGS,
-    promote_integers=(
-        "Whether integers narrower than 64 bits are added in 64 bits; otherwise they keep their "
-        "dtype, and may wrap."
-    ),
-)
 def sum(
     a: Any,
     axis: Any = None,
@@ -184,6 +177,10 @@ def sum(
     """Sum of the elements along axes.
 
     As `numpy.sum`; without ``promote_integers`` narrow ones keep their dtype, and may wrap.
+
+    Args:
+        promote_integers: Whether integers narrower than 64 bits are added in 64 bits; otherwise
+            they keep their dtype, and may wrap.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -201,13 +198,6 @@ def sum(
     return p.add.bind(total, _start(initial, aval_of(x).dtype, "sum"))
 
 
-@explained(
-    MEANINGS,
-    promote_integers=(
-        "Whether integers narrower than 64 bits are added in 64 bits; otherwise they keep their "
-        "dtype, and may wrap."
-    ),
-)
 def prod(
     a: Any,
     axis: Any = None,
@@ -224,6 +214,10 @@ def prod(
     As `numpy.prod`. Its derivative is exact where elements are 0.
 
     Without ``promote_integers`` narrow integers keep their dtype, and may wrap.
+
+    Args:
+        promote_integers: Whether integers narrower than 64 bits are added in 64 bits; otherwise
+            they keep their dtype, and may wrap.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -278,7 +272,8 @@ def _named(
     """Name one function of a family, and describe it; its example is a call, without the name."""
     function.__name__ = function.__qualname__ = name
     function.__doc__ = docstring(summary, {}, f"fg.numpy.{name}({call}", notes)
-    return explained(table)(function)
+    function.__doc__ = explained(function, table)
+    return function
 
 
 def _extreme(
@@ -329,7 +324,6 @@ min = amin = _extreme(
 )
 
 
-@explained(MEANINGS)
 def any(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True
 ) -> Any:
@@ -348,7 +342,6 @@ def any(
     return _fold(ReduceAny, x, axis, keepdims, "any")
 
 
-@explained(MEANINGS)
 def all(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True
 ) -> Any:
@@ -367,7 +360,6 @@ def all(
     return _fold(ReduceAll, x, axis, keepdims, "all")
 
 
-@explained(MEANINGS)
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Number of elements along axes that are not zero, as `numpy.count_nonzero`.
 
@@ -407,7 +399,6 @@ argmax = _place_of(ArgMax, "argmax", "Index of the greatest element.", "array([1
 argmin = _place_of(ArgMin, "argmin", "Index of the smallest element.", "array([0, 0])")
 
 
-@explained(MEANINGS)
 def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
     """Difference of the greatest and the smallest element along axes, as `numpy.ptp`.
 
@@ -446,7 +437,6 @@ def _mean(x: Any, axis: Any, keepdims: Any, mask: Any, name: str) -> Any:
     return p.convert(p.div.bind(p.convert(total, divided), count), own)
 
 
-@explained(MEANINGS)
 def mean(
     a: Any,
     axis: Any = None,
@@ -600,11 +590,13 @@ def _fitted_weights(weights: Any, x: Any, axis: Any) -> Any:
     )
 
 
-@explained(MEANINGS, returned="Whether to return the sum of the weights, too.")
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
 ) -> Any:
     """Weighted mean along axes, as `numpy.average`.
+
+    Args:
+        returned: Whether to return the sum of the weights, too.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -800,7 +792,6 @@ def _percent(a: Any, q: Any) -> Any:
     return p.div.bind(q, aval_of(q).dtype.type(100))
 
 
-@explained(MEANINGS)
 def percentile(
     a: Any,
     q: Any,
@@ -955,7 +946,6 @@ def _nan_mask(x: Any, where: Any, name: str) -> Any:
     return p.bitwise_and.bind(present, mask)
 
 
-@explained(MEANINGS)
 def nanmean(
     a: Any,
     axis: Any = None,
@@ -1124,7 +1114,6 @@ def _with_initial(
     return s.Pad(lows, zeros, zeros).bind(out, aval_of(x).dtype.type(first))
 
 
-@explained(MEANINGS, axis="The axis, counted from the end if negative. A vector needs none.")
 def cumulative_sum(
     x: Any,
     /,
@@ -1136,6 +1125,9 @@ def cumulative_sum(
 ) -> Any:
     """Cumulative sum along an axis, as `numpy.cumulative_sum`.
 
+    Args:
+        axis: The axis, counted from the end if negative. A vector needs none.
+
     Example:
         >>> import numpy as np, funcgrad as fg
         >>> fg.numpy.cumulative_sum(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
@@ -1146,7 +1138,6 @@ def cumulative_sum(
     return _with_initial("cumulative_sum", x, axis, dtype, include_initial, Cumsum, 0)
 
 
-@explained(MEANINGS, axis="The axis, counted from the end if negative. A vector needs none.")
 def cumulative_prod(
     x: Any,
     /,
@@ -1158,6 +1149,9 @@ def cumulative_prod(
 ) -> Any:
     """Cumulative product along an axis, as `numpy.cumulative_prod`.
 
+    Args:
+        axis: The axis, counted from the end if negative. A vector needs none.
+
     Example:
         >>> import numpy as np, funcgrad as fg
         >>> fg.numpy.cumulative_prod(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
@@ -1166,3 +1160,6 @@ def cumulative_prod(
     """
     refuse_out(out, "cumulative_prod")
     return _with_initial("cumulative_prod", x, axis, dtype, include_initial, Cumprod, 1)
+
+
+explain(globals(), MEANINGS)

@@ -75,7 +75,7 @@ from numpy import (
 )  # fmt: skip
 from numpy.exceptions import ComplexWarning
 
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.trace import Tracer
 from funcgrad.numpy import scalars
 from funcgrad.numpy.host_functions import host_functions
@@ -116,9 +116,11 @@ vars().update({n: getattr(np, n) for n in _LONG})
 )  # fmt: skip
 
 
-@explained(MEANINGS, dtype="Of the result; by default that of ``a``.")
 def asfortranarray(a: Any, dtype: Any = None) -> Any:
     """An array as it is: where its elements lie is no part of a traced value.
+
+    Args:
+        dtype: Of the result; by default that of ``a``.
 
     Returns:
         The same elements; outside of transformations in NumPy's column-major order.
@@ -175,3 +177,5 @@ __all__ = [
     "unsignedinteger", "ushort", "void",
 ]  # fmt: skip
 __all__ += _LONG
+
+explain(globals(), MEANINGS)

@@ -14,7 +14,7 @@ import numpy as np
 
 from funcgrad.base.index_rule import INDEX_RULE
 from funcgrad.base.placement import check_placement
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import BOOL, FLOAT64, INT64, is_complex, is_inexact
@@ -310,9 +310,11 @@ def _inside(x: Any, condition: Any) -> Any:
     return p.select.bind(condition, x, first)
 
 
-@explained(MEANINGS, choices="Arrays to choose from.")
 def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     """Elements chosen from several arrays by index, as `numpy.choose`.
+
+    Args:
+        choices: Arrays to choose from.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -417,7 +419,6 @@ def nan_to_num(
     return p.select.bind(p.isnan.bind(x), to_dtype(nan, dtype), x)
 
 
-@explained(MEANINGS)
 def isposinf(x: Any, out: None = None) -> Any:
     """Whether each element is plus infinity, as `numpy.isposinf`.
 
@@ -430,7 +431,6 @@ def isposinf(x: Any, out: None = None) -> Any:
     return _is_infinite(x, np.inf, "isposinf")
 
 
-@explained(MEANINGS)
 def isneginf(x: Any, out: None = None) -> Any:
     """Whether each element is minus infinity, as `numpy.isneginf`.
 
@@ -536,7 +536,6 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
 around = round
 
 
-@explained(MEANINGS)
 def fix(x: Any, out: None = None) -> Any:
     """Nearest integer towards zero.
 
@@ -551,7 +550,6 @@ def fix(x: Any, out: None = None) -> Any:
     return e.trunc(x)
 
 
-@explained(MEANINGS)
 def ldexp(x1: Any, x2: Any) -> Any:
     """x1 times 2 to the power x2.
 
@@ -599,7 +597,6 @@ def _widened(x: Any, name: str) -> Any:
     return x
 
 
-@explained(MEANINGS)
 def sinc(x: Any) -> Any:
     """sin(pi x) / (pi x), 1 at 0.
 
@@ -614,11 +611,13 @@ def sinc(x: Any) -> Any:
     return quotient("sin").bind(p.mul.bind(x, aval_of(x).dtype.type(np.pi)))
 
 
-@explained(MEANINGS, unroll="Accepted for JAX's signature; without effect.")
 def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     """Values of a polynomial.
 
     As `numpy.polyval`, by Horner's rule; ``unroll`` is of no effect.
+
+    Args:
+        unroll: Accepted for JAX's signature; without effect.
 
     Example:
         >>> import funcgrad as fg
@@ -637,7 +636,6 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     return out
 
 
-@explained(MEANINGS)
 def i0(x: Any) -> Any:
     """Modified Bessel function of the first kind, of order 0.
 
@@ -652,7 +650,6 @@ def i0(x: Any) -> Any:
     return bessel_i0.bind(x)
 
 
-@explained(MEANINGS, base="Base of the powers.", axis="The axis, counted from the end if negative.")
 def logspace(
     start: Any,
     stop: Any,
@@ -665,6 +662,10 @@ def logspace(
     """Powers of a base, whose exponents are at equal distances.
 
     As `numpy.logspace`; bounds and bases may be traced.
+
+    Args:
+        base: Base of the powers.
+        axis: The axis, counted from the end if negative.
 
     Example:
         >>> import funcgrad as fg
@@ -681,7 +682,6 @@ def logspace(
     return out if dtype is None else p.convert(out, checked_dtype(dtype, "logspace"))
 
 
-@explained(MEANINGS, axis="The axis, counted from the end if negative.")
 def geomspace(
     start: Any,
     stop: Any,
@@ -693,6 +693,9 @@ def geomspace(
     """Numbers at equal ratios, with given ends.
 
     As `numpy.geomspace`: bounds of one sign, or complex ones; they may be traced.
+
+    Args:
+        axis: The axis, counted from the end if negative.
 
     Example:
         >>> import funcgrad as fg
@@ -798,13 +801,6 @@ def take_along_axis(
     return gather_along_axis(x, strong(index), axis, "fill", fill_value)
 
 
-@explained(
-    MEANINGS,
-    indices="Indices along the axis.",
-    axis="The axis, counted from the end if negative. By default the array is flattened.",
-    unique_indices="Accepted for JAX's signature; without effect.",
-    indices_are_sorted="Accepted for JAX's signature; without effect.",
-)
 def take(
     a: Any,
     indices: Any,
@@ -821,6 +817,12 @@ def take(
 
     ``mode="fill"`` reads ``fill_value`` there, by default nan or an extreme integer;
     ``unique_indices`` and ``indices_are_sorted`` are promises that are not needed.
+
+    Args:
+        indices: Indices along the axis.
+        axis: The axis, counted from the end if negative. By default the array is flattened.
+        unique_indices: Accepted for JAX's signature; without effect.
+        indices_are_sorted: Accepted for JAX's signature; without effect.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1077,11 +1079,13 @@ def _repeated_places(repeats: Any, n: int, total: int) -> Any:
     return e.minimum(searchsorted(ends, np.arange(total), "right"), n - 1)
 
 
-@explained(MEANINGS, new_shape="Shape of the result; elements are repeated or left out.")
 def resize(a: Any, new_shape: Any) -> Any:
     """Elements repeated to fill a shape.
 
     As `numpy.resize`: repeated copies under another shape.
+
+    Args:
+        new_shape: Shape of the result; elements are repeated or left out.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1096,7 +1100,6 @@ def resize(a: Any, new_shape: Any) -> Any:
     return reshape(part(tile(x, -(-size // own)), 0, 0, size), shape)
 
 
-@explained(MEANINGS)
 def block(arrays: Any) -> Any:
     """An array joined from nested lists of blocks, as `numpy.block`.
 
@@ -1130,9 +1133,11 @@ def block(arrays: Any) -> Any:
 # Diagonals.
 
 
-@explained(MEANINGS, arr="Array.")
 def tril_indices_from(arr: Any, k: int = 0) -> Any:
     """Indices of the lower triangle of a matrix, as `numpy.tril_indices_from`.
+
+    Args:
+        arr: Array.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1143,9 +1148,11 @@ def tril_indices_from(arr: Any, k: int = 0) -> Any:
     return np.tril_indices(rows, k, columns)
 
 
-@explained(MEANINGS, arr="Array.")
 def triu_indices_from(arr: Any, k: int = 0) -> Any:
     """Indices of the upper triangle of a matrix, as `numpy.triu_indices_from`.
+
+    Args:
+        arr: Array.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1156,11 +1163,13 @@ def triu_indices_from(arr: Any, k: int = 0) -> Any:
     return np.triu_indices(rows, k, columns)
 
 
-@explained(MEANINGS, increasing="Whether powers grow from left to right.")
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     """Vandermonde matrix: powers of a vector as columns.
 
     As `numpy.vander`: powers of ``x`` as columns.
+
+    Args:
+        increasing: Whether powers grow from left to right.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1583,7 +1592,6 @@ def _lines(name: str, a: Any, v: Any, dtype: Any) -> list[Any]:
     return [to_dtype(x, checked_dtype(dtype, name)) for x in values]
 
 
-@explained(MEANINGS)
 def correlate(
     a: Any,
     v: Any,
@@ -1620,13 +1628,6 @@ def _weights_of(fweights: Any, aweights: Any) -> Any:
     return given[0] if len(given) == 1 else e.multiply(*given)
 
 
-@explained(
-    MEANINGS,
-    rowvar="Whether rows are variables and columns are observations.",
-    bias="Whether to divide by the number of observations instead of one less.",
-    fweights="How often each observation counts, as integers.",
-    aweights="How much each observation counts, in any unit.",
-)
 def cov(
     m: Any,
     y: Any = None,
@@ -1639,6 +1640,12 @@ def cov(
     dtype: Any = None,
 ) -> Any:
     """Covariance matrix of variables, as `numpy.cov`.
+
+    Args:
+        rowvar: Whether rows are variables and columns are observations.
+        bias: Whether to divide by the number of observations instead of one less.
+        fweights: How often each observation counts, as integers.
+        aweights: How much each observation counts, in any unit.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1692,9 +1699,11 @@ def _variables(x: Any, is_transposed: bool, dtype: Any) -> Any:
     return p.convert(strong(x), checked_dtype(wanted, "cov"))
 
 
-@explained(MEANINGS, rowvar="Whether rows are variables and columns are observations.")
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
     """Correlation coefficients of variables, as `numpy.corrcoef`.
+
+    Args:
+        rowvar: Whether rows are variables and columns are observations.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1711,3 +1720,6 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
         height = e.multiply(clip(p.imag.bind(out), -1, 1), 1j)
         return e.add(clip(p.real.bind(out), -1, 1), height)
     return clip(out, -1, 1)
+
+
+explain(globals(), MEANINGS)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.trace import Tracer
 from funcgrad.numpy import elementwise as e
 from funcgrad.numpy.indexing import getitem
@@ -67,11 +67,13 @@ def _firsts(x: Any, assume_unique: bool) -> Any:
     return starts(x, True)
 
 
-@explained(MEANINGS, fill_value="What follows if there are fewer; by default the least value.")
 def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """Sorted values that are in one of two arrays, or in both.
 
     As `numpy.union1d`.
+
+    Args:
+        fill_value: What follows if there are fewer; by default the least value.
 
     Raises:
         ConcretizationTypeError: If the values are not known and no ``size`` is given.
@@ -87,14 +89,6 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
     return unique(concatenate([x, y]), size=size, fill_value=fill_value)
 
 
-@explained(
-    MEANINGS,
-    return_indices="Whether to return the first places in both arrays, too.",
-    fill_value=(
-        "What follows if there are fewer; by default the least value of both. Places "
-        "become the length of their array."
-    ),
-)
 def intersect1d(
     ar1: Any,
     ar2: Any,
@@ -107,6 +101,11 @@ def intersect1d(
     """Sorted values that two arrays have in common.
 
     As `numpy.intersect1d`.
+
+    Args:
+        return_indices: Whether to return the first places in both arrays, too.
+        fill_value: What follows if there are fewer; by default the least value of both. Places
+            become the length of their array.
 
     Raises:
         ConcretizationTypeError: If the values are not known and no ``size`` is given.
@@ -171,9 +170,6 @@ def setdiff1d(
     return compressed(is_left, ordered, size, fill, "setdiff1d")
 
 
-@explained(
-    MEANINGS, fill_value="What follows if there are fewer; by default the least value of either."
-)
 def setxor1d(
     ar1: Any,
     ar2: Any,
@@ -185,6 +181,9 @@ def setxor1d(
     """Sorted values that are in one of two arrays only.
 
     As `numpy.setxor1d`.
+
+    Args:
+        fill_value: What follows if there are fewer; by default the least value of either.
 
     Raises:
         ConcretizationTypeError: If the values are not known and no ``size`` is given.
@@ -245,13 +244,16 @@ def unique_counts(x: Any, *, size: int | None = None, fill_value: Any = None) ->
     return UniqueCountsResult(*found)
 
 
-@explained(MEANINGS, size="As in `unique`.", fill_value="As in `unique`.")
 def unique_inverse(
     x: Any, *, size: int | None = None, fill_value: Any = None
 ) -> UniqueInverseResult:
     """Sorted values of an array, with the index of the value of each element.
 
     As `numpy.unique_inverse`: the distinct numbers, and where each element is among them.
+
+    Args:
+        size: As in `unique`.
+        fill_value: As in `unique`.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -262,11 +264,14 @@ def unique_inverse(
     return UniqueInverseResult(*found)
 
 
-@explained(MEANINGS, size="As in `unique`.", fill_value="As in `unique`.")
 def unique_all(x: Any, *, size: int | None = None, fill_value: Any = None) -> UniqueAllResult:
     """Sorted values of an array, with first indices, inverse and counts.
 
     As `numpy.unique_all`: distinct numbers, first places, inverse and counts.
+
+    Args:
+        size: As in `unique`.
+        fill_value: As in `unique`.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -275,3 +280,6 @@ def unique_all(x: Any, *, size: int | None = None, fill_value: Any = None) -> Un
     """
     found = unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
     return UniqueAllResult(*found)
+
+
+explain(globals(), MEANINGS)

@@ -12,7 +12,7 @@ import numpy as np
 from funcgrad.base.defaults import only_defaults
 from funcgrad.base.dialect import dialect
 from funcgrad.base.placement import check_placement
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import INT64, PYTHON_SCALARS, float0, is_complex, real_dtype
@@ -69,11 +69,6 @@ def _ints(shape: Any) -> tuple[int, ...]:
     return (int(shape.__index__()),)
 
 
-@explained(
-    MEANINGS,
-    object="Array, number, nested sequence, or traced value.",
-    ndmin="Least number of axes of the result.",
-)
 def array(
     object: Any,
     dtype: Any = None,
@@ -86,6 +81,10 @@ def array(
     """An array made from numbers or nested sequences.
 
     As `numpy.array`; traced values, also inside lists, stay traced.
+
+    Args:
+        object: Array, number, nested sequence, or traced value.
+        ndmin: Least number of axes of the result.
 
     Example:
         >>> import funcgrad as fg
@@ -104,7 +103,6 @@ def array(
     return s.reshape(x, (*(1,) * missing, *shape_of(x))) if missing > 0 else x
 
 
-@explained(MEANINGS)
 def asarray(
     a: Any,
     dtype: Any = None,
@@ -137,7 +135,6 @@ def asarray(
     return found
 
 
-@explained(MEANINGS)
 def astype(x: Any, dtype: Any, copy: bool = False, *, device: Any = None) -> Any:
     """``x`` converted to ``dtype``; complex to real drops the imaginary part.
 
@@ -156,7 +153,6 @@ def astype(x: Any, dtype: Any, copy: bool = False, *, device: Any = None) -> Any
     return found.copy() if copy and found is x and isinstance(x, np.ndarray) else found
 
 
-@explained(MEANINGS)
 def full(
     shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
@@ -178,7 +174,6 @@ def full(
     return Full(shape).bind(fill)
 
 
-@explained(MEANINGS)
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """Array of zeros, as `numpy.zeros`.
 
@@ -194,7 +189,6 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     return full(shape, 0, np.float64 if dtype is None else dtype)
 
 
-@explained(MEANINGS)
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """Array of ones, as `numpy.ones`.
 
@@ -208,7 +202,6 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     return full(shape, 1, np.float64 if dtype is None else dtype)
 
 
-@explained(MEANINGS)
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """Array of a shape; here its elements are zero.
 
@@ -223,7 +216,6 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     return zeros(shape, dtype)
 
 
-@explained(MEANINGS)
 def full_like(
     a: Any,
     fill_value: Any,
@@ -245,7 +237,6 @@ def full_like(
     return full(aval.shape if shape is None else shape, fill_value, dtype or aval.dtype)
 
 
-@explained(MEANINGS)
 def zeros_like(
     a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
@@ -259,7 +250,6 @@ def zeros_like(
     return full_like(a, 0, dtype, shape, device=device, out_sharding=out_sharding)
 
 
-@explained(MEANINGS)
 def ones_like(
     a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
@@ -273,7 +263,6 @@ def ones_like(
     return full_like(a, 1, dtype, shape, device=device, out_sharding=out_sharding)
 
 
-@explained(MEANINGS, prototype="Array whose shape and dtype are used.")
 def empty_like(
     prototype: Any,
     dtype: Any = None,
@@ -286,6 +275,9 @@ def empty_like(
 
     As `numpy.zeros_like`: a pure function has no arbitrary contents.
 
+    Args:
+        prototype: Array whose shape and dtype are used.
+
     Example:
         >>> import numpy as np, funcgrad as fg
         >>> fg.numpy.empty_like(np.ones(2)).shape
@@ -294,7 +286,6 @@ def empty_like(
     return zeros_like(prototype, dtype, shape, device=device, out_sharding=out_sharding)
 
 
-@explained(MEANINGS, step="Distance between neighbouring values.")
 def arange(
     start: Any,
     stop: Any = None,
@@ -307,6 +298,9 @@ def arange(
     """Numbers at equal distances, the end excluded.
 
     As `numpy.arange`, with known bounds.
+
+    Args:
+        step: Distance between neighbouring values.
 
     Example:
         >>> import funcgrad as fg
@@ -331,11 +325,6 @@ def arange(
     return values
 
 
-@explained(
-    MEANINGS,
-    retstep="Whether to return the step, too.",
-    axis="The axis, counted from the end if negative.",
-)
 def linspace(
     start: Any,
     stop: Any,
@@ -350,6 +339,10 @@ def linspace(
     """Numbers at equal distances, with given ends.
 
     As `numpy.linspace`; the bounds may be traced.
+
+    Args:
+        retstep: Whether to return the step, too.
+        axis: The axis, counted from the end if negative.
 
     Example:
         >>> import funcgrad as fg
@@ -396,11 +389,13 @@ def traced_integer(k: Any, function: str) -> Any:
     return convert(k, INT64)
 
 
-@explained(MEANINGS, M="Number of points; of matrices, of columns.")
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Any:
     """Matrix with ones on a diagonal and zeros elsewhere.
 
     As `numpy.eye`; ``k`` may be traced.
+
+    Args:
+        M: Number of points; of matrices, of columns.
 
     Example:
         >>> import funcgrad as fg
@@ -418,9 +413,11 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: 
     return convert(equal.bind(_diagonals(rows, columns), diagonal), wanted)
 
 
-@explained(MEANINGS, n="Number of rows.")
 def identity(n: int, dtype: Any = None) -> Any:
     """Identity matrix, as `numpy.identity`.
+
+    Args:
+        n: Number of rows.
 
     Example:
         >>> import funcgrad as fg
@@ -432,11 +429,13 @@ def identity(n: int, dtype: Any = None) -> Any:
     return eye(n, dtype=dtype)
 
 
-@explained(MEANINGS, M="Number of points; of matrices, of columns.")
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     """Matrix with ones at and below a diagonal.
 
     As `numpy.tri`; ``k`` may be traced.
+
+    Args:
+        M: Number of points; of matrices, of columns.
 
     Example:
         >>> import funcgrad as fg
@@ -473,7 +472,6 @@ def _matrices(m: Any, name: str) -> tuple[Any, int, int]:
     return m if len(shape) > 1 else broadcast_to(m, (rows, columns)), rows, columns
 
 
-@explained(MEANINGS)
 def tril(m: Any, k: int = 0) -> Any:
     """The lower triangle, as `numpy.tril`; ``k`` may be traced.
 
@@ -488,7 +486,6 @@ def tril(m: Any, k: int = 0) -> Any:
     return _masked(m, _triangle(rows, columns, k, "tril"))
 
 
-@explained(MEANINGS)
 def triu(m: Any, k: int = 0) -> Any:
     """The upper triangle, as `numpy.triu`; ``k`` may be traced.
 
@@ -506,11 +503,6 @@ def triu(m: Any, k: int = 0) -> Any:
     return _masked(m, greater_equal.bind(_diagonals(rows, columns), diagonal))
 
 
-@explained(
-    MEANINGS,
-    order='``"C"`` or ``"F"``: the order in which elements are read.',
-    newshape="Old name of ``shape``.",
-)
 def reshape(
     a: Any,
     shape: Any = None,
@@ -525,6 +517,10 @@ def reshape(
     As `numpy.reshape`, in the orders ``"C"`` and ``"F"``; one length may be -1.
 
     With ``copy=True`` the result shares no memory with an ndarray.
+
+    Args:
+        order: ``"C"`` or ``"F"``: the order in which elements are read.
+        newshape: Old name of ``shape``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -563,11 +559,13 @@ def _reshape_by_columns(a: Any, shape: tuple[int, ...], order: str) -> Any:
     return transpose(reshape(transpose(a), shape[::-1]))
 
 
-@explained(MEANINGS, order='``"C"`` or ``"F"``: the order in which elements are read.')
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """Elements as a vector.
 
     As `numpy.ravel`, in the orders ``"C"`` and ``"F"``.
+
+    Args:
+        order: ``"C"`` or ``"F"``: the order in which elements are read.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -578,9 +576,11 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     return reshape(a, (-1,) if aval_of(as_value(a)).size else (0,), order)
 
 
-@explained(MEANINGS, axes="Axes, as integers.")
 def transpose(a: Any, axes: Any = None) -> Any:
     """An array with its axes in another order, reversed by default, as `numpy.transpose`.
+
+    Args:
+        axes: Axes, as integers.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -600,7 +600,6 @@ def transpose(a: Any, axes: Any = None) -> Any:
 permute_dims = transpose
 
 
-@explained(MEANINGS)
 def matrix_transpose(x: Any) -> Any:
     """The last two axes exchanged.
 
@@ -613,11 +612,13 @@ def matrix_transpose(x: Any) -> Any:
     return swapaxes(x, -1, -2)
 
 
-@explained(MEANINGS, axis="The axis, counted from the end if negative.")
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """An array with an axis moved back to a position.
 
     As `numpy.rollaxis`: move an axis to before another.
+
+    Args:
+        axis: The axis, counted from the end if negative.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -630,7 +631,6 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     return moveaxis(a, axis, start - 1 if axis < start else start)
 
 
-@explained(MEANINGS)
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     """An array with two axes exchanged, as `numpy.swapaxes`.
 
@@ -648,9 +648,12 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     return transpose(a, order)
 
 
-@explained(MEANINGS, source="Axes that move.", destination="New positions of these axes.")
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     """An array with axes in other positions, as `numpy.moveaxis`.
+
+    Args:
+        source: Axes that move.
+        destination: New positions of these axes.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -668,9 +671,11 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     return transpose(a, [placed[i] if i in placed else next(rest) for i in range(ndim)])
 
 
-@explained(MEANINGS, axis="The axis, counted from the end if negative.")
 def expand_dims(a: Any, axis: Any) -> Any:
     """An array with further axes of length 1, as `numpy.expand_dims`.
+
+    Args:
+        axis: The axis, counted from the end if negative.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -685,9 +690,11 @@ def expand_dims(a: Any, axis: Any) -> Any:
     return s.reshape(a, shape)
 
 
-@explained(MEANINGS, axis="Axis, or tuple of axes, to remove; by default all of length 1.")
 def squeeze(a: Any, axis: Any = None) -> Any:
     """An array without axes of length 1, as `numpy.squeeze`.
+
+    Args:
+        axis: Axis, or tuple of axes, to remove; by default all of length 1.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -707,9 +714,11 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     return s.reshape(a, s.drop_axes(shape, axes))
 
 
-@explained(MEANINGS, array="Array, number or traced value.")
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     """An array broadcast to a shape, as `numpy.broadcast_to`.
+
+    Args:
+        array: Array, number or traced value.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -745,7 +754,6 @@ def _at_least(*arrays: Any, shape: Any) -> Any:
     return results[0] if len(results) == 1 else results
 
 
-@explained(MEANINGS)
 def atleast_1d(*arrays: Any) -> Any:
     """Arrays with at least one axis, as `numpy.atleast_1d`.
 
@@ -757,7 +765,6 @@ def atleast_1d(*arrays: Any) -> Any:
     return _at_least(*arrays, shape=lambda n: n or (1,))
 
 
-@explained(MEANINGS)
 def atleast_2d(*arrays: Any) -> Any:
     """Arrays with at least two axes, as `numpy.atleast_2d`.
 
@@ -769,7 +776,6 @@ def atleast_2d(*arrays: Any) -> Any:
     return _at_least(*arrays, shape=lambda n: (1,) * (2 - len(n)) + n)
 
 
-@explained(MEANINGS)
 def atleast_3d(*arrays: Any) -> Any:
     """Arrays with at least three axes, as `numpy.atleast_3d`.
 
@@ -795,9 +801,11 @@ def _rows(arrays: Any, function: str) -> list[Any]:
     return [strong(v) for v in promote(*values)]
 
 
-@explained(MEANINGS, axis="The axis, counted from the end if negative.")
 def concatenate(arrays: Sequence[Any], axis: int | None = 0, dtype: Any = None) -> Any:
     """Arrays joined along an axis that they have, as `numpy.concatenate`.
+
+    Args:
+        axis: The axis, counted from the end if negative.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -816,9 +824,11 @@ def concatenate(arrays: Sequence[Any], axis: int | None = 0, dtype: Any = None) 
 concat = concatenate
 
 
-@explained(MEANINGS, axis="The axis, counted from the end if negative.")
 def stack(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Any:
     """Arrays joined along a new axis, as `numpy.stack`.
+
+    Args:
+        axis: The axis, counted from the end if negative.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -834,9 +844,11 @@ def stack(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Any:
     return concatenate([expand_dims(r, index) for r in rows], index, dtype)
 
 
-@explained(MEANINGS, tup="Sequence of arrays.")
 def vstack(tup: Sequence[Any], dtype: Any = None) -> Any:
     """Arrays joined along the first axis, vectors as rows, as `numpy.vstack`.
+
+    Args:
+        tup: Sequence of arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -847,9 +859,11 @@ def vstack(tup: Sequence[Any], dtype: Any = None) -> Any:
     return concatenate([atleast_2d(a) for a in tup], 0, dtype)
 
 
-@explained(MEANINGS, tup="Sequence of arrays.")
 def hstack(tup: Sequence[Any], dtype: Any = None) -> Any:
     """Arrays joined along the second axis, vectors along the first, as `numpy.hstack`.
+
+    Args:
+        tup: Sequence of arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -860,9 +874,11 @@ def hstack(tup: Sequence[Any], dtype: Any = None) -> Any:
     return concatenate(rows, 0 if len(shape_of(rows[0])) == 1 else 1, dtype)
 
 
-@explained(MEANINGS, tup="Sequence of arrays.")
 def dstack(tup: Sequence[Any], dtype: Any = None) -> Any:
     """Arrays joined along the third axis, as `numpy.dstack`.
+
+    Args:
+        tup: Sequence of arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -873,9 +889,11 @@ def dstack(tup: Sequence[Any], dtype: Any = None) -> Any:
     return concatenate([atleast_3d(a) for a in tup], 2, dtype)
 
 
-@explained(MEANINGS, tup="Sequence of arrays.")
 def column_stack(tup: Sequence[Any]) -> Any:
     """Vectors as the columns of a matrix, as `numpy.column_stack`.
+
+    Args:
+        tup: Sequence of arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -910,9 +928,11 @@ def _cut(a: Any, axis: int, start: int, stop: int) -> Any:
     return s.Slice(starts, limits, (1,) * len(shape)).bind(a)
 
 
-@explained(MEANINGS, axis="The axis, counted from the end if negative.")
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """Parts of an array, which need not be of equal length, as `numpy.array_split`.
+
+    Args:
+        axis: The axis, counted from the end if negative.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -935,9 +955,11 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     return [_cut(ary, index, a, max(a, b)) for a, b in pairs]
 
 
-@explained(MEANINGS, axis="The axis, counted from the end if negative.")
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """Parts of an array along an axis, as `numpy.split`.
+
+    Args:
+        axis: The axis, counted from the end if negative.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -956,7 +978,6 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     return array_split(ary, indices_or_sections, axis)
 
 
-@explained(MEANINGS)
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """Equal parts of an array along the second axis, as `numpy.hsplit`.
 
@@ -968,7 +989,6 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     return split(ary, indices_or_sections, 0 if len(shape_of(as_value(ary))) == 1 else 1)
 
 
-@explained(MEANINGS)
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """Equal parts of an array along the first axis, as `numpy.vsplit`.
 
@@ -980,9 +1000,11 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     return split(ary, indices_or_sections, 0)
 
 
-@explained(MEANINGS, axis="The axis, counted from the end if negative.")
 def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     """The subarrays along an axis, as a tuple.
+
+    Args:
+        axis: The axis, counted from the end if negative.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -995,7 +1017,6 @@ def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     return tuple(s.reshape(_cut(front, 0, i, i + 1), tuple(rest)) for i in range(n))
 
 
-@explained(MEANINGS)
 def flip(m: Any, axis: Any = None) -> Any:
     """Elements in reversed order along axes, as `numpy.flip`.
 
@@ -1009,7 +1030,6 @@ def flip(m: Any, axis: Any = None) -> Any:
     return s.Reverse(normalize_axes(axis, len(shape_of(m)), "flip")).bind(m)
 
 
-@explained(MEANINGS)
 def fliplr(m: Any) -> Any:
     """Elements in reversed order along the second axis, as `numpy.fliplr`.
 
@@ -1022,7 +1042,6 @@ def fliplr(m: Any) -> Any:
     return flip(m, 1)
 
 
-@explained(MEANINGS)
 def flipud(m: Any) -> Any:
     """Elements in reversed order along the first axis, as `numpy.flipud`.
 
@@ -1035,11 +1054,13 @@ def flipud(m: Any) -> Any:
     return flip(m, 0)
 
 
-@explained(MEANINGS, axes="Axes, as integers.")
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     """An array rotated by multiples of 90 degrees.
 
     As `numpy.rot90`; for squares ``k`` may be traced.
+
+    Args:
+        axes: Axes, as integers.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1189,9 +1210,12 @@ def view(x: Any, dtype: Any = None, type: Any = None) -> Any:
     return s.reshape(bits, (*shape[:-1], shape[-1] * own.itemsize // wanted.itemsize))
 
 
-@explained(MEANINGS, A="Array that is repeated.", reps="How often, for each axis.")
 def tile(A: Any, reps: Any) -> Any:
     """An array repeated along its axes, as `numpy.tile`.
+
+    Args:
+        A: Array that is repeated.
+        reps: How often, for each axis.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -1259,3 +1283,6 @@ def meshgrid(
     if indexing == "xy" and n > 1:
         grids = [swapaxes(g, 0, 1) for g in grids]
     return tuple(grids) if sparse else broadcast_arrays(*grids)
+
+
+explain(globals(), MEANINGS)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.placement import check_placement
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import check_dtype
@@ -119,7 +119,6 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     return own.kind in _BY_KIND[kind]
 
 
-@explained(MEANINGS)
 def finfo(dtype: Any) -> np.finfo[Any]:
     """Limits of a floating dtype.
 
@@ -133,11 +132,13 @@ def finfo(dtype: Any) -> np.finfo[Any]:
     return np.finfo(_dtype_of(dtype))
 
 
-@explained(MEANINGS, type="Dtype of integers, or an integer.")
 def iinfo(type: Any) -> np.iinfo[Any]:
     """Limits of an integer dtype.
 
     As `numpy.iinfo`, of a dtype or of an array, which may be traced.
+
+    Args:
+        type: Dtype of integers, or an integer.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -156,7 +157,6 @@ def _dtype_of(x: Any) -> Any:
     return aval_of(x).dtype if is_value else np.dtype(x)
 
 
-@explained(MEANINGS)
 def common_type(*arrays: Any) -> Any:
     """Inexact dtype that several arrays have in common.
 
@@ -171,7 +171,6 @@ def common_type(*arrays: Any) -> Any:
     return np.common_type(*(np.empty((1,) * bool(a.shape), a.dtype) for a in avals))
 
 
-@explained(MEANINGS)
 def min_scalar_type(a: Any) -> np.dtype[Any]:
     """Smallest dtype that holds a number.
 
@@ -186,7 +185,6 @@ def min_scalar_type(a: Any) -> np.dtype[Any]:
     return aval_of(x).dtype if isinstance(x, Tracer) else np.min_scalar_type(x)
 
 
-@explained(MEANINGS)
 def iterable(y: Any) -> bool:
     """Whether an object can be iterated over.
 
@@ -201,11 +199,14 @@ def iterable(y: Any) -> bool:
     return bool(y.shape) if isinstance(y, Tracer) else np.iterable(y)
 
 
-@explained(MEANINGS, x="An object with ``__dlpack__``, or a traced value.", copy="Whether to copy.")
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """An array of another library, without a copy.
 
     As `numpy.from_dlpack`; traced values are what they are.
+
+    Args:
+        x: An object with ``__dlpack__``, or a traced value.
+        copy: Whether to copy.
 
     Example:
         >>> import numpy as np, funcgrad.numpy as fnp
@@ -249,7 +250,6 @@ def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1) -> Any:
     return array(items, dtype)
 
 
-@explained(MEANINGS)
 def asanyarray(a: Any, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Any:
     """An array made from what is given.
 
@@ -263,7 +263,6 @@ def asanyarray(a: Any, dtype: Any = None, *, device: Any = None, copy: bool | No
     return asarray(a, dtype, device=device, copy=copy)
 
 
-@explained(MEANINGS)
 def ascontiguousarray(a: Any, dtype: Any = None) -> Any:
     """An array in row-major order, with at least one axis.
 
@@ -280,7 +279,6 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> Any:
     return x if shape_of(x) else reshape(x, (1,))
 
 
-@explained(MEANINGS)
 def asarray_chkfinite(a: Any, dtype: Any = None) -> Any:
     """An array made from what is given, whose elements are finite.
 
@@ -314,3 +312,6 @@ class ufunc(metaclass=_UfuncType):
         >>> isinstance(fnp.add, fnp.ufunc), isinstance(fnp.sum, fnp.ufunc)
         (True, False)
     """
+
+
+explain(globals(), MEANINGS)

@@ -8,7 +8,7 @@ import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad.base.pytree import tree_leaves, tree_map
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.optim.meanings import MEANINGS
 from funcgrad.optim.transformation import (
     GradientTransformation,
@@ -25,9 +25,11 @@ from funcgrad.optim.transformation import (
 __all__ = ["clip", "clip_by_block_rms", "clip_by_global_norm", "global_norm", "zero_nans"]
 
 
-@explained(MEANINGS, updates="A pytree of arrays.")
 def global_norm(updates: Updates) -> Scalar:
     """The square root of the sum of the squares of all elements of all leaves.
+
+    Args:
+        updates: A pytree of arrays.
 
     Returns:
         A real scalar; its derivative is zero where it is zero.
@@ -42,9 +44,11 @@ def global_norm(updates: Updates) -> Scalar:
     return fnp.where(squares > 0, fnp.sqrt(squares), squares)
 
 
-@explained(MEANINGS, max_delta="The largest magnitude of an element.")
 def clip(max_delta: Scalar) -> GradientTransformation:
     """Every element brought between ``-max_delta`` and ``max_delta``.
+
+    Args:
+        max_delta: The largest magnitude of an element.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -83,9 +87,11 @@ def clip_by_global_norm(max_norm: Scalar) -> GradientTransformation:
     return stateless(clipped)
 
 
-@explained(MEANINGS, threshold="The largest root mean square (Shazeer and Stern, 2018).")
 def clip_by_block_rms(threshold: Scalar) -> GradientTransformation:
     """Every array scaled down, if the root of the mean of its squares is above a bound.
+
+    Args:
+        threshold: The largest root mean square (Shazeer and Stern, 2018).
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -130,3 +136,6 @@ def zero_nans() -> GradientTransformation:
         return zeroed, ZeroNansState(found)
 
     return GradientTransformation(init, update)
+
+
+explain(globals(), MEANINGS)

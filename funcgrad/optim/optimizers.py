@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.optim.meanings import MEANINGS
 from funcgrad.optim.scaling import (
     add_decayed_weights,
@@ -73,7 +73,6 @@ def sgd(
     return chain(first, scale_by_learning_rate(learning_rate))
 
 
-@explained(MEANINGS)
 def sign_sgd(learning_rate: ScalarOrSchedule) -> GradientTransformationExtraArgs:
     """Steps of the same size for every element, against the sign of its gradient.
 
@@ -165,7 +164,6 @@ def adam(
     )
 
 
-@explained(MEANINGS)
 def nadam(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -188,10 +186,6 @@ def nadam(
     return adam(learning_rate, b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov)
 
 
-@explained(
-    MEANINGS,
-    weight_decay="The share of a weight that is subtracted, times the learning rate.",
-)
 def adamw(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -207,6 +201,9 @@ def adamw(
     """`adam` with decoupled weight decay (Loshchilov and Hutter, 2019).
 
     The decay is multiplied by the learning rate, as in PyTorch, whose default is 1e-2.
+
+    Args:
+        weight_decay: The share of a weight that is subtracted, times the learning rate.
 
     Example:
         >>> import numpy as np
@@ -259,11 +256,14 @@ def nadamw(
     )
 
 
-@explained(MEANINGS, b2="Decay of the largest magnitude.", eps="Added to the magnitude.")
 def adamax(
     learning_rate: ScalarOrSchedule, b1: Scalar = 0.9, b2: Scalar = 0.999, eps: Scalar = 1e-8
 ) -> GradientTransformationExtraArgs:
     """`adam` with the largest recent magnitude in place of the root (Kingma and Ba, 2015).
+
+    Args:
+        b2: Decay of the largest magnitude.
+        eps: Added to the magnitude.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -273,13 +273,15 @@ def adamax(
     return chain(scale_by_adamax(b1, b2, eps), scale_by_learning_rate(learning_rate))
 
 
-@explained(MEANINGS, b2="How slowly the second moment moves.")
 def yogi(
     learning_rate: ScalarOrSchedule, b1: Scalar = 0.9, b2: Scalar = 0.999, eps: Scalar = 1e-3
 ) -> GradientTransformationExtraArgs:
     """`adam` whose second moment moves by steps that its own size does not bound.
 
     See `scale_by_yogi` (Zaheer et al., 2018).
+
+    Args:
+        b2: How slowly the second moment moves.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -289,7 +291,6 @@ def yogi(
     return chain(scale_by_yogi(b1, b2, eps), scale_by_learning_rate(learning_rate))
 
 
-@explained(MEANINGS, threshold="From how many gradients on there is a division by the root.")
 def radam(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -302,6 +303,9 @@ def radam(
 ) -> GradientTransformationExtraArgs:
     """`adam` with a warm-up of its own: see `scale_by_radam` (Liu et al., 2020).
 
+    Args:
+        threshold: From how many gradients on there is a division by the root.
+
     Example:
         >>> import numpy as np, funcgrad as fg
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.radam(0.1), np.array([1.0, -2.0]))
@@ -313,13 +317,16 @@ def radam(
     )
 
 
-@explained(MEANINGS, initial_accumulator_value="Where the sum starts.", eps="Added under the root.")
 def adagrad(
     learning_rate: ScalarOrSchedule, initial_accumulator_value: Scalar = 0.1, eps: Scalar = 1e-7
 ) -> GradientTransformationExtraArgs:
     """Gradients divided by the root of the sum of all their squares (Duchi et al., 2011).
 
     PyTorch starts the sum at 0 and adds its ``eps`` to the root.
+
+    Args:
+        initial_accumulator_value: Where the sum starts.
+        eps: Added under the root.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -393,7 +400,6 @@ def lion(
     )
 
 
-@explained(MEANINGS, weight_decay="Share of the parameters that is added to the direction.")
 def lamb(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -404,6 +410,9 @@ def lamb(
     mask: Mask = None,
 ) -> GradientTransformationExtraArgs:
     """`adamw` with steps in proportion to the norm of each array (You et al., 2020).
+
+    Args:
+        weight_decay: Share of the parameters that is added to the direction.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -416,3 +425,6 @@ def lamb(
         scale_by_trust_ratio(),
         scale_by_learning_rate(learning_rate),
     )
+
+
+explain(globals(), MEANINGS)

@@ -15,7 +15,7 @@ import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad.base.pytree import tree_map
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.dtypes import PYTHON_SCALARS
 from funcgrad.errors import ArgumentError
 from funcgrad.lax import rsqrt
@@ -53,9 +53,11 @@ __all__ = [
 # By numbers.
 
 
-@explained(MEANINGS, step_size="The number.")
 def scale(step_size: Scalar) -> GradientTransformation:
     """Every update multiplied by a number.
+
+    Args:
+        step_size: The number.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -71,9 +73,11 @@ class ScaleByScheduleState(NamedTuple):
     count: Array
 
 
-@explained(MEANINGS, step_size_fn="From an int32 scalar, 0 in the first step, to a number.")
 def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
     """Every update multiplied by a function of the number of steps done so far.
+
+    Args:
+        step_size_fn: From an int32 scalar, 0 in the first step, to a number.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -281,11 +285,14 @@ class ScaleByAdamaxState(NamedTuple):
     nu: Updates
 
 
-@explained(MEANINGS, b2="Decay of the largest magnitude.", eps="Added to the magnitude.")
 def scale_by_adamax(
     b1: Scalar = 0.9, b2: Scalar = 0.999, eps: Scalar = 1e-8
 ) -> GradientTransformation:
     """``m^ / u`` with ``u <- max(b2 u, |g| + eps)`` (Kingma and Ba, 2015).
+
+    Args:
+        b2: Decay of the largest magnitude.
+        eps: Added to the magnitude.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -318,11 +325,6 @@ class ScaleByYogiState(NamedTuple):
     nu: Updates
 
 
-@explained(
-    MEANINGS,
-    b2="How slowly the second moment moves.",
-    initial_accumulator_value="Where both moments start.",
-)
 def scale_by_yogi(
     b1: Scalar = 0.9,
     b2: Scalar = 0.999,
@@ -331,6 +333,10 @@ def scale_by_yogi(
     initial_accumulator_value: Scalar = 1e-6,
 ) -> GradientTransformation:
     """Scale by Yogi: Adam with ``v <- v - (1 - b2) sign(v - g**2) g**2`` (Zaheer et al., 2018).
+
+    Args:
+        b2: How slowly the second moment moves.
+        initial_accumulator_value: Where both moments start.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -555,11 +561,14 @@ class ScaleByRssState(NamedTuple):
     sum_of_squares: Updates
 
 
-@explained(MEANINGS, initial_accumulator_value="Where the sum starts.", eps="Added under the root.")
 def scale_by_rss(
     initial_accumulator_value: Scalar = 0.1, eps: Scalar = 1e-7
 ) -> GradientTransformation:
     """``g / sqrt(s + eps)`` with ``s <- s + |g|**2`` (Duchi et al., 2011); 0 where ``s`` is.
+
+    Args:
+        initial_accumulator_value: Where the sum starts.
+        eps: Added under the root.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -592,9 +601,12 @@ class ScaleByAdaDeltaState(NamedTuple):
     e_x: Updates
 
 
-@explained(MEANINGS, rho="Decay of both means.", eps="Added under the roots.")
 def scale_by_adadelta(rho: Scalar = 0.9, eps: Scalar = 1e-6) -> GradientTransformation:
     """``d = g sqrt(x + eps) / sqrt(v + eps)``, ``x`` the running mean of ``d**2`` (Zeiler, 2012).
+
+    Args:
+        rho: Decay of both means.
+        eps: Added under the roots.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -626,11 +638,14 @@ class ScaleByLionState(NamedTuple):
     mu: Updates
 
 
-@explained(MEANINGS, b1="Share of the mean in the direction.", b2="Decay of the mean.")
 def scale_by_lion(
     b1: Scalar = 0.9, b2: Scalar = 0.99, mu_dtype: Any = None
 ) -> GradientTransformation:
     """``sign(b1 m + (1 - b1) g)``, then ``m <- b2 m + (1 - b2) g`` (Chen et al., 2023).
+
+    Args:
+        b1: Share of the mean in the direction.
+        b2: Decay of the mean.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -773,3 +788,6 @@ def scale_by_trust_ratio(
     return stateless(
         lambda updates, params: tree_map(scaled, updates, needed(params, "scale_by_trust_ratio"))
     )
+
+
+explain(globals(), MEANINGS)

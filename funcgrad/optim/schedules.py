@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.errors import ArgumentError
 from funcgrad.optim.meanings import MEANINGS
 from funcgrad.optim.transformation import Scalar, Schedule, as_float
@@ -27,9 +27,11 @@ __all__ = [
 ]  # fmt: skip
 
 
-@explained(MEANINGS, value="The number.")
 def constant_schedule(value: Scalar) -> Schedule:
     """Always the same number.
+
+    Args:
+        value: The number.
 
     Example:
         >>> import funcgrad as fg
@@ -39,11 +41,13 @@ def constant_schedule(value: Scalar) -> Schedule:
     return lambda count: value
 
 
-@explained(MEANINGS, end_value="The number at the end, and from there on.")
 def linear_schedule(
     init_value: Scalar, end_value: Scalar, transition_steps: int, transition_begin: int = 0
 ) -> Schedule:
     """From one number to another at constant speed.
+
+    Args:
+        end_value: The number at the end, and from there on.
 
     Example:
         >>> from funcgrad import optim
@@ -54,7 +58,6 @@ def linear_schedule(
     return polynomial_schedule(init_value, end_value, 1, transition_steps, transition_begin)
 
 
-@explained(MEANINGS, end_value="The number at the end, and from there on.", power="The exponent.")
 def polynomial_schedule(
     init_value: Scalar,
     end_value: Scalar,
@@ -63,6 +66,10 @@ def polynomial_schedule(
     transition_begin: int = 0,
 ) -> Schedule:
     """``end + (init - end) * (1 - t)**power``, where ``t`` goes from 0 to 1.
+
+    Args:
+        end_value: The number at the end, and from there on.
+        power: The exponent.
 
     Example:
         >>> import funcgrad as fg
@@ -252,9 +259,11 @@ def warmup_exponential_decay_schedule(
     )
 
 
-@explained(MEANINGS, cosine_kwargs="The arguments of each.")
 def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Any]]) -> Schedule:
     """Several `warmup_cosine_decay_schedule`, one after the other: warm restarts.
+
+    Args:
+        cosine_kwargs: The arguments of each.
 
     Example:
         >>> import funcgrad as fg
@@ -268,11 +277,13 @@ def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Any]]) -> Schedule:
     return join_schedules([warmup_cosine_decay_schedule(**kwargs) for kwargs in cycles], ends[:-1])
 
 
-@explained(MEANINGS, boundaries_and_scales="Factors, by the step from which on they hold.")
 def piecewise_constant_schedule(
     init_value: Scalar, boundaries_and_scales: Mapping[int, Scalar] | None = None
 ) -> Schedule:
     """A number that is multiplied by a factor at each of several steps.
+
+    Args:
+        boundaries_and_scales: Factors, by the step from which on they hold.
 
     Example:
         >>> from funcgrad import optim
@@ -410,3 +421,6 @@ def cosine_onecycle_schedule(
 def _check_steps(function: str, name: str, steps: int) -> None:
     if not steps > 0:
         raise ArgumentError(f"optim.{function}: {name} must be positive, got {steps}.")
+
+
+explain(globals(), MEANINGS)

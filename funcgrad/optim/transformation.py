@@ -18,7 +18,7 @@ import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad.base.pytree import tree_leaves, tree_map
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import FLOAT64, PYTHON_SCALARS, real_dtype
 from funcgrad.errors import ArgumentError
@@ -97,9 +97,11 @@ class EmptyState(NamedTuple):
     """The state of a transformation that remembers nothing."""
 
 
-@explained(MEANINGS, tx="Any transformation; one that takes keywords is returned as it is.")
 def with_extra_args_support(tx: GradientTransformation) -> GradientTransformationExtraArgs:
     """A transformation that ignores the keywords which it does not know.
+
+    Args:
+        tx: Any transformation; one that takes keywords is returned as it is.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -119,9 +121,11 @@ def with_extra_args_support(tx: GradientTransformation) -> GradientTransformatio
     return GradientTransformationExtraArgs(tx.init, update)
 
 
-@explained(MEANINGS, f="A pure function of pytrees.")
 def stateless(f: Callable[[Updates, Params | None], Updates]) -> GradientTransformation:
     """The transformation that replaces updates by ``f(updates, params)``.
+
+    Args:
+        f: A pure function of pytrees.
 
     Example:
         >>> from funcgrad import optim
@@ -217,9 +221,12 @@ def _named(x: Any) -> str:
     return f"function {x.__name__!r}" if callable(x) and hasattr(x, "__name__") else str(type(x))
 
 
-@explained(MEANINGS, params="A pytree.", updates="A pytree of the same structure and shapes.")
 def apply_updates(params: Params, updates: Updates) -> Params:
     """The parameters with the updates added.
+
+    Args:
+        params: A pytree.
+        updates: A pytree of the same structure and shapes.
 
     Returns:
         A pytree of the same structure; each leaf has the dtype that it had before.
@@ -340,3 +347,6 @@ def needed(params: Params | None, name: str) -> Params:
             f"optim.{name} needs the parameters: call update(updates, state, params)."
         )
     return params
+
+
+explain(globals(), MEANINGS)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from funcgrad import lax
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.errors import ShapeError
 from funcgrad.lax.operands import Array, ArrayLike
 from funcgrad.primitives import elementwise as primitive
@@ -24,7 +24,6 @@ from funcgrad.random.rejection import gamma_numbers
 from funcgrad.random.uniform import uniform
 
 
-@explained(MEANINGS, shape="Shape of the result, by default that of ``a``.")
 def loggamma(
     key: ArrayLike,
     a: ArrayLike,
@@ -34,6 +33,9 @@ def loggamma(
     out_sharding: None = None,
 ) -> Array:
     """Logarithms of gamma-distributed numbers, which do not vanish however small ``a`` is.
+
+    Args:
+        shape: Shape of the result, by default that of ``a``.
 
     Returns:
         The samples, once differentiable in ``a``.
@@ -51,7 +53,6 @@ def loggamma(
     return gamma_numbers("loggamma", key, alpha, is_log=True)
 
 
-@explained(MEANINGS, shape="Shape of the result, by default that of ``a``.")
 def gamma(
     key: ArrayLike,
     a: ArrayLike,
@@ -61,6 +62,9 @@ def gamma(
     out_sharding: None = None,
 ) -> Array:
     """Positive numbers with a density proportional to ``x**(a - 1) exp(-x)``.
+
+    Args:
+        shape: Shape of the result, by default that of ``a``.
 
     Returns:
         The samples, once differentiable in ``a``.
@@ -78,12 +82,6 @@ def gamma(
     return gamma_numbers("gamma", key, alpha, is_log=False)
 
 
-@explained(
-    MEANINGS,
-    a="Positive, a scalar or an array that broadcasts to ``shape``.",
-    b="Positive, likewise.",
-    shape="Shape of the result, by default that of the parameters.",
-)
 def beta(
     key: ArrayLike,
     a: ArrayLike,
@@ -94,6 +92,11 @@ def beta(
     out_sharding: None = None,
 ) -> Array:
     """Numbers in (0, 1) with a density proportional to ``x**(a - 1) (1 - x)**(b - 1)``.
+
+    Args:
+        a: Positive, a scalar or an array that broadcasts to ``shape``.
+        b: Positive, likewise.
+        shape: Shape of the result, by default that of the parameters.
 
     Returns:
         The samples, once differentiable in ``a`` and ``b``.
@@ -112,11 +115,6 @@ def beta(
     )
 
 
-@explained(
-    MEANINGS,
-    alpha="Shape parameters, positive, ``(..., n)``.",
-    shape="Shape of the result without its last axis, by default that of ``alpha``.",
-)
 def dirichlet(
     key: ArrayLike,
     alpha: ArrayLike,
@@ -126,6 +124,10 @@ def dirichlet(
     out_sharding: None = None,
 ) -> Array:
     """Vectors of positive numbers whose sum is 1: gamma-distributed ones, divided by their sum.
+
+    Args:
+        alpha: Shape parameters, positive, ``(..., n)``.
+        shape: Shape of the result without its last axis, by default that of ``alpha``.
 
     Returns:
         The samples, ``(*shape, n)``, differentiable in ``alpha``.
@@ -151,11 +153,6 @@ def dirichlet(
     return lax.div(parts, lax.expand_dims(lax.reduce_sum(parts, (axis,)), (axis,)))
 
 
-@explained(
-    MEANINGS,
-    df="Degrees of freedom, positive, a scalar or an array that broadcasts to ``shape``.",
-    shape="Shape of the result, by default that of ``df``.",
-)
 def chisquare(
     key: ArrayLike,
     df: ArrayLike,
@@ -165,6 +162,10 @@ def chisquare(
     out_sharding: None = None,
 ) -> Array:
     """Sums of squares of ``df`` normal numbers.
+
+    Args:
+        df: Degrees of freedom, positive, a scalar or an array that broadcasts to ``shape``.
+        shape: Shape of the result, by default that of ``df``.
 
     Returns:
         The samples, differentiable in ``df``.
@@ -181,10 +182,6 @@ def chisquare(
     return lax.mul(lax.exp(logs), 2.0)
 
 
-@explained(
-    MEANINGS,
-    df="Degrees of freedom, positive, a scalar or an array that broadcasts to ``shape``.",
-)
 def t(
     key: ArrayLike,
     df: ArrayLike,
@@ -194,6 +191,9 @@ def t(
     out_sharding: None = None,
 ) -> Array:
     """Student's t: normal numbers over the root of the mean of ``df`` squares of others.
+
+    Args:
+        df: Degrees of freedom, positive, a scalar or an array that broadcasts to ``shape``.
 
     Returns:
         The samples, differentiable in ``df``.
@@ -212,12 +212,6 @@ def t(
     return primitive.mul.bind(normal(first, lengths, wanted), lax.sqrt(ratio))
 
 
-@explained(
-    MEANINGS,
-    dfnum="Degrees of freedom above, positive, broadcasting to ``shape``.",
-    dfden="Degrees of freedom below, likewise.",
-    shape="Shape of the result, by default that of the parameters.",
-)
 def f(
     key: ArrayLike,
     dfnum: ArrayLike,
@@ -228,6 +222,11 @@ def f(
     out_sharding: None = None,
 ) -> Array:
     """Ratios of the means of ``dfnum`` and of ``dfden`` squares of normal numbers.
+
+    Args:
+        dfnum: Degrees of freedom above, positive, broadcasting to ``shape``.
+        dfden: Degrees of freedom below, likewise.
+        shape: Shape of the result, by default that of the parameters.
 
     Returns:
         The samples, differentiable in the parameters.
@@ -247,7 +246,6 @@ def f(
     return lax.div(above, below)
 
 
-@explained(MEANINGS, p="Exponent, positive.")
 def generalized_normal(
     key: ArrayLike,
     p: float,
@@ -257,6 +255,9 @@ def generalized_normal(
     out_sharding: None = None,
 ) -> Array:
     """Numbers with a density proportional to ``exp(-|x|**p)``.
+
+    Args:
+        p: Exponent, positive.
 
     Returns:
         The samples.
@@ -275,12 +276,6 @@ def generalized_normal(
     return lax.mul(rademacher(second, lengths, wanted), size)
 
 
-@explained(
-    MEANINGS,
-    d="Dimension.",
-    p="The norm that is at most 1.",
-    shape="Shape of the result without its last axis.",
-)
 def ball(
     key: ArrayLike,
     d: int,
@@ -291,6 +286,11 @@ def ball(
     out_sharding: None = None,
 ) -> Array:
     """Points of the ball of radius 1, uniformly distributed.
+
+    Args:
+        d: Dimension.
+        p: The norm that is at most 1.
+        shape: Shape of the result without its last axis.
 
     Returns:
         The points, ``(*shape, d)``.
@@ -312,11 +312,6 @@ def ball(
     return lax.div(point, lax.expand_dims(size, (axis,)))
 
 
-@explained(
-    MEANINGS,
-    sigma="A scalar or an array that broadcasts to ``shape``.",
-    shape="Shape of the result, by default that of ``sigma``.",
-)
 def lognormal(
     key: ArrayLike,
     sigma: ArrayLike = 1.0,
@@ -326,6 +321,10 @@ def lognormal(
     out_sharding: None = None,
 ) -> Array:
     """Numbers whose logarithms are normal, of mean 0 and standard deviation ``sigma``.
+
+    Args:
+        sigma: A scalar or an array that broadcasts to ``shape``.
+        shape: Shape of the result, by default that of ``sigma``.
 
     Returns:
         The samples, differentiable in ``sigma``.
@@ -342,11 +341,6 @@ def lognormal(
     return lax.exp(scaled)
 
 
-@explained(
-    MEANINGS,
-    loc="Centre, a scalar or an array that broadcasts to ``shape``.",
-    scale="Factor, likewise.",
-)
 def double_sided_maxwell(
     key: ArrayLike,
     loc: ArrayLike,
@@ -355,6 +349,10 @@ def double_sided_maxwell(
     dtype: Any = None,
 ) -> Array:
     """Maxwell-distributed numbers with a random sign, scaled and shifted.
+
+    Args:
+        loc: Centre, a scalar or an array that broadcasts to ``shape``.
+        scale: Factor, likewise.
 
     Returns:
         The samples, differentiable in ``loc`` and ``scale``.
@@ -373,13 +371,6 @@ def double_sided_maxwell(
     return primitive.add.bind(primitive.mul.bind(signed, factor), centre)
 
 
-@explained(
-    MEANINGS,
-    left="Least number, a scalar or an array that broadcasts to ``shape``.",
-    mode="Most likely number, likewise.",
-    right="Greatest number, likewise.",
-    shape="Shape of the result, by default that of the parameters.",
-)
 def triangular(
     key: ArrayLike,
     left: ArrayLike,
@@ -391,6 +382,12 @@ def triangular(
     out_sharding: None = None,
 ) -> Array:
     """Numbers whose density rises linearly from ``left`` to ``mode`` and falls to ``right``.
+
+    Args:
+        left: Least number, a scalar or an array that broadcasts to ``shape``.
+        mode: Most likely number, likewise.
+        right: Greatest number, likewise.
+        shape: Shape of the result, by default that of the parameters.
 
     Returns:
         The samples, differentiable in the parameters.
@@ -413,11 +410,6 @@ def triangular(
     return lax.select(lax.lt(u, lax.div(rising, span)), up, down)
 
 
-@explained(
-    MEANINGS,
-    mean="Mean, positive, a scalar or an array that broadcasts to ``shape``.",
-    shape="Shape of the result, by default that of ``mean``.",
-)
 def wald(
     key: ArrayLike,
     mean: ArrayLike,
@@ -427,6 +419,10 @@ def wald(
     out_sharding: None = None,
 ) -> Array:
     """Inverse Gaussian numbers: when a motion with drift first covers a distance of 1.
+
+    Args:
+        mean: Mean, positive, a scalar or an array that broadcasts to ``shape``.
+        shape: Shape of the result, by default that of ``mean``.
 
     Returns:
         The samples, of scale 1. Which of the two roots is taken is a choice, whose derivative is
@@ -455,3 +451,5 @@ __all__ = [
     "ball", "beta", "chisquare", "dirichlet", "double_sided_maxwell", "f", "gamma",
     "generalized_normal", "loggamma", "lognormal", "t", "triangular", "wald",
 ]  # fmt: skip
+
+explain(globals(), MEANINGS)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad import lax
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.dtypes import INT64
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.lax.operands import Array, ArrayLike
@@ -38,14 +38,13 @@ __all__ = [
 ]  # fmt: skip
 
 
-@explained(
-    MEANINGS,
-    dtype="float64 by default, float32, or a complex dtype (whose parts have variance 1/2).",
-)
 def normal(
     key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None, *, out_sharding: None = None
 ) -> Array:
     """Normal numbers of mean 0 and variance 1.
+
+    Args:
+        dtype: float64 by default, float32, or a complex dtype (whose parts have variance 1/2).
 
     Returns:
         ``sqrt(2) * erf_inv(u)`` of uniform ``u`` in (-1, 1). With ``dtype=np.float32`` they are
@@ -80,12 +79,6 @@ def normal_of(unit: Array, dtype: np.dtype[Any]) -> Array:
     return primitive.mul.bind(erfinv_giles.bind(u), dtype.type(math.sqrt(2)))
 
 
-@explained(
-    MEANINGS,
-    lower="Lower bound, a scalar or an array that broadcasts to ``shape``.",
-    upper="Upper bound, likewise.",
-    shape="Shape of the result, by default that of the bounds.",
-)
 def truncated_normal(
     key: ArrayLike,
     lower: ArrayLike,
@@ -96,6 +89,11 @@ def truncated_normal(
     out_sharding: None = None,
 ) -> Array:
     """Normal numbers under the condition that they lie in ``[lower, upper]``.
+
+    Args:
+        lower: Lower bound, a scalar or an array that broadcasts to ``shape``.
+        upper: Upper bound, likewise.
+        shape: Shape of the result, by default that of the bounds.
 
     Returns:
         Samples inside the bounds.
@@ -118,7 +116,6 @@ def truncated_normal(
     return primitive.minimum.bind(primitive.maximum.bind(out, above), below)
 
 
-@explained(MEANINGS)
 def exponential(
     key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None, *, out_sharding: None = None
 ) -> Array:
@@ -137,13 +134,6 @@ def exponential(
     return lax.neg(lax.log1p(lax.neg(u)))
 
 
-@explained(
-    MEANINGS,
-    mode=(
-        '``"low"`` (the default) draws from one uniform number, ``"high"`` from two, so '
-        "that the upper tail reaches further."
-    ),
-)
 def gumbel(
     key: ArrayLike,
     shape: int | Sequence[int] = (),
@@ -153,6 +143,10 @@ def gumbel(
     out_sharding: None = None,
 ) -> Array:
     """Gumbel-distributed numbers: the maximum of many of exponential tails, shifted.
+
+    Args:
+        mode: ``"low"`` (the default) draws from one uniform number, ``"high"`` from two, so that
+            the upper tail reaches further.
 
     Returns:
         ``-log(-log(u))`` of uniform ``u``.
@@ -177,7 +171,6 @@ def gumbel(
     return lax.neg(lax.log(lax.neg(lax.log1p(lax.neg(u)))))
 
 
-@explained(MEANINGS)
 def laplace(
     key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None, *, out_sharding: None = None
 ) -> Array:
@@ -198,7 +191,6 @@ def laplace(
     return lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u))))
 
 
-@explained(MEANINGS)
 def logistic(
     key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None, *, out_sharding: None = None
 ) -> Array:
@@ -218,7 +210,6 @@ def logistic(
     return lax.sub(lax.log(u), lax.log1p(lax.neg(u)))
 
 
-@explained(MEANINGS)
 def cauchy(
     key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None, *, out_sharding: None = None
 ) -> Array:
@@ -238,11 +229,6 @@ def cauchy(
     return lax.tan(lax.mul(wanted.type(np.pi), lax.sub(u, 0.5)))
 
 
-@explained(
-    MEANINGS,
-    b="Exponent of the tail, a scalar or an array that broadcasts to ``shape``.",
-    shape="Shape of the result, by default that of ``b``.",
-)
 def pareto(
     key: ArrayLike,
     b: ArrayLike,
@@ -252,6 +238,10 @@ def pareto(
     out_sharding: None = None,
 ) -> Array:
     """Numbers with the density ``b / x**(b + 1)`` on ``x >= 1``.
+
+    Args:
+        b: Exponent of the tail, a scalar or an array that broadcasts to ``shape``.
+        shape: Shape of the result, by default that of ``b``.
 
     Returns:
         The samples.
@@ -268,7 +258,6 @@ def pareto(
     return lax.exp(primitive.div.bind(exponential(key, lengths, wanted), exponent))
 
 
-@explained(MEANINGS, shape="Shape of the result, by default that of ``scale``.")
 def rayleigh(
     key: ArrayLike,
     scale: ArrayLike,
@@ -278,6 +267,9 @@ def rayleigh(
     out_sharding: None = None,
 ) -> Array:
     """Lengths of vectors of two normal numbers of standard deviation ``scale``.
+
+    Args:
+        shape: Shape of the result, by default that of ``scale``.
 
     Returns:
         The samples.
@@ -294,7 +286,6 @@ def rayleigh(
     return primitive.mul.bind(parameter("rayleigh", scale, wanted), length)
 
 
-@explained(MEANINGS, concentration="A scalar or an array that broadcasts to ``shape``.")
 def weibull_min(
     key: ArrayLike,
     scale: ArrayLike,
@@ -303,6 +294,9 @@ def weibull_min(
     dtype: Any = None,
 ) -> Array:
     """``scale`` times exponentially distributed numbers to the power ``1 / concentration``.
+
+    Args:
+        concentration: A scalar or an array that broadcasts to ``shape``.
 
     Returns:
         The samples.
@@ -319,7 +313,6 @@ def weibull_min(
     return primitive.mul.bind(powered, parameter("weibull_min", scale, wanted))
 
 
-@explained(MEANINGS)
 def maxwell(
     key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None, *, out_sharding: None = None
 ) -> Array:
@@ -384,11 +377,13 @@ def bernoulli(
     return primitive.less.bind(fine, primitive.sub.bind(probability, coarse))
 
 
-@explained(MEANINGS, dtype="int64 by default; any signed or floating dtype.")
 def rademacher(
     key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None, *, out_sharding: None = None
 ) -> Array:
     """1 or -1 with probability one half each.
+
+    Args:
+        dtype: int64 by default; any signed or floating dtype.
 
     Returns:
         The signs, by the same bits for every dtype: those of JAX in its 64-bit mode.
@@ -440,3 +435,6 @@ def geometric(
     failures = broadcast_to(lax.log1p(lax.neg(probability)), lengths)
     trials = lax.add(lax.floor(lax.div(lax.log(u), failures)), 1.0)
     return primitive.convert(trials, wanted)
+
+
+explain(globals(), MEANINGS)

@@ -16,7 +16,7 @@ import numpy as np
 
 from funcgrad import lax
 from funcgrad.base.placement import check_placement
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
@@ -71,9 +71,12 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: Any = None) -> KeyArray:
     return KeyArray(_of_seed("key", seed))
 
 
-@explained(MEANINGS, seed="Integer scalar, as of `key`.", impl='Only ``"threefry2x32"``.')
 def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
     """A key as an array of its words, without a dtype of its own.
+
+    Args:
+        seed: Integer scalar, as of `key`.
+        impl: Only ``"threefry2x32"``.
 
     Returns:
         A uint32 array of shape ``(2,)``: the high and the low word of the seed. Every function
@@ -200,9 +203,12 @@ def _like(key: ArrayLike, blocks: Array) -> Any:
     return KeyArray(blocks) if type(key) is KeyArray else words_of_keys(blocks)
 
 
-@explained(MEANINGS, key="A key, not to be used again.", num="How many, or a shape.")
 def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
     """New keys, independent of each other and of what the old key would give.
+
+    Args:
+        key: A key, not to be used again.
+        num: How many, or a shape.
 
     Returns:
         A key array of shape ``(num,)`` or ``num``; for an array of words one of shape
@@ -269,9 +275,11 @@ def _check_words(name: str, words: ArrayLike) -> Array:
     return words
 
 
-@explained(MEANINGS, keys="An array of keys of any shape; an array of words is given back.")
 def key_data(keys: ArrayLike) -> Array:
     """The words of keys, two of 32 bits for each.
+
+    Args:
+        keys: An array of keys of any shape; an array of words is given back.
 
     Returns:
         A uint32 array of shape ``(*keys.shape, 2)``.
@@ -320,9 +328,11 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: Any = None, dtype: Any = N
     return KeyArray(lax.bitwise_or(lax.shift_left(high, np.uint64(32)), low))
 
 
-@explained(MEANINGS, keys="An array of keys, or of words of keys.")
 def key_impl(keys: ArrayLike) -> str:
     """The algorithm that keys belong to: ``"threefry2x32"``.
+
+    Args:
+        keys: An array of keys, or of words of keys.
 
     Example:
         >>> import funcgrad as fg
@@ -334,9 +344,11 @@ def key_impl(keys: ArrayLike) -> str:
     return "threefry2x32"
 
 
-@explained(MEANINGS, impl_spec='Only ``"threefry2x32"``, which is the default.')
 def key_dtype(impl_spec: Any = None) -> KeyDtype:
     """The dtype of keys.
+
+    Args:
+        impl_spec: Only ``"threefry2x32"``, which is the default.
 
     Example:
         >>> import funcgrad as fg
@@ -347,9 +359,11 @@ def key_dtype(impl_spec: Any = None) -> KeyDtype:
     return KEY
 
 
-@explained(MEANINGS, key="A key, or an array of keys, or of words of keys.")
 def clone(key: ArrayLike) -> Array:
     """The same keys, said to be used again on purpose.
+
+    Args:
+        key: A key, or an array of keys, or of words of keys.
 
     Example:
         >>> import funcgrad as fg
@@ -359,3 +373,6 @@ def clone(key: ArrayLike) -> Array:
         np.True_
     """
     return KeyArray(key.base) if type(key) is KeyArray else _check_words("clone", key)
+
+
+explain(globals(), MEANINGS)

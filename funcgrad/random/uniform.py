@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import INT64, UINT64
 from funcgrad.errors import ArgumentError, DtypeError
@@ -26,11 +26,13 @@ from funcgrad.random.parameters import (
 )
 
 
-@explained(MEANINGS, dtype="uint8, uint16, uint32 or uint64, which is the default.")
 def bits(
     key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None, *, out_sharding: None = None
 ) -> Array:
     """Random bits.
+
+    Args:
+        dtype: uint8, uint16, uint32 or uint64, which is the default.
 
     Returns:
         Unsigned integers, all values equally likely.
@@ -69,11 +71,6 @@ def unit_of(blocks: Array, dtype: np.dtype[Any]) -> Array:
     return primitive.mul.bind(whole, dtype.type(0.5 ** _MANTISSA[width]))
 
 
-@explained(
-    MEANINGS,
-    minval="Lower bound, a scalar or an array that broadcasts to ``shape``.",
-    maxval="Upper bound, likewise.",
-)
 def uniform(
     key: ArrayLike,
     shape: int | Sequence[int] = (),
@@ -84,6 +81,10 @@ def uniform(
     out_sharding: None = None,
 ) -> Array:
     """Uniform floats in ``[minval, maxval)``.
+
+    Args:
+        minval: Lower bound, a scalar or an array that broadcasts to ``shape``.
+        maxval: Upper bound, likewise.
 
     Returns:
         Multiples of the machine epsilon between 0 and 1, scaled to the bounds. With
@@ -226,3 +227,6 @@ def _modulo(
         offset = primitive.select.bind(is_everything, lower, offset)
     drawn = primitive.add.bind(low, primitive.convert(offset, dtype))
     return broadcast_to(drawn, shape_of(upper))
+
+
+explain(globals(), MEANINGS)

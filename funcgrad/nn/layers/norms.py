@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.errors import ShapeError
 from funcgrad.higher_order.staging import located
 from funcgrad.lax.collectives import AxisName
@@ -18,7 +18,6 @@ from funcgrad.nn.norms import Bessel
 from funcgrad.numpy.promotion import normalize_axis
 
 
-@explained(MEANINGS)
 def layer_norm(
     *, epsilon: float = 1e-5, scale: bool = True, bias: bool = True, dtype: Any = np.float32
 ) -> Layer:
@@ -51,9 +50,12 @@ def layer_norm(
     return Layer(init, apply)
 
 
-@explained(MEANINGS, epsilon="Added to the mean square.", dtype="Dtype of the scale.")
 def rms_norm(*, epsilon: float = 1e-5, scale: bool = True, dtype: Any = np.float32) -> Layer:
     """Every row of mean square 1, then scaled: `nn.rms_norm`.
+
+    Args:
+        epsilon: Added to the mean square.
+        dtype: Dtype of the scale.
 
     Returns:
         A layer from (..., features) to (..., features), with the parameter ``scale`` (features,).
@@ -79,7 +81,6 @@ def rms_norm(*, epsilon: float = 1e-5, scale: bool = True, dtype: Any = np.float
     return Layer(init, apply)
 
 
-@explained(MEANINGS, groups="Into how many groups the features are divided.")
 def group_norm(
     groups: int,
     *,
@@ -89,6 +90,9 @@ def group_norm(
     dtype: Any = np.float32,
 ) -> Layer:
     """Every example normalised by groups of its features: `nn.group_norm`.
+
+    Args:
+        groups: Into how many groups the features are divided.
 
     Returns:
         A layer from (batch, ..., features) to (batch, ..., features), with parameters ``scale``
@@ -217,3 +221,6 @@ def _scale_and_bias(
 ) -> dict[str, Array]:
     wanted = {"scale": has_scale, "bias": has_bias}
     return {name: init(key, (features,), dtype) for name, init in _WHOLE.items() if wanted[name]}
+
+
+explain(globals(), MEANINGS)

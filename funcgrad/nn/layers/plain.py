@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from funcgrad import lax
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.errors import ShapeError
 from funcgrad.higher_order.staging import located
 from funcgrad.nn import pooling, regularization
@@ -18,9 +18,11 @@ from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.shape import reshape, shape_of
 
 
-@explained(MEANINGS, f="A function, such as `nn.relu`.")
 def activation(f: Callable[..., Any]) -> Layer:
     """A function of arrays as a layer, which `sequential` makes of functions by itself.
+
+    Args:
+        f: A function, such as `nn.relu`.
 
     Returns:
         A layer without parameters.
@@ -141,9 +143,11 @@ def avg_pool(
     )
 
 
-@explained(MEANINGS, rate="Probability with which an element is dropped.")
 def dropout(rate: float) -> Layer:
     """In training `nn.dropout`; otherwise nothing.
+
+    Args:
+        rate: Probability with which an element is dropped.
 
     Returns:
         A layer that needs a random key in training: ``apply(..., key=key, train=True)``.
@@ -175,3 +179,6 @@ def dropout(rate: float) -> Layer:
         return regularization.dropout(key, x, rate), state
 
     return Layer(init, apply)
+
+
+explain(globals(), MEANINGS)

@@ -14,7 +14,7 @@ import numpy as np
 from funcgrad import lax, random
 from funcgrad.api.staging import ShapeDtypeStruct, eval_shape
 from funcgrad.base.pytree import tree_map
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ShapeError
 from funcgrad.higher_order.staging import located
@@ -79,11 +79,6 @@ def rnn_cell(
     return Layer(init, _applied(name, features, 1, step))
 
 
-@explained(
-    MEANINGS,
-    features="Length of ``h``, the output, and of ``c``; the carry is the pair ``(h, c)``.",
-    forget_bias="Initial bias of the gate ``f``: with 1 a new cell remembers.",
-)
 def lstm_cell(
     features: int,
     *,
@@ -97,6 +92,10 @@ def lstm_cell(
     Four gates ``i, f, g, o`` are the parts, in this order, of
     ``x @ kernel + h @ recurrent_kernel + bias``; then ``c = sigmoid(f) * c + sigmoid(i) * tanh(g)``
     and ``h = sigmoid(o) * tanh(c)``.
+
+    Args:
+        features: Length of ``h``, the output, and of ``c``; the carry is the pair ``(h, c)``.
+        forget_bias: Initial bias of the gate ``f``: with 1 a new cell remembers.
 
     Returns:
         A cell with parameters ``kernel`` (inputs, 4 features), ``recurrent_kernel`` (features,
@@ -134,7 +133,6 @@ def lstm_cell(
     return Layer(init, _applied(name, features, 2, step))
 
 
-@explained(MEANINGS, features="Length of the carry ``h``, which is the output too.")
 def gru_cell(
     features: int,
     *,
@@ -147,6 +145,9 @@ def gru_cell(
     With ``a = x @ kernel + bias`` and ``b = h @ recurrent_kernel``, each of parts ``r, z, n`` in
     this order: ``r = sigmoid(a_r + b_r)``, ``z = sigmoid(a_z + b_z)``,
     ``n = tanh(a_n + r * (b_n + recurrent_bias))`` and ``h = (1 - z) * n + z * h``.
+
+    Args:
+        features: Length of the carry ``h``, which is the output too.
 
     Returns:
         A cell with parameters ``kernel`` (inputs, 3 features), ``recurrent_kernel`` (features,
@@ -332,3 +333,6 @@ def _start(cell: Layer, params: Tree, state: Tree, x: ShapeDtypeStruct) -> Any:
         return cell.apply(params, state, None, x)[0][0]
 
     return tree_map(lambda c: zeros(c.shape, c.dtype), eval_shape(carry_after, params, state, x))
+
+
+explain(globals(), MEANINGS)

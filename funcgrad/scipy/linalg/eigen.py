@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from funcgrad.base.defaults import only_defaults
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
 from funcgrad.numpy import linalg
@@ -32,14 +32,6 @@ __all__ = [
 ]  # fmt: skip
 
 
-@explained(
-    MEANINGS,
-    a="Matrices, ``(..., n, n)``.",
-    b="Matrices of the same shape.",
-    left="Whether left eigenvectors are returned, ``u^H a = w u^H b``.",
-    right="Whether right ones are.",
-    homogeneous_eigvals="Must be false.",
-)
 def eig(
     a: Any,
     b: Any = None,
@@ -53,6 +45,13 @@ def eig(
     """Eigenvalues and right eigenvectors of matrices.
 
     As `scipy.linalg.eig`: ``a v = w v``, or ``a v = w b v``; results are complex.
+
+    Args:
+        a: Matrices, ``(..., n, n)``.
+        b: Matrices of the same shape.
+        left: Whether left eigenvectors are returned, ``u^H a = w u^H b``.
+        right: Whether right ones are.
+        homogeneous_eigvals: Must be false.
 
     Returns:
         Eigenvalues, left, and right eigenvectors, of length 1, as columns. Derivatives are for
@@ -229,16 +228,6 @@ def _between(function: str, w: Any, bounds: Any) -> slice:
     return slice(int(first), int(last))
 
 
-@explained(
-    MEANINGS,
-    b="Second matrix, for example of a generalised eigenvalue problem.",
-    overwrite_a="Without effect: arguments are never changed.",
-    overwrite_b="Without effect: arguments are never changed.",
-    type="Which generalised problem, 1 to 3.",
-    subset_by_index="First and last index of the eigenvalues that are returned.",
-    subset_by_value="Interval of the eigenvalues that are returned.",
-    driver="Without effect.",
-)
 def eigvalsh(
     a: Any,
     b: Any = None,
@@ -255,6 +244,15 @@ def eigvalsh(
     """Eigenvalues of Hermitian matrices.
 
     As `scipy.linalg.eigvalsh`: the eigenvalues of `eigh`.
+
+    Args:
+        b: Second matrix, for example of a generalised eigenvalue problem.
+        overwrite_a: Without effect: arguments are never changed.
+        overwrite_b: Without effect: arguments are never changed.
+        type: Which generalised problem, 1 to 3.
+        subset_by_index: First and last index of the eigenvalues that are returned.
+        subset_by_value: Interval of the eigenvalues that are returned.
+        driver: Without effect.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -429,3 +427,6 @@ def eigvalsh_tridiagonal(
         array([1.38196601, 3.61803399])
     """
     return eigh_tridiagonal(d, e, True, select, select_range)
+
+
+explain(globals(), MEANINGS)

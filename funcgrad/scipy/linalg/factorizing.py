@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy import linalg, ordering, selecting, shaping
@@ -61,7 +61,6 @@ def cholesky(
     return linalg.cholesky(a, upper=not lower)
 
 
-@explained(MEANINGS)
 def cho_factor(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Any, bool]:
@@ -76,9 +75,11 @@ def cho_factor(
     return cholesky(a, lower), lower
 
 
-@explained(MEANINGS, a="Matrices, ``(..., m, n)``.")
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
     """Factors of matrices with rows exchanged, ``P a = L U``, for `lu_solve`.
+
+    Args:
+        a: Matrices, ``(..., m, n)``.
 
     Returns:
         ``L`` (below the diagonal) and ``U`` in one matrix, and the exchanges of rows (int32): row
@@ -226,7 +227,6 @@ def qr(
     return (*(out[1:] if mode == "r" else out), *last)
 
 
-@explained(MEANINGS, mode='``"full"``, ``"r"`` or ``"economic"``: what is returned.')
 def rq(
     a: Any,
     overwrite_a: bool = False,
@@ -237,6 +237,9 @@ def rq(
     """RQ decomposition of a matrix.
 
     As `scipy.linalg.rq`: ``a = R Q``, with modes "full", "economic" and "r".
+
+    Args:
+        mode: ``"full"``, ``"r"`` or ``"economic"``: what is returned.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -302,11 +305,6 @@ def qr_multiply(
     return (shaping.ravel(out) if is_vector else out, *rest)
 
 
-@explained(
-    MEANINGS,
-    full_matrices="Whether U and V are square.",
-    compute_uv="Whether to compute the singular vectors.",
-)
 def svd(
     a: Any,
     full_matrices: bool = True,
@@ -319,6 +317,10 @@ def svd(
 
     As `numpy.linalg.svd`, a tuple; the last three arguments are without effect.
 
+    Args:
+        full_matrices: Whether U and V are square.
+        compute_uv: Whether to compute the singular vectors.
+
     Example:
         >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.linalg.svd(np.array([[2.0, 1.0], [1.0, 3.0]]))[1]
@@ -328,7 +330,6 @@ def svd(
     return tuple(out) if compute_uv else out
 
 
-@explained(MEANINGS)
 def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Singular values of matrices, descending.
 
@@ -445,13 +446,16 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     return triangle, linalg.matmul(z, turn)
 
 
-@explained(MEANINGS, w="Eigenvalues.", v="Eigenvectors, as columns.")
 def cdf2rdf(w: Any, v: Any) -> tuple[Any, Any]:
     """Real form of complex eigenvalues and eigenvectors.
 
     As `scipy.linalg.cdf2rdf`: real blocks in place of pairs of complex eigenvalues.
 
     It takes concrete arrays, because values say which eigenvalues are a pair.
+
+    Args:
+        w: Eigenvalues.
+        v: Eigenvectors, as columns.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -485,13 +489,16 @@ def _cdf2rdf(w: Any, v: Any) -> tuple[Any, Any]:
     return values, vectors
 
 
-@explained(MEANINGS, a="Matrices, ``(..., n, n)``.", calc_q="Whether ``Q`` is returned as well.")
 def hessenberg(
     a: Any, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:
     """Hessenberg form of a matrix.
 
     As `scipy.linalg.hessenberg`: ``a = Q H Q^H``, ``H`` zero below its first subdiagonal.
+
+    Args:
+        a: Matrices, ``(..., n, n)``.
+        calc_q: Whether ``Q`` is returned as well.
 
     Returns:
         ``H``, or ``H`` and ``Q``.
@@ -514,12 +521,6 @@ def _pencil(function: str, A: Any, B: Any, output: str) -> list[Any]:
     return [as_complex(a), as_complex(b)] if output in ("complex", "c") else [a, b]
 
 
-@explained(
-    MEANINGS,
-    B="Second matrix.",
-    output='``"real"`` or ``"complex"``.',
-    sort='Which eigenvalues come first: a name as ``"lhp"``, or a function of them.',
-)
 def qz(
     A: Any,
     B: Any,
@@ -536,6 +537,11 @@ def qz(
 
     The eigenvalues have derivatives by ``eig(A, B)``.
 
+    Args:
+        B: Second matrix.
+        output: ``"real"`` or ``"complex"``.
+        sort: Which eigenvalues come first: a name as ``"lhp"``, or a function of them.
+
     Example:
         >>> import numpy as np, funcgrad as fg
         >>> np.abs(fg.scipy.linalg.qz(np.diag([1.0, 2.0]), np.eye(2))[0])
@@ -548,12 +554,6 @@ def qz(
     return s, t, q, z
 
 
-@explained(
-    MEANINGS,
-    B="Second matrix.",
-    sort='Which eigenvalues come first: a name as ``"lhp"``, or a function of them.',
-    output='``"real"`` or ``"complex"``.',
-)
 def ordqz(
     A: Any,
     B: Any,
@@ -568,6 +568,11 @@ def ordqz(
     As `scipy.linalg.ordqz`: `qz` with sorted eigenvalues ``alpha / beta``, without derivative.
 
     ``alpha`` and ``beta`` are complex.
+
+    Args:
+        B: Second matrix.
+        sort: Which eigenvalues come first: a name as ``"lhp"``, or a function of them.
+        output: ``"real"`` or ``"complex"``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -670,3 +675,6 @@ def matrix_balance(
         return balanced, (scales, order)
     unit = identity_like(a) * as_column(scales)
     return balanced, take_along_axis(unit, as_row(order), ndim - 1)
+
+
+explain(globals(), MEANINGS)

@@ -20,7 +20,7 @@ import funcgrad.numpy.values as fnp
 from funcgrad.api.custom import custom_jvp
 from funcgrad.api.differentiation import jvp
 from funcgrad.api.linear_calls import linear_call
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import real_dtype
 from funcgrad.errors import ArgumentError
@@ -203,7 +203,6 @@ def expm_frechet(
     return (MatrixFunction("expm").bind(a), moved) if compute_expm else moved
 
 
-@explained(MEANINGS)
 def expm_cond(A: Any, check_finite: bool = True) -> Any:
     """Condition number of the exponential of a matrix.
 
@@ -226,7 +225,6 @@ def expm_cond(A: Any, check_finite: bool = True) -> Any:
     return linalg.norm(kronecker, 2, (-2, -1)) * size
 
 
-@explained(MEANINGS)
 def logm(A: Any) -> Any:
     """Logarithm of a matrix.
 
@@ -242,11 +240,14 @@ def logm(A: Any) -> Any:
     return MatrixFunction("logm").bind(as_complex(square(A, "logm")))
 
 
-@explained(MEANINGS, A="Matrices, ``(..., n, n)``.", blocksize="Accepted without effect.")
 def sqrtm(A: Any, *, blocksize: Any = None) -> Any:
     """Principal square root of a matrix.
 
     As `scipy.linalg.sqrtm`: the principal square root, complex for real matrices too.
+
+    Args:
+        A: Matrices, ``(..., n, n)``.
+        blocksize: Accepted without effect.
 
     Returns:
         The roots.
@@ -265,11 +266,14 @@ def sqrtm(A: Any, *, blocksize: Any = None) -> Any:
     return Sqrtm().bind(as_complex(square(A, "sqrtm")))
 
 
-@explained(MEANINGS, A="Matrices, ``(..., n, n)``.", t="The exponent, a known number.")
 def fractional_matrix_power(A: Any, t: Any) -> Any:
     """Power of a matrix, of any real exponent.
 
     As `scipy.linalg.fractional_matrix_power`; powers that are no integers are complex.
+
+    Args:
+        A: Matrices, ``(..., n, n)``.
+        t: The exponent, a known number.
 
     Returns:
         The powers.
@@ -294,7 +298,6 @@ def fractional_matrix_power(A: Any, t: Any) -> Any:
     return MatrixFunction("power", float(t)).bind(as_complex(a))
 
 
-@explained(MEANINGS)
 def signm(A: Any) -> Any:
     """Sign function of a matrix.
 
@@ -315,7 +318,6 @@ def _of_both(a: Any, sign: int, factor: complex) -> Any:
     return (forth + sign * back) * aval_of(a).dtype.type(0.5 if factor == 1 or sign > 0 else -0.5j)
 
 
-@explained(MEANINGS)
 def cosm(A: Any) -> Any:
     """Cosine of a matrix.
 
@@ -333,7 +335,6 @@ def cosm(A: Any) -> Any:
     return p.real.bind(expm(as_complex(a) * aval_of(as_complex(a)).dtype.type(1j)))
 
 
-@explained(MEANINGS)
 def sinm(A: Any) -> Any:
     """Sine of a matrix.
 
@@ -351,7 +352,6 @@ def sinm(A: Any) -> Any:
     return p.imag.bind(expm(as_complex(a) * aval_of(as_complex(a)).dtype.type(1j)))
 
 
-@explained(MEANINGS)
 def tanm(A: Any) -> Any:
     """Tangent of a matrix.
 
@@ -366,7 +366,6 @@ def tanm(A: Any) -> Any:
     return linalg.solve(cosm(A), sinm(A))
 
 
-@explained(MEANINGS)
 def coshm(A: Any) -> Any:
     """Hyperbolic cosine of a matrix.
 
@@ -381,7 +380,6 @@ def coshm(A: Any) -> Any:
     return _of_both(square(A, "coshm"), 1, 1)
 
 
-@explained(MEANINGS)
 def sinhm(A: Any) -> Any:
     """Hyperbolic sine of a matrix.
 
@@ -396,7 +394,6 @@ def sinhm(A: Any) -> Any:
     return _of_both(square(A, "sinhm"), -1, 1)
 
 
-@explained(MEANINGS)
 def tanhm(A: Any) -> Any:
     """Hyperbolic tangent of a matrix.
 
@@ -470,3 +467,6 @@ def _slopes(w: Any, func: Callable[[Any], Any]) -> Any:
     middle = (as_row(w) + as_column(w)) * aval_of(w).dtype.type(0.5)
     _, slopes = jvp(func, (middle,), (np.ones(shape_of(middle), aval_of(w).dtype),))
     return selecting.where(inverse == 0, slopes, quotients)
+
+
+explain(globals(), MEANINGS)

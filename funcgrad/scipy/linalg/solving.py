@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy import elementwise, fft, linalg, ordering, reducing, selecting, shaping
@@ -110,11 +110,13 @@ def solve_triangular(
     )
 
 
-@explained(MEANINGS, c_and_lower="The factor, and whether it is the lower one.")
 def cho_solve(
     c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
     """Solve ``a x = b`` with the result of `cho_factor`.
+
+    Args:
+        c_and_lower: The factor, and whether it is the lower one.
 
     Returns:
         The solutions, of the shape of ``b``.
@@ -131,11 +133,6 @@ def cho_solve(
     return solve_triangular(c, half, trans=2 if lower else 0, lower=lower)
 
 
-@explained(
-    MEANINGS,
-    lu_and_piv="The factors of ``a``, square, and its exchanges of rows.",
-    trans="1 for the transpose of ``a`` in its place, 2 for its conjugate transpose.",
-)
 def lu_solve(
     lu_and_piv: tuple[Any, Any],
     b: Any,
@@ -144,6 +141,10 @@ def lu_solve(
     check_finite: bool = True,
 ) -> Any:
     """Solve ``a x = b`` with the result of `lu_factor`.
+
+    Args:
+        lu_and_piv: The factors of ``a``, square, and its exchanges of rows.
+        trans: 1 for the transpose of ``a`` in its place, 2 for its conjugate transpose.
 
     Returns:
         The solutions, of the shape of ``b``.
@@ -238,11 +239,6 @@ def solve(
     return cho_solve(cho_factor(a, lower), b) if structure == "positive" else linalg.solve(a, b)
 
 
-@explained(
-    MEANINGS,
-    l_and_u="Numbers of diagonals below and above the main one.",
-    ab="The diagonals as rows, ``(..., l + u + 1, n)``: ``ab[u + i - j, j] = a[i, j]``.",
-)
 def solve_banded(
     l_and_u: tuple[int, int],
     ab: Any,
@@ -254,6 +250,10 @@ def solve_banded(
     """Solution of linear equations with a banded matrix.
 
     As `scipy.linalg.solve_banded`: systems of matrices that are given by their diagonals.
+
+    Args:
+        l_and_u: Numbers of diagonals below and above the main one.
+        ab: The diagonals as rows, ``(..., l + u + 1, n)``: ``ab[u + i - j, j] = a[i, j]``.
 
     Returns:
         The solutions, of the shape of ``b``.
@@ -283,11 +283,6 @@ def _band_system(function: str, ab: Any, b: Any, rows: int | None) -> tuple[Any,
     return ab, b, is_vector
 
 
-@explained(
-    MEANINGS,
-    ab="Diagonals as rows, ``(..., u + 1, n)``, the main one first if ``lower``, else last.",
-    lower="Whether the diagonals are those below the main one.",
-)
 def solveh_banded(
     ab: Any,
     b: Any,
@@ -299,6 +294,10 @@ def solveh_banded(
     """Solution of linear equations with a banded Hermitian positive definite matrix.
 
     As `scipy.linalg.solveh_banded`: positive definite systems, given by half of the diagonals.
+
+    Args:
+        ab: Diagonals as rows, ``(..., u + 1, n)``, the main one first if ``lower``, else last.
+        lower: Whether the diagonals are those below the main one.
 
     Returns:
         The solutions, of the shape of ``b``.
@@ -337,13 +336,15 @@ def cholesky_banded(
     return BandedCholesky(bool(lower)).bind(linalg.matrix(ab, "cholesky_banded"))
 
 
-@explained(MEANINGS, cb_and_lower="The factor, and whether it is the lower one.")
 def cho_solve_banded(
     cb_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
     """Solution of linear equations from `cholesky_banded`.
 
     As `scipy.linalg.cho_solve_banded`: a system whose factor `cholesky_banded` gave.
+
+    Args:
+        cb_and_lower: The factor, and whether it is the lower one.
 
     Returns:
         The solutions, of the shape of ``b``.
@@ -531,11 +532,13 @@ def solve_sylvester(a: Any, b: Any, q: Any, *, method: str = "schur", tol: float
     return Sylvester().bind(a, b, q)
 
 
-@explained(MEANINGS, q="The matrix on the right-hand side, ``(n, n)``.")
 def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
     """Solution of the continuous Lyapunov equation.
 
     As `scipy.linalg.solve_continuous_lyapunov`: ``x`` with ``a x + x a^H = q``.
+
+    Args:
+        q: The matrix on the right-hand side, ``(n, n)``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -658,3 +661,6 @@ def _riccati(function: str, a: Any, b: Any, q: Any, r: Any, e: Any, s: Any) -> l
     a = adjoint(linalg.solve(transposed, adjoint(a)))
     q = linalg.solve(transposed, adjoint(linalg.solve(transposed, adjoint(q))))
     return [a, b, q, r, linalg.solve(transposed, s)]
+
+
+explain(globals(), MEANINGS)

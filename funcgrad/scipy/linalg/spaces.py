@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import real_dtype
 from funcgrad.errors import ArgumentError, ShapeError
@@ -34,7 +34,6 @@ __all__ = [
 ]  # fmt: skip
 
 
-@explained(MEANINGS)
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Determinant of matrices, as `numpy.linalg.det`.
 
@@ -110,7 +109,6 @@ def pinv(
     return (out, _rank(x, atol, rtol)) if return_rank else out
 
 
-@explained(MEANINGS, return_rank="Whether to return the rank, too.")
 def pinvh(
     a: Any,
     atol: float | None = None,
@@ -122,6 +120,9 @@ def pinvh(
     """Pseudo-inverse of a Hermitian matrix.
 
     As `scipy.linalg.pinvh`: `pinv` of Hermitian matrices, of which one triangle is read.
+
+    Args:
+        return_rank: Whether to return the rank, too.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -152,11 +153,6 @@ def _known_rank(x: Any, rcond: Any, function: str) -> int:
     return int(_rank(x, 0.0, _tolerances(x, None, rcond, function)[1]))
 
 
-@explained(
-    MEANINGS,
-    A="A matrix, ``(m, n)``.",
-    rcond="Singular values up to this part of the largest count as zero.",
-)
 def null_space(
     A: Any,
     rcond: float | None = None,
@@ -171,6 +167,10 @@ def null_space(
 
     The rank must be known, as it is in eager code, derivatives included. Derivatives are those at
     constant rank, and turn the columns not among themselves.
+
+    Args:
+        A: A matrix, ``(m, n)``.
+        rcond: Singular values up to this part of the largest count as zero.
 
     Returns:
         The columns, ``(n, k)``.
@@ -187,11 +187,13 @@ def null_space(
     return NullSpace(shape_of(x)[-1] - rank).bind(x)
 
 
-@explained(MEANINGS, rcond="Singular values below this multiple of the greatest count as zero.")
 def orth(A: Any, rcond: float | None = None) -> Any:
     """Orthonormal basis of the range of a matrix.
 
     As `scipy.linalg.orth`: orthonormal columns that span those of ``A``, of known rank.
+
+    Args:
+        rcond: Singular values below this multiple of the greatest count as zero.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -205,11 +207,14 @@ def orth(A: Any, rcond: float | None = None) -> Any:
     return part(u, slice(None), slice(rank))
 
 
-@explained(MEANINGS, A="A matrix, ``(m, n)``, of known rank.", B="A matrix, ``(m, k)``, likewise.")
 def subspace_angles(A: Any, B: Any) -> Any:
     """Angles between two subspaces.
 
     As `scipy.linalg.subspace_angles`: between the spaces of columns, descending.
+
+    Args:
+        A: A matrix, ``(m, n)``, of known rank.
+        B: A matrix, ``(m, k)``, likewise.
 
     Returns:
         The angles, in radians.
@@ -238,11 +243,14 @@ def subspace_angles(A: Any, B: Any) -> Any:
     return selecting.where(is_small, from_sines, from_cosines)
 
 
-@explained(MEANINGS, A="Matrices, ``(..., m, n)``.", B="Matrices of the same shape.")
 def orthogonal_procrustes(A: Any, B: Any, check_finite: bool = True) -> tuple[Any, Any]:
     """Orthogonal matrix that maps one matrix as closely as possible to another.
 
     As `scipy.linalg.orthogonal_procrustes`: the unitary ``R`` with the least ``|A R - B|``.
+
+    Args:
+        A: Matrices, ``(..., m, n)``.
+        B: Matrices of the same shape.
 
     Returns:
         ``R``, and the sum of the singular values of ``A^H B``.
@@ -259,12 +267,6 @@ def orthogonal_procrustes(A: Any, B: Any, check_finite: bool = True) -> tuple[An
     return linalg.matmul(u, vh), reducing.sum(values, -1)
 
 
-@explained(
-    MEANINGS,
-    a="Matrices, ``(..., m, n)``.",
-    b="A vector ``(m,)`` or matrices ``(..., m, k)``.",
-    cond="Singular values up to this part of the largest count as zero.",
-)
 def lstsq(
     a: Any,
     b: Any,
@@ -279,6 +281,11 @@ def lstsq(
     As `scipy.linalg.lstsq`: the shortest ``x`` that minimises ``|a x - b|``.
 
     Derivatives are those at constant rank.
+
+    Args:
+        a: Matrices, ``(..., m, n)``.
+        b: A vector ``(m,)`` or matrices ``(..., m, k)``.
+        cond: Singular values up to this part of the largest count as zero.
 
     Returns:
         Solution; sums of squared residuals (empty if ``m <= n``, or if the rank is known to be
@@ -346,3 +353,6 @@ def inv(
     x = square(a, "inv")
     unit = np.eye(shape_of(x)[-1], dtype=aval_of(x).dtype)
     return solve(x, unit, lower, assume_a=assume_a)
+
+
+explain(globals(), MEANINGS)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.imports import load
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ShapeError
 from funcgrad.numpy import elementwise, linalg, selecting, shaping
@@ -107,9 +107,11 @@ def hankel(c: Any, r: Any = None) -> Any:
     return line[..., np.arange(m)[:, None] + np.arange(n)]
 
 
-@explained(MEANINGS, c="First column, ``(..., n)``.")
 def circulant(c: Any) -> Any:
     """A matrix whose columns are one vector, turned by a place each, or a stack of them.
+
+    Args:
+        c: First column, ``(..., n)``.
 
     Returns:
         The matrices, ``(..., n, n)``.
@@ -131,11 +133,13 @@ def _vector(x: Any, function: str) -> Any:
     return shaping.atleast_1d(strong(as_value(x, function)))
 
 
-@explained(MEANINGS, a="Coefficients, ``(..., n)``, of the highest power first, which is not zero.")
 def companion(a: Any) -> Any:
     """Companion matrix of a polynomial.
 
     As `scipy.linalg.companion`: a matrix whose eigenvalues are the roots of a polynomial.
+
+    Args:
+        a: Coefficients, ``(..., n)``, of the highest power first, which is not zero.
 
     Returns:
         The matrices, ``(..., n - 1, n - 1)``.
@@ -165,7 +169,6 @@ def companion(a: Any) -> Any:
     return shaping.concatenate([first, rest], -2)
 
 
-@explained(MEANINGS)
 def fiedler(a: Any) -> Any:
     """Fiedler's matrix of a vector.
 
@@ -182,7 +185,6 @@ def fiedler(a: Any) -> Any:
     return elementwise.abs(a[..., :, None] - a[..., None, :])
 
 
-@explained(MEANINGS)
 def fiedler_companion(a: Any) -> Any:
     """Fiedler's companion matrix of a polynomial.
 
@@ -215,11 +217,13 @@ def fiedler_companion(a: Any) -> Any:
     return selecting.where(source > 0, -a[..., source], constant)
 
 
-@explained(MEANINGS, f="Rates of birth.")
 def leslie(f: Any, s: Any) -> Any:
     """Leslie's matrix of fecundities and survival rates.
 
     As `scipy.linalg.leslie`: fecundities in the first row, survivals below the diagonal.
+
+    Args:
+        f: Rates of birth.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -272,11 +276,13 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     return selecting.where(inside, found, found * 0)
 
 
-@explained(MEANINGS, b="Second matrix, for example of a generalised eigenvalue problem.")
 def khatri_rao(a: Any, b: Any) -> Any:
     """Khatri-Rao product: Kronecker products of the columns.
 
     As `scipy.linalg.khatri_rao`: column-wise Kronecker products.
+
+    Args:
+        b: Second matrix, for example of a generalised eigenvalue problem.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -297,11 +303,14 @@ def khatri_rao(a: Any, b: Any) -> Any:
     return out.reshape((*stack, m * n, k))
 
 
-@explained(MEANINGS, M="Number of rows.", N="Number of columns.")
 def diagsvd(s: Any, M: int, N: int) -> Any:
     """Matrix of singular values.
 
     As `scipy.linalg.diagsvd`: an ``(M, N)`` matrix with ``s`` on its diagonal.
+
+    Args:
+        M: Number of rows.
+        N: Number of columns.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -373,7 +382,6 @@ def issymmetric(a: Any, atol: float | None = None, rtol: float | None = None) ->
     return _equals_transpose(a, atol, rtol, False)
 
 
-@explained(MEANINGS)
 def ishermitian(a: Any, atol: float | None = None, rtol: float | None = None) -> Any:
     """Whether a matrix is Hermitian.
 
@@ -398,3 +406,6 @@ def _equals_transpose(a: Any, atol: float | None, rtol: float | None, conjugates
         bound = (atol or 0.0) + (rtol or 0.0) * elementwise.abs(transposed)
         found = (elementwise.abs(a - transposed) <= bound).all((-2, -1))
     return found if is_traced(found) or found.ndim else bool(found)
+
+
+explain(globals(), MEANINGS)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import FLOAT64, is_complex, is_inexact
 from funcgrad.errors import ArgumentError, ShapeError
@@ -142,7 +142,6 @@ def correlate1d(
     return _sums("correlate1d", input, weights, axes, output, [mode], cval, [origin], False)
 
 
-@explained(MEANINGS, weights="Weights of the neighbours.")
 def convolve1d(
     input: Any,
     weights: Any,
@@ -153,6 +152,9 @@ def convolve1d(
     origin: int = 0,
 ) -> Any:
     """`correlate1d` with the weights backwards, as `scipy.ndimage.convolve1d`.
+
+    Args:
+        weights: Weights of the neighbours.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -201,7 +203,6 @@ def correlate(
     return _along("correlate", input, weights, output, mode, cval, origin, axes, False)
 
 
-@explained(MEANINGS, weights="Weights of the neighbours.")
 def convolve(
     input: Any,
     weights: Any,
@@ -213,6 +214,9 @@ def convolve(
     axes: Any = None,
 ) -> Any:
     """`correlate` with the weights backwards along every axis, as `scipy.ndimage.convolve`.
+
+    Args:
+        weights: Weights of the neighbours.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -357,7 +361,6 @@ def gaussian_filter(
     return cast(x, dtype)
 
 
-@explained(MEANINGS)
 def uniform_filter1d(
     input: Any,
     size: int,
@@ -442,7 +445,6 @@ def _difference(
     return cast(x, dtype)
 
 
-@explained(MEANINGS)
 def prewitt(
     input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0
 ) -> Any:
@@ -530,12 +532,6 @@ def generic_laplace(
     return cast(sum(parts[1:], parts[0]) if parts else x, dtype)
 
 
-@explained(
-    MEANINGS,
-    derivative="Function that gives the derivative along one axis.",
-    extra_arguments="Further arguments of the function.",
-    extra_keywords="Further keywords of the function.",
-)
 def generic_gradient_magnitude(
     input: Any,
     derivative: Callable[..., Any],
@@ -551,6 +547,11 @@ def generic_gradient_magnitude(
 
     Arguments are those of `generic_laplace`, with a first derivative. Where the gradient is 0, the
     derivative of its length is 0.
+
+    Args:
+        derivative: Function that gives the derivative along one axis.
+        extra_arguments: Further arguments of the function.
+        extra_keywords: Further keywords of the function.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -590,7 +591,6 @@ def _derivatives(
     return parts, x, dtype
 
 
-@explained(MEANINGS)
 def laplace(
     input: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None
 ) -> Any:
@@ -693,3 +693,6 @@ def gaussian_gradient_magnitude(
     """
     generic = generic_gradient_magnitude
     return _of_gaussians(generic, 1, input, sigma, output, mode, cval, axes, kwargs)
+
+
+explain(globals(), MEANINGS)

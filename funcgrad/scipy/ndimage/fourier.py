@@ -9,7 +9,7 @@ import numpy as np
 import scipy.ndimage
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import complex_dtype
 from funcgrad.errors import ShapeError
@@ -72,7 +72,6 @@ def fourier_gaussian(
     )  # fmt: skip
 
 
-@explained(MEANINGS)
 def fourier_uniform(input: Any, size: Any, n: int = -1, axis: int = -1, output: Any = None) -> Any:
     """Spectrum times that of a box, as `scipy.ndimage.fourier_uniform`.
 
@@ -88,11 +87,13 @@ def fourier_uniform(input: Any, size: Any, n: int = -1, axis: int = -1, output: 
     )
 
 
-@explained(MEANINGS, shift="By how many elements.")
 def fourier_shift(input: Any, shift: Any, n: int = -1, axis: int = -1, output: Any = None) -> Any:
     """Spectrum of an array that is moved, as `scipy.ndimage.fourier_shift`.
 
     The other arguments are those of `fourier_gaussian`. The result is complex.
+
+    Args:
+        shift: By how many elements.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -110,7 +111,6 @@ def fourier_shift(input: Any, shift: Any, n: int = -1, axis: int = -1, output: A
     return x if output is None else cast(x, output_dtype("fourier_shift", x, output))
 
 
-@explained(MEANINGS)
 def fourier_ellipsoid(
     input: Any, size: Any, n: int = -1, axis: int = -1, output: Any = None
 ) -> Any:
@@ -131,3 +131,6 @@ def fourier_ellipsoid(
     factor = scipy.ndimage.fourier_ellipsoid(ones, size, n, axis)
     x = x * factor.astype(np.empty(0, aval_of(x).dtype).real.dtype)
     return x if output is None else cast(x, output_dtype("fourier_ellipsoid", x, output))
+
+
+explain(globals(), MEANINGS)

@@ -8,7 +8,7 @@ import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad import ops
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.numpy.promotion import as_value, strong
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import floating
@@ -78,7 +78,6 @@ def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Any:
     return regions.chosen(regions.sums(x))
 
 
-@explained(MEANINGS)
 def sum(input: Any, labels: Any = None, index: Any = None) -> Any:
     """Sums over regions.
 
@@ -92,7 +91,6 @@ def sum(input: Any, labels: Any = None, index: Any = None) -> Any:
     return sum_labels(input, labels, index)
 
 
-@explained(MEANINGS)
 def mean(input: Any, labels: Any = None, index: Any = None) -> Any:
     """Means of regions, as `scipy.ndimage.mean`.
 
@@ -106,7 +104,6 @@ def mean(input: Any, labels: Any = None, index: Any = None) -> Any:
     return regions.chosen(regions.sums(x) / regions.sizes(x))
 
 
-@explained(MEANINGS)
 def variance(input: Any, labels: Any = None, index: Any = None) -> Any:
     """Variances of regions, as `scipy.ndimage.variance`.
 
@@ -123,7 +120,6 @@ def variance(input: Any, labels: Any = None, index: Any = None) -> Any:
     return regions.chosen(regions.sums(fnp.square(fnp.ravel(x) - own)) / sizes)
 
 
-@explained(MEANINGS)
 def standard_deviation(input: Any, labels: Any = None, index: Any = None) -> Any:
     """Standard deviations of regions.
 
@@ -145,7 +141,6 @@ def _extreme(function: Any, name: str, input: Any, labels: Any, index: Any) -> A
     return regions.chosen(fnp.where(is_empty, 0, found))
 
 
-@explained(MEANINGS)
 def maximum(input: Any, labels: Any = None, index: Any = None) -> Any:
     """Greatest elements of regions, 0 of empty ones, as `scipy.ndimage.maximum`.
 
@@ -157,7 +152,6 @@ def maximum(input: Any, labels: Any = None, index: Any = None) -> Any:
     return _extreme(ops.segment_max, "maximum", input, labels, index)
 
 
-@explained(MEANINGS)
 def minimum(input: Any, labels: Any = None, index: Any = None) -> Any:
     """Least elements of regions, 0 of empty ones, as `scipy.ndimage.minimum`.
 
@@ -169,9 +163,12 @@ def minimum(input: Any, labels: Any = None, index: Any = None) -> Any:
     return _extreme(ops.segment_min, "minimum", input, labels, index)
 
 
-@explained(MEANINGS, labels="As in `sum_labels`.", index="As in `sum_labels`.")
 def center_of_mass(input: Any, labels: Any = None, index: Any = None) -> Any:
     """Mean place of elements, weighted by them, as `scipy.ndimage.center_of_mass`.
+
+    Args:
+        labels: As in `sum_labels`.
+        index: As in `sum_labels`.
 
     Returns:
         A tuple of coordinates; a list of tuples where ``index`` is a sequence.
@@ -192,3 +189,6 @@ def center_of_mass(input: Any, labels: Any = None, index: Any = None) -> Any:
     if not regions.shape:
         return tuple(centres)
     return [tuple(c[i] for c in centres) for i in range(regions.shape[0])]
+
+
+explain(globals(), MEANINGS)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.signatures import explained, session
+from funcgrad.base.signatures import explain, session
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.promotion import as_value, promote, strong
@@ -169,11 +169,6 @@ minimum_filter = _filter("minimum_filter", "Least", _extreme(False))
 median_filter = _filter("median_filter", "Median", _of_rank(lambda n: n // 2))
 
 
-@explained(
-    MEANINGS,
-    rank="Which of the sorted neighbours, counted from 0, or from the end if negative.",
-    footprint="Mask of the neighbours that count.",
-)
 def rank_filter(
     input: Any,
     rank: int,
@@ -190,6 +185,10 @@ def rank_filter(
 
     The other arguments are those of `median_filter`.
 
+    Args:
+        rank: Which of the sorted neighbours, counted from 0, or from the end if negative.
+        footprint: Mask of the neighbours that count.
+
     Example:
         >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.ndimage.rank_filter(np.array([1.0, 2.0, 9.0, 4.0]), 0, size=3)
@@ -199,11 +198,6 @@ def rank_filter(
     return _chosen("rank_filter", choose, input, size, footprint, output, mode, cval, origin, axes)
 
 
-@explained(
-    MEANINGS,
-    percentile="Which percentile of the neighbours.",
-    footprint="Mask of the neighbours that count.",
-)
 def percentile_filter(
     input: Any,
     percentile: float,
@@ -219,6 +213,10 @@ def percentile_filter(
     """Neighbour that a share of the others is below, as `scipy.ndimage.percentile_filter`.
 
     The other arguments are those of `median_filter`.
+
+    Args:
+        percentile: Which percentile of the neighbours.
+        footprint: Mask of the neighbours that count.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -397,3 +395,5 @@ white_tophat = _morphology(
 black_tophat = _morphology(
     "black_tophat", "The closing without the array", lambda x, e, d: _without(e(d(x)), x)
 )
+
+explain(globals(), MEANINGS)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
 from funcgrad.lax.loops import scan
@@ -200,11 +200,13 @@ def spline_filter1d(
     return cast(found, dtype)
 
 
-@explained(MEANINGS, order="Order of the spline.")
 def spline_filter(
     input: Any, order: int = 3, output: Any = np.float64, mode: str = "mirror"
 ) -> Any:
     """`spline_filter1d` along all axes, as `scipy.ndimage.spline_filter`.
+
+    Args:
+        order: Order of the spline.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -216,3 +218,6 @@ def spline_filter(
     for axis in range(len(shape_of(x))):
         x = coefficients(x, axis, order, extension)
     return cast(x, dtype)
+
+
+explain(globals(), MEANINGS)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.lax.loops import scan
@@ -122,9 +122,12 @@ def _filtered(b: Any, a: Any, lines: Any, z: Any) -> tuple[Any, Any]:
     return scan(step, z, lines)
 
 
-@explained(MEANINGS, b="Coefficients of the numerator.", a="Coefficients of the denominator.")
 def lfilter_zi(b: Any, a: Any) -> Any:
     """State in which the response to a step is constant, as `scipy.signal.lfilter_zi`.
+
+    Args:
+        b: Coefficients of the numerator.
+        a: Coefficients of the denominator.
 
     Returns:
         A vector, to be multiplied by the first sample.
@@ -226,9 +229,11 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     return (y, moveaxis(stack(finals), 1, axis + 1)) if state else y
 
 
-@explained(MEANINGS, sos="``(sections, 6)``.")
 def sosfilt_zi(sos: Any) -> Any:
     """States in which the response to a step is constant, as `scipy.signal.sosfilt_zi`.
+
+    Args:
+        sos: ``(sections, 6)``.
 
     Returns:
         ``(sections, 2)``.
@@ -409,3 +414,6 @@ def dlsim(system: Any, u: Any, t: Any = None, x0: Any = None) -> Any:
 
     _, (outputs, states) = scan(step, state, u)
     return np.arange(shape_of(u)[0]) * float(dt), outputs, states
+
+
+explain(globals(), MEANINGS)

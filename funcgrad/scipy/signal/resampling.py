@@ -14,7 +14,7 @@ import scipy.signal
 
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import complex_dtype
 from funcgrad.errors import ArgumentError, ShapeError
@@ -357,9 +357,12 @@ def _one_sided(n: int) -> np.ndarray:
     return weights
 
 
-@explained(MEANINGS, x="Real samples.", N="Length of the transform; that of ``x`` by default.")
 def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Any:
     """Analytic signal, whose real part is ``x``, as `scipy.signal.hilbert`.
+
+    Args:
+        x: Real samples.
+        N: Length of the transform; that of ``x`` by default.
 
     Returns:
         A complex array, of ``N`` elements along ``axis``.
@@ -512,3 +515,6 @@ def _outside(spectrum: Any, frequencies: np.ndarray, low: int, high: int, residu
     if residual == "lowpass":
         kept &= frequencies < low
     return spectrum * kept.astype(np.empty(0, aval_of(spectrum).dtype).real.dtype)
+
+
+explain(globals(), MEANINGS)

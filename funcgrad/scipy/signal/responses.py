@@ -11,7 +11,7 @@ import scipy.fft
 import scipy.signal
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import complex_dtype
 from funcgrad.errors import ArgumentError, ShapeError
@@ -92,9 +92,13 @@ def freqz(
     return frequencies, h
 
 
-@explained(MEANINGS, sos="``(sections, 6)``.", worN="As in `freqz`.", whole="As in `freqz`.")
 def freqz_sos(sos: Any, worN: Any = 512, whole: bool = False, fs: Any = _TURN) -> tuple[Any, Any]:
     """Response of sections of second order, ``(sections, 6)``, as `scipy.signal.freqz_sos`.
+
+    Args:
+        sos: ``(sections, 6)``.
+        worN: As in `freqz`.
+        whole: As in `freqz`.
 
     Returns:
         Frequencies and the response there, complex.
@@ -394,9 +398,12 @@ def lombscargle(
     return power * 0.5 / total
 
 
-@explained(MEANINGS, events="Times, a vector.", period="A period, or a vector of them.")
 def vectorstrength(events: Any, period: Any) -> tuple[Any, Any]:
     """Strength of the synchronisation of events with a period, as `scipy.signal.vectorstrength`.
+
+    Args:
+        events: Times, a vector.
+        period: A period, or a vector of them.
 
     Returns:
         Strengths from 0 to 1 and phases, like ``period``.
@@ -416,3 +423,6 @@ def vectorstrength(events: Any, period: Any) -> tuple[Any, Any]:
     phases = fnp.exp(2j * np.pi * fnp.atleast_1d(events) / fnp.expand_dims(period, -1))
     mean = fnp.mean(phases, axis=-1)
     return fnp.abs(mean), fnp.angle(mean)
+
+
+explain(globals(), MEANINGS)

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.fft
 import scipy.signal
 
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import is_inexact
 from funcgrad.errors import ArgumentError, ShapeError
@@ -91,9 +91,12 @@ def correlate(
     return _by("correlate", in1, in2, mode, method, is_flipped=False)
 
 
-@explained(MEANINGS, in2="Array.", measure="Must be False: nothing is run to measure it.")
 def choose_conv_method(in1: Any, in2: Any, mode: Mode = "full", measure: bool = False) -> str:
     """``"fft"`` or ``"direct"``: SciPy's estimate for arrays of these shapes and dtypes.
+
+    Args:
+        in2: Array.
+        measure: Must be False: nothing is run to measure it.
 
     Returns:
         The method; ``"direct"`` for integers, which stay exact.
@@ -226,9 +229,12 @@ def oaconvolve(in1: Any, in2: Any, mode: Mode = "full", axes: Any = None) -> Any
     return fftconvolve(in1, in2, mode, axes)
 
 
-@explained(MEANINGS, signal="Vector.", divisor="Vector, whose first element is not 0.")
 def deconvolve(signal: Any, divisor: Any) -> tuple[Any, Any]:
     """Quotient and remainder of a division of polynomials, as `scipy.signal.deconvolve`.
+
+    Args:
+        signal: Vector.
+        divisor: Vector, whose first element is not 0.
 
     Returns:
         The quotient and the remainder, ``signal = convolve(divisor, quotient) + remainder``.
@@ -398,3 +404,6 @@ def _check_contained(name: str, mode: str, x: Any, y: Any) -> None:
             f"{name}: in mode 'valid' one array must be at least as long as the other along "
             f"every axis, got {aval_of(x)} and {aval_of(y)}."
         )
+
+
+explain(globals(), MEANINGS)

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.signal
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import complex_dtype
 from funcgrad.errors import ArgumentError, ShapeError
@@ -233,16 +233,6 @@ def _as_real_of(x: Any, win: Any) -> Any:
     return fnp.astype(win, np.empty(0, aval_of(x).dtype).real.dtype)
 
 
-@explained(
-    MEANINGS,
-    Zxx="Transforms of segments.",
-    nperseg="Length of segments; by default, that of the transforms.",
-    input_onesided="Whether negative frequencies were left out.",
-    boundary="Whether ends were extended.",
-    time_axis="Which axis counts segments.",
-    freq_axis="Which axis counts frequencies.",
-    scaling='"spectrum" or "psd".',
-)
 def istft(
     Zxx: Any,
     fs: Any = 1.0,
@@ -257,6 +247,15 @@ def istft(
     scaling: str = "spectrum",
 ) -> tuple[Any, Any]:
     """Signal from its short-time Fourier transform, as `scipy.signal.istft`.
+
+    Args:
+        Zxx: Transforms of segments.
+        nperseg: Length of segments; by default, that of the transforms.
+        input_onesided: Whether negative frequencies were left out.
+        boundary: Whether ends were extended.
+        time_axis: Which axis counts segments.
+        freq_axis: Which axis counts frequencies.
+        scaling: "spectrum" or "psd".
 
     Returns:
         Times and samples.
@@ -318,11 +317,6 @@ def istft(
     return times, fnp.moveaxis(x, -1, segments - (frequencies < segments))
 
 
-@explained(
-    MEANINGS,
-    noverlap="How many samples neighbours share, an eighth by default.",
-    mode='"psd", "complex", "magnitude", "angle" or "phase".',
-)
 def spectrogram(
     x: Any,
     fs: Any = 1.0,
@@ -337,6 +331,10 @@ def spectrogram(
     mode: str = "psd",
 ) -> tuple[Any, Any, Any]:
     """Spectra of overlapping segments, as `scipy.signal.spectrogram`.
+
+    Args:
+        noverlap: How many samples neighbours share, an eighth by default.
+        mode: "psd", "complex", "magnitude", "angle" or "phase".
 
     Returns:
         Frequencies, times, and spectra: frequencies along ``axis``, times along the last axis.
@@ -425,12 +423,6 @@ def _average(function: str, power: Any, average: str) -> Any:
     return middle / bias
 
 
-@explained(
-    MEANINGS,
-    y="Samples; zeros are added to the shorter ones.",
-    return_onesided="Whether negative frequencies are left out where both are real.",
-    average='"mean" or "median" of segments.',
-)
 def csd(
     x: Any,
     y: Any,
@@ -446,6 +438,11 @@ def csd(
     average: str = "mean",
 ) -> tuple[Any, Any]:
     """Cross power spectral density by Welch's method, as `scipy.signal.csd`.
+
+    Args:
+        y: Samples; zeros are added to the shorter ones.
+        return_onesided: Whether negative frequencies are left out where both are real.
+        average: "mean" or "median" of segments.
 
     Returns:
         Frequencies and the density, complex.
@@ -466,7 +463,6 @@ def csd(
     )  # fmt: skip
 
 
-@explained(MEANINGS, x="Samples; the rest as in `csd`.", average='"mean" or "median" of segments.')
 def welch(
     x: Any,
     fs: Any = 1.0,
@@ -481,6 +477,10 @@ def welch(
     average: str = "mean",
 ) -> tuple[Any, Any]:
     """Power spectral density by Welch's method, as `scipy.signal.welch`.
+
+    Args:
+        x: Samples; the rest as in `csd`.
+        average: "mean" or "median" of segments.
 
     Returns:
         Frequencies and the density.
@@ -498,11 +498,6 @@ def welch(
     )  # fmt: skip
 
 
-@explained(
-    MEANINGS,
-    x="Samples; the rest as in `welch`.",
-    nfft="Length of the transform; that of ``x`` by default.",
-)
 def periodogram(
     x: Any,
     fs: Any = 1.0,
@@ -514,6 +509,10 @@ def periodogram(
     axis: int = -1,
 ) -> tuple[Any, Any]:
     """Power spectral density from one transform, as `scipy.signal.periodogram`.
+
+    Args:
+        x: Samples; the rest as in `welch`.
+        nfft: Length of the transform; that of ``x`` by default.
 
     Returns:
         Frequencies and the density.
@@ -535,7 +534,6 @@ def periodogram(
     )  # fmt: skip
 
 
-@explained(MEANINGS, x="Samples; the rest as in `csd`.", y="Samples.")
 def coherence(
     x: Any,
     y: Any,
@@ -548,6 +546,10 @@ def coherence(
     axis: int = -1,
 ) -> tuple[Any, Any]:
     """Coherence ``|csd(x, y)|**2 / (welch(x) welch(y))``, as `scipy.signal.coherence`.
+
+    Args:
+        x: Samples; the rest as in `csd`.
+        y: Samples.
 
     Returns:
         Frequencies and the coherence, from 0 to 1.
@@ -565,3 +567,6 @@ def coherence(
     _, y_power = welch(y, *options, axis=axis)
     _, both = csd(x, y, *options, axis=axis)
     return frequencies, (fnp.square(both.real) + fnp.square(both.imag)) / x_power / y_power
+
+
+explain(globals(), MEANINGS)

@@ -17,7 +17,7 @@ import funcgrad.numpy.values as fnp
 from funcgrad import lax
 from funcgrad.api.compilation import jit
 from funcgrad.api.vectorization import vmap
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.objects import is_traced
@@ -61,7 +61,6 @@ class Discrete(Distribution):
         return _summed(term, low, high)
 
     @quiet
-    @explained(METHODS)
     def logpmf(self, k: Any, *args: Any, **kwargs: Any) -> Any:
         """Logarithm of the probability of ``k``.
 
@@ -71,7 +70,6 @@ class Discrete(Distribution):
         return self._mass("logpmf", k, args, kwargs, self.log_mass, -_INF)
 
     @quiet
-    @explained(METHODS)
     def pmf(self, k: Any, *args: Any, **kwargs: Any) -> Any:
         """Probability of ``k``.
 
@@ -115,7 +113,6 @@ class Discrete(Distribution):
         return self._checked(f.select(y >= high, after, out), found)
 
     @quiet
-    @explained(METHODS)
     def ppf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
         """The least integer whose `cdf` is not below ``q``.
 
@@ -125,7 +122,6 @@ class Discrete(Distribution):
         return self._inverse("ppf", q, args, kwargs, self._is_covered, 0, 1)
 
     @quiet
-    @explained(METHODS)
     def isf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
         """The least integer whose `sf` is not above ``q``.
 
@@ -167,6 +163,9 @@ class Discrete(Distribution):
         out = f.select(q == at_low, low - 1, f.select(q == at_high, high, out))
         out = f.select(both(q >= 0, q <= 1), out, math.nan)
         return self._checked(out if found.loc is None else out + found.loc, found)
+
+
+explain(vars(Discrete), METHODS)
 
 
 def _slack(q: Any) -> Any:

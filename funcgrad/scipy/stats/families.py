@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from funcgrad.base.signatures import explained, with_arguments
+from funcgrad.base.signatures import explain, with_arguments
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import is_complex
 from funcgrad.errors import ArgumentError, DtypeError
@@ -232,7 +232,6 @@ class Distribution:
     # --------------------------------------------------------------------------------- methods
 
     @quiet
-    @explained(METHODS)
     def cdf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Probability of numbers up to ``x``.
 
@@ -242,7 +241,6 @@ class Distribution:
         return self._probability("cdf", x, args, kwargs, self.below, 0.0, 1.0)
 
     @quiet
-    @explained(METHODS)
     def sf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Probability of numbers above ``x``: ``1 - cdf(x)``, accurate where that is small.
 
@@ -252,7 +250,6 @@ class Distribution:
         return self._probability("sf", x, args, kwargs, self.above, 1.0, 0.0)
 
     @quiet
-    @explained(METHODS)
     def logcdf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Logarithm of `cdf`.
 
@@ -262,7 +259,6 @@ class Distribution:
         return self._probability("logcdf", x, args, kwargs, self.log_below, -math.inf, 0.0)
 
     @quiet
-    @explained(METHODS)
     def logsf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Logarithm of `sf`.
 
@@ -284,7 +280,6 @@ class Distribution:
         raise NotImplementedError
 
     @quiet
-    @explained(METHODS)
     def entropy(self, *args: Any, **kwargs: Any) -> Any:
         """Entropy in natural units.
 
@@ -327,7 +322,6 @@ class Distribution:
             raise self._absent(f"stats({name})")
         return self._checked(value, found)
 
-    @explained(METHODS)
     def mean(self, *args: Any, **kwargs: Any) -> Any:
         """Mean.
 
@@ -336,7 +330,6 @@ class Distribution:
         """
         return self.stats(*args, moments="m", **kwargs)
 
-    @explained(METHODS)
     def var(self, *args: Any, **kwargs: Any) -> Any:
         """Variance.
 
@@ -345,7 +338,6 @@ class Distribution:
         """
         return self.stats(*args, moments="v", **kwargs)
 
-    @explained(METHODS)
     def std(self, *args: Any, **kwargs: Any) -> Any:
         """Standard deviation.
 
@@ -385,7 +377,6 @@ class Distribution:
         square = mean * mean
         return fourth + 4 * mean * third + 6 * square * var + square * square
 
-    @explained(METHODS)
     def median(self, *args: Any, **kwargs: Any) -> Any:
         """Median: the quantile of one half.
 
@@ -394,7 +385,6 @@ class Distribution:
         """
         return self.ppf(0.5, *args, **kwargs)
 
-    @explained(METHODS)
     def ppf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
         """Quantile: the inverse of `cdf`.
 
@@ -403,7 +393,6 @@ class Distribution:
         """
         raise NotImplementedError
 
-    @explained(METHODS)
     def isf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
         """The inverse of `sf`.
 
@@ -427,7 +416,6 @@ class Distribution:
         return self.ppf(rest, *args, **kwargs), self.isf(rest, *args, **kwargs)
 
     @quiet
-    @explained(METHODS)
     def support(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
         """The interval outside of which the density is 0.
 
@@ -488,6 +476,9 @@ class Distribution:
         )
 
 
+explain(vars(Distribution), METHODS)
+
+
 class Frozen:
     """A distribution whose parameters are fixed: its methods take the remaining arguments.
 
@@ -535,7 +526,6 @@ class Continuous(Distribution):
         return self.quantile(1 - q, *parameters)
 
     @quiet
-    @explained(METHODS)
     def logpdf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Logarithm of the density.
 
@@ -545,7 +535,6 @@ class Continuous(Distribution):
         return self._log_density("logpdf", x, args, kwargs)
 
     @quiet
-    @explained(METHODS)
     def pdf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Density.
 
@@ -593,7 +582,6 @@ class Continuous(Distribution):
         return self._checked(f.select(found.y >= high, after, out), found)
 
     @quiet
-    @explained(METHODS)
     def ppf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
         """Quantile: the inverse of `cdf`.
 
@@ -603,7 +591,6 @@ class Continuous(Distribution):
         return self._inverse("ppf", q, args, kwargs, self.quantile, 0, 1)
 
     @quiet
-    @explained(METHODS)
     def isf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
         """The inverse of `sf`.
 
@@ -641,3 +628,6 @@ class Continuous(Distribution):
             The sum of ``-logpdf`` over all samples.
         """
         return -self.logpdf(x, *theta).sum()
+
+
+explain(vars(Continuous), METHODS)

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.shape import shape_of
@@ -36,7 +36,6 @@ def _of_dtype(a: Any, dtype: Any) -> Any:
 
 
 @quiet
-@explained(MEANINGS, a="Samples of positive numbers.")
 def gmean(
     a: Any,
     axis: Axis = 0,
@@ -47,6 +46,9 @@ def gmean(
     keepdims: bool = False,
 ) -> Any:
     """Geometric mean.
+
+    Args:
+        a: Samples of positive numbers.
 
     Returns:
         ``exp`` of the mean of the logarithms.
@@ -61,7 +63,6 @@ def gmean(
 
 
 @quiet
-@explained(MEANINGS, a="Samples of positive numbers.")
 def hmean(
     a: Any,
     axis: Axis = 0,
@@ -72,6 +73,9 @@ def hmean(
     keepdims: bool = False,
 ) -> Any:
     """Harmonic mean.
+
+    Args:
+        a: Samples of positive numbers.
 
     Returns:
         The reciprocal of the mean of the reciprocals.
@@ -86,7 +90,6 @@ def hmean(
 
 
 @quiet
-@explained(MEANINGS, a="Samples of positive numbers.", p="Exponent; 0 is the geometric mean.")
 def pmean(
     a: Any,
     p: Any,
@@ -98,6 +101,10 @@ def pmean(
     keepdims: bool = False,
 ) -> Any:
     """Mean of powers, to the reciprocal power.
+
+    Args:
+        a: Samples of positive numbers.
+        p: Exponent; 0 is the geometric mean.
 
     Returns:
         The means.
@@ -126,7 +133,6 @@ def _resultant(
 
 
 @quiet
-@explained(MEANINGS)
 def circmean(
     samples: Any,
     high: float = 2 * math.pi,
@@ -153,7 +159,6 @@ def circmean(
 
 
 @quiet
-@explained(MEANINGS)
 def circvar(
     samples: Any,
     high: float = 2 * math.pi,
@@ -178,7 +183,6 @@ def circvar(
 
 
 @quiet
-@explained(MEANINGS, normalize="Whether it is that of a circle of ``2 pi``.")
 def circstd(
     samples: Any,
     high: float = 2 * math.pi,
@@ -190,6 +194,9 @@ def circstd(
     keepdims: bool = False,
 ) -> Any:
     """Standard deviation of angles: ``sqrt(-2 log(r))`` of the length ``r`` of their mean vector.
+
+    Args:
+        normalize: Whether it is that of a circle of ``2 pi``.
 
     Returns:
         Standard deviations.
@@ -205,3 +212,6 @@ def circstd(
     if not normalize:
         out = out * ((high - low) / (2 * math.pi))
     return sample.finished(out, keepdims)
+
+
+explain(globals(), MEANINGS)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
 from funcgrad.numpy.ordering import value_if_known
@@ -78,7 +78,6 @@ def _t_result(
 
 
 @quiet
-@explained(MEANINGS, popmean="The number.")
 def ttest_1samp(
     a: Any,
     popmean: Any,
@@ -89,6 +88,9 @@ def ttest_1samp(
     keepdims: bool = False,
 ) -> TtestResult:
     """Whether the mean of samples differs from a number.
+
+    Args:
+        popmean: The number.
 
     Returns:
         Student's t, the probability of one as far out by chance, and the degrees of freedom.
@@ -104,7 +106,6 @@ def ttest_1samp(
     return _t_result(sample, statistic, sample.n - 1, alternative, keepdims)
 
 
-@explained(MEANINGS, b="Others, as many.")
 def ttest_rel(
     a: Any,
     b: Any,
@@ -115,6 +116,9 @@ def ttest_rel(
     keepdims: bool = False,
 ) -> TtestResult:
     """Whether the means of paired samples differ.
+
+    Args:
+        b: Others, as many.
 
     Returns:
         As of `ttest_1samp`, for the differences.
@@ -131,13 +135,6 @@ def ttest_rel(
 
 
 @quiet
-@explained(
-    MEANINGS,
-    b="Others.",
-    equal_var="Whether the variances are supposed to be equal; else it is Welch's test.",
-    trim="Must be 0.",
-    method="Must be None.",
-)
 def ttest_ind(
     a: Any,
     b: Any,
@@ -151,6 +148,12 @@ def ttest_ind(
     keepdims: bool = False,
 ) -> TtestResult:
     """Whether the means of independent samples differ.
+
+    Args:
+        b: Others.
+        equal_var: Whether the variances are supposed to be equal; else it is Welch's test.
+        trim: Must be 0.
+        method: Must be None.
 
     Returns:
         Student's t, the probability of one as far out by chance, and the degrees of freedom.
@@ -347,3 +350,6 @@ def _check_sums(f_obs: Any, f_exp: Any, axis: Axis) -> None:
             f"chisquare: the frequencies must have the sum of the expected ones, got {seen} and "
             f"{expected}; sum_check=False does without."
         )
+
+
+explain(globals(), MEANINGS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.errors import ArgumentError
 from funcgrad.scipy.exponentials import floating
 from funcgrad.scipy.stats.families import quiet
@@ -13,12 +13,6 @@ from funcgrad.scipy.stats.meanings import MEANINGS
 from funcgrad.scipy.stats.samples import Axis, Sample, sorted_sample
 
 
-@explained(
-    MEANINGS,
-    center="``center(x, axis=axis)`` instead of the median.",
-    scale='By which it is divided; ``"normal"`` makes it the standard deviation of normal numbers.',
-    nan_policy='``"propagate"`` or ``"raise"``.',
-)
 def median_abs_deviation(
     x: Any,
     axis: Axis = 0,
@@ -29,6 +23,12 @@ def median_abs_deviation(
     keepdims: bool = False,
 ) -> Any:
     """Median of the distances from the median.
+
+    Args:
+        center: ``center(x, axis=axis)`` instead of the median.
+        scale: By which it is divided; ``"normal"`` makes it the standard deviation of normal
+            numbers.
+        nan_policy: ``"propagate"`` or ``"raise"``.
 
     Returns:
         The medians.
@@ -60,12 +60,6 @@ def _scale_of(name: str, scale: Any, of_normal: float) -> Any:
     return of_normal
 
 
-@explained(
-    MEANINGS,
-    rng="The percentiles.",
-    scale='By which it is divided; ``"normal"`` makes it the standard deviation of normal numbers.',
-    interpolation="As ``method`` in `numpy.percentile`.",
-)
 def iqr(
     x: Any,
     axis: Any = None,
@@ -76,6 +70,12 @@ def iqr(
     keepdims: bool = False,
 ) -> Any:
     """The distance between two percentiles.
+
+    Args:
+        rng: The percentiles.
+        scale: By which it is divided; ``"normal"`` makes it the standard deviation of normal
+            numbers.
+        interpolation: As ``method`` in `numpy.percentile`.
 
     Returns:
         The distances.
@@ -97,7 +97,6 @@ def iqr(
 
 
 @quiet
-@explained(MEANINGS, n="Which cumulant, 1 to 4.")
 def kstat(
     data: Any,
     n: int = 2,
@@ -107,6 +106,9 @@ def kstat(
     keepdims: bool = False,
 ) -> Any:
     """Unbiased estimates of cumulants.
+
+    Args:
+        n: Which cumulant, 1 to 4.
 
     Returns:
         Estimates.
@@ -137,7 +139,6 @@ def kstat(
 
 
 @quiet
-@explained(MEANINGS, n="Which cumulant, 1 or 2.")
 def kstatvar(
     data: Any,
     n: int = 2,
@@ -147,6 +148,9 @@ def kstatvar(
     keepdims: bool = False,
 ) -> Any:
     """Unbiased estimates of the variance of `kstat`.
+
+    Args:
+        n: Which cumulant, 1 or 2.
 
     Returns:
         Estimates.
@@ -172,3 +176,6 @@ def kstatvar(
     if keepdims:
         return out
     return fnp.reshape(out, ()) if axis is None else fnp.squeeze(out, axis)
+
+
+explain(globals(), MEANINGS)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
 from funcgrad.primitives import elementwise as p
@@ -42,11 +42,6 @@ class DescribeResult(NamedTuple):
 
 
 @quiet
-@explained(
-    MEANINGS,
-    order="The power, an int, or several of them, which become a first axis.",
-    center="What is subtracted instead of the mean.",
-)
 def moment(
     a: Any,
     order: Any = 1,
@@ -57,6 +52,10 @@ def moment(
     keepdims: bool = False,
 ) -> Any:
     """The mean of a power of the differences from the mean.
+
+    Args:
+        order: The power, an int, or several of them, which become a first axis.
+        center: What is subtracted instead of the mean.
 
     Returns:
         Central moments.
@@ -84,10 +83,6 @@ def _is_level(sample: Sample, var: Any) -> Any:
 
 
 @quiet
-@explained(
-    MEANINGS,
-    bias="Whether it is that of the sample; else an estimate of that of the distribution.",
-)
 def skew(
     a: Any,
     axis: Axis = 0,
@@ -97,6 +92,9 @@ def skew(
     keepdims: bool = False,
 ) -> Any:
     """Skewness: the third central moment over the cube of the standard deviation.
+
+    Args:
+        bias: Whether it is that of the sample; else an estimate of that of the distribution.
 
     Returns:
         Skewnesses; nan where a sample does not vary.
@@ -116,11 +114,6 @@ def skew(
 
 
 @quiet
-@explained(
-    MEANINGS,
-    fisher="Whether 3 is subtracted, so that it is 0 for normal numbers.",
-    bias="Whether it is that of the sample; else an estimate of that of the distribution.",
-)
 def kurtosis(
     a: Any,
     axis: Axis = 0,
@@ -131,6 +124,10 @@ def kurtosis(
     keepdims: bool = False,
 ) -> Any:
     """Kurtosis: the fourth central moment over the square of the variance.
+
+    Args:
+        fisher: Whether 3 is subtracted, so that it is 0 for normal numbers.
+        bias: Whether it is that of the sample; else an estimate of that of the distribution.
 
     Returns:
         Kurtoses; nan where a sample does not vary.
@@ -152,7 +149,6 @@ def kurtosis(
 
 
 @quiet
-@explained(MEANINGS)
 def sem(
     a: Any,
     axis: Axis = 0,
@@ -176,7 +172,6 @@ def sem(
 
 
 @quiet
-@explained(MEANINGS)
 def variation(
     a: Any,
     axis: Axis = 0,
@@ -201,11 +196,13 @@ def variation(
 
 
 @quiet
-@explained(MEANINGS, bias="As in `skew` and `kurtosis`.")
 def describe(
     a: Any, axis: Axis = 0, ddof: int = 1, bias: bool = True, nan_policy: str = "propagate"
 ) -> DescribeResult:
     """Size, extremes, mean, variance, skewness and kurtosis of samples.
+
+    Args:
+        bias: As in `skew` and `kurtosis`.
 
     Returns:
         A tuple with names.
@@ -230,7 +227,6 @@ def describe(
     )
 
 
-@explained(MEANINGS)
 def zscore(a: Any, axis: Axis = 0, ddof: int = 0, nan_policy: str = "propagate") -> Any:
     """Differences from the mean in standard deviations.
 
@@ -247,11 +243,14 @@ def zscore(a: Any, axis: Axis = 0, ddof: int = 0, nan_policy: str = "propagate")
 
 
 @quiet
-@explained(MEANINGS, scores="Numbers.", compare="Samples, whose mean and standard deviation count.")
 def zmap(
     scores: Any, compare: Any, axis: Axis = 0, ddof: int = 0, nan_policy: str = "propagate"
 ) -> Any:
     """Differences from the mean of other samples, in their standard deviations.
+
+    Args:
+        scores: Numbers.
+        compare: Samples, whose mean and standard deviation count.
 
     Returns:
         An array like ``scores``; nan where a sample does not vary.
@@ -272,9 +271,11 @@ def zmap(
 
 
 @quiet
-@explained(MEANINGS, a="Samples of positive numbers.")
 def gzscore(a: Any, *, axis: Axis = 0, ddof: int = 0, nan_policy: str = "propagate") -> Any:
     """`zscore` of the logarithms.
+
+    Args:
+        a: Samples of positive numbers.
 
     Returns:
         An array like ``a``.
@@ -289,7 +290,6 @@ def gzscore(a: Any, *, axis: Axis = 0, ddof: int = 0, nan_policy: str = "propaga
 
 
 @quiet
-@explained(MEANINGS, a="Samples of positive numbers.")
 def gstd(
     a: Any,
     axis: Axis = 0,
@@ -299,6 +299,9 @@ def gstd(
     nan_policy: str = "propagate",
 ) -> Any:
     """Geometric standard deviation: ``exp`` of that of the logarithms.
+
+    Args:
+        a: Samples of positive numbers.
 
     Returns:
         Factors.
@@ -356,3 +359,6 @@ def entropy(
         terms = s.rel_entr.bind(mine, theirs)
     out = sample.total(terms)
     return sample.finished(out if base is None else out / math.log(base), keepdims)
+
+
+explain(globals(), MEANINGS)

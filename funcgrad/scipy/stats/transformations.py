@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.errors import ArgumentError
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.quotients import quotient
@@ -65,7 +65,6 @@ def _boxcox(logarithm: Any, exponent: Any) -> Any:
 
 
 @quiet
-@explained(MEANINGS, lmb="The exponent.", data="Samples of positive numbers.")
 def boxcox_llf(
     lmb: Any,
     data: Any,
@@ -75,6 +74,10 @@ def boxcox_llf(
     nan_policy: str = "propagate",
 ) -> Any:
     """Logarithm of the likelihood of an exponent in `boxcox`.
+
+    Args:
+        lmb: The exponent.
+        data: Samples of positive numbers.
 
     Returns:
         Logarithms of likelihoods.
@@ -140,7 +143,6 @@ def yeojohnson(x: Any, lmbda: Any = None, *, nan_policy: str = "propagate") -> A
 
 
 @quiet
-@explained(MEANINGS, lmb="The exponent.")
 def yeojohnson_llf(
     lmb: Any,
     data: Any,
@@ -150,6 +152,9 @@ def yeojohnson_llf(
     keepdims: bool = False,
 ) -> Any:
     """Logarithm of the likelihood of an exponent in `yeojohnson`.
+
+    Args:
+        lmb: The exponent.
 
     Returns:
         Logarithms of likelihoods.
@@ -167,3 +172,6 @@ def yeojohnson_llf(
     logs = p.sign.bind(x) * f.log1p(p.absolute.bind(x))
     log_var = f.log(sample.mean(apart * apart))
     return sample.finished((exponent - 1) * sample.total(logs) - 0.5 * sample.n * log_var, keepdims)
+
+
+explain(globals(), MEANINGS)

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.errors import ArgumentError
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.stats import formulas as f
@@ -38,7 +38,6 @@ def _trimmed(
 
 
 @quiet
-@explained(MEANINGS)
 def tmean(
     a: Any,
     limits: Limits = None,
@@ -63,7 +62,6 @@ def tmean(
 
 
 @quiet
-@explained(MEANINGS)
 def tvar(
     a: Any,
     limits: Limits = None,
@@ -88,7 +86,6 @@ def tvar(
     return sample.finished(sample.variance(ddof), keepdims)
 
 
-@explained(MEANINGS)
 def tstd(
     a: Any,
     limits: Limits = None,
@@ -113,7 +110,6 @@ def tstd(
 
 
 @quiet
-@explained(MEANINGS)
 def tsem(
     a: Any,
     limits: Limits = None,
@@ -138,7 +134,6 @@ def tsem(
     return sample.finished(f.sqrt(sample.variance(ddof) / sample.n), keepdims)
 
 
-@explained(MEANINGS, lowerlimit="Least number that counts.")
 def tmin(
     a: Any,
     lowerlimit: float | None = None,
@@ -149,6 +144,9 @@ def tmin(
     keepdims: bool = False,
 ) -> Any:
     """The least number from a limit on.
+
+    Args:
+        lowerlimit: Least number that counts.
 
     Returns:
         Minima; nan of nothing.
@@ -161,7 +159,6 @@ def tmin(
     return _least(True, a, (lowerlimit, None), axis, inclusive, nan_policy, keepdims)
 
 
-@explained(MEANINGS, upperlimit="Greatest number that counts.")
 def tmax(
     a: Any,
     upperlimit: float | None = None,
@@ -172,6 +169,9 @@ def tmax(
     keepdims: bool = False,
 ) -> Any:
     """The greatest number up to a limit.
+
+    Args:
+        upperlimit: Greatest number that counts.
 
     Returns:
         Maxima; nan of nothing.
@@ -201,11 +201,6 @@ def _least(
     return sample.finished(out, keepdims)
 
 
-@explained(
-    MEANINGS,
-    proportiontocut="Which share of a sample is left out at either end, below one half.",
-    nan_policy='``"propagate"`` or ``"raise"``.',
-)
 def trim_mean(
     a: Any,
     proportiontocut: float,
@@ -215,6 +210,10 @@ def trim_mean(
     keepdims: bool = False,
 ) -> Any:
     """Mean without the least and the greatest numbers.
+
+    Args:
+        proportiontocut: Which share of a sample is left out at either end, below one half.
+        nan_policy: ``"propagate"`` or ``"raise"``.
 
     Returns:
         Means.
@@ -242,9 +241,11 @@ def _between(sample: Sample, start: int, stop: int) -> Any:
     return sample.x[tuple(places)]
 
 
-@explained(MEANINGS, proportiontocut="Which share of a sample is left out at either end.")
 def trimboth(a: Any, proportiontocut: float, axis: Axis = 0) -> Any:
     """Samples in ascending order without the least and the greatest numbers.
+
+    Args:
+        proportiontocut: Which share of a sample is left out at either end.
 
     Returns:
         What is left.
@@ -292,3 +293,6 @@ def trim1(a: Any, proportiontocut: float, tail: str = "right", axis: Axis = 0) -
     count = int(proportiontocut * size)
     ends = (0, size - count) if tail.lower() == "right" else (count, size)
     return _between(sample, *ends)
+
+
+explain(globals(), MEANINGS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from funcgrad.base.signatures import explained
+from funcgrad.base.signatures import explain
 from funcgrad.flatten_util import ravel_pytree
 from funcgrad.optim import GradientTransformation, ema, scale_by_adam, scale_by_rms
 
@@ -47,11 +47,6 @@ def _descend(
     return unflatten(x)
 
 
-@explained(
-    _MEANINGS,
-    step_size="Factor of the velocity.",
-    mass="How much of the velocity is kept.",
-)
 def sgd(
     grad: Gradient,
     x: Any,
@@ -61,6 +56,10 @@ def sgd(
     mass: float = 0.9,
 ) -> Any:
     """Gradient descent with momentum (Polyak, 1964): the velocity is a running mean of gradients.
+
+    Args:
+        step_size: Factor of the velocity.
+        mass: How much of the velocity is kept.
 
     Returns:
         The last point, like ``x``.
@@ -73,10 +72,6 @@ def sgd(
     return _descend(grad, x, callback, num_iters, step_size, ema(mass, debias=False))
 
 
-@explained(
-    _MEANINGS,
-    gamma="How much of the mean is kept.",
-)
 def rmsprop(
     grad: Gradient,
     x: Any,
@@ -87,6 +82,9 @@ def rmsprop(
     eps: float = 10**-8,
 ) -> Any:
     """Steps divided by the root of a running mean of squares, which starts at one.
+
+    Args:
+        gamma: How much of the mean is kept.
 
     Returns:
         The last point, like ``x``.
@@ -101,11 +99,6 @@ def rmsprop(
     )
 
 
-@explained(
-    _MEANINGS,
-    b1="How much of the mean of gradients is kept.",
-    b2="How much of the mean of squares is kept.",
-)
 def adam(
     grad: Gradient,
     x: Any,
@@ -118,6 +111,10 @@ def adam(
 ) -> Any:
     """Adam: steps of running means of gradients over roots of those of squares, both unbiased.
 
+    Args:
+        b1: How much of the mean of gradients is kept.
+        b2: How much of the mean of squares is kept.
+
     Returns:
         The last point, like ``x``.
 
@@ -127,3 +124,6 @@ def adam(
         np.True_
     """
     return _descend(grad, x, callback, num_iters, step_size, scale_by_adam(b1, b2, eps))
+
+
+explain(globals(), _MEANINGS)
