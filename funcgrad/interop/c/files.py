@@ -39,6 +39,9 @@ HEAD = """\
 #pragma GCC optimize("no-tree-pre", "no-tree-dominator-opts")
 #pragma GCC optimize("no-math-errno", "no-trapping-math", "fp-contract=off")
 #endif
+#ifdef __AVX512F__
+#pragma GCC target("prefer-vector-width=512")
+#endif
 #define FG_LOOP _Pragma("GCC unroll 1") _Pragma("GCC ivdep")
 #define FG_INDEPENDENT _Pragma("GCC ivdep")
 #define FG_UNROLL _Pragma("GCC unroll 16")
