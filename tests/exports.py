@@ -118,7 +118,10 @@ def units(found: Sequence[np.ndarray], known: Sequence[np.ndarray]) -> float:
 
 
 def ratio(f: Callable[..., Any], made: Exported, args: Sequence[Any], folder: Path) -> float:
-    """Processor time of a call of the file in that of a call by address in the process."""
+    """Processor time of a call of the file in that of a call by address in the process.
+
+    Each is the least of many short runs, of both in turn: other processes only add to it.
+    """
     library = str(folder / "timed.so")
     flags = ["-std=c99", "-O3", "-march=native", "-fno-math-errno", "-shared", "-fPIC"]
     source = str(folder / f"{made.name}.c")
@@ -131,17 +134,20 @@ def ratio(f: Callable[..., Any], made: Exported, args: Sequence[Any], folder: Pa
     arrays += [np.empty(t.shape({}), t.dtype) for t in made.signature.outs]
     given = (ctypes.c_void_p * len(arrays))(*(x.ctypes.data for x in arrays))
     calls = partial(of_file, given, None), partial(there._by_addresses, None, given)
+    least = [float("inf"), float("inf")]
+    counts = [max(1, int(1e-3 / seconds(call, 2))) for call in calls]
+    for _ in range(40):
+        for k, call in enumerate(calls):
+            least[k] = min(least[k], seconds(call, counts[k]))
+    return least[0] / least[1]
+
+
+def seconds(call: Callable[[], int], count: int) -> float:
+    """Processor time of a call."""
     start = time.process_time()
-    calls[1]()
-    count = max(1, int(2e-3 / max(time.process_time() - start, 1e-6)))
-    times: tuple[list[float], list[float]] = [], []
-    for _ in range(9):
-        for call, found in zip(calls, times, strict=True):
-            start = time.process_time()
-            for _ in range(count):
-                assert call() == 0
-            found.append(time.process_time() - start)
-    return float(np.median(times[0]) / np.median(times[1]))
+    for _ in range(count):
+        assert call() == 0
+    return max(time.process_time() - start, 1e-6) / count
 
 
 def main() -> int:

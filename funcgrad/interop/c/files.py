@@ -88,11 +88,13 @@ HEAD = """\
 #if defined(__clang__) || __GNUC__ >= 12
 #define FG_SHUFFLE __builtin_shufflevector
 #endif
+#define FG_ANY(masks) (_mm512_test_epi64_mask((__m512i)(masks), (__m512i)(masks)) != 0)
 #define FG_FUSED_F64(a, b, c) (fg_held_f64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c)
 #define FG_FUSED_F32(a, b, c) (fg_held_f32)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c)
 #elif defined(__AVX__) && defined(__FMA__)
 #include <immintrin.h>
 #define FG_BYTES 32
+#define FG_ANY(masks) (_mm256_movemask_pd((__m256d)(masks)) != 0)
 #define FG_FUSED_F64(a, b, c) (fg_held_f64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c)
 #define FG_FUSED_F32(a, b, c) (fg_held_f32)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c)
 #elif defined(__aarch64__)
@@ -107,9 +109,17 @@ HEAD = """\
 #ifdef FG_BYTES
 #define FG_VECTOR __attribute__((vector_size(FG_BYTES)))
 #define FG_VECTOR_AT(bytes) __attribute__((vector_size(FG_BYTES), aligned(bytes)))
+#define FG_AS(type, function, x) ((type)(x))
+#define FG_MASK(type, flags) ((type)(flags))
+#ifndef FG_ANY
+#define FG_ANY(masks) (((masks)[0] | (masks)[1]) != 0)
+#endif
 #else
 #define FG_VECTOR
 #define FG_VECTOR_AT(bytes)
+#define FG_AS(type, function, x) function(x)
+#define FG_MASK(type, flags) (-(type)(flags))
+#define FG_ANY(masks) ((masks) != 0)
 #endif
 #ifndef FG_FUSED_F64
 #define FG_FUSED_F64(a, b, c) FG_MULADD(a, b, c)

@@ -63,8 +63,31 @@ REGISTERS = {
     "held": "typedef fg_NAME fg_held_NAME FG_VECTOR;",
     "row": "typedef fg_NAME fg_row_NAME FG_VECTOR_AT(sizeof(fg_NAME));",
     "count": "enum { fg_count_NAME = sizeof(fg_held_NAME) / sizeof(fg_NAME) };",
+    "iota": f"static const fg_NAME fg_iota_NAME[] = {{{', '.join(map(str, range(64)))}}};",
+    "chosen": """\
+static FG_INLINE fg_held_NAME fg_chosen_NAME(fg_held_iBITS m, fg_held_NAME a, fg_held_NAME b) {
+    const fg_held_iBITS x = FG_AS(fg_held_iBITS, fg_bits_NAME_iBITS, a);
+    const fg_held_iBITS y = FG_AS(fg_held_iBITS, fg_bits_NAME_iBITS, b);
+    return FG_AS(fg_held_NAME, fg_bits_iBITS_NAME, (m & x) | (~m & y));
+}""",
+    "size": """\
+static FG_INLINE fg_held_NAME fg_size_NAME(fg_held_NAME a) {
+    const fg_held_iBITS x = FG_AS(fg_held_iBITS, fg_bits_NAME_iBITS, a) & INTBITS_MAX;
+    return FG_AS(fg_held_NAME, fg_bits_iBITS_NAME, x);
+}""",
+    "least": """\
+static FG_INLINE fg_held_NAME fg_least_NAME(fg_held_NAME a, fg_held_NAME b) {
+    return fg_chosen_NAME(FG_MASK(fg_held_NAME, a < b), a, b);
+}""",
+    "largest": """\
+static FG_INLINE fg_held_NAME fg_largest_NAME(fg_held_NAME a, fg_held_NAME b) {
+    return fg_chosen_NAME(FG_MASK(fg_held_NAME, a > b), a, b);
+}""",
 }
-"""Registers, what is loaded into them from any place, and the number of their elements."""
+"""Registers, what is loaded into them from any place, the number of their elements, and functions.
+
+A mask chooses; sizes are of floats, the least and the largest of integers.
+"""
 
 _SCALAR = {
     # Floats. F is the suffix of libm's functions.

@@ -27,7 +27,7 @@ from funcgrad.compiler.native.types import (
 from funcgrad.compiler.native.vocabulary import WORDS
 from funcgrad.interop.c.formulas import VALUES, definition
 from funcgrad.interop.c.functions import scalar_function
-from funcgrad.interop.c.parts import lines_of, type_of_stage
+from funcgrad.interop.c.parts import PART, lines_of, width_of_stage
 from funcgrad.interop.c.signature import RESERVED
 from funcgrad.interop.c.words import (
     FLAG_OPERATORS,
@@ -288,9 +288,9 @@ class Run:
         self.masks: dict[str, int] = {}
         self.loads = [x for x in _touched(stage) if x.word != "store"]
         depth, write = self.depth, self.printer.write
-        t = type_of_stage(self, stage)
-        if t is not None:
-            head, *body, end = lines_of(self, stage, t)
+        width = width_of_stage(self, stage)
+        if width:
+            head, *body, end = lines_of(self, stage, width)
             rows = [*self.before, "FG_UNROLL", head, *(f"    {x}" for x in body), end, *self.after]
             for line in rows:
                 write(depth, line)
@@ -393,7 +393,7 @@ class Run:
             return self.prelude.use(literal(number, t))
         source = self.printer.type_of(x)
         if isinstance(source, Lanes):
-            text, source = f"({self._index(x)}.first + {LANE})", INT64
+            text, source = f"({self.index_of(x)}.first + {LANE})", INT64
         elif isinstance(x, Apply):
             of_lanes = (source, *self.printer.signatures[x].args)
             if not any(isinstance(s, Vector | Lanes) for s in of_lanes):
@@ -415,7 +415,7 @@ class Run:
                 return at(t, LANE, self.address_of(x, t))
             case "load_where":
                 pointer = self.printer.expression(x.operands[0], signature.args[0])
-                index = self._index(x.operands[1])
+                index = self.index_of(x.operands[1])
                 flag, other = map(self._text, x.operands[2:4], signature.args[2:4])
                 test = f"{LANE} < {index}.count && {flag}"
                 return f"({test} ? {at(t, f'{index}.first + {LANE}', pointer)} : {other})"
@@ -429,7 +429,7 @@ class Run:
                 if not index.is_partial:
                     return value
                 other = self._text(x.operands[2], t)
-                test = f"{LANE} < {self._index(x.operands[0])}.count"
+                test = f"{LANE} < {self.index_of(x.operands[0])}.count"
                 if t in _INTEGERS:
                     # With a branch gcc would load what it is a place of in one way only.
                     return f"fg_choose_{short(t)}(-(int64_t)({test}), {value}, {other})"
@@ -473,7 +473,7 @@ class Run:
         ]
         return f"{name}[{LANE}]"
 
-    def _index(self, x: Expression) -> str:
+    def index_of(self, x: Expression) -> str:
         """The name of an index of lanes."""
         if isinstance(x, Variable):
             return self.printer.expression(x, self.printer.types[x.name])
@@ -492,7 +492,7 @@ class Run:
             name = self.pointers[key] = f"from_{self._number()}"
             signature = self.printer.signatures[x]
             pointer = self.printer.expression(x.operands[0], signature.args[0])
-            index, kind = self._index(x.operands[1]), held(t)
+            index, kind = self.index_of(x.operands[1]), held(t)
             parts = 2 if t in PARTS else 1
             room = f"{kind} some_{name}[{parts * self.count}];"
             if x.word == "load_apart":
@@ -533,30 +533,62 @@ class Run:
     def target_of(self, x: Apply) -> str:
         """The place where a word stores elements, side by side."""
         signature = self.printer.signatures[x]
-        pointer = self.printer.expression(x.operands[0], signature.args[0])
-        index, t = self._index(x.operands[1]), element_of(signature.args[2])
+        t = element_of(signature.args[2])
         number, kind, parts = self._number(), held(t), 2 if t in PARTS else 1
         name, room = f"to_{number}", f"some_{number}"
-        place = f"{pointer} + {_times(parts)}{index}.first"
-        is_partial = signature.args[1].is_partial
-        # Elements that other lanes have still to read are not written before the end.
-        is_later = any(
+        place, count = self.place_of(x), f"{self.index_of(x.operands[1])}.count"
+        is_partial, is_later = signature.args[1].is_partial, self.is_later(x)
+        if is_partial or is_later:
+            self.before.append(f"{kind} {room}[{parts * self.count}];")
+            function = f"fg_back_{short(PARTS.get(t, t))}"
+            test = "" if is_later else f"if ({count} < {self.count}) "
+            copied = f"{_times(parts)}{count}, {parts * self.count}"
+            self.after.append(self.prelude.use(f"{test}{function}({place}, {room}, {copied});"))
+        first = room if is_later else place
+        if is_partial and not is_later:
+            first = f"{count} < {self.count} ? {room} : {place}"
+        self.before.append(f"{kind} *{name} = {first};")
+        return name
+
+    def place_of(self, x: Apply) -> str:
+        """The address of the first element that a word stores."""
+        signature = self.printer.signatures[x]
+        pointer = self.printer.expression(x.operands[0], signature.args[0])
+        t = element_of(signature.args[2])
+        self.prelude.use(held(t))
+        return f"{pointer} + {_times(2 if t in PARTS else 1)}{self.index_of(x.operands[1])}.first"
+
+    def is_later(self, x: Apply) -> bool:
+        """Whether other lanes may have still to read what a word writes before the end."""
+        return any(
             area(y) == area(x)
             and not (y.word == "load" and is_same(y.operands[:2], x.operands[:2]))
             for y in self.loads
         )
-        self.prelude.use(kind)
-        if is_partial or is_later:
-            self.before.append(f"{kind} {room}[{parts * self.count}];")
-            function = f"fg_back_{short(PARTS.get(t, t))}"
-            count = f"{_times(parts)}{index}.count, {parts * self.count}"
-            test = "" if is_later else f"if ({index}.count < {self.count}) "
-            call = f"{test}{function}({place}, {room}, {count});"
-            self.after.append(self.prelude.use(call))
-        first = room if is_later else place
-        if is_partial and not is_later:
-            first = f"{index}.count < {self.count} ? {room} : {place}"
-        self.before.append(f"{kind} *{name} = {first};")
+
+    def later(self, x: Apply, to: str, kind: str, count: str) -> str | None:
+        """A row of registers that is stored at the end.
+
+        Args:
+            x: The word that stores it.
+            to: The place of a register, of the name of a pointer.
+            kind: The type of registers.
+            count: How many there are.
+
+        Returns:
+            Its name; nothing if the word stores at once, or fewer than all lanes.
+        """
+        signature = self.printer.signatures[x]
+        if signature.args[1].is_partial or not self.is_later(x):
+            return None
+        number = self._number()
+        name, pointer = f"some_{number}", f"to_{number}"
+        self.before.append(f"{kind} {name}[{count}];")
+        self.before.append(
+            f"{held(element_of(signature.args[2]))} *{pointer} = {self.place_of(x)};"
+        )
+        loop = f"for (int {PART} = 0; {PART} < {count}; {PART}++)"
+        self.after += ["FG_UNROLL", f"{loop} {to.format(pointer)} = {name}[{PART}];"]
         return name
 
     def _number(self) -> int:

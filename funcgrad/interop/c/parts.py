@@ -3,7 +3,8 @@
 Compilers of C keep a variable of many lanes in memory where a loop over them assigns it: sums that
 go round a loop would be loaded and stored at every step. Where a compiler has vectors (GNU C), a
 variable is also an array of as many registers as it fills, which an unrolled loop leaves there.
-Elsewhere a register holds one element, and the text is the same.
+Elsewhere a register holds one element, and the text is the same. Numbers of a statement and of its
+neighbours have one width; flags are masks, integers of that width whose bits are all 0 or all 1.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from funcgrad.compiler.loops.language import Apply, Assign, Evaluate, Expression, Variable
-from funcgrad.compiler.native.types import SCALARS, Lanes, Vector
-from funcgrad.interop.c.words import literal, short
+from funcgrad.compiler.native.types import BOOL, INT64, Lanes, Vector, element_of
+from funcgrad.interop.c.formulas import VALUES
+from funcgrad.interop.c.words import FLAG_OPERATORS, OPERATORS, literal, short
 
 PART = "part"
 """The number of a register, in C."""
@@ -21,11 +23,19 @@ PART = "part"
 _BYTES = 64
 """Bytes of the largest register: vectors fill some of them."""
 
-_FLOATS = tuple(t for name, t in SCALARS.items() if name[0] == "f")
+_COMPARISONS = frozenset(("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"))
+_BINARY = frozenset(("add", "radd", "subtract", "multiply", "rmul"))
+_WORDS = {
+    "f": _BINARY | {"divide", "negative", "muladd", "abs", "select", "splat"},
+    "i": _BINARY
+    | {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "negative", "minimum", "maximum"}
+    | {"select", "splat"},
+    "b": _COMPARISONS | frozenset(FLAG_OPERATORS) | {"splat"},
+}
+"""Words of registers, by the kind of what they return."""
 
-_SYMBOLS = {
-    "add": "+", "radd": "+", "subtract": "-", "multiply": "*", "rmul": "*", "divide": "/",
-}  # fmt: skip
+_FUNCTIONS = {"muladd": "fused", "abs": "size", "minimum": "least", "maximum": "largest"}
+"""Words that are functions of registers."""
 
 
 class Loop(Protocol):
@@ -39,45 +49,64 @@ class Loop(Protocol):
 
     def target_of(self, x: Apply) -> str: ...
 
+    def later(self, x: Apply, to: str, kind: str, count: str) -> str | None: ...
+
+    def index_of(self, x: Expression) -> str: ...
+
     def declare(self, name: str) -> None: ...
 
 
-def type_of_stage(loop: Loop, stage: Sequence[Assign | Evaluate]) -> Any:
-    """The floating type if all statements are plain arithmetic in one; else ``None``."""
-    types = set()
-    for statement in stage:
-        if isinstance(statement, Assign):
-            types.add(loop.printer.types[statement.name].element)
-        else:
-            types.add(loop.printer.signatures[statement.value].args[2].element)
-    if len(types) != 1 or not types <= set(_FLOATS):
-        return None
-    (t,) = types
-    if loop.count * int(short(t)[1:]) // 8 % _BYTES:
-        return None
-    values = [x.value if isinstance(x, Assign) else x.value.operands[2] for x in stage]
-    return t if all(_is_plain(loop, x, t) for x in values) else None
+def width_of_stage(loop: Loop, stage: Sequence[Assign | Evaluate]) -> int:
+    """The bits of all numbers if all statements are arithmetic on registers; else 0."""
+    targets = [_target(loop, x) for x in stage]
+    widths = {int(short(t)[1:]) for _, t, _ in targets if t is not BOOL} or {64}
+    (width, *others) = widths
+    if others or width not in (32, 64) or loop.count * width // 8 % _BYTES:
+        return 0
+    are_plain = all(
+        _is_number(t, width) or (t is BOOL and bool(name) and (width == 64 or name in loop.local))
+        for name, t, _ in targets
+    )
+    return width if are_plain and all(_fits(loop, x, t, width) for _, t, x in targets) else 0
 
 
-def _is_plain(loop: Loop, x: Expression, t: Any) -> bool:
-    if loop.printer.known(x) is not None:
-        return True
+def _target(loop: Loop, x: Assign | Evaluate) -> tuple[str, Any, Expression]:
+    """The variable that a statement assigns, if it does, the type of elements, and the value."""
+    if isinstance(x, Assign):
+        return x.name, loop.printer.types[x.name].element, x.value
+    assert isinstance(x.value, Apply)
+    return "", element_of(loop.printer.signatures[x.value].args[2]), x.value.operands[2]
+
+
+def _is_number(t: Any, width: int) -> bool:
+    return t is not BOOL and short(t) in (f"f{width}", f"i{width}")
+
+
+def _fits(loop: Loop, x: Expression, t: Any, width: int) -> bool:
+    """Whether an expression of elements of a type is one of registers."""
+    if t is not BOOL and not _is_number(t, width):
+        return False
     found = loop.printer.type_of(x)
-    if not isinstance(found, Vector | Lanes):
-        return bool(found == t)
-    if isinstance(found, Lanes) or found.element != t:
+    if isinstance(found, Lanes):
+        return bool(t is INT64)
+    if not isinstance(found, Vector) or loop.printer.known(x) is not None:
+        return True
+    if found.element is not t:
         return False
     if not isinstance(x, Apply):
-        return True
-    if x.word in ("low", "high"):
-        return isinstance(x.operands[0], Variable)
-    is_plain = x.word in _SYMBOLS or x.word in ("load", "splat", "negative", "muladd", short(t))
-    return is_plain and (x.word == "load" or all(_is_plain(loop, y, t) for y in x.operands))
+        return t is not BOOL or width == 64 or str(x) in loop.local
+    if x.word in ("load", "low", "high"):
+        return t is not BOOL and (x.word == "load" or isinstance(x.operands[0], Variable))
+    given = [element_of(s) for s in loop.printer.signatures[x].args]
+    is_same = x.word == short(t) or x.word.startswith("bitcast_")
+    if not is_same and x.word not in _WORDS[short(t)[0]]:
+        return False
+    return all(_fits(loop, y, s, width) for y, s in zip(x.operands, given, strict=True))
 
 
-def lines_of(loop: Loop, stage: Sequence[Assign | Evaluate], t: Any) -> list[str]:
+def lines_of(loop: Loop, stage: Sequence[Assign | Evaluate], width: int) -> list[str]:
     """The statements of the body of a loop over registers, and before them its head."""
-    printer = _Printer(loop, t)
+    printer = _Printer(loop, width)
     body = [printer.statement(x) for x in stage]
     return [f"for (int {PART} = 0; {PART} < {printer.n_parts}; {PART}++) {{", *body, "}"]
 
@@ -85,75 +114,114 @@ def lines_of(loop: Loop, stage: Sequence[Assign | Evaluate], t: Any) -> list[str
 class _Printer:
     """Prints statements of one register."""
 
-    def __init__(self, loop: Loop, t: Any) -> None:
+    def __init__(self, loop: Loop, width: int) -> None:
         self.loop = loop
-        self.t = t
-        self.held, self.row, self.step = (
-            loop.printer.prelude.use(f"fg_{x}_{short(t)}") for x in ("held", "row", "count")
-        )
+        self.mask = f"i{width}"
+        self.step = self._use(f"fg_count_{self.mask}")
         self.n_parts = f"{loop.count} / {self.step}"
 
+    def _use(self, text: str) -> str:
+        found: str = self.loop.printer.prelude.use(text)
+        return found
+
+    def _held(self, t: Any) -> str:
+        """The type of a register."""
+        return self._use(f"fg_held_{self.mask if t is BOOL else short(t)}")
+
     def statement(self, statement: Assign | Evaluate) -> str:
-        if isinstance(statement, Evaluate):
+        name, t, value = _target(self.loop, statement)
+        text = self._whole(value, t)
+        if not name:
             assert isinstance(statement.value, Apply)
-            to = self.loop.target_of(statement.value)
-            return f"{self._at(to, self.row)} = {self._whole(statement.value.operands[2])};"
-        name, text = statement.name, self._whole(statement.value)
+            to = self._at("{}", t)
+            row = self.loop.later(statement.value, to, self._held(t), self.n_parts)
+            if row is not None:
+                return f"{row}[{PART}] = {text};"
+            return f"{to.format(self.loop.target_of(statement.value))} = {text};"
         if name in self.loop.local:
-            return f"const {self.held} {self._variable(name)} = {text};"
+            return f"const {self._held(t)} {self._variable(name)} = {text};"
         self.loop.declare(name)
         return f"{self._variable(name)} = {text};"
 
-    def _at(self, pointer: str, row: str) -> str:
-        return f"*({row} *)({pointer} + {PART} * {self.step})"
+    def _at(self, pointer: str, t: Any, is_read: bool = False) -> str:
+        row = self._use(f"fg_row_{short(t)}")
+        return f"*({'const ' * is_read}{row} *)({pointer} + {PART} * {self.step})"
 
     def _variable(self, name: str, place: str = PART) -> str:
         text = self.loop.printer.name_of(name)
         return text if name in self.loop.local else f"{text}.v[{place}]"
 
-    def _whole(self, x: Expression) -> str:
+    def _whole(self, x: Expression, t: Any) -> str:
         """An expression as a register."""
-        text = self._text(x)
+        text = self._text(x, t)
         if self._is_scalar(x):
-            return f"{text} - ({self.held}){{0}}"  # is the number in every element, also -0
+            # The number is in every element, also -0.
+            return f"{text} - ({self._held(t)}){{0}}"
         return text
 
     def _bare(self, x: Expression) -> Expression:
         """Strip conversions to the same type, and broadcasts to all lanes, from an expression."""
         while (
             isinstance(x, Apply)
-            and x.word in ("splat", short(self.t))
-            and isinstance(self.loop.printer.type_of(x), Vector)
+            and isinstance(found := self.loop.printer.type_of(x), Vector)
+            and x.word in ("splat", short(found.element))
         ):
             x = x.operands[0]
         return x
 
     def _is_scalar(self, x: Expression) -> bool:
-        return not isinstance(self.loop.printer.type_of(self._bare(x)), Vector)
+        return not isinstance(self.loop.printer.type_of(self._bare(x)), Vector | Lanes)
 
-    def _text(self, x: Expression) -> str:
+    def _text(self, x: Expression, t: Any) -> str:
         """An expression, which is a number if it is one of all lanes."""
         loop, x = self.loop, self._bare(x)
         number = loop.printer.known(x)
-        if number is not None:
-            return loop.printer.prelude.use(literal(number, self.t))
         if self._is_scalar(x):
-            return loop.printer.expression(x, self.t)
+            if number is not None:
+                return self._use(literal(number, t))
+            text: str = loop.printer.expression(x, t)
+            return f"-({VALUES[self.mask]}){text}" if t is BOOL else text
+        if isinstance(loop.printer.type_of(x), Lanes):
+            return f"({loop.index_of(x)}.first + {self._at(self._use('fg_iota_i64'), INT64, True)})"
         if isinstance(x, Variable):
             return self._variable(x.name)
         assert isinstance(x, Apply)
-        match x.word:
-            case "load":
-                return self._at(loop.address_of(x, self.t), f"const {self.row}")
-            case "low" | "high":
-                place = PART if x.word == "low" else f"{PART} + {self.n_parts}"
-                return self._variable(str(x.operands[0]), place)
-            case "negative":
-                return f"(-{self._text(x.operands[0])})"
-            case "muladd":
-                given = ", ".join(map(self._whole, x.operands))
-                return loop.printer.prelude.use(f"fg_fused_{short(self.t)}({given})")
-        a, b = x.operands
-        # Operators take a number beside a register, but not two numbers.
-        first = self._whole(a) if self._is_scalar(a) and self._is_scalar(b) else self._text(a)
-        return f"({first} {_SYMBOLS[x.word]} {self._text(b)})"
+        if x.word == "load":
+            return self._at(loop.address_of(x, t), t, True)
+        if x.word in ("low", "high"):
+            place = PART if x.word == "low" else f"{PART} + {self.n_parts}"
+            return self._variable(str(x.operands[0]), place)
+        return self._word(x, t)
+
+    def _word(self, x: Apply, t: Any) -> str:
+        """A word at registers."""
+        word, args = x.word, [element_of(s) for s in self.loop.printer.signatures[x].args]
+        if word.startswith("bitcast_"):
+            source, target = short(args[0]), short(t)
+            given = self._whole(x.operands[0], args[0])
+            return f"FG_AS({self._held(t)}, {self._use(f'fg_bits_{source}_{target}')}, {given})"
+        if word == "select" or (word in _FUNCTIONS and t is not BOOL):
+            given = ", ".join(map(self._whole, x.operands, args))
+            function = _FUNCTIONS.get(word, "chosen")
+            return self._use(f"fg_{function}_{short(t)}({given})")
+        texts = [self._text(y, s) for y, s in zip(x.operands, args, strict=True)]
+        if all(map(self._is_scalar, x.operands)):
+            # Operators take a number beside a register, but not two numbers.
+            texts[0] = self._whole(x.operands[0], args[0])
+        if t is BOOL and args[0] is not BOOL:
+            return f"FG_MASK({self._held(t)}, {f' {OPERATORS[word]} '.join(texts)})"
+        symbol = FLAG_OPERATORS[word] if t is BOOL else _SIGNS.get(word) or OPERATORS[word]
+        kind = short(t)
+        if kind[0] == "i" and symbol in "+-*":  # wraps around
+            unsigned = self._use(f"(fg_held_u{kind[1:]})"), f"(u{VALUES[kind]})"
+            flags = map(self._is_scalar, x.operands)
+            texts = [unsigned[flag] + text for flag, text in zip(flags, texts, strict=True)]
+            return f"({self._held(t)})({_joined(symbol, texts)})"
+        return f"({_joined(symbol, texts)})"
+
+
+def _joined(symbol: str, texts: Sequence[str]) -> str:
+    return f" {symbol} ".join(texts) if len(texts) > 1 else symbol + texts[0]
+
+
+_SIGNS = {"negative": "-", "bitwise_not": "~"}

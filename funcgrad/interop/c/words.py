@@ -95,7 +95,7 @@ def literal(number: Any, t: Any) -> str:
     return number_text(name, number)
 
 
-_OPERATORS = {
+OPERATORS = {
     "add": "+", "radd": "+", "subtract": "-", "multiply": "*", "rmul": "*", "bitwise_and": "&",
     "bitwise_or": "|", "bitwise_xor": "^", "equal": "==", "not_equal": "!=", "less": "<",
     "less_equal": "<=", "greater": ">", "greater_equal": ">=", "divide": "/", "step_index": "+",
@@ -115,10 +115,19 @@ MASK = "int64_t"
 """The type of elements of vectors of flags."""
 
 
-def has_registers(name: str) -> bool:
-    """Whether a variable of lanes is also an array of registers, by the name of its type."""
+def register_of(name: str) -> str:
+    """The type of the elements of registers that a variable of lanes also is an array of.
+
+    Args:
+        name: Of its type.
+
+    Returns:
+        The short name; nothing if there are no such registers.
+    """
     element, _, count = name.rpartition("x")
-    return element[:1] == "f" and int(count) * int(element[1:]) % 512 == 0
+    element = "i64" if element == "b1" else element
+    is_it = element[1:] in ("32", "64") and int(count) * int(element[1:]) % 512 == 0
+    return element if is_it else ""
 
 
 class Prelude:
@@ -161,12 +170,12 @@ class Prelude:
             element, _, count = kind.rpartition("x")
             held = MASK if element == "b1" else VALUES[element]
             parts = ""
-            if has_registers(kind):
-                parts = f" fg_held_{element} v[{count} / fg_count_{element}];"
+            if register := register_of(kind):
+                parts = f" fg_held_{register} v[{count} / fg_count_{register}];"
             made = "union" if parts else "struct"
             self.need(name, f"typedef {made} {{ {held} x[{count}];{parts} }} {name};")
         elif stem in REGISTERS:
-            self.need(name, REGISTERS[stem].replace("NAME", kind))
+            self.need(name, REGISTERS[stem].replace("NAME", kind).replace("BITS", kind[1:]))
         elif stem in OF_MEMORY:
             self.need(name, OF_MEMORY[stem].replace("NAME", kind))
         elif stem in products.STEMS:
@@ -201,7 +210,7 @@ def scalar_call(word: str, signature: Signature, given: Sequence[str]) -> str:
     kind = name[0]
     if kind == "c":
         return f"fg_{word}_{name}({', '.join(given)})"
-    if word in _OPERATORS:
+    if word in OPERATORS:
         return _operation(word, name, given)
     if word in ("select", "select_unpredictable"):
         condition, a, b = given
@@ -238,7 +247,7 @@ def scalar_call(word: str, signature: Signature, given: Sequence[str]) -> str:
 
 def _operation(word: str, name: str, given: Sequence[str]) -> str:
     a, b = given
-    symbol = _OPERATORS[word]
+    symbol = OPERATORS[word]
     if name[0] == "b":
         return f"({a} {_OF_FLAGS.get(word, symbol)} {b})"
     if name[0] in "iu" and word in _WRAPPING:
@@ -329,26 +338,30 @@ def _lanes(prelude: Prelude, word: str, signature: Signature, given: Sequence[st
 def _across(prelude: Prelude, word: str, signature: Signature, given: Sequence[str]) -> str:
     """Folds by halves, in the order that processors have instructions for."""
     t, source = signature.return_type, signature.args[0]
-    function = f"fg_{word}_{short(source)}"
+    name, word = f"fg_{word}_{short(source)}", word.removeprefix("across_")
     given_types = Signature(t, (t, t))
-    fold = prelude.call(word.removeprefix("across_"), given_types, ["a.x[k]", "a.x[k + n]"])
-    if source.element == BOOL:  # masks
-        symbol = "&" if word.removeprefix("across_") in ("minimum", "multiply", "rmul") else "|"
-        fold = f"a.x[k] {symbol} a.x[k + n]"
-    prelude.use(f"fg_{short(source)}")
+    fold = prelude.call(word, given_types, ["a.x[k]", "a.x[k + n]"])
+    is_all = word in ("minimum", "multiply", "rmul")
     halves = []
+    if source.element == BOOL:  # masks
+        fold = f"a.x[k] {'&' if is_all else '|'} a.x[k + n]"
     n = source.count // 2
     while n:
-        halves.append(
-            f"    for (int k = 0; k < {n}; k++) a.x[k] = {fold.replace('+ n', f'+ {n}')};\n"
-        )
+        halves.append(f"for (int k = 0; k < {n}; k++) a.x[k] = {fold.replace('+ n', f'+ {n}')};")
         n //= 2
-    prelude.need(
-        function,
-        f"static inline {c_type(t)} {function}(fg_{short(source)} a) {{\n"
-        f"{''.join(halves)}    return a.x[0]{' != 0' * (source.element == BOOL)};\n}}",
-    )
-    return f"{function}({given[0]})"
+    lines = [*halves, f"return a.x[0]{' != 0' * (source.element == BOOL)};"]
+    if source.element == BOOL and register_of(short(source)):
+        no = "~" * is_all
+        rows = f"{source.count} / fg_count_i64"
+        lines = [
+            f"fg_held_i64 r = {no}a.v[0];",
+            f"for (int k = 1; k < {rows}; k++) r |= {no}a.v[k];",
+            f"return {'!' * is_all}FG_ANY(r);",
+        ]
+    body = "".join(f"    {line}\n" for line in lines)
+    prelude.use(f"fg_{short(source)}")
+    prelude.need(name, f"static inline {c_type(t)} {name}(fg_{short(source)} a) {{\n{body}}}")
+    return f"{name}({given[0]})"
 
 
 def _trade(prelude: Prelude, word: str, signature: Signature, given: Sequence[str]) -> str:
@@ -361,7 +374,7 @@ def _trade(prelude: Prelude, word: str, signature: Signature, given: Sequence[st
     loop = (
         f"    for (int k = 0; k < {t.count}; k++)\n        r.x[k] = k & {stretch} ? {high} : {low};"
     )
-    if has_registers(short(t)) and t.count * int(_SHORT[t.element][1:]) == 512:
+    if register_of(short(t)) and t.count * int(_SHORT[t.element][1:]) == 512:
         # One register of the largest: an instruction that takes elements of two.
         places = (
             t.count + k - stretch + shift if k & stretch else k + shift for k in range(t.count)
