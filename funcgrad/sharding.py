@@ -32,6 +32,7 @@ from funcgrad.distributed.meshes import (
     NamedSharding,
     P,
     PartitionSpec,
+    TermsSpec,
     get_abstract_mesh,
     make_mesh,
     names_by_axis,
@@ -45,7 +46,7 @@ from funcgrad.errors import ArgumentError, TreeError
 from funcgrad.higher_order.cells import Cell, fill_cells, passing_cells
 from funcgrad.higher_order.cells import rows_of as cells_among
 from funcgrad.higher_order.jit import along_processes
-from funcgrad.higher_order.mesh_lanes import DividedTrace, MeshAxis, lane_type
+from funcgrad.higher_order.mesh_lanes import DividedTrace, MeshAxis, lane_type, may_mix_kinds
 from funcgrad.higher_order.staging import place
 from funcgrad.numpy.writable import as_arguments
 from funcgrad.primitives.collectives import (
@@ -341,20 +342,27 @@ def _taken(x: Any, spec: Any, axes: Sequence[MeshAxis]) -> Any:
     unreduced, reduced = sums_in(spec)
     terms = tuple(a.whole for a in axes if a.label in unreduced)
     copies = tuple(a.whole for a in axes if a.label in reduced and a.is_tracked)
-    for axis in terms:
-        is_first = equal.bind(AxisIndex(*axis).bind(), np.int32(0))
-        x = select.bind(is_first, x, np.zeros((), aval_of(x).dtype))
+    if isinstance(spec, TermsSpec):
+        x = reshape(x, shape_of(x)[len(terms) :])
+    else:
+        for axis in terms:
+            is_first = equal.bind(AxisIndex(*axis).bind(), np.int32(0))
+            x = select.bind(is_first, x, np.zeros((), aval_of(x).dtype))
     x = PVary(terms, to=UNREDUCED).bind(x) if terms else x
     return PVary(copies, to=REDUCED).bind(x) if copies else x
 
 
 def _given(x: Any, spec: Any, path: str, axes: Sequence[MeshAxis], what: str) -> Any:
-    """The result of a lane, summed up where that was left for later."""
+    """The result of a lane, summed up where that was left for later.
+
+    What differs is taken for terms of a sum where the spec says so.
+    """
     unreduced, reduced = sums_in(spec)
     kinds = lane_type(x)
+    terms = kinds.unreduced | (unreduced & kinds.varying if may_mix_kinds() else frozenset())
     for axis in axes:
         asked = {UNREDUCED: axis.label in unreduced, REDUCED: axis.label in reduced}
-        for kind, names in ((UNREDUCED, kinds.unreduced), (REDUCED, kinds.reduced)):
+        for kind, names in ((UNREDUCED, terms), (REDUCED, kinds.reduced)):
             if axis.is_tracked and (axis.label in names) != asked[kind]:
                 is_it = "is" if axis.label in names else "is not"
                 says = "says that it is" if asked[kind] else "does not say that"
@@ -362,14 +370,14 @@ def _given(x: Any, spec: Any, path: str, axes: Sequence[MeshAxis], what: str) ->
                     f"{what}: `{path}` {is_it} {kind} along axis {axis.label!r} of the mesh, and "
                     f"{spec!r}, of out_specs passed to shard_map, {says}.{place()}{_CURES[kind]}"
                 )
-        if asked[UNREDUCED]:
+        if asked[UNREDUCED] and not isinstance(spec, TermsSpec):
             x = PSum((axis.whole,), axis.is_tracked).bind(PVary((axis.whole,)).bind(x))
-    return x
+    return reshape(x, (*[1] * len(unreduced), *shape_of(x))) if isinstance(spec, TermsSpec) else x
 
 
 _CURES = {
-    UNREDUCED: "Terms of a sum are values that differ, after lax.pcast(value, axis, to="
-    "'unreduced'); lax.psum or psum_scatter sums them.",
+    UNREDUCED: "Terms of a sum are values that differ; lax.psum or psum_scatter sums what "
+    "lax.pcast(value, axis, to='unreduced') has left for later.",
     REDUCED: "What is equal in all lanes becomes reduced by lax.pcast(value, axis, to='reduced'); "
     "what is reduced becomes varying by to='varying'.",
 }

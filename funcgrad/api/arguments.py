@@ -16,7 +16,8 @@ import numpy as np
 from funcgrad.base.pytree import keystr, tree_flatten_with_path, tree_leaves, tree_map
 from funcgrad.base.scalars import plain_number, scalar_number
 from funcgrad.base.signatures import signature_of
-from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.avals import Shape, ShapedArray, aval_of
+from funcgrad.core.axes import tracked_axes
 from funcgrad.core.observers import OBSERVED
 from funcgrad.core.trace import EVAL, Tracer, current_trace
 from funcgrad.dtypes import check_dtype, float0
@@ -170,11 +171,29 @@ def check_for_nans(what: str, results: Sequence[Any], args: Any, kwargs: Any = N
         check_results(what, results, holders)
 
 
-def zeros_for(aval: ShapedArray) -> Any:
-    """A fresh zero of the tangent type: `float0` for exact dtypes."""
+def zeros_for(aval: ShapedArray, shape: Shape | None = None) -> Any:
+    """A fresh zero of the tangent type: `float0` for exact dtypes.
+
+    Args:
+        aval: The type.
+        shape: Another shape.
+    """
     dtype = aval.dtype if aval.dtype.kind in "fc" else float0
-    zeros = np.zeros(aval.shape, dtype)
-    return zeros if aval.shape or dtype == float0 else zeros[()]
+    zeros = np.zeros(aval.shape if shape is None else shape, dtype)
+    return zeros if zeros.shape or dtype == float0 else zeros[()]
+
+
+def zeros_like(x: Any, shape: Shape | None = None) -> Any:
+    """A fresh zero of the tangent type of a value, which varies along axes of a mesh as it does.
+
+    Args:
+        x: The value.
+        shape: Another shape.
+    """
+    zeros = zeros_for(aval_of(x), shape)
+    for axis in tracked_axes() if zeros.dtype != float0 else ():
+        zeros = axis.varied_like(zeros, x)
+    return zeros
 
 
 class Owner:

@@ -17,6 +17,7 @@ from funcgrad.api.arguments import (
     name_of,
     normalize_argnums,
     zeros_for,
+    zeros_like,
 )
 from funcgrad.api.linear_functions import (
     JvpFunction,
@@ -211,7 +212,7 @@ class _Gradient(Wrapper):
         else:
             own = Owner((*leaves, *([value] if type(value) is np.ndarray else ())))
             gradient = [
-                zeros_for(aval_of(x)) if ct is None else own(_typed_like(ct, x))
+                zeros_like(x) if ct is None else own(_typed_like(ct, x))
                 for ct, x in zip(cts, leaves, strict=True)
             ]
         value = _plain_scalar(value)
@@ -500,7 +501,7 @@ def jvp(
     outs, aux = flat.split(results)
     own = Owner([*leaves, *dots, *outs])
     filled = [
-        zeros_for(aval_of(x)) if t is None else own(t)
+        zeros_like(x) if t is None else own(t)
         for x, t in zip(outs, out_dots[: len(outs)], strict=True)
     ]
     check_for_nans(what, [*outs, *filled], (*primals, *tangents))

@@ -13,6 +13,7 @@ from funcgrad.api.arguments import (
     check_for_nans,
     name_of,
     normalize_argnums,
+    zeros_like,
 )
 from funcgrad.api.differentiation import FlatFunction, is_differentiable, refuse_input
 from funcgrad.base.error_state import without_warnings
@@ -21,7 +22,6 @@ from funcgrad.base.imports import load
 from funcgrad.base.pytree import PyTreeDef, tree_leaves, tree_unflatten, tuple_of
 from funcgrad.base.transformed import Transformed
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.dtypes import float0
 from funcgrad.errors import DtypeError
 from funcgrad.higher_order.reroll import rerolled
 from funcgrad.higher_order.staging import type_texts
@@ -261,7 +261,7 @@ class _JacobianPoint:
             block_shape = (*aval_of(out).shape, *in_avals[i].shape)
             first, end = end, end + aval_of(out).size
             if t is None or dim is None:
-                blocks.append(np.zeros(block_shape, _tangent_dtype(out)))
+                blocks.append(zeros_like(out, block_shape))
             elif few:
                 blocks.append(reshape(few.rows(t, first), block_shape))
             else:
@@ -295,7 +295,7 @@ class _JacobianPoint:
             block_shape = (*out.shape, *aval_of(leaf).shape)
             first, end = end, end + aval_of(leaf).size
             if ct is None or dim is None:
-                blocks.append(np.zeros(block_shape, _tangent_dtype(leaf)))
+                blocks.append(zeros_like(leaf, block_shape))
             elif few:
                 blocks.append(reshape(few.columns(ct, first), block_shape))
             else:
@@ -323,11 +323,6 @@ def _wrap_tree(treedef: PyTreeDef) -> PyTreeDef:
 def _basis(aval: ShapedArray) -> Any:
     """All unit vectors of a space, stacked in front."""
     return np.eye(aval.size, dtype=aval.dtype).reshape((aval.size, *aval.shape))
-
-
-def _tangent_dtype(x: Any) -> Any:
-    dtype = aval_of(x).dtype
-    return dtype if dtype.kind in "fc" else float0
 
 
 def _own_array(x: Any) -> Any:

@@ -11,7 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.api.arguments import Owner, check_for_nans, leaf_paths, same_type, zeros_for
+from funcgrad.api.arguments import (
+    Owner,
+    check_for_nans,
+    leaf_paths,
+    same_type,
+    zeros_for,
+    zeros_like,
+)
 from funcgrad.api.residuals import Skeleton, split
 from funcgrad.base.dialect import NUMPY, default_dtype, dialect
 from funcgrad.base.error_state import without_warnings
@@ -60,6 +67,11 @@ class LinearFunction(BelongsToProcess):
         """The residuals, and the linear map without them."""
         return split(self.linear)
 
+    def zero(self, aval: ShapedArray, i: int, of: str) -> Any:
+        """A zero for a value of the point, "inputs" or "outputs", whose type is known."""
+        point = self.linear.point
+        return zeros_for(aval) if point is None else zeros_like(getattr(point, of)[i])
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.signature.what}>"
 
@@ -74,8 +86,8 @@ class VjpFunction(LinearFunction):
             pulled = self.linear.pull(cts)
         own = Owner([*self.kept, *cts])
         filled = [
-            zeros_for(a) if ct is None else own(ct)
-            for ct, a in zip(pulled, s.in_avals, strict=True)
+            self.zero(a, i, "inputs") if ct is None else own(ct)
+            for i, (ct, a) in enumerate(zip(pulled, s.in_avals, strict=True))
         ]
         check_for_nans(s.what, filled, (list(self.kept), cotangent))
         found: tuple[Any, ...] = tree_unflatten(s.in_tree, filled)
@@ -93,7 +105,8 @@ class JvpFunction(LinearFunction):
             pushed = self.linear.push(dots)
         own = Owner([*self.kept, *dots])
         filled = [
-            zeros_for(a) if t is None else own(t) for t, a in zip(pushed, s.out_avals, strict=True)
+            self.zero(a, i, "outputs") if t is None else own(t)
+            for i, (t, a) in enumerate(zip(pushed, s.out_avals, strict=True))
         ]
         check_for_nans(s.what, filled, (*self.kept, *tangents))
         return tree_unflatten(s.out_tree, filled)

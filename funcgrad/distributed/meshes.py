@@ -107,6 +107,23 @@ def _spec(entries: tuple[Any, ...], unreduced: Any, reduced: Any) -> PartitionSp
 P = PartitionSpec
 
 
+class TermsSpec(PartitionSpec):
+    """Spec of the terms of a sum that is left for later, stacked: lanes have one each.
+
+    Args:
+        total: The spec of the sum, which has names of axes that are unreduced.
+        axis_names: Those of the mesh. There is an axis in front for each that is unreduced.
+    """
+
+    total: PartitionSpec
+
+    def __new__(cls, total: PartitionSpec, axis_names: Sequence[Hashable]) -> TermsSpec:
+        stacked = (name for name in axis_names if name in total.unreduced)
+        made = tuple.__new__(cls, (*stacked, *total))
+        made.total, made.unreduced, made.reduced = total, total.unreduced, total.reduced
+        return made
+
+
 class AxisType(enum.Enum):
     """Who divides arrays along an axis of a mesh: the compiler, types of arrays, or `shard_map`.
 

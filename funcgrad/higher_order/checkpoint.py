@@ -408,7 +408,8 @@ class _Splitter:
 
     def _is_saveable(self, equation: Equation) -> bool:
         primitive, params = equation.primitive, equation.primitive.params()
-        if primitive.is_effectful and "program" not in params and not happens_again(primitive):
+        is_call = "program" in params or isinstance(primitive, Jit)
+        if primitive.is_effectful and not is_call and not happens_again(primitive):
             return True  # what happens outside of the program happens once
         return self.policy(primitive, *(a.aval for a in equation.inputs), **params)
 

@@ -47,6 +47,8 @@ from funcgrad.transforms.batch import BatchTrace, BatchTracer, WeakBatchTrace, k
 
 _declares: ContextVar[bool] = ContextVar("funcgrad_declares_kinds", default=False)
 _mixes: ContextVar[bool] = ContextVar("funcgrad_mixes_kinds", default=True)
+may_mix_kinds = _mixes.get
+"""Whether operations may take values that differ and such as lanes share (`mixing_kinds`)."""
 
 
 @contextmanager
@@ -118,7 +120,7 @@ class DividedTrace(BatchTrace):
     def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
         if not self.follows:
             return super().process(primitive, args)
-        if not _mixes.get():
+        if not may_mix_kinds():
             _check_mixture(self.axis_name, primitive, list(map(self.kind_of, args)), args)
         self._is_named = primitive.is_composite and _declares.get()
         out = super().process(primitive, args)

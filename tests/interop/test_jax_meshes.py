@@ -175,8 +175,33 @@ for used in itertools.product([False, True], repeat=3):
 """
 
 
+DERIVATIVES = """
+# What a lane does in a derivative is the derivative of what it does: copies become sums.
+def pulled(f, in_specs, out_specs, x, ct):
+    g = jax.shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs)
+    out, pull = jax.vjp(g, x)
+    (call,) = jax.make_jaxpr(pull)(ct).eqns
+    assert call.primitive.name == "shard_map"
+    assert call.params["in_specs"][-1] == out_specs and call.params["out_specs"] == (in_specs,)
+    close(pull(ct), jax.jit(lambda x, ct: jax.vjp(g, x)[1](ct))(x, ct))
+    again = jax.make_jaxpr(lambda ct: jax.vjp(pull, ct)[1]((x,)))(ct).eqns  # and so on
+    assert all(e.primitive.name == "shard_map" for e in again), again
+    return [e.primitive.name for e in call.params["jaxpr"].eqns], pull(ct)[0]
+
+whole, one = jnp.arange(2.0), jnp.arange(1.0) + 1
+names, found = pulled(lambda x: x, P(), P("x"), one, whole)
+assert names == ["psum_invariant"] and found.tolist() == [1.0]
+names, found = pulled(lambda x: jax.lax.psum(x, "x"), P("x"), P(), whole, one)
+assert names == ["pvary"] and found.tolist() == [1.0, 1.0]
+names, found = pulled(lambda x: jax.lax.psum(x, "x"), P("x"), P("x"), whole, whole + 1)
+assert names == ["psum_invariant", "pvary"] and found.tolist() == [3.0, 3.0]
+names, found = pulled(lambda x: x * jnp.sin(x), P("x"), P("x"), whole, whole + 1)
+close(found, (whole + 1) * (jnp.sin(whole) + whole * jnp.cos(whole)))
+"""
+
+
 def test_shard_map_is_one_operation_of_a_program():
-    _run(PROGRAMS)
+    _run(PROGRAMS + DERIVATIVES)
 
 
 REFUSALS = """
@@ -231,8 +256,60 @@ else:
 """
 
 
+TERMS = """
+# A sum that leaves as terms is the sum; its terms are those of the lanes, also behind `jit`.
+mesh = jax.make_mesh((2, 2), ("x", "y"), **kinds)
+
+def parts(data):
+    return [s.data.tolist() for s in data.addressable_shards]
+
+with jax.set_mesh(mesh):
+    x = jax.device_put(jnp.arange(8.0), P("y"))
+    spec = P("x", unreduced={"y"})
+    for wrap in (lambda f: f, jax.jit):
+        outward = wrap(jax.shard_map(lambda x: 2 * x, in_specs=P("y"), out_specs=spec))
+        inward = wrap(jax.shard_map(lambda x: jax.lax.psum(x, "y"), in_specs=spec,
+                                    out_specs=P("x")))
+        first = wrap(jax.shard_map(lambda x: x, in_specs=spec, out_specs=P(("y", "x")),
+                                   check_vma=False))
+        out = outward(x)
+        total = [2 * (i % 4 + (i % 4 + 4)) for i in (0, 1, 2, 3, 0, 1, 2, 3)]
+        assert out.tolist() == jax.reshard(out, P()).tolist() == total, out
+        assert parts(out) == [[0, 2, 4, 6], [8, 10, 12, 14]] * 2, parts(out)
+        assert out.sharding.spec == spec and inward(out).tolist() == total
+        assert first(out).tolist() == [0, 2, 4, 6] * 2 + [8, 10, 12, 14] * 2
+        weights = jnp.arange(8.0)
+        for f in (lambda x: (outward(x) * weights).sum(),
+                  lambda x: (inward(outward(x)) * weights).sum()):
+            wanted = 2 * (weights[:4] + weights[4:])
+            assert wrap(jax.grad(f))(x).tolist() == [*wanted, *wanted]
+        assert wrap(jax.grad(lambda out: (inward(out) * weights).sum()))(out).tolist() == [*weights]
+        assert parts(wrap(jax.grad(lambda x: jnp.sum(x)))(out)) == [[1] * 4] * 4
+
+    # References say how the arrays in them are divided, and Jacobians that are zero differ as
+    # their arguments do.
+    ref = jax.new_ref(jnp.zeros(4, "float32", out_sharding=P("x")))
+
+    @jax.jit
+    @jax.shard_map(out_specs=None)
+    def count(ref):
+        ref[...] += jax.lax.axis_index("x").astype("float32")
+
+    count(ref)
+    assert ref[...].tolist() == [0, 0, 1, 1]
+
+    @jax.shard_map(in_specs=(P("x"), P("y")), out_specs=(P("x"), P("y")))
+    def zeros(x, y):
+        found = jax.jacrev(lambda x, y: x, 1)(x, y), jax.grad(lambda x, y: x.sum(), 1)(x, y)
+        assert [jax.typeof(z).mat.varying for z in found] == [{"y"}] * 2
+        return x, found[1]
+
+    zeros(x, x)
+"""
+
+
 def test_types_of_lanes_and_refusals():
-    _run(REFUSALS)
+    _run(REFUSALS + TERMS)
 
 
 def test_names_of_axes_are_used_once():

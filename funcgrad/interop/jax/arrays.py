@@ -59,9 +59,12 @@ class Array(np.ndarray, metaclass=_Kind):
         weak_type: Whether it promotes as the Python number that it was made of.
         sharding: Where a program has put it.
         committed: Whether a program has put it there.
+        terms: Of a sum over lanes of a mesh, those of the lanes, stacked; `None` if it is none, or
+            the first lane has all of it.
     """
 
     weak_type = False
+    terms: Any = None
     sharding: Sharding = SingleDeviceSharding(CPU)
     committed = False
 

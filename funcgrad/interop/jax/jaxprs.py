@@ -122,7 +122,7 @@ def _primitive_of(equation: Equation) -> Primitive:
     name = primitive.name
     if isinstance(primitive, CustomCall):
         name = "custom_jvp_call" if primitive.rules.jvp else "custom_vjp_call"
-    elif isinstance(primitive, PSum) and primitive.is_invariant:
+    elif type(primitive) is PSum and primitive.is_invariant:
         name = "psum_invariant"
     elif isinstance(primitive, Reshape):
         name = _name_of_reshape(equation.inputs[0].aval.shape, primitive.shape)
@@ -627,8 +627,12 @@ class CallPrimitive(Primitive):
     multiple_results = True
     call_primitive = True
 
-    def bind(self, *args: Any, call_jaxpr: Any, **params: Any) -> Any:
-        """Results of the program, whose constants are the leading arguments."""
+    def bind(
+        self, *args: Any, call_jaxpr: Any = None, subfuns: Sequence[Any] = (), **params: Any
+    ) -> Any:
+        """Results of the program, whose constants are the leading arguments, or of a function."""
+        if subfuns:
+            return subfuns[0].call_wrapped(*args)
         return eval_jaxpr(call_jaxpr, (), *args)
 
 

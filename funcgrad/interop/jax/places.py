@@ -67,6 +67,7 @@ class Notes:
     Attributes:
         places: By identity, values and where they lie.
         uses: By identity, values and how `shard_map` divides them, of which nothing else is known.
+        terms: By identity, values that are sums over lanes, and the terms of these.
         walks: By identity, programs under construction, how many equations were walked over, and
             what follows for their names.
     """
@@ -74,6 +75,7 @@ class Notes:
     def __init__(self) -> None:
         self.places: dict[int, tuple[Any, Any]] = {}
         self.uses: dict[int, tuple[Any, NamedSharding]] = {}
+        self.terms: dict[int, tuple[Any, Any]] = {}
         self.walks: dict[int, tuple[Any, list[int], dict[Var, Place]]] = {}
 
 
@@ -107,13 +109,35 @@ def note(x: Any, place: Any) -> None:
     """
     around = _notes.get()
     while around and isinstance(x, Tracer):
-        key = x.atom if isinstance(x, StageTracer) else x
+        key = _key_of(x)
         around[0].places[id(key)] = key, place
         if isinstance(x, BatchTracer):
             if not isinstance(place, NamedSharding):
                 return
             place = place.with_spec(_of_entries((None, *place.spec), place.spec))
         x = getattr(x, "value", getattr(x, "primal", None))
+
+
+def note_terms(x: Tracer, terms: Any) -> None:
+    """Say of which terms a traced value is the sum.
+
+    Args:
+        x: The value.
+        terms: The terms, stacked.
+    """
+    for notes in _notes.get()[:1]:
+        key = _key_of(x)
+        notes.terms[id(key)] = key, terms
+
+
+def noted_terms(x: Tracer) -> Any:
+    """The terms of which a traced value is the sum; `None` if nothing is known."""
+    known = ChainMap(*(notes.terms for notes in _notes.get())).get(id(_key_of(x)))
+    return None if known is None else known[1]
+
+
+def _key_of(x: Tracer) -> Any:
+    return x.atom if isinstance(x, StageTracer) else x
 
 
 def note_use(x: Any, place: NamedSharding) -> None:
@@ -144,7 +168,7 @@ def place_of(x: Any) -> Any:
 def _of_traced(x: Any) -> Any:
     lanes = 0
     while isinstance(x, Tracer):
-        key = x.atom if isinstance(x, StageTracer) else x
+        key = _key_of(x)
         known = ChainMap(*(notes.places for notes in _notes.get())).get(id(key))
         if known is not None:
             return _without_lanes(known[1], lanes)
@@ -289,6 +313,11 @@ def spec_of_rows(rows: Rows) -> sharding.PartitionSpec:
 
 
 _SPECS = _Specs(None, None)
+
+
+def is_spec(x: Any) -> bool:
+    """Whether something is a spec, or stands for that of an undivided array."""
+    return x is None or isinstance(x, sharding.PartitionSpec)
 
 
 def without_names(spec: Any, ndim: int, names: Collection[Hashable]) -> sharding.PartitionSpec:

@@ -8,7 +8,7 @@ it as nodes of pytrees, so that it is a part of types; within, it is noted (`pla
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -27,7 +27,7 @@ from funcgrad.base.pytree import (
     tree_unflatten,
 )
 from funcgrad.core.trace import EVAL, Tracer, current_trace
-from funcgrad.distributed.meshes import names_by_axis, names_in, sums_in
+from funcgrad.distributed.meshes import TermsSpec, names_by_axis, names_in, sums_in
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.higher_order.cells import Cell
 from funcgrad.interop.jax.arrays import Adopted, Array, adopt, placed_on
@@ -37,6 +37,7 @@ from funcgrad.interop.jax.places import (
     Labels,
     Notes,
     explicit,
+    is_spec,
     lengthened,
     merged,
     note,
@@ -48,9 +49,11 @@ from funcgrad.interop.jax.places import (
     spec_of_rows,
     without_names,
 )
+from funcgrad.interop.jax.terms import stacking, summed, terms_of, with_terms, without_terms
 from funcgrad.interop.jax.widths import in_few_bits
 from funcgrad.primitives.shape import Reshape
 from funcgrad.random.key_arrays import KeyArray
+from funcgrad.transforms.linearize import LinearizeTrace
 
 
 def put(x: Any, place: Any, what: str) -> Any:
@@ -104,45 +107,54 @@ class Given:
     Args:
         value: The argument.
         place: A sharding.
+        terms: Those of a sum over lanes, where they are known.
     """
 
-    def __init__(self, value: Any, place: NamedSharding) -> None:
+    def __init__(self, value: Any, place: NamedSharding, terms: Any) -> None:
         self.value = value
         self.place = place
+        self.terms = terms
 
 
 register_pytree_node(
-    Given, lambda node: ((node.value,), node.place), lambda place, kept: Given(kept[0], place)
+    Given,
+    lambda node: ((node.value, node.terms), node.place),
+    lambda place, kept: Given(kept[0], place, kept[1]),
 )
 
 
 def given(x: Any) -> Any:
     """An argument of `jit`, with its place where that is known."""
-    place = place_of(x) if isinstance(x, Array) else None
-    return Given(x, shortened(place)) if isinstance(place, NamedSharding) else x
+    place = place_of(x) if isinstance(x, Array | Cell) else None
+    return Given(x, shortened(place), terms_of(x)) if isinstance(place, NamedSharding) else x
 
 
 def _taken(x: Any) -> Any:
     """Unwrap an argument, and record its sharding."""
     if type(x) is not Given:
         return x
-    note(x.value, lengthened(x.place, np.ndim(x.value)))
-    return x.value
+    place = lengthened(x.place, x.value.ndim)
+    if isinstance(x.value, Cell):
+        x.value.sharding = place  # type: ignore[attr-defined]
+        return x.value
+    note(x.value, place)
+    return with_terms(x.value, x.terms)
 
 
 class _Placed:
-    """A result of `jit` with its sharding."""
+    """A result of `jit` with its sharding, and terms if it is a sum of known ones."""
 
-    def __init__(self, value: Any, place: Any) -> None:
+    def __init__(self, value: Any, place: Any, terms: Any) -> None:
         self.value = value
         self.place = place
+        self.terms = terms
 
 
-register_pytree_node(
-    _Placed,
-    lambda node: ((node.value,), node.place),
-    lambda place, kept: put(kept[0], lengthened(place, np.ndim(kept[0])), ""),
-)
+def _placed(place: Any, kept: Sequence[Any]) -> Any:
+    return with_terms(put(kept[0], lengthened(place, np.ndim(kept[0])), ""), kept[1])
+
+
+register_pytree_node(_Placed, lambda node: ((node.value, node.terms), node.place), _placed)
 
 
 def keeping_places(fun: Callable[..., Any], out_shardings: Any = None) -> Callable[..., Any]:
@@ -160,6 +172,7 @@ def keeping_places(fun: Callable[..., Any], out_shardings: Any = None) -> Callab
                 args, kwargs = tree_map(_taken, (args, kwargs), is_leaf=lambda x: type(x) is Given)
             leaves, treedef = tree_flatten(fun(*args, **kwargs))
             places = [place_of(x) for x in leaves]
+            terms = [terms_of(x) if _is_sum(place_of(x)) else None for x in leaves]
         if out_shardings is not None:
             asked = broadcast_prefix(
                 out_shardings, tree_unflatten(treedef, leaves), is_leaf=lambda s: s is None
@@ -167,14 +180,18 @@ def keeping_places(fun: Callable[..., Any], out_shardings: Any = None) -> Callab
             pairs = zip(asked, places, strict=True)
             places = [known if s is None else resolved(s, "jit") for s, known in pairs]
         found = [
-            _Placed(x, shortened(place))
+            _Placed(x, shortened(place), parts if _is_sum(place) else None)
             if place is not None and _divides(place, np.shape(x))
             else x
-            for x, place in zip(leaves, places, strict=True)
+            for x, place, parts in zip(leaves, places, terms, strict=True)
         ]
         return tree_unflatten(treedef, found)
 
     return run
+
+
+def _is_sum(place: Any) -> bool:
+    return isinstance(place, NamedSharding) and bool(sums_in(place.spec)[0])
 
 
 class _InPlaces(Adopted):
@@ -323,8 +340,10 @@ def shard_map(f: Any = None, /, **options: Any) -> Any:
         return _of_divided(f, options)
     inner: list[Any] = []
     of_lanes = _of_lanes(in_few_bits(f), inner)
-    compute = adopt(sharding.shard_map(of_lanes, **options))
-    compute_staged = adopt(as_operation(of_lanes, options))
+    whole = adopt(sharding.shard_map(of_lanes, **options))
+    whole_staged = adopt(as_operation(of_lanes, options))
+    all_specs = tree_leaves((options["in_specs"], options["out_specs"]), is_leaf=is_spec)
+    has_sums = any(sums_in(spec)[0] for spec in all_specs)
 
     @functools.wraps(f)
     def run(*args: Any) -> Any:
@@ -334,12 +353,20 @@ def shard_map(f: Any = None, /, **options: Any) -> Any:
         if isinstance(mesh, AbstractMesh) and not around.manual_axes:
             mesh = _common_mesh(args, mesh)
         leaves = tree_leaves(args)
-        specs = broadcast_prefix(options["in_specs"], args, is_leaf=_is_spec)
+        specs = broadcast_prefix(options["in_specs"], args, is_leaf=is_spec)
         places = inner[:] = [place_of(x) for x in leaves]
         mapped = set(options.get("axis_names") or mesh.axis_names)
         _check_sums(options["in_specs"], mesh, mapped)
         has_cells = any(isinstance(x, Cell) for x in leaves)
-        is_shown = current_trace().is_staged and not around.manual_axes and not has_cells
+        is_traced = current_trace().is_staged or (
+            isinstance(current_trace(), LinearizeTrace) and options.get("check_vma", True)
+        )
+        is_shown = is_traced and not around.manual_axes and not has_cells
+        compute, compute_staged, of_terms = whole, whole_staged, options
+        if not around.manual_axes and has_sums:
+            args, of_terms = _with_terms_of(args, specs, mesh, options)
+            compute = adopt(sharding.shard_map(of_lanes, **of_terms))
+            compute_staged = adopt(as_operation(of_lanes, of_terms))
         with noting():
             out = compute_staged(*args) if is_shown else compute(*args)
             is_followed = current_trace() is not EVAL or mapped.issuperset(mesh.explicit_axes)
@@ -350,21 +377,38 @@ def shard_map(f: Any = None, /, **options: Any) -> Any:
         if around.manual_axes:
             return out
         for x, spec in zip(leaves, specs, strict=True):
-            note_use(x, NamedSharding(mesh, sharding.P() if spec is None else spec))
+            note_use(x, NamedSharding(mesh, without_terms(spec)))
         leaves, treedef = tree_flatten(out)
-        specs = broadcast_prefix(options["out_specs"], out, is_leaf=_is_spec)
+        specs = broadcast_prefix(of_terms["out_specs"], out, is_leaf=is_spec)
         made = []
         for x, spec, known in zip(leaves, specs, inner, strict=True):
-            place = NamedSharding(mesh, sharding.P() if spec is None else spec)
-            made.append(put(x, merged(place, known, np.ndim(x)), "shard_map"))
+            total, place = summed(x, spec), NamedSharding(mesh, without_terms(spec))
+            total = put(total, merged(place, known, np.ndim(total)), "shard_map")
+            made.append(with_terms(total, x if isinstance(spec, TermsSpec) else None))
         return tree_unflatten(treedef, made)
 
     return run
 
 
+def _with_terms_of(
+    args: Any, specs: list[Any], mesh: Any, options: dict[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """Arguments with the terms of sums where they are known, and options that say so."""
+    leaves, treedef = tree_flatten(args)
+    for i, (x, spec) in enumerate(zip(leaves, specs, strict=True)):
+        terms = terms_of(x) if sums_in(spec)[0] else None
+        if terms is not None and sums_in(place_of(x).spec)[0] == spec.unreduced:
+            leaves[i], specs[i] = terms, stacking(spec, mesh.axis_names)
+    return tree_unflatten(treedef, leaves), {
+        **options,
+        "in_specs": tree_unflatten(treedef, specs),
+        "out_specs": stacking(options["out_specs"], mesh.axis_names),
+    }
+
+
 def _check_sums(specs: Any, mesh: Any, mapped: set[Hashable]) -> None:
     """Say where arguments are terms of a sum though types do not say how arrays are divided."""
-    summed = {n for s in tree_leaves(specs, is_leaf=_is_spec) for n in sums_in(s)[0]}
+    summed = {n for s in tree_leaves(specs, is_leaf=is_spec) for n in sums_in(s)[0]}
     if summed and not set(mesh.axis_names) == mapped == set(mesh.explicit_axes):
         kind = ArgumentError if mapped == set(mesh.axis_names) else NotImplementedError
         raise kind(
@@ -390,6 +434,8 @@ def _of_lanes(f: Callable[..., Any], places: list[Any]) -> Callable[..., Any]:
             places[:] = [None] * len(tree_leaves(out))
             return out
         for x, place in zip(tree_leaves(args), places, strict=True):
+            if isinstance(x, Cell):
+                continue
             spec = place.spec if isinstance(place, NamedSharding) else None
             rest = without_names(spec, np.ndim(x), mesh.manual_axes)
             note(x, NamedSharding(mesh, rest))
@@ -525,7 +571,7 @@ def disable_vmap_shmap_error() -> Iterator[None]:
 
 def _check_spmd_names(*specs: Any) -> None:
     names = {name for _, row in spmd_names.get() for name in row}
-    used = {n for s in tree_leaves(specs, is_leaf=_is_spec) for n in names_in(s)}
+    used = {n for s in tree_leaves(specs, is_leaf=is_spec) for n in names_in(s)}
     if _checks_spmd_names.get() and not names.isdisjoint(used):
         (name, *_) = names & used
         raise ArgumentError(
@@ -576,11 +622,7 @@ def _spec_of(x: Any, mesh: Any, others: Any) -> sharding.PartitionSpec:
         )
     if not isinstance(place, NamedSharding):
         return sharding.PartitionSpec()
-    return without_names(place.spec, np.ndim(x), others)
-
-
-def _is_spec(x: Any) -> bool:
-    return x is None or isinstance(x, sharding.PartitionSpec)
+    return without_names(place.spec, x.ndim, others)
 
 
 _INFERRED = object()

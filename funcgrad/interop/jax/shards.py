@@ -42,13 +42,17 @@ def shards_of(x: Any, adopt: Callable[[Any], Any]) -> list[Shard]:
     seen: dict[str, int] = {}
     found = []
     mesh, (unreduced, _) = x.sharding.mesh, sums_in(x.sharding.spec)
-    terms = [mesh.axis_names.index(name) for name in unreduced]
+    summed = [i for i, name in enumerate(mesh.axis_names) if name in unreduced]
     rows = zip(np.ndindex(mesh.devices.shape), x.sharding.parts(x.shape), strict=True)
     for lane, index in rows:
-        is_first = not any(lane[i] for i in terms)
-        key = repr((index, is_first))
-        part = np.asarray(x)[index]
-        data = adopt(part if is_first else np.zeros_like(part))
+        term = tuple(lane[i] for i in summed)
+        key = repr((index, term))
+        if x.terms is None:  # the first lane has the sum
+            part = np.asarray(x)[index]
+            part = np.zeros_like(part) if any(term) else part
+        else:
+            part = np.asarray(x.terms)[term][index]
+        data = adopt(part)
         found.append(Shard(mesh.devices[lane], index, seen.setdefault(key, 0), data))
         seen[key] += 1
     return found

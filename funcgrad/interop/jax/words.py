@@ -30,6 +30,7 @@ from funcgrad.interop.jax.arrays import (
 )
 from funcgrad.interop.jax.devices import DEVICES
 from funcgrad.interop.jax.jitting import AdoptedJit, JittedOfArrays
+from funcgrad.interop.jax.places import place_of
 from funcgrad.interop.jax.placing import keeping_places, placing_gradients, placing_lanes
 from funcgrad.interop.jax.widths import (
     SWITCH,
@@ -46,9 +47,14 @@ from funcgrad.random.key_arrays import KEY
 
 
 class Ref(ref.Ref):
-    """A reference of which arrays of the package ``jax`` are read."""
+    """A reference of which arrays of the package ``jax`` are read.
 
-    __slots__ = ()
+    Attributes:
+        sharding: Where the array lies, if that is known.
+    """
+
+    __slots__ = ("sharding",)
+    sharding: Any
 
     def __getitem__(self, index: Any) -> Any:
         return adopt(super().__getitem__(index))
@@ -57,7 +63,11 @@ class Ref(ref.Ref):
 def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> ref.Ref:
     """A reference to a new array."""
     made = ref.new_ref(init_val, memory_space=memory_space, kind=kind)
-    return made if isinstance(made, ref.KeyRef) else Ref(made.content())
+    if isinstance(made, ref.KeyRef):
+        return made
+    of_arrays = Ref(made.content())
+    of_arrays.sharding = place_of(init_val)
+    return of_arrays
 
 
 def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
