@@ -20,6 +20,7 @@ from funcgrad.compiler.nest.fuse import Group, fuse
 from funcgrad.compiler.nest.in_place import change_in_place, given_by, read_first, reuse_inputs
 from funcgrad.compiler.nest.interchange import interchange
 from funcgrad.compiler.nest.layout import Value
+from funcgrad.compiler.nest.narrow import narrow
 from funcgrad.compiler.nest.nodes import Branch, Graph, Loop, Nest
 from funcgrad.compiler.nest.read_through import read_through
 from funcgrad.compiler.nest.refine import refine
@@ -107,6 +108,9 @@ def arrange(
                 verify_groups(graph, groups, after)
 
     check("lower")
+    if isinstance(around, Loop) and is_on("unswitch"):
+        narrow(graph, around)
+        check("unswitch")
     if outer and is_on("unroll"):
         write_out_products(graph)
         check("unroll")

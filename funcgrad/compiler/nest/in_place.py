@@ -346,11 +346,21 @@ def _replace_elements(
     """Compute carried values of loops in place, where their old elements are."""
     used = {v for node in home for v in (*values_read(node), *node.outs) if v.is_stored}
     is_near = sum(value.nbytes for value in used) <= CACHES[1][0]
-    for now, out in replaced.items():
-        i, is_few = home[out.maker], math.prod(now.shape) <= SEVERAL  # these have variables instead
-        if is_few or not isinstance(out.maker, Point):
-            continue
+    for now, following in replaced.items():
+        out = _before_changes(following)
+        if math.prod(now.shape) <= SEVERAL or not isinstance(out.maker, Point):
+            continue  # these few have variables instead
         if is_near and not _ends_with_vectors(now) and not keeps_elements(out.maker, now):
             continue  # both stay in the cache anyway
-        if _is_done_with(now, i, home, readers[now], groups):
-            now.home = out
+        if _is_done_with(now, home[out.maker], home, readers[now], groups):
+            now.home = following
+
+
+def _before_changes(value: Value) -> Value:
+    """The value of which another one is made by changes of parts, all in its memory."""
+    while value.maker is not None:
+        found = [x for x, y in _changed(value.maker) if y is value and x.home is value.home]
+        if not found:
+            break
+        value = found[0]
+    return value

@@ -166,24 +166,24 @@ class Unswitcher:
         plan = self.plan
         if not plan.row or plan.row_vectors is not None:
             return None
-        # Of a few vectors, finding out which ones are needed would be most of the work.
-        if plan.row[-1].size <= (SEVERAL if vectors is None else 2 * vectors.wide):
-            return None
         if not any(x.dtype == BOOL for node in body for x in (*node.operands, node.out)):
             return None
         found: dict[Sides, None] = {}
         for node in body:
             for condition, *_ in _choices(node):
-                found.update(dict.fromkeys(self._candidates(condition)))
-        splits = [self._divided(body, sides, vectors) for sides in found]
+                found.update(dict.fromkeys(self._candidates(condition, node)))
+        # Of a few vectors, finding out which ones are needed would be most of the work.
+        is_short = plan.row[-1].size <= (SEVERAL if vectors is None else 2 * vectors.wide)
+        wanted = (sides for sides in found if not is_short or _is_about_rows(sides))
+        splits = [self._divided(body, sides, vectors) for sides in wanted]
         best = max((s for s in splits if s is not None), key=lambda s: s[0], default=None)
         return None if best is None else best[1]
 
     # Conditions.
 
-    def _candidates(self, x: Operand) -> Iterator[Sides]:
-        """Bounds outside of which a condition, or a part of it, is known."""
-        known = self._range(x)
+    def _candidates(self, x: Operand, node: Node) -> Iterator[Sides]:
+        """Bounds outside of which a condition that a node reads, or a part of it, is known."""
+        known = self._range_or_number(x, node)
         if known is not None:
             yield known[0]
             if _has_opposite(known[0]):
@@ -192,7 +192,7 @@ class Unswitcher:
         if maker is not None:
             for y in maker.operands:
                 if y.dtype == BOOL:
-                    yield from self._candidates(y)
+                    yield from self._candidates(y, maker)
 
     def _maker(self, x: Operand) -> Point | None:
         """The node that computes an operand at each index of the row, if it is a point."""
@@ -338,7 +338,7 @@ class Unswitcher:
         outside = self._needed(body, roots, chosen)
         saved = sum(map(_cost, {*body} - {*outside}))
         saved += LOOKUP * len(self._read(body, NOTHING) - self._read(outside, chosen))
-        if roots and saved < HEAVY:
+        if roots and (saved < HEAVY or _is_about_rows(sides)):
             return None
         is_strided = any(side.kind == "multiple" for side in sides)
         if is_strided and (roots or _folds(self.plan, body)):
@@ -520,6 +520,11 @@ def _negated(found: Range) -> Range:
     if _has_opposite(sides):
         return frozenset(side.opposite for side in sides), is_inside
     return sides, not is_inside
+
+
+def _is_about_rows(sides: Sides) -> bool:
+    """Whether all of a row is between some bounds, or nothing."""
+    return all(side.counting is None for side in sides)
 
 
 def _has_opposite(sides: Sides) -> bool:
