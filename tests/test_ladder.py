@@ -89,6 +89,7 @@ MAY_COMPUTE_NAMES = {
     "funcgrad.interop.autograd.installing": "all modules of its own package",
     "funcgrad.interop.jax.installing": "what stands for a module of JAX",
     "funcgrad.interop.jax.modules": "what stands for a module of JAX",
+    "funcgrad.interop.scipy.installing": "modules of SciPy that have a counterpart",
     "funcgrad.base.namespaces": "public modules, when they are first asked for",
     "funcgrad.numpy.host_functions": "the module of NumPy or SciPy whose function is called",
     "funcgrad.primitives.families": "the module of NumPy or SciPy that has a ufunc",

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from funcgrad.base.namespaces import present
 
 if TYPE_CHECKING:  # they are loaded on first use
-    from funcgrad.interop import autograd, c, jax, numba, nutpie, samplers
+    from funcgrad.interop import autograd, c, jax, numba, nutpie, samplers, scipy
 
-__all__ = ["autograd", "c", "jax", "numba", "nutpie", "samplers"]
+__all__ = ["autograd", "c", "jax", "numba", "nutpie", "samplers", "scipy"]
 
 present(__name__)

@@ -51,6 +51,7 @@ _INSTEAD_OF_LIBRARY = (
     "Compute it with funcgrad.numpy, or, if its values need no derivative, call it by "
     "funcgrad.pure_callback, which passes arrays."
 )
+_OR_REDIRECT = "Or call funcgrad.interop.scipy.install(): then SciPy's functions are redirected."
 _INSTEAD_OF_SCIPY = (
     "Of SciPy's functions only the ufuncs are redirected. Others have counterparts in "
     "funcgrad.scipy under the same names (scipy.fft in funcgrad.numpy.fft); the rest "
@@ -320,7 +321,7 @@ class Asker:
         path, name = self._shown_object() or (self._path, self.function or self._path)
         ours = counterpart(path)
         if ours is not None:
-            return f"Write {ours} instead of {name}."
+            return f"Write {ours} instead of {name}. {_OR_REDIRECT}"
         if is_host_function(path):
             return f"{name} {_INSTEAD_OF_KNOWN}"
         if path.startswith("scipy."):

@@ -563,7 +563,7 @@ def odeint(
 
     Args:
         func: ``func(y, t, *args)``, the slope.
-        y0: Value at the first time, a vector.
+        y0: Value at the first time, a vector; a number is a vector of one.
         t: Times, ascending or descending.
         args: Further arguments of ``func``.
         Dfun: Without effect, as are ``col_deriv``, ``ml``, ``mu``, ``tcrit``, ``hmin``, ``ixpr``,
@@ -602,7 +602,7 @@ def odeint(
     found = solve_ivp(
         fun,
         (times[0], times[-1]),
-        y0,
+        fnp.atleast_1d(y0),
         method,
         times,
         args=args,
