@@ -7,6 +7,7 @@ taken from where the colouring says that they stand alone.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
@@ -26,6 +27,7 @@ from funcgrad.core.trace import EVAL, current_trace, using_trace
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.passes.cost import has_loops, work_of_program
 from funcgrad.patterns.arrays import SparseArray
+from funcgrad.patterns.bands import band_entries
 from funcgrad.patterns.coloring import Coloring, coloring
 from funcgrad.patterns.linear_programs import Derivative
 from funcgrad.patterns.sparsity_pattern import SparsityPattern
@@ -148,12 +150,19 @@ class _Point:
             return np.asarray(self._entries(colors, constants)), constants
 
     def diagonals(self, args: Sequence[Any], is_symmetric: bool) -> Any:
-        """Pattern and entries, by diagonals; ``None`` if the derivative is not of a few of them."""
+        """Pattern and entries, by diagonals or a band; ``None`` if the derivative is neither."""
         constants = self.derivative.constants
         with using_trace(current_trace() if constants is None else EVAL):
             residuals = self.derivative.results(args)[1] if constants is None else constants
             found = self.derivative.diagonals(residuals, is_symmetric)
-            return None if found is None else (found[0], found[1](self.dtype))
+            if found is not None:
+                return found[0], found[1](self.dtype)
+            band = self.derivative.band(residuals)
+            if band is None:
+                return None
+            pattern = self.pattern(is_symmetric)
+            data = band_entries(band, pattern)
+            return None if data is None else (pattern, data(self.dtype))
 
     def _entries(self, colors: Coloring, residuals: Sequence[Any]) -> Any:
         derivative = self.derivative
@@ -262,7 +271,7 @@ def sparse_derivative(
     """
     what = f"{transformation}({name_of(fun)})"
     is_given = not isinstance(sparse, bool | SparsityPattern | Coloring)
-    given = SparsityPattern.of(sparse) if is_given else sparse
+    given = _given(what, sparse, transformation == "hessian") if is_given else sparse
     inner = grad(fun, argnums, has_aux, holomorphic) if transformation == "hessian" else fun
     kind = KINDS[transformation]
 
@@ -296,6 +305,23 @@ def sparse_derivative(
         return (result, *aux) if aux else result
 
     return run
+
+
+def _given(what: str, sparse: Any, is_symmetric: bool) -> SparsityPattern:
+    """The pattern that a user gives, as a matrix."""
+    if sparse is None or np.ndim(sparse) != 2:
+        raise ArgumentError(
+            f"{what}: `sparse` is True, False, a Coloring, or a pattern: a SparsityPattern or a "
+            "matrix with rows for the elements of the result and columns for those of the "
+            f"argument, both in row-major order. It is {reprlib.repr(sparse)}."
+        )
+    given = SparsityPattern.of(sparse)
+    if is_symmetric and given.shape[0] == given.shape[1] and (given.matrix != given.matrix.T).nnz:
+        raise ArgumentError(
+            f"{what}: the pattern given as `sparse` is not symmetric, as a Hessian is. "
+            "Pass `pattern + pattern.T`, or let it be found: sparse=True."
+        )
+    return given
 
 
 def _eager(matrix: SparseArray) -> Any:

@@ -187,7 +187,7 @@ def push(
         if inner is not None and not primitive.is_effectful:
             results = push(scope.callee(inner, equation.inputs), args, each, width)
         else:
-            step = _Step(equation, form, scope, args, [bool(d) for d in each], width)
+            step = Step(equation, form, scope, args, [bool(d) for d in each], width)
             results = [step.result(each)]
         found.update(zip(equation.outputs, results, strict=True))
     return [found.get(a, []) for a in program.outputs]
@@ -198,7 +198,7 @@ def zeros_of(aval: Any) -> Any:
     return np.broadcast_to(np.zeros((), aval.dtype), aval.shape)
 
 
-class _Step:
+class Step:
     """Propagation of stored diagonals through an equation with one result.
 
     Args:
@@ -267,7 +267,7 @@ class _Step:
         if moved is not None:
             return Diagonal(pieces, *moved)
         if self.primitive.is_elementwise and shape == self.aval.shape:
-            return Diagonal(pieces, diagonal.box, self._by_element(k, diagonal))
+            return Diagonal(pieces, diagonal.box, self.by_element(k, diagonal))
         dtype = self.equation.inputs[k].aval.dtype
         values = Diagonal(pieces, whole(shape), diagonal.within(whole(shape), dtype)).array(dtype)
         return Diagonal(pieces, whole(self.aval.shape), self._derivative(k, values, self.args))
@@ -301,7 +301,7 @@ class _Step:
             box.append(range(first, first + apart * (len(own) - 1) + 1, max(apart, 1)))
         return tuple(box), _part(diagonal.values, diagonal.box, inside)
 
-    def _by_element(self, k: int, diagonal: Diagonal) -> Any:
+    def by_element(self, k: int, diagonal: Diagonal) -> Any:
         """Coefficients after an operation on elements."""
         avals = [a.aval for a in self.equation.inputs]
         numbers = [

@@ -15,7 +15,10 @@ from funcgrad.base.forking import cached_property
 from funcgrad.core.program import Equation, Literal, Program, evaluate
 from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
 from funcgrad.lowering import Contraction
+from funcgrad.passes.cse import cse
 from funcgrad.passes.dce import dce
+from funcgrad.patterns.bands import Band, push_band, unit_band
+from funcgrad.patterns.coefficients import evaluate_scaled
 from funcgrad.patterns.dependence import Found, dependence
 from funcgrad.patterns.diagonals import (
     Diagonals,
@@ -44,7 +47,7 @@ class Derivative:
     """
 
     def __init__(self, program: Program, is_active: Sequence[bool]) -> None:
-        program = with_slices(program)
+        program = cse(with_slices(program))
         self.is_active = tuple(is_active)
         self.linearized = linearize_program(program, self.is_active)
         self.program = program
@@ -124,6 +127,20 @@ class Derivative:
         except NotDiagonalError:
             return None
 
+    def band(self, residuals: Sequence[Any]) -> Band | None:
+        """The band of the only result, a vector, on the only input, a vector, if it has one."""
+        tangent, width = self.linearized.tangent, self.in_ends[-1]
+        avals = [*tangent.in_avals[len(residuals) :], *self.program.out_avals]
+        if len(avals) != 2 or any(a.ndim != 1 or a.dtype.kind != "f" for a in avals):
+            return None
+        scope = Scope(tangent, [*self._known, None])
+        unit = unit_band(width, width, 0, avals[0].dtype)
+        try:
+            found = push_band(scope, [*residuals, None], [*(None for _ in residuals), unit])
+        except NotDiagonalError:
+            return None
+        return found[0] if found else None
+
     def push(self, residuals: Sequence[Any], seeds: Any) -> list[Any]:
         """Tangents of the active results, for each row of a matrix of tangents of all inputs.
 
@@ -136,7 +153,7 @@ class Derivative:
             first, rest = self._parts
 
         def one(seed: Any, *found: Any) -> list[Any]:
-            return evaluate(rest, [*residuals, *split(seed, self.in_ends, avals), *found])
+            return evaluate_scaled(rest, residuals, [*split(seed, self.in_ends, avals), *found])
 
         if first is None:
             return _in_turn(one, seeds, rest)
@@ -166,7 +183,7 @@ class Derivative:
         def one(seed: Any) -> list[Any]:
             each = zip(split(seed, self.out_ends, all_avals), on, strict=True)
             cts = [part for part, active in each if active]
-            return evaluate(transposed.program, [*residuals, *cts])
+            return evaluate_scaled(transposed.program, residuals, cts)
 
         found = iter(_in_turn(one, seeds, transposed.program))
         return [next(found) if active else None for active in transposed.is_active_in[n:]]

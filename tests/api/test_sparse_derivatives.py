@@ -469,3 +469,14 @@ def test_what_is_contracted_from_seeds_alone_is_known_when_a_function_is_traced(
         rtol=1e-10,
         atol=1e-10,
     )
+
+
+@pytest.mark.parametrize("sparse", [None, "yes", 3, np.ones(12)])
+def test_patterns_that_are_no_matrices(sparse: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"jacfwd\(neighbours\): `sparse` is True, False"):
+        fg.jacfwd(neighbours, sparse=sparse)(X)
+
+
+def test_patterns_of_hessians_are_symmetric() -> None:
+    with pytest.raises(ArgumentError, match=r"hessian\(rosenbrock\): the pattern .* not symmetric"):
+        fg.hessian(rosenbrock, sparse=np.triu(np.ones((12, 12))))(X)

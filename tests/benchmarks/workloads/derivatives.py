@@ -369,6 +369,45 @@ def trigonometric_hessian(n: int) -> Problem:
     return hessian_of_band(n, trigonometric, trigonometric_band)
 
 
+@workload(small=(40, 2), normal=(10_000, 10), large=(100_000, 30))
+def windowed_hessian(n: int, ahead: int) -> Problem:
+    """Entries of the sparse Hessian of a sum over windows of {n} variables, {ahead} ahead."""
+    colors = 2 * ahead + 1
+    columns = np.arange(n)[:, None] + np.arange(-ahead, ahead + 1)
+    rows, places = np.nonzero((columns >= 0) & (columns < n))
+    columns = columns[rows, places]
+
+    def curved(xnp: Any) -> Callable[[Any], Any]:
+        def run(x: Any) -> Any:
+            q = xnp.convolve(xnp.pad(x, (0, ahead)), np.ones(ahead + 1, x.dtype), mode="valid")
+            return xnp.sum(q * (q * (q**2 - 20.0) - 0.1))
+
+        return run
+
+    def program(xp: Any) -> Callable[..., Any]:
+        run = curved(xp.numpy)
+        if hasattr(xp, "sparsity"):
+            hessian = xp.hessian(run, sparse=True)
+            return lambda x, seeds: hessian(x).data
+        gradient = xp.grad(run)
+
+        def by_hand(x: Any, seeds: Any) -> Any:
+            products = xp.vmap(lambda v: xp.jvp(gradient, (x,), (v,))[1])(seeds)
+            return products[columns % colors, rows]
+
+        return by_hand
+
+    def reference(x: Any, seeds: Any) -> Any:
+        q = np.convolve(np.pad(x, (0, ahead)), np.ones(ahead + 1), mode="valid")
+        slope = np.pad(12.0 * q**2 - 40.0, (ahead, 0))
+        sums = [
+            np.convolve(slope[d:], np.ones(ahead + 1 - d), mode="valid") for d in range(ahead + 1)
+        ]
+        return np.stack(sums)[abs(columns - rows), np.minimum(rows, columns)]
+
+    return Problem((point(n), by_period(colors, n)), program, reference, tolerance=30.0)
+
+
 @workload(small=(7,), normal=(100_000,), large=(1_000_000,))
 def sparse_hessian(n: int) -> Problem:
     """Entries of the sparse Hessian of Rosenbrock's function of {n} variables."""
