@@ -183,3 +183,22 @@ def test_nothing_is_read_beside_the_array() -> None:
         [sys.executable, "-c", PAGES], capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.returncode, done.stdout.strip()) == (0, "done"), done.stderr
+
+
+def turned(x: Any, k: Any) -> tuple[Any, ...]:
+    """Rows read forwards and backwards from computed places on, to which they come back."""
+    n = len(x)
+    i = np.arange(n)
+    places = (k - 1 - i) % n, (i + k) % n, fnp.where(i < k, i + 1, i - k), fnp.clip(k - i, 0, n - 1)
+    return tuple(np.sum(x[place] * x) for place in places)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32])
+def test_lookups_that_go_on_or_back(dtype: Any) -> None:
+    compiled = fg.jit(turned)
+    assert "load_run(" in compiled.lower(np.ones(40, dtype), 3).as_text()
+    for n in LENGTHS:
+        x = RNG.integers(-9, 9, n).astype(dtype)
+        for k in {0, n // 2, n - 1}:
+            for found, expected in zip(compiled(x, k), turned(x, k), strict=True):
+                assert found == expected

@@ -108,6 +108,8 @@ def kernel(t: str) -> Function:
         inside += [
             Assign("u", call("load_apart", p, Variable("j"), 3, 1)),
             Assign("v", call("load_each", p, at, 1)),
+            Assign("r", call("load_run", p, at, -1, 1)),
+            Evaluate(call("store", q, Variable("j"), Variable("r"), 2)),
             Evaluate(call("store_each", q, Variable("j"), at, Variable("u"), 2)),
             Assign("low", call("trade_low", Variable("u"), Variable("v"), 2)),
             Assign("high", call("trade_high", Variable("u"), Variable("v"), 2)),

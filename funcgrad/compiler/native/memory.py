@@ -384,13 +384,56 @@ def _load_each(builder: Builder, sig: Signature, values: list[Any]) -> Any:
     """An element for each lane, so many bytes from the pointer."""
     pointer, nbytes, _ = values
     t, access = sig.return_type, builder.module.access(sig.args[-1].literal_value)
-    element = memory_type(t.element)
-    found = Emitted(builder, "poison", vector_of(element, t.count), "u")
-    for k in range(t.count):
+    type = vector_of(memory_type(t.element), t.count)
+    return given(_each(builder, pointer, nbytes, type, access), t)
+
+
+@_define("load_run", "element", "pointer", "bytes", "number", "scope", is_real=True)
+def _load_run(builder: Builder, sig: Signature, values: list[Any]) -> Any:
+    """An element for each lane, as `load_each`: at once where lanes follow each other, or go back.
+
+    The number, 1 or -1, says which of both is to be expected.
+    """
+    pointer, nbytes = values[:2]
+    t, step, scope = sig.return_type, *(x.literal_value for x in sig.args[2:])
+    type = vector_of(memory_type(t.element), t.count)
+    symbol = f"run{step}.{type.suffix}"
+    builder.module.helper(symbol, _run(type, step))
+    access = builder.module.access(scope)
+    return given(builder.call(symbol, type, "u", pointer, nbytes, hints=access), t)
+
+
+def _run(type: Type, step: int) -> Callable[[Module, str], None]:
+    """Write the function that loads a vector of elements that may be neighbours."""
+
+    def write(module: Module, symbol: str) -> None:
+        kind = vector_of(I64, type.count)
+        function = Function(symbol, type, [POINTER, kind], "alwaysinline nounwind")
+        builder = Builder(module, function)
+        pointer, nbytes = builder.arguments("pi")
+        every, some = builder.new_block("all"), builder.new_block("some")
+        lanes = LaneIndex(builder.number(I64, 0)).numbers(type.count)
+        expected = nbytes.lane(0).splat(type.count) + lanes * (step * type.element.nbytes)
+        builder.fork((nbytes == expected).packed() == -1, every, some, module.usually)
+        builder.begin(every)
+        place = builder.moved(pointer, nbytes.lane(0 if step > 0 else type.count - 1), I8)
+        found = builder.let(f"load {type}, {place}, align {type.element.nbytes}", type, "u")
+        order = range(type.count)
+        builder.end(f"ret {found.mixed(found, order[::step])}")
+        builder.begin(some)
+        builder.end(f"ret {_each(builder, pointer, nbytes, type, '')}")
+
+    return write
+
+
+def _each(builder: Builder, pointer: Any, nbytes: Any, type: Type, access: str) -> Emitted:
+    """A vector, of which each element is loaded by itself, so many bytes from a pointer."""
+    found = Emitted(builder, "poison", type, "u")
+    for k in range(type.count):
         place = builder.moved(pointer, nbytes.lane(k), I8)
-        text = f"load {element}, {place}, align {element.nbytes}{access}"
-        found = found.with_lane(k, builder.let(text, element, "u"))
-    return given(found, t)
+        text = f"load {type.element}, {place}, align {type.element.nbytes}{access}"
+        found = found.with_lane(k, builder.let(text, type.element, "u"))
+    return found
 
 
 @_define("store_each", "none", "pointer", "lanes", "bytes", "element", "scope", is_real=True)

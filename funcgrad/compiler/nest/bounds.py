@@ -171,6 +171,57 @@ _WORDS: dict[str, Callable[..., Interval | None]] = {
 """The interval of a word by those of its operands."""
 
 
+# How integers go on.
+
+
+def slope_of(x: Operand, steps: int = STEPS) -> int | None:
+    """The distance from one integer to the next along the last axis, apart from jumps, if known.
+
+    It is a guess where a remainder or a limit turns.
+    """
+    if isinstance(x, Uniform) or not x.strides or x.strides[-1] == 0:
+        return 0
+    if x.value.array is not None:
+        first, second = x.value.array.reshape(-1)[[x.offset, x.offset + x.strides[-1]]]
+        return int(second) - int(first)
+    maker = x.value.maker
+    if not steps or type(maker) is not Point or not x.is_value:
+        return None
+    names = [Variable(f"x{i}") for i in range(len(maker.operands))]
+    known = dict(zip(map(str, names), maker.operands, strict=True))
+    return _slope(applied(maker.expr, names), known, steps - 1)
+
+
+def _slope(x: Expression, known: Mapping[str, Operand], steps: int) -> int | None:
+    match x:
+        case Number():
+            return 0
+        case Variable():
+            return slope_of(known[str(x)], steps)
+        case Apply(word, operands) if word in _SLOPES or word in (*_CHOICES, *CASTS):
+            parts = [_slope(y, known, steps) for y in operands[word in _CHOICES :]]
+            found = [part for part in parts if part is not None]
+            if len(found) == len(parts):
+                return _SLOPES.get(word, max)(*found) if len(found) > 1 else found[0]
+    return None
+
+
+_SLOPES: dict[str, Callable[..., int]] = {
+    **{word: lambda a, b, sign=sign: a + sign * b for word, sign in _SIGNS.items()},
+    **dict.fromkeys(("remainder", *_EXTREMES), lambda a, b: a or b),
+}
+"""The slope of a word by those of its operands."""
+
+
+def run_of(node: Pick) -> int:
+    """The direction, 1 or -1, in which a lookup goes from neighbour to neighbour, or 0."""
+    slopes = [slope_of(x) for x in node.operands[1:]]
+    if None in slopes:
+        return 0
+    run = sum(a * b for a, b in zip(slopes, node.steps, strict=True) if a is not None)
+    return run if abs(run) == 1 else 0
+
+
 # Operations that their operands' bounds decide about.
 
 

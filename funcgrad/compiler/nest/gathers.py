@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from funcgrad.compiler.loops.language import Expression, Number, Variable, all_of, call, sum_of
+from funcgrad.compiler.nest.bounds import run_of
 from funcgrad.compiler.nest.iteration import Access
 from funcgrad.compiler.nest.layout import Operand, Value, View
 from funcgrad.compiler.nest.nodes import Pick, Site
@@ -128,6 +129,9 @@ class Gathers:
             along = Number(step * size) if loop.is_near(access) else space.step(root, loop)
             moves = [*moves, call("i64", lanes) * along]
         nbytes = call("present", lanes, sum_of(moves), 0)
+        run = run_of(node)
+        if run and not step:
+            return call("load_run", space.start(access), nbytes, run, access.scope)
         return call("load_each", space.start(access), nbytes, access.scope)
 
     def _resolve(self, node: Pick, k: int, index: Expression, is_once: bool = False) -> Test:

@@ -60,7 +60,9 @@ MOST_LINES = 2 * LOOP_OPERATIONS
 """Lines of a joined function: LLVM takes its time for each."""
 
 _N_SCOPES = {
-    **dict.fromkeys(("load", "load_apart", "load_each", "load_where", "store", "store_each"), 1),
+    **dict.fromkeys(
+        ("load", "load_apart", "load_each", "load_run", "load_where", "store", "store_each"), 1
+    ),
     "turn": 2,
 }
 """The number of the last operands of a word that are scopes."""

@@ -22,6 +22,7 @@ from funcgrad.compiler.machine import (
     cycles_of_moving,
 )
 from funcgrad.compiler.nest.accumulate import is_accurate, is_across
+from funcgrad.compiler.nest.bounds import run_of
 from funcgrad.compiler.nest.cost import cycles_of_computing
 from funcgrad.compiler.nest.fuse import Walk, kind_of
 from funcgrad.compiler.nest.iteration import Access, IterationSpace, Segment, Vectors
@@ -56,7 +57,7 @@ def width(dtypes: Iterable[np.dtype[Any]]) -> int:
 
 def is_function(node: Node) -> bool:
     """Whether it takes as long as an elementary function."""
-    return isinstance(node, Pick) or node.is_expensive
+    return (isinstance(node, Pick) and not run_of(node)) or node.is_expensive
 
 
 class Plan:

@@ -22,6 +22,7 @@ from funcgrad.compiler.machine import (
     WORD_BYTES,
 )
 from funcgrad.compiler.nest.accumulate import is_accurate, is_across
+from funcgrad.compiler.nest.bounds import run_of
 from funcgrad.compiler.nest.iteration import Access, Vectors
 from funcgrad.compiler.nest.layout import View
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point
@@ -50,10 +51,11 @@ def vectors_of(plan: Plan, body: list[Node]) -> Vectors | None:
         scattered.update(access for access in written if row.steps[access] != 1)
     far = scattered | {access for access in apart if plan.space.is_far(access)}
     lookups = [n for n in body if isinstance(n, Pick) and not plan.is_of_row(n)]
+    single = [node for node in lookups if not run_of(node)]
     is_guarded = any(isinstance(node, Guard) for node in body)
     cost = _cost(body)
     # LLVM makes vectors by itself of what is written a few elements apart.
-    n_single = len(lookups) + len(far) + sum(map(plan.space.is_apart, scattered))
+    n_single = len(single) + len(far) + sum(map(plan.space.is_apart, scattered))
     sums = [node for node in body if isinstance(node, Fold) and is_accurate(node)]
     # The order of a sum along the only row is ours, which a file of C can follow. Columns are added
     # up as those of a batch are.

@@ -57,7 +57,9 @@ def named(name: str) -> str:
     return f"{name}_" if name in _TAKEN else name
 
 
-_OF_MEMORY = frozenset(("load", "load_where", "load_apart", "load_each", "present", "splat"))
+_OF_MEMORY = frozenset(
+    ("load", "load_where", "load_apart", "load_each", "load_run", "present", "splat")
+)
 """Words of lanes that are not words of scalars, too."""
 
 _HALVES = ("low", "high")
@@ -133,8 +135,8 @@ def accesses(x: Expression) -> Iterator[Apply]:
 
 _TOUCHING = frozenset(
     (
-        "load", "store", "load_where", "load_apart", "load_each", "turn", "scope", "look", "claim",
-        "write_word", "release", "store_each",
+        "load", "store", "load_where", "load_apart", "load_each", "load_run", "turn", "scope",
+        "look", "claim", "write_word", "release", "store_each",
     )
 )  # fmt: skip
 """Words that touch memory."""
@@ -419,7 +421,7 @@ class Run:
                 flag, other = map(self._text, x.operands[2:4], signature.args[2:4])
                 test = f"{LANE} < {index}.count && {flag}"
                 return f"({test} ? {at(t, f'{index}.first + {LANE}', pointer)} : {other})"
-            case "load_each":
+            case "load_each" | "load_run":
                 pointer = self.printer.expression(x.operands[0], signature.args[0])
                 place, kind = self._text(x.operands[1], signature.args[1]), held(t)
                 return at(t, "0", f"((const {kind} *)((const char *){pointer} + {place}))")
