@@ -45,7 +45,8 @@ def halo(
         An array that is longer by ``2 * width`` along each of the axes.
 
     Raises:
-        ArgumentError: If the mode is another one, or there are not as many names as axes.
+        ArgumentError: If the mode is another one, a width is negative, or there are not as many
+            names as axes.
         ShapeError: If the part is shorter than the halo.
 
     Example:
@@ -66,6 +67,8 @@ def halo(
         raise ArgumentError(
             located(f"halo: {len(axes)} axes need as many names and widths, got {names}, {widths}.")
         )
+    if min(widths, default=0) < 0:
+        raise ArgumentError(located(f"halo: widths must not be negative, got {widths}."))
     for k, name, n in zip(axes, names, widths, strict=True):
         x = _with_halo(x, k % x.ndim, name, index(n), mode)
     return x

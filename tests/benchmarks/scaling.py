@@ -160,6 +160,33 @@ def training_memory(
     return own * total + most
 
 
+def stacked_memory(
+    p: int, examples: float, divided: str, layer: Layer, n_layers: int, states: int = 2
+) -> float:
+    """The same for layers that are all alike, stacked, over which a loop goes.
+
+    Args:
+        p: Number of ranks.
+        examples: Of each.
+        divided: "nothing", "state" or "parameters".
+        layer: One of the layers.
+        n_layers: Their number.
+        states: How many arrays like the parameters the optimiser keeps.
+    """
+    total, output = n_layers * layer.parameters, 4.0 * examples * layer.units
+    if divided == "parameters":
+        # One layer is gathered, its gradient and some arrays like its output are under way.
+        own = (2 + states) / p * total + 1.25 * n_layers * output
+        return own + layer.parameters * (1 if p == 1 else 2.5) + 4 * output
+    gradient = total + 2 * n_layers * output
+    if divided == "state":
+        # Updates are gathered while their parts and those of the gradient are there.
+        most = max(gradient, total * (1 + 2 / p)) if p > 1 else gradient
+        return (1 + states / p) * total + most
+    # There is one sum, of all layers: MPI has memory for halves of them.
+    return (1 + states) * total + gradient + (total / 2 if p > 1 else 0.0)
+
+
 def tensor_parallel(machine: Machine, p: int, examples: float, hidden: float, sums: int) -> float:
     """Seconds of a block of two layers whose hidden units are divided among ranks."""
     flops = 4.0 * examples * FEATURES * hidden * (3 if sums == 2 else 1)

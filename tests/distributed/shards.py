@@ -323,6 +323,23 @@ def neighbours() -> None:
         assert_near(fg.jit(fg.grad(lambda w: fnp.sum(run(w) ** 2)))(ws[i]), wanted[i])
 
 
+def quarters() -> None:
+    """A stencil of quarters of a plane, on two by two ranks, and its gradient."""
+    x = RNG.normal(size=(8, 6))
+
+    def own(x: Any) -> Any:
+        return x.reshape(2, 4, 2, 3)[int(lax.axis_index("i")), :, int(lax.axis_index("j"))]
+
+    def of_part(x: Any) -> Any:
+        return laplacian(distributed.halo(x, 1, (0, 1), ("i", "j"), mode="edge"))
+
+    with distributed.mesh({"i": 2, "j": 2}):
+        whole = lambda x: laplacian(fnp.pad(x, 1, "edge"))  # noqa: E731
+        assert_near(fg.jit(of_part)(own(x)), own(whole(x)))
+        found = fg.jit(fg.grad(lambda x: fnp.sum(of_part(x) ** 2)))(own(x))
+        assert_near(found, own(fg.grad(lambda x: fnp.sum(whole(x) ** 2))(x)))
+
+
 def state() -> Any:
     """A state to be saved, which differs between numbers of processes only in how it is divided."""
     own = distributed.flat_shard(PARAMS, least=4)
@@ -335,6 +352,8 @@ def main() -> None:
     if what in ("laws", "turns"):
         laws(what == "turns")
         neighbours()
+        if distributed.size() == 4:
+            quarters()
     with distributed.spmd():
         if what == "save":
             for _ in range(2):

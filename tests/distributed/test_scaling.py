@@ -12,6 +12,8 @@ from tests.benchmarks.scaling import (
     LAYERS,
     Machine,
     data_parallel,
+    layers_of,
+    stacked_memory,
     table,
     tensor_parallel,
     training_memory,
@@ -97,3 +99,9 @@ def test_memory_of_training():
         if of == 3:
             assert many < training_memory(2, 0, divided)
         assert training_memory(4, 512, divided) > training_memory(4, 256, divided)
+    (layer,) = layers_of((64, 64))
+    stacks = [
+        stacked_memory(2, 32, divided, layer, 8) for divided in ("nothing", "state", "parameters")
+    ]
+    assert stacks == sorted(stacks, reverse=True)
+    assert stacked_memory(4, 32, "parameters", layer, 8) < stacks[-1]
