@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -65,7 +66,25 @@ def test_a_script(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.stdout.startswith("['a', 'b'] Array 0."), done.stderr
     done = subprocess.run(command[:3], capture_output=True, text=True, check=False, timeout=300)
-    assert "usage: python -m funcgrad.interop.jax script.py" in done.stderr
+    assert "usage: python -m funcgrad.interop.jax [--summary] script.py" in done.stderr
+
+
+def test_a_summary_of_a_script_that_stops_at_a_missing_name(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import jax, jax.numpy as jnp\n"
+        "from jax.experimental import pallas as pl\n"
+        "jax.jit(jnp.sin)(1.0)\n"
+        "pl.pallas_call(print)\n"
+    )
+    command = [sys.executable, "-m", "funcgrad.interop.jax", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    _, _, summary = done.stderr.partition("MissingNameError: ")
+    _, first, *names, missing, times = summary.splitlines()
+    assert first.endswith("with 32 bits (jax_enable_x64 is off).")
+    assert names == ["  jax, by funcgrad: jit", "  jax.numpy, by funcgrad.numpy: sin"]
+    assert missing == "  missing: jax.experimental.pallas.pallas_call"
+    assert re.match(r"  [\d.]+ s of processor time since the start; compiled kernels: \d", times)
 
 
 MISSING = """
@@ -148,7 +167,7 @@ def test_modules_have_their_names(path):
     others = {
         "jax": {"effects_barrier", "host_count", "P", "set_mesh", "transfer_guard"},
         "jax.experimental": {"disable_x64", "enable_x64"},
-        "jax.lax": {"cond"},
+        "jax.lax": {"cond", "pvary"},
     }.get(path, set())
     old = {"float_", "complex_", "double", "object_", "uint", "int_", "euler_gamma"}
     assert own - known - others - old <= set(dir(fg.errors)) | {

@@ -162,6 +162,22 @@ def known(x):
 assert jax.jit(known)(0.0) == 0.0
 assert jax.jit(lambda x: x).lower(x).compile(compiler_options={}) is not None
 assert jax.lib.__version__ == jax.__version__
+from jax.extend import backend
+from jax.extend.core.primitives import sin_p
+from jax.interpreters import partial_eval
+assert sin_p == lax.sin_p and jax.lax.linalg.lu_p.name == "lu" and sin_p.bind(0.0) == 0.0
+assert backend.get_backend().platform == jax.devices()[0].platform == "cpu"
+assert partial_eval.dce_jaxpr(jax.make_jaxpr(lambda x: (x, x + 1))(x).jaxpr, [True, False])[1]
+assert not hasattr(jax, "device_put_replicated")  # nor has JAX 0.10
+def floats_stay(x):
+    with jax.transfer_guard_host_to_device("allow"), jax.profiler.TraceAnnotation("here"):
+        assert not jax.core.is_concrete(x)
+        with jax.core.eval_context():
+            assert jax.core.is_concrete(jnp.ones(2) + 1)
+        return x, 2 * x
+(same, double), (tangent, _) = jax.jvp(floats_stay, (3.0,), (1.0,))
+assert type(same) is type(tangent) is float and double == 6.0
+assert ad.add_tangents(ad.Zero.from_primal_value(x), 1.0) == 1.0
 def annotated(x: "jax.stages.Lowered", y: jax.extend.core.AbstractToken | None = None): ...
 assert isinstance(jax.extend.core.AbstractToken, type)
 print("done")

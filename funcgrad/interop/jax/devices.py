@@ -86,6 +86,45 @@ def device_count(backend: str | None = None) -> int:
     return len(devices(backend))
 
 
+class Backend:
+    """The platform of all devices, as programs ask about it."""
+
+    platform = "cpu"
+    platform_version = "funcgrad"
+    devices = staticmethod(devices)
+    local_devices = staticmethod(local_devices)
+    device_count = staticmethod(device_count)
+    local_device_count = staticmethod(device_count)
+
+    def process_index(self) -> int:
+        """The number of this process among those with devices of their own: it has all."""
+        return 0
+
+
+_BACKEND = Backend()
+
+
+def get_backend(platform: str | None = None) -> Backend:
+    """The platform of a name.
+
+    Args:
+        platform: ``"cpu"``, if anything.
+
+    Raises:
+        RuntimeError: If it is another, as in JAX.
+    """
+    devices(platform)
+    return _BACKEND
+
+
+BACKENDS: dict[str, Any] = {
+    "backends": lambda: {"cpu": _BACKEND},
+    "get_backend": get_backend,
+    "get_default_device": lambda: CPU,
+}
+"""Names of ``jax.extend.backend``."""
+
+
 class Mesh(sharding.Mesh):
     """Devices as a mesh of named axes.
 

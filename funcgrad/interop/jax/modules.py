@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad import errors, sharding
+from funcgrad import errors, numpy, sharding
 from funcgrad.api.devices import process_count, process_index
 from funcgrad.base.imports import load
 from funcgrad.base.placement import Device
@@ -149,8 +149,19 @@ _SHARDINGS = {
 
 _REFERENCES = {"Ref": words.Ref, "empty_ref": words.empty_ref, "new_ref": words.new_ref}
 
+_BLOCKS = (
+    "allow_f16_reductions", "array_garbage_collection_guard", "debug_key_reuse",
+    "default_prng_impl", "enable_checks", "enable_custom_prng", "explain_cache_misses",
+    "legacy_prng_key", "no_execution", "remove_size_one_mesh_axis_from_type",
+    "softmax_custom_jvp", "thread_guard", "threefry_partitionable", "transfer_guard",
+    "transfer_guard_device_to_device", "transfer_guard_device_to_host",
+    "transfer_guard_host_to_device",
+)  # fmt: skip
+"""Blocks about devices, XLA and its messages."""
+
 _JAX = {
     **_REFERENCES,
+    **dict.fromkeys(_BLOCKS, words.block),
     "auto_pcast": mixing_kinds,
     "Array": Array,
     "Device": Device,
@@ -161,14 +172,11 @@ _JAX = {
     "block_until_ready": words.block_until_ready,
     "check_tracer_leaks": checking_leaks,
     "config": words.config,
-    "debug_key_reuse": words.block,
     "device_count": devices.device_count,
     "device_put": placing.device_put,
     "devices": devices.devices,
     "ds": words.ds,
     "effects_barrier": registering.ignored,
-    "enable_checks": words.block,
-    "enable_custom_prng": words.block,
     "enable_x64": widths.enable_x64,
     "ensure_compile_time_eval": words.ensure_compile_time_eval,
     "eval_shape": words.eval_shape,
@@ -178,7 +186,6 @@ _JAX = {
     "host_id": process_index,
     "jit": words.jit,
     "jvp": words.jvp,
-    "legacy_prng_key": words.block,
     "linearize": words.linearize,
     "local_device_count": devices.device_count,
     "local_devices": devices.local_devices,
@@ -193,8 +200,6 @@ _JAX = {
     "reshard": placing.reshard,
     "shard_map": placing.shard_map,
     "smap": placing.smap,
-    "threefry_partitionable": words.block,
-    "transfer_guard": words.block,
     "typeof": types.type_of,
     "value_and_grad": words.value_and_grad,
     "vjp": words.vjp,
@@ -246,12 +251,6 @@ _NUMPY: dict[str, Any] = {
 NAMES = recorded_names(__file__)
 """Public names of JAX's modules."""
 
-_PRIMITIVES = {
-    name: jaxprs.Native(name.removesuffix("_p"))
-    for name in NAMES["jax.lax"].split()
-    if name.endswith("_p")
-}
-
 _HERE = "funcgrad.interop.jax"
 
 SOURCES: dict[str, Source] = {
@@ -282,6 +281,7 @@ SOURCES: dict[str, Source] = {
         False,
     ),
     "jax.dtypes": Source(_DTYPES, ("funcgrad.dtypes",), False),
+    "jax.dlpack": Source({"from_dlpack": Adopted(numpy.from_dlpack)}),
     "jax.errors": Source(_ERRORS),
     "jax.example_libraries": Source({}),
     **{
@@ -302,12 +302,14 @@ SOURCES: dict[str, Source] = {
         {"create_device_mesh": devices.create_device_mesh}
     ),
     "jax.experimental.ode": Source({}, ("funcgrad.experimental.ode",)),
+    "jax.experimental.pjit": Source({"pjit": words.jit}),
     "jax.experimental.shard_map": Source({"shard_map": placing.experimental_shard_map}),
     "jax.experimental.sparse": Source(
         {"BCOO": sparse_arrays.BCOO, "sparsify": sparse_arrays.sparsify}
     ),
     "jax.experimental.sparse.linalg": Source({}, (f"{_HERE}.lobpcg",)),
     "jax.flatten_util": Source({}, ("funcgrad.flatten_util",)),
+    "jax.extend.backend": Source(devices.BACKENDS),
     "jax.image": Source({}, ("funcgrad.image",)),
     "jax.interpreters": Source({}),
     **{path: Source(own) for path, own in registering.OF_MODULES.items()},
@@ -321,19 +323,26 @@ SOURCES: dict[str, Source] = {
             "pvary": placing.pvary,
             "top_k": words.top_k,
             "with_sharding_constraint": placing.with_sharding_constraint,
-            **_PRIMITIVES,
         },
         ("funcgrad.lax",),
         keeps_weak=True,
     ),
     "jax.lax.linalg": Source({}, ("funcgrad.lax.linalg",)),
     "jax.lib": Source({"__version__": VERSION}),
+    "jax.monitoring": Source(dict.fromkeys(NAMES["jax.monitoring"].split(), registering.ignored)),
     "jax.nn": Source({}, ("funcgrad.nn",), keeps_weak=True),
     "jax.nn.initializers": Source({}, ("funcgrad.nn.initializers",)),
     "jax.numpy": Source(_NUMPY, ("funcgrad.numpy",), keeps_weak=True),
     "jax.numpy.fft": Source({}, ("funcgrad.numpy.fft",)),
     "jax.numpy.linalg": Source({}, ("funcgrad.numpy.linalg",)),
     "jax.ops": Source({}, ("funcgrad.ops",)),
+    "jax.profiler": Source(
+        {
+            "StepTraceAnnotation": words.block,
+            "TraceAnnotation": words.block,
+            "annotate_function": registering.decorator,
+        }
+    ),
     "jax.random": Source({}, ("funcgrad.random",)),
     "jax.ref": Source(_REFERENCES, ("funcgrad.ref",)),
     "jax.scipy": Source({}),

@@ -68,7 +68,7 @@ def taking(function: str) -> Callable[..., Any]:
 
 def decorator(*args: Any, **options: Any) -> Any:
     """A decorator that changes nothing, with or without options."""
-    if len(args) == 1 and callable(args[0]) and not options:
+    if len(args) == 1 and callable(args[0]):
         return args[0]
     return passed_on
 
@@ -94,6 +94,7 @@ _PROGRAMS: dict[str, Any] = {
     "Literal": jaxprs.Literal,
     "Primitive": primitives.Primitive,
     "Var": jaxprs.Var,
+    "check_jaxpr": jaxprs.check_jaxpr,
     "find_top_trace": words.trace_state,
     "concrete_or_error": words.concrete_or_error,
     "get_opaque_trace_state": words.trace_state,
@@ -105,6 +106,7 @@ _PROGRAMS: dict[str, Any] = {
     "primal_dtype_to_tangent_dtype": words.tangent_dtype,
     "subjaxprs": jaxprs.subjaxprs,
     "unmapped_aval": primitives.unmapped_aval,
+    "valid_jaxtype": words.is_jax_type,
 }
 
 _CORE: dict[str, Any] = {
@@ -114,8 +116,10 @@ _CORE: dict[str, Any] = {
     "Trace": Trace,
     "Tracer": Tracer,
     "ensure_compile_time_eval": words.ensure_compile_time_eval,
+    "eval_context": words.eval_context,
     "eval_jaxpr": jaxprs.eval_jaxpr,
     "get_aval": types.type_of,
+    "is_concrete": words.is_concrete,
 }
 
 _MOVED = {"ClosedJaxpr", "Jaxpr", "JaxprEqn", "Literal", "Var", "jaxpr_as_fun", "mapped_aval",
@@ -130,6 +134,11 @@ def random_seed(seeds: Any, impl: Any) -> Any:
     return keys.reshape(found.shape)
 
 
+_PARTIAL_EVALUATION: dict[str, Any] = {
+    "dce_jaxpr": jaxprs.dce_jaxpr,
+    "trace_to_jaxpr_dynamic": jaxprs.trace_to_jaxpr_dynamic,
+}
+
 _RANDOM: dict[str, Any] = {"random_seed": random_seed, "threefry_prng_impl": "threefry2x32"}
 
 OF_MODULES: dict[str, dict[str, Any]] = {
@@ -138,7 +147,6 @@ OF_MODULES: dict[str, dict[str, Any]] = {
         **_PROGRAMS,
         **_CORE,
         "call_p": jaxprs.call_p,
-        "check_jaxpr": jaxprs.check_jaxpr,
         "trace_state_clean": words.trace_state_clean,
         "typeof": types.type_of,
     },
@@ -170,6 +178,7 @@ OF_MODULES: dict[str, dict[str, Any]] = {
         "JVPTracer": JVPTracer,
         "UndefinedPrimal": primitives.UndefinedPrimal,
         "Zero": primitives.Zero,
+        "add_tangents": primitives.add_tangents,
         "defbilinear": primitives.defbilinear,
         "defjvp": primitives.defjvp,
         "defjvp2": primitives.defjvp2,
@@ -196,6 +205,7 @@ OF_MODULES: dict[str, dict[str, Any]] = {
         "register_lowering": primitives.register_lowering,
     },
     "jax.interpreters.partial_eval": {
+        **_PARTIAL_EVALUATION,
         "custom_partial_eval_rules": {},
         "dce_rules": {},
         "partial_eval_jaxpr_custom_rules": {},
@@ -204,12 +214,8 @@ OF_MODULES: dict[str, dict[str, Any]] = {
     "jax._src.ad_util": {
         "Zero": primitives.Zero,
         "instantiate": primitives.instantiate_zeros,
-        "stop_gradient_p": jaxprs.Native("stop_gradient"),
     },
-    "jax._src.interpreters.partial_eval": {
-        "dce_jaxpr": jaxprs.dce_jaxpr,
-        "trace_to_jaxpr_dynamic": jaxprs.trace_to_jaxpr_dynamic,
-    },
+    "jax._src.interpreters.partial_eval": _PARTIAL_EVALUATION,
     "jax._src.linear_util": {"wrap_init": jaxprs.wrap_init},
     "jax._src.dispatch": {
         "apply_primitive": primitives.apply_primitive,

@@ -13,7 +13,7 @@ from funcgrad.dtypes import UINT64, ExtendedDtype, float0
 from funcgrad.higher_order.mesh_lanes import lane_type
 from funcgrad.interop.jax import devices
 from funcgrad.interop.jax.places import place_of, without_names
-from funcgrad.interop.jax.widths import is_x64
+from funcgrad.interop.jax.widths import canonical, is_x64
 from funcgrad.primitives.objects import HoldsArray
 from funcgrad.random.key_arrays import KEY
 from funcgrad.sharding import PartitionSpec, get_abstract_mesh
@@ -101,8 +101,8 @@ class Type(ShapedArray, metaclass=_Kind):
         )
 
     def strip_weak_type(self) -> Type:
-        """The same without weakness."""
-        return Type(self.shape, self.dtype)
+        """The same without weakness, in the bits that there are: weak integers have 64 here."""
+        return Type(self.shape, canonical(self.dtype))
 
     def to_tangent_aval(self) -> Type:
         """The type of tangents: float0 where there are none."""

@@ -43,6 +43,7 @@ from funcgrad.interop.jax.widths import (
     ml_dtypes,
     narrow_weak,
 )
+from funcgrad.primitives.objects import HoldsArray
 from funcgrad.random.key_arrays import KEY
 
 
@@ -193,17 +194,33 @@ def _at_arrays(transformation: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(transformation)
     def compute(fun: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        at = tree_map(_array_of_float, args)
-        return transform(fun, *(at if is_x64() else tree_map(narrow_weak, at)), **options)
+        return transform(fun, *_as_arrays(args), **options)
 
     return compute
+
+
+def _as_arrays(args: Any) -> Any:
+    at = tree_map(_array_of_float, args)
+    return at if is_x64() else tree_map(narrow_weak, at)
 
 
 def _array_of_float(leaf: Any) -> Any:
     return weak_array(leaf) if type(leaf) in (float, complex) else leaf
 
 
-jvp = _at_arrays(differentiation.jvp)
+_jvp = _at_arrays(differentiation.jvp)
+
+
+@functools.wraps(differentiation.jvp)
+def jvp(fun: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """`funcgrad.jvp`; Python's numbers that the function hands on are such in the result."""
+    at = _as_arrays(args)
+    pairs = zip(tree_leaves(at), tree_leaves(args), strict=True)
+    numbers = {id(x): leaf for x, leaf in pairs if type(leaf) in (float, complex)}
+    made = _jvp(fun, *at, **options)
+    return tree_map(lambda x: numbers.get(id(x), x), made) if numbers else made
+
+
 vjp = _reducing_nothing(_at_arrays(differentiation.vjp))
 _linearize = _at_arrays(differentiation.linearize)
 
@@ -475,6 +492,25 @@ def ensure_compile_time_eval() -> Iterator[None]:
     outer = current_trace()
     with using_trace(outer if outer is EVAL else _KnownTrace(outer, outer.what)):
         yield
+
+
+@contextlib.contextmanager
+def eval_context() -> Iterator[None]:
+    """A block in which nothing is traced."""
+    with using_trace(EVAL):
+        yield
+
+
+def is_concrete(x: Any) -> bool:
+    """Whether a value is known."""
+    return not isinstance(x, Tracer)
+
+
+def is_jax_type(x: Any) -> bool:
+    """Whether a value is an array, a number, or traced."""
+    if isinstance(x, np.ndarray | np.generic):
+        return x.dtype.kind in "biufcV"
+    return isinstance(x, Tracer | HoldsArray | int | float | complex)
 
 
 def trace_state_clean() -> bool:
