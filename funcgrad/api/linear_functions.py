@@ -6,7 +6,8 @@ them and take them, and `vmap` can map them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -135,15 +136,20 @@ _register(JvpFunction)
 
 def _rows(
     name: str, given: Any, treedef: PyTreeDef, avals: Sequence[ShapedArray], what: str, like: str
-) -> Iterable[tuple[Any, ShapedArray, str]]:
-    """Leaves of directions that must have a structure, with their types and paths."""
+) -> Iterable[tuple[Any, ShapedArray, Callable[[], str]]]:
+    """Leaves of directions that must have a structure, with their types and how to name them."""
     leaves, structure = flatten_values(given)
     if structure != treedef and structure != treedef.closed():
         raise TreeError(
             f"the {name} for {what} must have the structure of {like}.\n"
             f"  expected      {treedef.closed()}\n  got           {structure.closed()}"
         )
-    return zip(leaves, avals, leaf_paths(given, name), strict=True)
+    paths = [partial(_path, given, name, i) for i in range(len(leaves))]
+    return zip(leaves, avals, paths, strict=True)
+
+
+def _path(tree: Any, name: str, i: int) -> str:
+    return leaf_paths(tree, name)[i]
 
 
 def check_cotangents(
@@ -154,7 +160,7 @@ def check_cotangents(
     return [_check_ct(*row, what) for row in rows]
 
 
-def _check_ct(ct: Any, aval: ShapedArray, path: str, what: str) -> Any:
+def _check_ct(ct: Any, aval: ShapedArray, path: Callable[[], str], what: str) -> Any:
     if aval.dtype.kind not in "fc":
         return None
     if isinstance(ct, np.ndarray) and ct.dtype == float0:
@@ -166,7 +172,7 @@ def _check_ct(ct: Any, aval: ShapedArray, path: str, what: str) -> Any:
         return convert(ct, aval.dtype)
     if not same_type(got, aval):
         raise ShapeError(
-            f"the cotangent `{path}` for {what} must have the type of the function's result, "
+            f"the cotangent `{path()}` for {what} must have the type of the function's result, "
             f"{aval.strong()}, but is {got.strong()}."
         )
     return ct
@@ -194,24 +200,24 @@ def check_tangents(
     return [_check_tangent(*row, what) for row in rows]
 
 
-def _check_tangent(tangent: Any, aval: ShapedArray, path: str, what: str) -> Any:
+def _check_tangent(tangent: Any, aval: ShapedArray, path: Callable[[], str], what: str) -> Any:
     if isinstance(tangent, np.ndarray) and tangent.dtype == float0:
         if aval.dtype.kind in "fc":
-            raise DtypeError(f"{what}: the tangent `{path}` is float0, its primal is {aval}.")
+            raise DtypeError(f"{what}: the tangent `{path()}` is float0, its primal is {aval}.")
         return None
     if type(tangent) in (int, float, complex) and not aval.shape and aval.dtype.kind in "fc":
         return aval.dtype.type(tangent)
     got = aval_of(tangent)
     if aval.dtype.kind not in "fc":
         raise DtypeError(
-            f"{what}: the primal of `{path}` is {aval}, which has no derivative, so its tangent "
+            f"{what}: the primal of `{path()}` is {aval}, which has no derivative, so its tangent "
             f"must be np.zeros({aval.shape}, funcgrad.float0), but is {got}. Close over it instead."
         )
     if _is_exact(got, aval):
         return convert(tangent, aval.dtype)
     if not same_type(got, aval):
         raise ShapeError(
-            f"{what}: the tangent `{path}` must have the type of its primal, {aval.strong()}, but "
-            f"is {got.strong()}."
+            f"{what}: the tangent `{path()}` must have the type of its primal, {aval.strong()}, "
+            f"but is {got.strong()}."
         )
     return tangent

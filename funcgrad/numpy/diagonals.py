@@ -9,12 +9,12 @@ import numpy as np
 
 from funcgrad.base.signatures import explain
 from funcgrad.dtypes import BOOL
-from funcgrad.numpy.indexing import getitem
 from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value, normalize_axis, strong
 from funcgrad.numpy.reducing import refuse_out, summand
 from funcgrad.numpy.shaping import constant_pad, eye, moveaxis, ravel, reshape, traced_integer
 from funcgrad.primitives import elementwise as p
+from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.shape import ReduceSum, shape_of
 
 __all__ = ["diag", "diagflat", "diagonal", "trace"]
@@ -45,12 +45,15 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """
     x, offset = strong(as_value(a, "diagonal")), offset.__index__()
     i, j = _axes(x, axis1, axis2, "diagonal")
-    x = moveaxis(x, (i, j), (-2, -1))
+    last = len(shape_of(x)) - 1
+    if (i, j) != (last - 1, last):
+        x = moveaxis(x, (i, j), (-2, -1))
     rows, columns = shape_of(x)[-2:]
     first, second = builtins.max(-offset, 0), builtins.max(offset, 0)
     n = builtins.max(builtins.min(rows - first, columns - second), 0)
     numbers = np.arange(n)
-    return getitem(x, (..., first + numbers, second + numbers))
+    found = Gather((last - 1, last)).bind(x, first + numbers, second + numbers)
+    return moveaxis(found, 0, -1) if last > 1 else found
 
 
 def diag(v: Any, k: int = 0) -> Any:

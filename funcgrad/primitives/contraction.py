@@ -7,6 +7,7 @@ adds a fresh letter.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -133,19 +134,33 @@ class _MatmulPlan:
         self.rhs_order = [rhs.index(c) for c in [*self.batch, *self.summed, *self.columns]]
         grouped = [*self.batch, *self.rows, *self.columns]
         self.out_order = [grouped.index(c) for c in out]
+        groups = (self.rows, self.columns, self.summed)
+        are_there = not self.batch or (self.rows and self.columns)  # matmul has no stacked vectors
+        self.is_matmul = len(self.summed) == 1 and max(map(len, groups)) == 1 and bool(are_there)
 
     def __call__(self, x: Any, y: Any) -> Any:
-        x = x.transpose(self.lhs_order)
-        y = y.transpose(self.rhs_order)
+        x = _permuted(x, self.lhs_order)
+        y = _permuted(y, self.rhs_order)
+        if self.is_matmul:
+            return _permuted(np.matmul(x, y), self.out_order)
         b, m = len(self.batch), len(self.batch) + len(self.rows)
         s = len(self.batch) + len(self.summed)
         batch: Shape = x.shape[:b]
         rows, columns = x.shape[b:m], y.shape[s:]
-        k = int(np.prod(x.shape[m:], dtype=np.int64))
-        left = x.reshape((*batch, int(np.prod(rows, dtype=np.int64)), k))
-        right = y.reshape((*batch, k, int(np.prod(columns, dtype=np.int64))))
+        k = math.prod(x.shape[m:])
+        left = x.reshape((*batch, math.prod(rows), k))
+        right = y.reshape((*batch, k, math.prod(columns)))
         out = np.matmul(left, right).reshape((*batch, *rows, *columns))
-        return out.transpose(self.out_order) if self.out_order else out[()]
+        return _permuted(out, self.out_order) if self.out_order else out[()]
+
+
+def _permuted(x: Any, order: list[int]) -> Any:
+    """An array with its axes in another order; itself if they are in that."""
+    return x if order == _IN_ORDER[: len(order)] else x.transpose(order)
+
+
+_IN_ORDER = list(range(64))
+"""The axes of an array, of which NumPy has 64 at most."""
 
 
 @lru_cache(4096)

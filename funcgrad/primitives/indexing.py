@@ -58,6 +58,7 @@ from funcgrad.primitives.shape import (
     Pad,
     Transpose,
     broadcast_to,
+    inverse_permutation,
     moveaxis_from_front,
     moveaxis_to_front,
     reshape,
@@ -466,8 +467,7 @@ class _Scatter(Primitive):
             updates = updates[mask]
         front = np.array(_front(x, self.axes), order="C")
         self._write(front, index, updates)
-        order = np.argsort((*self.axes, *_rest(x.ndim, self.axes)))
-        return front.transpose(order)
+        return front.transpose(_order_back(x.ndim, self.axes))
 
     def _write(self, front: Any, index: Sequence[Any], updates: Any) -> None:
         """Combine updates into ``front`` in place: by rows if they are long, else by elements."""
@@ -876,7 +876,7 @@ class DynamicSlice(Primitive):
 
 def _order_back(ndim: int, axes: Sequence[int]) -> tuple[int, ...]:
     """The permutation that undoes moving ``axes`` to the front."""
-    return tuple(int(i) for i in np.argsort((*axes, *_rest(ndim, axes))))
+    return inverse_permutation((*axes, *_rest(ndim, axes)))
 
 
 def _window(shape: Shape, sizes: Shape, starts: Sequence[Any]) -> tuple[slice, ...]:

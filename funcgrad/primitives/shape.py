@@ -90,7 +90,7 @@ class Transpose(Primitive):
         return x.update(shape=tuple(x.shape[i] for i in self.permutation))
 
     def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
-        inverse = tuple(int(i) for i in np.argsort(self.permutation))
+        inverse = inverse_permutation(self.permutation)
         return (Transpose(inverse).bind(ct),)
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
@@ -106,6 +106,11 @@ def moveaxis_to_front(x: Value, axis: int) -> Value:
         return x
     ndim = len(shape_of(x))
     return Transpose((axis, *(i for i in range(ndim) if i != axis))).bind(x)
+
+
+def inverse_permutation(order: Sequence[int]) -> tuple[int, ...]:
+    """The permutation that undoes another one."""
+    return tuple(sorted(range(len(order)), key=order.__getitem__))
 
 
 def moveaxis_from_front(x: Value, axis: int) -> Value:

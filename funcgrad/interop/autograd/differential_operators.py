@@ -31,6 +31,8 @@ Function = Callable[..., Any]
 
 
 def _check_floating(x: Any, what: str) -> None:
+    if all(_kind_of(leaf) in ("f", "c") for leaf in tree_leaves(x)):
+        return
     for leaf, path in zip(tree_leaves(x), leaf_paths(x, "x"), strict=True):
         aval = aval_of_argument(leaf, path, what)
         if aval.dtype.kind not in "fc":
@@ -38,6 +40,12 @@ def _check_floating(x: Any, what: str) -> None:
                 f"{what} can't differentiate w.r.t. `{path}`, {aval}: integers and bools have no "
                 "derivative. Pass a float (3.0 instead of 3, or x.astype(float))."
             )
+
+
+def _kind_of(x: Any) -> str:
+    """The kind of the dtype of an array or a float; empty for everything else."""
+    kind: str = "f" if type(x) is float else getattr(getattr(x, "dtype", None), "kind", "")
+    return kind
 
 
 def _ones(tree: Any) -> Any:
@@ -57,17 +65,21 @@ def _leaf_like(leaf: Any, example: Any) -> Any:
 
 
 def _pullback(fun: Function, x: Any, what: str) -> tuple[Function, Any]:
-    """Autograd's pair: the function of the cotangent, and the value."""
+    """The function of the cotangent, in the types of the value, and the value."""
     _check_floating(x, what)
     value, pull = vjp(fun, x)
+    return lambda g: pull(g)[0], value
 
-    def pull_one(g: Any) -> Any:
-        return pull(_like(g, value))[0]
 
-    return pull_one, value
+def _free_pullback(fun: Function, x: Any, what: str) -> tuple[Function, Any]:
+    """Autograd's pair: as `_pullback`, for cotangents of any floating type."""
+    pull, value = _pullback(fun, x, what)
+    return lambda g: pull(_like(g, value)), value
 
 
 def _check_one_real(value: Any, what: str) -> None:
+    if type(value) is float or (_kind_of(value) == "f" and value.size == 1):
+        return
     leaves, _ = tree_flatten(value)
     avals = [aval_of_argument(x, "value", what) for x in leaves]
     if sum(a.size for a in avals) != 1:
@@ -94,7 +106,7 @@ def make_vjp(fun: Function, x: Any) -> tuple[Function, Any]:
         >>> float(vjp(2.0)), float(ans)
         (2.0, 0.0)
     """
-    return _pullback(fun, x, f"make_vjp({name_of(fun)})")
+    return _free_pullback(fun, x, f"make_vjp({name_of(fun)})")
 
 
 @unary_to_nary
@@ -290,7 +302,7 @@ def make_hvp(fun: Function, x: Any) -> tuple[Function, Any]:
         >>> float(hvp(1.0)), float(slope)
         (12.0, 12.0)
     """
-    return _pullback(grad(fun), x, f"make_hvp({name_of(fun)})")
+    return _free_pullback(grad(fun), x, f"make_hvp({name_of(fun)})")
 
 
 def hessian_tensor_product(fun: Function, argnum: int = 0) -> Function:
@@ -375,7 +387,7 @@ def make_ggnvp(f: Function, g: Function = _half_square, f_argnum: int = 0) -> Fu
 
     @unary_to_nary
     def at_point(f: Function, x: Any) -> Function:
-        pull, value = _pullback(f, x, f"make_ggnvp({name_of(f)})")
+        pull, value = _free_pullback(f, x, f"make_ggnvp({name_of(f)})")
         push = make_jvp_reversemode(f)(x)
         curvature, _ = make_hvp(g)(value)
         return lambda v: pull(curvature(push(v)))
