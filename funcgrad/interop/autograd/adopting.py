@@ -31,7 +31,9 @@ def adopt(ours: ModuleType | None, theirs: ModuleType) -> dict[str, Any]:
     # with those of values: `type(x) is np.ndarray`, `x.dtype.type is np.float32`. But `np.int64(x)`
     # takes traced x, as in autograd.
     kept = {name for name, value in found.items() if _is_the_originals(value)}
-    return found | {name: getattr(ours, name) for name in ours.__all__ if name not in kept}
+    # Classes of SciPy are there as far as its release has them.
+    named = [name for name in ours.__all__ if name not in kept and hasattr(ours, name)]
+    return found | {name: getattr(ours, name) for name in named}
 
 
 def _is_the_originals(value: Any) -> bool:
