@@ -33,6 +33,7 @@ from funcgrad.base.pytree import (
 from funcgrad.base.records import dataclass
 from funcgrad.errors import ArgumentError
 from funcgrad.interop.c.calling import CompiledFunction, cfunc
+from funcgrad.scipy.special import expit
 
 __all__ = ["Constraint", "LogDensity", "interval", "ordered", "positive", "real", "simplex"]
 
@@ -83,15 +84,11 @@ def interval(low: float, high: float) -> Constraint:
         return fnp.log(share) - fnp.log1p(-share)
 
     def log_jacobian(x: Any) -> Any:
-        return fnp.sum(math.log(width) - fnp.logaddexp(0.0, x) - fnp.logaddexp(0.0, -x))
+        return fnp.sum(math.log(width) + x - 2 * fnp.logaddexp(0.0, x))
 
     return Constraint(
-        f"interval({low}, {high})", lambda x: low + width * _expit(x), inverse, log_jacobian
+        f"interval({low}, {high})", lambda x: low + width * expit(x), inverse, log_jacobian
     )
-
-
-def _expit(x: Any) -> Any:
-    return 0.5 * (1 + fnp.tanh(0.5 * x))
 
 
 def _ordered(x: Any) -> Any:
@@ -106,19 +103,16 @@ ordered = Constraint("ordered", _ordered, _differences, lambda x: fnp.sum(x[...,
 """Numbers that ascend along the last axis: the first one, and logarithms of the differences."""
 
 
-def _breaks(x: Any) -> tuple[Any, Any]:
-    """Shares of what is left of a stick of length 1, and what is left before each."""
-    n = x.shape[-1]
-    share = _expit(x - np.log(np.arange(n, 0, -1)))
-    left = fnp.cumprod(1 - share, -1)
-    before = fnp.concatenate([fnp.ones_like(left[..., :1]), left[..., :-1]], -1)
-    return share, before
+def _odds(x: Any) -> Any:
+    """Log odds of the shares of what is left of a stick of length 1 that are broken off."""
+    return x - np.log(np.arange(x.shape[-1], 0, -1))
 
 
 def _simplex(x: Any) -> Any:
-    share, before = _breaks(x)
-    parts = share * before
-    return fnp.concatenate([parts, 1 - fnp.sum(parts, -1, keepdims=True)], -1)
+    odds = _odds(x)
+    left = fnp.cumprod(expit(-odds), -1)
+    before = fnp.concatenate([fnp.ones_like(left[..., :1]), left[..., :-1]], -1)
+    return fnp.concatenate([expit(odds) * before, left[..., -1:]], -1)
 
 
 def _stick(y: Any) -> Any:
@@ -130,8 +124,9 @@ def _stick(y: Any) -> Any:
 
 
 def _log_breaks(x: Any) -> Any:
-    share, before = _breaks(x)
-    return fnp.sum(fnp.log(share) + fnp.log1p(-share) + fnp.log(before))
+    odds, n = _odds(x), x.shape[-1]
+    # Of a share p its own slope p (1 - p), and 1 - p for every part that is broken off later.
+    return fnp.sum(odds - np.arange(n + 1, 1, -1) * fnp.logaddexp(0.0, odds))
 
 
 simplex = Constraint("simplex", _simplex, _stick, _log_breaks, 1)

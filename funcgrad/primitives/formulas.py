@@ -25,6 +25,7 @@ from funcgrad.primitives.expressions import (
     function,
     log,
     log1p,
+    maximum,
     minimum,
     power,
     rint,
@@ -415,6 +416,60 @@ _LARGE = 1e17
 """From here on only the leading term counts, which overflows later than its parts."""
 _ROOT_2PI = math.sqrt(2 * math.pi)
 _HALVED, _ALL_OVERFLOW = 140.0, 200.0
+
+
+def _rising(x: Expression) -> tuple[Expression, Expression, Expression]:
+    """``z >= 8``, how much larger than ``x`` that is, and ``gamma(z) / gamma(x)``."""
+    is_low = x < float(_SHIFT)
+    low = where(is_low, x, 0.0)
+    pair = low * (low + 7.0)  # of low + k and low + 7 - k
+    product = where(is_low, pair * (pair + 6.0) * (pair + 10.0) * (pair + 12.0), 1.0)
+    added = where(is_low, float(_SHIFT), low)
+    return x + added, added, product
+
+
+def _betaln(a: Expression, b: Expression) -> Expression:
+    """The logarithm of the beta function of positive numbers.
+
+    By Stirling's formula (DLMF 5.11.1), whose terms do not cancel: the logarithms are those of the
+    lesser argument and of ratios.
+    """
+    less, more = minimum(a, b), maximum(a, b)
+    (first, added, of_less), (q, more_added, of_more) = _rising(less), _rising(more)
+    s, total_added, of_total = _rising(less + more)
+    shift = added + more_added - total_added  # is p + q - s
+    rest = first - shift
+    factor = sqrt(s / q / first) * (of_total / of_more / of_less)
+    value = first * log(first) - rest * log(s) - q * log1p(rest / q)
+    value = value + (log(factor) + (_HALF_LOG_2PI - shift))
+    for z, sign in ((first, 1.0), (q, 1.0), (s, -1.0)):
+        inverse = 1.0 / z
+        value = value + sign * (inverse * _polynomial(_LGAMMA_FAR, inverse * inverse))
+    return where(more < _INFINITY, value, _betaln_at_infinity(less, more))
+
+
+def _betaln_at_infinity(less: Expression, more: Expression) -> Expression:
+    return less - less - less * more
+
+
+def _betaln_anywhere(a: Expression, b: Expression) -> Expression:
+    """The same by `lgamma`; at poles, integers below 1, finite where another pole divides it."""
+    value = lgamma(a) + lgamma(b) - lgamma(a + b)
+    less, more = minimum(a, b), maximum(a, b)
+    value = where(more < _INFINITY, value, _betaln_at_infinity(less, more))
+    for x, y in ((b, a), (a, b)):
+        is_pole = (x < 1.0) & apply(p.equal, x, rint(x))
+        rest = 1.0 - x - y
+        is_divided = apply(p.equal, y, rint(y)) & (rest > 0.0)
+        finite = lgamma(rest) + lgamma(y) - lgamma(1.0 - x)
+        value = where(is_pole, where(is_divided, finite, _INFINITY), value)
+    return value
+
+
+def betaln(a: Expression, b: Expression) -> Expression:
+    """The logarithm of the size of the beta function."""
+    is_rare = (a < 0.0) | (b < 0.0) | apply(p.equal, a, 0.0) | apply(p.equal, b, 0.0)
+    return unless_any(is_rare, _betaln, _betaln_anywhere, a, b)
 
 
 def gamma(x: Expression) -> Expression:

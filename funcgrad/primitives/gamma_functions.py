@@ -211,6 +211,7 @@ betaln = scipy_row(
     "betaln",
     lambda a, b, y: digamma.bind(a) - digamma.bind(a + b),
     lambda a, b, y: digamma.bind(b) - digamma.bind(a + b),
+    parts=formula("betaln"),
 )
 binom = scipy_row(
     "binom",

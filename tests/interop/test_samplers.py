@@ -58,6 +58,11 @@ def test_values_of_constraints():
     np.testing.assert_allclose(parts.sum(-1), 1.0, rtol=1e-12)
     assert (parts > 0).all()
     np.testing.assert_allclose(simplex.forward(np.zeros(3)), np.full(4, 0.25), rtol=1e-12)
+    for far in (interval(0.0, 1.0), simplex):  # digits of small numbers are not lost
+        x = np.array([-40.0])
+        np.testing.assert_allclose(far.forward(x)[0], np.exp(-40.0), rtol=1e-12)
+        np.testing.assert_allclose(far.inverse(far.forward(x)), x, rtol=1e-12)
+        np.testing.assert_allclose(far.log_jacobian(x), -40.0, rtol=1e-12)
 
 
 def test_density_of_a_vector_and_its_gradient():

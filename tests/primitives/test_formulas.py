@@ -120,6 +120,26 @@ def test_slopes_of_digamma(order: int) -> None:
     np.testing.assert_allclose(found[is_right], exact[is_right], rtol=5e-14)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_betaln(dtype: Any) -> None:
+    a, b = (RNG.permutation(spread(1e-6, 1e6, 200)).astype(dtype) for _ in range(2))
+    with mp.workdps(40):
+        pairs = zip(a.astype(float), b.astype(float), strict=True)
+        exact = np.array([float(mp.log(mp.beta(*map(mp.mpf, x)))) for x in pairs])
+    found = fg.jit(special.betaln)(a, b)
+    errors = np.abs(found - exact) / np.maximum(np.abs(exact), 1)
+    assert errors.max() < (1e-14 if dtype == np.float64 else 7e-8)
+
+
+def test_special_values_of_betaln() -> None:
+    numbers = np.array([-3, -2.5, -2, -1, -0.5, 0, 0.5, 1, 2, 3, 40, np.inf, np.nan])
+    a, b = np.meshgrid(numbers, numbers)
+    for part in (numbers > 0, numbers == numbers, numbers != 0):
+        x, y = a[part][:, part], b[part][:, part]
+        expected = scipy.special.betaln(x, y)
+        np.testing.assert_allclose(fg.jit(special.betaln)(x, y), expected, 1e-13, 1e-13)
+
+
 def exact_zeta(s: Any, q: Any) -> Any:
     """By Euler and Maclaurin's formula, so far out that all digits are right."""
     s, z = mp.mpf(float(s)), mp.mpf(float(q)) + 60
