@@ -23,7 +23,7 @@ from funcgrad.compiler.nest.cost import (
     repeated,
     traffic_of,
 )
-from funcgrad.compiler.nest.kernel import Kernel, Place
+from funcgrad.compiler.nest.kernel import Kernel
 from funcgrad.compiler.nest.layout import Value, View
 from funcgrad.compiler.nest.nodes import (
     Branch,
@@ -476,28 +476,16 @@ class _PlanText:
         if len(users) > 1:
             yield f"# run by {len(users)} steps; the first one:"
         yield from (f"# {line}" for line in source_lines(first.nodes))
-        places = _places(first)
+        places = first.places
         is_walk = bool(first.nodes) and isinstance(first.nodes[0], Point | Fold)
         for line in source.splitlines():
             comment = ""
             if (found := _POINTER.match(line)) and int(found[1]) in places:
-                comment = self._value(places[int(found[1])])
+                comment = self._value(places[int(found[1])].value)
             elif is_walk and (found := _RESULT.match(line)):
                 comment = _origin(first.nodes[int(found[1])])
             yield f"{line}  # {comment}" if comment else line
         yield ""
-
-
-def _places(kernel: Kernel) -> dict[int, Value]:
-    """The values that a kernel's words point to, by the number of the word."""
-    found = {}
-    number = 2
-    for word in kernel.words:
-        if isinstance(word, Place):
-            found[number] = word.value
-            number += 1
-        number += 1
-    return found
 
 
 def _origin(node: Node) -> str:

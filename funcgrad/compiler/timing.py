@@ -17,16 +17,13 @@ import numpy as np
 from funcgrad.base.records import dataclass
 from funcgrad.compiler import abi
 from funcgrad.compiler.loops.language import (
-    Apply,
     Assign,
     Body,
     Evaluate,
-    Expression,
     For,
-    Statement,
-    Variable,
     While,
     every,
+    variables,
 )
 from funcgrad.compiler.native.translate import simplified
 from funcgrad.compiler.nest.allocate import Nested
@@ -306,7 +303,11 @@ def statements_of(kernel: Kernel) -> list[Line]:
     """
     statements = list(every(simplified(kernel.function).body))
     nodes: list[Node | None] = []
-    read = [list(_variables(statement)) for statement in statements]
+    # Of assignments and stores, from the last operand to the first.
+    read = [
+        [*variables(statement.value)] if isinstance(statement, Assign | Evaluate) else []
+        for statement in statements
+    ]
     for statement in statements:
         name = statement.name if isinstance(statement, Assign) else ""
         nodes.append(_node_of(kernel, name) if name else None)
@@ -320,7 +321,7 @@ def statements_of(kernel: Kernel) -> list[Line]:
     maker: dict[str, Node] = {}
     for k, statement in enumerate(statements):
         if nodes[k] is None and isinstance(statement, Evaluate):
-            nodes[k] = next((maker[name] for name in reversed(read[k]) if name in maker), None)
+            nodes[k] = next((maker[name] for name in read[k] if name in maker), None)
         node = nodes[k]
         if isinstance(statement, Assign) and node is not None:
             maker[statement.name] = node
@@ -352,17 +353,3 @@ def _depths(body: Body, depth: int = 0) -> Iterator[int]:
         yield depth
         for block in statement.parts()[2]:
             yield from _depths(block, depth + isinstance(statement, For | While))
-
-
-def _inside(x: Expression) -> Iterator[Expression]:
-    """An expression, and those that it is made of."""
-    yield x
-    for y in x.operands if isinstance(x, Apply) else ():
-        yield from _inside(y)
-
-
-def _variables(statement: Statement) -> Iterator[str]:
-    """The variables that a statement reads."""
-    for x in _inside(statement.value) if isinstance(statement, Assign | Evaluate) else ():
-        if isinstance(x, Variable):
-            yield x.name

@@ -328,7 +328,7 @@ def test_what_the_process_lacks_is_no_defect_of_a_kernel(
         raise error
 
     with monkeypatch.context() as there:
-        there.setattr(kernel_store._KernelBuild, "_emission", fail)
+        there.setattr(kernel_store._Build, "_emission", fail)
         with pytest.raises(error):
             compile_anew()
     assert compile_anew()[0] > 0

@@ -518,15 +518,7 @@ def variables(x: Expression) -> Iterator[str]:
 
 def uses(body: Body) -> Counter[str]:
     """How often statements, and those inside of them, use each variable."""
-    found = Counter[str]()
-    waiting = [*expressions(body)]
-    while waiting:
-        x = waiting.pop()
-        if isinstance(x, Variable):
-            found[x.name] += 1
-        elif isinstance(x, Apply):
-            waiting += x.operands
-    return found
+    return Counter(name for x in expressions(body) for name in variables(x))
 
 
 def without_unused(body: Body, is_pure: Callable[[str], bool]) -> list[Statement]:

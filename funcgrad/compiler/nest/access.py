@@ -249,12 +249,6 @@ def split_ranges(
     return found
 
 
-def split_box(box: Box, runs: Sequence[range], space: Shape) -> Box | None:
-    """The same box of a space with more axes, if it is one."""
-    split = split_ranges([(a, 1, b - a) for a, b in box], runs, space)
-    return None if split is None else tuple((a, a + n) for a, _, n in split)
-
-
 def seen_box(box: Box, form: Reindex, shape: Shape) -> Box | None:
     """The indices of a reindexed array that lead into a box of it, or ``None`` if there are none.
 

@@ -235,12 +235,9 @@ class _Writer:
 
     def _is_contiguous(self, body: list[Node]) -> bool:
         """Whether a pass over the row reads neighbours one after the other."""
-        return all(
-            0 <= self.plan.row[-1].steps[self.plan.operand_access(x, node)] <= SHORT_AXIS
-            for node in body
-            for x in node.operands
-            if self.plan.is_full(node) and isinstance(x, View) and x.value not in self.plan.made
-        )
+        full = filter(self.plan.is_full, body)
+        steps = (self.plan.row[-1].steps[x] for node in full for x in self.plan.read(node))
+        return all(0 <= step <= SHORT_AXIS for step in steps)
 
     def _hoist(self, body: list[Node]) -> dict[Access, Variable]:
         """Loads that are the same all along the row, among what has been read for it."""

@@ -20,6 +20,7 @@ from funcgrad.compiler.nest.layout import (
     factored,
     is_overlapping,
     moved_axes,
+    reshaped,
     whole,
 )
 from funcgrad.compiler.nest.nodes import Copies, Matrices, Point, Product, is_copy
@@ -418,18 +419,10 @@ class Contractor(Letters):
 
     def _stride(self, x: View, own: str, labels: list[str]) -> int | None:
         """The stride of several axes walked as one, or ``None`` if there is none."""
-        stride, step = None, 0
-        for c in reversed(labels):
-            n, s = self.lengths[c], x.strides[own.index(c)] if c in own else 0
-            if n == 1:
-                continue
-            if stride is None:
-                stride, step = s, s * n
-            elif s == step:
-                step = s * n
-            else:
-                return None
-        return 1 if stride is None else stride
+        strides = tuple(x.strides[own.index(c)] if c in own else 0 for c in labels)
+        axes = x.walked(self._shape(labels), strides, x.offset)
+        joined = reshaped(axes, (self.size(labels),))
+        return None if joined is None else joined.strides[0]
 
 
 def _is_constant(matrix: View) -> bool:

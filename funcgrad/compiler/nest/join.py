@@ -145,13 +145,11 @@ def _specialized(kernel: Kernel) -> Body:
     body = kernel.function.body
     if kernel.work > SMALL or kernel.length > SEVERAL or kernel.scratch:
         return body
-    words: dict[int, Expression] = {}
-    number = 0
-    for word in (0, kernel.length, *kernel.words):
-        if isinstance(word, int) and not isinstance(word, Bits) and 0 <= word <= SMALL:
-            words[number] = call("i64", word)
-        number += 2 if isinstance(word, Place) else 1
-
+    words = {
+        number: call("i64", word)
+        for number, word in ((0, 0), (1, kernel.length), *kernel.numbered())
+        if isinstance(word, int) and not isinstance(word, Bits) and 0 <= word <= SMALL
+    }
     count = max(math.prod(node.space) for node in kernel.nodes)
     sooner = (("always", "few") if count <= FEW else ("always",)) if count <= SEVERAL else ()
 
@@ -394,17 +392,15 @@ class _Joiner:
 
     def _words(self, kernel: Kernel) -> Mapping[int, Expression | Place]:
         """The words of a kernel of one part, by their numbers; places count two."""
-        found: dict[int, Expression | Place] = {}
-        first: list[int | Place | Site | Expression] = [0, kernel.length]
+        span: list[int | Site | Expression] = [0, kernel.length]
         if self.block is not None and kernel.length > 1:
             each = kernel.length // self.lanes
-            first = [x if each == 1 else x * each for x in self.block]
-        for word in (*first, *kernel.words):
-            number = len(found)
+            span = [x if each == 1 else x * each for x in self.block]
+        found: dict[int, Expression | Place] = dict(enumerate(map(self._word, span)))
+        for number, word in kernel.numbered():
             if isinstance(word, Place):
                 found[number] = word
-                value = word.value
-                found[number + 1] = self._word(value.offset + word.offset)
+                found[number + 1] = self._word(word.value.offset + word.offset)
             else:
                 found[number] = self._word(word)
         return found

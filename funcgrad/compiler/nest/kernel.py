@@ -88,6 +88,18 @@ class Kernel:
         """Its function as text, which is its name in memory."""
         return self.function.text
 
+    @property
+    def places(self) -> dict[int, Place]:
+        """The places among its words, by the numbers of the first of their two words."""
+        return {number: word for number, word in self.numbered() if isinstance(word, Place)}
+
+    def numbered(self) -> Iterator[tuple[int, int | Place | Site]]:
+        """Its words behind the range, with their numbers."""
+        number = 2
+        for word in self.words:
+            yield number, word
+            number += 2 if isinstance(word, Place) else 1
+
     def split(self, n_threads: int) -> None:
         """Form parts for several threads, if it is large enough."""
         if not self.is_parallel:
@@ -159,13 +171,6 @@ class KernelBuilder(FunctionBuilder):
         self.words.append(value)
         self.n_words += 1
         return read_word(WORDS, self.n_words - 1)
-
-    def take(self, kernel: Kernel) -> None:
-        """The words that a kernel of one part is called with."""
-        (span,) = kernel.parts
-        words = [*span, *kernel.words]
-        self.words += words
-        self.n_words += sum(2 if isinstance(word, Place) else 1 for word in words)
 
     def pointer(self, name: str, value: Value, offset: int) -> Variable:
         """A pointer to an element of a value."""

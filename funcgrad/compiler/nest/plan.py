@@ -248,13 +248,17 @@ class Plan:
             operand.value, self._strides(operand, self.is_full(node)), operand.offset
         )
 
+    def read(self, node: Node, operands: Iterable[Operand] | None = None) -> list[Access]:
+        """The arrays that a node reads from memory, of its operands or of some of them."""
+        operands = node.operands if operands is None else operands
+        views = [x for x in operands if isinstance(x, View)]
+        return [self.operand_access(x, node) for x in views if x.value not in self.made]
+
     def _collect(self) -> None:
         self.outs: dict[Node, Access] = {}
         self.sums: dict[Node, Access] = {}
         for node in self.nodes:
-            for x in node.operands:
-                if isinstance(x, View) and x.value not in self.made:
-                    self.operand_access(x, node)
+            self.read(node)
             if node.out.is_stored:
                 place = node.out.part or whole(node.out)
                 strides = self._out_strides(node, place.strides)
@@ -382,8 +386,8 @@ class Plan:
         strides = [(a.strides[outer], a.strides[inner]) for a in self.accesses.values()]
         return any(abs(along) == 1 and abs(apart) > SHORT_AXIS for along, apart in strides)
 
-    def is_fixed(self, node: Pick, x: Operand) -> bool:
-        """Whether an index is the same all along the row."""
+    def is_fixed(self, node: Node, x: Operand) -> bool:
+        """Whether an operand is the same all along the row."""
         if isinstance(x, Uniform):
             return True
         if x.value in self.made:
@@ -409,10 +413,7 @@ class Plan:
         ):
             return None
         written = [self.outs[n] for n in full if n in self.outs and not isinstance(n, Fold)]
-        touched = []
-        for node in full:
-            views = [x for x in node.operands if isinstance(x, View) and x.value not in self.made]
-            touched += [self.operand_access(x, node) for x in views]
+        touched = [access for node in full for access in self.read(node)]
         dtypes = {x.dtype for node in full for x in (*node.operands, node.out)}
         if any(access.strides[loop.axis] != 1 for access in written):
             return None

@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from funcgrad.compiler.machine import FEW, KERNEL_NODES, SHORT_AXIS
-from funcgrad.compiler.nest.access import ranges_of, split_box
+from funcgrad.compiler.nest.access import ranges_of
 from funcgrad.compiler.nest.layout import (
     Operand,
     Shape,
@@ -34,7 +34,6 @@ from funcgrad.compiler.nest.nodes import (
     External,
     Fold,
     Graph,
-    Guard,
     Nest,
     Node,
     Pick,
@@ -166,15 +165,13 @@ class _Change:
             return None
         changes: dict[str, Any] = {"operands": tuple(split for _, split in pairs)}
         shape = self.space
-        if isinstance(node, Guard):
-            changes["box"] = split_box(node.box, runs, self.space)
         if isinstance(node, Fold):
             axes = tuple(axis for a in node.form.axes for axis in runs[a])
             if not axes or not _is_splittable(node, runs):
                 return None
             changes["form"] = replace(node.form, axes=axes)
             shape = tuple(n for axis, n in enumerate(shape) if axis not in axes)
-        return None if changes.get("box", ()) is None else (changes, shape)
+        return changes, shape
 
     def _beside(self, node: Node) -> Iterator[Node]:
         """The nodes that read what it computes, or compute what it reads, index by index."""

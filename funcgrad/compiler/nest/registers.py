@@ -28,7 +28,7 @@ from funcgrad.compiler.loops.language import (
 from funcgrad.compiler.loops.unroll import number_of
 from funcgrad.compiler.machine import SEVERAL, SMALL
 from funcgrad.compiler.nest.allocate import Nested
-from funcgrad.compiler.nest.kernel import Kernel, Place, word_of
+from funcgrad.compiler.nest.kernel import Kernel, word_of
 from funcgrad.compiler.nest.layout import Value
 from funcgrad.compiler.nest.nodes import Carry, Link, Loop
 
@@ -132,7 +132,7 @@ class Registers:
     def _kernel(self, kernel: Kernel) -> None:
         """Read off how a kernel uses its pointers; scratch memory is its own."""
         self._excluded.update(kernel.scratch)
-        places = places_of(kernel)
+        places = kernel.places
         pointers: dict[str, tuple[Value, int]] = {}
         for statement in every(self._bodies[id(kernel)]):
             match statement:
@@ -196,17 +196,6 @@ def is_all(link: Link) -> bool:
 def is_same(link: Link) -> bool:
     """Whether an inner array is an outer one, in all iterations."""
     return is_all(link) and not link.step
-
-
-def places_of(kernel: Kernel) -> dict[int, Place]:
-    """The places among the words of a kernel, by the numbers of the first of their two words."""
-    found, number = {}, 2
-    for word in kernel.words:
-        if isinstance(word, Place):
-            found[number] = word
-            number += 1
-        number += 1
-    return found
 
 
 def word_read(address: Expression) -> int:

@@ -44,19 +44,14 @@ _MIRRORED = {
 """The comparisons, and what they are with their operands exchanged."""
 
 _SIDES = {
-    ("greater", 1): (("low", 1),),
-    ("greater_equal", 1): (("low", 0),),
-    ("less", 1): (("high", 0),),
-    ("less_equal", 1): (("high", 1),),
-    ("greater", -1): (("high", 0),),
-    ("greater_equal", -1): (("high", 1),),
-    ("less", -1): (("low", 1),),
-    ("less_equal", -1): (("low", 0),),
-    ("equal", 1): (("low", 0), ("high", 1)),
-    ("equal", -1): (("low", 0), ("high", 1)),
+    "greater": (("low", 1),),
+    "greater_equal": (("low", 0),),
+    "less": (("high", 0),),
+    "less_equal": (("high", 1),),
+    "equal": (("low", 0), ("high", 1)),
 }
-"""The bounds of indices at which numbers that count by 1 or -1 compare so with another number, as
-distances from the index at which they are equal."""
+"""The bounds of indices at which numbers that count compare so with another number, as distances
+from the index at which they are equal."""
 
 _REST = {"not_equal": "equal"}
 """Comparisons that hold wherever another one does not."""
@@ -199,15 +194,6 @@ class Unswitcher:
         node = self.plan.made.get(x.value) if isinstance(x, View) else None
         return node if type(node) is Point and self.plan.is_full(node) else None
 
-    def _is_of_row(self, x: Operand, node: Node) -> bool:
-        """Whether an operand is one number for all of a row."""
-        if isinstance(x, Uniform):
-            return True
-        if x.value in self.plan.made:
-            return not self.plan.is_full(self.plan.made[x.value])
-        access = self.plan.operand_access(x, node)
-        return not any(loop.steps[access] for loop in self.plan.row)
-
     def _range(self, x: Operand) -> Range | None:
         """The range of indices in which a condition holds, or does not."""
         maker = self._maker(x)
@@ -239,7 +225,7 @@ class Unswitcher:
         return frozenset(sides), not _DECISIVE[word]
 
     def _range_or_number(self, x: Operand, node: Node) -> Range | None:
-        if isinstance(x, Uniform) or not self._is_of_row(x, node):
+        if isinstance(x, Uniform) or not self.plan.is_fixed(node, x):
             return self._range(x)
         return frozenset([Side("when", _key(x), 0, 0, x, None, node)]), True
 
@@ -247,15 +233,15 @@ class Unswitcher:
         """The range in which numbers that count along the row compare so with another one."""
         if isinstance(counting, Uniform) or counting.value in self.plan.made:
             return None
-        if not self._is_of_row(other, node) or not all(
+        if not self.plan.is_fixed(node, other) or not all(
             x.dtype.kind in "iu" and x.dtype != np.uint64 for x in (counting, other)
         ):
             return None
         step = self._step(counting, node)
         if step is None:
             return None
-        access = self.plan.operand_access(counting, node)
-        sides = _SIDES[_REST.get(word, word), step]
+        access, held = self.plan.operand_access(counting, node), _REST.get(word, word)
+        sides = _SIDES[held if step > 0 else _MIRRORED[held]]
         key = access, _key(other)
         return frozenset(
             [Side(kind, key, more, step, other, access, node) for kind, more in sides]
@@ -370,14 +356,10 @@ class Unswitcher:
 
     def _read(self, body: Iterable[Node], chosen: Chosen) -> set[Access]:
         """The arrays that some nodes read along the row."""
-        row = self.plan.row[-1]
-        found = {
-            self.plan.operand_access(x, node)
-            for node in body
-            for x in ((chosen[node],) if node in chosen else node.operands)
-            if isinstance(x, View) and x.value not in self.plan.made and self.plan.is_full(node)
-        }
-        return {access for access in found if row.steps[access]}
+        full = filter(self.plan.is_full, body)
+        operands = {node: (chosen[node],) if node in chosen else node.operands for node in full}
+        found = (access for row in operands.items() for access in self.plan.read(*row))
+        return {access for access in found if self.plan.row[-1].steps[access]}
 
     def _is_wanted(self, node: Node) -> bool:
         """Whether a node is a result or a fold, or is watched."""

@@ -122,10 +122,10 @@ def _touched(plan: Plan, node: Node, body: list[Node]) -> tuple[list[Access], li
     # Lanes of a lookup read its table wherever they have to, those of a row in their order.
     is_row = isinstance(node, Pick) and plan.is_of_row(node)
     read = node.operands[:1] if is_row else node.operands[isinstance(node, Pick) :]
-    views = [x for x in read if isinstance(x, View)]
-    accesses = [plan.operand_access(x, node) for x in views if x.value not in plan.made]
+    accesses = plan.read(node, read)
     # Values that an earlier pass over the row has left in memory.
-    earlier = {plan.made[x.value] for x in views if x.value in plan.made} - {*body}
+    values = [x.value for x in read if isinstance(x, View)]
+    earlier = {plan.made[value] for value in values if value in plan.made} - {*body}
     accesses += [plan.outs[maker] for maker in earlier if maker in plan.outs]
     if plan.kind(node) in ("inner", "total"):
         return accesses, []

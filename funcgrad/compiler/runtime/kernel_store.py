@@ -184,7 +184,7 @@ def own_copy(code: NamedFunction, word: int) -> int:
         word: The number that stands there in the copy.
     """
     with _LOCK:
-        build = _KernelBuild(code)
+        build = _Build(code)
         build.begin()
         found = build.object_file()
         placeholder, name = struct.pack("=Q", OWN_WORD), build.symbol.encode()
@@ -197,7 +197,7 @@ def own_copy(code: NamedFunction, word: int) -> int:
 
 def _build_of(function: Function) -> _Build:
     is_by_numba = not function.is_brief and _is_by_numba()
-    return (_NumbaBuild if is_by_numba else _KernelBuild)(function)
+    return (_NumbaBuild if is_by_numba else _Build)(function)
 
 
 @cache
@@ -314,32 +314,34 @@ _N_AT_ONCE = 2 * (os.cpu_count() or 1)
 
 
 class _Build:
-    """A text on its way to native code.
+    """A kernel, or a program that is written down, on its way to native code.
 
     Args:
-        text: What the code is looked up by, in memory and, as a digest, on disk.
-        symbol: The name of the native function; by default it is made from the text.
+        function: What it does.
+        text: What the code is looked up by, in memory and, as a digest, on disk, if it is no kernel
+            of a program; by default the function's name.
 
     Attributes:
         is_kernel: Whether it counts among the kernels of a program.
     """
 
-    is_kernel = True
-
-    def __init__(self, text: str, symbol: str = "") -> None:
-        self.text = text
-        self.digest = digest(text.encode())
-        self.symbol = symbol or f"fg_{self.digest[:32]}"
+    def __init__(self, function: Function, text: str = "") -> None:
+        self.function = function
+        self.text = text or function.name
+        self.digest = digest(self.text.encode())
+        self.symbol = f"fg_{self.digest[:32]}"
         self.seconds = 0.0
-
-    @property
-    def source(self) -> str:
-        """Source that is kept beside the object file, to be read."""
-        return self.text
+        self.is_program = isinstance(function, NamedFunction)
+        self.is_kernel = not (self.is_program or text)
 
     def _emission(self) -> Any:
         """Start to make the object file."""
-        raise NotImplementedError
+        native = _native()
+        assembly, is_in_vectors = _frontend().translate(self.function, self.symbol)
+        effort = "VECTORS" if is_in_vectors else "ALL"
+        if self.is_program:
+            effort = "BRIEF" if self.function.is_brief else "TILES"
+        return native.Emission(assembly, native.Effort[effort], _is_by_numba())
 
     def begin(self) -> None:
         """Read the object file from disk if it is there, else start to compile it."""
@@ -367,7 +369,7 @@ class _Build:
                 self.seconds += self.emission.seconds
             _count("compiled", self.is_kernel)
             if self.disk is not None:
-                self.disk.write(self.key, self.source, self.code, self.facts)
+                self.disk.write(self.key, self.function.text, self.code, self.facts)
         return self.code
 
     def finish(self) -> None:
@@ -390,39 +392,15 @@ class _Build:
         except Exception as error:
             raise CompilerError(
                 f"a generated kernel does not compile, which is a defect of funcgrad: {error}\n"
-                f"Please report it with this source:\n\n{self.source}"
+                f"Please report it with this source:\n\n{self.function.text}"
             ) from error
 
 
-class _KernelBuild(_Build):
-    """A kernel, or a program that is written down, on its way to native code."""
-
-    def __init__(self, function: Function) -> None:
-        super().__init__(function.name)
-        self.function = function
-        self.is_program = isinstance(function, NamedFunction)
-        self.is_kernel = not self.is_program
-
-    @property
-    def source(self) -> str:
-        return self.function.text
-
-    def _emission(self) -> Any:
-        native = _native()
-        assembly, is_in_vectors = _frontend().translate(self.function, self.symbol)
-        effort = "VECTORS" if is_in_vectors else "ALL"
-        if self.is_program:
-            effort = "BRIEF" if self.function.is_brief else "TILES"
-        return native.Emission(assembly, native.Effort[effort], _is_by_numba())
-
-
-class _LinedBuild(_KernelBuild):
+class _LinedBuild(_Build):
     """A kernel whose object file tells the lines of its instructions."""
 
     def __init__(self, function: Function, lines: tuple[int, ...]) -> None:
-        super().__init__(function)
-        _Build.__init__(self, f"# lines {lines}\n{function.name}")
-        self.is_kernel = False
+        super().__init__(function, f"# lines {lines}\n{function.name}")
         self.assembly, self.is_in_vectors = _frontend().translate(function, self.symbol, lines)
 
     def _emission(self) -> Any:
@@ -432,7 +410,7 @@ class _LinedBuild(_KernelBuild):
         return native.Emission(self.assembly, effort)
 
 
-class _NumbaBuild(_KernelBuild):
+class _NumbaBuild(_Build):
     """A kernel on its way to native code by `numba.njit`; nothing of it is kept on disk."""
 
     def begin(self) -> None:

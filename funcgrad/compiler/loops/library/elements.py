@@ -47,6 +47,11 @@ class Program(ProgramBuilder):
         """The index of a vector."""
         return call("lanes", place, lanes or self.lanes)
 
+    @property
+    def zeros(self) -> Expression:
+        """Zeros in a vector."""
+        return call("splat", call(self.real, 0.0), self.lanes)
+
     def pointer(self, address: Expression, kind: str = "") -> Variable:
         """A pointer to real numbers, or to elements of a type, for the loops that access them.
 

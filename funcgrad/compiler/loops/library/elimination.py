@@ -81,10 +81,6 @@ class Elimination(Program):
         return self.let(call("load", pointer, place, scope))
 
     @property
-    def zeros(self) -> Expression:
-        return call("splat", call(self.real, 0.0), GROUP_ROWS)
-
-    @property
     def lane(self) -> Expression:
         """The number of every lane."""
         return self.near(0)

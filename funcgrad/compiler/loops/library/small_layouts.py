@@ -302,7 +302,7 @@ class InRows(SmallMatrices):
                     self.store(at, index, self._stored(found), ARRAYS)
                     with self.count(i + self.lanes, self.n, self.lanes) as c:
                         index = call("some_lanes", c, self.n, self.lanes)
-                        self.store(at, index, self._stored(self.zeros), ARRAYS)
+                        self.store(at, index, self._stored(self.zero_vectors), ARRAYS)
 
     def _blocks(self) -> Iterator[tuple[Variable, Variable]]:
         """The first rows and columns of square blocks of a lower triangle."""
@@ -320,10 +320,10 @@ class InRows(SmallMatrices):
     def identity(self, start: Variable, columns: Variable) -> None:
         with self.count(0, self.n) as i, self.count(0, columns, self.lanes) as c:
             one = call("select", equal(self._numbers(start + c), i), 1.0, 0.0)
-            self.put((one, *self.zeros[1:]), self.b, i * self.b.line + c)
+            self.put((one, *self.zero_vectors[1:]), self.b, i * self.b.line + c)
 
     @property
-    def zeros(self) -> Element:
+    def zero_vectors(self) -> Element:
         """Zeros in a vector."""
         return (call("splat", 0.0, self.lanes),) * self.unit
 

@@ -121,10 +121,6 @@ class Matrix:
 class InRegisters(Program):
     """Products of matrices whose sums are in registers."""
 
-    @property
-    def zeros(self) -> Expression:
-        return call("splat", call(self.real, 0.0), self.lanes)
-
     def copy(
         self,
         to: tuple[Expression, Index],
