@@ -169,6 +169,7 @@ class ExtendedDtype:
         type: Its kind, such as `prng_key`.
         base: Dtype of the numbers.
         itemsize: Bytes of an element.
+        n_parts: How many arrays of numbers there are, each of the shape of the whole.
     """
 
     __slots__ = ()
@@ -176,9 +177,10 @@ class ExtendedDtype:
     type: type[extended]
     base: np.dtype[Any]
     itemsize: int
+    n_parts: int
 
-    def holding(self, array: Any) -> Any:
-        """The array of this dtype that holds another one, or what stands for such arrays."""
+    def holding(self, *arrays: Any) -> Any:
+        """The array of this dtype that holds others, or what stands for such arrays."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -202,7 +204,7 @@ def issubdtype(a: Any, b: Any) -> bool:
     """
     a, b = (q.type if isinstance(q, ExtendedDtype) else q for q in (a, b))
     if any(isinstance(q, type) and issubclass(q, extended) for q in (a, b)):
-        return isinstance(a, type) and isinstance(b, type) and issubclass(a, b)
+        return b is np.generic or (all(isinstance(q, type) for q in (a, b)) and issubclass(a, b))
     return bool(np.issubdtype(a, b))
 
 

@@ -209,6 +209,8 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     if kind not in (None, "no_grad_no_remat"):
         raise ArgumentError(f"new_ref: kind must be None or 'no_grad_no_remat', got {kind!r}.")
     if isinstance(init_val, KeyArray):
+        if init_val.dtype is not KEY:
+            raise ArgumentError(f"new_ref: references hold keys of {KEY}, got {init_val.dtype}.")
         return _made(KeyRef, init_val.base)
     return _made(Ref, init_val)
 

@@ -243,10 +243,11 @@ def _steer(jax: Any, own: dict[str, ModuleType]) -> None:
             jax.config.update(name, value)
 
     settings.config.update = update_both
-    for name in ("enable_x64", "numpy_dtype_promotion", "numpy_rank_promotion"):
+    for name in _BLOCKS:
         both = _Both(getattr(settings, name), getattr(jax, name))
         settings.config_states[f"jax_{name}"] = both
-        setattr(settings, name, both)
+        for module in (settings, jax):
+            setattr(module, name, both)
     if os.environ.get("JAX_ENABLE_X64") == "1":
         jax.config.update("jax_enable_x64", True)
 
@@ -254,6 +255,10 @@ def _steer(jax: Any, own: dict[str, ModuleType]) -> None:
         return self.assertRaises(error, *args, **options)  # noqa: PT027
 
     tools.JaxTestCase.assertRaisesRegex = raises  # type: ignore[attr-defined]
+
+
+_BLOCKS = ("default_prng_impl", "enable_x64", "numpy_dtype_promotion", "numpy_rank_promotion")
+"""Settings that are chosen for blocks, also by classes of tests."""
 
 
 class _Both:

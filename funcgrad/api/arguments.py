@@ -13,7 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.pytree import keystr, tree_flatten_with_path, tree_leaves, tree_map
+from funcgrad.base.pytree import (
+    all_held_in,
+    keystr,
+    tree_flatten_with_path,
+    tree_leaves,
+    tree_map,
+)
 from funcgrad.base.scalars import plain_number, scalar_number
 from funcgrad.base.signatures import signature_of
 from funcgrad.core.avals import Shape, ShapedArray, aval_of
@@ -49,8 +55,9 @@ def check_callable(function: Any, transformation: str) -> None:
 
 
 def leaf_paths(tree: Any, prefix: str = "args") -> list[str]:
-    """The path of every leaf, such as ``args[0]['w']``."""
-    return [prefix + keystr(path) for path, _ in tree_flatten_with_path(tree)[0]]
+    """The path of every array in a tree, such as ``args[0]['w']``."""
+    rows = tree_flatten_with_path(tree)[0]
+    return [prefix + keystr(path) for path, x in rows for _ in all_held_in(x)]
 
 
 def aval_of_argument(leaf: Any, path: str, function: str) -> ShapedArray:

@@ -20,7 +20,7 @@ from funcgrad.api.rule_results import describe, is_zero_tree, place_of
 from funcgrad.api.staging import StagedFunction
 from funcgrad.base.forking import cached_property
 from funcgrad.base.pytree import (
-    held_in,
+    all_held_in,
     tree_flatten,
     tree_leaves,
     tree_map,
@@ -466,12 +466,13 @@ def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, list[A
 
     def converted(*args: Any) -> Any:
         n = len(args) - n_values
+        values = [x for value in args[n:] for x in all_held_in(value)]
         leaves, tree = flatten_values((args[:n], {}))
         if tree != in_tree:
             raise TreeError(
                 f"closure_convert({name_of(fun)}): the arguments must have the structure of the "
                 f"examples.\n  expected      {in_tree}\n  got           {tree}"
             )
-        return tree_unflatten(out_tree, evaluate(program, [*map(held_in, args[n:]), *leaves]))
+        return tree_unflatten(out_tree, evaluate(program, [*values, *leaves]))
 
     return HoldsProgram(converted), list(staged.captured)

@@ -156,7 +156,9 @@ def with_held_types(tree: Any) -> Any:
     if not any(map(_is_held_type, leaves)):
         return tree
     held = [
-        x.dtype.holding(ShapeDtypeStruct(x.shape, x.dtype.base)) if _is_held_type(x) else x
+        x.dtype.holding(*[ShapeDtypeStruct(x.shape, x.dtype.base)] * x.dtype.n_parts)
+        if _is_held_type(x)
+        else x
         for x in leaves
     ]
     return tree_unflatten(treedef, held)

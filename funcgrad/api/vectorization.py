@@ -184,12 +184,12 @@ def _paths(args: Any, kwargs: Any) -> list[str]:
 
 def _leaf_axes(in_axes: Any, args: Any, kwargs: Any, what: str) -> list[Any]:
     axes = in_axes if not isinstance(in_axes, int) else tuple(in_axes for _ in args)
-    return _prefix(axes, args, "in_axes", what) + [0] * len(tree_leaves(kwargs))
+    return _prefix(axes, args, "in_axes", what) + _prefix(0, kwargs, "in_axes", what)
 
 
 def _prefix(axes: Any, tree: Any, name: str, what: str) -> list[Any]:
     try:
-        return broadcast_prefix(axes, tree, is_leaf=lambda x: x is None)
+        return broadcast_prefix(axes, tree, is_leaf=lambda x: x is None, is_opened=True)
     except TreeError as error:
         raise TreeError(
             f"{what}: {name} is not a prefix of the tree that it describes. {error}"

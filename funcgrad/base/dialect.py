@@ -28,11 +28,12 @@ class Dialect:
             results are strong.
         array: From a concrete value to the array of the library that rules of users are given;
             ``None`` if they are given NumPy's.
+        generator: Name of the generator of random bits that keys without another one belong to.
         converted: From a traced array that a program has converted, and the dtype that it named,
             to the array that it gets; ``None`` if it gets that.
     """
 
-    __slots__ = ("array", "converted", "dtypes", "name", "narrow", "weak")
+    __slots__ = ("array", "converted", "dtypes", "generator", "name", "narrow", "weak")
 
     def __init__(
         self,
@@ -45,6 +46,7 @@ class Dialect:
         self.narrow = narrow
         self.weak: Callable[[Any], Any] | None = None
         self.array: Callable[[Any], Any] | None = None
+        self.generator = "threefry2x32"
         self.converted: Callable[[Any, np.dtype[Any]], Any] | None = None
 
     def __repr__(self) -> str:

@@ -364,7 +364,7 @@ class PyTreeDef:
 
         def joined(treedef: PyTreeDef, parts: Sequence[list[str | None]]) -> list[str | None]:
             if treedef.kind in _holders:
-                return [str(treedef._meta)]
+                return [str(treedef._meta)] * treedef.num_leaves
             return [name for part in parts for name in part]
 
         found: list[str | None] = self.fold([[None]] * self.num_leaves, joined)
@@ -847,29 +847,36 @@ _holders: dict[type, _Node] = {}
 
 
 def register_holder(
-    kind: type, held: Callable[[Any], tuple[tuple[Any], str]], holding: Callable[[str, Any], Any]
+    kind: type,
+    held: Callable[[Any], tuple[tuple[Any, ...], str]],
+    holding: Callable[[str, Sequence[Any]], Any],
 ) -> None:
-    """Let what is a leaf to users be a container of one array to transformations.
+    """Let what is a leaf to users be a container of arrays to transformations.
 
     Args:
         kind: The class.
-        held: Gives the array of an instance in a tuple, and what structures call it.
-        holding: The inverse; of what is no such array (a flag, a tangent without values) it gives
-            what stands at its place in a tree of users.
+        held: Gives the arrays of an instance, all of its shape, and what structures call it.
+        holding: The inverse; of what are no such arrays (flags, tangents without values) it gives
+            what stands at their place in a tree of users.
     """
     with _lock:
         _holders[kind] = _Node(
             kind,
             held,
-            lambda name, parts: holding(name, parts[0]),
-            lambda holder: [(FlattenedIndexKey(0), held(holder)[0][0])],
+            holding,
+            lambda holder: [(FlattenedIndexKey(i), x) for i, x in enumerate(held(holder)[0])],
         )
 
 
 def held_in(leaf: Any) -> Any:
-    """The array that a leaf holds; any other leaf itself."""
+    """The first array that a leaf holds; any other leaf itself."""
+    return all_held_in(leaf)[0]
+
+
+def all_held_in(leaf: Any) -> Sequence[Any]:
+    """The arrays that a leaf holds; any other leaf itself."""
     node = _holders.get(type(leaf))
-    return leaf if node is None else node.flatten(leaf)[0][0]
+    return (leaf,) if node is None else node.flatten(leaf)[0]
 
 
 def opened(leaves: list[Any], treedef: PyTreeDef) -> tuple[list[Any], PyTreeDef]:
@@ -883,9 +890,9 @@ def opened(leaves: list[Any], treedef: PyTreeDef) -> tuple[list[Any], PyTreeDef]
             inner.append(leaf)
             parts.append(_LEAF)
         else:
-            (array,), name = node.flatten(leaf)
-            inner.append(array)
-            parts.append(_intern(node, name, (_LEAF,)))
+            arrays, name = node.flatten(leaf)
+            inner.extend(arrays)
+            parts.append(_intern(node, name, (_LEAF,) * len(arrays)))
     return inner, treedef.fold(parts, _with_children)
 
 
@@ -1213,8 +1220,16 @@ def _node_for(name: str, tree: Any) -> _Node:
     return node
 
 
-def broadcast_prefix(prefix: Any, tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
+def broadcast_prefix(
+    prefix: Any, tree: Any, is_leaf: IsLeaf = None, is_opened: bool = False
+) -> list[Any]:
     """The leaves of ``prefix``, each repeated for all leaves of ``tree`` below its place.
+
+    Args:
+        prefix: A tree that has leaves where the other has subtrees.
+        tree: The other.
+        is_leaf: Tells of subtrees of ``prefix`` that are to count as leaves.
+        is_opened: Whether what is held by leaves counts, as transformations see it.
 
     Raises:
         TreeError: If ``prefix`` is no prefix of ``tree``, with the path where it differs.
@@ -1222,5 +1237,7 @@ def broadcast_prefix(prefix: Any, tree: Any, is_leaf: IsLeaf = None) -> list[Any
     leaves, treedef = tree_flatten(prefix, is_leaf)
     found: list[Any] = []
     for leaf, subtree in zip(leaves, treedef.flatten_up_to(tree), strict=True):
-        found += [leaf] * tree_structure(subtree).num_leaves
+        leaves, structure = tree_flatten(subtree)
+        inner = opened(leaves, structure)[1] if is_opened else structure
+        found += [leaf] * inner.num_leaves
     return found

@@ -39,7 +39,7 @@ from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, FileFormatError, TreeError
 from funcgrad.random import key_data, key_impl, wrap_key_data
-from funcgrad.random.key_arrays import KEY, KeyArray
+from funcgrad.random.key_arrays import KEY, KeyArray, KeyDtype
 
 FORMAT = "funcgrad.tree"
 VERSION = 1
@@ -424,7 +424,7 @@ def _type_of(leaf: Any) -> str:
     if isinstance(leaf, str):
         return "a str"
     if hasattr(leaf, "dtype") and hasattr(leaf, "shape"):
-        dtype = leaf.dtype if leaf.dtype is KEY else np.dtype(leaf.dtype)
+        dtype = leaf.dtype if isinstance(leaf.dtype, KeyDtype) else np.dtype(leaf.dtype)
         return f"{dtype.name}{list(leaf.shape)}"
     if isinstance(leaf, bool | int | float | complex):
         return f"{aval_of(leaf).dtype.name}[]"

@@ -30,7 +30,7 @@ from funcgrad.base.digests import digest
 from funcgrad.base.exact import exact_key
 from funcgrad.base.forking import Lock
 from funcgrad.base.index_rule import INDEX_RULE
-from funcgrad.base.pytree import PyTreeDef, held_in
+from funcgrad.base.pytree import PyTreeDef, all_held_in
 from funcgrad.base.transformed import MadeOf
 from funcgrad.core.axes import axes_in_scope
 from funcgrad.core.primitive import Primitive
@@ -145,7 +145,7 @@ class _Traversal:
         if isinstance(value, MadeOf):
             return value.transformation, self.visit(value.options), self.visit(value.original)
         if isinstance(value, HoldsArray):
-            return self._held(held_in(value))
+            return value.dtype, tuple([self._held(x) for x in all_held_in(value)])
         if isinstance(value, HoldsFunctions):
             return tuple([self.visit(function) for function in value.functions()])
         if isinstance(value, Primitive | CodeType | PyTreeDef) or _is_own_data(value):

@@ -12,6 +12,7 @@ import numpy as np
 from funcgrad.base.dialect import dialect
 from funcgrad.base.pytree import (
     PyTreeDef,
+    all_held_in,
     keystr,
     opened,
     tree_flatten,
@@ -323,4 +324,5 @@ def leaves_with_paths(tree: Any, root: str) -> tuple[list[Any], list[str], PyTre
     narrow = dialect().narrow
     given = [x if narrow is None else narrow(x) for _, x in rows]
     leaves, treedef = opened(given, treedef)
-    return list(map(settled, leaves)), [root + keystr(path) for path, _ in rows], treedef
+    paths = [root + keystr(path) for path, x in rows for _ in all_held_in(x)]
+    return list(map(settled, leaves)), paths, treedef

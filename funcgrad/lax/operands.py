@@ -16,7 +16,7 @@ from funcgrad.base.dialect import default_dtype
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer
-from funcgrad.dtypes import PYTHON_SCALARS, check_dtype, short_name
+from funcgrad.dtypes import PYTHON_SCALARS, ExtendedDtype, check_dtype, short_name
 from funcgrad.errors import ArgumentError, DtypeError, KeyArrayError, ShapeError
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.families import shape_of
@@ -149,6 +149,8 @@ def canonical_dtype(dtype: Any) -> np.dtype[Any]:
     """The NumPy dtype that a dtype, its name, a scalar type or a Python type stands for."""
     if isinstance(dtype, type) and dtype in PYTHON_SCALARS:
         return PYTHON_SCALARS[dtype]
+    if isinstance(dtype, ExtendedDtype):
+        raise DtypeError(f"the requested array would hold numbers, but got dtype {dtype}.")
     wanted = np.dtype(dtype)
     if wanted.itemsize == 2:  # floats of 16 bits, where the dialect has them
         wanted = default_dtype(wanted)

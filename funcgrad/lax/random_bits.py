@@ -11,7 +11,8 @@ import numpy as np
 
 from funcgrad.base.placement import check_placement
 from funcgrad.core.avals import aval_of
-from funcgrad.errors import ArgumentError, DtypeError, ShapeError
+from funcgrad.errors import DtypeError, ShapeError
+from funcgrad.lax.counter_hashes import philox4x32
 from funcgrad.lax.elementwise import bitcast_convert_type, shift_right_logical
 from funcgrad.lax.operands import Array, ArrayLike, array_operand, canonical_dtype
 from funcgrad.lax.shapes import concatenate, iota, reshape, stack
@@ -20,7 +21,7 @@ from funcgrad.primitives.random import UINT32, UINT64, threefry2x32
 
 
 class RandomAlgorithm(enum.IntEnum):
-    """How random bits are made; the default is Threefry here."""
+    """How random bits are made; the default is Philox."""
 
     RNG_DEFAULT = 0
     RNG_THREE_FRY = 1
@@ -41,15 +42,14 @@ def rng_bit_generator(
         key: The state: uint64 of shape ``(2,)``, a key and a counter; or the same as four uint32.
         shape: Shape of the result.
         dtype: uint8, uint16, uint32 or uint64.
-        algorithm: ``RNG_DEFAULT`` or ``RNG_THREE_FRY``, which both give the bits that JAX gives for
-            the latter and one axis; several axes are filled in row-major order.
+        algorithm: ``RNG_DEFAULT`` or ``RNG_PHILOX``, whose bits are those of JAX on processors; or
+            ``RNG_THREE_FRY``, likewise along one axis: several are filled in row-major order.
         out_sharding: The CPU, if anything.
 
     Returns:
         The next state, and unsigned integers that have all values equally likely.
 
     Raises:
-        ArgumentError: If the algorithm is another.
         DtypeError: If the dtype is not unsigned.
         ShapeError: If the state is none.
 
@@ -58,11 +58,9 @@ def rng_bit_generator(
         >>> from funcgrad import lax
         >>> state, bits = lax.rng_bit_generator(np.array([1, 2], np.uint64), (2,))
         >>> print(state, bits)
-        [1 3] [  43444564 2150618427]
+        [1 3] [2100602697 2847456232]
     """
     check_placement("lax.rng_bit_generator", out_sharding=out_sharding)
-    if algorithm == RandomAlgorithm.RNG_PHILOX:
-        raise ArgumentError("lax.rng_bit_generator has no Philox; use RNG_THREE_FRY, the default.")
     wanted = canonical_dtype(dtype)
     if wanted.kind != "u":
         raise DtypeError(f"lax.rng_bit_generator needs an unsigned dtype, got {wanted}.")
@@ -78,21 +76,38 @@ def rng_bit_generator(
             f"{aval}. Keys of funcgrad.random are for funcgrad.random.bits."
         )
     lengths = tuple(int(n) for n in shape)
-    count = math.prod(lengths)
-    n_blocks = count if wanted == UINT64 else -(-count // 2)
-    counters = p.add.bind(words[1], iota(UINT64, n_blocks))
-    blocks = threefry2x32.bind(*_halves(words[0]), *_halves(counters))
-    first, second = shift_right_logical(blocks, 32), p.convert(blocks, UINT32)
+    is_threefry = algorithm == RandomAlgorithm.RNG_THREE_FRY
+    generate = _threefry_words if is_threefry else _philox_words
+    per_word = 2 if wanted == UINT64 else 1
+    found, n_blocks = generate(words, math.prod(lengths) * per_word)
     if wanted == UINT64:
-        found = p.bitwise_or.bind(first, p.left_shift.bind(blocks, np.uint64(32)))
-    else:
-        pairs = stack([p.convert(first, UINT32), second], 1)
-        found = p.convert(reshape(pairs, (2 * n_blocks,))[:count], wanted)
+        pairs = [p.convert(found[i::2], UINT64) for i in (0, 1)]
+        found = p.bitwise_or.bind(pairs[0], p.left_shift.bind(pairs[1], np.uint64(32)))
     counter = p.add.bind(words[1], np.uint64(n_blocks))
     after = concatenate([words[:1], reshape(counter, (1,))], 0)
     if aval.dtype == UINT32:
         after = reshape(bitcast_convert_type(after, UINT32), (4,))
-    return after, reshape(found, lengths)
+    return after, reshape(p.convert(found, wanted), lengths)
+
+
+def _threefry_words(state: Array, count: int) -> tuple[Array, int]:
+    """So many words of Threefry-2x32, and how many counters they take."""
+    n_blocks = -(-count // 2)
+    counters = p.add.bind(state[1], iota(UINT64, n_blocks))
+    blocks = threefry2x32.bind(*_halves(state[0]), *_halves(counters))
+    first, second = shift_right_logical(blocks, 32), p.convert(blocks, UINT32)
+    pairs = stack([p.convert(first, UINT32), second], 1)
+    return reshape(pairs, (2 * n_blocks,))[:count], n_blocks
+
+
+def _philox_words(state: Array, count: int) -> tuple[Array, int]:
+    """So many words of Philox-4x32; the key is the upper half of the counter, too."""
+    n_blocks = -(-count // 4)
+    low = p.add.bind(state[1], iota(UINT64, n_blocks))
+    carry = p.convert(p.less.bind(low, state[1]), UINT64)
+    counter = (*_halves(low), *_halves(p.add.bind(state[0], carry)))
+    found = stack(list(philox4x32(_halves(state[0]), counter)), 1)
+    return reshape(found, (4 * n_blocks,))[:count], n_blocks
 
 
 def _halves(words: Array) -> tuple[Array, Array]:

@@ -53,7 +53,7 @@ def permutation(
     """
     refuse_sharding("permutation", out_sharding)
     if type(x) is KeyArray:
-        return KeyArray(permutation(key, x.base, axis, independent))
+        return x.each(lambda part: permutation(key, part, axis, independent))
     array = array_of("permutation", x)
     ndim = len(shape_of(array))
     if not ndim:
@@ -125,7 +125,7 @@ def choice(
         [0 1 8 5]
     """
     if type(a) is KeyArray:
-        return KeyArray(choice(key, a.base, shape, replace, p, axis, mode))
+        return a.each(lambda part: choice(key, part, shape, replace, p, axis, mode))
     array = array_of("choice", a)
     own, lengths = shape_of(array), canonical_shape("choice", shape)
     place = canonical_axis("choice", axis, len(own)) if own else 0

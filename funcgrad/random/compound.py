@@ -279,7 +279,7 @@ def generalized_normal(
 def ball(
     key: ArrayLike,
     d: int,
-    p: float = 2,
+    p: ArrayLike = 2,
     shape: int | Sequence[int] = (),
     dtype: Any = None,
     *,
@@ -305,10 +305,10 @@ def ball(
     lengths = canonical_shape("ball", shape)
     first, second = parts_of(key)
     point = generalized_normal(first, p, (*lengths, d), wanted)
-    exponent, axis = wanted.type(p), len(lengths)
+    exponent, axis = parameter("ball", p, wanted), len(lengths)
     total = lax.reduce_sum(primitive.power.bind(lax.abs(point), exponent), (axis,))
     total = lax.add(total, exponential(second, lengths, wanted))
-    size = primitive.power.bind(total, wanted.type(1) / exponent)
+    size = primitive.power.bind(total, primitive.div.bind(wanted.type(1), exponent))
     return lax.div(point, lax.expand_dims(size, (axis,)))
 
 

@@ -19,9 +19,10 @@ from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.lax.operands import Array, ArrayLike
 from funcgrad.primitives import elementwise as primitive
 from funcgrad.primitives.bits import nextafter
-from funcgrad.primitives.random import erfinv_giles
+from funcgrad.primitives.random import UINT32, erfinv_giles
 from funcgrad.primitives.shape import broadcast_to
-from funcgrad.random.keys import canonical_shape, hash_counters, parts_of, refuse_sharding
+from funcgrad.random.generators import joined
+from funcgrad.random.keys import canonical_shape, parts_of, random_bits, refuse_sharding
 from funcgrad.random.meanings import MEANINGS
 from funcgrad.random.parameters import (
     array_of,
@@ -30,7 +31,7 @@ from funcgrad.random.parameters import (
     parameter_shape,
     sample_dtype,
 )
-from funcgrad.random.uniform import uniform, unit_of
+from funcgrad.random.uniform import uniform, units
 
 __all__ = [
     "bernoulli", "cauchy", "exponential", "geometric", "gumbel", "laplace", "logistic", "maxwell",
@@ -68,7 +69,7 @@ def normal(
 
 
 def _real_normal(key: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    return normal_of(unit_of(hash_counters("normal", key, shape), dtype), dtype)
+    return normal_of(units("normal", key, shape, dtype), dtype)
 
 
 def normal_of(unit: Array, dtype: np.dtype[Any]) -> Array:
@@ -146,7 +147,8 @@ def gumbel(
 
     Args:
         mode: ``"low"`` (the default) draws from one uniform number, ``"high"`` from two, so that
-            the upper tail reaches further.
+            the upper tail reaches further; ``"highest"`` from all bits of two, which makes both
+            tails of float32 as long.
 
     Returns:
         ``-log(-log(u))`` of uniform ``u``.
@@ -162,13 +164,30 @@ def gumbel(
     tiny = np.finfo(wanted).tiny
     if mode in (None, "low"):
         return lax.neg(lax.log(lax.neg(lax.log(uniform(key, lengths, wanted, tiny, 1.0)))))
-    if mode != "high":
-        raise ArgumentError(f"random.gumbel: mode must be 'low' or 'high', got {mode!r}.")
+    if mode not in ("high", "highest"):
+        raise ArgumentError(
+            f"random.gumbel: mode must be 'low', 'high' or 'highest', got {mode!r}."
+        )
+    if mode == "highest" and wanted == np.float32:
+        return _gumbel_of_all_bits(key, lengths)
     pair = uniform(key, (2, *lengths), wanted)
     high, low = (lax.index_in_dim(pair, i, keepdims=False) for i in (0, 1))
     fine = lax.add(lax.mul(low, wanted.type(float(np.finfo(wanted).eps))), tiny)
     u = lax.select(lax.ge(high, 0.5), high, lax.add(high, fine))
     return lax.neg(lax.log(lax.neg(lax.log1p(lax.neg(u)))))
+
+
+def _gumbel_of_all_bits(key: ArrayLike, lengths: tuple[int, ...]) -> Array:
+    """Gumbel-distributed float32 of a uniform number of 64 bits, or of what it lacks from 1."""
+    words = random_bits("gumbel", key, (2, *lengths), UINT32)
+    high, low = (lax.index_in_dim(words, i, keepdims=False) for i in (0, 1))
+    block = joined(high, low)
+    is_low = lax.lt(high, np.uint32(1 << 31))
+    rest = lax.add(lax.bitwise_not(block), np.uint64(1))
+    whole = lax.convert_element_type(lax.select(is_low, block, rest), np.float32)
+    x = lax.mul(whole, np.float32(2.0**-64))
+    u = lax.select(is_low, lax.log1p(lax.neg(x)), lax.log(x))
+    return lax.neg(lax.log(lax.neg(u)))
 
 
 def laplace(

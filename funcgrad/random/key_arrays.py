@@ -2,9 +2,10 @@
 
 A key is two words of 32 bits. An array of keys holds one integer of 64 bits for each (the high word
 first), in an array of the same shape; so axes mean the same for both, and whatever moves elements
-moves keys. To users it is one value with the dtype ``key<fry>``, and a leaf of pytrees; where a
-transformation begins it is a container of its integers (`funcgrad.base.pytree.opened`), so that no
-primitive, no rule and no kernel knows of keys.
+moves keys. Keys of some generators are of four words, and held in two such arrays. To users it is
+one value with a dtype such as ``key<fry>``, and a leaf of pytrees; where a transformation begins it
+is a container of its integers (`funcgrad.base.pytree.opened`), so that no primitive, no rule and no
+kernel knows of keys.
 
 What moves, joins, chooses or compares elements takes keys: the functions of `_OPERANDS`. They are
 found when a function asks for numbers (`KeyArrayError`), so that no other call pays for it.
@@ -12,7 +13,7 @@ found when a function asks for numbers (`KeyArrayError`), so that no other call 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -32,6 +33,7 @@ from funcgrad.numpy.writable import settled_in
 from funcgrad.primitives.objects import HoldsArray, StandsForArray, settled
 from funcgrad.primitives.random import UINT32, UINT64
 from funcgrad.primitives.shape import shape_of
+from funcgrad.random.generators import GENERATORS, THREEFRY, Generator
 
 Function = Callable[..., Any]
 
@@ -73,10 +75,9 @@ _OPERANDS: dict[str, tuple[int, ...]] = {
 }  # fmt: skip
 """Functions that take keys: the places of the parameters that are keys."""
 
+_COMPARED = ("array_equal", "array_equiv", "eq", "equal", "isin", "ne", "not_equal")
 _ANSWERS: dict[str, tuple[int, ...]] = {
-    **dict.fromkeys(
-        ("array_equal", "array_equiv", "eq", "equal", "isin", "ne", "not_equal"), _BOTH
-    ),
+    **dict.fromkeys(_COMPARED, _BOTH),
     **dict.fromkeys(
         (
             "iscomplexobj",
@@ -96,44 +97,84 @@ _ANSWERS: dict[str, tuple[int, ...]] = {
 
 
 class KeyDtype(ExtendedDtype):
-    """The dtype of keys of one algorithm."""
+    """The dtype of keys of one generator.
 
-    __slots__ = ()
-    name = "key<fry>"
+    Args:
+        generator: The generator.
+    """
+
+    __slots__ = ("generator", "itemsize", "n_parts", "name")
     type = prng_key
     base = UINT64
-    itemsize = 8
 
-    def holding(self, array: Any) -> KeyArray:
-        return KeyArray(array)
+    def __init__(self, generator: Generator) -> None:
+        self.generator = generator
+        self.name = f"key<{generator.tag}>"
+        self.itemsize = 4 * generator.width
+        self.n_parts = generator.n_parts
 
-    def __reduce__(self) -> str:
-        return "KEY"
+    def holding(self, *arrays: Any) -> KeyArray:
+        if len(arrays) != self.n_parts:
+            raise KeyArrayError(located(f"keys of dtype {self} are not mapped here.", _INSTEAD))
+        return KeyArray(arrays[0], self, arrays[1:])
+
+    def __reduce__(self) -> Any:
+        return key_dtype_of, (self.generator.name,)
 
 
-KEY = KeyDtype()
+_DTYPES = {name: KeyDtype(generator) for name, generator in GENERATORS.items()}
+_DTYPES_BY_NAME = {dtype.name: dtype for dtype in _DTYPES.values()}
+KEY = _DTYPES[THREEFRY.name]
+
+
+def key_dtype_of(name: str) -> KeyDtype:
+    """The dtype of keys of a generator.
+
+    Args:
+        name: Of the generator.
+    """
+    return _DTYPES[name]
 
 
 class KeyArray(HoldsArray):
     """Random keys with a shape. They are not changed, and no numbers: nothing is computed of them.
 
     Args:
-        base: The keys as integers of 64 bits.
+        base: The keys as integers of 64 bits: the first two words of each.
+        dtype: Their dtype.
+        rest: Arrays of the words that follow, two in each.
     """
 
-    __slots__ = ("_base",)
+    __slots__ = ("_base", "_rest", "dtype")
     __hash__: ClassVar[None]  # type: ignore[assignment]
-    dtype = KEY
-    itemsize = KEY.itemsize
     weak_type = False
 
-    def __init__(self, base: Any) -> None:
+    def __init__(self, base: Any, dtype: KeyDtype = KEY, rest: Sequence[Any] = ()) -> None:
         self._base = base
+        self._rest = tuple(rest)
+        self.dtype = dtype
 
     @property
     def base(self) -> Any:
         """The keys as integers of 64 bits: an array, a number or a traced value."""
         return self._base
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """All integers of 64 bits that the keys are held as."""
+        return self._base, *self._rest
+
+    def each(self, function: Function) -> KeyArray:
+        """Keys that are held as what a function gives for integers of 64 bits.
+
+        Args:
+            function: It moves elements.
+        """
+        return self.dtype.holding(*map(function, self.parts))
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
 
     @property
     def shape(self) -> Shape:
@@ -156,10 +197,16 @@ class KeyArray(HoldsArray):
             return f"Traced<{self.aval_text}> in {self._base.owner.what}"
         if not isinstance(self._base, np.ndarray | np.generic):  # the type of one
             return f"KeyArray({self.aval_text})"
-        return f"Array({self.shape}, dtype={self.dtype}) overlaying:\n{words_of_keys(self._base)}"
+        return f"Array({self.shape}, dtype={self.dtype}) overlaying:\n{self.words}"
+
+    @property
+    def words(self) -> Any:
+        """The words of the keys, along a new last axis."""
+        width = self.dtype.generator.width
+        return words_of_parts(self.parts, width)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return KeyArray, (self._base,)
+        return KeyArray, (self._base, self.dtype, self._rest)
 
     def __copy__(self) -> KeyArray:
         return self
@@ -188,11 +235,12 @@ class KeyArray(HoldsArray):
                 f"too many indices: a key, {self.aval_text}, has no axes. random.key_data(key) "
                 "gives its words, and random.PRNGKey(seed) makes keys that are arrays of words."
             )
-        array = _array(self._base)
+        place = settled_in(index)
         try:
-            return KeyArray(indexed(array, settled_in(index)))
+            return self.each(lambda part: indexed(_array(part), place))
         except OutOfBoundsError as error:
-            error.args = (str(error).replace(str(aval_of(array)), self.aval_text, 1),)
+            shown = str(aval_of(_array(self._base)))
+            error.args = (str(error).replace(shown, self.aval_text, 1),)
             raise
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
@@ -248,7 +296,7 @@ class KeyArray(HoldsArray):
         return found
 
     def astype(self, dtype: Any, **options: Any) -> KeyArray:
-        if dtype is KEY:
+        if dtype is self.dtype:
             return self
         raise self.refusal("astype")
 
@@ -272,8 +320,11 @@ class KeyArray(HoldsArray):
         return self._compared(not_equal, other)
 
     def _compared(self, comparison: Function, other: Any) -> Any:
+        if isinstance(other, KeyArray) and other.dtype is self.dtype:
+            found = list(map(comparison, self.parts, other.parts))
+            return _together(comparison.__name__, found)
         if isinstance(other, KeyArray):
-            return comparison(self._base, other._base)
+            raise self.mixed("a comparison")
         if isinstance(other, _NUMBERS):
             raise self.mixed("a comparison")
         return NotImplemented
@@ -325,35 +376,53 @@ class KeyArray(HoldsArray):
         if not getattr(function, "__module__", "").startswith("funcgrad"):
             function = value_functions[name]
         bound = signature_of(function).bind(*args, **kwargs)
-        for place, parameter in enumerate(signature_of(function).parameters):
-            if parameter in bound.arguments:
-                given = bound.arguments[parameter]
-                found = self._integers(given, name) if place in places else _other(given)
-                if parameter == "dtype" and given not in (None, KEY):
-                    raise self.refusal(f"{name} with dtype={given}") from None
-                bound.arguments[parameter] = found
-        found = function(*bound.args, **bound.kwargs)
-        return _as_keys(found) if name in _OPERANDS else found
+        given = dict(bound.arguments)
+        parameters = list(enumerate(signature_of(function).parameters))
+        if given.get("dtype") not in (None, self.dtype):
+            raise self.refusal(f"{name} with dtype={given['dtype']}") from None
+        parts = []
+        for i in range(self.dtype.n_parts):
+            for place, parameter in parameters:
+                if parameter in given:
+                    x = given[parameter]
+                    found = self._integers(x, name, i) if place in places else _other(x)
+                    bound.arguments[parameter] = found
+            parts.append(function(*bound.args, **bound.kwargs))
+        return _as_keys(self.dtype, parts) if name in _OPERANDS else _together(name, parts)
 
-    def _integers(self, given: Any, name: str) -> Any:
+    def _integers(self, given: Any, name: str, part: int) -> Any:
         """The integers of keys, also inside of lists and tuples."""
         if isinstance(given, list | tuple):
-            return type(given)(self._integers(x, name) for x in given)
-        if isinstance(given, KeyArray):
-            return given._base
+            return type(given)(self._integers(x, name, part) for x in given)
+        if isinstance(given, KeyArray) and given.dtype is self.dtype:
+            return given.parts[part]
         raise self.mixed(name) from None
 
 
 def _other(given: Any) -> Any:
     """Argument for a parameter that is no keys."""
-    return UINT64 if given is KEY else settled_in(given)
+    return UINT64 if isinstance(given, KeyDtype) else settled_in(given)
 
 
-def _as_keys(found: Any) -> Any:
+def _as_keys(dtype: KeyDtype, parts: Sequence[Any]) -> Any:
     """Results that are integers of 64 bits as keys."""
-    if isinstance(found, list | tuple):
-        return type(found)(map(_as_keys, found))
-    return _holding(KEY.name, found)
+    if isinstance(parts[0], list | tuple):
+        return type(parts[0])(_as_keys(dtype, row) for row in zip(*parts, strict=True))
+    return _holding(dtype.name, parts)
+
+
+_DIFFER = ("ne", "not_equal")
+
+
+def _together(name: str, answers: Sequence[Any]) -> Any:
+    """The answer for keys of those for their integers."""
+    found, *others = answers
+    if others and name == "isin":
+        raise KeyArrayError(located("isin is not defined of keys of four words.", _INSTEAD))
+    join = np.logical_or if name in _DIFFER else np.logical_and
+    for other in others if name in _COMPARED else ():
+        found = join(found, other)
+    return found
 
 
 def _array(base: Any) -> Any:
@@ -394,19 +463,19 @@ class _Places:
     def __getitem__(self, index: Any) -> _Places:
         return _Places(self._keys, settled_in(index))
 
-    @property
-    def _ref(self) -> IndexUpdateRef:
-        return IndexUpdateRef(_array(self._keys.base), self._index)
+    def _ref(self, part: Any) -> IndexUpdateRef:
+        return IndexUpdateRef(_array(part), self._index)
 
     def get(self, **options: Any) -> KeyArray:
         """The keys at the index."""
-        return KeyArray(self._ref.get(**options))
+        return self._keys.each(lambda part: self._ref(part).get(**options))
 
     def set(self, values: Any, **options: Any) -> KeyArray:
         """All keys, with others at the index."""
-        if not isinstance(values, KeyArray):
+        if not isinstance(values, KeyArray) or values.dtype is not self._keys.dtype:
             raise self._keys.mixed("at[...].set")
-        return KeyArray(self._ref.set(values.base, **options))
+        pairs = zip(self._keys.parts, values.parts, strict=True)
+        return self._keys.dtype.holding(*[self._ref(x).set(y, **options) for x, y in pairs])
 
     def __getattr__(self, name: str) -> Any:
         if name in ("add", "apply", "divide", "max", "min", "mul", "multiply", "power", "subtract"):
@@ -414,11 +483,24 @@ class _Places:
         raise AttributeError(name)
 
 
-def words_of_keys(base: Any) -> Any:
-    """Keys as two words each, along a new last axis.
+def words_of_parts(parts: Sequence[Any], width: int) -> Any:
+    """Keys as words, along a new last axis.
 
     Args:
-        base: Integers of 64 bits.
+        parts: The integers of 64 bits that they are held as.
+        width: Words of a key.
+    """
+    found = [words_of_keys(part) for part in parts]
+    if len(found) > 1:
+        return lax.concatenate(found, found[0].ndim - 1)
+    return found[0][..., -width:]
+
+
+def words_of_keys(base: Any) -> Any:
+    """Integers of 64 bits as two words each, along a new last axis.
+
+    Args:
+        base: The integers.
     """
     if isinstance(base, np.ndarray | np.generic):
         known: np.ndarray = np.asarray(base)
@@ -427,17 +509,18 @@ def words_of_keys(base: Any) -> Any:
     return lax.stack([high, lax.convert_element_type(base, UINT32)], axis=-1)
 
 
-def _held(keys: KeyArray) -> tuple[tuple[Any], str]:
-    base = keys._base
-    if type(base) is not np.ndarray:
-        # A number would have another signature than an array, and programs a trace for each.
-        base = _array(settled(base))
-    return (base,), KEY.name
+def _held(keys: KeyArray) -> tuple[tuple[Any, ...], str]:
+    # A number would have another signature than an array, and programs a trace for each.
+    return tuple([x if type(x) is np.ndarray else _array(settled(x)) for x in keys.parts]), (
+        keys.dtype.name
+    )
 
 
-def _holding(name: str, x: Any) -> Any:
-    is_keys = not isinstance(x, KeyArray) and getattr(x, "dtype", None) == UINT64
-    return KeyArray(settled(x)) if is_keys else x
+def _holding(name: str, parts: Sequence[Any]) -> Any:
+    is_keys = all(
+        not isinstance(x, KeyArray) and getattr(x, "dtype", None) == UINT64 for x in parts
+    )
+    return _DTYPES_BY_NAME[name].holding(*map(settled, parts)) if is_keys else parts[0]
 
 
 register_holder(KeyArray, _held, _holding)

@@ -2,19 +2,22 @@
 
 A key is an element of an array of keys (`funcgrad.random.key_arrays`). JAX's older form is taken
 wherever keys are: an array of two uint32 words, for several keys of shape ``(..., 2)``. Nothing has
-hidden state: the same key gives the same numbers, and `split` or `fold_in` make new keys.
+hidden state: the same key gives the same numbers, and `split` or `fold_in` make new keys. Whose
+keys they are, of which generator (`funcgrad.random.generators`), their dtype says; of words it is
+the default's.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any
 
 import numpy as np
 
 from funcgrad import lax
+from funcgrad.base.dialect import dialect
 from funcgrad.base.placement import check_placement
 from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
@@ -23,8 +26,9 @@ from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.lax.operands import Array, ArrayLike
 from funcgrad.observers.source import called_function
 from funcgrad.primitives.objects import settled
-from funcgrad.primitives.random import UINT32, UINT64, threefry2x32
-from funcgrad.random.key_arrays import KEY, KeyArray, KeyDtype, words_of_keys
+from funcgrad.primitives.random import UINT32, UINT64
+from funcgrad.random.generators import GENERATORS, THREEFRY, Generator, Words, joined
+from funcgrad.random.key_arrays import KEY, KeyArray, KeyDtype, key_dtype_of, words_of_parts
 from funcgrad.random.meanings import MEANINGS
 
 __all__ = [
@@ -36,14 +40,23 @@ _WORD = 0xFFFFFFFF
 _WORDS = 0xFFFFFFFFFFFFFFFF
 
 
-_IMPLEMENTATIONS = ("threefry2x32", "fry")
+def _dtype_of(name: str, impl: Any, dtype: Any = None) -> KeyDtype:
+    """The dtype of keys of the generator that is asked for, or of the default."""
+    if impl is not None and dtype is not None:
+        raise ArgumentError(f"random.{name} takes impl or dtype, which mean the same; got both.")
+    given = dtype if impl is None else impl
+    if isinstance(given, KeyDtype):
+        return given
+    known = dialect().generator if given is None else given
+    if not isinstance(known, str) or known not in GENERATORS:
+        names = ", ".join(map(repr, GENERATORS))
+        raise ArgumentError(f"random.{name}: impl must be one of {names}, got {given!r}.")
+    return key_dtype_of(known)
 
 
-def _check_implementation(name: str, impl: Any, dtype: Any = None) -> None:
-    for given in (impl, dtype):
-        known = given in _IMPLEMENTATIONS if isinstance(given, str) else given in (None, KEY)
-        if not known:
-            raise ArgumentError(f"random.{name}: impl must be 'threefry2x32', got {given!r}.")
+def _generator_of(key: ArrayLike) -> Generator:
+    """The generator that a key, or words of keys, belong to."""
+    return key.dtype.generator if type(key) is KeyArray else GENERATORS[dialect().generator]
 
 
 def key(seed: ArrayLike, *, impl: Any = None, dtype: Any = None) -> KeyArray:
@@ -52,14 +65,16 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: Any = None) -> KeyArray:
     Args:
         seed: Integer scalar: a Python int of 64 bits, or an array of any integer dtype (possibly
             traced).
-        impl: Only ``"threefry2x32"``, which is the default.
-        dtype: Likewise; or what `key_dtype` returns.
+        impl: The generator: ``"threefry2x32"``, which is the default, ``"threefry4x32"``,
+            ``"philox2x32"``, ``"philox4x32"``, ``"rbg"`` or ``"unsafe_rbg"``.
+        dtype: Likewise, or what `key_dtype` returns; but not both.
 
     Returns:
-        A key array of shape ``()``; its words are the high and the low word of the seed.
+        A key array of shape ``()``; by default its words are the high and the low word of the seed.
 
     Raises:
-        ArgumentError: If the seed is no integer scalar, or does not fit into 64 bits.
+        ArgumentError: If the seed is no integer scalar, or does not fit into 64 bits; or if there
+            is no such generator.
 
     Example:
         >>> import funcgrad as fg
@@ -67,8 +82,8 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: Any = None) -> KeyArray:
         >>> print(key.shape, key.dtype, fg.random.key_data(key))
         () key<fry> [ 0 42]
     """
-    _check_implementation("key", impl, dtype)
-    return KeyArray(_of_seed("key", seed))
+    of_generator = _dtype_of("key", impl, dtype)
+    return of_generator.holding(*of_generator.generator.seeded(_of_seed("key", seed)))
 
 
 def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
@@ -76,22 +91,23 @@ def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
 
     Args:
         seed: Integer scalar, as of `key`.
-        impl: Only ``"threefry2x32"``.
+        impl: The generator, as of `key`.
 
     Returns:
         A uint32 array of shape ``(2,)``: the high and the low word of the seed. Every function
-        here takes such an array for a key, and gives arrays of words for it.
+        here takes such an array for a key, and gives arrays of words for it. Those of another
+        generator than the default, of one to four words, are what `wrap_key_data` takes.
 
     Example:
         >>> import funcgrad as fg
         >>> print(fg.random.PRNGKey(42))
         [ 0 42]
     """
-    _check_implementation("PRNGKey", impl)
+    generator = _dtype_of("PRNGKey", impl).generator
     known = _of_seed("PRNGKey", seed)
-    if type(seed) is int:
+    if type(seed) is int and generator is THREEFRY:
         return np.array([seed >> 32 & _WORD, seed & _WORD], UINT32)
-    return words_of_keys(known)
+    return words_of_parts(generator.seeded(known), generator.width)
 
 
 def _of_seed(name: str, seed: ArrayLike) -> Array:
@@ -126,8 +142,8 @@ def refuse_sharding(name: str, out_sharding: Any) -> None:
         check_placement(f"random.{called}", out_sharding=out_sharding)
 
 
-def words_of(name: str, key: ArrayLike) -> tuple[Array, Array]:
-    """The two words of one key.
+def words_of(name: str, key: ArrayLike) -> Words:
+    """The words of one key.
 
     Args:
         name: The function that wants to know, for messages.
@@ -139,32 +155,32 @@ def words_of(name: str, key: ArrayLike) -> tuple[Array, Array]:
     if type(key) is KeyArray:
         return _words_of_one(name, key)
     key = settled(key)
-    aval = aval_of(key)
-    if aval.dtype != UINT32 or aval.shape != (2,):
-        raise _no_key(name, str(aval), aval.dtype == UINT32 and aval.shape[-1:] == (2,))
+    aval, width = aval_of(key), _generator_of(key).width
+    if aval.dtype != UINT32 or aval.shape != (width,):
+        is_many = aval.dtype == UINT32 and aval.shape[-1:] == (width,)
+        raise _no_key(name, key_dtype_of(dialect().generator), str(aval), is_many)
     if isinstance(key, np.ndarray):
-        return key[0], key[1]
-    return lax.index_in_dim(key, 0, keepdims=False), lax.index_in_dim(key, 1, keepdims=False)
+        return tuple(key[i] for i in range(width))
+    return tuple(lax.index_in_dim(key, i, keepdims=False) for i in range(width))
 
 
-def _words_of_one(name: str, key: KeyArray) -> tuple[Array, Array]:
+def _words_of_one(name: str, key: KeyArray) -> Words:
     base = key.base
     if key.shape:
-        raise _no_key(name, key.aval_text, True)
-    if isinstance(base, np.ndarray | np.generic):
+        raise _no_key(name, key.dtype, key.aval_text, True)
+    if key.dtype is KEY and isinstance(base, np.ndarray | np.generic):
         known = int(base)
         return np.uint32(known >> 32), np.uint32(known & _WORD)
-    high = lax.convert_element_type(lax.shift_right_logical(base, 32), UINT32)
-    return high, lax.convert_element_type(base, UINT32)
+    return key.dtype.generator.words(key.parts)
 
 
-def _no_key(name: str, got: str, is_many: bool) -> ArgumentError:
+def _no_key(name: str, dtype: KeyDtype, got: str, is_many: bool) -> ArgumentError:
     advice = "Use vmap over the keys." if is_many else "Make one with random.key(seed)."
     # Distributions are drawn by way of others: the user knows the one that was called.
     called = called_function("random") or name
     return ArgumentError(
-        f"random.{called} needs one key, key<fry>[] as made by random.key or its words, u32[2], "
-        f"got {got}. {advice}"
+        f"random.{called} needs one key, {dtype}[] as made by random.key or its words, "
+        f"u32[{dtype.generator.width}], got {got}. {advice}"
     )
 
 
@@ -189,18 +205,25 @@ def canonical_shape(name: str, shape: int | Sequence[int]) -> tuple[int, ...]:
     return lengths
 
 
-def hash_counters(name: str, key: ArrayLike, shape: Sequence[int]) -> Array:
-    """64 random bits for every element of ``shape``: the hash of its row-major number."""
-    k0, k1 = words_of(name, key)
-    numbers: Array = np.uint32(0)
-    if len(shape):
-        numbers = lax.reshape(lax.iota(UINT32, math.prod(shape)), shape)
-    return threefry2x32.bind(k0, k1, np.uint32(0), numbers)
+def random_bits(
+    name: str, key: ArrayLike, shape: Sequence[int], dtype: np.dtype[Any] = UINT64
+) -> Array:
+    """Random bits for every element of a shape.
+
+    Args:
+        name: The function that draws, for messages.
+        key: A key.
+        shape: The shape.
+        dtype: Of unsigned integers.
+    """
+    return _generator_of(key).bits(words_of(name, key), shape, dtype)
 
 
-def _like(key: ArrayLike, blocks: Array) -> Any:
-    """Keys of 64 bits each, as an array of keys or of words: as ``key`` is."""
-    return KeyArray(blocks) if type(key) is KeyArray else words_of_keys(blocks)
+def _like(key: ArrayLike, parts: Sequence[Array]) -> Any:
+    """Keys of integers of 64 bits, as an array of keys or of words: as ``key`` is."""
+    if type(key) is KeyArray:
+        return key.dtype.holding(*parts)
+    return words_of_parts(parts, _generator_of(key).width)
 
 
 def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
@@ -220,7 +243,8 @@ def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
         >>> print(fg.random.key_data(subkey))
         [ 928981903 3453687069]
     """
-    return _like(key, hash_counters("split", key, canonical_shape("split", num)))
+    words, shape = words_of("split", key), canonical_shape("split", num)
+    return _like(key, _generator_of(key).split(words, shape))
 
 
 def parts_of(key: ArrayLike, count: int = 2) -> list[Array]:
@@ -231,10 +255,11 @@ def parts_of(key: ArrayLike, count: int = 2) -> list[Array]:
         count: How many.
     """
     keys = split(key, count)
-    if type(keys) is KeyArray:
-        rows = (lax.index_in_dim(keys.base, i, keepdims=False) for i in range(count))
-        return list(map(KeyArray, rows))
-    return [lax.index_in_dim(keys, i, keepdims=False) for i in range(count)]
+
+    def at(i: int) -> Callable[[Array], Array]:
+        return lambda x: lax.index_in_dim(x, i, keepdims=False)
+
+    return [keys.each(at(i)) if type(keys) is KeyArray else at(i)(keys) for i in range(count)]
 
 
 def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
@@ -260,23 +285,24 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
         )
     if type(data) is int and not 0 <= data <= _WORD:
         raise ArgumentError(f"random.fold_in: {data} does not fit into 32 bits.")
-    k0, k1 = words_of("fold_in", key)
-    return _like(
-        key, threefry2x32.bind(k0, k1, np.uint32(0), lax.convert_element_type(data, UINT32))
-    )
+    words = words_of("fold_in", key)
+    return _like(key, _generator_of(key).child(words, lax.convert_element_type(data, UINT32)))
 
 
-def _check_words(name: str, words: ArrayLike) -> Array:
+def _check_words(name: str, words: ArrayLike, generator: Generator | None = None) -> Array:
     """An array of words of keys."""
     words = settled(words)
+    width = (generator or _generator_of(words)).width
     aval: Any = aval_of(words)
-    if aval.dtype != UINT32 or aval.shape[-1:] != (2,):
-        raise ArgumentError(f"random.{name} needs keys, or words of keys, u32[...,2], got {aval}.")
+    if aval.dtype != UINT32 or aval.shape[-1:] != (width,):
+        raise ArgumentError(
+            f"random.{name} needs keys, or words of keys, u32[...,{width}], got {aval}."
+        )
     return words
 
 
 def key_data(keys: ArrayLike) -> Array:
-    """The words of keys, two of 32 bits for each.
+    """The words of keys, two of 32 bits for each; of other generators, one to four.
 
     Args:
         keys: An array of keys of any shape; an array of words is given back.
@@ -292,16 +318,17 @@ def key_data(keys: ArrayLike) -> Array:
         >>> print(fg.random.key_data(fg.random.key(7)))
         [0 7]
     """
-    return words_of_keys(keys.base) if type(keys) is KeyArray else _check_words("key_data", keys)
+    return keys.words if type(keys) is KeyArray else _check_words("key_data", keys)
 
 
 def wrap_key_data(key_bits_array: ArrayLike, *, impl: Any = None, dtype: Any = None) -> KeyArray:
     """Keys from their words.
 
     Args:
-        key_bits_array: The words, a uint32 array of shape ``(..., 2)``.
-        impl: Only ``"threefry2x32"``, which is the default.
-        dtype: Likewise; or what `key_dtype` returns.
+        key_bits_array: The words, a uint32 array of shape ``(..., 2)``; of other generators than
+            the default, one to four of them.
+        impl: The generator, as of `key`.
+        dtype: Likewise, or what `key_dtype` returns; but not both.
 
     Returns:
         A key array of the shape without the last axis.
@@ -314,22 +341,22 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: Any = None, dtype: Any = N
         >>> fg.random.wrap_key_data(np.zeros((3, 2), np.uint32)).shape
         (3,)
     """
-    _check_implementation("wrap_key_data", impl, dtype)
+    of_generator = _dtype_of("wrap_key_data", impl, dtype)
+    width = of_generator.generator.width
     if type(key_bits_array) is KeyArray:
         raise ArgumentError(
-            "random.wrap_key_data needs words of keys, u32[...,2], got keys, "
+            f"random.wrap_key_data needs words of keys, u32[...,{width}], got keys, "
             f"{key_bits_array.aval_text}."
         )
-    words = _check_words("wrap_key_data", key_bits_array)
-    high, low = (
-        lax.convert_element_type(lax.index_in_dim(words, i, axis=-1, keepdims=False), UINT64)
-        for i in (0, 1)
-    )
-    return KeyArray(lax.bitwise_or(lax.shift_left(high, np.uint64(32)), low))
+    words = _check_words("wrap_key_data", key_bits_array, of_generator.generator)
+    found = [lax.index_in_dim(words, i, axis=-1, keepdims=False) for i in range(width)]
+    if width == 1:
+        return of_generator.holding(lax.convert_element_type(found[0], UINT64))
+    return of_generator.holding(*[joined(*found[i : i + 2]) for i in range(0, width, 2)])
 
 
 def key_impl(keys: ArrayLike) -> str:
-    """The algorithm that keys belong to: ``"threefry2x32"``.
+    """The generator that keys belong to, such as ``"threefry2x32"``.
 
     Args:
         keys: An array of keys, or of words of keys.
@@ -341,22 +368,21 @@ def key_impl(keys: ArrayLike) -> str:
     """
     if type(keys) is not KeyArray:
         _check_words("key_impl", keys)
-    return "threefry2x32"
+    return _generator_of(keys).name
 
 
 def key_dtype(impl_spec: Any = None) -> KeyDtype:
     """The dtype of keys.
 
     Args:
-        impl_spec: Only ``"threefry2x32"``, which is the default.
+        impl_spec: The generator, as of `key`.
 
     Example:
         >>> import funcgrad as fg
         >>> fg.random.key_dtype()
         key<fry>
     """
-    _check_implementation("key_dtype", impl_spec)
-    return KEY
+    return _dtype_of("key_dtype", impl_spec)
 
 
 def clone(key: ArrayLike) -> Array:
@@ -372,7 +398,7 @@ def clone(key: ArrayLike) -> Array:
         ... )
         np.True_
     """
-    return KeyArray(key.base) if type(key) is KeyArray else _check_words("clone", key)
+    return key.each(lambda part: part) if type(key) is KeyArray else _check_words("clone", key)
 
 
 explain(globals(), MEANINGS)

@@ -16,10 +16,11 @@ from funcgrad.lax.operands import Array, ArrayLike
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.families import shape_of
 from funcgrad.primitives.gamma_samples import gamma_sample, log_gamma_sample
-from funcgrad.primitives.random import UINT32, threefry2x32
+from funcgrad.primitives.random import threefry2x32
 from funcgrad.primitives.reductions import ReduceAny
 from funcgrad.random.distributions import normal_of
-from funcgrad.random.keys import hash_counters
+from funcgrad.random.generators import folded, halves
+from funcgrad.random.keys import random_bits
 from funcgrad.random.uniform import unit_of
 
 Lanes = tuple[Array, Array]
@@ -27,8 +28,8 @@ Lanes = tuple[Array, Array]
 
 
 def _words(blocks: Array) -> Lanes:
-    high = lax.convert_element_type(lax.shift_right_logical(blocks, 32), UINT32)
-    return high, lax.convert_element_type(blocks, UINT32)
+    high, low = halves(blocks)
+    return high, low
 
 
 def _child(keys: Lanes, place: int) -> Lanes:
@@ -38,7 +39,8 @@ def _child(keys: Lanes, place: int) -> Lanes:
 
 def _unit(keys: Lanes, dtype: np.dtype[Any]) -> Array:
     """A uniform number from each key."""
-    return unit_of(threefry2x32.bind(*keys, np.uint32(0), np.uint32(0)), dtype)
+    block = threefry2x32.bind(*keys, np.uint32(0), np.uint32(0))
+    return unit_of(folded(block, np.dtype(f"u{dtype.itemsize}")), dtype)
 
 
 def _chosen(condition: Array, x: Lanes, y: Lanes) -> Lanes:
@@ -63,7 +65,7 @@ def gamma_numbers(name: str, key: ArrayLike, alpha: Array, is_log: bool) -> Arra
         The samples, once differentiable in the parameters.
     """
     fixed = p.stop_gradient.bind(alpha)
-    keys = _words(hash_counters(name, key, shape_of(alpha)))
+    keys = _words(random_bits(name, key, shape_of(alpha)))
     drawn = _draw(keys, fixed, aval_of(alpha).dtype, is_log)
     return (log_gamma_sample if is_log else gamma_sample).bind(alpha, drawn)
 

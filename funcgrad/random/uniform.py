@@ -15,7 +15,7 @@ from funcgrad.lax.operands import Array, ArrayLike
 from funcgrad.primitives import elementwise as primitive
 from funcgrad.primitives.families import shape_of
 from funcgrad.primitives.shape import broadcast_to
-from funcgrad.random.keys import canonical_shape, hash_counters, parts_of, refuse_sharding
+from funcgrad.random.keys import canonical_shape, parts_of, random_bits, refuse_sharding
 from funcgrad.random.meanings import MEANINGS
 from funcgrad.random.parameters import (
     array_of,
@@ -47,26 +47,29 @@ def bits(
     wanted = sample_dtype(dtype, UINT64)
     if wanted.kind != "u":
         raise DtypeError(f"random.bits needs an unsigned dtype, got {wanted}.")
-    return bits_of(hash_counters("bits", key, canonical_shape("bits", shape)), wanted)
-
-
-def bits_of(blocks: Array, dtype: np.dtype[Any]) -> Array:
-    """Hashed blocks as unsigned integers: both words, or their xor, or its lowest bits."""
-    if dtype.itemsize == 8:
-        return blocks
-    folded = primitive.bitwise_xor.bind(blocks, primitive.right_shift.bind(blocks, np.uint64(32)))
-    return primitive.convert(folded, dtype)
+    return random_bits("bits", key, canonical_shape("bits", shape), wanted)
 
 
 _MANTISSA = {4: 23, 8: 52}
 
 
-def unit_of(blocks: Array, dtype: np.dtype[Any]) -> Array:
-    """Hashed blocks as floats in [0, 1)."""
+def units(name: str, key: ArrayLike, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+    """Random floats in [0, 1).
+
+    Args:
+        name: The function that draws, for messages.
+        key: A key.
+        shape: The shape.
+        dtype: float32 or float64.
+    """
+    return unit_of(random_bits(name, key, shape, np.dtype(f"u{dtype.itemsize}")), dtype)
+
+
+def unit_of(drawn: Array, dtype: np.dtype[Any]) -> Array:
+    """Unsigned integers as floats in [0, 1)."""
     width = dtype.itemsize
-    blocks = bits_of(blocks, np.dtype(f"u{width}"))
-    discarded = blocks.dtype.type(8 * width - _MANTISSA[width])
-    whole = primitive.convert(primitive.right_shift.bind(blocks, discarded), dtype)
+    discarded = drawn.dtype.type(8 * width - _MANTISSA[width])
+    whole = primitive.convert(primitive.right_shift.bind(drawn, discarded), dtype)
     # Exact: the same as filling the mantissa of a number in [1, 2) and subtracting 1.
     return primitive.mul.bind(whole, dtype.type(0.5 ** _MANTISSA[width]))
 
@@ -99,7 +102,7 @@ def uniform(
     refuse_sharding("uniform", out_sharding)
     wanted = floating_dtype("uniform", dtype)
     lengths = parameter_shape("uniform", shape, minval, maxval)
-    unit = unit_of(hash_counters("uniform", key, lengths), wanted)
+    unit = units("uniform", key, lengths, wanted)
     if type(minval) is float and type(maxval) is float and (minval, maxval) == (0.0, 1.0):
         return unit
     low, high = parameter("uniform", minval, wanted), parameter("uniform", maxval, wanted)
@@ -193,9 +196,7 @@ def _randint(
 ) -> Array:
     """Integers of 32 or 64 bits from twice as many random bits, modulo the length of the range."""
     unsigned = np.dtype(f"u{dtype.itemsize}")
-    upper, lower = (
-        bits_of(hash_counters("randint", each, shape), unsigned) for each in parts_of(key)
-    )
+    upper, lower = (random_bits("randint", each, shape, unsigned) for each in parts_of(key))
     is_range = primitive.greater.bind(high, low)
     difference = primitive.sub.bind(
         primitive.convert(high, unsigned), primitive.convert(low, unsigned)

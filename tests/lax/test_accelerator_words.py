@@ -149,18 +149,29 @@ def test_random_bits():
     """The first words of a state of the key 1 and the counter 2, as XLA's Threefry gives them."""
     words = [43444564, 2150618427, 3979645651, 3745730563]
     state = np.array([1, 2], np.uint64)
+    of_threefry = {"algorithm": lax.RandomAlgorithm.RNG_THREE_FRY}
     for n in range(5):
-        after, bits = lax.rng_bit_generator(state, (n,))
+        after, bits = lax.rng_bit_generator(state, (n,), **of_threefry)
         np.testing.assert_array_equal(bits, words[:n])
         assert after.tolist() == [1, 2 + -(-n // 2)]
-    after, bits = fg.jit(lambda s: lax.rng_bit_generator(s, (2, 1), np.uint64))(state)
+    wide = fg.jit(lambda s: lax.rng_bit_generator(s, (2, 1), np.uint64, **of_threefry))
+    after, bits = wide(state)
     assert after.tolist() == [1, 4]
     assert bits.tolist() == [[words[1] << 32 | words[0]], [words[3] << 32 | words[2]]]
-    after, bits = lax.rng_bit_generator(state.view(np.uint32), (4,), np.uint8)
+    after, bits = lax.rng_bit_generator(state.view(np.uint32), (4,), np.uint8, **of_threefry)
     assert after.tolist() == [1, 0, 4, 0]
     np.testing.assert_array_equal(bits, np.array(words).astype(np.uint8))
-    with pytest.raises(ArgumentError, match="no Philox"):
-        lax.rng_bit_generator(state, (2,), algorithm=lax.RandomAlgorithm.RNG_PHILOX)
+    # Philox, where the upper half of the counter is the key, which a carry reaches.
+    words = [2100602697, 2847456232, 2074354647, 800269529, 1828267006]
+    after, bits = lax.rng_bit_generator(state, (5,))
+    assert (after.tolist(), bits.tolist()) == ([1, 4], words)
+    after, bits = fg.jit(lambda s: lax.rng_bit_generator(s, (2,), np.uint64))(state)
+    assert (after.tolist(), bits.tolist()) == (
+        [1, 3],
+        [words[1] << 32 | words[0], words[3] << 32 | words[2]],
+    )
+    after, bits = lax.rng_bit_generator(np.array([0x123456789ABCDEF1, 2**64 - 1], np.uint64), (7,))
+    assert (int(after[1]), int(bits[-1])) == (1, 3668958972)
     with pytest.raises(DtypeError, match="unsigned"):
         lax.rng_bit_generator(state, (2,), np.int32)
     with pytest.raises(ShapeError, match=r"got u32\[2\]"):

@@ -120,7 +120,7 @@ def test_keys_know_their_algorithm():
         (lambda: random.binomial(KEY, 3, 0.5, dtype=int), DtypeError, "floating dtype"),
         (lambda: random.multinomial(KEY, 3, 0.5), ShapeError, "last axis is that of"),
         (lambda: random.multinomial(KEY, 3, np.ones(3), shape=(2,)), ShapeError, "last axis"),
-        (lambda: random.key(0, dtype="rbg"), ArgumentError, "must be 'threefry2x32', got 'rbg'"),
+        (lambda: random.key(0, dtype="mt"), ArgumentError, "'unsafe_rbg', got 'mt'"),
         (
             lambda: random.multivariate_normal(KEY, np.ones(2), np.eye(2), method="qr"),
             ArgumentError,

@@ -25,7 +25,7 @@ from funcgrad.base.placement import CPU, Device, check_placement
 from funcgrad.base.pytree import is_tree_node, register_pytree_node, tree_map
 from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.trace import Tracer
-from funcgrad.dtypes import INT64, check_dtype
+from funcgrad.dtypes import INT64, UINT64, check_dtype
 from funcgrad.interop.jax.devices import NamedSharding, Sharding, SingleDeviceSharding
 from funcgrad.interop.jax.places import Labels, note, resolved
 from funcgrad.interop.jax.shards import Shard, shards_of
@@ -556,8 +556,10 @@ SHOWN_AS: dict[type, Callable[[Any], Any]] = {}
 
 def array_for_rule(value: Any) -> Any:
     """Return an array of this kind for NumPy's arrays and scalars, as users' rules get them."""
-    is_numpy = type(value) is np.ndarray or isinstance(value, np.generic)
-    return adopt(value) if is_numpy and value.dtype.kind in "biufc" else value
+    if not (type(value) is np.ndarray or isinstance(value, np.generic)):
+        return value
+    is_key = value.dtype == UINT64 and not is_x64()  # nothing else has 64 bits then
+    return adopt(value) if value.dtype.kind in "biufc" and not is_key else value
 
 
 JAX_32.array = JAX_64.array = array_for_rule

@@ -22,12 +22,14 @@ from funcgrad.base.signatures import signature_of
 from funcgrad.dtypes import complex_dtype, inexact_dtype
 from funcgrad.higher_order.mesh_lanes import mixing_kinds
 from funcgrad.interop.jax import (
+    assembling,
     callbacks,
     comparing,
     custom,
     devices,
     jaxprs,
     placing,
+    random_keys,
     registering,
     scalars,
     sparse_arrays,
@@ -151,7 +153,7 @@ _REFERENCES = {"Ref": words.Ref, "empty_ref": words.empty_ref, "new_ref": words.
 
 _BLOCKS = (
     "allow_f16_reductions", "array_garbage_collection_guard", "debug_key_reuse",
-    "default_prng_impl", "enable_checks", "enable_custom_prng", "explain_cache_misses",
+    "enable_checks", "enable_custom_prng", "explain_cache_misses",
     "legacy_prng_key", "no_execution", "remove_size_one_mesh_axis_from_type",
     "softmax_custom_jvp", "thread_guard", "threefry_partitionable", "transfer_guard",
     "transfer_guard_device_to_device", "transfer_guard_device_to_host",
@@ -172,8 +174,11 @@ _JAX = {
     "block_until_ready": words.block_until_ready,
     "check_tracer_leaks": checking_leaks,
     "config": words.config,
+    "default_prng_impl": widths.default_prng_impl,
     "device_count": devices.device_count,
     "device_put": placing.device_put,
+    "device_put_replicated": assembling.device_put_replicated,
+    "device_put_sharded": assembling.device_put_sharded,
     "devices": devices.devices,
     "ds": words.ds,
     "effects_barrier": registering.ignored,
@@ -192,6 +197,8 @@ _JAX = {
     "closure_convert": jaxprs.closure_convert,
     "custom_jvp": custom.custom_jvp,
     "custom_vjp": custom.custom_vjp,
+    "make_array_from_callback": assembling.make_array_from_callback,
+    "make_array_from_single_device_arrays": assembling.make_array_from_single_device_arrays,
     "make_jaxpr": jaxprs.make_jaxpr,
     "make_mesh": devices.make_mesh,
     "pmap": words.pmap,
@@ -232,11 +239,12 @@ _NUMPY: dict[str, Any] = {
     },
     "array": words.array,
     "asarray": words.asarray,
-    "empty_like": words.empty_like,
-    "full_like": words.full_like,
-    "ones_like": words.ones_like,
+    **{
+        f"{name}{like}": getattr(words, f"{name}{like}")
+        for name in ("empty", "full", "ones", "zeros")
+        for like in ("", "_like")
+    },
     "unravel_index": words.unravel_index,
-    "zeros_like": words.zeros_like,
     "iscomplexobj": scalars.iscomplexobj,
     "isrealobj": scalars.isrealobj,
     "isscalar": words.isscalar,
@@ -343,7 +351,9 @@ SOURCES: dict[str, Source] = {
             "annotate_function": registering.decorator,
         }
     ),
-    "jax.random": Source({}, ("funcgrad.random",)),
+    "jax.random": Source(
+        {"PRNGKey": random_keys.PRNGKey, "key": random_keys.key}, ("funcgrad.random",)
+    ),
     "jax.ref": Source(_REFERENCES, ("funcgrad.ref",)),
     "jax.scipy": Source({}),
     **{

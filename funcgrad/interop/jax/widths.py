@@ -1,4 +1,4 @@
-"""JAX's x64 switch, and floats of 16 bits.
+"""JAX's x64 switch, its choice of a generator of random bits, and floats of 16 bits.
 
 The switch is off at first: no array of a program has more than 32 bits. What a program hands over,
 and what it gets, is narrowed: arrays by `adopt`, traced values by a conversion, and dtypes that
@@ -12,6 +12,7 @@ gives are stored so.
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ import numpy as np
 
 from funcgrad.api.arguments import name_of
 from funcgrad.api.staging import ShapeDtypeStruct
-from funcgrad.base.dialect import NARROWER, Dialect
+from funcgrad.base.dialect import NARROWER, NUMPY, Dialect
 from funcgrad.base.imports import load
 from funcgrad.base.pytree import register_pytree_node, tree_map
 from funcgrad.core.trace import Tracer
@@ -144,20 +145,23 @@ JAX_32 = Dialect("jax", HALVES | NARROWER, computed)
 
 
 class _Switch:
-    """The switch of the process.
+    """The switches of the process.
 
     Attributes:
         is_on: Whether there are 64 bits.
+        generator: The generator of random bits.
     """
 
-    __slots__ = ("is_on",)
+    __slots__ = ("generator", "is_on")
 
     def __init__(self) -> None:
         self.is_on = False
+        self.generator = NUMPY.generator
 
 
 SWITCH = _Switch()
 _chosen: ContextVar[bool | None] = ContextVar("funcgrad_jax_x64", default=None)
+_generator: ContextVar[str | None] = ContextVar("funcgrad_jax_generator", default=None)
 
 
 def is_x64() -> bool:
@@ -168,7 +172,22 @@ def is_x64() -> bool:
 
 def rules() -> Dialect:
     """The rules that functions of the package follow."""
-    return JAX_64 if is_x64() else JAX_32
+    dialect = JAX_64 if is_x64() else JAX_32
+    generator = generator_name()
+    return dialect if generator == dialect.generator else _with_generator(dialect, generator)
+
+
+def generator_name() -> str:
+    """The generator of random bits, in this thread and context."""
+    return _generator.get() or SWITCH.generator
+
+
+@functools.cache
+def _with_generator(dialect: Dialect, generator: str) -> Dialect:
+    """The same rules with another generator of random bits."""
+    made = copy.copy(dialect)
+    made.generator = generator
+    return made
 
 
 class Half:
@@ -281,6 +300,20 @@ def enable_x64(new_val: bool = True) -> Iterator[None]:
         yield
     finally:
         _chosen.reset(token)
+
+
+@contextmanager
+def default_prng_impl(new_val: str) -> Iterator[None]:
+    """A block in which keys belong to another generator of random bits.
+
+    Args:
+        new_val: Its name.
+    """
+    token = _generator.set(new_val)
+    try:
+        yield
+    finally:
+        _generator.reset(token)
 
 
 @contextmanager

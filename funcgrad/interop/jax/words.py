@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad import dtypes, lax, numpy, ref, sharding
+from funcgrad import dtypes, lax, numpy, random, ref, sharding
 from funcgrad.api import differentiation, settings, staging, vectorization
 from funcgrad.base import imports
 from funcgrad.base.pytree import broadcast_prefix, tree_leaves, tree_map
@@ -32,11 +32,13 @@ from funcgrad.interop.jax.devices import DEVICES
 from funcgrad.interop.jax.jitting import AdoptedJit, JittedOfArrays
 from funcgrad.interop.jax.places import place_of
 from funcgrad.interop.jax.placing import keeping_places, placing_gradients, placing_lanes
+from funcgrad.interop.jax.random_keys import filled
 from funcgrad.interop.jax.widths import (
     SWITCH,
     Struct,
     canonical,
     computed,
+    generator_name,
     giving_halves,
     in_few_bits,
     is_x64,
@@ -44,7 +46,7 @@ from funcgrad.interop.jax.widths import (
     narrow_weak,
 )
 from funcgrad.primitives.objects import HoldsArray
-from funcgrad.random.key_arrays import KEY
+from funcgrad.random.key_arrays import KeyDtype
 
 
 class Ref(ref.Ref):
@@ -280,7 +282,7 @@ def jit(
 
 
 class Config(settings.Config):
-    """The flags, with JAX's x64 switch; see `widths`."""
+    """The flags, with JAX's x64 switch and its choice of a generator; see `widths`."""
 
     def update(self, name: str, value: Any) -> None:
         """Give a flag a value, from now on; of ``"jax_enable_x64"``, in all threads.
@@ -292,18 +294,21 @@ class Config(settings.Config):
         if name == _X64:
             SWITCH.is_on = bool(value)
             return
+        if name == _GENERATOR:
+            SWITCH.generator = random.key_dtype(value).generator.name
+            return
         if name == "jax_num_cpu_devices":
             DEVICES.ask_for(value)
         super().update(name, value)
 
     def read(self, name: str) -> Any:
         """The value of a flag."""
-        return is_x64() if name == _X64 else super().read(name)
+        return self.values[name] if name in (_X64, _GENERATOR) else super().read(name)
 
     @property
     def values(self) -> dict[str, Any]:
         """All flags and their values."""
-        return {**super().values, _X64: is_x64()}
+        return {**super().values, _X64: is_x64(), _GENERATOR: generator_name()}
 
     @property
     def x64_enabled(self) -> bool:
@@ -312,6 +317,7 @@ class Config(settings.Config):
 
 
 _X64 = "jax_enable_x64"
+_GENERATOR = "jax_default_prng_impl"
 config = Config()
 
 
@@ -323,8 +329,9 @@ def _in_bits(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def compute(*args: Any, **options: Any) -> Any:
-        if args and all(getattr(x, "dtype", x) is KEY for x in args):
-            return KEY
+        named = {id(d): d for d in (getattr(x, "dtype", x) for x in args)}
+        if len(named) == 1 and isinstance(found := next(iter(named.values())), KeyDtype):
+            return found
         found = function(*args, **options)
         return tuple(map(canonical, found)) if type(found) is tuple else canonical(found)
 
@@ -401,10 +408,14 @@ def load(file: Any, *args: Any, **options: Any) -> Any:
     return adopt(found.view(ml_dtypes.bfloat16) if is_void else found)
 
 
-empty_like = _making(numpy.empty_like)
-full_like = _making(numpy.full_like)
-ones_like = _making(numpy.ones_like)
-zeros_like = _making(numpy.zeros_like)
+empty_like = filled(_making(numpy.empty_like))
+full_like = filled(_making(numpy.full_like))
+ones_like = filled(_making(numpy.ones_like))
+zeros_like = filled(_making(numpy.zeros_like))
+empty = filled(Adopted(numpy.empty, stores=True))
+full = filled(Adopted(numpy.full, stores=True, keeps_weak=True))
+ones = filled(Adopted(numpy.ones, stores=True))
+zeros = filled(Adopted(numpy.zeros, stores=True))
 
 
 @Adopted

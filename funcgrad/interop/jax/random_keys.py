@@ -1,0 +1,68 @@
+"""Random keys of the package ``jax``: their seeds, and arrays that are filled with keys."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from funcgrad import lax, random
+from funcgrad.core.trace import Tracer
+from funcgrad.interop.jax.arrays import Adopted
+from funcgrad.interop.jax.widths import is_x64
+from funcgrad.random.key_arrays import KeyArray, KeyDtype
+
+_WORD = 0xFFFFFFFF
+_WORDS = np.dtype(np.uint32)
+
+
+def _seeding(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a seed, of which integers have the bits that there are."""
+    make = Adopted(function)
+
+    @functools.wraps(function)
+    def compute(seed: Any, **options: Any) -> Any:
+        if type(seed) is int:
+            if not -(1 << 63) <= seed < 1 << 63:
+                raise OverflowError(f"the seed {seed} does not fit into 64 bits")
+            seed = seed if is_x64() else seed & _WORD
+        elif not is_x64() and isinstance(seed, Tracer) and seed.dtype.kind in "iu":
+            seed = lax.convert_element_type(seed, _WORDS)
+        return make(seed, **options)
+
+    return compute
+
+
+key, PRNGKey = _seeding(random.key), _seeding(random.PRNGKey)
+
+
+def filled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that fills an array, also one of keys: numbers fill all of their words.
+
+    Args:
+        function: It takes a shape or an array, what fills it, if anything, and the dtype.
+    """
+
+    @functools.wraps(function)
+    def compute(first: Any, *args: Any, **options: Any) -> Any:
+        dtype = options.get("dtype") or getattr(first, "dtype", None)
+        if not isinstance(dtype, KeyDtype):
+            return function(first, *args, **options)
+        shape = first.shape if isinstance(first, KeyArray) else first
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        options = {k: words_of(v) for k, v in options.items() if k != "dtype"}
+        like = np.empty((*shape, dtype.generator.width), _WORDS)
+        is_like = isinstance(first, KeyArray)
+        made = function(
+            like if is_like else like.shape, *map(words_of, args), dtype=_WORDS, **options
+        )
+        return random.wrap_key_data(made, dtype=dtype)
+
+    return compute
+
+
+def words_of(x: Any) -> Any:
+    """The words of keys; anything else as it is."""
+    return random.key_data(x) if isinstance(x, KeyArray) else x
