@@ -29,11 +29,12 @@ class Dialect:
         array: From a concrete value to the array of the library that rules of users are given;
             ``None`` if they are given NumPy's.
         generator: Name of the generator of random bits that keys without another one belong to.
+        places: Dtype of places in sorted arrays, ``None`` for that of indices.
         converted: From a traced array that a program has converted, and the dtype that it named,
             to the array that it gets; ``None`` if it gets that.
     """
 
-    __slots__ = ("array", "converted", "dtypes", "generator", "name", "narrow", "weak")
+    __slots__ = ("array", "converted", "dtypes", "generator", "name", "narrow", "places", "weak")
 
     def __init__(
         self,
@@ -47,6 +48,7 @@ class Dialect:
         self.weak: Callable[[Any], Any] | None = None
         self.array: Callable[[Any], Any] | None = None
         self.generator = "threefry2x32"
+        self.places: np.dtype[Any] | None = None
         self.converted: Callable[[Any, np.dtype[Any]], Any] | None = None
 
     def __repr__(self) -> str:

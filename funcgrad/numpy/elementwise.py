@@ -36,6 +36,7 @@ from funcgrad.numpy.promotion import (
     promote,
     promote_inexact,
     promote_quotient,
+    promote_to_double,
     result_dtype,
     strong,
     to_dtype,
@@ -368,7 +369,7 @@ def _power(x: Any, y: Any) -> Any:
 power = _register(np.power, _power)
 float_power = _register(
     np.float_power,
-    lambda x, y: p.power.bind(*promote_inexact(x, y, np.float64(0))[:2]),
+    lambda x, y: p.power.bind(*promote_to_double(x, y)),
 )
 
 # Elementary functions.

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.signatures import explain
+from funcgrad.base.dialect import dialect
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import COMPLEX128, INT64, is_complex, is_inexact
@@ -241,7 +242,9 @@ def searchsorted(
         raise ShapeError(
             f"searchsorted: the sorted array must have one axis, got {aval_of(ordered)}."
         )
-    return SearchSorted(side).bind(ordered, values)
+    found = SearchSorted(side).bind(ordered, values)
+    places = dialect().places
+    return found if places is None else p.convert(found, places)
 
 
 def _checked_sorter(sorter: Any, shape: tuple[int, ...]) -> Any:

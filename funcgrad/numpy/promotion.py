@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.dialect import NARROWER, default_dtype, dialect
-from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.base.dialect import NARROWER, NUMPY, default_dtype, dialect
+from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import (
     BOOL,
@@ -224,6 +224,19 @@ def promote_inexact(*args: Any) -> list[Any]:
     """
     avals = [aval_of(a) for a in args]
     dtype = _inexact_dtype_of(avals, noted_dtype(args, avals))
+    return [to_dtype(a, dtype) for a in args]
+
+
+def promote_to_double(*args: Any) -> list[Any]:
+    """Strong values of one dtype with at least the bits of float64, as functions of NumPy compute.
+
+    Other libraries know no such functions: theirs compute in the floating dtype of the arguments.
+    """
+    if dialect() is not NUMPY:
+        return promote_inexact(*args)
+    avals = [aval_of(a) for a in args]
+    noted_dtype(args, avals)
+    dtype = result_dtype([*avals, shaped((), FLOAT64)])
     return [to_dtype(a, dtype) for a in args]
 
 

@@ -40,6 +40,7 @@ from funcgrad.numpy.promotion import (
     promote,
     promote_inexact,
     promote_to_compare,
+    promote_to_double,
     strong,
     to_dtype,
 )
@@ -705,7 +706,7 @@ def geomspace(
     bounds = [as_value(v, "geomspace") for v in (start, stop)]
     if builtins.any(not isinstance(v, Tracer) and np.any(np.equal(v, 0)) for v in bounds):
         raise ValueError("Geometric sequence cannot include zero")
-    start, stop = broadcast_arrays(*promote_inexact(*bounds, np.zeros(1))[:2])
+    start, stop = broadcast_arrays(*promote_to_double(*bounds))
     # The direction of `start`, of which the result does not depend if it is turned back.
     sign = p.stop_gradient.bind(e.sign(start))
     first, last = e.divide(start, sign), e.divide(stop, sign)
@@ -941,7 +942,8 @@ def delete(
         kept = np.delete(np.arange(n), obj)
     elif traced.size == 1 and n:
         kept = np.arange(n - 1)
-        kept = kept + (kept >= _counted_from_start(ravel(traced), n, n - 1, "delete"))
+        place = _counted_from_start(ravel(traced), n, n - 1, "delete")
+        kept = where(e.greater_equal(kept, place), kept + 1, kept)
     elif assume_unique_indices and traced.size <= n:
         places = _counted_from_start(ravel(traced), n, n - 1, "delete")
         is_kept = e.logical_not(isin(np.arange(n), places))
@@ -1467,8 +1469,8 @@ def interp(
     for given in (x, xp):
         if is_complex(aval_of(as_value(given, "interp")).dtype):
             raise TypeError(f"interp: places have an order, got {aval_of(as_value(given))}.")
-    x, xp = map(strong, promote(as_value(x, "interp"), as_value(xp, "interp"), np.float64(0))[:2])
-    fp = strong(promote(as_value(fp, "interp"), np.float64(0))[0])
+    x, xp = promote_to_double(as_value(x, "interp"), as_value(xp, "interp"))
+    (fp,) = promote_to_double(as_value(fp, "interp"))
     if len(shape_of(xp)) != 1 or shape_of(xp) != shape_of(fp):
         raise ShapeError(
             f"interp: xp and fp must be lines of one length, got {aval_of(xp)} and {aval_of(fp)}."
@@ -1476,7 +1478,7 @@ def interp(
     if not shape_of(xp)[0]:
         raise ShapeError("interp: there are no points, xp is empty.")
     if period is not None:
-        x, xp, fp = _periodic(x, xp, fp, np.abs(period))
+        x, xp, fp = _periodic(x, xp, fp, abs(period))
         left = right = None
     n = shape_of(xp)[0]
     if n == 1:

@@ -17,7 +17,7 @@ Index = tuple[slice, ...]
 
 
 def _indices(shape: tuple[int, ...], place: Sharding) -> list[Index]:
-    """Where the part of each device lies in an array of a shape."""
+    """Return the slices that the part of each device takes in an array of a shape."""
     if isinstance(place, NamedSharding):
         return list(place.parts(shape))
     return [tuple(slice(None) for _ in shape)]

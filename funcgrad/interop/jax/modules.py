@@ -25,8 +25,10 @@ from funcgrad.interop.jax import (
     assembling,
     callbacks,
     comparing,
+    conventions,
     custom,
     devices,
+    fourier,
     jaxprs,
     placing,
     random_keys,
@@ -239,6 +241,7 @@ _NUMPY: dict[str, Any] = {
     },
     "array": words.array,
     "asarray": words.asarray,
+    "bincount": conventions.bincount,
     **{
         f"{name}{like}": getattr(words, f"{name}{like}")
         for name in ("empty", "full", "ones", "zeros")
@@ -341,7 +344,7 @@ SOURCES: dict[str, Source] = {
     "jax.nn": Source({}, ("funcgrad.nn",), keeps_weak=True),
     "jax.nn.initializers": Source({}, ("funcgrad.nn.initializers",)),
     "jax.numpy": Source(_NUMPY, ("funcgrad.numpy",), keeps_weak=True),
-    "jax.numpy.fft": Source({}, ("funcgrad.numpy.fft",)),
+    "jax.numpy.fft": Source(fourier.FUNCTIONS, ("funcgrad.numpy.fft",)),
     "jax.numpy.linalg": Source({}, ("funcgrad.numpy.linalg",)),
     "jax.ops": Source({}, ("funcgrad.ops",)),
     "jax.profiler": Source(

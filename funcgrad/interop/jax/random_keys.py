@@ -46,10 +46,15 @@ def filled(function: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(function)
-    def compute(first: Any, *args: Any, **options: Any) -> Any:
-        dtype = options.get("dtype") or getattr(first, "dtype", None)
+    def compute(*args: Any, **options: Any) -> Any:
+        first = args[0] if args else None
+        dtype = options.get("dtype")
+        dtype = getattr(first, "dtype", None) if dtype is None else dtype
         if not isinstance(dtype, KeyDtype):
-            return function(first, *args, **options)
+            return function(*args, **options)
+        return of_keys(dtype, *args, **options)
+
+    def of_keys(dtype: KeyDtype, first: Any, *args: Any, **options: Any) -> Any:
         shape = first.shape if isinstance(first, KeyArray) else first
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         options = {k: words_of(v) for k, v in options.items() if k != "dtype"}

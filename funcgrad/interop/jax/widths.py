@@ -144,6 +144,9 @@ JAX_64 = Dialect("jax", HALVES, computed)
 JAX_32 = Dialect("jax", HALVES | NARROWER, computed)
 
 
+JAX_32.places = JAX_64.places = np.dtype(np.int32)
+
+
 class _Switch:
     """The switches of the process.
 

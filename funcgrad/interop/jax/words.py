@@ -398,7 +398,8 @@ def asarray(a: Any, dtype: Any = None, *args: Any, copy: bool | None = None, **o
         return a
     if dtype is not None:
         options["dtype"] = dtype
-    return _asarray(a, *args, copy=copy, **options)
+    # Without a copy is a wish: lists have to be copied.
+    return _asarray(a, *args, copy=copy or None, **options)
 
 
 def load(file: Any, *args: Any, **options: Any) -> Any:
