@@ -74,7 +74,7 @@ PUBLIC = {
     "api_util": ("jax.api_util",),
     "array": ("jax",),
     "checkify": ("jax.experimental.checkify", "jax.errors"),
-    "core": ("jax._src.core", "jax.core", "jax.extend.core"),
+    "core": ("jax._src.core", "jax.core", "jax.extend.core", "jax.errors"),
     "custom_batching": ("jax.custom_batching",),
     "custom_derivatives": ("jax",),
     "debugging": ("jax.debug",),

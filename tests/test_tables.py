@@ -132,6 +132,7 @@ RESULTS = {
     "distributed.processes._address": DTYPES,
     "distributed.processes._alone": "labels of axes in the text of a program",
     "base.namespaces._names_in_source": IMPORT,
+    "interop.jax.widths._with_generator": "generators of random bits",
     "primitives.quadrature.unit_legendre": "the rules that modules ask for while they are imported",
 }
 """Functions of arguments that keep all their results, and why these are few."""

@@ -627,12 +627,16 @@ def _repeated(x: Any, applied: Callable[[Any, Any], Any], times: Any) -> Any:
             x = applied(x, times > done)
         return x
 
+    def is_behind(done: Any) -> Any:
+        # By some dialects what a loop carries has fewer bits.
+        return p.greater.bind(times, p.convert(done, times.dtype))
+
     def is_left(state: tuple[Any, Any]) -> Any:
-        return ReduceAny(tuple(range(len(times.shape)))).bind(p.greater.bind(times, state[0]))
+        return ReduceAny(tuple(range(len(times.shape)))).bind(is_behind(state[0]))
 
     def one_more(state: tuple[Any, Any]) -> tuple[Any, Any]:
         done, x = state
-        return p.add.bind(done, np.int64(1)), applied(x, p.greater.bind(times, done))
+        return p.add.bind(done, aval_of(done).dtype.type(1)), applied(x, is_behind(done))
 
     return while_loop(is_left, one_more, (np.int64(1), x))[1]
 

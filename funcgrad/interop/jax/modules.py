@@ -242,12 +242,14 @@ _NUMPY: dict[str, Any] = {
     "array": words.array,
     "asarray": words.asarray,
     "bincount": conventions.bincount,
+    "ravel_multi_index": conventions.ravel_multi_index,
+    "take_along_axis": conventions.take_along_axis,
     **{
         f"{name}{like}": getattr(words, f"{name}{like}")
         for name in ("empty", "full", "ones", "zeros")
         for like in ("", "_like")
     },
-    "unravel_index": words.unravel_index,
+    "unravel_index": conventions.unravel_index,
     "iscomplexobj": scalars.iscomplexobj,
     "isrealobj": scalars.isrealobj,
     "isscalar": words.isscalar,

@@ -52,12 +52,12 @@ def filled(function: Callable[..., Any]) -> Callable[..., Any]:
         dtype = getattr(first, "dtype", None) if dtype is None else dtype
         if not isinstance(dtype, KeyDtype):
             return function(*args, **options)
-        return of_keys(dtype, *args, **options)
+        return of_keys(dtype, *args, **{k: v for k, v in options.items() if k != "dtype"})
 
     def of_keys(dtype: KeyDtype, first: Any, *args: Any, **options: Any) -> Any:
         shape = first.shape if isinstance(first, KeyArray) else first
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
-        options = {k: words_of(v) for k, v in options.items() if k != "dtype"}
+        options = {k: words_of(v) for k, v in options.items()}
         like = np.empty((*shape, dtype.generator.width), _WORDS)
         is_like = isinstance(first, KeyArray)
         made = function(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -417,16 +416,6 @@ empty = filled(Adopted(numpy.empty, stores=True))
 full = filled(Adopted(numpy.full, stores=True, keeps_weak=True))
 ones = filled(Adopted(numpy.ones, stores=True))
 zeros = filled(Adopted(numpy.zeros, stores=True))
-
-
-@Adopted
-def unravel_index(indices: Any, shape: Any) -> Any:
-    """`numpy.unravel_index`; indices out of bounds count from the end, or are those of an end."""
-    shape = tuple(map(int, np.atleast_1d(shape)))
-    size = math.prod(shape)
-    found = numpy.asarray(indices)
-    counted = numpy.where(found < 0, found + size, found)
-    return numpy.unravel_index(numpy.clip(counted, 0, size - 1).astype(found.dtype), shape)
 
 
 @Adopted
