@@ -268,7 +268,7 @@ class _Both:
         self._state, self._ours = state, ours
 
     @contextlib.contextmanager
-    def __call__(self, value: Any) -> Iterator[None]:
+    def __call__(self, value: Any = True) -> Iterator[None]:
         with self._state(value), self._ours(value):
             yield
 

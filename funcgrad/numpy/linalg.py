@@ -104,6 +104,26 @@ def square(a: Any, function: str) -> Any:
     return x
 
 
+def _factored(operation: Any, x: Any) -> Any:
+    """Results of an operation on matrices; by some dialects nan of matrices that are not finite."""
+    if not fails_as_nan() or not aval_of(x).size:
+        return operation.bind(x)
+    zero, shape = aval_of(x).dtype.type(0), shape_of(x)
+    axes = (len(shape) - 2, len(shape) - 1)
+    spoiled = ReduceSum(axes).bind(p.mul.bind(p.stop_gradient.bind(x), zero))  # 0, or nan
+    is_finite = p.equal.bind(spoiled, zero)
+
+    def unless_spoiled(value: Any, other: float) -> Any:
+        ones = (1,) * (len(shape_of(value)) - len(shape) + 2)
+        here = s.reshape(is_finite, (*shape[:-2], *ones))
+        return p.select.bind(here, value, aval_of(value).dtype.type(other))
+
+    found = operation.bind(unless_spoiled(x, 0.0))
+    if not isinstance(found, list | tuple):
+        return unless_spoiled(found, np.nan)
+    return [unless_spoiled(value, np.nan) for value in found]
+
+
 # Systems and inverses.
 
 
@@ -165,7 +185,7 @@ def inv(a: Any) -> Any:
         array([[ 0.6, -0.2],
                [-0.2,  0.4]])
     """
-    return primitives.Inv().bind(square(a, "inv"))
+    return primitives.Inv(nan_if_singular=fails_as_nan()).bind(square(a, "inv"))
 
 
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
@@ -188,7 +208,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None
                [-0.2,  0.4]])
     """
     x = matrix(a, "pinv")
-    return primitives.Pinv(_tolerance(x, rcond, rtol, "pinv", 1e-15)).bind(x)
+    return _factored(primitives.Pinv(_tolerance(x, rcond, rtol, "pinv", 1e-15)), x)
 
 
 def _tolerance(x: Any, rcond: Any, rtol: Any, function: str, default: float | None = None) -> float:
@@ -232,7 +252,7 @@ def lstsq(
         raise LinAlgError(f"lstsq needs one matrix and a vector or matrix, got {aval_of(b)}.")
     tolerance = _tolerance(a, rcond, None, "lstsq")
     x = matmul(primitives.Pinv(tolerance).bind(a), b)
-    values = primitives.SingularValues().bind(a)
+    values = _factored(primitives.SingularValues(), a)
     rank = _rank(values, tolerance)
     m, n = shape_of(a)
     is_deficient = not isinstance(rank, Tracer) and rank < n
@@ -269,7 +289,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
     (x,) = floating(A, function="matrix_rank")
     if len(shape_of(x)) < 2:
         return p.convert(reducing.any(p.not_equal.bind(x, p.zero_of(x))), np.dtype(np.int64))
-    values = primitives.SingularValues().bind(x)
+    values = _factored(primitives.SingularValues(), x)
     if tol is None:
         return _rank(values, _tolerance(x, None, rtol, "matrix_rank"))
     bound = p.convert(strong(as_value(tol)), aval_of(values).dtype)
@@ -446,9 +466,9 @@ def svd(
     if subset_by_index is not None:
         return _some_singular(x, full_matrices, compute_uv, subset_by_index)
     if not compute_uv:
-        return primitives.SingularValues().bind(x)
+        return _factored(primitives.SingularValues(), x)
     is_completed = full_matrices and shape_of(x)[-1] != shape_of(x)[-2]
-    return SVDResult(*primitives.Svd(is_completed).bind(x))
+    return SVDResult(*_factored(primitives.Svd(is_completed), x))
 
 
 def _some_singular(x: Any, full_matrices: bool, compute_uv: bool, subset: tuple[int, int]) -> Any:
@@ -459,8 +479,8 @@ def _some_singular(x: Any, full_matrices: bool, compute_uv: bool, subset: tuple[
     if full_matrices and (first, end) != (0, count):
         raise ArgumentError("svd: with full_matrices all singular values are needed.")
     if not compute_uv:
-        return getitem(primitives.SingularValues().bind(x), (..., slice(first, end)))
-    u, values, vh = primitives.Svd(full_matrices).bind(x)
+        return getitem(_factored(primitives.SingularValues(), x), (..., slice(first, end)))
+    u, values, vh = _factored(primitives.Svd(full_matrices), x)
     if full_matrices:
         return SVDResult(u, values, vh)
     places = slice(first, end)
@@ -482,7 +502,7 @@ def svdvals(x: Any, /) -> Any:
         >>> fg.numpy.linalg.svdvals(np.array([[2.0, 1.0], [1.0, 3.0]]))
         array([3.61803399, 1.38196601])
     """
-    return primitives.SingularValues().bind(matrix(x, "svdvals"))
+    return _factored(primitives.SingularValues(), matrix(x, "svdvals"))
 
 
 def _lower_of(a: Any, UPLO: str | None, function: str, is_symmetrized: bool) -> Any:
@@ -539,7 +559,7 @@ def eig(a: Any) -> EigResult:
         >>> fg.numpy.linalg.eig(np.array([[2.0, 1.0], [1.0, 3.0]])).eigenvalues
         array([1.38196601+0.j, 3.61803399+0.j])
     """
-    return EigResult(*primitives.Eig().bind(square(a, "eig")))
+    return EigResult(*_factored(primitives.Eig(), square(a, "eig")))
 
 
 def eigvals(a: Any) -> Any:
@@ -555,7 +575,7 @@ def eigvals(a: Any) -> Any:
         >>> fg.numpy.linalg.eigvals(np.array([[2.0, 1.0], [1.0, 3.0]]))
         array([1.38196601+0.j, 3.61803399+0.j])
     """
-    return primitives.Eigvals().bind(square(a, "eigvals"))
+    return _factored(primitives.Eigvals(), square(a, "eigvals"))
 
 
 # Norms.
@@ -625,7 +645,7 @@ def _matrix_norm(x: Any, axes: tuple[int, int], order: Any) -> Any:
     rest = tuple(i for i in range(ndim) if i not in axes)
     order_of_axes = (*rest, row, column)
     moved = x if order_of_axes == tuple(range(ndim)) else s.Transpose(order_of_axes).bind(x)
-    values = primitives.SingularValues().bind(moved)
+    values = _factored(primitives.SingularValues(), moved)
     last = (len(rest),)
     if order == "nuc":
         return ReduceSum(last).bind(values)
@@ -720,7 +740,7 @@ def cond(x: Any, p: Any = None) -> Any:
     if not aval_of(x).size:
         raise LinAlgError(f"cond is not defined on empty arrays, got {aval_of(x)}.")
     if p in (None, 2, -2):
-        values = primitives.SingularValues().bind(x)
+        values = _factored(primitives.SingularValues(), x)
         first, last = getitem(values, (..., 0)), getitem(values, (..., -1))
         return last / first if p == -2 else first / last
     return norm(x, p, (-2, -1)) * norm(inv(x), p, (-2, -1))

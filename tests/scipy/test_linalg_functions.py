@@ -442,3 +442,10 @@ def test_the_gradient_of_the_exponential_is_native():
     ]
     np.testing.assert_allclose(gradient(stack), expected, rtol=1e-9, atol=1e-9)
     check_grads(lambda a: linalg.expm(a * 0.1), (GENERAL,), order=2)
+
+
+def test_qr_multiply_takes_vectors():
+    for mode, c in (("left", np.ones(2)), ("right", np.ones(4))):
+        expected = reference.qr_multiply(TALL, c, mode)
+        for got, wanted in zip(linalg.qr_multiply(TALL, c, mode), expected, strict=True):
+            np.testing.assert_allclose(got, wanted)

@@ -13,7 +13,7 @@ from funcgrad.core.trace import Tracer
 from funcgrad.errors import ConcretizationTypeError, DtypeError
 from funcgrad.interop.jax.arrays import Adopted, Array
 
-Array.searchsorted = Adopted(numpy.searchsorted)
+Array.searchsorted = Adopted(numpy.searchsorted)  # type: ignore[method-assign]
 
 
 @Adopted

@@ -290,7 +290,8 @@ def qr_multiply(
     q = q.conj() if conjugate else q
     is_vector = len(shape_of(c)) == 1
     if is_vector:
-        c = s.reshape(c, (-1, 1) if mode == "left" else (1, -1))
+        (n,) = shape_of(c)
+        c = s.reshape(c, (n, 1) if mode == "left" else (1, n))
     inner = (
         (shape_of(q)[-1], shape_of(c)[-2])
         if mode == "left"

@@ -1,0 +1,90 @@
+"""Functions of the package jax whose arguments or results differ from NumPy's, in one process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+PROGRAM = """
+from funcgrad.interop import jax as neighbour; neighbour.install()
+import numpy as np, jax, jax.numpy as jnp
+from jax import random
+
+def refused(call, error=ValueError):
+    try:
+        call()
+    except error:
+        return True
+    return False
+
+# Fourier transforms: axes are different, as many as the name says; nothing becomes nothing.
+x = jnp.ones((2, 3))
+assert refused(lambda: jnp.fft.fft(x, axis=(0, 1))) and refused(lambda: jnp.fft.fft2(x, axes=[0]))
+assert refused(lambda: jnp.fft.fftn(x, axes=[1, 1])) and refused(lambda: jnp.fft.fftfreq([1, 2]))
+assert jnp.fft.fft(jnp.zeros(0, jnp.complex64)).shape == (0,)
+assert jnp.fft.irfft2(jnp.fft.rfft2(x, axes=[0, 1]), s=(2, 3)).shape == (2, 3)
+
+# Places in sorted arrays are int32, also where there are 64 bits; negative numbers count as 0.
+with jax.enable_x64(True):
+    found = jax.jit(lambda a: a.searchsorted(1.5))(jnp.arange(3.0))
+    assert found == 2 and found.dtype == np.int32
+    assert jnp.digitize(jnp.arange(2.0), jnp.arange(3.0)).dtype == np.int32
+    assert jnp.interp(jnp.float32(0.5), *[jnp.arange(2, dtype=jnp.float32)] * 2).dtype == np.float32
+assert jnp.bincount(jnp.array([-1, 2])).tolist() == [1, 0, 1]
+
+# Places outside.
+row = jnp.array([10.0, 20.0, 30.0])
+places = jnp.array([-1, -4, 5])
+assert np.isnan(jnp.take_along_axis(row, places, 0)).tolist() == [False, True, True]
+assert jnp.take_along_axis(row, places, 0, mode="clip").tolist() == [30.0, 10.0, 30.0]
+assert jnp.take_along_axis(row, places, 0, mode="one_hot").tolist() == [30.0, 0.0, 0.0]
+both = (jnp.array([1]), jnp.array([7]))
+assert jnp.ravel_multi_index(both, (2, 3), mode="ignore").tolist() == [10]
+unravel = jax.jit(lambda i, shape: jnp.unravel_index(i, shape))
+assert [int(i) for i in unravel(jnp.int8(5), jnp.array([2, 3]))] == [1, 2]
+assert jnp.unravel_index(jnp.int8(5), (2, 3))[0].dtype == np.int8
+again = jax.jit(lambda x, i: x.at[i].apply(lambda x: x + 1))
+assert again(jnp.zeros(3), jnp.array([0, 0, 2])).tolist() == [2.0, 0.0, 1.0]
+
+# What fails is nan.
+bad = jnp.stack([jnp.eye(2), jnp.full((2, 2), jnp.inf)])
+assert np.isnan(jnp.linalg.svd(bad)[1]).tolist() == [[False] * 2, [True] * 2]
+assert np.isnan(jax.jit(jnp.linalg.eigvals)(bad)).tolist() == [[False] * 2, [True] * 2]
+assert np.isnan(jnp.linalg.pinv(bad)[1]).all() and np.isnan(jnp.linalg.inv(jnp.ones((2, 2)))).all()
+
+# Random keys.
+assert random.PRNGKey(-1).tolist() == [0, 2**32 - 1] == jax.jit(random.PRNGKey)(-1).tolist()
+assert refused(lambda: random.key(2**63), OverflowError)
+draw = jax.jit(lambda key: random.bits(key, (2,)))
+with jax.default_prng_impl("rbg"):
+    key = random.PRNGKey(12345678901 & (2**32 - 1))
+    assert key.shape == (4,) and random.split(key).shape == (2, 4) and draw(key).shape == (2,)
+two = random.PRNGKey(0)
+with jax.default_prng_impl("philox4x32"):
+    other = draw(two).tolist()
+assert other != draw(two).tolist()
+jax.config.update("jax_default_prng_impl", "rbg")
+assert random.key(0).dtype == random.key_dtype("rbg") and jax.config.jax_default_prng_impl == "rbg"
+jax.config.update("jax_default_prng_impl", "threefry2x32")
+keys = random.split(random.key(0), 3)
+assert random.key_data(jnp.full((2,), 7, dtype=keys.dtype)).tolist() == [[7, 7]] * 2
+assert (jnp.full_like(keys, keys[1]) == keys[1]).all() and jnp.zeros(shape=(2,)).shape == (2,)
+noisy = jax.custom_jvp(lambda x, key: x * random.normal(key))
+noisy.defjvp(lambda at, dots: (noisy(*at), dots[0] * random.normal(at[1])))
+assert jax.grad(noisy)(1.0, keys[0]) == random.normal(keys[0])
+
+# Arrays of parts.
+mesh = jax.make_mesh((1,), ("x",))
+place = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
+made = jax.make_array_from_callback((4,), place, lambda index: np.arange(4.0)[index])
+assert made.tolist() == [0.0, 1.0, 2.0, 3.0] and made.sharding == place
+assert jax.make_array_from_single_device_arrays((4,), place, [made]).tolist() == made.tolist()
+assert refused(lambda: jax.make_array_from_single_device_arrays((4,), place, [made] * 2))
+assert jax.device_put_sharded([row, row], jax.devices() * 2).shape == (2, 3)
+assert jax.device_put_replicated(row, jax.devices()).shape == (1, 3)
+"""
+
+
+def test_conventions():
+    found = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, check=False)
+    assert found.returncode == 0, found.stderr.decode()
