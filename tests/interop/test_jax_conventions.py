@@ -80,8 +80,6 @@ made = jax.make_array_from_callback((4,), place, lambda index: np.arange(4.0)[in
 assert made.tolist() == [0.0, 1.0, 2.0, 3.0] and made.sharding == place
 assert jax.make_array_from_single_device_arrays((4,), place, [made]).tolist() == made.tolist()
 assert refused(lambda: jax.make_array_from_single_device_arrays((4,), place, [made] * 2))
-assert jax.device_put_sharded([row, row], jax.devices() * 2).shape == (2, 3)
-assert jax.device_put_replicated(row, jax.devices()).shape == (1, 3)
 """
 
 

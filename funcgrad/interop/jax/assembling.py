@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.pytree import tree_map
 from funcgrad.errors import ArgumentError
 from funcgrad.interop.jax.devices import NamedSharding, Sharding
 from funcgrad.interop.jax.placing import device_put
-from funcgrad.numpy import broadcast_to, stack
 
 Index = tuple[slice, ...]
 
@@ -74,27 +72,3 @@ def make_array_from_single_device_arrays(
             f"there are {len(arrays)} arrays. Pass one for each."
         )
     return _assembled(shape, sharding, list(zip(indices, arrays, strict=True)))
-
-
-def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
-    """The values for each device, along a new first axis.
-
-    Args:
-        shards: Pytrees of arrays of one structure.
-        devices: As many devices.
-    """
-    return device_put(tree_map(lambda *parts: stack(parts), *shards))
-
-
-def device_put_replicated(x: Any, devices: Sequence[Any]) -> Any:
-    """A value for each device, along a new first axis.
-
-    Args:
-        x: A pytree of arrays.
-        devices: The devices.
-    """
-
-    def repeated(leaf: Any) -> Any:
-        return broadcast_to(leaf, (len(devices), *np.shape(leaf)))
-
-    return device_put(tree_map(repeated, x))

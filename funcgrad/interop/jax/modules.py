@@ -179,8 +179,6 @@ _JAX = {
     "default_prng_impl": widths.default_prng_impl,
     "device_count": devices.device_count,
     "device_put": placing.device_put,
-    "device_put_replicated": assembling.device_put_replicated,
-    "device_put_sharded": assembling.device_put_sharded,
     "devices": devices.devices,
     "ds": words.ds,
     "effects_barrier": registering.ignored,
