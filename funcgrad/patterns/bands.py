@@ -195,9 +195,11 @@ def _joined(a: Term, b: Term, size: int) -> Term | None:
         for t in (a, b):
             taps[t.low - low : t.low - low + len(t.taps)] += t.taps
         return replace(a, low=low, taps=taps)
+    if not (a.is_alone and b.is_alone and a.taps.any()):
+        return None
     place = int(np.abs(a.taps).argmax())
-    ratio = b.taps.flat[place] / a.taps.flat[place] if a.taps.any() else 0.0
-    if not (a.is_alone and b.is_alone and (b.taps == ratio * a.taps).all()):
+    ratio = b.taps.flat[place] / a.taps.flat[place]
+    if (b.taps != ratio * a.taps).any():
         return None
     own, other = a.closed(size).source, b.closed(size).source
     return replace(a, source=own + (other if ratio == 1 else ratio * other), low=0)

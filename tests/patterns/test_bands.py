@@ -46,6 +46,12 @@ def cut(x):
     return np.convolve(np.pad(y, 20), TAPS, mode="same")
 
 
+def with_windows(x):
+    """Windows of one array beside elements of another one."""
+    y = np.convolve(np.convolve(x, TAPS[::-1], mode="same") ** 2, TAPS[::-1], mode="same")
+    return y + np.sin(x) * x
+
+
 @pytest.fixture
 def breadths(monkeypatch):
     """Breadths of the bands whose entries were computed."""
@@ -76,7 +82,7 @@ def test_hessians(f, breadths, monkeypatch):
     products(found, lambda v: fg.jvp(fg.grad(f), (X,), (v,))[1])
 
 
-@pytest.mark.parametrize("f", [same, full, cut])
+@pytest.mark.parametrize("f", [same, full, cut, with_windows])
 def test_jacobians(f, breadths):
     found = fg.jacfwd(f, sparse=True)(X)
     assert len(breadths) == 1
