@@ -372,11 +372,9 @@ def _codes(jobs: Sequence[Sequence[Job]]) -> Iterator[NamedFunction]:
 
 def _split(jobs: Sequence[Sequence[Job]], n_threads: int) -> None:
     """Form parts of what is large enough for several threads."""
-    for job, is_repeated in _every(jobs):
-        if isinstance(job, Kernel | ForeignCall):
+    for job, _ in _every(jobs):
+        if isinstance(job, Kernel | ForeignCall | Multiplication | StridedMultiplication):
             job.split(n_threads)
-        elif isinstance(job, Multiplication | StridedMultiplication):
-            job.split(n_threads, is_repeated)
 
 
 class _Stepper:

@@ -10,7 +10,6 @@ from funcgrad.compiler.machine import (
     LONGEST_PART,
     PARTS_PER_THREAD,
     PRODUCT,
-    SEVERAL,
     THREAD_WORK,
     VECTOR_BYTES,
 )
@@ -79,17 +78,14 @@ def part_count(
     return max(min(max(count, min(work // most, MOST_RANGES)), units), 1)
 
 
-def threads_of_product(work: int, threads: int, is_repeated: bool, is_packed: bool) -> int:
+def threads_of_product(work: int, threads: int) -> int:
     """How many threads share a product: one where it is too small.
 
     Args:
         work: Its multiplications.
         threads: As of `part_ranges`.
-        is_repeated: Whether it stands in a loop, where the others may be missing every time.
-        is_packed: Whether every part copies what it reads of the operands.
     """
-    times = SEVERAL if is_repeated else FEW if is_packed else 1
-    return threads if work >= times * PRODUCT * THREAD_WORK else min(threads, 1)
+    return threads if work >= PRODUCT * THREAD_WORK else min(threads, 1)
 
 
 def even_parts(length: int, least: int) -> int:

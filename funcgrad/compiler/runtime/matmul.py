@@ -50,6 +50,9 @@ TILE_BYTES = CACHES[1][0] // 2
 SMALL_TILE = 2 * VECTOR_BYTES // WORD_BYTES
 """Rows, and columns, below which tiles are not divided any further."""
 
+TILES_PER_THREAD = PARTS_PER_THREAD // 2
+"""Tiles of a thread, at least: each copies what it reads of the operands."""
+
 LEAST_SYMMETRIC = FEW * SMALL_TILE
 """Rows of the smallest symmetric result of which a half is copied."""
 
@@ -72,12 +75,11 @@ class Multiplication:
     parts: list[tuple[int, int]] = field(default_factory=list)
     library: Library | None = field(default_factory=chosen)
 
-    def split(self, n_threads: int, is_repeated: bool) -> None:
+    def split(self, n_threads: int) -> None:
         """Form tiles, and parts for several threads if it is large enough.
 
         Args:
             n_threads: How many threads may take part.
-            is_repeated: Whether it stands in a loop.
         """
         if self.library is not None:
             return
@@ -86,7 +88,7 @@ class Multiplication:
         unit = 2 if dtype.kind == "c" else 1  # real numbers of an element
         batch, m, n, k = self.node.sizes
         work = batch * _ceil(m, shape.rows[-1]) * _ceil(unit * n, shape.lanes) * unit * k
-        n_threads = threads_of_product(work, n_threads, is_repeated, not self._is_few)
+        n_threads = threads_of_product(work, n_threads)
         widest = TILE_BYTES // (DEPTH * dtype.itemsize // unit)
         grain = shape.rows[0], shape.width // unit
         if self._is_few:  # there are no copies that would have to stay in a cache
@@ -222,7 +224,7 @@ def _tile(
     rows, columns = max(m, 1), max(min(n, widest // grain[1] * grain[1]), 1)
     if n_threads > 1:
         rows = min(rows, DEPTH)
-        goal = PARTS_PER_THREAD * n_threads
+        goal = TILES_PER_THREAD * n_threads
         least = max(SMALL_TILE, grain[1])
         while batch * -(-m // rows) * -(-n // columns) < goal and max(rows, columns) > least:
             if columns >= rows:
@@ -234,11 +236,11 @@ def _tile(
 
 def _square_tile(batch: int, n: int, widest: int, grain: int, n_threads: int) -> tuple[int, int]:
     """Rows and columns of the tiles of a symmetric result, of which about a half is computed."""
-    size = min(widest, n)
-    goal = PARTS_PER_THREAD * n_threads if n_threads > 1 else 3
-    while batch * _triangle(-(-n // size)) < goal and size > 2 * SMALL_TILE:
-        size = -(-size // 2)
-    size = _even(n, size, grain)
+    strips = -(-n // widest)
+    goal = TILES_PER_THREAD * n_threads if n_threads > 1 else 3
+    while batch * _triangle(strips) < goal and n > 2 * SMALL_TILE * strips:
+        strips += 1
+    size = _even(n, -(-n // strips), grain)
     return size, size
 
 

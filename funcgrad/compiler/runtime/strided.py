@@ -55,18 +55,17 @@ class StridedMultiplication:
             for j in range(0, node.columns, lanes)
         ]
 
-    def split(self, n_threads: int, is_repeated: bool) -> None:
+    def split(self, n_threads: int) -> None:
         """Form groups, and parts for several threads if it is large enough.
 
         Args:
             n_threads: How many threads may take part.
-            is_repeated: Whether it stands in a loop.
         """
         outer, rows, terms = self.node.counts
         shape = kernel_store.strided_shape(self.node.out.dtype)
         strips = len(self._strips)
         work = outer * rows * strips * shape.lanes * terms
-        n_threads = threads_of_product(work, n_threads, is_repeated, is_packed=False)
+        n_threads = threads_of_product(work, n_threads)
         count = part_count(MOST_RANGES, work, n_threads)
         self.group_rows, self.groups = _groups(rows, shape.rows[0], -(-count // outer))
         wanted = -(-count // (outer * self.groups))
