@@ -294,6 +294,18 @@ def test_multiples_are_gone_over_in_steps(first: int, step: int) -> None:
             np.testing.assert_array_equal(program(x), expected)
 
 
+def test_few_multiples_are_left_to_one_thread() -> None:
+    """The work is that of the elements that are computed, not of all."""
+    index = np.arange(50_000)
+
+    def struck(x: Any, k: Any) -> Any:
+        return lax.fori_loop(2, k, lambda i, x: x & ((index < i * i) | (index % i != 0)), x)
+
+    program = fg.jit(struck, threads=4).lower(index > 1, np.int64(200))
+    assert "_turn in" in program.as_text()
+    assert "parts" not in program.as_text()
+
+
 def test_others_than_multiples_are_computed() -> None:
     """Where something happens between multiples, or to the sum of a row, rows stay whole."""
     index, x = np.arange(300), np.linspace(1.0, 2.0, 300)

@@ -71,6 +71,7 @@ class _Writer:
         self.tiles = TransposedTiles(plan)
         self.names: dict[Value, Expression] = {}
         self.loaded: dict[Access, Variable] = {}
+        self.skipped = 1
         self.vectors = [None if is_small else vectors_of(plan, body) for body in plan.bodies]
         self.space.declare(plan.first, plan.only_written)
         self.tiles.declare()
@@ -90,7 +91,7 @@ class _Writer:
             first.size if first is not None else 1,
             scratch=plan.scratch,
             is_parallel=first is not None and is_parallel,
-            work=math.prod(plan.shape) * each,
+            work=math.prod(plan.shape) * each // self.skipped,
             nodes=self.nodes,
             lanes=plan.lanes,
         )
@@ -270,6 +271,7 @@ class _Writer:
         if not blocked:
             for span, part in self._parts((row.begin, row.end), body, vectors, limits):
                 if limits is not None and limits.stride is not None:
+                    self.skipped = SEVERAL  # of so many elements one is computed, by a guess
                     with space.strided(*limits.over_multiples(span)):
                         self._statements(part, loaded)
                 else:
