@@ -17,7 +17,6 @@ import argparse
 import contextlib
 import functools
 import io
-import json
 import os
 import re
 import signal
@@ -32,25 +31,21 @@ from typing import Any
 
 import numpy as np
 
-ROOT = Path(__file__).parents[1]
+from tests.recording import (
+    FLAGS,
+    ROOT,
+    STARTED,
+    Recorder,
+    lines_of,
+    out_of_scope,
+    print_classes,
+)
+
 FILE = "shard_map_test.py"
 LISTED = Path(__file__).with_suffix(".txt")
 DEVICES = 8
-SECONDS = 60
-"""Of a single test."""
 CASES = 10
 """Of a test that is made of random choices."""
-
-
-def out_of_scope() -> dict[str, str]:
-    """Names of tests that are not counted, with the reasons: lines below headings."""
-    found, reason = {}, ""
-    for line in LISTED.read_text().splitlines():
-        if line.startswith("# "):
-            reason = line[2:]
-        elif line.strip():
-            found[line.strip()] = reason
-    return found
 
 
 # What the file imports beside the package: tools for tests.
@@ -239,40 +234,13 @@ def _merged(flags: Any, off: Any, on: Any) -> list[Any]:
 # The process that runs tests, one of several on ranks.
 
 
-class Recorder:
-    """A plugin of pytest that writes a line for each test.
+class _OfRank(Recorder):
+    """A recorder of lines without seconds; a file that cannot be imported is seen in the log."""
 
-    Args:
-        record: The file.
-        part: Which of the tests, and of how many parts.
-    """
-
-    def __init__(self, record: Path, part: slice) -> None:
-        self.record = record
-        self.part = part
-
-    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        items[:] = items[self.part]
-
-    def pytest_runtest_protocol(self, item: Any) -> None:
-        self._write(item.nodeid.partition("::")[2], "begun", "")
-        signal.alarm(SECONDS)
-
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        if report.when == "call" or report.outcome != "passed":
-            crash = getattr(report.longrepr, "reprcrash", None)
-            text = "" if crash is None else f"{crash.message} ({Path(crash.path).name})"
-            self._write(report.nodeid.partition("::")[2], report.outcome, text[:600])
-        if report.when == "teardown":
-            signal.alarm(0)
-
-    def _write(self, *row: str) -> None:
-        with self.record.open("a") as lines:
-            lines.write(json.dumps(row) + "\n")
-
-
-def _stop(number: int, frame: Any) -> None:
-    raise TimeoutError(f"the test took more than {SECONDS} s")
+    def write(self, test: str, outcome: str, message: str, seconds: float) -> None:
+        if name := test.partition("::")[2]:
+            is_begun = outcome == STARTED
+            self.append([name, "begun" if is_begun else outcome, "" if is_begun else message])
 
 
 def run_tests(options: argparse.Namespace) -> None:
@@ -292,20 +260,11 @@ def run_tests(options: argparse.Namespace) -> None:
         rank = world.Get_rank()
     provide(jax, world)
     record = options.out / f"rank-{rank}.jsonl"
-    signal.signal(signal.SIGALRM, _stop)
     choice = ["-k", options.k] if options.k else []
-    flags = [
-        "-q",
-        "--durations=15",
-        "-p",
-        "no:cacheprovider",
-        "--tb=short",
-        "-W",
-        "ignore",
-        *choice,
-    ]
     part = slice(options.begin, options.begin + options.count)
-    pytest.main([*flags, str(in_public_words(options, rank))], plugins=[Recorder(record, part)])
+    recorder = _OfRank(record, lambda items: items[part], signal.ITIMER_REAL)
+    file = str(in_public_words(options, rank))
+    pytest.main([*FLAGS, "--durations=15", "-W", "ignore", *choice, file], plugins=[recorder])
 
 
 def in_public_words(options: argparse.Namespace, rank: int) -> Path:
@@ -330,7 +289,7 @@ def outcomes(folder: Path, n: int) -> tuple[dict[str, str], dict[str, str]]:
     said: dict[str, str] = {}
     for rank in range(n):
         path = folder / f"rank-{rank}.jsonl"
-        rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        rows = lines_of(path)
         last = {name: outcome for name, outcome, _ in rows}
         for name, outcome, message in rows:
             if outcome == "failed" or (outcome == "begun" == last[name]):
@@ -381,21 +340,13 @@ def run_on(n: int, options: argparse.Namespace) -> tuple[dict[str, str], dict[st
         begin += len(these)  # behind a test that never ended
 
 
-def kind_of(message: str) -> str:
-    """A message without what differs from test to test."""
-    return re.sub(r"\d+", "#", " ".join(message.split()))[:140]
-
-
 def report(n: int, found: dict[str, str], said: dict[str, str], is_long: bool) -> bool:
     """Print what became of the tests on a number of ranks; whether enough of them pass."""
-    listed = out_of_scope()
+    listed = out_of_scope(LISTED)
     counted = {name: o for name, o in found.items() if name not in listed and o != "skipped"}
     good = [name for name, outcome in counted.items() if outcome == "passed"]
     bad = sorted(set(counted) - set(good))
-    kinds = Counter(kind_of(said.get(name, "")) for name in bad)
-    for kind, number in kinds.most_common():
-        names = [name for name in bad if kind_of(said.get(name, "")) == kind]
-        print(f"  {number:4} {kind}\n       {', '.join(names if is_long else names[:3])}")
+    print_classes({name: said.get(name, "") for name in bad}, None, None if is_long else 3)
     beside = [name for name in listed if found.get(name) == "passed"]
     reasons = Counter(listed[name] for name in found if name in listed)
     share = 100 * len(good) / max(1, len(counted))

@@ -28,7 +28,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.neighbours import FUNCGRAD, JAX, PAGE, ROOT, write_between
+from tests.neighbours import FUNCGRAD, JAX
+from tests.recording import PAGE, ROOT, write_between
 
 FOLDER = ROOT / "tests" / "programs" / "neighbours"
 BEGIN, END = "<!-- programs -->", "<!-- end of programs -->"

@@ -35,10 +35,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-ROOT = Path(__file__).parents[1]
+from tests.recording import (
+    FINISHED,
+    FLAGS,
+    PAGE,
+    ROOT,
+    SECONDS,
+    STARTED,
+    UNENDED,
+    Recorder,
+    kind_of,
+    lines_of,
+    print_classes,
+    write_between,
+)
+
 JAX, AUTOGRAD, FUNCGRAD = "jax", "autograd", "funcgrad"
 NAMES = {JAX: "JAX", AUTOGRAD: "autograd"}
-PAGE = ROOT / "docs" / "interop_jax.md"
 PAGES = {JAX: PAGE, AUTOGRAD: ROOT / "docs" / "interop.md"}
 BEGIN, END = "<!-- suites -->", "<!-- end of suites -->"
 COMMANDS = {
@@ -53,14 +66,6 @@ NEEDED = {
     AUTOGRAD: ("autograd.numpy", "autograd.scipy.special"),
 }
 """Modules that a process loads before it divides."""
-SECONDS = 60
-"""Of processor time, for a single test."""
-UNENDED = "did not end"
-"""The message of a test that was stopped."""
-STARTED = "started"
-"""What became of a test that never ended."""
-FINISHED = "finished"
-"""What became of a file, or as many of its tests as were asked for."""
 
 
 @dataclass(frozen=True)
@@ -217,65 +222,7 @@ def reason_of(message: str) -> str:
     return next(found, SINGLE)
 
 
-def kind_of(message: str) -> str:
-    """A message without what differs from test to test."""
-    text = re.sub(r"0x[0-9a-f]+", "0x", " ".join(message.split()))
-    return re.sub(r"\d+(\.\d+)?(e[+-]?\d+)?", "#", text)[:110]
-
-
-def lines_of(record: Path) -> list[list[Any]]:
-    """What a file of results says: a test, what became of it, a message, seconds."""
-    return [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
-
-
 # The process that runs the tests of one file.
-
-
-class Recorder:
-    """A plugin of pytest: runs a sample but for what is recorded, and writes lines for each test.
-
-    Args:
-        record: The file.
-        most: How many tests; all of them if 0.
-    """
-
-    def __init__(self, record: Path, most: int) -> None:
-        self.record = record
-        self.most = most
-        self.recorded = {line[0] for line in lines_of(record)}
-        self.spent = 0.0
-
-    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        if self.most and len(items) > self.most:
-            chosen = {round(i * len(items) / self.most) for i in range(self.most)}
-            items[:] = [item for i, item in enumerate(items) if i in chosen]
-        items[:] = [item for item in items if item.nodeid not in self.recorded]
-
-    def pytest_collectreport(self, report: Any) -> None:
-        if report.failed:
-            self.write(report.nodeid, "error", str(report.longrepr)[-600:], 0.0)
-
-    def pytest_runtest_logstart(self, nodeid: str) -> None:  # plugins replace the protocol
-        self.write(nodeid, STARTED, UNENDED, time.time())
-        self.spent = time.process_time()
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)
-
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        if report.when == "call" or report.outcome != "passed":
-            crash = getattr(report.longrepr, "reprcrash", None)
-            text = "" if crash is None else f"{crash.message} ({Path(crash.path).name})"
-            spent = time.process_time() - self.spent
-            self.write(report.nodeid, report.outcome, text[:600], spent)
-        if report.when == "teardown":
-            signal.setitimer(signal.ITIMER_PROF, 0)
-
-    def write(self, test: str, outcome: str, message: str, seconds: float) -> None:
-        with self.record.open("a") as lines:
-            lines.write(json.dumps([test, outcome, message, seconds]) + "\n")
-
-
-def _stop(number: int, frame: Any) -> None:
-    raise TimeoutError(f"the test took more than {SECONDS} s")
 
 
 def run_files(peer: str, way: str, jobs: list[Any], most: int, limit: float) -> None:
@@ -288,6 +235,8 @@ def run_files(peer: str, way: str, jobs: list[Any], most: int, limit: float) -> 
         most: Tests of a file, at most; all if 0.
         limit: Seconds for a file.
     """
+    for name in ("tests", "tests.recording"):  # libraries have packages of that name, too
+        sys.modules.pop(name, None)
     if way == FUNCGRAD:
         importlib.import_module(f"funcgrad.interop.{peer}").install()
     # Not the library: it might compute something, so that JAX has threads, which a fork would lose.
@@ -319,12 +268,18 @@ def _run_tests(record: Path, most: int, tests: list[str]) -> NoReturn:
     log = os.open(record.with_suffix(".log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    signal.signal(signal.SIGPROF, _stop)
-    recorder = Recorder(record, most)
-    pytest.main(["-q", "-p", "no:cacheprovider", "--tb=short", *tests], plugins=[recorder])
+    recorder = Recorder(record, lambda items: _sample(items, most))
+    pytest.main([*FLAGS, *tests], plugins=[recorder])
     for test in tests:
         recorder.write(_all_of(test, most), FINISHED, "", 0.0)
     os._exit(0)
+
+
+def _sample(items: list[Any], most: int) -> list[Any]:
+    """At most so many of the tests, spread over all of them; all if 0."""
+    if not most or len(items) <= most:
+        return items
+    return [items[i] for i in sorted({round(i * len(items) / most) for i in range(most)})]
 
 
 def _ends(child: int, end: float) -> bool:
@@ -457,13 +412,10 @@ def table_of(suites: list[Suite], peer: str = JAX) -> str:
 
 def report(suite: Suite) -> None:
     """Print the classes of failures, each with a test."""
-    failing = suite.failing()
-    for kind, count in suite.classes().most_common(25):
-        example = next(t for t in failing if kind_of(suite.message(t)) == kind)
-        print(f"  {count:4} {kind}\n       {example}")
+    print_classes({test: suite.message(test) for test in suite.failing()}, 25)
     passing, both, spent = suite.passing(), suite.on_both(), seconds_of(suite)
     print(
-        f"{suite.name} {suite.version}: {len(passing) - len(failing)} of {len(passing)}; "
+        f"{suite.name} {suite.version}: {len(passing) - len(suite.failing())} of {len(passing)}; "
         f"{len(suite.unknown())} fail here and were not run on the peer; {len(both)} that were "
         f"run both ways and pass take {spent[0]:.0f} s there and {spent[1]:.0f} s here",
         flush=True,
@@ -473,12 +425,6 @@ def report(suite: Suite) -> None:
 def seconds_of(suite: Suite) -> list[float]:
     """Processor time on the peer and here, of the tests that were run both ways and pass."""
     return [sum(suite.seconds[way][t] for t in suite.on_both()) for way in (PEER, FUNCGRAD)]
-
-
-def write_between(page: Path, begin: str, end: str, text: str) -> None:
-    """Put a text between two marks of a page."""
-    head, _, rest = page.read_text().partition(begin)
-    page.write_text(f"{head}{begin}\n{text}\n{end}{rest.partition(end)[2]}")
 
 
 def write_table(table: str, peer: str = JAX) -> None:

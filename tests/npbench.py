@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 
 import funcgrad as fg
-from tests.neighbours import write_between
+from tests.recording import write_between
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "benchmarks.md"

@@ -26,7 +26,6 @@ import importlib.abc
 import importlib.machinery
 import importlib.metadata
 import os
-import signal
 import subprocess
 import sys
 import unittest
@@ -39,18 +38,19 @@ from typing import Any
 
 import numpy as np
 
-from tests.neighbours import (
+from tests.recording import (
     FINISHED,
+    FLAGS,
     PAGE,
-    SECONDS,
+    ROOT,
     STARTED,
     Recorder,
-    kind_of,
     lines_of,
+    out_of_scope,
+    print_classes,
     write_between,
 )
 
-ROOT = Path(__file__).parents[1]
 NO_TOOLS = 3
 """How a process ends in which JAX's tools cannot be imported."""
 PRIVATE = "jax._src."
@@ -285,13 +285,9 @@ def run_file(path: Path, record: Path) -> None:
         sys.exit(NO_TOOLS)
     import pytest  # noqa: PLC0415
 
-    def stop(number: int, frame: Any) -> None:
-        raise TimeoutError(f"the test took more than {SECONDS} s")
-
-    signal.signal(signal.SIGPROF, stop)
-    recorder = Recorder(record, 0)
+    recorder = Recorder(record)
     sys.argv = sys.argv[:1]  # flags of JAX's tools are read from it
-    flags = ["-q", "-p", "no:cacheprovider", "--tb=short", "-W", "ignore", "-c", os.devnull]
+    flags = [*FLAGS, "-W", "ignore", "-c", os.devnull]
     code = pytest.main([*flags, "--rootdir", str(path.parent), str(path)], plugins=[recorder])
     if code in (0, 1, 2, 5):
         recorder.write(path.name, FINISHED, "", 0.0)
@@ -312,15 +308,9 @@ def outcomes(record: Path) -> dict[str, tuple[str, str]]:
     return found
 
 
-def out_of_scope() -> dict[str, str]:
-    """Patterns of tests of other things than public functions, with the reasons above them."""
-    found, reason = {}, ""
-    for line in LISTED.read_text().splitlines():
-        if line.startswith("# "):
-            reason = line[2:]
-        elif line.strip():
-            found[line.strip().replace("[", "[[]")] = reason
-    return found
+def listed_patterns() -> dict[str, str]:
+    """Patterns of tests of other things than public functions, with the reasons."""
+    return {name.replace("[", "[[]"): reason for name, reason in out_of_scope(LISTED).items()}
 
 
 def reason_of(test: str, listed: dict[str, str]) -> str:
@@ -397,9 +387,7 @@ def report(found: dict[str, tuple[str, str]], most: int, listed: dict[str, str])
         for test, (outcome, message) in found.items()
         if outcome not in ("passed", "skipped") and not reason_of(test, listed)
     }
-    for kind, number in Counter(map(kind_of, failing.values())).most_common(most):
-        example = next(test for test, message in failing.items() if kind_of(message) == kind)
-        print(f"  {number:4} {kind}\n       {example}")
+    print_classes(failing, most)
 
 
 def main(arguments: list[str]) -> int:
@@ -424,7 +412,7 @@ def main(arguments: list[str]) -> int:
     out = options.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     every: dict[str, tuple[str, str]] = {}
-    rows, listed = [], out_of_scope()
+    rows, listed = [], listed_patterns()
     for name in names:
         record = out / f"{name}.jsonl"
         if not options.recorded:

@@ -24,13 +24,8 @@ from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from funcgrad.higher_order.cells import Cell, fill_cells, passing_cells, rows_of
 from funcgrad.higher_order.staging import kept_weak
 from funcgrad.numpy.writable import ARGUMENT, WritableArray, as_arguments
+from funcgrad.primitives import shape as s
 from funcgrad.primitives.objects import flatten_values
-from funcgrad.primitives.shape import (
-    broadcast_to,
-    moveaxis_from_front,
-    moveaxis_to_front,
-    shape_of,
-)
 from funcgrad.transforms.batch import batch_flat
 
 
@@ -97,7 +92,7 @@ def vmap(
         dims = [_normalize(x, a, p, what) for x, a, p in zip(leaves, axes, paths, strict=True)]
         size = _common_size(leaves, dims, paths, axis_size, what)
         fronted = [
-            x if d is None else moveaxis_to_front(x, d) for x, d in zip(leaves, dims, strict=True)
+            x if d is None else s.moveaxis_to_front(x, d) for x, d in zip(leaves, dims, strict=True)
         ]
         out_tree: list[Any] = []
 
@@ -199,7 +194,7 @@ def _prefix(axes: Any, tree: Any, name: str, what: str) -> list[Any]:
 def _normalize(leaf: Any, axis: int | None, path: str, what: str) -> int | None:
     if axis is None:
         return None
-    ndim = len(shape_of(leaf))
+    ndim = len(s.shape_of(leaf))
     if not -ndim <= axis < ndim:
         raise ShapeError(
             f"{what}: in_axes maps axis {axis} of `{path}`, which has {ndim} axes. Use None for "
@@ -216,7 +211,7 @@ def _common_size(
     what: str,
 ) -> int:
     sizes = {
-        path: shape_of(x)[d]
+        path: s.shape_of(x)[d]
         for x, d, path in zip(leaves, dims, paths, strict=True)
         if d is not None
     }
@@ -237,14 +232,14 @@ def _place(out: Any, dim: int | None, axis: int | None, path: str, size: int, wh
     if dim is None:
         if axis is None:
             return out
-        out = broadcast_to(out, (size, *shape_of(out)))
+        out = s.broadcast_to(out, (size, *s.shape_of(out)))
         out = out.copy() if isinstance(out, np.ndarray) else out
     elif axis is None:
         raise ArgumentError(
             f"{what}: out_axes is None for `{path}`, but that result depends on a mapped argument. "
             "Give the place of its mapped axis, or reduce over it inside the function."
         )
-    ndim = len(shape_of(out))
+    ndim = len(s.shape_of(out))
     if not -ndim <= axis < ndim:
         raise ShapeError(f"{what}: out_axes puts axis {axis} into `{path}`, which has {ndim} axes.")
-    return moveaxis_from_front(out, axis % ndim)
+    return s.moveaxis_from_front(out, axis % ndim)

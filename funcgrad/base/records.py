@@ -16,11 +16,12 @@ import dataclasses
 import operator
 from collections.abc import Callable, Sequence
 from reprlib import recursive_repr
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from funcgrad.base.forking import Lock
 
-__all__ = ["dataclass"]
+__all__ = ["dataclass", "make_record"]
 
 _UNFINISHED: dict[type, dict[str, Any]] = {}
 """Classes that are being finished, and what they were like before."""
@@ -175,8 +176,15 @@ else:
         """
         if cls is None:
             return lambda cls: dataclass(cls, **options)
-        if "__init__" in cls.__dict__:
+        if type(cls.__dict__.get("__init__")) not in (NoneType, _Pending):
             raise TypeError(f"{cls.__qualname__} has an __init__; use dataclasses.dataclass")
         for name in ("__init__", "__dataclass_fields__"):
             setattr(cls, name, _Pending(cls, name, options))
         return cls
+
+
+def make_record(cls: type) -> None:
+    """Make a class a frozen data class, unless it or a base has an ``__init__`` of its own."""
+    known = [vars(base) for base in cls.__mro__[:-1]]
+    if all("__dataclass_fields__" in names for names in known if "__init__" in names):
+        dataclass(frozen=True)(cls)

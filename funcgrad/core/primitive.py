@@ -1,8 +1,7 @@
 """The protocol of a primitive operation: one class, all of its rules.
 
 A primitive is a frozen dataclass whose fields are its static parameters. Its methods are its
-rules; families of primitives derive most of them. This file fixes the protocol and knows no
-primitive.
+rules; families derive most of them. This file fixes the protocol and knows no primitive.
 
 Conventions, everywhere in funcgrad:
 
@@ -16,8 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
 
+from funcgrad.base.records import make_record
 from funcgrad.base.signatures import annotated_names
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.axes import mapped_axis
@@ -156,11 +156,12 @@ def mapped_length(args: Sequence[Any], dims: Sequence[BatchDim]) -> int:
     return axis[1]
 
 
+@dataclass_transform(frozen_default=True)
 class Primitive:
     """Base class of all primitives.
 
-    Subclasses are frozen dataclasses, so that two primitives with equal parameters are equal.
-    Calling a primitive binds it to its arguments under the current trace.
+    Subclasses are frozen dataclasses (those of this library are made so here), so that primitives
+    with equal parameters are equal. Calling one binds it to arguments under the current trace.
 
     Example:
         >>> import funcgrad as fg
@@ -184,6 +185,8 @@ class Primitive:
         super().__init_subclass__(**kwargs)
         if "name" not in cls.__dict__ and "name" not in annotated_names(cls):
             cls.name = _snake_case(cls.__name__)
+        if is_own_module(cls.__module__):
+            make_record(cls)
 
     def bind(self, *args: Value) -> Any:
         """Apply the operation under the current trace."""

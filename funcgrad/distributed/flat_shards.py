@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad import lax
+from funcgrad import lowering as forms
 from funcgrad.ad_checkpoint import checkpoint, checkpoint_name
 from funcgrad.base.pytree import (
     GetAttrKey,
@@ -34,17 +35,6 @@ from funcgrad.core.trace import Trace, Tracer, current_trace, run_under, using_t
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.dividing import Mask
 from funcgrad.higher_order.staging import located
-from funcgrad.lowering import (
-    Call,
-    Lookup,
-    Pointwise,
-    Reduction,
-    Reindex,
-    Replace,
-    Reshape,
-    Scatter,
-    Window,
-)
 from funcgrad.primitives.indexing import Gather, ScatterSet
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.primitives.shape import reshape, shape_of
@@ -374,7 +364,7 @@ class ShardTrace(Trace):
                 return rule(args, self)
         # Collectives over axes of `vmap` have no form: they are applied to whole arrays.
         form = None if axis_names_of(primitive) else primitive.lower(*avals)
-        if isinstance(form, Call):
+        if isinstance(form, forms.Call):
             return evaluate(form.program, args)
         with using_trace(self.parent):
             if not primitive.multiple_results:
@@ -391,20 +381,20 @@ class ShardTrace(Trace):
         self, primitive: Primitive, form: Any, args: tuple[Any, ...], result: ShapedArray
     ) -> Any:
         """The result of an operation that only needs parts; `None` for others."""
-        if isinstance(form, Pointwise):
+        if isinstance(form, forms.Pointwise):
             shapes = {shape_of(x) for x in args if shape_of(x)}
             if shapes == {result.shape}:
                 (axes, *others) = set(filter(None, self.mask(args)))
                 axes = self._axes(result.shape) if others else axes
                 parts = [self._part_or_number(x, axes) for x in args]
                 return self.wrap(primitive.bind(*parts), result)
-        elif isinstance(form, Reduction) and not result.shape:
+        elif isinstance(form, forms.Reduction) and not result.shape:
             (x,) = args
             start = _neutral(form.init, x.aval.dtype)
             counted = self.axis.counted(x.part, x.shape, start)
             own = _folded(primitive, reshape(counted, (prod(shape_of(counted)),)))
             return _folded(primitive, lax.all_gather(own, self.axis.name))
-        elif isinstance(form, Scatter | Replace):
+        elif isinstance(form, forms.Scatter | forms.Replace):
             return self._written(primitive, form, args, result)
         elif self._is_own(args[0]) and result.shape:
             part = self._of_rows(primitive, form, args, result)
@@ -419,18 +409,18 @@ class ShardTrace(Trace):
         n, length = len(shape_of(x.part)) - 1, shape_of(x.part)[-1]
         front = result.shape[: len(result.shape) - len(x.shape) + n]
         has_rows = result.shape[len(front) :] == x.shape[n:] != ()
-        if isinstance(form, Reshape):
+        if isinstance(form, forms.Reshape):
             if x.shape[:n] == result.shape[:n]:
                 return x.part
             return reshape(x.part, (*front, length)) if has_rows else None
         if not has_rows or not n:
             return None
-        if isinstance(form, Lookup) and max(form.axes) < n:
+        if isinstance(form, forms.Lookup) and max(form.axes) < n:
             return primitive.bind(x.part, *places)
-        if isinstance(form, Window):
+        if isinstance(form, forms.Window):
             starts = (*places[:n], np.int64(0))
             return lax.dynamic_slice(x.part, starts, (*front, length))
-        if not isinstance(form, Reindex) or form.axes != tuple(range(len(x.shape))):
+        if not isinstance(form, forms.Reindex) or form.axes != tuple(range(len(x.shape))):
             return None
         if min(form.steps) < 1 or any(form.starts[n:]):
             return None
@@ -449,7 +439,7 @@ class ShardTrace(Trace):
         n = max(of_x, of_updates - behind)
         if n < 2 or shape_of(updates)[n + behind - 1 :] != result.shape[n - 1 :]:
             return None
-        if isinstance(form, Scatter):
+        if isinstance(form, forms.Scatter):
             if max(form.axes) >= n - 1:
                 return None
         else:

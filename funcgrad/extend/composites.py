@@ -154,6 +154,9 @@ class Composite(Primitive):
     """
 
     keeps_shared = True
+    # Of classes of users that are no data classes, objects are equal to themselves alone.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
     def decompose(self, *args: Any) -> Any:
         """The result as a function of the arguments, written with other operations.

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program
@@ -45,7 +44,6 @@ LEAST_PRODUCT = 1 << 16
 _EXTREMES = ("{lowest}", "{highest}")
 
 
-@dataclass(frozen=True)
 class Bounded(Primitive):
     """``bind(*operands, *bounds)``, with begin and end of every part as two bounds.
 

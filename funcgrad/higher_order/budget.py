@@ -104,7 +104,6 @@ class MemoryPlan:
         )
 
 
-@dataclass(frozen=True)
 class Budgeted(Checkpoint):
     """A checkpoint whose derivative takes no more than ``limit`` bytes."""
 

@@ -49,7 +49,6 @@ happens_again = Facet("happens_again", False)
 more than it is given, so that keeping the result costs more memory than keeping the operand."""
 
 
-@dataclass(frozen=True)
 class CheckpointName(Primitive):
     """The argument, under a name that policies know."""
 
@@ -101,7 +100,6 @@ class Barrier(Primitive):
         return BarrierForm()
 
 
-@dataclass(frozen=True)
 class Checkpoint(Primitive):
     """Run ``program``, of whose intermediate results only some are kept for the derivative.
 

@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import BatchDim, Value
 from funcgrad.core.program import Program, Var, evaluate
@@ -35,7 +34,6 @@ from funcgrad.transforms.programs import stage_closed
 _ZERO = np.int64(0)
 
 
-@dataclass(frozen=True)
 class CountedScan(Scan):
     """Take as many steps as the first constant says: ``length`` of them at most.
 

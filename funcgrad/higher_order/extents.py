@@ -17,20 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad import lowering as forms
 from funcgrad.base.records import dataclass
 from funcgrad.core.facets import Facet
 from funcgrad.core.program import Atom, Equation
 from funcgrad.higher_order.bounded import can_be_bounded
-from funcgrad.lowering import (
-    Contraction,
-    Form,
-    Lookup,
-    Pointwise,
-    Reduction,
-    Reindex,
-    Replace,
-    form_of,
-)
 from funcgrad.lowering import Reshape as ReshapeForm
 from funcgrad.passes.repeats import Integers
 
@@ -261,7 +252,7 @@ class _Analysis:
             if window is not None:
                 rule = self._window(j, window, places[j], operands)
             else:
-                rule = self._rule(j, equation, form_of(equation), operands, views, is_table)
+                rule = self._rule(j, equation, forms.form_of(equation), operands, views, is_table)
             self._check(j, rule.result)
             handling[j] = rule
             is_view = rule.kind == "window" or (rule.kind == "plain" and all(views))
@@ -341,30 +332,30 @@ class _Analysis:
         self,
         j: int,
         equation: Equation,
-        form: Form,
+        form: forms.Form,
         operands: list[Extents],
         views: list[bool],
         is_table: list[bool],
     ) -> Handling:
         match form:
-            case Pointwise(counts=()):
+            case forms.Pointwise(counts=()):
                 return self._pointwise(operands, equation.outputs[0].aval.ndim)
-            case Reindex():
+            case forms.Reindex():
                 return self._reindexed(j, equation, form, operands)
             case ReshapeForm():
                 return self._reshaped(equation, operands)
-            case Contraction():
+            case forms.Contraction():
                 return self._contracted(equation, form, operands, views)
-            case Reduction() if can_be_bounded(form):
+            case forms.Reduction() if can_be_bounded(form):
                 self._keeps_layout(equation, operands, views)
                 kept = (x for i, x in enumerate(operands[0]) if i not in form.axes)
                 return Handling("fold", tuple(operands), tuple(operands), tuple(kept))
-            case Lookup() if all(is_table[1:]) and not _is_ragged(operands[0]):
+            case forms.Lookup() if all(is_table[1:]) and not _is_ragged(operands[0]):
                 places = self._pointwise(operands[1:], max(map(len, operands[1:])))
                 rest = (None,) * (equation.outputs[0].aval.ndim - len(places.result))
                 aligned = (operands[0], *places.aligned)
                 return Handling("plain", tuple(operands), aligned, (*places.result, *rest))
-            case Replace():
+            case forms.Replace():
                 return self._update(j, equation, operands)
         raise Unfit(f"{equation.primitive.name} has arrays of different lengths")
 
@@ -382,7 +373,7 @@ class _Analysis:
         return Handling("plain", tuple(operands), aligned, tuple(result))
 
     def _reindexed(
-        self, j: int, equation: Equation, form: Reindex, operands: list[Extents]
+        self, j: int, equation: Equation, form: forms.Reindex, operands: list[Extents]
     ) -> Handling:
         (extents,) = operands
         shape = equation.inputs[0].aval.shape
@@ -422,7 +413,11 @@ class _Analysis:
         return Handling("plain", tuple(operands), tuple(operands), tuple(result))
 
     def _contracted(
-        self, equation: Equation, form: Contraction, operands: list[Extents], views: list[bool]
+        self,
+        equation: Equation,
+        form: forms.Contraction,
+        operands: list[Extents],
+        views: list[bool],
     ) -> Handling:
         self._keeps_layout(equation, operands, views)
         labels = (form.lhs, form.rhs)

@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Any
 
 from funcgrad.base import environment
-from funcgrad.base.records import dataclass
 from funcgrad.compiler.pipeline import compile_program
 from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.core.avals import ShapedArray
@@ -204,7 +203,6 @@ def run_program(
         return executable_of(program, threads, memory)(*args)
 
 
-@dataclass(frozen=True)
 class Jit(Primitive):
     """Run ``program``, compiled.
 

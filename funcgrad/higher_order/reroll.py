@@ -34,24 +34,10 @@ from funcgrad.core.facets import Facet
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var, evaluate
 from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.dtypes import INT64
+from funcgrad.higher_order import loop_body
 from funcgrad.higher_order.bounded import Places
 from funcgrad.higher_order.cells import arranged
 from funcgrad.higher_order.extents import Extent, Extents, Handling, read_window
-from funcgrad.higher_order.loop_body import (
-    Argument,
-    Bounds,
-    Constant,
-    Counted,
-    Entry,
-    FoldOfParts,
-    Growing,
-    Local,
-    Operand,
-    Step,
-    UpdateOfPart,
-    Walk,
-    Window,
-)
 from funcgrad.higher_order.runs import (
     LEAST_INSIDE,
     LEAST_SAVED,
@@ -349,12 +335,12 @@ class _Rolling:
         self.first_iterations = np.cumsum([0, *(run.steps for run in self.runs[:-1])])
         self.ragged = family.ragged
         self.body = [self.iterations[i][j] for j, i in enumerate(self.ragged.longest)]
-        self.consts: dict[Any, Argument] = {}
-        self.carry: dict[Any, Argument] = {}
-        self.walked: dict[Any, Argument] = {}
-        self.avals: dict[Argument, ShapedArray] = {}
-        self.operands: list[list[Operand]] = []
-        self.steps: list[Window | Step | Counted | None] = []
+        self.consts: dict[Any, loop_body.Argument] = {}
+        self.carry: dict[Any, loop_body.Argument] = {}
+        self.walked: dict[Any, loop_body.Argument] = {}
+        self.avals: dict[loop_body.Argument, ShapedArray] = {}
+        self.operands: list[list[loop_body.Operand]] = []
+        self.steps: list[loop_body.Window | loop_body.Step | loop_body.Counted | None] = []
         self.arrays: list[Callable[[Callable[[Atom], Any]], Any]] = []
         self.sources: dict[Atom, None] = {}
         """Names that the arrays which are walked along are made of."""
@@ -362,20 +348,20 @@ class _Rolling:
     # Arguments of the body.
 
     def _argument(
-        self, kind: str, table: dict[Any, Argument], key: Any, aval: ShapedArray
-    ) -> Argument:
+        self, kind: str, table: dict[Any, loop_body.Argument], key: Any, aval: ShapedArray
+    ) -> loop_body.Argument:
         found = table.get(key)
         if found is None:
-            found = table[key] = Argument(kind, len(table))
+            found = table[key] = loop_body.Argument(kind, len(table))
             self.avals[found] = aval.strong()
         return found
 
-    def _const(self, atoms: Sequence[Atom]) -> Argument:
+    def _const(self, atoms: Sequence[Atom]) -> loop_body.Argument:
         if self.is_single:
             atoms = [self.rewriting.atom(atom) for atom in atoms]
         return self._argument("const", self.consts, tuple(atoms), atoms[0].aval)
 
-    def _carried(self, chain: Chain, given: Sequence[Sequence[Var]] | None) -> Argument:
+    def _carried(self, chain: Chain, given: Sequence[Sequence[Var]] | None) -> loop_body.Argument:
         """The value of some iterations ago, and those between it and now."""
         aval = self.body[chain.equation].outputs[chain.result].aval
         for lag in range(1, chain.lag + 1):
@@ -386,26 +372,28 @@ class _Rolling:
 
     def _walked(
         self, key: Any, aval: ShapedArray, make: Callable[[Callable[[Atom], Any]], Any]
-    ) -> Argument:
+    ) -> loop_body.Argument:
         if key not in self.walked:
             self.arrays.append(make)
         return self._argument("walked", self.walked, key, aval)
 
-    def _counter(self) -> Argument:
+    def _counter(self) -> loop_body.Argument:
         if not self.is_single:
             return self._argument("carry", self.carry, _COUNTER, shaped((), INT64))
         steps = np.arange(self.run.steps)
         return self._walked("counter", shaped((), INT64), lambda read: steps)
 
-    def _table(self, values: np.ndarray) -> Entry:
+    def _table(self, values: np.ndarray) -> loop_body.Entry:
         """A scalar of every iteration, which is looked up."""
         table = self._const([self.rewriting.constant(values)] * len(self.runs))
         place = self._counter()
         if self.is_single:
-            return Entry(table, place)
-        return Entry(table, Growing(place, self._numbers_of_loops(self.first_iterations), 1))
+            return loop_body.Entry(table, place)
+        return loop_body.Entry(
+            table, loop_body.Growing(place, self._numbers_of_loops(self.first_iterations), 1)
+        )
 
-    def _walk(self, source: Atom, walk: Walk) -> Argument:
+    def _walk(self, source: Atom, walk: loop_body.Walk) -> loop_body.Argument:
         self.sources[source] = None
         sizes = [m for i, m in enumerate(walk.sizes) if i != walk.axis]
         return self._walked(
@@ -426,17 +414,17 @@ class _Rolling:
         )
         for j, (column, equation) in enumerate(zip(columns, self.body, strict=False)):
             step = self._window(j, equation, column) or self._step(j, equation)
-            operands: list[Operand] = []
+            operands: list[loop_body.Operand] = []
             for k, atom in enumerate(equation.inputs):
-                if type(step) is not Window or step.walked is None:
+                if type(step) is not loop_body.Window or step.walked is None:
                     operands.append(self._operand(column + k, atom, j, k))
             self.operands.append(operands)
             self.steps.append(step)
 
-    def _operand(self, column: int, atom: Atom, j: int, k: int) -> Operand:
+    def _operand(self, column: int, atom: Atom, j: int, k: int) -> loop_body.Operand:
         run = self.run
         if column in run.local:
-            return Local(*run.local[column])
+            return loop_body.Local(*run.local[column])
         if column in run.chains:
             given = [run.chains[column][1] for run in self.runs]
             return self._carried(run.chains[column][0], given)
@@ -446,16 +434,16 @@ class _Rolling:
             return self._element(run.varied[column])
         return self._scalar(atom, [i[j].inputs[k] for i in self.iterations])
 
-    def _scalar(self, atom: Atom, literals: Sequence[Any]) -> Operand:
+    def _scalar(self, atom: Atom, literals: Sequence[Any]) -> loop_body.Operand:
         """A scalar that is written into the program."""
         values = np.array([literal.value for literal in literals], atom.aval.dtype)
         bits = values.view(np.uint8).reshape(len(values), -1)
         if (bits == bits[0]).all():
-            return Constant(type(literals[0].value), bits[0].tobytes(), literals[0].value)
+            return loop_body.Constant(type(literals[0].value), bits[0].tobytes(), literals[0].value)
         number = self._number(values) if values.dtype == INT64 else None
         return self._table(values) if number is None else number
 
-    def _number(self, values: Integers) -> Growing | Argument | None:
+    def _number(self, values: Integers) -> loop_body.Growing | loop_body.Argument | None:
         """Numbers that grow by equal steps within each of the loops."""
         steps = np.diff(values)
         is_within = np.ones(len(steps), bool)
@@ -465,17 +453,17 @@ class _Rolling:
             return None
         first = self._numbers_of_loops(values[self.first_iterations])
         if step:
-            return Growing(self._counter(), first, step)
-        return first if isinstance(first, Argument) else None
+            return loop_body.Growing(self._counter(), first, step)
+        return first if isinstance(first, loop_body.Argument) else None
 
-    def _numbers_of_loops(self, values: Integers) -> Argument | int:
+    def _numbers_of_loops(self, values: Integers) -> loop_body.Argument | int:
         """Integers, one for each loop, as a constant or a loop-invariant argument."""
         if (values == values[0]).all():
             return int(values[0])
         key = tuple(values.tolist())
         return self._argument("const", self.consts, key, shaped((), INT64))
 
-    def _element(self, names: Sequence[Var]) -> Operand:
+    def _element(self, names: Sequence[Var]) -> loop_body.Operand:
         """Stack the values that differ from iteration to iteration, before the loop."""
         aval = names[0].aval
         parts = parts_of([self.rewriting.resolved(name) for name in names])
@@ -490,7 +478,7 @@ class _Rolling:
         self.sources.update(dict.fromkeys(x for part in parts for x in stacks_of(part)))
         return self._walked(("names", *parts), aval, lambda read: rows_of(parts, read))
 
-    def _window(self, j: int, equation: Equation, column: int) -> Window | None:
+    def _window(self, j: int, equation: Equation, column: int) -> loop_body.Window | None:
         """How a window is read whose places differ."""
         window = read_window(equation.primitive)
         if window is None:
@@ -506,26 +494,26 @@ class _Rolling:
         if is_walk and fixed is not None and self.reads[fixed] <= _MOST_WALKS:
             steps = np.diff(places[:, moving[0]])
             if (steps == steps[0]).all():
-                walk = Walk(first, sizes, strides, moving[0], int(steps[0]))
+                walk = loop_body.Walk(first, sizes, strides, moving[0], int(steps[0]))
                 source = self.rewriting.atom(fixed)
-                return Window(sizes, strides, (), self._walk(source, walk))
+                return loop_body.Window(sizes, strides, (), self._walk(source, walk))
         starts = [
             self._numbers(numbers) if i in moving else first[i]
             for i, numbers in enumerate(places.T)
         ]
-        return Window(sizes, strides, tuple(starts))
+        return loop_body.Window(sizes, strides, tuple(starts))
 
-    def _numbers(self, values: Sequence[int] | Integers) -> Operand | int:
+    def _numbers(self, values: Sequence[int] | Integers) -> loop_body.Operand | int:
         """Integers, one for each iteration, as a constant, a formula of the counter or a table."""
         numbers = np.asarray(values, np.int64)
         if (numbers == numbers[0]).all():
             return int(numbers[0])
         return self._number(numbers) or self._table(numbers)
 
-    def _step(self, j: int, equation: Equation) -> Step | Counted | None:
+    def _step(self, j: int, equation: Equation) -> loop_body.Step | loop_body.Counted | None:
         """How an operation is applied whose lengths iterations differ in."""
         if j in self.ragged.counts:
-            return Counted(self._numbers(self.ragged.counts[j]))
+            return loop_body.Counted(self._numbers(self.ragged.counts[j]))
         handling = self.ragged.handling.get(j)
         if handling is None or handling.kind == "window":
             return None
@@ -534,17 +522,17 @@ class _Rolling:
         shapes = [x.aval.shape for x in equation.inputs]
         shifts = tuple(map(self._shifts, handling.operands, handling.aligned, shapes))
         if handling.kind == "plain":
-            return Step(shifts) if any(x is not None for s in shifts for x in s) else None
+            return loop_body.Step(shifts) if any(x is not None for s in shifts for x in s) else None
         extents = handling.aligned[1]
         starts = tuple(
             None if x is None else equation.inputs[2 + axis].value  # type: ignore[union-attr]
             for axis, x in enumerate(extents)
         )
-        return UpdateOfPart(shifts, starts, tuple(map(self._bounds, extents)))
+        return loop_body.UpdateOfPart(shifts, starts, tuple(map(self._bounds, extents)))
 
     def _shifts(
         self, own: Extents, aligned: Extents, shape: Sequence[int]
-    ) -> tuple[Operand | int | None, ...]:
+    ) -> tuple[loop_body.Operand | int | None, ...]:
         return tuple(
             None
             if a is None or b is None or a.begins is None or a.begins == b.begins
@@ -552,13 +540,13 @@ class _Rolling:
             for a, b, n in zip(own, aligned, shape, strict=True)
         )
 
-    def _bounds(self, extent: Extent | None) -> Bounds | None:
+    def _bounds(self, extent: Extent | None) -> loop_body.Bounds | None:
         if extent is None:
             return None
         begins, ends = extent.bounds
         return self._numbers(begins), self._numbers(ends)
 
-    def _fold(self, handling: Handling) -> FoldOfParts:
+    def _fold(self, handling: Handling) -> loop_body.FoldOfParts:
         parts = dict.fromkeys(
             x
             for extents in (*handling.operands, *handling.aligned, handling.result)
@@ -571,7 +559,7 @@ class _Rolling:
             return tuple(None if x is None else numbers[x] for x in extents)
 
         bounds = [b for b in map(self._bounds, parts) if b is not None]
-        return FoldOfParts(
+        return loop_body.FoldOfParts(
             (),
             tuple(bounds),
             tuple(map(places, handling.operands)),
@@ -626,7 +614,7 @@ class _Rolling:
             return Literal(np.int64(0))
         return None if key[3] is None else self.rewriting.atom(key[3][number][0])
 
-    def _final(self, chain: Chain) -> Argument:
+    def _final(self, chain: Chain) -> loop_body.Argument:
         """Return the carried value whose content after the loop is a result."""
         wanted = (chain.equation, chain.result, chain.lag)
         found = next((x for key, x in self.carry.items() if key[:3] == wanted), None)
@@ -636,11 +624,16 @@ class _Rolling:
         """The body, or that of an equal loop."""
         tables = (self.consts, self.carry, self.walked)
         arguments = [x for table in tables for x in table.values()]
-        outputs: list[Operand] = [self._next(key) for key in self.carry]
-        outputs += [Local(*key) for key in self.run.stacked]
+        outputs: list[loop_body.Operand] = [self._next(key) for key in self.carry]
+        outputs += [loop_body.Local(*key) for key in self.run.stacked]
         avals = [self.avals[x] for x in arguments]
         operations = [
-            (family_of(e.primitive) if type(s) is Window else e.primitive, s, tuple(x), e.source)
+            (
+                family_of(e.primitive) if type(s) is loop_body.Window else e.primitive,
+                s,
+                tuple(x),
+                e.source,
+            )
             for e, s, x in zip(self.body, self.steps, self.operands, strict=True)
         ]
         key = (tuple(operations), tuple(arguments), tuple(avals), tuple(outputs))
@@ -651,18 +644,21 @@ class _Rolling:
             found = self.rewriting.bodies[key] = reroll(body, least)
         return found
 
-    def _next(self, key: Any) -> Operand:
+    def _next(self, key: Any) -> loop_body.Operand:
         """A carried value of the next iteration."""
         if key is _COUNTER:
-            return Growing(self.carry[key], 1, 1)
+            return loop_body.Growing(self.carry[key], 1, 1)
         equation, result, lag, first = key
         if lag == 1:
-            return Local(equation, result)
+            return loop_body.Local(equation, result)
         return self.carry[equation, result, lag - 1, first and tuple(x[1:] for x in first)]
 
     @stands_for("equation")
     def _evaluate(
-        self, arguments: Sequence[Argument], outputs: Sequence[Operand], values: Sequence[Any]
+        self,
+        arguments: Sequence[loop_body.Argument],
+        outputs: Sequence[loop_body.Operand],
+        values: Sequence[Any],
     ) -> list[Any]:
         """One iteration."""
         given = dict(zip(arguments, values, strict=True))
@@ -670,13 +666,13 @@ class _Rolling:
 
         def find(operand: Any) -> Any:
             match operand:
-                case Argument():
+                case loop_body.Argument():
                     return given[operand]
-                case Local():
+                case loop_body.Local():
                     return made[operand.equation][operand.result]
-                case Constant():
+                case loop_body.Constant():
                     return operand.literal
-                case Growing() | Entry():
+                case loop_body.Growing() | loop_body.Entry():
                     return operand.evaluate(find)
             return np.int64(operand)
 
@@ -692,7 +688,7 @@ class _Rolling:
                 result = primitive.bind(*args)
             else:
                 result = step.evaluate(primitive, args, find)
-            if type(step) is Window and step.walked is not None:
+            if type(step) is loop_body.Window and step.walked is not None:
                 rows[id(result)] = find(step.walked)
             made.append(result if primitive.multiple_results else [result])
         return list(map(find, outputs))

@@ -27,18 +27,8 @@ from funcgrad.higher_order.jit import scatter
 from funcgrad.higher_order.progress import backward
 from funcgrad.higher_order.scan import Residuals, Scan, cut
 from funcgrad.observers.nonfinite import add_step
+from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.creation import Iota, Unset
-from funcgrad.primitives.elementwise import (
-    bitwise_and,
-    convert,
-    equal,
-    greater_equal,
-    less,
-    less_equal,
-    maximum,
-    not_equal,
-    select,
-)
 from funcgrad.primitives.families import instantiate, zeros_like_aval
 from funcgrad.primitives.indexing import DynamicSlice, DynamicUpdateSlice, Gather
 from funcgrad.primitives.shape import broadcast_to, reshape, shape_of
@@ -213,7 +203,7 @@ class _Pull:
         segment = _Recorded(_ZERO, is_active, state, rows)
 
         def holds(stretch: _Stretch, *_: Any) -> Any:
-            return greater_equal.bind(stretch.last, _ZERO)
+            return p.greater_equal.bind(stretch.last, _ZERO)
 
         def step(
             consts: _Consts, stretch: _Stretch, stack: _Stack, segment: _Recorded, cts: _Cotangents
@@ -232,27 +222,27 @@ class _Pull:
         self, consts: _Consts, stretch: _Stretch, stack: _Stack, segment: _Recorded
     ) -> tuple[Any, _Stack, _Recorded]:
         """Record a stretch: the number of its last segment, the stack, and that segment."""
-        is_first = equal.bind(stretch.last, _NEVER)
+        is_first = p.equal.bind(stretch.last, _NEVER)
         # The first time, places stay free for the way back.
         half = (self.n_states + 1) // 2
-        most = select.bind(is_first, np.int64(half), np.int64(self.n_states))
+        most = p.select.bind(is_first, np.int64(half), np.int64(self.n_states))
 
         def holds(number: Any, _apart: Any, last: Any, _stack: Any, segment: _Recorded) -> Any:
-            return bitwise_and.bind(segment.is_active, less_equal.bind(number, last))
+            return p.bitwise_and.bind(segment.is_active, p.less_equal.bind(number, last))
 
         def step(
             given: Any, number: Any, apart: Any, last: Any, stack: _Stack, segment: _Recorded
         ) -> tuple[Any, ...]:
             consts, first, most = given
             passed = number - first
-            is_due = bitwise_and.bind(
-                not_equal.bind(passed, _ZERO), equal.bind(passed % apart, _ZERO)
+            is_due = p.bitwise_and.bind(
+                p.not_equal.bind(passed, _ZERO), p.equal.bind(passed % apart, _ZERO)
             )
-            is_full = bitwise_and.bind(is_due, greater_equal.bind(stack.count, most))
-            apart = select.bind(is_full, 2 * apart, apart)
+            is_full = p.bitwise_and.bind(is_due, p.greater_equal.bind(stack.count, most))
+            apart = p.select.bind(is_full, 2 * apart, apart)
             stack = _thinned(is_full, stack, half)
-            is_due = bitwise_and.bind(is_due, equal.bind(passed % apart, _ZERO))
-            is_due = bitwise_and.bind(is_due, less.bind(stack.count, most))
+            is_due = p.bitwise_and.bind(is_due, p.equal.bind(passed % apart, _ZERO))
+            is_due = p.bitwise_and.bind(is_due, p.less.bind(stack.count, most))
             stack = _pushed(is_due, stack, number, segment.state)
             segment = self._recorded(consts, segment)
             return number + 1, apart, last, stack, segment
@@ -267,7 +257,7 @@ class _Pull:
         n_rows, k = np.int64(self.n_rows), len(self.state_avals)
 
         def holds(count: Any, is_active: Any, *_: Any) -> Any:
-            return bitwise_and.bind(is_active, less.bind(count, n_rows))
+            return p.bitwise_and.bind(is_active, p.less.bind(count, n_rows))
 
         def step(consts: _Consts, count: Any, _is_active: Any, state: Any, rows: Any) -> Any:
             outs = evaluate(self.forward, [*consts.forward, *state])
@@ -282,7 +272,7 @@ class _Pull:
         """Cotangents before a segment."""
 
         def holds(count: Any, _: Any) -> Any:
-            return less.bind(_ZERO, count)
+            return p.less.bind(_ZERO, count)
 
         def step(given: Any, count: Any, cts: _Cotangents) -> tuple[Any, ...]:
             consts, rows = given
@@ -298,12 +288,12 @@ class _Pull:
     def _before(self, number: Any, stack: _Stack) -> tuple[_Stretch, _Stack, Values]:
         """The stretch that ends before a segment, and the state that it starts from."""
         top = _taken(stack.starts, stack.count - 1)
-        count = stack.count - convert(equal.bind(top, number), _INT64)
+        count = stack.count - p.convert(p.equal.bind(top, number), _INT64)
         stack = stack._replace(count=count)
-        place = maximum.bind(count - 1, _ZERO)
+        place = p.maximum.bind(count - 1, _ZERO)
         first, where = _taken(stack.starts, place), _taken(stack.order, place)
         used = (np.int64(self.n_states) - count + 1) // 2  # places, of those that are free
-        apart = maximum.bind((number - first + used) // (used + 1), _ONE)
+        apart = p.maximum.bind((number - first + used) // (used + 1), _ONE)
         state = [_taken(x, where) for x in stack.states]
         return _Stretch(first, number - 1, apart), stack, state
 
@@ -367,23 +357,23 @@ def _thinned(is_full: Any, stack: _Stack, half: int) -> _Stack:
     """Every other state, if there are too many."""
     # The even ones, then the odd ones, then those that are free.
     n_even, i = (half + 1) // 2, Iota(shape_of(stack.order), 0, _INT64).bind()
-    places = select.bind(less.bind(i, np.int64(n_even)), 2 * i, 2 * (i - n_even) + 1)
-    places = select.bind(less.bind(i, np.int64(half)), places, i)
+    places = p.select.bind(p.less.bind(i, np.int64(n_even)), 2 * i, 2 * (i - n_even) + 1)
+    places = p.select.bind(p.less.bind(i, np.int64(half)), places, i)
     order, starts = (
-        select.bind(is_full, Gather((0,), "clip").bind(x, places), x)
+        p.select.bind(is_full, Gather((0,), "clip").bind(x, places), x)
         for x in (stack.order, stack.starts)
     )
-    count = select.bind(is_full, (stack.count + 1) // 2, stack.count)
+    count = p.select.bind(is_full, (stack.count + 1) // 2, stack.count)
     return stack._replace(count=count, order=order, starts=starts)
 
 
 def _pushed(is_due: Any, stack: _Stack, number: Any, state: Values) -> _Stack:
     """With a further state, if it is due."""
     spare = np.int64(shape_of(stack.order)[0] - 1)
-    place = select.bind(is_due, stack.count, spare)
+    place = p.select.bind(is_due, stack.count, spare)
     where = _taken(stack.order, place)
     states = [_put(s, where, x) for s, x in zip(stack.states, state, strict=True)]
-    count = stack.count + convert(is_due, _INT64)
+    count = stack.count + p.convert(is_due, _INT64)
     return _Stack(count, stack.order, _put(stack.starts, place, number), states)
 
 

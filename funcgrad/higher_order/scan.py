@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import divided_axis
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
@@ -61,7 +60,6 @@ _PART = 63
 """Rounds that nobody sees, one behind the other, which are worth a compiled loop."""
 
 
-@dataclass(frozen=True)
 class Scan(Primitive):
     """Run ``body`` once per step.
 

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.ranks import demand_agreement
-from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import divided_axis
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
@@ -56,7 +55,6 @@ Slot = tuple[tuple[int, ...], Any, int]
 """A place for residuals: shape, dtype, and number among those of this type."""
 
 
-@dataclass(frozen=True)
 class Switch(Primitive):
     """Run one of ``branches``: ``bind(index, *operands)``, the index clipped to those that exist.
 

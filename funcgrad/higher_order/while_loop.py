@@ -525,7 +525,6 @@ def on_all_lanes(args: Sequence[Any], dims: Sequence[BatchDim]) -> tuple[list[An
     return broadcast_lanes(args, is_mapped, [True] * len(args), size), size
 
 
-@dataclass(frozen=True)
 class _Derivative(Primitive):
     """Common parts of the derivatives of a loop.
 
@@ -628,7 +627,6 @@ class _Widened:
         return [x for x, on in zip(values, mask, strict=True) if on]
 
 
-@dataclass(frozen=True)
 class WhilePush(_Derivative):
     """``push(*x, *dx)``: tangents of the active results, for those of the active arguments."""
 
@@ -695,7 +693,6 @@ class WhilePush(_Derivative):
         return [*(None for _ in x), *found]
 
 
-@dataclass(frozen=True)
 class WhilePull(_Derivative):
     """``pull(*x, *ct)``: cotangents of the active arguments, for those of the active results."""
 
@@ -748,7 +745,6 @@ class WhilePull(_Derivative):
         return [*(None for _ in x), *found]
 
 
-@dataclass(frozen=True)
 class WhilePullTangent(_Derivative):
     """``pull'(*x, *ct, *dx, *dct)``: the tangent of a pull."""
 

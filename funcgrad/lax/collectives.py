@@ -25,23 +25,7 @@ from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.higher_order.mesh_lanes import MeshAxis
 from funcgrad.higher_order.staging import place
 from funcgrad.lax.meanings import MEANINGS
-from funcgrad.primitives.collectives import (
-    INVARYING,
-    REDUCED,
-    UNREDUCED,
-    VARYING,
-    AllGather,
-    AllToAll,
-    AxisIndex,
-    PMax,
-    PMin,
-    PPermute,
-    PSum,
-    PVary,
-    ReduceScatter,
-    joined,
-    parted,
-)
+from funcgrad.primitives import collectives
 from funcgrad.primitives.elementwise import convert, equal, select
 from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.objects import map_numbers, map_values
@@ -90,10 +74,10 @@ def psum(x: Tree, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T
         if aval_of(leaf).dtype == bool:
             leaf = convert(leaf, np.dtype(np.int64)) if _is_array(leaf) else int(leaf)
         if isinstance(leaf, Tracer):
-            return _combined(PSum, axes, leaf)
+            return _combined(collectives.PSum, axes, leaf)
         # Values that Python computes are equal in all lanes of an array, but not in all processes.
         total = leaf * size
-        return PSum(ranks).bind(total) if ranks else total
+        return collectives.PSum(ranks).bind(total) if ranks else total
 
     return map_numbers(of_leaf, x)
 
@@ -135,7 +119,7 @@ def pmax(x: Tree, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T
     if axis_index_groups is not None:
         return _in_groups(pmax, x, axis_name, axis_index_groups)
     axes = _axes(axis_name, "pmax")
-    return _of_lanes(PMax, axes, x)
+    return _of_lanes(collectives.PMax, axes, x)
 
 
 def pmin(x: Tree, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Tree:
@@ -155,7 +139,7 @@ def pmin(x: Tree, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T
     if axis_index_groups is not None:
         return _in_groups(pmin, x, axis_name, axis_index_groups)
     axes = _axes(axis_name, "pmin")
-    return _of_lanes(PMin, axes, x)
+    return _of_lanes(collectives.PMin, axes, x)
 
 
 def pvary(x: Tree, axis_name: AxisName) -> Tree:
@@ -182,7 +166,7 @@ def pvary(x: Tree, axis_name: AxisName) -> Tree:
         >>> copies(np.array([1.0, 4.0]))
         array([1., 4., 1., 4.])
     """
-    return _cast(x, axis_name, VARYING, "pvary")
+    return _cast(x, axis_name, collectives.VARYING, "pvary")
 
 
 def pcast(x: Tree, axis_name: AxisName, *, to: str) -> Tree:
@@ -215,7 +199,7 @@ def pcast(x: Tree, axis_name: AxisName, *, to: str) -> Tree:
         >>> copies(np.array([1.0, 4.0]))
         array([1., 4., 1., 4.])
     """
-    if to not in (VARYING, UNREDUCED, REDUCED):
+    if to not in (collectives.VARYING, collectives.UNREDUCED, collectives.REDUCED):
         raise ArgumentError(
             f"pcast: to must be 'varying', 'unreduced' or 'reduced', got {to!r}.{place()} To have "
             "equal values in all lanes, combine them by psum, pmax or all_gather."
@@ -229,7 +213,7 @@ def pcast(x: Tree, axis_name: AxisName, *, to: str) -> Tree:
 
 def _cast(x: Tree, axis_name: AxisName, to: str, what: str) -> Tree:
     axes = tuple(axis for axis in _axes(axis_name, what) if isinstance(axis[0], MeshAxis))
-    return map_values(PVary(axes, to=to).bind, x) if axes else x
+    return map_values(collectives.PVary(axes, to=to).bind, x) if axes else x
 
 
 def pbroadcast(x: Tree, axis_name: AxisName, source: int) -> Tree:
@@ -284,7 +268,7 @@ def axis_index(axis_name: AxisName) -> Any:
     """
     index: Any = np.int32(0)
     for name, size in _axes(axis_name, "axis_index"):
-        index = index * np.int32(size) + AxisIndex(name, size).bind()
+        index = index * np.int32(size) + collectives.AxisIndex(name, size).bind()
     return index
 
 
@@ -344,20 +328,23 @@ def all_gather(
         gather = partial(all_gather, axis=axis, tiled=tiled)
         return _in_groups(gather, x, axis_name, axis_index_groups)
     axes = _axes(axis_name, "all_gather")
-    if to not in (VARYING, INVARYING, REDUCED):
+    if to not in (collectives.VARYING, collectives.INVARYING, collectives.REDUCED):
         raise ArgumentError(
             f"all_gather: to must be 'varying', 'invarying' or 'reduced', got {to!r}.{place()}"
         )
 
     def gathered(leaf: Any, name: Hashable, size: int, position: int) -> Any:
-        kinds = [to == kind and isinstance(name, MeshAxis) for kind in (INVARYING, REDUCED)]
-        return AllGather(name, size, position, tiled, *kinds).bind(leaf)
+        kinds = [
+            to == kind and isinstance(name, MeshAxis)
+            for kind in (collectives.INVARYING, collectives.REDUCED)
+        ]
+        return collectives.AllGather(name, size, position, tiled, *kinds).bind(leaf)
 
     def of_leaf(leaf: Any) -> Any:
         position = _normalized(axis, len(shape_of(leaf)) + (not tiled), "all_gather")
         for i, (name, size) in enumerate(reversed(axes)):
             leaf = gathered(leaf, name, size, position)
-            leaf = joined(leaf, position) if i and not tiled else leaf
+            leaf = collectives.joined(leaf, position) if i and not tiled else leaf
         return leaf
 
     return map_values(of_leaf, x)
@@ -403,9 +390,11 @@ def psum_scatter(
         axis = _normalized(scatter_dimension, len(shape_of(leaf)), "psum_scatter")
         if len(axes) > 1 and not tiled:
             first = axes[0][1]
-            leaf = parted(leaf, axis, first) if shape_of(leaf)[axis] % first == 0 else leaf
+            leaf = (
+                collectives.parted(leaf, axis, first) if shape_of(leaf)[axis] % first == 0 else leaf
+            )
         for name, size in axes:
-            leaf = _bind_checked(ReduceScatter(name, size, axis, tiled), leaf)
+            leaf = _bind_checked(collectives.ReduceScatter(name, size, axis, tiled), leaf)
         return leaf
 
     return map_numbers(of_leaf, x)
@@ -446,7 +435,7 @@ def ppermute(x: Tree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T
                 f"because axis {axis_name!r} has length {size}, got {list(lanes)}.{place()}"
             )
     if len(axes) == 1:
-        return map_values(PPermute(axes[0][0], size, pairs).bind, x)
+        return map_values(collectives.PPermute(axes[0][0], size, pairs).bind, x)
     senders = np.full(size, size)
     for source, destination in pairs:
         senders[destination] = source
@@ -533,16 +522,16 @@ def all_to_all(
         split = _normalized(split_axis, len(shape_of(leaf)), "all_to_all")
         concat = _normalized(concat_axis, len(shape_of(leaf)), "all_to_all")
         if len(axes) == 1:
-            return _bind_checked(AllToAll(axes[0][0], size, split, concat, tiled), leaf)
-        AllToAll(None, size, split, concat, tiled).abstract_eval(aval_of(leaf))
+            return _bind_checked(collectives.AllToAll(axes[0][0], size, split, concat, tiled), leaf)
+        collectives.AllToAll(None, size, split, concat, tiled).abstract_eval(aval_of(leaf))
         shape = shape_of(leaf)
         lengths = (*(n for _, n in axes), *([shape[split] // size] if tiled else []))
         leaf = reshape(leaf, (*shape[:split], *lengths, *shape[split + 1 :]))
         for i, (name, n) in enumerate(axes):  # senders come in front, in the order of the names
-            leaf = AllToAll(name, n, split + i, i, False).bind(leaf)
+            leaf = collectives.AllToAll(name, n, split + i, i, False).bind(leaf)
         rest = shape_of(leaf)[len(axes) :]
         received = moveaxis_from_front(reshape(leaf, (size, *rest)), concat)
-        return joined(received, concat) if tiled else received
+        return collectives.joined(received, concat) if tiled else received
 
     return map_values(of_leaf, x)
 
@@ -642,7 +631,7 @@ def _combined(kind: Callable[..., Primitive], axes: Axes, leaf: Any) -> Any:
     others = tuple(x for x in axes if x not in tracked)
     if others:
         leaf = kind(others).bind(leaf)
-    return kind(tracked, True).bind(PVary(tracked).bind(leaf)) if tracked else leaf
+    return kind(tracked, True).bind(collectives.PVary(tracked).bind(leaf)) if tracked else leaf
 
 
 def _of_processes(axes: Axes) -> Axes:

@@ -22,22 +22,10 @@ from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.lax.meanings import MEANINGS
 from funcgrad.lax.operands import array_operand, checked, same_dtype
 from funcgrad.primitives import linalg as primitives
+from funcgrad.primitives import matrices
 from funcgrad.primitives.banded import BandedSolve, shifted
 from funcgrad.primitives.elementwise import add, convert, mul, scale, select
 from funcgrad.primitives.indexing import take_along_axis
-from funcgrad.primitives.matrices import (
-    adjoint,
-    as_column,
-    as_row,
-    conjugated,
-    diagonal,
-    identity_like,
-    matmul,
-    matrix_transpose,
-    part,
-    strictly_lower,
-    upper,
-)
 from funcgrad.primitives.pencils import ColumnPivots, TwoSidedEig
 from funcgrad.primitives.schur import PackedHessenberg, PackedTridiagonal, Schur
 from funcgrad.primitives.shape import Concatenate, Pad, Slice, reshape, shape_of
@@ -77,7 +65,7 @@ class SvdAlgorithm(enum.Enum):
 
 
 def _symmetrized(x: Any) -> Any:
-    return mul.bind(add.bind(x, adjoint(x)), aval_of(x).dtype.type(0.5))
+    return mul.bind(add.bind(x, matrices.adjoint(x)), aval_of(x).dtype.type(0.5))
 
 
 def _square(name: str, x: Any) -> Any:
@@ -132,11 +120,11 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
     r = _square("cholesky_update", r)
     if shape_of(w) != shape_of(r)[:-1]:
         raise ShapeError(f"lax.linalg.cholesky_update: {aval_of(w)} does not fit {aval_of(r)}.")
-    rows = Concatenate(len(shape_of(r)) - 2).bind(upper(r), as_row(w))
+    rows = Concatenate(len(shape_of(r)) - 2).bind(matrices.upper(r), matrices.as_row(w))
     _, out = primitives.Qr().bind(rows)
     one = aval_of(r).dtype.type(1)
-    signs = select.bind(diagonal(out) < 0, -one, one)
-    return scale.bind(out, as_column(signs))
+    signs = select.bind(matrices.diagonal(out) < 0, -one, one)
+    return scale.bind(out, matrices.as_column(signs))
 
 
 def eig(
@@ -206,10 +194,10 @@ def eigh(
     x = _square("eigh", x)
     if symmetrize_input:
         x = _symmetrized(x)
-    w, v = checked(primitives.Eigh(), x if lower else adjoint(x))
+    w, v = checked(primitives.Eigh(), x if lower else matrices.adjoint(x))
     if subset_by_index is not None:
         first, end = _range("eigh", subset_by_index, shape_of(w)[-1])
-        w, v = _last(w, first, end), part(v, slice(None), slice(first, end))
+        w, v = _last(w, first, end), matrices.part(v, slice(None), slice(first, end))
     return v, w
 
 
@@ -254,13 +242,14 @@ def _reflections(a: Any, taus: Any) -> tuple[Any, Any]:
     Schreiber and C. Van Loan, SIAM J. Sci. Stat. Comput. 10 (1989) 53.
     """
     m, k = shape_of(a)[-2], shape_of(taus)[-1]
-    v = strictly_lower(part(a, slice(None), slice(k)))
+    v = matrices.strictly_lower(matrices.part(a, slice(None), slice(k)))
     v = add.bind(v, np.eye(m, k, dtype=aval_of(a).dtype))
-    inner = matmul(adjoint(v), v)
+    inner = matrices.matmul(matrices.adjoint(v), v)
     coupling = scale.bind(
-        matrix_transpose(strictly_lower(matrix_transpose(inner))), as_column(taus)
+        matrices.matrix_transpose(matrices.strictly_lower(matrices.matrix_transpose(inner))),
+        matrices.as_column(taus),
     )
-    unit = scale.bind(identity_like(inner), as_column(taus))
+    unit = scale.bind(matrices.identity_like(inner), matrices.as_column(taus))
     return v, primitives.TriangularSolve(False, unit_diagonal=True).bind(coupling, unit)
 
 
@@ -284,7 +273,9 @@ def householder_product(a: Any, taus: Any) -> Any:
     a, taus = _packed("householder_product", a, taus)
     m, n = shape_of(a)[-2:]
     v, t = _reflections(a, taus)
-    moved = matmul(v, matmul(t, adjoint(part(v, slice(n), slice(None)))))
+    moved = matrices.matmul(
+        v, matrices.matmul(t, matrices.adjoint(matrices.part(v, slice(n), slice(None))))
+    )
     return np.eye(m, n, dtype=aval_of(a).dtype) - moved
 
 
@@ -322,10 +313,10 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
     a, taus = _packed("ormqr", a, taus)
     (c,) = same_dtype("linalg.ormqr", c)
     v, t = _reflections(a, taus)
-    t = adjoint(t) if transpose else t
+    t = matrices.adjoint(t) if transpose else t
     if left:
-        return c - matmul(v, matmul(t, matmul(adjoint(v), c)))
-    return c - matmul(matmul(matmul(c, v), t), adjoint(v))
+        return c - matrices.matmul(v, matrices.matmul(t, matrices.matmul(matrices.adjoint(v), c)))
+    return c - matrices.matmul(matrices.matmul(matrices.matmul(c, v), t), matrices.adjoint(v))
 
 
 def lu(x: Any) -> tuple[Any, Any, Any]:
@@ -411,13 +402,13 @@ def qdwh(
         raise ShapeError(f"lax.linalg.qdwh needs (..., m, n) with m >= n, got {aval_of(x)}.")
     if dynamic_shape is not None:
         rows, columns = dynamic_shape
-        u, h, *rest = qdwh(part(x, slice(0, rows), slice(0, columns)))
+        u, h, *rest = qdwh(matrices.part(x, slice(0, rows), slice(0, columns)))
         beyond = (0, shape[-2] - rows), (0, shape[-1] - columns)
         return _padded(u, *beyond), _padded(h, beyond[1], beyond[1]), *rest
     u, values, vh = checked(primitives.Svd(False), x)
     values = convert(values, aval_of(u).dtype)
-    h = matmul(mul.bind(adjoint(vh), as_row(values)), vh)
-    return matmul(u, vh), h, np.int32(0), np.bool_(True)
+    h = matrices.matmul(mul.bind(matrices.adjoint(vh), matrices.as_row(values)), vh)
+    return matrices.matmul(u, vh), h, np.int32(0), np.bool_(True)
 
 
 def qr(
@@ -444,7 +435,7 @@ def qr(
     if not pivoting:
         return tuple(checked(primitives.Qr(full_matrices), x))
     order = checked(ColumnPivots(), x)
-    x = take_along_axis(x, as_row(order), len(shape_of(x)) - 1)
+    x = take_along_axis(x, matrices.as_row(order), len(shape_of(x)) - 1)
     return (*primitives.Qr(full_matrices).bind(x), order)
 
 
@@ -516,7 +507,7 @@ def svd(
     if places is None or full_matrices:
         return u, values, vh
     values = _last(values, places.start, places.stop)
-    return part(u, slice(None), places), values, part(vh, places, slice(None))
+    return matrices.part(u, slice(None), places), values, matrices.part(vh, places, slice(None))
 
 
 def symmetric_product(
@@ -548,10 +539,10 @@ def symmetric_product(
     a, c = same_dtype("linalg.symmetric_product", a_matrix, c_matrix)
     if shape_of(c) != (*shape_of(a)[:-1], shape_of(a)[-2]):
         raise ShapeError(f"lax.linalg.symmetric_product: {aval_of(c)} does not fit {aval_of(a)}.")
-    out = alpha * matmul(a, matrix_transpose(a)) + beta * c
+    out = alpha * matrices.matmul(a, matrices.matrix_transpose(a)) + beta * c
     if not symmetrize_output:
         return out
-    return add.bind(upper(matrix_transpose(out)), strictly_lower(out))
+    return add.bind(matrices.upper(matrices.matrix_transpose(out)), matrices.strictly_lower(out))
 
 
 def triangular_solve(
@@ -587,15 +578,15 @@ def triangular_solve(
     """
     a, b = same_dtype("linalg.triangular_solve", a, b)
     a = _square("triangular_solve", a)
-    a = conjugated(a) if conjugate_a else a
+    a = matrices.conjugated(a) if conjugate_a else a
     is_vector = len(shape_of(b)) == len(shape_of(a)) - 1
     if is_vector:
-        b = as_column(b) if left_side else as_row(b)
+        b = matrices.as_column(b) if left_side else matrices.as_row(b)
     if left_side:
         out = checked(primitives.TriangularSolve(lower, transpose_a, unit_diagonal), a, b)
     else:
         solve = primitives.TriangularSolve(lower, not transpose_a, unit_diagonal)
-        out = matrix_transpose(checked(solve, a, matrix_transpose(b)))
+        out = matrices.matrix_transpose(checked(solve, a, matrices.matrix_transpose(b)))
     return reshape(out, (*shape_of(a)[:-1],)) if is_vector else out
 
 
@@ -651,7 +642,11 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
         types = ", ".join(str(aval_of(x)) for x in (dl, d, du, b))
         raise ShapeError(f"lax.linalg.tridiagonal_solve: shapes do not fit: {types}.")
     n = shape[-1]
-    rows = [shifted(as_row(du), 1, n), as_row(d), shifted(as_row(dl), -1, n)]
+    rows = [
+        shifted(matrices.as_row(du), 1, n),
+        matrices.as_row(d),
+        shifted(matrices.as_row(dl), -1, n),
+    ]
     band = Concatenate(len(shape) - 1).bind(*rows)
     return checked(BandedSolve(1, 1), band, b)
 

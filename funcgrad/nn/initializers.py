@@ -23,16 +23,9 @@ from funcgrad.nn.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value, checked_dtype, normalize_axis, to_dtype
 from funcgrad.numpy.shaping import full
 from funcgrad.primitives import elementwise as p
+from funcgrad.primitives import shape as s
 from funcgrad.primitives.linalg import Qr
 from funcgrad.primitives.matrices import matrix_transpose
-from funcgrad.primitives.shape import (
-    ReduceSum,
-    broadcast_to,
-    moveaxis_from_front,
-    moveaxis_to_front,
-    reshape,
-    shape_of,
-)
 
 Array = Any
 Initializer = Callable[..., Array]
@@ -390,8 +383,8 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
         if rows < columns:
             q = matrix_transpose(q)
         # Columns in front, the rows unfolded, and the columns put in their place.
-        q = reshape(moveaxis_to_front(q, 1), (columns, *others))
-        return p.mul.bind(moveaxis_from_front(q, place), to_dtype(as_value(scale), wanted))
+        q = s.reshape(s.moveaxis_to_front(q, 1), (columns, *others))
+        return p.mul.bind(s.moveaxis_from_front(q, place), to_dtype(as_value(scale), wanted))
 
     return init
 
@@ -429,7 +422,7 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
         matrix = orthogonal(scale, column_axis)(key, shape[-2:], _dtype(dtype))
         middle = np.zeros((*shape[:-2], 1, 1), bool)
         middle[tuple((n - 1) // 2 for n in shape[:-2])] = True
-        is_middle, everywhere = (broadcast_to(x, tuple(shape)) for x in (middle, matrix))
+        is_middle, everywhere = (s.broadcast_to(x, tuple(shape)) for x in (middle, matrix))
         return p.select.bind(is_middle, everywhere, p.zero_of(matrix))
 
     return init
@@ -437,8 +430,8 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
 
 def _orthonormal(a: Array) -> Array:
     q, r = Qr().bind(a)
-    k = shape_of(r)[-1]
-    diagonal = ReduceSum((0,)).bind(p.mul.bind(r, np.eye(k, dtype=aval_of(r).dtype)))
+    k = s.shape_of(r)[-1]
+    diagonal = s.ReduceSum((0,)).bind(p.mul.bind(r, np.eye(k, dtype=aval_of(r).dtype)))
     return p.mul.bind(q, p.sign.bind(diagonal))
 
 

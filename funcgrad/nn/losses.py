@@ -26,15 +26,9 @@ from funcgrad.nn.classes import checked_integers, within
 from funcgrad.nn.meanings import MEANINGS
 from funcgrad.numpy.promotion import normalize_axes, normalize_axis
 from funcgrad.primitives import elementwise as p
+from funcgrad.primitives import shape as s
 from funcgrad.primitives import special
 from funcgrad.primitives.indexing import take_along_axis
-from funcgrad.primitives.shape import (
-    ReduceSum,
-    broadcast_to,
-    drop_axes,
-    reshape,
-    shape_of,
-)
 from funcgrad.scipy.exponentials import (
     Axis,
     floating,
@@ -51,7 +45,7 @@ ArrayLike = Any
 def _pair(name: str, predictions: ArrayLike, targets: ArrayLike, what: str) -> list[Array]:
     """Predictions and targets of one dtype, the targets in the shape of the predictions."""
     x, y = floating(f"losses.{name}", predictions, targets)
-    shape, own = shape_of(x), shape_of(y)
+    shape, own = s.shape_of(x), s.shape_of(y)
     fits = len(own) <= len(shape) and all(
         n in (1, m) for n, m in zip(reversed(own), reversed(shape), strict=False)
     )
@@ -62,7 +56,7 @@ def _pair(name: str, predictions: ArrayLike, targets: ArrayLike, what: str) -> l
                 f"predictions {aval_of(x)}. Reshape one to the shape of the other."
             )
         )
-    return [x, broadcast_to(y, shape)]
+    return [x, s.broadcast_to(y, shape)]
 
 
 def _errors(name: str, predictions: ArrayLike, targets: ArrayLike | None) -> Array:
@@ -230,7 +224,7 @@ def _cosine(
     name: str, predictions: ArrayLike, targets: ArrayLike, epsilon: float, axis: int
 ) -> Array:
     x, y = _pair(name, predictions, targets, "targets")
-    fold = ReduceSum((normalize_axis(axis, len(shape_of(x)), f"losses.{name}"),))
+    fold = s.ReduceSum((normalize_axis(axis, len(s.shape_of(x)), f"losses.{name}"),))
     least = aval_of(x).dtype.type(epsilon * epsilon)
 
     def length(v: Array) -> Array:
@@ -327,9 +321,9 @@ def softmax_cross_entropy(
     """
     name = "softmax_cross_entropy"
     x, y = _pair(name, logits, labels, "labels")
-    axes = normalize_axes(axis, len(shape_of(x)), f"losses.{name}")
+    axes = normalize_axes(axis, len(s.shape_of(x)), f"losses.{name}")
     terms = _weighted(y, log_normalized(name, x, axes, where))
-    return ReduceSum(axes).bind(-masked(terms, where, 0.0))
+    return s.ReduceSum(axes).bind(-masked(terms, where, 0.0))
 
 
 def softmax_cross_entropy_with_integer_labels(
@@ -366,29 +360,29 @@ def softmax_cross_entropy_with_integer_labels(
     index = checked_integers(
         name, "labels", labels, "Probabilities of classes go to losses.softmax_cross_entropy."
     )
-    place = normalize_axis(axis, len(shape_of(x)), name)
+    place = normalize_axis(axis, len(s.shape_of(x)), name)
     _check_classes(name, x, index, place)
     x = masked(x, where, -np.inf)
     # The largest logit is subtracted from both terms: nothing is lost where logits are large.
     largest = fold_max(x, (place,))
     total = fold_sum(p.exp.bind(p.sub.bind(x, largest)), (place,))
-    known = within(name, "classes", index, shape_of(x)[place])
-    column = reshape(known, (*shape_of(index)[:place], 1, *shape_of(index)[place:]))
+    known = within(name, "classes", index, s.shape_of(x)[place])
+    column = s.reshape(known, (*s.shape_of(index)[:place], 1, *s.shape_of(index)[place:]))
     chosen = take_along_axis(x, column, place, "fill", np.nan)
     loss = p.sub.bind(p.log.bind(total), p.sub.bind(chosen, largest))
-    return reshape(loss, shape_of(index))
+    return s.reshape(loss, s.shape_of(index))
 
 
 def _check_classes(name: str, x: Array, labels: Array, axis: int) -> None:
-    expected = drop_axes(shape_of(x), (axis,))
-    if shape_of(labels) != expected:
+    expected = s.drop_axes(s.shape_of(x), (axis,))
+    if s.shape_of(labels) != expected:
         raise ShapeError(
             located(
                 f"{name}: labels must have the shape {expected} of the logits {aval_of(x)} without "
                 f"axis {axis}, got {aval_of(labels)}."
             )
         )
-    if not shape_of(x)[axis]:
+    if not s.shape_of(x)[axis]:
         raise ShapeError(located(f"{name}: axis {axis} of the logits {aval_of(x)} has no classes."))
 
 
@@ -412,9 +406,9 @@ def smooth_labels(labels: ArrayLike, alpha: ArrayLike) -> Array:
         [0.05 0.95]
     """
     x, alpha = floating("losses.smooth_labels", labels, alpha)
-    if not shape_of(x):
+    if not s.shape_of(x):
         raise ShapeError(located("losses.smooth_labels: labels need an axis of classes."))
-    return (1.0 - alpha) * x + alpha / shape_of(x)[-1]
+    return (1.0 - alpha) * x + alpha / s.shape_of(x)[-1]
 
 
 def kl_divergence(
@@ -486,8 +480,8 @@ def kl_divergence_with_log_targets(
 
 
 def _summed(name: str, terms: Array, axis: Axis, where: ArrayLike | None) -> Array:
-    axes = normalize_axes(axis, len(shape_of(terms)), f"losses.{name}")
-    return ReduceSum(axes).bind(masked(terms, where, 0.0))
+    axes = normalize_axes(axis, len(s.shape_of(terms)), f"losses.{name}")
+    return s.ReduceSum(axes).bind(masked(terms, where, 0.0))
 
 
 __all__ = [

@@ -19,19 +19,13 @@ from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import BOOL, FLOAT64, INT64, is_complex, is_inexact
 from funcgrad.errors import ArgumentError, ConcretizationTypeError, ShapeError
 from funcgrad.numpy import elementwise as e
+from funcgrad.numpy import shaping
 from funcgrad.numpy.indexing import demanded_places, getitem
 from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.ordering import searchsorted, value_if_known
 from funcgrad.numpy.promotion import as_value, promote, result_dtype, strong
 from funcgrad.numpy.reducing import max, min, sum
 from funcgrad.numpy.selecting import diff, where
-from funcgrad.numpy.shaping import (
-    atleast_2d,
-    linspace,
-    ravel,
-    reshape,
-    stack,
-)
 from funcgrad.observers.messages import message
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import shape as s
@@ -191,7 +185,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     low, high = where(is_point, e.subtract(low, 0.5), low), where(is_point, e.add(high, 0.5), high)
     # Of ends that are not finite, the edges between them are not, or are equal.
     with np.errstate(all="ignore"):
-        edges = linspace(low, high, int(bins) + 1, dtype=dtype)
+        edges = shaping.linspace(low, high, int(bins) + 1, dtype=dtype)
         is_wrong = e.logical_not(e.less(edges[:-1], edges[1:]).all())
     rule = f"histogram: the range must be finite, ascend, and have room for {bins} bins"
     if isinstance(is_wrong, Tracer):
@@ -218,7 +212,7 @@ def histogram(
         (array([2, 1]), array([0. , 0.5, 1. ]))
     """
     edges = histogram_bin_edges(a, bins, range)
-    x, bounds = map(strong, promote(ravel(as_value(a, "histogram")), edges))
+    x, bounds = map(strong, promote(shaping.ravel(as_value(a, "histogram")), edges))
     n = builtins.max(shape_of(bounds)[0] - 1, 0)
     place = e.subtract(searchsorted(bounds, x, "right"), 1)
     if shape_of(bounds)[0]:
@@ -226,7 +220,7 @@ def histogram(
         place = where(_is_same(x, getitem(bounds, -1)), n - 1, place)
     counted = np.ones(shape_of(x), np.int64)
     if weights is not None:
-        counted = ravel(strong(as_value(weights, "histogram")))
+        counted = shaping.ravel(strong(as_value(weights, "histogram")))
     start = np.zeros(n, aval_of(counted).dtype)
     outside = e.logical_or(e.less(place, 0), e.greater_equal(place, n))
     counts = ScatterAdd((0,), "fill").bind(start, counted, where(outside, n, place))
@@ -288,7 +282,7 @@ def histogramdd(
     """
     points = as_value(sample, "histogramdd")
     if isinstance(sample, list | tuple) or len(shape_of(points)) < 2:
-        points = s.Transpose((1, 0)).bind(atleast_2d(points))
+        points = s.Transpose((1, 0)).bind(shaping.atleast_2d(points))
     d = shape_of(points)[1]
     each = [bins] * d if isinstance(bins, int | np.integer) else list(bins)
     spans = [None] * d if range is None else list(range)
@@ -307,7 +301,7 @@ def histogramdd(
         total = sum(counts)
         for axis, bounds in enumerate(edges):
             rest = (1,) * (d - axis - 1)
-            counts = e.divide(counts, reshape(diff(bounds), (-1, *rest)))
+            counts = e.divide(counts, shaping.reshape(diff(bounds), (-1, *rest)))
         counts = e.divide(counts, total)
     return counts, edges
 
@@ -342,7 +336,7 @@ def histogram2d(
     """
     is_number = isinstance(bins, int | np.integer)
     pair = bins if is_number or len(bins) == 2 else [bins, bins]
-    points = stack(promote(as_value(x, "histogram2d"), as_value(y, "histogram2d")), 1)
+    points = shaping.stack(promote(as_value(x, "histogram2d"), as_value(y, "histogram2d")), 1)
     counts, edges = histogramdd(points, pair, range, density, weights)
     return counts, edges[0], edges[1]
 

@@ -32,6 +32,7 @@ from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value, result_dtype, stack_nested, strong, to_dtype
 from funcgrad.observers.source import current_location
 from funcgrad.primitives import elementwise as p
+from funcgrad.primitives import shape as s
 from funcgrad.primitives.indexing import (
     SCATTERS,
     Gather,
@@ -41,13 +42,6 @@ from funcgrad.primitives.indexing import (
 )
 from funcgrad.primitives.objects import settled
 from funcgrad.primitives.reductions import ReduceAny
-from funcgrad.primitives.shape import (
-    Transpose,
-    broadcast_to,
-    reshape,
-    shape_of,
-    zeros_like_aval,
-)
 
 
 @dataclass
@@ -84,7 +78,7 @@ class _Plan:
     @property
     def index_shape(self) -> Shape:
         """The axes that the index arrays bring."""
-        return np.broadcast_shapes(*map(shape_of, self.arrays.values()))
+        return np.broadcast_shapes(*map(s.shape_of, self.arrays.values()))
 
     @property
     def layout_shape(self) -> Shape:
@@ -281,7 +275,7 @@ def _checked(plan: _Plan, axis: int, index: Any, mode: str | None) -> Any:
         return index
     if index.min() < (-n if plan.counts_from_end else 0) or index.max() >= n:
         if dialect() is NUMPY:
-            raise out_of_bounds(zeros_like_aval(plan.aval), axis, index)
+            raise out_of_bounds(s.zeros_like_aval(plan.aval), axis, index)
         plan.is_traced = True
         return index
     if index.min() >= 0:
@@ -336,7 +330,7 @@ def getitem(x: Any, index: Any, refuses: bool = False) -> Any:
     clamped to the array, after negative ones were counted from the end.
     """
     key = known_key(index)
-    box = None if key is None else known_box(shape_of(x), key)
+    box = None if key is None else known_box(s.shape_of(x), key)
     if box is None:
         plan = _plan(aval_of(x), index, None)
         plan.refuses = refuses
@@ -354,13 +348,13 @@ def _get(x: Any, plan: _Plan, mode: str | None, fill_value: Any) -> Any:
 
 
 def _read(x: Any, plan: _Plan, mode: str | None, fill_value: Any) -> Any:
-    x = reshape(strong(x), plan.shape)
+    x = s.reshape(strong(x), plan.shape)
     for step in Box(plan.shape, plan.ranges).cuts:
         x = step.bind(x)
     if not plan.arrays:
-        return reshape(x, plan.layout_shape)
+        return s.reshape(x, plan.layout_shape)
     remaining = [axis for axis in range(len(plan.shape)) if axis not in plan.numbers]
-    x = reshape(x, tuple(shape_of(x)[axis] for axis in remaining))
+    x = s.reshape(x, tuple(s.shape_of(x)[axis] for axis in remaining))
     axes = tuple(remaining.index(axis) for axis in plan.arrays)
     gather = Gather(axes, _reading_mode(plan, mode, fill_value), fill_value)
     out = gather.bind(x, *_index_arrays(plan, mode, fill_value is None))
@@ -370,11 +364,11 @@ def _read(x: Any, plan: _Plan, mode: str | None, fill_value: Any) -> Any:
 def _place(x: Any, plan: _Plan) -> Any:
     """The axes of index arrays, which are in front, moved to where they belong."""
     ndim = len(plan.index_shape)
-    x = reshape(x, (*plan.index_shape, *plan.layout_shape))
+    x = s.reshape(x, (*plan.index_shape, *plan.layout_shape))
     if not ndim or not plan.front:
         return x
     kept = range(ndim, ndim + len(plan.layout))
-    return Transpose((*kept[: plan.front], *range(ndim), *kept[plan.front :])).bind(x)
+    return s.Transpose((*kept[: plan.front], *range(ndim), *kept[plan.front :])).bind(x)
 
 
 _MODES = {"fill": "fill", "drop": "fill", "clip": "clip", "wrap": "wrap"}
@@ -420,7 +414,7 @@ def _nonnegative(index: Any, n: int, counts_from_end: bool) -> Any:
     if is_unsigned:
         return index
     other = p.add.bind(index, np.int64(n)) if counts_from_end else np.int64(n)
-    other = broadcast_to(other, shape_of(index))
+    other = s.broadcast_to(other, s.shape_of(index))
     return p.select.bind(p.less.bind(index, np.int64(0)), other, index)
 
 
@@ -442,8 +436,8 @@ def _update(
         mode: What happens with indices out of bounds.
         unique: The caller's promise that no element is named twice.
     """
-    x, shape = reshape(strong(x), plan.shape), shape_of(x)
-    return reshape(_updated(x, plan, value, kind, mode, unique), shape)
+    x, shape = s.reshape(strong(x), plan.shape), s.shape_of(x)
+    return s.reshape(_updated(x, plan, value, kind, mode, unique), shape)
 
 
 def _updated(x: Any, plan: _Plan, value: Any, kind: str, mode: str | None, unique: bool) -> Any:
@@ -484,13 +478,13 @@ def assigned(x: Any, index: Any, value: Any) -> Any:
     plan = _plan(aval, index, None)
     plan.refuses = not INDEX_RULE.clamps
     value = _spread(value, aval, plan.result_shape, _ASSIGNMENT)
-    whole = reshape(x, plan.shape)
+    whole = s.reshape(x, plan.shape)
     out = (
         _scatter(whole, plan, value, "set", None, False)
         if plan.arrays
         else _overwrite(whole, plan, value)
     )
-    return reshape(out, aval.shape)
+    return s.reshape(out, aval.shape)
 
 
 def assigned_dtype(value: Any, dtype: np.dtype[Any]) -> Any:
@@ -511,9 +505,9 @@ def traced_mask(index: Any) -> Tracer | None:
 
 
 def _where_masked(x: Any, mask: Tracer, value: Any) -> Any:
-    shape = shape_of(x)
+    shape = s.shape_of(x)
     ndim = len(mask.shape)
-    own = shape_of(value)
+    own = s.shape_of(value)
     rest = shape[ndim:]
     if mask.shape != shape[:ndim]:
         raise IndexError(
@@ -525,9 +519,9 @@ def _where_masked(x: Any, mask: Tracer, value: Any) -> Any:
         or math.prod(own[: max(len(own) - len(rest), 0)]) != 1
     ):
         _traced_entry(mask)  # as many values as the mask selects
-    value = reshape(value, own[max(len(own) - len(rest), 0) :])
-    mask = reshape(mask, (*mask.shape, *(1,) * len(rest)))
-    return p.select.bind(broadcast_to(mask, shape), broadcast_to(value, shape), x)
+    value = s.reshape(value, own[max(len(own) - len(rest), 0) :])
+    mask = s.reshape(mask, (*mask.shape, *(1,) * len(rest)))
+    return p.select.bind(s.broadcast_to(mask, shape), s.broadcast_to(value, shape), x)
 
 
 def _fitted(value: Any, plan: _Plan, kind: str) -> Any:
@@ -548,16 +542,16 @@ def _fitted(value: Any, plan: _Plan, kind: str) -> Any:
 
 def _spread(value: Any, aval: ShapedArray, shape: Shape, what: str) -> Any:
     """The values of an update in the shape of the indexed part, as NumPy broadcasts them."""
-    own = shape_of(value)
+    own = s.shape_of(value)
     extra = len(own) - len(shape)
     if extra > 0 and math.prod(own[:extra]) == 1:
-        value, own = reshape(value, own[extra:]), own[extra:]
+        value, own = s.reshape(value, own[extra:]), own[extra:]
     if own != shape and not _broadcasts(own, shape):
         raise ShapeError(
             f"{what}: the indexed part of {aval} has shape {shape}, to which a value of shape "
             f"{own} does not broadcast.{_location()}"
         )
-    return broadcast_to(value, shape)
+    return s.broadcast_to(value, shape)
 
 
 def _refused_dtype(value: Any, plan: _Plan, kind: str, promoted: Any) -> DtypeError:
@@ -587,8 +581,8 @@ def _scatter(x: Any, plan: _Plan, value: Any, kind: str, mode: str | None, uniqu
     partial = [axis for axis in kept if not plan.is_whole(axis)]
     indices: dict[int, Any] = {axis: np.int64(i) for axis, i in plan.numbers.items()}
     for axis, index in zip(plan.arrays, _index_arrays(plan, mode, False), strict=True):
-        shape = shape_of(index)
-        indices[axis] = reshape(index, (*shape, *(1,) * len(partial))) if shape else index
+        shape = s.shape_of(index)
+        indices[axis] = s.reshape(index, (*shape, *(1,) * len(partial))) if shape else index
     for j, axis in enumerate(partial):
         places = np.array(plan.slices[axis], np.int64)
         indices[axis] = places.reshape((-1, *(1,) * (len(partial) - 1 - j)))
@@ -605,13 +599,13 @@ def _rows_first(value: Any, plan: _Plan, partial: list[int]) -> Any:
     after = [axis for axis in plan.layout[plan.front :] if axis is not None]
     lengths = {axis: len(plan.slices[axis]) for axis in (*before, *after)}
     shape = (*(lengths[a] for a in before), *index_shape, *(lengths[a] for a in after))
-    value = reshape(value, shape)
+    value = s.reshape(value, shape)
     places = {axis: i for i, axis in enumerate(before)}
     places |= {axis: len(before) + len(index_shape) + i for i, axis in enumerate(after)}
     own = range(len(before), len(before) + len(index_shape))
     rest = [axis for axis in (*before, *after) if axis not in partial]
     order = (*own, *(places[a] for a in partial), *(places[a] for a in rest))
-    return value if order == tuple(range(len(shape))) else Transpose(order).bind(value)
+    return value if order == tuple(range(len(shape))) else s.Transpose(order).bind(value)
 
 
 def _repeated(x: Any, applied: Callable[[Any, Any], Any], times: Any) -> Any:
@@ -751,7 +745,7 @@ class IndexUpdateRef:
     def _times_named(self, plan: _Plan, mode: str | None) -> Any:
         """How often the element is named that stands at each place of ``x[index]``."""
         if plan.is_traced or mode is not None:
-            zeros = np.zeros(shape_of(self.array), np.int64)
+            zeros = np.zeros(s.shape_of(self.array), np.int64)
             options: dict[str, Any] = {"mode": mode}
             options["wrap_negative_indices"] = plan.counts_from_end
             counts = IndexUpdateRef(zeros, self.index).add(1, **options)
@@ -779,7 +773,7 @@ class IndexUpdateRef:
 
     def divide(self, values: Any, **options: Any) -> Any:
         """``x[index] /= value``; an element that is named twice is divided by both."""
-        ones = np.ones(shape_of(self.array), aval_of(self.array).dtype)
+        ones = np.ones(s.shape_of(self.array), aval_of(self.array).dtype)
         return elementwise.divide(
             self.array, IndexUpdateRef(ones, self.index).mul(values, **options)
         )
@@ -798,7 +792,7 @@ class IndexUpdateRef:
         if not self._plan(**reading).arrays:
             return self.set(elementwise.power(self.get(**reading), values), **writing)
         # Of an element that is named twice, both places see the product of its exponents.
-        ones = np.ones(shape_of(self.array), aval_of(self.array).dtype)
+        ones = np.ones(s.shape_of(self.array), aval_of(self.array).dtype)
         exponents = IndexUpdateRef(ones, self.index).mul(values, **writing)
         exponents = IndexUpdateRef(exponents, self.index).get(**reading)
         return self.set(elementwise.power(self.get(**reading), exponents), **writing)

@@ -17,22 +17,13 @@ from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy import elementwise as e
+from funcgrad.numpy import shaping
 from funcgrad.numpy.indexing import at, getitem
 from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.ordering import known_values
 from funcgrad.numpy.promotion import as_value, holds_tracer, normalize_axis, promote, strong
 from funcgrad.numpy.reducing import cumsum
 from funcgrad.numpy.selecting import take, truth_of, where
-from funcgrad.numpy.shaping import (
-    arange,
-    array_split,
-    broadcast_to,
-    concatenate,
-    expand_dims,
-    linspace,
-    ravel,
-    reshape,
-)
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.indexing import index_within
 from funcgrad.primitives.shape import shape_of
@@ -90,8 +81,8 @@ def put(a: Any, ind: Any, v: Any, mode: Any = "raise", *, inplace: bool = True) 
     """
     if _changed("put", inplace, a, ind, v):
         return np.put(a, ind, v, mode or "raise")
-    x, index = strong(as_value(a, "put")), ravel(strong(as_value(ind, "put")))
-    values, count = ravel(as_value(v, "put")), shape_of(index)[0]
+    x, index = strong(as_value(a, "put")), shaping.ravel(strong(as_value(ind, "put")))
+    values, count = shaping.ravel(as_value(v, "put")), shape_of(index)[0]
     if not count or not aval_of(values).size:
         return x
     given = shape_of(values)[0]
@@ -100,7 +91,9 @@ def put(a: Any, ind: Any, v: Any, mode: Any = "raise", *, inplace: bool = True) 
     if mode not in ("raise", "clip", "wrap", None):
         raise ValueError(f"put: mode must be 'raise', 'clip' or 'wrap', got {mode!r}.")
     index = index_within(index, n, mode or "raise")
-    return reshape(at(ravel(x))[index].set(values, mode=INDEX_RULE.mode), shape_of(x))
+    return shaping.reshape(
+        at(shaping.ravel(x))[index].set(values, mode=INDEX_RULE.mode), shape_of(x)
+    )
 
 
 def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
@@ -128,8 +121,8 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
     """
     if _changed("place", inplace, arr, mask, vals):
         return np.place(arr, mask, vals)
-    x, values = strong(as_value(arr, "place")), ravel(as_value(vals, "place"))
-    chosen = ravel(truth_of(mask, "place"))
+    x, values = strong(as_value(arr, "place")), shaping.ravel(as_value(vals, "place"))
+    chosen = shaping.ravel(truth_of(mask, "place"))
     if aval_of(chosen).size != aval_of(x).size:
         raise ShapeError(f"place: mask and array differ in size, got {aval_of(x)}.")
     if not aval_of(values).size:
@@ -141,7 +134,7 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
     number = e.subtract(cumsum(chosen, dtype=np.int64), 1)
     index = e.maximum(e.remainder(number, shape_of(values)[0]), 0)
     written = p.convert(strong(take(values, index)), aval_of(x).dtype)
-    return where(reshape(chosen, shape_of(x)), reshape(written, shape_of(x)), x)
+    return where(shaping.reshape(chosen, shape_of(x)), shaping.reshape(written, shape_of(x)), x)
 
 
 def put_along_axis(
@@ -183,17 +176,17 @@ def put_along_axis(
         return np.put_along_axis(arr, indices, values, axis)
     x, index = strong(as_value(arr, "put_along_axis")), as_value(indices, "put_along_axis")
     shape = shape_of(x)
-    line = ravel(x) if axis is None else x
+    line = shaping.ravel(x) if axis is None else x
     axis = 0 if axis is None else normalize_axis(axis, len(shape), "put_along_axis")
     own, lengths = shape_of(index), shape_of(line)
     if len(own) != len(lengths):
         raise ValueError("`indices` and `arr` must have the same number of dimensions")
     full = tuple(m if i == axis else n for i, (m, n) in enumerate(zip(own, lengths, strict=True)))
     numbers: list[Any] = list(np.ogrid[tuple(slice(n) for n in full)])
-    numbers[axis] = broadcast_to(index, full)
-    value = broadcast_to(as_value(values, "put_along_axis"), full)
+    numbers[axis] = shaping.broadcast_to(index, full)
+    value = shaping.broadcast_to(as_value(values, "put_along_axis"), full)
     mode = INDEX_RULE.mode if mode is None else mode
-    return reshape(at(line)[tuple(numbers)].set(value, mode=mode), shape)
+    return shaping.reshape(at(line)[tuple(numbers)].set(value, mode=mode), shape)
 
 
 def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
@@ -296,7 +289,7 @@ def _parts(x: Any, indices_or_sections: Any) -> list[Any]:
     n = shape_of(x)[2]
     if isinstance(indices_or_sections, int | np.integer) and n % indices_or_sections:
         raise ValueError("array split does not result in an equal division")
-    return array_split(x, indices_or_sections, 2)
+    return shaping.array_split(x, indices_or_sections, 2)
 
 
 def real_if_close(a: Any, tol: float = 100) -> Any:
@@ -374,7 +367,7 @@ class _Joining:
         if not parts:
             raise ValueError("need at least one array to concatenate")
         arrays = [strong(x) for x in promote(*map(self._part, parts))]
-        return concatenate([self._spread(x, max(ndmin, 1), shift) for x in arrays], axis)
+        return shaping.concatenate([self._spread(x, max(ndmin, 1), shift) for x in arrays], axis)
 
     def _directive(self, text: str) -> tuple[int, int, int]:
         words = text.split(",")
@@ -394,8 +387,8 @@ class _Joining:
         start = 0 if part.start is None else part.start
         step = 1 if part.step is None else part.step
         if isinstance(step, complex):
-            return linspace(start, part.stop, int(abs(step)))
-        return arange(start, part.stop, step)
+            return shaping.linspace(start, part.stop, int(abs(step)))
+        return shaping.arange(start, part.stop, step)
 
     def _spread(self, x: Any, ndmin: int, shift: int) -> Any:
         """``x`` with axes of length 1, where ``shift`` says."""
@@ -405,7 +398,7 @@ class _Joining:
             return x
         first = shift if shift >= 0 else shift + added + 1
         axes = [i for i in range(ndmin) if not first <= i < first + ndim]
-        return expand_dims(x, tuple(axes))
+        return shaping.expand_dims(x, tuple(axes))
 
 
 r_ = _Joining("r_", 0, 1, -1)

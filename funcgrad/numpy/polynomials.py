@@ -17,21 +17,13 @@ from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import FLOAT64, is_complex, is_inexact
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy import elementwise as e
-from funcgrad.numpy import linalg
+from funcgrad.numpy import linalg, shaping
 from funcgrad.numpy.indexing import getitem
 from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.ordering import known_values
 from funcgrad.numpy.promotion import as_value, strong, to_dtype
 from funcgrad.numpy.reducing import sum
 from funcgrad.numpy.selecting import convolve, vander
-from funcgrad.numpy.shaping import (
-    atleast_1d,
-    concatenate,
-    constant_pad,
-    expand_dims,
-    reshape,
-    stack,
-)
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.shape import shape_of
 
@@ -41,7 +33,7 @@ __all__ = [
 
 
 def _coefficients(a: Any, function: str) -> Any:
-    x = atleast_1d(strong(as_value(a, function)))
+    x = shaping.atleast_1d(strong(as_value(a, function)))
     if len(shape_of(x)) != 1:
         raise ShapeError(f"{function}: coefficients have one axis, got {aval_of(x)}.")
     return x
@@ -50,7 +42,7 @@ def _coefficients(a: Any, function: str) -> Any:
 def _termwise(combine: Callable[[Any, Any], Any], a1: Any, a2: Any, function: str) -> Any:
     both = [_coefficients(a, function) for a in (a1, a2)]
     n = max(shape_of(x)[0] for x in both)
-    return combine(*[constant_pad(x, [(n - shape_of(x)[0], 0)]) for x in both])
+    return combine(*[shaping.constant_pad(x, [(n - shape_of(x)[0], 0)]) for x in both])
 
 
 def polyadd(a1: Any, a2: Any) -> Any:
@@ -143,8 +135,8 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
         # The leading term of the difference is 0 exactly.
         lower = e.subtract(getitem(rest, slice(i + 1, i + n)), e.multiply(factor, y[1:]))
         zero = np.zeros(1, aval_of(x).dtype)
-        rest = concatenate([rest[:i], zero, lower, getitem(rest, slice(i + n, None))])
-    out = stack(quotient) if quotient else np.zeros(1, aval_of(x).dtype)
+        rest = shaping.concatenate([rest[:i], zero, lower, getitem(rest, slice(i + n, None))])
+    out = shaping.stack(quotient) if quotient else np.zeros(1, aval_of(x).dtype)
     return out, _trimmed(rest, "polydiv") if trim_leading_zeros else rest
 
 
@@ -184,8 +176,8 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
         return np.zeros(count, aval_of(x).dtype)
     below = np.eye(n - 1, n, dtype=aval_of(x).dtype)
     first = e.true_divide(e.negative(x[1:]), getitem(x, 0))
-    found = linalg.eigvals(concatenate([reshape(first, (1, n)), below]))
-    return concatenate([found, np.zeros(count, aval_of(found).dtype)]) if count else found
+    found = linalg.eigvals(shaping.concatenate([shaping.reshape(first, (1, n)), below]))
+    return shaping.concatenate([found, np.zeros(count, aval_of(found).dtype)]) if count else found
 
 
 def poly(seq_of_zeros: Any) -> Any:
@@ -204,7 +196,7 @@ def poly(seq_of_zeros: Any) -> Any:
         >>> print(fnp.poly([1.0, 2.0]))
         [ 1. -3.  2.]
     """
-    x = atleast_1d(strong(as_value(seq_of_zeros, "poly")))
+    x = shaping.atleast_1d(strong(as_value(seq_of_zeros, "poly")))
     if not isinstance(x, Tracer):
         return np.asarray(np.poly(x))
     is_real = not is_complex(aval_of(x).dtype)
@@ -215,7 +207,9 @@ def poly(seq_of_zeros: Any) -> Any:
     out: Any = np.ones(1, aval_of(x).dtype)
     for i in range(shape_of(x)[0]):
         shifted = e.multiply(out, getitem(x, i))
-        out = e.subtract(constant_pad(out, [(0, 1)]), constant_pad(shifted, [(1, 0)]))
+        out = e.subtract(
+            shaping.constant_pad(out, [(0, 1)]), shaping.constant_pad(shifted, [(1, 0)])
+        )
     # Eigenvalues of a real matrix are pairs.
     return p.real.bind(out) if is_real and is_complex(aval_of(out).dtype) else out
 
@@ -269,7 +263,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     for i in range(m):
         n = shape_of(x)[0]
         last = min(i, shape_of(constants)[0] - 1)
-        x = concatenate([e.true_divide(x, np.arange(n, 0, -1)), constants[last : last + 1]])
+        x = shaping.concatenate([e.true_divide(x, np.arange(n, 0, -1)), constants[last : last + 1]])
     return x
 
 
@@ -339,12 +333,12 @@ def _covariance(rows: Any, y: Any, fitted: Any, kind: bool | str) -> Any:
     base = e.true_divide(inverse, linalg.outer(sizes, sizes))
     is_line = len(shape_of(y)) == 1
     if kind == "unscaled":
-        return base if is_line else expand_dims(base, 2)
+        return base if is_line else shaping.expand_dims(base, 2)
     if m <= n:
         raise ValueError("the number of data points must exceed order to scale the covariance")
     rest = e.subtract(y, linalg.matmul(rows, fitted))
     factor = e.true_divide(sum(e.square(rest), 0), m - n)
-    return e.multiply(base if is_line else expand_dims(base, 2), factor)
+    return e.multiply(base if is_line else shaping.expand_dims(base, 2), factor)
 
 
 explain(globals(), MEANINGS)

@@ -27,26 +27,10 @@ from funcgrad.numpy.promotion import (
     strong,
     to_dtype,
 )
+from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import shape as s
 from funcgrad.primitives.bits import Bitcast
 from funcgrad.primitives.creation import Full, Iota
-from funcgrad.primitives.elementwise import (
-    Convert,
-    add,
-    convert,
-    div,
-    equal,
-    floor,
-    from_parts,
-    greater_equal,
-    imag,
-    less_equal,
-    mul,
-    real,
-    remainder,
-    select,
-    sub,
-)
 from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.objects import HoldsArray, settled
 from funcgrad.primitives.shape import shape_of
@@ -95,7 +79,7 @@ def array(
         check_placement("array", device=device, out_sharding=out_sharding)
     x = as_value(object, "array")
     if isinstance(x, Tracer):
-        x = strong(x) if dtype is None else convert(x, checked_dtype(dtype, "array"))
+        x = strong(x) if dtype is None else p.convert(x, checked_dtype(dtype, "array"))
     else:
         x = np.array(x, dtype)
         aval_of(x)
@@ -127,7 +111,7 @@ def asarray(
         check_placement("asarray", device=device, out_sharding=out_sharding)
     x = as_value(a, "asarray")
     if isinstance(x, Tracer):
-        return x if dtype is None else convert(x, checked_dtype(dtype, "asarray"))
+        return x if dtype is None else p.convert(x, checked_dtype(dtype, "asarray"))
     found = np.array(x, dtype) if copy else np.asarray(x, dtype)
     if copy is False and found is not a:
         raise ValueError("asarray(copy=False): what is given is no array of that dtype.")
@@ -147,7 +131,7 @@ def astype(x: Any, dtype: Any, copy: bool = False, *, device: Any = None) -> Any
     if isinstance(x, HoldsArray):
         return x.astype(dtype)
     x, target = as_value(x, "astype"), checked_dtype(dtype, "astype")
-    found = Convert(target).bind(x) if type(x) in PYTHON_SCALARS else convert(x, target)
+    found = p.Convert(target).bind(x) if type(x) in PYTHON_SCALARS else p.convert(x, target)
     if (rule := dialect().converted) is not None and isinstance(found, Tracer):
         found = rule(found, np.dtype(dtype))
     return found.copy() if copy and found is x and isinstance(x, np.ndarray) else found
@@ -351,23 +335,23 @@ def linspace(
     """
     check_placement("linspace", device=device)
     start, stop = (strong(v) for v in promote(*map(as_value, (start, stop)), 0.0)[:2])
-    ends = add.bind(start, mul.bind(stop, aval_of(stop).dtype.type(0)))
+    ends = p.add.bind(start, p.mul.bind(stop, aval_of(stop).dtype.type(0)))
     wanted = aval_of(ends).dtype
     divisions = max(num - 1 if endpoint else num, 1)
     places = np.arange(num).reshape((num, *(1,) * len(shape_of(ends))))
     counts = places.astype(wanted)
-    span = sub.bind(stop, start)
-    step = div.bind(span, wanted.type(divisions))
+    span = p.sub.bind(stop, start)
+    step = p.div.bind(span, wanted.type(divisions))
     # As NumPy: multiples of the step, and parts of the span where the step vanishes.
-    vanishes = equal.bind(step, wanted.type(0))
-    parts = mul.bind(counts / wanted.type(divisions), span)
-    line = add.bind(select.bind(vanishes, parts, mul.bind(counts, step)), start)
+    vanishes = p.equal.bind(step, wanted.type(0))
+    parts = p.mul.bind(counts / wanted.type(divisions), span)
+    line = p.add.bind(p.select.bind(vanishes, parts, p.mul.bind(counts, step)), start)
     if endpoint and num > 1:
-        line = select.bind(places == num - 1, stop, line)
+        line = p.select.bind(places == num - 1, stop, line)
     line = s.moveaxis_from_front(line, normalize_axis(axis, len(shape_of(line)), "linspace"))
     if dtype is not None:
         is_whole = checked_dtype(dtype, "linspace").kind in "iu"
-        line = astype(floor.bind(line) if is_whole else line, dtype)
+        line = astype(p.floor.bind(line) if is_whole else line, dtype)
     return (line, step) if retstep else line
 
 
@@ -386,7 +370,7 @@ def traced_integer(k: Any, function: str) -> Any:
             f"{function} needs an integer, got a traced {k.aval} inside {k.owner.what}. Convert it "
             "with .astype(int)."
         )
-    return convert(k, INT64)
+    return p.convert(k, INT64)
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Any:
@@ -410,7 +394,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: 
     if diagonal is None:
         return np.eye(N, M, k, dtype=wanted)
     (rows,), (columns,) = _ints(N), _ints(N if M is None else M)
-    return convert(equal.bind(_diagonals(rows, columns), diagonal), wanted)
+    return p.convert(p.equal.bind(_diagonals(rows, columns), diagonal), wanted)
 
 
 def identity(n: int, dtype: Any = None) -> Any:
@@ -446,12 +430,12 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     """
     (rows,), (columns,) = _ints(N), _ints(N if M is None else M)
     wanted = checked_dtype(dtype or np.float64, "tri")
-    return convert(_triangle(rows, columns, k, "tri"), wanted)
+    return p.convert(_triangle(rows, columns, k, "tri"), wanted)
 
 
 def _masked(x: Any, mask: Any) -> Any:
     x = strong(as_value(x))
-    return select.bind(mask, x, aval_of(x).dtype.type(0))
+    return p.select.bind(mask, x, aval_of(x).dtype.type(0))
 
 
 def _triangle(rows: int, columns: int, k: Any, function: str) -> Any:
@@ -459,7 +443,7 @@ def _triangle(rows: int, columns: int, k: Any, function: str) -> Any:
     diagonal = traced_integer(k, function)
     if diagonal is None:
         return np.tri(rows, columns, int(k.__index__()), dtype=np.bool_)
-    return less_equal.bind(_diagonals(rows, columns), diagonal)
+    return p.less_equal.bind(_diagonals(rows, columns), diagonal)
 
 
 def _matrices(m: Any, name: str) -> tuple[Any, int, int]:
@@ -500,7 +484,7 @@ def triu(m: Any, k: int = 0) -> Any:
     diagonal = traced_integer(k, "triu")
     if diagonal is None:
         return _masked(m, ~np.tri(rows, columns, int(k.__index__()) - 1, dtype=np.bool_))
-    return _masked(m, greater_equal.bind(_diagonals(rows, columns), diagonal))
+    return _masked(m, p.greater_equal.bind(_diagonals(rows, columns), diagonal))
 
 
 def reshape(
@@ -1088,10 +1072,10 @@ def _rotated(m: Any, turns: Any, axes: tuple[int, int]) -> Any:
             f"rot90: by a traced number of quarters, the shape of {aval_of(m)} would depend on a "
             "value. Pass a known k, or a square."
         )
-    quarter = remainder.bind(turns, np.int64(4))
+    quarter = p.remainder.bind(turns, np.int64(4))
     out = m
     for k in (1, 2, 3):
-        out = select.bind(equal.bind(quarter, np.int64(k)), rot90(m, k, axes), out)
+        out = p.select.bind(p.equal.bind(quarter, np.int64(k)), rot90(m, k, axes), out)
     return out
 
 
@@ -1132,13 +1116,13 @@ def _rolled(a: Any, shift: Tracer, axes: np.ndarray) -> Any:
     if shift.dtype.kind not in "iu":
         raise ArgumentError(f"roll needs integer distances, got {shift.aval}: use .astype(int).")
     (count,) = np.broadcast_shapes(atleast_1d(shift).shape, axes.shape)
-    distances = s.broadcast_to(convert(strong(shift), INT64), (count,))
+    distances = s.broadcast_to(p.convert(strong(shift), INT64), (count,))
     for i, axis in enumerate(np.broadcast_to(axes, (count,)).tolist()):
         index = normalize_axis(axis, len(shape_of(a)), "roll")
         n = shape_of(a)[index]
         if n:
             distance = s.reshape(_cut(distances, 0, i, i + 1), ())
-            places = remainder.bind(sub.bind(np.arange(n), distance), np.int64(n))
+            places = p.remainder.bind(p.sub.bind(np.arange(n), distance), np.int64(n))
             a = s.moveaxis_from_front(Gather((index,)).bind(a, places), index)
     return a
 
@@ -1194,13 +1178,13 @@ def view(x: Any, dtype: Any = None, type: Any = None) -> Any:
             "elements of that dtype."
         )
     if own.kind == "c" and wanted == real_dtype(own):
-        parts = stack([real.bind(x), imag.bind(x)], -1)
+        parts = stack([p.real.bind(x), p.imag.bind(x)], -1)
         return s.reshape(parts, (*shape[:-1], 2 * shape[-1]))
     if wanted.kind == "c" and own == real_dtype(wanted):
         pairs = s.reshape(x, (*shape[:-1], shape[-1] // 2, 2))
-        return from_parts.bind(*unstack(pairs, -1))
+        return p.from_parts.bind(*unstack(pairs, -1))
     if own.kind == "b" and wanted.itemsize == 1:
-        return convert(x, wanted)
+        return p.convert(x, wanted)
     ratio = wanted.itemsize // own.itemsize
     if ratio > 1:
         return Bitcast(wanted).bind(s.reshape(x, (*shape[:-1], shape[-1] // ratio, ratio)))

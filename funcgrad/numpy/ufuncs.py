@@ -19,19 +19,11 @@ from funcgrad.base.pytree import tree_map
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
-from funcgrad.numpy import mapping
+from funcgrad.numpy import mapping, shaping
 from funcgrad.numpy.indexing import IndexUpdateRef, getitem
 from funcgrad.numpy.promotion import as_value, checked_dtype, normalize_axis, strong, to_dtype
 from funcgrad.numpy.selecting import truth_of
 from funcgrad.numpy.selecting import where as choose_where
-from funcgrad.numpy.shaping import (
-    broadcast_to,
-    concatenate,
-    expand_dims,
-    moveaxis,
-    reshape,
-    stack,
-)
 from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.shape import shape_of
 
@@ -64,7 +56,7 @@ def _front(array: Any, axis: int, dtype: Any, name: str) -> Any:
     x = _values(array, dtype, name)
     if not shape_of(x):
         raise TypeError(f"cannot {name} on a scalar")
-    return moveaxis(x, normalize_axis(axis, len(shape_of(x)), name), 0)
+    return shaping.moveaxis(x, normalize_axis(axis, len(shape_of(x)), name), 0)
 
 
 def _folded_axes(axis: Any, ndim: int) -> list[int]:
@@ -114,7 +106,7 @@ def reduce(
     if where is not True and where is not None:
         if start is None:
             raise ValueError("reduction with where= needs initial=, as it has no identity")
-        mask = _in_line(broadcast_to(truth_of(where, "reduce"), shape), axes)
+        mask = _in_line(shaping.broadcast_to(truth_of(where, "reduce"), shape), axes)
     x = _in_line(x, axes)
     n, rest = shape_of(x)[0], shape_of(x)[1:]
     if not n and start is None:
@@ -123,25 +115,25 @@ def reduce(
     first = None
     # The identity of a single element counts: the greatest common divisor of -3 and 0 is 3.
     if start is not None and (initial is not NOT_GIVEN or mask is not None or n < 2):
-        first = broadcast_to(to_dtype(as_value(start, "reduce"), dtype), rest)
+        first = shaping.broadcast_to(to_dtype(as_value(start, "reduce"), dtype), rest)
     if is_associative:
         x = to_dtype(x, dtype)
         if mask is not None and identity is not None:
             x, mask = choose_where(mask, x, to_dtype(strong(identity), dtype)), None
         if first is not None:
-            x = concatenate([expand_dims(first, 0), x])
-            mask = None if mask is None else concatenate([np.ones((1, *rest), bool), mask])
+            x = shaping.concatenate([shaping.expand_dims(first, 0), x])
+            mask = None if mask is None else shaping.concatenate([np.ones((1, *rest), bool), mask])
         out = _fold_in_pairs(function, x, mask)
     else:
         out = _fold_from_left(function, first, x, mask, dtype)
-    return expand_dims(out, tuple(axes)) if keepdims and axes else out
+    return shaping.expand_dims(out, tuple(axes)) if keepdims and axes else out
 
 
 def _in_line(x: Any, axes: Sequence[int]) -> Any:
     """An array whose first axis runs over all elements along some axes."""
-    x = moveaxis(x, axes, range(len(axes)))
+    x = shaping.moveaxis(x, axes, range(len(axes)))
     shape = shape_of(x)
-    return reshape(x, (prod(shape[: len(axes)]), *shape[len(axes) :]))
+    return shaping.reshape(x, (prod(shape[: len(axes)]), *shape[len(axes) :]))
 
 
 def _skipping(function: Function) -> Function:
@@ -169,7 +161,7 @@ def _fold_in_pairs(function: Function, x: Any, mask: Any = None) -> Any:
         even = n - n % 2
         pairs = step(_at(parts, slice(0, even, 2)), _at(parts, slice(1, even, 2)))
         last = _at(parts, slice(even, n))
-        parts = tree_map(lambda *v: concatenate(v), pairs, last) if n % 2 else pairs
+        parts = tree_map(lambda *v: shaping.concatenate(v), pairs, last) if n % 2 else pairs
         n = (n + 1) // 2
     out = _at(parts, 0)
     return out if mask is None else out[0]
@@ -207,7 +199,7 @@ def _running(function: Function, x: Any) -> Any:
         return out, out
 
     outs = lax.scan(step, first, getitem(x, slice(1, None)))[1]
-    return concatenate([expand_dims(first, 0), outs])
+    return shaping.concatenate([shaping.expand_dims(first, 0), outs])
 
 
 def accumulate(
@@ -219,7 +211,7 @@ def accumulate(
         x = to_dtype(x, _dtype_of(function, is_associative, x))
     if shape_of(x)[0] > 1:
         x = lax.associative_scan(function, x) if is_associative else _running(function, x)
-    return moveaxis(x, 0, normalize_axis(axis, len(shape_of(x)), "accumulate"))
+    return shaping.moveaxis(x, 0, normalize_axis(axis, len(shape_of(x)), "accumulate"))
 
 
 def reduceat(
@@ -237,7 +229,7 @@ def reduceat(
     n = shape_of(x)[0]
     if is_traced(indices):
         out = _folds_from(function, x, as_value(indices, "reduceat"))
-        return moveaxis(out, 0, normalize_axis(axis, len(shape_of(out)), "reduceat"))
+        return shaping.moveaxis(out, 0, normalize_axis(axis, len(shape_of(out)), "reduceat"))
     starts = [operator.index(i) for i in indices]
     for i in starts:
         if not 0 <= i < n:
@@ -250,16 +242,16 @@ def reduceat(
             if is_associative
             else _fold_from_left(function, None, part, None, dtype)
         )
-    out = stack(parts) if parts else to_dtype(getitem(x, slice(0, 0)), dtype)
-    return moveaxis(out, 0, normalize_axis(axis, len(shape_of(out)), "reduceat"))
+    out = shaping.stack(parts) if parts else to_dtype(getitem(x, slice(0, 0)), dtype)
+    return shaping.moveaxis(out, 0, normalize_axis(axis, len(shape_of(out)), "reduceat"))
 
 
 def _folds_from(function: Function, x: Any, starts: Any) -> Any:
     """The folds of `reduceat` for traced indices, all in one loop over the axis in front."""
     n, count = shape_of(x)[0], shape_of(starts)[0]
     column = (count, *(1,) * (len(shape_of(x)) - 1))
-    begin, dtype = reshape(starts, column), aval_of(starts).dtype
-    end = concatenate([getitem(begin, slice(1, None)), np.full((1, *column[1:]), n, dtype)])
+    begin, dtype = shaping.reshape(starts, column), aval_of(starts).dtype
+    end = shaping.concatenate([getitem(begin, slice(1, None)), np.full((1, *column[1:]), n, dtype)])
 
     def step(folds: Any, row: Any) -> tuple[Any, None]:
         place, elements = row
@@ -272,7 +264,7 @@ def _folds_from(function: Function, x: Any, starts: Any) -> Any:
 def outer(function: Function, x: Any, y: Any, **kwargs: Any) -> Any:
     """A function of all pairs of elements."""
     x, y = strong(as_value(x, "outer")), strong(as_value(y, "outer"))
-    column = reshape(x, (*shape_of(x), *(1,) * len(shape_of(y))))
+    column = shaping.reshape(x, (*shape_of(x), *(1,) * len(shape_of(y))))
     return function(column, y, **kwargs)
 
 
@@ -286,16 +278,18 @@ def at(function: Function, a: Any, indices: Any, *b: Any) -> Any:
         *b: The second argument, for every index.
     """
     x = strong(as_value(a, "at"))
-    places = getitem(reshape(np.arange(prod(shape_of(x))), shape_of(x)), indices)
-    rows = tuple(reshape(broadcast_to(as_value(y, "at"), shape_of(places)), (-1,)) for y in b)
+    places = getitem(shaping.reshape(np.arange(prod(shape_of(x))), shape_of(x)), indices)
+    rows = tuple(
+        shaping.reshape(shaping.broadcast_to(as_value(y, "at"), shape_of(places)), (-1,)) for y in b
+    )
 
     def step(x: Any, row: Any) -> tuple[Any, None]:
         place, *others = row
         new = function(getitem(x, place), *others)
         return IndexUpdateRef(x, place).set(new), None
 
-    flat, _ = lax.scan(step, reshape(x, (-1,)), (reshape(places, (-1,)), *rows))
-    return reshape(flat, shape_of(x))
+    flat, _ = lax.scan(step, shaping.reshape(x, (-1,)), (shaping.reshape(places, (-1,)), *rows))
+    return shaping.reshape(flat, shape_of(x))
 
 
 @dataclass(frozen=True)

@@ -11,23 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from funcgrad.base.signatures import explain
+from funcgrad.optim import scaling
 from funcgrad.optim.meanings import MEANINGS
-from funcgrad.optim.scaling import (
-    add_decayed_weights,
-    scale_by_adadelta,
-    scale_by_adam,
-    scale_by_adamax,
-    scale_by_learning_rate,
-    scale_by_lion,
-    scale_by_radam,
-    scale_by_rms,
-    scale_by_rss,
-    scale_by_sign,
-    scale_by_stddev,
-    scale_by_trust_ratio,
-    scale_by_yogi,
-    trace,
-)
 from funcgrad.optim.transformation import (
     GradientTransformationExtraArgs,
     Params,
@@ -69,8 +54,8 @@ def sgd(
         -0.1
         -0.19
     """
-    first = identity() if momentum is None else trace(momentum, nesterov, accumulator_dtype)
-    return chain(first, scale_by_learning_rate(learning_rate))
+    first = identity() if momentum is None else scaling.trace(momentum, nesterov, accumulator_dtype)
+    return chain(first, scaling.scale_by_learning_rate(learning_rate))
 
 
 def sign_sgd(learning_rate: ScalarOrSchedule) -> GradientTransformationExtraArgs:
@@ -83,7 +68,7 @@ def sign_sgd(learning_rate: ScalarOrSchedule) -> GradientTransformationExtraArgs
         ... )
         array([-0.1,  0.1])
     """
-    return chain(scale_by_sign(), scale_by_learning_rate(learning_rate))
+    return chain(scaling.scale_by_sign(), scaling.scale_by_learning_rate(learning_rate))
 
 
 def rmsprop(
@@ -121,11 +106,11 @@ def rmsprop(
         >>> print(round(float(updates), 4))
         -0.3162
     """
-    by_roots = scale_by_stddev if centered else scale_by_rms
+    by_roots = scaling.scale_by_stddev if centered else scaling.scale_by_rms
     return chain(
         by_roots(decay, eps, initial_scale, eps_in_sqrt, bias_correction),
-        scale_by_learning_rate(learning_rate),
-        identity() if momentum is None else trace(momentum, nesterov),
+        scaling.scale_by_learning_rate(learning_rate),
+        identity() if momentum is None else scaling.trace(momentum, nesterov),
     )
 
 
@@ -159,8 +144,8 @@ def adam(
         -0.1
     """
     return chain(
-        scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
-        scale_by_learning_rate(learning_rate),
+        scaling.scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
+        scaling.scale_by_learning_rate(learning_rate),
     )
 
 
@@ -215,9 +200,9 @@ def adamw(
         [-0.05 -0.05] [0. 0.]
     """
     return chain(
-        scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
-        add_decayed_weights(weight_decay, mask),
-        scale_by_learning_rate(learning_rate),
+        scaling.scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
+        scaling.add_decayed_weights(weight_decay, mask),
+        scaling.scale_by_learning_rate(learning_rate),
     )
 
 
@@ -270,7 +255,9 @@ def adamax(
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.adamax(0.1), np.array([1.0, -2.0]))
         array([-0.1,  0.1])
     """
-    return chain(scale_by_adamax(b1, b2, eps), scale_by_learning_rate(learning_rate))
+    return chain(
+        scaling.scale_by_adamax(b1, b2, eps), scaling.scale_by_learning_rate(learning_rate)
+    )
 
 
 def yogi(
@@ -288,7 +275,7 @@ def yogi(
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.yogi(0.1), np.array([1.0, -2.0]))
         array([-0.09985114,  0.09993709])
     """
-    return chain(scale_by_yogi(b1, b2, eps), scale_by_learning_rate(learning_rate))
+    return chain(scaling.scale_by_yogi(b1, b2, eps), scaling.scale_by_learning_rate(learning_rate))
 
 
 def radam(
@@ -312,8 +299,8 @@ def radam(
         array([-0.1,  0.2])
     """
     return chain(
-        scale_by_radam(b1, b2, eps, eps_root, threshold, nesterov=nesterov),
-        scale_by_learning_rate(learning_rate),
+        scaling.scale_by_radam(b1, b2, eps, eps_root, threshold, nesterov=nesterov),
+        scaling.scale_by_learning_rate(learning_rate),
     )
 
 
@@ -336,7 +323,8 @@ def adagrad(
         array([-0.09534625,  0.09877296])
     """
     return chain(
-        scale_by_rss(initial_accumulator_value, eps), scale_by_learning_rate(learning_rate)
+        scaling.scale_by_rss(initial_accumulator_value, eps),
+        scaling.scale_by_learning_rate(learning_rate),
     )
 
 
@@ -364,9 +352,9 @@ def adadelta(
         array([-0.00031623,  0.00031623])
     """
     return chain(
-        add_decayed_weights(weight_decay, weight_decay_mask),
-        scale_by_adadelta(rho, eps),
-        scale_by_learning_rate(1.0 if learning_rate is None else learning_rate),
+        scaling.add_decayed_weights(weight_decay, weight_decay_mask),
+        scaling.scale_by_adadelta(rho, eps),
+        scaling.scale_by_learning_rate(1.0 if learning_rate is None else learning_rate),
     )
 
 
@@ -394,9 +382,9 @@ def lion(
         array([-0.1001,  0.1002])
     """
     return chain(
-        scale_by_lion(b1, b2, mu_dtype),
-        add_decayed_weights(weight_decay, mask),
-        scale_by_learning_rate(learning_rate),
+        scaling.scale_by_lion(b1, b2, mu_dtype),
+        scaling.add_decayed_weights(weight_decay, mask),
+        scaling.scale_by_learning_rate(learning_rate),
     )
 
 
@@ -420,10 +408,10 @@ def lamb(
         array([-0.15811384,  0.15811392])
     """
     return chain(
-        scale_by_adam(b1, b2, eps, eps_root),
-        add_decayed_weights(weight_decay, mask),
-        scale_by_trust_ratio(),
-        scale_by_learning_rate(learning_rate),
+        scaling.scale_by_adam(b1, b2, eps, eps_root),
+        scaling.add_decayed_weights(weight_decay, mask),
+        scaling.scale_by_trust_ratio(),
+        scaling.scale_by_learning_rate(learning_rate),
     )
 
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import Value
 from funcgrad.dtypes import BOOL, is_complex
 from funcgrad.errors import ShapeError
 from funcgrad.lowering import Array, Extern, Form, LapackCall, Ref, Routine
+from funcgrad.primitives import shape as s
 from funcgrad.primitives.elementwise import add, conj, convert, mul, neg, scale, select
 from funcgrad.primitives.families import Recipe, instantiate, shape_of, undefined
 from funcgrad.primitives.indexing import Gather
@@ -39,15 +39,6 @@ from funcgrad.primitives.matrices import (
     scipy_linalg,
     where_held,
 )
-from funcgrad.primitives.shape import (
-    BroadcastTo,
-    Concatenate,
-    ReduceSum,
-    Reverse,
-    Slice,
-    moveaxis_from_front,
-    reshape,
-)
 
 
 def dense_of(ab: Value, above: int) -> Value:
@@ -64,12 +55,12 @@ def dense_of(ab: Value, above: int) -> Value:
 def band_of(a: Value, below: int, above: int) -> Value:
     """The diagonals of matrices, as the rows of ``ab``."""
     ndim, n = len(shape_of(a)), shape_of(a)[-1]
-    total = ReduceSum((ndim - 2,))
+    total = s.ReduceSum((ndim - 2,))
     rows = [
         as_row(total.bind(where_held(np.eye(n, k=k, dtype=BOOL), a)))
         for k in range(above, -below - 1, -1)
     ]
-    return Concatenate(ndim - 2).bind(*rows)
+    return s.Concatenate(ndim - 2).bind(*rows)
 
 
 def band_transpose(ab: Value, below: int, above: int) -> Value:
@@ -79,7 +70,7 @@ def band_transpose(ab: Value, below: int, above: int) -> Value:
         shifted(part(ab, slice(above + k, above + k + 1), slice(None)), k, n)
         for k in range(below, -above - 1, -1)
     ]
-    return Concatenate(len(shape_of(ab)) - 2).bind(*rows)
+    return s.Concatenate(len(shape_of(ab)) - 2).bind(*rows)
 
 
 def shifted(row: Value, count: int, n: int) -> Value:
@@ -90,8 +81,8 @@ def shifted(row: Value, count: int, n: int) -> Value:
     axis = len(shape_of(row)) - 1
     zeros = np.broadcast_to(np.zeros((), aval_of(row).dtype), (*shape_of(row)[:-1], abs(count)))
     if count > 0:
-        return Concatenate(axis).bind(zeros, part(row, slice(None), slice(0, n - count)))
-    return Concatenate(axis).bind(part(row, slice(None), slice(-count, n)), zeros)
+        return s.Concatenate(axis).bind(zeros, part(row, slice(None), slice(0, n - count)))
+    return s.Concatenate(axis).bind(part(row, slice(None), slice(-count, n)), zeros)
 
 
 def band_matmul(ab: Value, x: Value, above: int) -> Value:
@@ -107,7 +98,6 @@ def band_matmul(ab: Value, x: Value, above: int) -> Value:
     return matrix_transpose(out)
 
 
-@dataclass(frozen=True)
 class BandedSolve(ByMatrix):
     """``x`` with ``a x = b``: ``bind(ab, b)``.
 
@@ -143,7 +133,7 @@ class BandedSolve(ByMatrix):
         *stack, _, n = ab.shape
         room = np.zeros((*stack, self.below, n), ab.dtype)
         if self.below:
-            band = recipe(Concatenate(ab.ndim - 2), room, band)
+            band = recipe(s.Concatenate(ab.ndim - 2), room, band)
         return recipe.form(recipe(_Gbsv(self.below, self.above), band, sides))
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
@@ -159,7 +149,6 @@ class BandedSolve(ByMatrix):
         return None, BandedSolve(self.above, self.below).bind(transposed, ct)
 
 
-@dataclass(frozen=True)
 class _Gbsv(ByMatrix):
     """`BandedSolve` with rows of zeros before the diagonals, as many as there are below."""
 
@@ -192,7 +181,6 @@ class _Gbsv(ByMatrix):
         return Routine(arrays, (3,), (call,), len(stack))
 
 
-@dataclass(frozen=True)
 class BandedFactor(ByMatrix):
     """LU factors of matrices that are stored by their diagonals, with rows exchanged.
 
@@ -239,7 +227,6 @@ class BandedFactor(ByMatrix):
         return Routine(arrays, (1, 2), (call,), len(stack))
 
 
-@dataclass(frozen=True)
 class FactoredBandedSolve(ByMatrix):
     """``x`` with ``a x = b``, or ``a^T x = b``: ``bind(factors, pivots, b)`` by a `BandedFactor`.
 
@@ -298,7 +285,6 @@ class FactoredBandedSolve(ByMatrix):
         return None, None, transposed.bind(factors, pivots, ct)
 
 
-@dataclass(frozen=True)
 class PositiveBandedSolve(ByMatrix):
     """`BandedSolve` for positive definite matrices, of which one half of the diagonals is given.
 
@@ -367,12 +353,11 @@ def whole_band(half: Value, is_lower: bool) -> Value:
         own = count - 1 - i
         line = part(given, slice(own, own + 1), slice(None))
         rows.append(shifted(conjugated(line), k, n))
-    other = Concatenate(len(shape_of(half)) - 2).bind(*rows)
+    other = s.Concatenate(len(shape_of(half)) - 2).bind(*rows)
     order = (other, main, given) if is_lower else (given, main, other)
-    return Concatenate(len(shape_of(half)) - 2).bind(*order)
+    return s.Concatenate(len(shape_of(half)) - 2).bind(*order)
 
 
-@dataclass(frozen=True)
 class BandedCholesky(ByMatrix):
     """The Cholesky factor of positive definite matrices, both given by one half of the diagonals.
 
@@ -407,7 +392,7 @@ class BandedCholesky(ByMatrix):
         rows, n = found.aval.shape[-2:]
         row, column = np.ogrid[:rows, :n]
         is_inside = row + column < n if self.lower_half else row + column >= rows - 1
-        wide = recipe(BroadcastTo(found.aval.shape), is_inside)
+        wide = recipe(s.BroadcastTo(found.aval.shape), is_inside)
         return [recipe(select, wide, found, found.aval.dtype.type(0))]
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
@@ -423,7 +408,6 @@ class BandedCholesky(ByMatrix):
         return self.bind(ab), band_of(adjoint(change), 0, count)
 
 
-@dataclass(frozen=True)
 class _Pbtrf(ByLapack):
     """`BandedCholesky` of finite elements, with what stands outside of the matrix left there."""
 
@@ -445,7 +429,6 @@ class _Pbtrf(ByLapack):
         return self.form("pbtrf", ab, words, arrays, (1,))
 
 
-@dataclass(frozen=True)
 class EighTridiagonal(ByMatrix):
     """Eigenvalues, ascending, and eigenvectors of real symmetric tridiagonal matrices.
 
@@ -469,7 +452,7 @@ class EighTridiagonal(ByMatrix):
     def natively(self, recipe: Recipe, *inputs: Any) -> Any:
         d, e = inputs
         if d.aval.shape[-1] == 1:
-            return [d, recipe(BroadcastTo((*d.aval.shape, 1)), np.ones((), d.aval.dtype))]
+            return [d, recipe(s.BroadcastTo((*d.aval.shape, 1)), np.ones((), d.aval.dtype))]
         return recipe(_Stevd(), d, e)
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
@@ -477,10 +460,10 @@ class EighTridiagonal(ByMatrix):
         td, te = (instantiate(t, x) for t, x in zip(tangents, primals, strict=True))
         w, v = self.bind(d, e)
         n = shape_of(d)[-1]
-        moved = mul.bind(reshape(td, (*shape_of(td), 1)), v)
+        moved = mul.bind(s.reshape(td, (*shape_of(td), 1)), v)
         if n > 1:
             zero = np.broadcast_to(np.zeros((), aval_of(e).dtype), (*shape_of(e)[:-1], 1))
-            lower = as_row(Concatenate(len(shape_of(e)) - 1).bind(te, zero))
+            lower = as_row(s.Concatenate(len(shape_of(e)) - 1).bind(te, zero))
             transposed = matrix_transpose(v)
             down = shifted(mul.bind(lower, transposed), 1, n)
             up = mul.bind(lower, shifted(transposed, -1, n))
@@ -490,7 +473,6 @@ class EighTridiagonal(ByMatrix):
         return [w, v], [diagonal(inner), matmul(v, rotation)]
 
 
-@dataclass(frozen=True)
 class _Stevd(EighTridiagonal):
     """`EighTridiagonal` of matrices of two rows or more, of finite elements."""
 
@@ -519,14 +501,13 @@ def toeplitz_of(c: Value, r: Value) -> Value:
     """Stacked matrices with first columns ``c``, and first rows ``r`` but for the first element."""
     axis = len(shape_of(c)) - 1
     m, n = shape_of(c)[-1], shape_of(r)[-1]
-    rest = Slice((*(0,) * axis, 1), shape_of(r), (1,) * (axis + 1)).bind(r)
-    line = Concatenate(axis).bind(Reverse((axis,)).bind(c), rest)
+    rest = s.Slice((*(0,) * axis, 1), shape_of(r), (1,) * (axis + 1)).bind(r)
+    line = s.Concatenate(axis).bind(s.Reverse((axis,)).bind(c), rest)
     places = (m - 1) - np.arange(m)[:, None] + np.arange(n)
     found = Gather((axis,), "clip").bind(line, places)
-    return moveaxis_from_front(moveaxis_from_front(found, axis + 1), axis + 1)
+    return s.moveaxis_from_front(s.moveaxis_from_front(found, axis + 1), axis + 1)
 
 
-@dataclass(frozen=True)
 class ToeplitzSolve(ByMatrix):
     """``x`` with ``a x = b``, ``a`` constant along its diagonals: ``bind(c, r, b)``.
 
@@ -555,9 +536,9 @@ class ToeplitzSolve(ByMatrix):
         if not n:
             return None, None, ct
         axis = len(shape_of(c)) - 1
-        first = Slice((0,) * (axis + 1), (*shape_of(c)[:-1], 1), (1,) * (axis + 1)).bind(c)
-        rest = Slice((*(0,) * axis, 1), shape_of(r), (1,) * (axis + 1)).bind(r)
-        column = Concatenate(axis).bind(first, rest)
+        first = s.Slice((0,) * (axis + 1), (*shape_of(c)[:-1], 1), (1,) * (axis + 1)).bind(c)
+        rest = s.Slice((*(0,) * axis, 1), shape_of(r), (1,) * (axis + 1)).bind(r)
+        column = s.Concatenate(axis).bind(first, rest)
         return None, None, self.bind(column, c, ct)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.core.program import Var
@@ -30,7 +29,6 @@ from funcgrad.primitives.families import Recipe, zero_jvp
 from funcgrad.primitives.shape import Concatenate, Reshape, Slice
 
 
-@dataclass(frozen=True)
 class Bitcast(Primitive):
     """The bits of ``x`` read as another dtype.
 
@@ -94,7 +92,6 @@ def _at(k: int, shape: Shape) -> Slice:
     return Slice((*(0 for _ in stack), k), (*stack, k + 1), (1,) * len(shape))
 
 
-@dataclass(frozen=True)
 class _Reread(Primitive):
     """An element whose bits are among those of several arguments of one type, side by side.
 

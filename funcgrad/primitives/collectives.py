@@ -27,12 +27,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from funcgrad.base.ranks import Ranks, ranks_in
-from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.axes import DividedAxis, unbound_axis
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.errors import ShapeError
 from funcgrad.lowering import Form
+from funcgrad.primitives import shape as s
 from funcgrad.primitives.elementwise import add, convert, div, equal, mul
 from funcgrad.primitives.families import Recipe, linear_jvp, shape_of
 from funcgrad.primitives.indexing import Gather
@@ -46,19 +46,6 @@ from funcgrad.primitives.ranks import (
     RankTotal,
 )
 from funcgrad.primitives.reductions import ReduceMax, ReduceMin
-from funcgrad.primitives.shape import (
-    BroadcastTo,
-    ReduceSum,
-    Reshape,
-    Slice,
-    Transpose,
-    broadcast_to,
-    moveaxis_from_front,
-    moveaxis_to_front,
-    repeat_lanes,
-    reshape,
-    sum_lanes,
-)
 
 Axis = tuple[Hashable, int]
 """Name and length of a mapped axis."""
@@ -129,7 +116,6 @@ def _ranks_of(axis_name: Hashable) -> Ranks | None:
 # Reductions over lanes.
 
 
-@dataclass(frozen=True)
 class _AllReduce(Collective):
     """The same combination of the values of all lanes, for every lane.
 
@@ -191,7 +177,6 @@ class _AllReduce(Collective):
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
 class PSum(_AllReduce):
     """Sum over lanes."""
 
@@ -202,7 +187,7 @@ class PSum(_AllReduce):
         return INVARYING
 
     def combine(self, x: Value, dim: BatchDim, size: int) -> Value:
-        return times(x, size) if dim is None else ReduceSum((0,)).bind(x)
+        return times(x, size) if dim is None else s.ReduceSum((0,)).bind(x)
 
     def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
         if not self.is_invariant:
@@ -217,7 +202,6 @@ class PSum(_AllReduce):
         return pairwise_total(apply, apply(RankGather(ranks), x), ranks.size)
 
 
-@dataclass(frozen=True)
 class _AllExtreme(_AllReduce):
     """The largest or smallest of the values of all lanes; ties share the derivative equally."""
 
@@ -240,7 +224,6 @@ class _AllExtreme(_AllReduce):
         return out, total.bind(share)
 
 
-@dataclass(frozen=True)
 class PMax(_AllExtreme):
     """Maximum over lanes."""
 
@@ -248,7 +231,6 @@ class PMax(_AllExtreme):
     fold = ReduceMax((0,))
 
 
-@dataclass(frozen=True)
 class PMin(_AllExtreme):
     """Minimum over lanes."""
 
@@ -264,7 +246,6 @@ _SOURCES = {
 """For the kind that a value is taken for, the kinds that it may have."""
 
 
-@dataclass(frozen=True)
 class PVary(_AllReduce):
     """A copy of a value for every lane of axes of a mesh.
 
@@ -319,12 +300,11 @@ class PVary(_AllReduce):
         x, *others = args
         dim = dims[0]
         if dim is None and not (self.has_like and dims[1] is None):
-            x, dim = repeat_lanes(x, size, axis_name), 0
+            x, dim = s.repeat_lanes(x, size, axis_name), 0
         rest = self.without(axis_name)
         return (replace(self, axes=rest).bind(x, *others) if rest else x), dim
 
 
-@dataclass(frozen=True)
 class Unvary(_AllReduce):
     """The sum of a cotangent over axes of a mesh along which it differs and its primal does not.
 
@@ -361,12 +341,11 @@ class Unvary(_AllReduce):
         ct, *primal = args
         dim = dims[0]
         if dim is not None and all(d is None for d in dims[1:]):
-            ct, dim = sum_lanes(ct, axis_name), None
+            ct, dim = s.sum_lanes(ct, axis_name), None
         rest = self.without(axis_name)
         return (replace(self, axes=rest).bind(ct, *primal) if rest else ct), dim
 
 
-@dataclass(frozen=True)
 class RankCopy(_AllReduce):
     """A value that is equal in all processes, as one that each reads for itself."""
 
@@ -381,7 +360,6 @@ class RankCopy(_AllReduce):
         return (PSum(self.axes, True).bind(ct),)
 
 
-@dataclass(frozen=True)
 class RankEqual(_AllReduce):
     """A value that is equal in all processes, as those are told that ask."""
 
@@ -403,7 +381,6 @@ def times(x: Value, size: int) -> Value:
 # Exchanges between lanes. Each is along one axis.
 
 
-@dataclass(frozen=True)
 class _Exchange(Collective):
     """Base of the operations along one axis.
 
@@ -440,13 +417,13 @@ class _Exchange(Collective):
         axis_name: Hashable,
     ) -> tuple[Any, Any]:
         (x,) = args
-        lanes = x if dims[0] is not None else repeat_lanes(x, size, axis_name)
+        lanes = x if dims[0] is not None else s.repeat_lanes(x, size, axis_name)
         if not isinstance(axis_name, DividedAxis) or self.is_invariant:
             return self.exchange(lanes)
         if axis_name.ranks is not None:
             return self.exchange_across(axis_name.ranks, lanes), 0
         out, dim = self.exchange(lanes)
-        return (out if dim is not None else broadcast_to(out, (size, *shape_of(out)))), 0
+        return (out if dim is not None else s.broadcast_to(out, (size, *shape_of(out)))), 0
 
     def exchange(self, x: Value) -> tuple[Any, Any]:
         """Result and its batch dim for the values of all lanes, stacked in front."""
@@ -461,7 +438,6 @@ class _Exchange(Collective):
         return OwnPart(ranks, ranks.size, 0).bind(out)
 
 
-@dataclass(frozen=True)
 class AxisIndex(_Exchange):
     """The number of the lane, an int32."""
 
@@ -490,7 +466,6 @@ class AxisIndex(_Exchange):
         return apply(RankIndex(self.ranks))
 
 
-@dataclass(frozen=True)
 class AllGather(_Exchange):
     """The values of all lanes, stacked along a new axis, or joined along an old one if tiled."""
 
@@ -519,12 +494,12 @@ class AllGather(_Exchange):
         ranks = _ranks_of(self.axis_name)
         if ranks is not None and self.is_invariant:
             x = AllGather(ranks, ranks.size, 0, True, is_invariant=True).bind(x)
-        gathered = moveaxis_from_front(x, self.axis)
+        gathered = s.moveaxis_from_front(x, self.axis)
         return (joined(gathered, self.axis) if self.tiled else gathered), None
 
     def exchange_across(self, ranks: Ranks, x: Value) -> Value:
         out, _ = self.exchange(AllGather(ranks, ranks.size, 0, True).bind(x))
-        return broadcast_to(out, (shape_of(x)[0], *shape_of(out)))
+        return s.broadcast_to(out, (shape_of(x)[0], *shape_of(out)))
 
     def steps(self, apply: Steps, *args: Any) -> Any:
         (x,) = args
@@ -537,14 +512,13 @@ class AllGather(_Exchange):
             if not ranks_in(self.axis_names):
                 ct = Unvary(((self.axis_name, self.axis_size),)).bind(ct)
             own = OwnPart(self.axis_name, self.axis_size, self.axis).bind(ct)
-            return (own if self.tiled else reshape(own, shape_of(x)),)
+            return (own if self.tiled else s.reshape(own, shape_of(x)),)
         return (ReduceScatter(self.axis_name, self.axis_size, self.axis, self.tiled).bind(ct),)
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         return replace(self, axis=self.axis + 1).bind(*args), 0
 
 
-@dataclass(frozen=True)
 class OwnPart(_Exchange):
     """The part of an array, which all lanes or processes have, that belongs to this one.
 
@@ -564,7 +538,7 @@ class OwnPart(_Exchange):
     ) -> tuple[Any, Any]:
         (x,) = args
         assert dims[0] is None, "the array is equal in all lanes"
-        parts = moveaxis_to_front(parted(x, self.axis, self.axis_size), self.axis)
+        parts = s.moveaxis_to_front(parted(x, self.axis, self.axis_size), self.axis)
         ranks = _ranks_of(axis_name)
         return (parts if ranks is None else OwnPart(ranks, ranks.size, 0).bind(parts)), 0
 
@@ -579,7 +553,7 @@ class OwnPart(_Exchange):
         length = high[self.axis] // self.axis_size
         low[self.axis] = self.ranks.index * length
         high[self.axis] = low[self.axis] + length
-        return apply(Slice(tuple(low), tuple(high), (1,) * len(low)), x)
+        return apply(s.Slice(tuple(low), tuple(high), (1,) * len(low)), x)
 
     def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
         return (AllGather(self.axis_name, self.axis_size, self.axis, True, True).bind(ct),)
@@ -588,7 +562,6 @@ class OwnPart(_Exchange):
         return replace(self, axis=self.axis + 1).bind(*args), 0
 
 
-@dataclass(frozen=True)
 class ReduceScatter(_Exchange):
     """The sum over lanes, of which lane ``i`` gets element, or if tiled part, ``i`` of an axis."""
 
@@ -610,10 +583,10 @@ class ReduceScatter(_Exchange):
         return x.strong().update(shape=tuple(shape))
 
     def exchange(self, x: Value) -> tuple[Any, Any]:
-        total = ReduceSum((0,)).bind(x)
+        total = s.ReduceSum((0,)).bind(x)
         if self.tiled:
             total = parted(total, self.axis, self.axis_size)
-        return moveaxis_to_front(total, self.axis), 0
+        return s.moveaxis_to_front(total, self.axis), 0
 
     def exchange_across(self, ranks: Ranks, x: Value) -> Value:
         parts = self.exchange(x)[0]
@@ -625,14 +598,14 @@ class ReduceScatter(_Exchange):
             x = _parted(apply, x, self.axis, self.axis_size)
         x = _moved(apply, x, self.axis, 0)
         if self.axis_size == 1:
-            return apply(Reshape(aval_of(x).shape[1:]), x)
+            return apply(s.Reshape(aval_of(x).shape[1:]), x)
         if self.ranks.deterministic:
             return pairwise_total(apply, apply(RankExchange(self.ranks), x), self.axis_size)
         if not self.ranks.halving:
             return apply(RankPart(self.ranks), x)
         for distance in self.ranks.halving:
             x = apply(RankHalf(self.ranks, distance=distance), x)
-        return apply(Reshape(aval_of(x).shape[1:]), x)
+        return apply(s.Reshape(aval_of(x).shape[1:]), x)
 
     def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
         return (AllGather(self.axis_name, self.axis_size, self.axis, self.tiled).bind(ct),)
@@ -641,7 +614,6 @@ class ReduceScatter(_Exchange):
         return replace(self, axis=self.axis + 1).bind(*args), 0
 
 
-@dataclass(frozen=True)
 class PPermute(_Exchange):
     """The value of another lane; zero for lanes that nobody sends to.
 
@@ -679,7 +651,7 @@ class PPermute(_Exchange):
         if passing.source is not None:
             return passed
         aval = aval_of(x)
-        return apply(BroadcastTo(aval.shape), aval.dtype.type(0))
+        return apply(s.BroadcastTo(aval.shape), aval.dtype.type(0))
 
     def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
         back = tuple((destination, source) for source, destination in self.pairs)
@@ -689,7 +661,6 @@ class PPermute(_Exchange):
         return self.bind(*args), 0
 
 
-@dataclass(frozen=True)
 class AllToAll(_Exchange):
     """Part ``i`` of an axis goes to lane ``i``; what arrives is put together along another."""
 
@@ -712,10 +683,10 @@ class AllToAll(_Exchange):
         if self.tiled:
             x = parted(x, self.split_axis + 1, self.axis_size)
         # Axis 0 is the sender, the split axis the receiver.
-        x = moveaxis_to_front(x, self.split_axis + 1)
+        x = s.moveaxis_to_front(x, self.split_axis + 1)
         rest = list(range(2, len(shape_of(x))))
         rest.insert(self.concat_axis, 1)
-        x = Transpose((0, *rest)).bind(x)
+        x = s.Transpose((0, *rest)).bind(x)
         return (joined(x, self.concat_axis + 1) if self.tiled else x), 0
 
     def exchange_across(self, ranks: Ranks, x: Value) -> Value:
@@ -750,8 +721,8 @@ def pairwise_total(apply: Steps, x: Any, size: int) -> Any:
     parts = []
     for i in range(size):
         low, high = (i, *(0 for _ in shape)), (i + 1, *shape)
-        part = apply(Slice(low, high, (1,) * len(low)), x)
-        parts.append(apply(Reshape(shape), part))
+        part = apply(s.Slice(low, high, (1,) * len(low)), x)
+        parts.append(apply(s.Reshape(shape), part))
     while len(parts) > 1:
         pairs = [apply(add, a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
         parts = pairs + parts[2 * len(pairs) :]
@@ -762,30 +733,30 @@ def _moved(apply: Steps, x: Any, start: int, end: int) -> Any:
     """Move one axis to another position."""
     order = list(range(aval_of(x).ndim))
     order.insert(end, order.pop(start))
-    return x if order == sorted(order) else apply(Transpose(tuple(order)), x)
+    return x if order == sorted(order) else apply(s.Transpose(tuple(order)), x)
 
 
 def _joined(apply: Steps, x: Any, axis: int) -> Any:
     shape = aval_of(x).shape
     joint = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
-    return apply(Reshape(joint), x)
+    return apply(s.Reshape(joint), x)
 
 
 def _parted(apply: Steps, x: Any, axis: int, n: int) -> Any:
     shape = aval_of(x).shape
-    return apply(Reshape((*shape[:axis], n, shape[axis] // n, *shape[axis + 1 :])), x)
+    return apply(s.Reshape((*shape[:axis], n, shape[axis] // n, *shape[axis + 1 :])), x)
 
 
 def joined(x: Value, axis: int) -> Value:
     """An axis and the one behind it as one."""
     shape = shape_of(x)
-    return reshape(x, (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]))
+    return s.reshape(x, (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]))
 
 
 def parted(x: Value, axis: int, n: int) -> Value:
     """One axis as two, the first of them of length ``n``."""
     shape = shape_of(x)
-    return reshape(x, (*shape[:axis], n, shape[axis] // n, *shape[axis + 1 :]))
+    return s.reshape(x, (*shape[:axis], n, shape[axis] // n, *shape[axis + 1 :]))
 
 
 def _check_parts(name: str, x: ShapedArray, axis: int, size: int, tiled: bool) -> None:

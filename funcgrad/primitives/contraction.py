@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray, shaped
 from funcgrad.core.primitive import (
     BatchDim,
@@ -59,7 +58,6 @@ def bilinear_jvp(
     return out, add.bind(self.bind(tx, y), self.bind(x, ty))
 
 
-@dataclass(frozen=True)
 class Contract(Primitive):
     """``out[...] = sum over letters not in out of lhs[...] * rhs[...]``.
 

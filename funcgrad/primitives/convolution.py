@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
 from funcgrad.errors import DtypeError, ShapeError
@@ -26,7 +25,6 @@ _MOST_TAPS_BYTES = 1 << 26
 """Memory that evaluation spends on a copy of all taps; more of them are summed one by one."""
 
 
-@dataclass(frozen=True)
 class Convolution(Primitive):
     """``out[..., o] = sum over taps k of lhs[..., element(o, k)] * rhs[..., k]``, by labels.
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import short_name
@@ -17,7 +16,6 @@ from funcgrad.primitives.families import linear_jvp, shape_of
 from funcgrad.primitives.shape import ReduceSum, broadcast_to, reshape
 
 
-@dataclass(frozen=True)
 class Full(Primitive):
     """A new, writable array of ``shape`` filled with a scalar."""
 
@@ -51,7 +49,6 @@ class Full(Primitive):
         return Reindex((None,) * ndim, (), (1,) * ndim)
 
 
-@dataclass(frozen=True)
 class Iota(Primitive):
     """``0, 1, 2, ...`` along ``axis``, repeated along the other axes of ``shape``."""
 
@@ -74,7 +71,6 @@ class Iota(Primitive):
         return {"shape": self.shape, "axis": self.axis, "dtype": short_name(self.dtype)}
 
 
-@dataclass(frozen=True)
 class Unset(Primitive):
     """Memory whose elements are set before anybody reads them: compiled, they may be anything.
 

@@ -16,25 +16,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.lowering import Extern, Form, PrefixScan
-from funcgrad.primitives.elementwise import (
-    add,
-    coefficient,
-    convert,
-    equal,
-    exp,
-    isfinite,
-    maximum,
-    pair,
-    scale,
-    select,
-    sub,
-    unscale,
-)
+from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.families import linear_jvp, shape_of
 from funcgrad.primitives.ordering import stacked
 from funcgrad.primitives.shape import Pad
@@ -67,7 +53,7 @@ class _Cumulative(Primitive):
         return x.strong()
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
-        return type(self)(self.axis + 1, self.reverse).bind(args[0]), 0  # type: ignore[call-arg]
+        return type(self)(self.axis + 1, self.reverse).bind(args[0]), 0
 
     def lower(self, x: ShapedArray) -> Form:
         return PrefixScan(self.axis, self.reverse, self.init, self.step)
@@ -85,7 +71,6 @@ def shifted(x: Value, axis: int, distance: int, fill: Any) -> Value:
     return Pad(lows, highs, (0,) * ndim).bind(x, aval_of(x).dtype.type(fill))
 
 
-@dataclass(frozen=True)
 class LinearRecurrence(Primitive):
     """``h[i] = a[i] * h[i-1] + b[i]`` along ``axis``, from ``h = 0``, or backwards if ``reverse``.
 
@@ -119,8 +104,8 @@ class LinearRecurrence(Primitive):
         out = self.bind(a, b)
         if ta is None:
             return out, self.bind(a, tb)
-        source = pair.bind(ta, shifted(out, self.axis, -1 if self.reverse else 1, 0))
-        return out, self.bind(a, source if tb is None else add.bind(source, tb))
+        source = p.pair.bind(ta, shifted(out, self.axis, -1 if self.reverse else 1, 0))
+        return out, self.bind(a, source if tb is None else p.add.bind(source, tb))
 
     def transpose(self, ct: Any, a: Any, b: Any) -> Sequence[Any]:
         backwards = replace(self, reverse=not self.reverse)
@@ -139,7 +124,7 @@ def _recur(a: Any, b: Any) -> Any:
     """The recurrence along the first axis."""
     with np.errstate(invalid="ignore", over="ignore"):
         out = _recur_fast(a, b)
-    return out if np.isfinite(out).all() else _recur_rows(a, b, scale.impl)[0]
+    return out if np.isfinite(out).all() else _recur_rows(a, b, p.scale.impl)[0]
 
 
 def _recur_fast(a: Any, b: Any) -> Any:
@@ -173,7 +158,6 @@ def _recur_rows(a: Any, b: Any, times: Any = np.multiply) -> tuple[Any, Any]:
     return out, product
 
 
-@dataclass(frozen=True)
 class Cumsum(_Cumulative):
     """Running sum along ``axis``, from the far end if ``reverse``."""
 
@@ -189,7 +173,6 @@ class Cumsum(_Cumulative):
         return (replace(self, reverse=not self.reverse).bind(ct),)
 
 
-@dataclass(frozen=True)
 class Cumprod(_Cumulative):
     """Running product along ``axis``, from the far end if ``reverse``."""
 
@@ -202,7 +185,7 @@ class Cumprod(_Cumulative):
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
         out = self.bind(x)
-        source = scale.bind(t, self._previous(out, 1))
+        source = p.scale.bind(t, self._previous(out, 1))
         return out, LinearRecurrence(self.axis, self.reverse).bind(x, source)
 
 
@@ -219,15 +202,14 @@ class _RunningExtreme(_Cumulative):
         (x,), (t,) = primals, tangents
         out = self.bind(x)
         dtype = aval_of(x).dtype
-        is_same = convert(equal.bind(out, self._previous(out, np.nan)), dtype)
-        attains = convert(equal.bind(x, out), dtype)
+        is_same = p.convert(p.equal.bind(out, self._previous(out, np.nan)), dtype)
+        attains = p.convert(p.equal.bind(x, out), dtype)
         total = LinearRecurrence(self.axis, self.reverse)
         # At least one: from a nan on nothing attains the result, and the derivative is zero.
-        count = maximum.bind(total.bind(is_same, attains), dtype.type(1))
-        return out, unscale.bind(total.bind(is_same, scale.bind(t, attains)), count)
+        count = p.maximum.bind(total.bind(is_same, attains), dtype.type(1))
+        return out, p.unscale.bind(total.bind(is_same, p.scale.bind(t, attains)), count)
 
 
-@dataclass(frozen=True)
 class Cummax(_RunningExtreme):
     """Running maximum along ``axis``, from the far end if ``reverse``; nan from a nan on."""
 
@@ -238,7 +220,6 @@ class Cummax(_RunningExtreme):
     step: ClassVar[str] = "maximum({0}, {1})"
 
 
-@dataclass(frozen=True)
 class Cummin(_RunningExtreme):
     """Running minimum along ``axis``, from the far end if ``reverse``; nan from a nan on."""
 
@@ -249,7 +230,6 @@ class Cummin(_RunningExtreme):
     step: ClassVar[str] = "minimum({0}, {1})"
 
 
-@dataclass(frozen=True)
 class Cumlogsumexp(_Cumulative):
     """Running ``log(sum(exp(x)))`` along ``axis``, from the far end if ``reverse``."""
 
@@ -268,8 +248,8 @@ class Cumlogsumexp(_Cumulative):
         out = self.bind(x)
         zero = aval_of(x).dtype.type(0)
         # Where everything so far is -inf all weights are exp(-inf), not exp(-inf + inf).
-        level = select.bind(isfinite.bind(out), out, zero)
-        kept = coefficient(lambda: exp.bind(sub.bind(self._previous(out, -np.inf), level)))
-        weight = coefficient(lambda: exp.bind(sub.bind(x, level)))
-        source = scale.bind(t, weight)
+        level = p.select.bind(p.isfinite.bind(out), out, zero)
+        kept = p.coefficient(lambda: p.exp.bind(p.sub.bind(self._previous(out, -np.inf), level)))
+        weight = p.coefficient(lambda: p.exp.bind(p.sub.bind(x, level)))
+        source = p.scale.bind(t, weight)
         return out, LinearRecurrence(self.axis, self.reverse).bind(kept, source)

@@ -16,19 +16,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.program import Var
-from funcgrad.primitives.elementwise import (
-    Smooth,
-    absolute,
-    add,
-    div,
-    equal,
-    less,
-    log,
-    mul,
-    ones_like,
-    select,
-    sub,
-)
+from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.families import Recipe
 from funcgrad.primitives.gamma_functions import digamma, lgamma, log_ratio, polygamma
 from funcgrad.primitives.polynomials import horner, polynomial
@@ -51,18 +39,20 @@ def _deviance(x: Any, m: Any) -> Any:
 
 def _deviance_parts(recipe: Recipe, x: Var, m: Var) -> Any:
     dtype = x.aval.dtype
-    difference = recipe(sub, x, m)
-    v = recipe(div, difference, recipe(add, x, m))
-    square = recipe(mul, v, v)
-    tail = recipe(mul, recipe(mul, recipe(mul, x, v), square), recipe(_SERIES[_ARTANH], square))
-    near = recipe(add, recipe(mul, difference, v), tail)
-    is_zero = recipe(equal, x, dtype.type(0))
-    whole = recipe(sub, recipe(add, recipe(mul, x, recipe(log, recipe(div, x, m))), m), x)
-    far = recipe(select, is_zero, m, whole)
-    return recipe(select, recipe(less, recipe(absolute, v), dtype.type(_NEAR)), near, far)
+    difference = recipe(p.sub, x, m)
+    v = recipe(p.div, difference, recipe(p.add, x, m))
+    square = recipe(p.mul, v, v)
+    tail = recipe(
+        p.mul, recipe(p.mul, recipe(p.mul, x, v), square), recipe(_SERIES[_ARTANH], square)
+    )
+    near = recipe(p.add, recipe(p.mul, difference, v), tail)
+    is_zero = recipe(p.equal, x, dtype.type(0))
+    whole = recipe(p.sub, recipe(p.add, recipe(p.mul, x, recipe(p.log, recipe(p.div, x, m))), m), x)
+    far = recipe(p.select, is_zero, m, whole)
+    return recipe(p.select, recipe(p.less, recipe(p.absolute, v), dtype.type(_NEAR)), near, far)
 
 
-deviance = Smooth(
+deviance = p.Smooth(
     "deviance",
     _deviance,
     [lambda x, m, y: log_ratio.bind(x, m), lambda x, m, y: (m - x) / m],
@@ -96,12 +86,12 @@ def _binet(x: Any) -> Any:
 
 def _binet_parts(recipe: Recipe, x: Var) -> Any:
     number = x.aval.dtype.type
-    inverse = recipe(div, number(1), x)
-    series = recipe(mul, inverse, recipe(_SERIES[_BINET], recipe(mul, inverse, inverse)))
-    product = recipe(mul, recipe(sub, x, number(0.5)), recipe(log, x))
-    closed = recipe(add, recipe(sub, recipe(lgamma, x), product), x)
-    closed = recipe(sub, closed, number(_HALF_LOG_2PI))
-    return recipe(select, recipe(less, x, number(_FROM)), closed, series)
+    inverse = recipe(p.div, number(1), x)
+    series = recipe(p.mul, inverse, recipe(_SERIES[_BINET], recipe(p.mul, inverse, inverse)))
+    product = recipe(p.mul, recipe(p.sub, x, number(0.5)), recipe(p.log, x))
+    closed = recipe(p.add, recipe(p.sub, recipe(lgamma, x), product), x)
+    closed = recipe(p.sub, closed, number(_HALF_LOG_2PI))
+    return recipe(p.select, recipe(p.less, x, number(_FROM)), closed, series)
 
 
 def _binet_slope(x: Any) -> Any:
@@ -114,18 +104,18 @@ def _binet_slope(x: Any) -> Any:
 
 def _binet_slope_parts(recipe: Recipe, x: Var) -> Any:
     number = x.aval.dtype.type
-    inverse = recipe(div, number(1), x)
-    square = recipe(mul, inverse, inverse)
-    series = recipe(mul, square, recipe(_SERIES[_BINET_SLOPE], square))
-    half = recipe(mul, number(0.5), inverse)
-    closed = recipe(add, recipe(sub, recipe(digamma, x), recipe(log, x)), half)
-    return recipe(select, recipe(less, x, number(_FROM)), closed, series)
+    inverse = recipe(p.div, number(1), x)
+    square = recipe(p.mul, inverse, inverse)
+    series = recipe(p.mul, square, recipe(_SERIES[_BINET_SLOPE], square))
+    half = recipe(p.mul, number(0.5), inverse)
+    closed = recipe(p.add, recipe(p.sub, recipe(digamma, x), recipe(p.log, x)), half)
+    return recipe(p.select, recipe(p.less, x, number(_FROM)), closed, series)
 
 
-binet_slope = Smooth(
+binet_slope = p.Smooth(
     "binet_slope",
     _binet_slope,
-    [lambda x, y: polygamma.bind(ones_like(x), x) - (1 + 0.5 / x) / x],
+    [lambda x, y: polygamma.bind(p.ones_like(x), x) - (1 + 0.5 / x) / x],
     "binet_slope({0})",
     kinds="f",
     code_kinds="",
@@ -133,7 +123,7 @@ binet_slope = Smooth(
 )
 """``digamma(x) - log(x) + 1 / (2 x)``: the derivative of `binet`."""
 
-binet = Smooth(
+binet = p.Smooth(
     "binet",
     _binet,
     [lambda x, y: binet_slope.bind(x)],

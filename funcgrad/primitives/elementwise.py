@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.forking import cached_property
-from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import (
     BatchDim,
@@ -215,7 +214,6 @@ class Smooth(Elementwise):
         return out, broadcast_to(total, shape_of(out))
 
 
-@dataclass(frozen=True)
 class SumOfTerms(Primitive):
     """Sum of operations of two arguments each, which broadcast: ``bind(x1, y1, x2, y2, ...)``."""
 
@@ -802,7 +800,6 @@ plain_power = _Power("plain_power", np.power, _power_slopes(0), "pow({0}, {1})",
 """The power in derivatives, whose own slope at the origin is what it is: infinite."""
 
 
-@dataclass(frozen=True)
 class IntegerPower(Primitive):
     """``x ** exponent`` for a static integer exponent: exact rule at ``x = 0``."""
 
@@ -1011,7 +1008,6 @@ isfinite = Constantlike("isfinite", np.isfinite, "isfinite({0})", "fc", "fc", re
 signbit = Constantlike("signbit", np.signbit, "signbit({0})", "f", "f", result="bool")
 
 
-@dataclass(frozen=True)
 class Convert(Primitive):
     """Conversion to another dtype. Real-linear between inexact dtypes.
 

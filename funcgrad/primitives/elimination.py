@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.errors import ShapeError
@@ -93,7 +92,6 @@ def _row(x: Value, i: int) -> Value:
     return reshape(part, shape[1:])
 
 
-@dataclass(frozen=True)
 class SparseFactor(_Static):
     """LU factors without exchanges of rows: ``bind(table, entries)``, for `FactoredSparseSolve`.
 
@@ -127,7 +125,6 @@ class SparseFactor(_Static):
         return self.bind(*primals), None
 
 
-@dataclass(frozen=True)
 class FactoredSparseSolve(_Static):
     """``x`` with ``a x = b``, or ``a^T x = b``: ``bind(table, factors, b)`` by a `SparseFactor`.
 

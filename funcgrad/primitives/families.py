@@ -14,24 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad import lowering as forms
 from funcgrad.base.imports import load
-from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray, aval_of, check_size, shaped
 from funcgrad.core.primitive import BatchDim, Linear, Primitive, Value, with_differential
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var, evaluate
 from funcgrad.dtypes import PYTHON_SCALARS, complex_dtype, real_dtype
 from funcgrad.errors import DtypeError, MissingRuleError, ShapeError
-from funcgrad.lowering import (
-    Array,
-    Branch,
-    Call,
-    Extern,
-    Form,
-    Pointwise,
-    Routine,
-    UfuncCall,
-    While,
-)
 from funcgrad.scalar_tape.rules import number_code, rule_of
 
 PYTHON_NUMBERS = frozenset(PYTHON_SCALARS)
@@ -132,7 +121,7 @@ def undefined(name: str, argument: str) -> Callable[..., Any]:
     return partial
 
 
-def extern_lower(self: Primitive, *avals: ShapedArray) -> Extern:
+def extern_lower(self: Primitive, *avals: ShapedArray) -> forms.Extern:
     """Lowering of an operation whose compiled form is its NumPy evaluation.
 
     Args:
@@ -144,7 +133,7 @@ def extern_lower(self: Primitive, *avals: ShapedArray) -> Extern:
         >>> fg.extend.by_callback(fg.extend.Primitive())
         Extern()
     """
-    return Extern()
+    return forms.Extern()
 
 
 class Recipe:
@@ -178,12 +167,11 @@ class Recipe:
         self.constants.append((var, x))
         return var
 
-    def form(self, *outputs: Any) -> Call:
+    def form(self, *outputs: Any) -> forms.Call:
         """The form of an operation with these results."""
-        return Call(Program(self.inputs, self.equations, outputs, "recipe", self.constants))
+        return forms.Call(Program(self.inputs, self.equations, outputs, "recipe", self.constants))
 
 
-@dataclass(frozen=True)
 class _Either(Primitive):
     """One of two programs: ``bind(index, *arguments)``."""
 
@@ -198,11 +186,10 @@ class _Either(Primitive):
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
         return self.branches[0].out_avals
 
-    def lower(self, *avals: ShapedArray) -> Form:
-        return Branch()
+    def lower(self, *avals: ShapedArray) -> forms.Form:
+        return forms.Branch()
 
 
-@dataclass(frozen=True)
 class _Repeated(Primitive):
     """A program applied to its own results: ``bind(*state)``."""
 
@@ -220,8 +207,8 @@ class _Repeated(Primitive):
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
         return list(avals)
 
-    def lower(self, *avals: ShapedArray) -> Form:
-        return While(0, 0)
+    def lower(self, *avals: ShapedArray) -> forms.Form:
+        return forms.While(0, 0)
 
 
 def repetition(condition: Program, body: Program) -> Primitive:
@@ -271,7 +258,7 @@ class UfuncFunction:
 
 def ufunc_form(
     function: Any, avals: Sequence[ShapedArray], results: int = 1, kinds: str = "fc"
-) -> Form:
+) -> forms.Form:
     """The form of an elementwise operation of floating or complex numbers, evaluated by a ufunc.
 
     Loops of other dtypes may raise exceptions, for which they need Python; ``kinds`` are those of
@@ -280,14 +267,14 @@ def ufunc_form(
     if type(function) is np.ufunc:
         function = UfuncFunction("numpy", function.__name__)
     if not isinstance(function, UfuncFunction) or any(a.dtype.kind not in kinds for a in avals):
-        return Extern()
+        return forms.Extern()
     shape = np.broadcast_shapes(*(a.shape for a in avals))
     n, k = len(avals), len(avals) + len(function.leading)
-    arrays = [Array(shape, a.dtype) for a in avals]
-    arrays += [Array((), avals[-1].dtype, value=x) for x in function.leading]
+    arrays = [forms.Array(shape, a.dtype) for a in avals]
+    arrays += [forms.Array((), avals[-1].dtype, value=x) for x in function.leading]
     outs = tuple(range(k, k + results))
-    call = UfuncCall(function.module, (function.ufunc,), (*range(n, k), *range(n), *outs))
-    return Routine((*arrays, *(Array(shape) for _ in outs)), outs, (call,), len(shape))
+    call = forms.UfuncCall(function.module, (function.ufunc,), (*range(n, k), *range(n), *outs))
+    return forms.Routine((*arrays, *(forms.Array(shape) for _ in outs)), outs, (call,), len(shape))
 
 
 def stacked_batch(
@@ -452,7 +439,7 @@ class Elementwise(Primitive):
     def lower(self, *avals: ShapedArray) -> Any:
         from_kernel = all(a.dtype.kind in self.code_kinds for a in avals)
         if from_kernel:
-            return Pointwise(self.code)
+            return forms.Pointwise(self.code)
         if self.parts is None or avals[-1].dtype.kind not in self.parts_kinds:
             return ufunc_form(self.function, avals)
         recipe = Recipe(*avals)

@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import complex_dtype, real_dtype
@@ -142,7 +141,6 @@ def _along(weights: np.ndarray, axis: int, ndim: int) -> Any:
     return weights.reshape([-1 if i == axis else 1 for i in range(ndim)])
 
 
-@dataclass(frozen=True)
 class Fft(Primitive):
     """``sum over j of x[j] exp(-2 pi i j k / n)`` along each of ``axes``.
 
@@ -197,7 +195,6 @@ def _periodic(recipe: Recipe, z: Any) -> tuple[Any, Any]:
     return ahead, recipe(conj, recipe(Reverse((last,)), ahead))
 
 
-@dataclass(frozen=True)
 class PairedFft(Primitive):
     """The transform of real numbers along the last axis, of which neighbours are complex numbers.
 
@@ -270,7 +267,6 @@ def _column(x: Value, k: int) -> Value:
     return reshape(Slice(starts, limits, (1,) * len(shape)).bind(x), shape[:-1])
 
 
-@dataclass(frozen=True)
 class Rfft(Primitive):
     """The first ``n // 2 + 1`` elements of the transform of a real array along ``axis``."""
 
@@ -321,7 +317,6 @@ class Rfft(Primitive):
         return Rfft(self.axis + 1).bind(*args), 0
 
 
-@dataclass(frozen=True)
 class Irfft(Primitive):
     """The real array of length ``n`` along ``axis`` whose `Rfft` is given.
 

@@ -18,26 +18,7 @@ from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Value
 from funcgrad.core.program import Var
 from funcgrad.dtypes import is_complex, real_dtype
-from funcgrad.primitives.elementwise import (
-    Convert,
-    Derivative,
-    Smooth,
-    add,
-    div,
-    equal,
-    exp,
-    floor,
-    less,
-    log,
-    log1p,
-    mul,
-    ones_like,
-    real,
-    select,
-    sin,
-    unscale,
-    zero_of,
-)
+from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.families import Elementwise, Recipe, UfuncFunction, undefined
 
 
@@ -46,10 +27,10 @@ def of_scipy(ufunc: str, *leading: int, casts: bool = False) -> UfuncFunction:
     return UfuncFunction("scipy.special._ufuncs", ufunc, leading, casts)
 
 
-def scipy_row(name: str, *partials: Derivative, code: str = "", **options: Any) -> Smooth:
+def scipy_row(name: str, *partials: p.Derivative, code: str = "", **options: Any) -> p.Smooth:
     """A row: a function of SciPy of the same name."""
     kinds = {"kinds": "f", "code_kinds": "f" if code else "", "parts_kinds": "f", **options}
-    return Smooth(name, of_scipy(name), partials, code or f"{name}({{0}})", **kinds)
+    return p.Smooth(name, of_scipy(name), partials, code or f"{name}({{0}})", **kinds)
 
 
 def formula(name: str, *leading: Any) -> Callable[..., Any]:
@@ -65,7 +46,7 @@ def formula(name: str, *leading: Any) -> Callable[..., Any]:
 
 
 # The gamma function and its relatives, DLMF 5 and 25.11.
-lgamma = Smooth(
+lgamma = p.Smooth(
     "lgamma",
     of_scipy("gammaln"),
     [lambda x, y: digamma.bind(x)],
@@ -88,22 +69,22 @@ def trigamma(x: Value) -> Value:
     if not is_complex(aval_of(x).dtype):
         return real_trigamma.bind(x)
     # Reflection (DLMF 5.15.6) to the right half-plane, recurrence (5.15.5), asymptotics (5.15.8).
-    is_left = less.bind(real.bind(x), real_dtype(aval_of(x).dtype).type(0.5))
-    z = select.bind(is_left, 1 - x, x)
+    is_left = p.less.bind(p.real.bind(x), real_dtype(aval_of(x).dtype).type(0.5))
+    z = p.select.bind(is_left, 1 - x, x)
     total: Value = 0.0
     for _ in range(15):
         total = total + 1 / (z * z)
         z = z + 1
     w = 1 / (z * z)
-    series = ones_like(z) * 0
+    series = p.ones_like(z) * 0
     for bernoulli in (7 / 6, -691 / 2730, 5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6):
         series = w * (series + bernoulli)
     total = total + 1 / z + w / 2 + series / z
-    height = sin.bind(math.pi * x)
-    return select.bind(is_left, (math.pi * math.pi) / (height * height) - total, total)
+    height = p.sin.bind(math.pi * x)
+    return p.select.bind(is_left, (math.pi * math.pi) / (height * height) - total, total)
 
 
-digamma: Smooth = Smooth(
+digamma: p.Smooth = p.Smooth(
     "digamma",
     of_scipy("psi"),
     [lambda x, y: trigamma(x)],
@@ -124,11 +105,11 @@ def _zeta_parts(recipe: Recipe, x: Var, q: Var) -> Any:
 
 def _zeta_slope(s: Value, q: Value, y: Value) -> Value:
     """The derivative of `zeta` in the exponent: of the terms of Euler and Maclaurin's formula."""
-    n, total = 12, zero_of(q)
+    n, total = 12, p.zero_of(q)
     for k in range(n):
-        total = total - log.bind(q + k) * _power(q + k, s)
+        total = total - p.log.bind(q + k) * _power(q + k, s)
     z = q + n
-    inverse, logarithm, last = 1 / z, log.bind(z), _power(q + n, s)
+    inverse, logarithm, last = 1 / z, p.log.bind(z), _power(q + n, s)
     first = 1 / (s - 1)
     total = total - z * last * first * (logarithm + first) - logarithm * last / 2
     rising, shares = s * inverse, 1 / s
@@ -144,10 +125,10 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617
 
 def _power(x: Value, s: Value) -> Value:
     """``x**-s``."""
-    return exp.bind(-s * log.bind(x))
+    return p.exp.bind(-s * p.log.bind(x))
 
 
-zeta: Smooth = Smooth(
+zeta: p.Smooth = p.Smooth(
     "zeta",
     of_scipy("_zeta", casts=True),
     [_zeta_slope, lambda x, q, y: -x * zeta.bind(x + 1, q)],
@@ -169,22 +150,22 @@ def _polygamma(n: Any, x: Any) -> Any:
 
 
 def _polygamma_parts(recipe: Recipe, n: Var, x: Var) -> Any:
-    double = Convert(np.dtype(np.float64))
+    double = p.Convert(np.dtype(np.float64))
     one, two, zero = np.float64(1), np.float64(2), n.aval.dtype.type(0)
     order = recipe(double, n)
-    half = recipe(div, order, two)
-    is_even = recipe(equal, half, recipe(floor, half))
-    sign = recipe(select, is_even, np.float64(-1), one)
-    next_order = recipe(add, order, one)
-    factor = recipe(mul, sign, recipe(gamma, next_order))
-    series = recipe(mul, factor, recipe(zeta, next_order, recipe(double, x)))
-    value = recipe(select, recipe(equal, n, zero), recipe(double, recipe(digamma, x)), series)
-    return recipe(Convert(x.aval.dtype), value)
+    half = recipe(p.div, order, two)
+    is_even = recipe(p.equal, half, recipe(p.floor, half))
+    sign = recipe(p.select, is_even, np.float64(-1), one)
+    next_order = recipe(p.add, order, one)
+    factor = recipe(p.mul, sign, recipe(gamma, next_order))
+    series = recipe(p.mul, factor, recipe(zeta, next_order, recipe(double, x)))
+    value = recipe(p.select, recipe(p.equal, n, zero), recipe(double, recipe(digamma, x)), series)
+    return recipe(p.Convert(x.aval.dtype), value)
 
 
 _gamma_of_scipy = of_scipy("gamma")
 _psi_of_scipy = of_scipy("psi")
-polygamma: Smooth = Smooth(
+polygamma: p.Smooth = p.Smooth(
     "polygamma",
     _polygamma,
     [undefined("polygamma", "n (the order)"), lambda n, x, y: polygamma.bind(n + 1, x)],
@@ -193,10 +174,10 @@ polygamma: Smooth = Smooth(
     code_kinds="",
     parts=_polygamma_parts,
 )
-real_trigamma = Smooth(
+real_trigamma = p.Smooth(
     "trigamma",
     lambda x: _polygamma(1, x),
-    [lambda x, y: polygamma.bind(2 * ones_like(x), x)],
+    [lambda x, y: polygamma.bind(2 * p.ones_like(x), x)],
     "trigamma({0})",
     kinds="f",
     code_kinds="",
@@ -223,19 +204,19 @@ binom = scipy_row(
 # Products with logarithms; 0 log 0 = 0, but 0 times nan is nan.
 xlogy = scipy_row(
     "xlogy",
-    lambda x, y, out: log.bind(y),
-    lambda x, y, out: unscale.bind(x, y),
+    lambda x, y, out: p.log.bind(y),
+    lambda x, y, out: p.unscale.bind(x, y),
     code="select({0} == 0, select(isnan({1}), {1}, 0.0), {0} * log({1}))",
     kinds="fc",
 )
 xlog1py = scipy_row(
     "xlog1py",
-    lambda x, y, out: log1p.bind(y),
-    lambda x, y, out: unscale.bind(x, 1 + y),
+    lambda x, y, out: p.log1p.bind(y),
+    lambda x, y, out: p.unscale.bind(x, 1 + y),
     code="select({0} == 0, select(isnan({1}), {1}, 0.0), {0} * log1p({1}))",
     kinds="fc",
 )
-log_ratio = Smooth(
+log_ratio = p.Smooth(
     "log_ratio",
     lambda x, y: np.log(x / y),
     [lambda x, y, out: 1 / x, lambda x, y, out: -1 / y],

@@ -12,23 +12,12 @@ import math
 
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Value
+from funcgrad.primitives import expressions as e
 from funcgrad.primitives import incomplete_beta
 from funcgrad.primitives.deviance import binet, binet_slope, deviance
 from funcgrad.primitives.elementwise import bitwise_and, less, log, log1p, select, zero_of
 from funcgrad.primitives.elementwise import exp as exp_
 from funcgrad.primitives.elementwise import sqrt as sqrt_
-from funcgrad.primitives.expressions import (
-    Expression,
-    absolute,
-    apply,
-    exp,
-    expm1,
-    minimum,
-    spread,
-    sqrt,
-    total,
-    where,
-)
 from funcgrad.primitives.expressions import log as log_of
 from funcgrad.primitives.expressions import log1p as log1p_of
 from funcgrad.primitives.families import undefined
@@ -69,47 +58,47 @@ _DROP = 40.0
 """Terms below ``exp(-40)`` times the largest are left out."""
 
 
-def _log_ratio(x: Expression, a: Expression) -> Expression:
+def _log_ratio(x: e.Expression, a: e.Expression) -> e.Expression:
     """``log(x / a)``."""
     difference = x - a
-    is_near = absolute(difference) < 0.5 * a
-    return where(is_near, log1p_of(where(is_near, difference / a, 0.0)), log_of(x / a))
+    is_near = e.absolute(difference) < 0.5 * a
+    return e.where(is_near, log1p_of(e.where(is_near, difference / a, 0.0)), log_of(x / a))
 
 
-def scaled_slope(a: Expression, x: Expression) -> tuple[Expression, Expression]:
+def scaled_slope(a: e.Expression, x: e.Expression) -> tuple[e.Expression, e.Expression]:
     """The derivative of ``P(a, x)`` in ``a``, over the second result, ``x**a exp(-x) / gamma(a)``.
 
     With ``t = x exp(y)`` beyond ``x``, with ``t = x exp(-y)`` below, where one term of
     ``P(a, x) = P(a + 1, x) + x**a exp(-x) / gamma(a + 1)`` is taken out so that the rest decays.
     Gauss's rule in ``y``, up to where the density has vanished.
     """
-    rise = _log_ratio(x, a + 1.0) + 0.5 / (a + 1.0) - apply(binet_slope, a + 1.0)
+    rise = _log_ratio(x, a + 1.0) + 0.5 / (a + 1.0) - e.apply(binet_slope, a + 1.0)
     is_above = rise > 0.0  # log(x) - digamma(a + 1)
-    shape = where(is_above, a, a + 1.0)
-    sign = where(is_above, a * 0.0 + 1.0, -1.0)
-    height = where(is_above, rise + 1.0 / a, -rise)
+    shape = e.where(is_above, a, a + 1.0)
+    sign = e.where(is_above, a * 0.0 + 1.0, -1.0)
+    height = e.where(is_above, rise + 1.0 / a, -rise)
     # The exponent is convex, and starts with this slope; the curvature is x exp(sign y).
     steep = sign * (x - shape)
     share = _DROP / x
-    beyond = minimum(sqrt(2.0 * share), log1p_of(share + log1p_of(share) + 1.0))
-    below = (_DROP + sqrt(_DROP * _DROP + 8.0 * _DROP * x)) / (2.0 * x)
-    length = minimum(_DROP / steep, where(is_above, beyond, below))
-    y = spread(length) * _NODES
-    signed = spread(sign) * y
-    weight = exp(spread(shape) * signed - spread(x) * expm1(signed))
-    integral = total(weight * (spread(height) + y) * _WEIGHTS) * length
-    scaled = where(is_above, integral, (integral * x + height) / a)
-    kernel = exp(-apply(deviance, a, x) - apply(binet, a)) * sqrt(a) / _SQRT_2PI
+    beyond = e.minimum(e.sqrt(2.0 * share), log1p_of(share + log1p_of(share) + 1.0))
+    below = (_DROP + e.sqrt(_DROP * _DROP + 8.0 * _DROP * x)) / (2.0 * x)
+    length = e.minimum(_DROP / steep, e.where(is_above, beyond, below))
+    y = e.spread(length) * _NODES
+    signed = e.spread(sign) * y
+    weight = e.exp(e.spread(shape) * signed - e.spread(x) * e.expm1(signed))
+    integral = e.total(weight * (e.spread(height) + y) * _WEIGHTS) * length
+    scaled = e.where(is_above, integral, (integral * x + height) / a)
+    kernel = e.exp(-e.apply(deviance, a, x) - e.apply(binet, a)) * e.sqrt(a) / _SQRT_2PI
     return -scaled, kernel
 
 
-def slope_in_shape(a: Expression, x: Expression) -> Expression:
+def slope_in_shape(a: e.Expression, x: e.Expression) -> e.Expression:
     """The derivative of ``P(a, x)`` in ``a``."""
     scaled, kernel = scaled_slope(a, x)
     is_inside = (x > 0.0) & (a > 0.0) & (x < math.inf) & (a < math.inf)
     # Where nothing is left of the density, or at an end, the derivative is 0.
-    gone = where(is_inside, 0.0, where((a > 0.0) & (x > -1e-300), 0.0 * a, math.nan))
-    return where(is_inside & (kernel > 0.0), scaled * kernel, gone)
+    gone = e.where(is_inside, 0.0, e.where((a > 0.0) & (x > -1e-300), 0.0 * a, math.nan))
+    return e.where(is_inside & (kernel > 0.0), scaled * kernel, gone)
 
 
 gammainc_da = Written(

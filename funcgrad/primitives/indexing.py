@@ -22,31 +22,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
 from funcgrad.dtypes import INT64, UINT64
 from funcgrad.errors import DtypeError, OutOfBoundsError, ShapeError
 from funcgrad.lowering import Extern, Form, Lookup, Replace, Scatter, Window
 from funcgrad.observers.checks import INDEX, Fault, Kinds
-from funcgrad.primitives.elementwise import (
-    add,
-    bitwise_and,
-    bitwise_not,
-    convert,
-    equal,
-    greater_equal,
-    less,
-    maximum,
-    minimum,
-    mul,
-    not_equal,
-    remainder,
-    scale,
-    select,
-    unscale,
-    zero_of,
-)
+from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.families import (
     broadcast_shapes,
     instantiate,
@@ -108,7 +90,7 @@ _FARTHEST = np.uint64(np.iinfo(INT64).max)
 
 def as_index(x: Value) -> Value:
     """Integers as int64, those beyond it as the greatest one."""
-    return convert(minimum.bind(x, _FARTHEST) if aval_of(x).dtype == UINT64 else x, INT64)
+    return p.convert(p.minimum.bind(x, _FARTHEST) if aval_of(x).dtype == UINT64 else x, INT64)
 
 
 def _integers(index: Any) -> Any:
@@ -215,11 +197,11 @@ def _outside(x: ShapedArray, axis: int, index: Value, is_counted_back: bool) -> 
     n = x.shape[axis]
     number = as_index(index)
     low = np.int64(-n if is_counted_back else 0)
-    inside = bitwise_and.bind(greater_equal.bind(number, low), less.bind(number, np.int64(n)))
+    inside = p.bitwise_and.bind(p.greater_equal.bind(number, low), p.less.bind(number, np.int64(n)))
     # Who clips has counted negative indices from the end before.
     counted = "" if is_counted_back else ", counted from the start,"
     message = f"index {{}}{counted} is out of bounds for axis {axis} of {x}, which has length {n}"
-    return Fault(INDEX, message, bitwise_not.bind(inside), (number,))
+    return Fault(INDEX, message, p.bitwise_not.bind(inside), (number,))
 
 
 def _checked_starts(
@@ -237,7 +219,7 @@ def _checked_starts(
     faults = []
     for axis, (n, m, start) in enumerate(zip(x.shape, sizes, starts, strict=True)):
         number = as_index(start)
-        is_wrong = not_equal.bind(number, _clamp(start, n - m))
+        is_wrong = p.not_equal.bind(number, _clamp(start, n - m))
         message = (
             f"start {{}} of a window of length {m} is out of bounds for axis {axis} of {x}, which "
             f"has length {n}"
@@ -246,7 +228,6 @@ def _checked_starts(
     return out, faults
 
 
-@dataclass(frozen=True)
 class Gather(Primitive):
     """Elements of ``x`` at index arrays of some of its axes.
 
@@ -341,7 +322,6 @@ class Gather(Primitive):
         return replace(self, axes=(0, *shifted)).bind(x, lanes, *aligned), 0
 
 
-@dataclass(frozen=True)
 class Demand(Gather):
     """Zeros for numbers that are 0 or -1; others raise.
 
@@ -372,8 +352,8 @@ class Demand(Gather):
         if INDEX not in kinds:
             return self.bind(*args), ()
         x, number = args
-        is_wrong = not_equal.bind(number, zero_of(number))
-        value = select.bind(greater_equal.bind(number, np.int64(0)), number - 1, number + 1)
+        is_wrong = p.not_equal.bind(number, p.zero_of(number))
+        value = p.select.bind(p.greater_equal.bind(number, np.int64(0)), number - 1, number + 1)
         quiet = Gather(self.axes, "fill").bind(x, number)
         return quiet, [Fault(INDEX, self.message, is_wrong, (value,))]
 
@@ -391,14 +371,14 @@ def demanded(
         error: Class of the error.
     """
     number = as_index(numbers)
-    inside = bitwise_and.bind(
-        greater_equal.bind(number, np.int64(low)), less.bind(number, np.int64(high + 1))
+    inside = p.bitwise_and.bind(
+        p.greater_equal.bind(number, np.int64(low)), p.less.bind(number, np.int64(high + 1))
     )
     zero = np.int64(0)
     # Numbers outside, beside 0 and -1, which are a place in a table of one element.
-    apart = select.bind(less.bind(number, zero), number - 1, number + 1)
+    apart = p.select.bind(p.less.bind(number, zero), number - 1, number + 1)
     demand = Demand((0,), message=message, error=error)
-    return add.bind(number, demand.bind(np.zeros(1, INT64), select.bind(inside, zero, apart)))
+    return p.add.bind(number, demand.bind(np.zeros(1, INT64), p.select.bind(inside, zero, apart)))
 
 
 def _index_shape(name: str, indices: Sequence[ShapedArray]) -> Shape:
@@ -427,7 +407,6 @@ def _lane_index(size: int, ndim: int) -> Any:
     return np.arange(size).reshape((size, *(1,) * (ndim - 1)))
 
 
-@dataclass(frozen=True)
 class _Scatter(Primitive):
     """A copy of ``x`` with ``updates`` combined into the places that indices name.
 
@@ -597,7 +576,7 @@ class ScatterSet(_Scatter):
                 winner = self._winners(ct, indices)
                 rest = (1,) * (len(shape) - len(shape_of(winner)))
                 winner = reshape(winner, (*shape_of(winner), *rest))
-                ct_updates = select.bind(winner, ct_updates, np.zeros((), ct.dtype)[()])
+                ct_updates = p.select.bind(winner, ct_updates, np.zeros((), ct.dtype)[()])
         return (ct_x, ct_updates, *(None,) * len(indices))
 
     def _is_unique(self, indices: Sequence[Value]) -> bool:
@@ -611,7 +590,7 @@ class ScatterSet(_Scatter):
         axes = tuple(range(len(lengths)))
         written = ScatterSet(axes, self.mode).bind(np.full(lengths, -1), numbers, *indices)
         read = Gather(axes, self.mode, -1 if self.mode == "fill" else None).bind(written, *indices)
-        return equal.bind(read, numbers)
+        return p.equal.bind(read, numbers)
 
 
 class ScatterMul(_Scatter):
@@ -629,12 +608,12 @@ class ScatterMul(_Scatter):
         if tu is not None:
             slope = self._gather().bind(x, *indices)
             if not self.unique_indices:
-                slope = mul.bind(slope, self._product_of_others(x, updates, indices))
+                slope = p.mul.bind(slope, self._product_of_others(x, updates, indices))
             writing = ScatterAdd(self.axes, self.mode, self.unique_indices)
             zeros = zeros_like_aval(aval_of(x).strong())
-            terms.append(writing.bind(zeros, scale.bind(tu, slope), *indices))
+            terms.append(writing.bind(zeros, p.scale.bind(tu, slope), *indices))
         out = self.bind(x, updates, *indices)
-        return out, (add.bind(*terms) if len(terms) == 2 else terms[0] if terms else None)
+        return out, (p.add.bind(*terms) if len(terms) == 2 else terms[0] if terms else None)
 
     def transpose(self, ct: Any, x: Any, updates: Any, *indices: Any) -> Sequence[Any]:
         return (self.bind(ct, updates, *indices), None, *(None,) * len(indices))
@@ -655,7 +634,7 @@ class ScatterMul(_Scatter):
         first = Gather((0,))
         labels = first.bind(groups, order)
         values = first.bind(reshape(updates, (n, math.prod(shape) // n)), order)
-        others = mul.bind(
+        others = p.mul.bind(
             _exclusive_products(values, labels, 1), _exclusive_products(values, labels, -1)
         )
         back = ScatterSet((0,), "raise", True)
@@ -668,19 +647,19 @@ class ScatterMul(_Scatter):
         valid: Value = None
         for n, index in zip(lengths, indices, strict=True):
             place, ok = _resolve(index, n, self.mode)
-            number = add.bind(mul.bind(number, np.int64(n)), place)
+            number = p.add.bind(p.mul.bind(number, np.int64(n)), place)
             if ok is not None:
-                valid = ok if valid is None else bitwise_and.bind(valid, ok)
-        return number if valid is None else select.bind(valid, number, np.int64(-1))
+                valid = ok if valid is None else p.bitwise_and.bind(valid, ok)
+        return number if valid is None else p.select.bind(valid, number, np.int64(-1))
 
 
 def index_within(index: Value, n: int, mode: str) -> Value:
     """An index as int64, by modes "clip" and "wrap" in ``0 .. n-1``, by others as it is."""
     if mode == "wrap" and aval_of(index).dtype == UINT64:
-        return convert(remainder.bind(index, UINT64.type(n)), INT64)
+        return p.convert(p.remainder.bind(index, UINT64.type(n)), INT64)
     index = as_index(index)
     if mode == "wrap":
-        return remainder.bind(index, np.int64(n))
+        return p.remainder.bind(index, np.int64(n))
     return _clamp(index, n - 1) if mode == "clip" else index
 
 
@@ -690,10 +669,10 @@ def _resolve(index: Value, n: int, mode: str) -> tuple[Value, Value | None]:
     index = index_within(index, n, mode)
     if mode in ("clip", "wrap"):
         return index, None
-    counted = select.bind(less.bind(index, zero), add.bind(index, length), index)
+    counted = p.select.bind(p.less.bind(index, zero), p.add.bind(index, length), index)
     if mode == "raise":
         return counted, None
-    inside = bitwise_and.bind(greater_equal.bind(counted, zero), less.bind(counted, length))
+    inside = p.bitwise_and.bind(p.greater_equal.bind(counted, zero), p.less.bind(counted, length))
     return counted, inside
 
 
@@ -706,7 +685,7 @@ def _exclusive_products(values: Value, labels: Value, step: int) -> Value:
     product = _neighbour(values, labels, step)
     distance = 1
     while distance < n:
-        product = mul.bind(product, _neighbour(product, labels, step * distance))
+        product = p.mul.bind(product, _neighbour(product, labels, step * distance))
         distance *= 2
     return product
 
@@ -716,7 +695,7 @@ def _neighbour(values: Value, labels: Value, distance: int) -> Value:
     one = aval_of(values).dtype.type(1)
     rows = Pad((distance, 0), (-distance, 0), (0, 0)).bind(values, one)
     marks = Pad((distance,), (-distance,), (0,)).bind(labels, np.int64(-2))
-    return select.bind(reshape(equal.bind(marks, labels), (shape_of(labels)[0], 1)), rows, one)
+    return p.select.bind(reshape(p.equal.bind(marks, labels), (shape_of(labels)[0], 1)), rows, one)
 
 
 class _ScatterExtreme(_Scatter):
@@ -729,14 +708,14 @@ class _ScatterExtreme(_Scatter):
         if tx is None and tu is None:
             return out, None
         dtype = aval_of(x).dtype
-        x_attains = convert(equal.bind(x, out), dtype)
-        u_attains = convert(equal.bind(updates, self._gather().bind(out, *indices)), dtype)
+        x_attains = p.convert(p.equal.bind(x, out), dtype)
+        u_attains = p.convert(p.equal.bind(updates, self._gather().bind(out, *indices)), dtype)
         total = ScatterAdd(self.axes, self.mode)
         # At least one: where the result is nan nothing attains it, and the derivative is zero.
-        count = maximum.bind(total.bind(x_attains, u_attains, *indices), dtype.type(1))
-        tx_part = scale.bind(instantiate(tx, x), x_attains)
-        tu_part = scale.bind(instantiate(tu, updates), u_attains)
-        return out, unscale.bind(total.bind(tx_part, tu_part, *indices), count)
+        count = p.maximum.bind(total.bind(x_attains, u_attains, *indices), dtype.type(1))
+        tx_part = p.scale.bind(instantiate(tx, x), x_attains)
+        tu_part = p.scale.bind(instantiate(tu, updates), u_attains)
+        return out, p.unscale.bind(total.bind(tx_part, tu_part, *indices), count)
 
 
 class ScatterMax(_ScatterExtreme):
@@ -791,7 +770,7 @@ def take_along_axis(
 
 def _clamp(start: Value, room: int) -> Value:
     index = as_index(start)
-    return minimum.bind(maximum.bind(index, np.int64(0)), np.int64(room))
+    return p.minimum.bind(p.maximum.bind(index, np.int64(0)), np.int64(room))
 
 
 def _windows(
@@ -808,7 +787,7 @@ def _windows(
         lanes = shape_of(start)
         start = reshape(start, (*lanes, *(1,) * len(axes))) if lanes else start
         steps = np.arange(sizes[axis]).reshape([-1 if j == k else 1 for j in range(len(axes))])
-        indices.append(add.bind(start, steps))
+        indices.append(p.add.bind(start, steps))
     return axes, indices
 
 
@@ -820,7 +799,6 @@ def _check_starts(name: str, x: ShapedArray, sizes: Shape, starts: Sequence[Shap
         raise ShapeError(f"{name}: {x} needs one integer scalar per axis as start, got {types}.")
 
 
-@dataclass(frozen=True)
 class DynamicSlice(Primitive):
     """The window of shape ``sizes`` of ``x`` at traced scalar ``starts``.
 
@@ -884,7 +862,6 @@ def _window(shape: Shape, sizes: Shape, starts: Sequence[Any]) -> tuple[slice, .
     return tuple(slice(a, a + m) for a, m in zip(lows, sizes, strict=True))
 
 
-@dataclass(frozen=True)
 class DynamicUpdateSlice(Primitive):
     """``x`` with the window at traced scalar ``starts`` replaced by ``update``.
 

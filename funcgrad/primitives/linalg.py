@@ -47,31 +47,7 @@ from funcgrad.lowering import (
     Together,
     UfuncCall,
 )
-from funcgrad.primitives.elementwise import (
-    Convert,
-    absolute,
-    add,
-    conj,
-    convert,
-    div,
-    equal,
-    exp,
-    imag,
-    isfinite,
-    isnan,
-    less,
-    less_equal,
-    log,
-    mul,
-    neg,
-    not_equal,
-    real,
-    scale,
-    select,
-    stop_gradient,
-    sub,
-    unscale,
-)
+from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.families import Recipe, either, shape_of, zero_jvp
 from funcgrad.primitives.indexing import Demand, Gather, along_axis_indices, take_along_axis
 from funcgrad.primitives.matrices import (
@@ -205,15 +181,15 @@ class TriangularSolve(System):
         out = self.bind(a, b)
         if ta is not None:
             # a dx = db - da x
-            moved = neg.bind(matmul(self._read(ta), out))
-            tb = moved if tb is None else add.bind(tb, moved)
+            moved = p.neg.bind(matmul(self._read(ta), out))
+            tb = moved if tb is None else p.add.bind(tb, moved)
         return out, self.bind(a, tb)
 
     def _read(self, ta: Value) -> Value:
         """The part of a tangent that the operation reads, transposed if it does so."""
         read = matrix_transpose(ta) if not self.lower_triangle else ta
         strict = strictly_lower(read)
-        read = strict if self.unit_diagonal else add.bind(strict, diagonal_part(read))
+        read = strict if self.unit_diagonal else p.add.bind(strict, diagonal_part(read))
         return matrix_transpose(read) if self.lower_triangle == self.transpose_a else read
 
     def transpose(self, ct: Any, a: Any, b: Any) -> Sequence[Any]:
@@ -277,7 +253,6 @@ _FEW_SIDES = 64
 """Right-hand sides of a triangular system that are worth a call."""
 
 
-@dataclass(frozen=True)
 class LuFactor(Factorization):
     """``P A = L U`` with rows exchanged for stability; ``A`` of shape ``(..., m, n)``.
 
@@ -306,7 +281,7 @@ class LuFactor(Factorization):
         recipe = Recipe(a)
         lu, counted = recipe(_Getrf(), *recipe.inputs)
         permutation = recipe(_Exchanged(a.shape[-2]), counted)
-        return recipe.form(lu, recipe(sub, counted, np.int32(1)), permutation)
+        return recipe.form(lu, recipe(p.sub, counted, np.int32(1)), permutation)
 
     def abstract_eval(self, a: ShapedArray) -> list[ShapedArray]:
         check_matrix(self.name, a)
@@ -327,13 +302,12 @@ class LuFactor(Factorization):
         left, right = _completed(packed, rows, k, True), _completed(packed, columns, k, False)
         inner = TriangularSolve(True, unit_diagonal=True).bind(left, permuted)
         both = matrix_transpose(TriangularSolve(False, True).bind(right, matrix_transpose(inner)))
-        unit_left = add.bind(strictly_lower(left), identity_like(left))
+        unit_left = p.add.bind(strictly_lower(left), identity_like(left))
         d_left = matmul(unit_left, strictly_lower(both))
         d_right = matmul(upper(both), upper(right))
-        return [packed, pivots, permutation], [add.bind(d_left, d_right), None, None]
+        return [packed, pivots, permutation], [p.add.bind(d_left, d_right), None, None]
 
 
-@dataclass(frozen=True)
 class _Getrf(Factorization):
     """The packed factors of `LuFactor`, and the pivots counted from 1.
 
@@ -368,7 +342,6 @@ class _Getrf(Factorization):
         return Routine(arrays, (1, 2), (call,), len(stack))
 
 
-@dataclass(frozen=True)
 class _Exchanged(Factorization):
     """The order of so many rows after exchanges that are counted from 1.
 
@@ -414,7 +387,6 @@ def _permutation_of(pivots: Any, rows: int) -> Any:
     return order
 
 
-@dataclass(frozen=True)
 class Permutation(Factorization):
     """The order of rows (int32) that the exchanges of an LU factorization lead to.
 
@@ -433,7 +405,7 @@ class Permutation(Factorization):
 
     def lower(self, pivots: ShapedArray) -> Form:
         recipe = Recipe(pivots)
-        counted = recipe(add, recipe(Convert(INT32), *recipe.inputs), np.int32(1))
+        counted = recipe(p.add, recipe(p.Convert(INT32), *recipe.inputs), np.int32(1))
         return recipe.form(recipe(_Exchanged(pivots.shape[-1]), counted))
 
     def abstract_eval(self, pivots: ShapedArray) -> ShapedArray:
@@ -498,7 +470,7 @@ class FactoredSolve(System):
                 transposed=self.transpose_a,
             )
         recipe = Recipe(a, lu, pivots, b)
-        counted = recipe(add, recipe(Convert(INT32), recipe.inputs[2]), np.int32(1))
+        counted = recipe(p.add, recipe(p.Convert(INT32), recipe.inputs[2]), np.int32(1))
         order = recipe(_Exchanged(b.shape[-2], self.transpose_a), counted)
         order = recipe(Reshape((*order.aval.shape, 1)), order)
         solve = _Substituted(self.transpose_a)
@@ -521,8 +493,8 @@ class FactoredSolve(System):
         ta, tb = tangents[0], tangents[3]
         out = self.bind(a, lu, pivots, b)
         if ta is not None:
-            moved = neg.bind(matmul(matrix_transpose(ta) if self.transpose_a else ta, out))
-            tb = moved if tb is None else add.bind(tb, moved)
+            moved = p.neg.bind(matmul(matrix_transpose(ta) if self.transpose_a else ta, out))
+            tb = moved if tb is None else p.add.bind(tb, moved)
         return out, None if tb is None else self.bind(a, lu, pivots, tb)
 
     def transpose(self, ct: Any, a: Any, lu: Any, pivots: Any, b: Any) -> Sequence[Any]:
@@ -614,14 +586,13 @@ class Solve(System):
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         # Factored once, for the solution, its tangents and their transposes.
         (a, b), (ta, tb) = primals, tangents
-        lu, pivots, _ = LuFactor().bind(stop_gradient.bind(a))
+        lu, pivots, _ = LuFactor().bind(p.stop_gradient.bind(a))
         return FactoredSolve().jvp([a, lu, pivots, b], [ta, None, None, tb])
 
     def transpose(self, ct: Any, a: Any, b: Any) -> Sequence[Any]:
         return None, self.bind(matrix_transpose(a), ct)
 
 
-@dataclass(frozen=True)
 class Inv(Factorization):
     """The inverse of every matrix.
 
@@ -648,14 +619,14 @@ class Inv(Factorization):
         order = recipe(_Exchanged(n), counted)
         order = recipe(Reshape((*order.aval.shape, 1)), order)
         # The rows of the identity, exchanged.
-        sides = recipe(Convert(a.dtype), recipe(equal, order, np.arange(n, dtype=INT32)))
+        sides = recipe(p.Convert(a.dtype), recipe(p.equal, order, np.arange(n, dtype=INT32)))
         out = recipe(_Substituted(False, is_checked=False), packed, sides)
         if may_fail:
             return recipe.form(out)
         diagonal = _diagonal_of_factors(recipe, packed)
-        is_singular = recipe(ReduceAny((a.ndim - 2,)), recipe(equal, diagonal, a.dtype.type(0)))
+        is_singular = recipe(ReduceAny((a.ndim - 2,)), recipe(p.equal, diagonal, a.dtype.type(0)))
         is_singular = recipe(Reshape((*is_singular.aval.shape, 1, 1)), is_singular)
-        return recipe.form(recipe(select, is_singular, a.dtype.type(np.nan), out))
+        return recipe.form(recipe(p.select, is_singular, a.dtype.type(np.nan), out))
 
     def abstract_eval(self, a: ShapedArray) -> ShapedArray:
         check_square(self.name, a)
@@ -666,9 +637,9 @@ class Inv(Factorization):
         (a,), (ta,) = primals, tangents
         out = self.bind(a)
         if not self.nan_if_singular:
-            return out, neg.bind(matmul(out, matmul(ta, out)))
+            return out, p.neg.bind(matmul(out, matmul(ta, out)))
         known, spoiler = _without_nan(out)
-        return out, scale.bind(neg.bind(matmul(known, matmul(ta, known))), spoiler)
+        return out, p.scale.bind(p.neg.bind(matmul(known, matmul(ta, known))), spoiler)
 
 
 def _without_nan(x: Value) -> tuple[Value, Value]:
@@ -677,8 +648,8 @@ def _without_nan(x: Value) -> tuple[Value, Value]:
     Products of matrices spread nan to tangents that are 0; this does not.
     """
     one = aval_of(x).dtype.type(1)
-    is_nan = isnan.bind(x)
-    return select.bind(is_nan, one, x), select.bind(is_nan, aval_of(x).dtype.type(np.nan), one)
+    is_nan = p.isnan.bind(x)
+    return p.select.bind(is_nan, one, x), p.select.bind(is_nan, aval_of(x).dtype.type(np.nan), one)
 
 
 def _or_nan(function: Callable[[Any], Any], a: Any) -> Any:
@@ -691,7 +662,6 @@ def _or_nan(function: Callable[[Any], Any], a: Any) -> Any:
         return np.reshape(per_matrix(partial(_or_nan, function), np.asarray(a)), np.shape(a))
 
 
-@dataclass(frozen=True)
 class Pinv(Factorization):
     """The Moore-Penrose inverse of every matrix.
 
@@ -717,19 +687,21 @@ class Pinv(Factorization):
         x = recipe.inputs[0]
         if 0 in a.shape:
             return recipe.form(recipe(BroadcastTo(self.abstract_eval(a).shape), a.dtype.type(0)))
-        u, s, vh = recipe(Svd(), recipe(conj, x) if is_complex(a.dtype) else x)
+        u, s, vh = recipe(Svd(), recipe(p.conj, x) if is_complex(a.dtype) else x)
         rank = a.ndim - 1
         zero, one = s.aval.dtype.type(0), s.aval.dtype.type(1)
         largest = recipe(ReduceMax((rank - 1,)), s)
-        least = recipe(mul, largest, s.aval.dtype.type(self.rcond))
-        least = recipe(add, least, s.aval.dtype.type(self.least))
-        is_large = recipe(less, recipe(Reshape((*least.aval.shape, 1)), least), s)
-        inverse = recipe(select, is_large, recipe(div, one, recipe(select, is_large, s, one)), zero)
+        least = recipe(p.mul, largest, s.aval.dtype.type(self.rcond))
+        least = recipe(p.add, least, s.aval.dtype.type(self.least))
+        is_large = recipe(p.less, recipe(Reshape((*least.aval.shape, 1)), least), s)
+        inverse = recipe(
+            p.select, is_large, recipe(p.div, one, recipe(p.select, is_large, s, one)), zero
+        )
         inverse = recipe(Reshape((*s.aval.shape, 1)), inverse)
         if is_complex(a.dtype):
-            inverse = recipe(Convert(a.dtype), inverse)
+            inverse = recipe(p.Convert(a.dtype), inverse)
         swap = Transpose(by_columns(a))
-        left, right = recipe(swap, vh), recipe(mul, inverse, recipe(swap, u))
+        left, right = recipe(swap, vh), recipe(p.mul, inverse, recipe(swap, u))
         return recipe.form(recipe(product(a.ndim), left, right))
 
     def abstract_eval(self, a: ShapedArray) -> ShapedArray:
@@ -748,9 +720,9 @@ class Pinv(Factorization):
         inside = _narrow_product(out, ta, out)
         left = _narrow_product(out, adjoint(out), adjoint_ta)
         right = _narrow_product(adjoint_ta, adjoint(out), out)
-        left = sub.bind(left, _narrow_product(left, a, out))
-        right = sub.bind(right, _narrow_product(out, a, right))
-        return out, sub.bind(add.bind(left, right), inside)
+        left = p.sub.bind(left, _narrow_product(left, a, out))
+        right = p.sub.bind(right, _narrow_product(out, a, right))
+        return out, p.sub.bind(p.add.bind(left, right), inside)
 
 
 def _narrow_product(x: Value, y: Value, z: Value) -> Value:
@@ -769,7 +741,6 @@ _MOST_COMPLETE = 32
 """Matrices of up to so many rows are factored with complete pivoting for their cofactors."""
 
 
-@dataclass(frozen=True)
 class Cofactors(Factorization):
     """``det(A) A^-T``, the gradient of the determinant, which exists for singular A as well.
 
@@ -806,15 +777,15 @@ class Cofactors(Factorization):
         inverse = recipe(Inv(nan_if_singular=True), *recipe.inputs)
         if is_small(a):
             # In double precision, as the kernel of the inverse factors it: with the same factors.
-            sign, size = recipe(Slogdet(), recipe(Convert(double(a.dtype)), *recipe.inputs))
-            sign = recipe(Convert(a.dtype), sign)
+            sign, size = recipe(Slogdet(), recipe(p.Convert(double(a.dtype)), *recipe.inputs))
+            sign = recipe(p.Convert(a.dtype), sign)
         else:
             sign, size = _sign_and_logarithm(recipe, *recipe.inputs)
-        is_good = recipe(ReduceAll((a.ndim - 2, a.ndim - 1)), recipe(isfinite, inverse))
-        is_known = recipe(ReduceAll((a.ndim - 2, a.ndim - 1)), recipe(isfinite, *recipe.inputs))
-        is_bad = recipe(less, is_good, is_known)
+        is_good = recipe(ReduceAll((a.ndim - 2, a.ndim - 1)), recipe(p.isfinite, inverse))
+        is_known = recipe(ReduceAll((a.ndim - 2, a.ndim - 1)), recipe(p.isfinite, *recipe.inputs))
+        is_bad = recipe(p.less, is_good, is_known)
         some_bad = recipe(ReduceAny(tuple(range(a.ndim - 2))), is_bad)
-        index = recipe(Convert(INT64), some_bad)
+        index = recipe(p.Convert(INT64), some_bad)
         branches = _by_inverse_or_singular_values(a)
         given = *recipe.inputs, inverse, sign, size, is_bad
         return recipe.form(*recipe(either(*branches), index, *given))
@@ -830,8 +801,8 @@ class Cofactors(Factorization):
         inverse, spoiler = _without_nan(Inv(nan_if_singular=True).bind(a))
         trace = _trace_of_product(inverse, ta)
         product = matmul(matrix_transpose(inverse), matmul(matrix_transpose(ta), out))
-        change = sub.bind(scale.bind(reshape(trace, (*shape_of(trace), 1, 1)), out), product)
-        return out, scale.bind(change, spoiler)
+        change = p.sub.bind(p.scale.bind(reshape(trace, (*shape_of(trace), 1, 1)), out), product)
+        return out, p.scale.bind(change, spoiler)
 
 
 def _cofactors(a: Any) -> Any:
@@ -874,20 +845,20 @@ def _by_inverse_or_singular_values(a: ShapedArray) -> tuple[Program, Program]:
     regular, singular = Recipe(*avals), Recipe(*avals)
     matrices, *_, is_bad = singular.inputs
     is_bad = singular(Reshape((*is_bad.aval.shape, 1, 1)), is_bad)
-    kept = singular(select, is_bad, matrices, np.eye(a.shape[-1], dtype=a.dtype))
+    kept = singular(p.select, is_bad, matrices, np.eye(a.shape[-1], dtype=a.dtype))
     found = _by_singular_values(singular, kept)
-    found = singular(select, is_bad, found, _by_inverse(singular))
+    found = singular(p.select, is_bad, found, _by_inverse(singular))
     return regular.form(_by_inverse(regular)).program, singular.form(found).program
 
 
 def _by_inverse(recipe: Recipe) -> Any:
     a, inverse, sign, size, _ = recipe.inputs
     # Half of it before and half of it after the inverse, because the determinant may overflow.
-    half = recipe(Convert(a.aval.dtype), recipe(exp, recipe(mul, size, np.float64(0.5))))
+    half = recipe(p.Convert(a.aval.dtype), recipe(p.exp, recipe(p.mul, size, np.float64(0.5))))
     column = (*half.aval.shape, 1, 1)
     transposed = recipe(Transpose(by_columns(a.aval)), inverse)
-    first = recipe(mul, transposed, recipe(Reshape(column), half))
-    return recipe(mul, first, recipe(Reshape(column), recipe(mul, half, sign)))
+    first = recipe(p.mul, transposed, recipe(Reshape(column), half))
+    return recipe(p.mul, first, recipe(Reshape(column), recipe(p.mul, half, sign)))
 
 
 def _by_singular_values(recipe: Recipe, a: Var) -> Any:
@@ -895,18 +866,17 @@ def _by_singular_values(recipe: Recipe, a: Var) -> Any:
     n, dtype = a.aval.shape[-1], a.aval.dtype
     row = (*s.aval.shape[:-1], 1, n)
     others = recipe(BroadcastTo(a.aval.shape), recipe(Reshape(row), s))
-    others = recipe(select, np.eye(n, dtype=BOOL), s.aval.dtype.type(1), others)
+    others = recipe(p.select, np.eye(n, dtype=BOOL), s.aval.dtype.type(1), others)
     scale = recipe(ReduceProd((a.aval.ndim - 1,)), others)
-    turn = recipe(mul, recipe(Det(), u), recipe(Det(), vh))
+    turn = recipe(p.mul, recipe(Det(), u), recipe(Det(), vh))
     if is_complex(dtype):
-        u, vh = recipe(conj, u), recipe(conj, vh)
-        scale = recipe(Convert(dtype), scale)
-    scale = recipe(mul, scale, recipe(Reshape((*turn.aval.shape, 1)), turn))
-    left = recipe(mul, u, recipe(Reshape(row), scale))
+        u, vh = recipe(p.conj, u), recipe(p.conj, vh)
+        scale = recipe(p.Convert(dtype), scale)
+    scale = recipe(p.mul, scale, recipe(Reshape((*turn.aval.shape, 1)), turn))
+    left = recipe(p.mul, u, recipe(Reshape(row), scale))
     return recipe(product(a.aval.ndim), left, vh)
 
 
-@dataclass(frozen=True)
 class _Adjugate(Factorization):
     """``det(A) A^-1``, the transpose of `Cofactors`, for small matrices."""
 
@@ -923,10 +893,9 @@ class _Adjugate(Factorization):
 def _trace_of_product(x: Value, tangent: Value) -> Value:
     """``tr(x tangent)`` of every pair of matrices."""
     ndim = len(shape_of(x))
-    return ReduceSum((ndim - 2, ndim - 1)).bind(scale.bind(tangent, matrix_transpose(x)))
+    return ReduceSum((ndim - 2, ndim - 1)).bind(p.scale.bind(tangent, matrix_transpose(x)))
 
 
-@dataclass(frozen=True)
 class Det(Factorization):
     """The determinant of every matrix."""
 
@@ -942,8 +911,8 @@ class Det(Factorization):
         recipe = Recipe(a)
         sign, size = _sign_and_logarithm(recipe, *recipe.inputs)
         # No product of pivots overflows on the way.
-        found = recipe(Convert(a.dtype), recipe(exp, size))
-        return recipe.form(recipe(mul, found, sign))
+        found = recipe(p.Convert(a.dtype), recipe(p.exp, size))
+        return recipe.form(recipe(p.mul, found, sign))
 
     def abstract_eval(self, a: ShapedArray) -> ShapedArray:
         check_square(self.name, a)
@@ -952,11 +921,10 @@ class Det(Factorization):
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         (a,), (ta,) = primals, tangents
         ndim = len(shape_of(a))
-        change = ReduceSum((ndim - 2, ndim - 1)).bind(scale.bind(ta, Cofactors().bind(a)))
+        change = ReduceSum((ndim - 2, ndim - 1)).bind(p.scale.bind(ta, Cofactors().bind(a)))
         return self.bind(a), change
 
 
-@dataclass(frozen=True)
 class Slogdet(Factorization):
     """Sign (phase, if complex) and logarithm of the absolute value of the determinant."""
 
@@ -972,7 +940,7 @@ class Slogdet(Factorization):
             return by_numpy(["slogdet"], [a], self.abstract_eval(a), a.ndim - 2)
         recipe = Recipe(a)
         sign, size = _sign_and_logarithm(recipe, *recipe.inputs)
-        return recipe.form(sign, recipe(Convert(real_dtype(a.dtype)), size))
+        return recipe.form(sign, recipe(p.Convert(real_dtype(a.dtype)), size))
 
     def abstract_eval(self, a: ShapedArray) -> list[ShapedArray]:
         check_square(self.name, a)
@@ -985,8 +953,10 @@ class Slogdet(Factorization):
         trace = _trace_of_product(Inv(nan_if_singular=True).bind(a), ta)
         if not is_complex(aval_of(a).dtype):
             return [sign, size], [None, trace]
-        turning = mul.bind(convert(imag.bind(trace), aval_of(a).dtype), aval_of(a).dtype.type(1j))
-        return [sign, size], [scale.bind(turning, sign), real.bind(trace)]
+        turning = p.mul.bind(
+            p.convert(p.imag.bind(trace), aval_of(a).dtype), aval_of(a).dtype.type(1j)
+        )
+        return [sign, size], [p.scale.bind(turning, sign), p.real.bind(trace)]
 
 
 def _sign_and_logarithm(recipe: Recipe, a: Var) -> tuple[Any, Any]:
@@ -998,26 +968,25 @@ def _sign_and_logarithm(recipe: Recipe, a: Var) -> tuple[Any, Any]:
     packed, counted = recipe(_Getrf(), a)
     diagonal = _diagonal_of_factors(recipe, packed)
     one, zero = dtype.type(1), dtype.type(0)
-    size = recipe(absolute, diagonal)
-    is_zero = recipe(ReduceAny(axis), recipe(equal, size, size.aval.dtype.type(0)))
+    size = recipe(p.absolute, diagonal)
+    is_zero = recipe(ReduceAny(axis), recipe(p.equal, size, size.aval.dtype.type(0)))
     own = np.arange(1, a.aval.shape[-1] + 1, dtype=INT32)
-    turns = recipe(not_equal, counted, own)
-    sign = recipe(select, turns, dtype.type(-1), one)
+    turns = recipe(p.not_equal, counted, own)
+    sign = recipe(p.select, turns, dtype.type(-1), one)
     if is_complex(dtype):
         # A product of numbers of size 1.
-        sign = recipe(mul, sign, recipe(div, diagonal, recipe(Convert(dtype), size)))
+        sign = recipe(p.mul, sign, recipe(p.div, diagonal, recipe(p.Convert(dtype), size)))
     else:
-        sign = recipe(select, recipe(less, diagonal, zero), recipe(neg, sign), sign)
-    sign = recipe(select, is_zero, zero, recipe(ReduceProd(axis), sign))
-    logarithm = recipe(log, recipe(Convert(np.dtype(np.float64)), size))
+        sign = recipe(p.select, recipe(p.less, diagonal, zero), recipe(p.neg, sign), sign)
+    sign = recipe(p.select, is_zero, zero, recipe(ReduceProd(axis), sign))
+    logarithm = recipe(p.log, recipe(p.Convert(np.dtype(np.float64)), size))
     total = recipe(ReduceSum(axis), logarithm)
-    return sign, recipe(select, is_zero, np.float64(-np.inf), total)
+    return sign, recipe(p.select, is_zero, np.float64(-np.inf), total)
 
 
 # ----------------------------------------------------------------------------------- factorizations
 
 
-@dataclass(frozen=True)
 class Cholesky(Factorization):
     """Lower triangular ``L`` with ``L L^H = A``; the lower triangle of ``A`` is read.
 
@@ -1047,14 +1016,16 @@ class Cholesky(Factorization):
             return recipe.form(_lower_triangle(recipe, _factored(recipe, *recipe.inputs)))
         packed, codes = recipe(_PackedCholesky(may_fail=False), *recipe.inputs)
         pivot, own = (
-            recipe(absolute, _diagonal_of_factors(recipe, x)) for x in (packed, *recipe.inputs)
+            recipe(p.absolute, _diagonal_of_factors(recipe, x)) for x in (packed, *recipe.inputs)
         )
-        least = recipe(mul, own, own.aval.dtype.type(_LEAST_PIVOT))
-        is_good = recipe(ReduceAll((a.ndim - 2,)), recipe(less, least, recipe(mul, pivot, pivot)))
-        is_done = recipe(ReduceAll((a.ndim - 2,)), recipe(equal, codes, INT32.type(0)))
-        is_bad = recipe(not_equal, recipe(select, is_done, is_good, is_done), np.True_)
+        least = recipe(p.mul, own, own.aval.dtype.type(_LEAST_PIVOT))
+        is_good = recipe(
+            ReduceAll((a.ndim - 2,)), recipe(p.less, least, recipe(p.mul, pivot, pivot))
+        )
+        is_done = recipe(ReduceAll((a.ndim - 2,)), recipe(p.equal, codes, INT32.type(0)))
+        is_bad = recipe(p.not_equal, recipe(p.select, is_done, is_good, is_done), np.True_)
         some_bad = recipe(ReduceAny(tuple(range(a.ndim - 2))), is_bad)
-        index = recipe(Convert(INT64), some_bad)
+        index = recipe(p.Convert(INT64), some_bad)
         given = index, *recipe.inputs, packed, is_bad
         return recipe.form(*recipe(either(*_once_or_twice(a)), *given))
 
@@ -1069,33 +1040,33 @@ class Cholesky(Factorization):
         solve = TriangularSolve(True)
         half = solve.bind(out, hermitian_of_lower(ta))
         both = solve.bind(out, adjoint(half))
-        diagonal = mul.bind(diagonal_part(both), aval_of(a).dtype.type(0.5))
-        return out, matmul(out, add.bind(strictly_lower(both), diagonal))
+        diagonal = p.mul.bind(diagonal_part(both), aval_of(a).dtype.type(0.5))
+        return out, matmul(out, p.add.bind(strictly_lower(both), diagonal))
 
 
 def _lower_triangle(recipe: Recipe, packed: Var) -> Any:
     is_lower = np.tri(packed.aval.shape[-1], dtype=BOOL)
-    return recipe(select, is_lower, packed, packed.aval.dtype.type(0))
+    return recipe(p.select, is_lower, packed, packed.aval.dtype.type(0))
 
 
 def _factored_or_nan(recipe: Recipe, a: Var) -> Any:
     """The factors, with nan in the lower triangle for matrices that are not positive definite."""
     if is_small(a.aval):
         packed = recipe(_SmallCholesky(), a)
-        sizes = recipe(absolute, _diagonal_of_factors(recipe, packed))
-        is_good = recipe(less, sizes.aval.dtype.type(0), sizes)
+        sizes = recipe(p.absolute, _diagonal_of_factors(recipe, packed))
+        is_good = recipe(p.less, sizes.aval.dtype.type(0), sizes)
     else:
         packed, codes = recipe(_PackedCholesky(may_fail=False), a)
-        is_good = recipe(equal, codes, INT32.type(0))
+        is_good = recipe(p.equal, codes, INT32.type(0))
     is_good = recipe(ReduceAll((is_good.aval.ndim - 1,)), is_good)
     is_good = recipe(Reshape((*is_good.aval.shape, 1, 1)), is_good)
-    return _lower_triangle(recipe, recipe(select, is_good, packed, a.aval.dtype.type(np.nan)))
+    return _lower_triangle(recipe, recipe(p.select, is_good, packed, a.aval.dtype.type(np.nan)))
 
 
 def _factored(recipe: Recipe, a: Var) -> Any:
     """The packed factors of `Cholesky`, by way of double precision."""
-    wide = recipe(Convert(double(a.aval.dtype)), a)
-    return recipe(Convert(a.aval.dtype), recipe(_PackedCholesky(), wide)[0])
+    wide = recipe(p.Convert(double(a.aval.dtype)), a)
+    return recipe(p.Convert(a.aval.dtype), recipe(_PackedCholesky(), wide)[0])
 
 
 def _once_or_twice(a: ShapedArray) -> tuple[Program, Program]:
@@ -1115,8 +1086,8 @@ def _once_or_twice(a: ShapedArray) -> tuple[Program, Program]:
     once, twice = Recipe(*avals), Recipe(*avals)
     matrices, packed, is_bad = twice.inputs
     is_bad = twice(Reshape((*is_bad.aval.shape, 1, 1)), is_bad)
-    kept = twice(select, is_bad, matrices, np.eye(a.shape[-1], dtype=a.dtype))
-    packed = twice(select, is_bad, _factored(twice, kept), packed)
+    kept = twice(p.select, is_bad, matrices, np.eye(a.shape[-1], dtype=a.dtype))
+    packed = twice(p.select, is_bad, _factored(twice, kept), packed)
     found = _lower_triangle(once, once.inputs[1])
     return once.form(found).program, twice.form(_lower_triangle(twice, packed)).program
 
@@ -1136,7 +1107,6 @@ class _SmallCholesky(Factorization):
         return by_kernel("cholesky", [a], [a])
 
 
-@dataclass(frozen=True)
 class _PackedCholesky(Factorization):
     """`Cholesky` with anything above the diagonal, for large matrices, in their own dtype.
 
@@ -1234,22 +1204,21 @@ def inverse_gaps(w: Value) -> Value:
     """
     dtype = real_dtype(aval_of(w).dtype)
     n = shape_of(w)[-1]
-    gap = sub.bind(as_row(w), as_column(w))
+    gap = p.sub.bind(as_row(w), as_column(w))
     if not n:
         return gap
-    size = absolute.bind(w)
-    largest = ReduceMax((len(shape_of(w)) - 1,)).bind(stop_gradient.bind(size))
-    least = mul.bind(largest, dtype.type(n * np.finfo(dtype).eps))
-    is_equal = less_equal.bind(absolute.bind(gap), reshape(least, (*shape_of(least), 1, 1)))
+    size = p.absolute.bind(w)
+    largest = ReduceMax((len(shape_of(w)) - 1,)).bind(p.stop_gradient.bind(size))
+    least = p.mul.bind(largest, dtype.type(n * np.finfo(dtype).eps))
+    is_equal = p.less_equal.bind(p.absolute.bind(gap), reshape(least, (*shape_of(least), 1, 1)))
     one = aval_of(w).dtype.type(1)
-    return _where_not(is_equal, div.bind(one, select.bind(is_equal, one, gap)))
+    return _where_not(is_equal, p.div.bind(one, p.select.bind(is_equal, one, gap)))
 
 
 def _where_not(mask: Value, x: Value) -> Value:
-    return select.bind(mask, zero_of(x), x)
+    return p.select.bind(mask, zero_of(x), x)
 
 
-@dataclass(frozen=True)
 class Eigh(Factorization):
     """Eigenvalues, ascending, and eigenvectors (columns) of Hermitian matrices.
 
@@ -1275,11 +1244,10 @@ class Eigh(Factorization):
         (a,), (ta,) = primals, tangents
         w, v = self.bind(a)
         inner = matmul(adjoint(v), matmul(hermitian_of_lower(ta), v))
-        rotation = scale.bind(inner, convert(inverse_gaps(w), aval_of(v).dtype))
+        rotation = p.scale.bind(inner, p.convert(inverse_gaps(w), aval_of(v).dtype))
         return [w, v], [real_of(diagonal(inner)), matmul(v, rotation)]
 
 
-@dataclass(frozen=True)
 class Eigvalsh(Factorization):
     """Eigenvalues of Hermitian matrices, ascending; the lower triangle is read."""
 
@@ -1302,7 +1270,6 @@ class Eigvalsh(Factorization):
         return w, real_of(diagonal(inner))
 
 
-@dataclass(frozen=True)
 class Eig(Factorization):
     """Eigenvalues and eigenvectors (columns) of general matrices, complex also for real ones."""
 
@@ -1327,11 +1294,11 @@ class Eig(Factorization):
         """Derive as for `Eigh` with ``M = V^-1 dA V``, then restore length and phase."""
         (a,), (ta,) = primals, tangents
         w, v = self.bind(a)
-        inner = Solve().bind(v, matmul(convert(ta, aval_of(v).dtype), v))
-        free = matmul(v, scale.bind(inner, inverse_gaps(w)))
+        inner = Solve().bind(v, matmul(p.convert(ta, aval_of(v).dtype), v))
+        free = matmul(v, p.scale.bind(inner, inverse_gaps(w)))
         return [w, v], [
             diagonal(inner),
-            add.bind(free, scale.bind(as_row(keeping_length(v, free)), v)),
+            p.add.bind(free, p.scale.bind(as_row(keeping_length(v, free)), v)),
         ]
 
 
@@ -1346,18 +1313,17 @@ def keeping_length(v: Value, dv: Value, is_real: bool = True) -> Value:
     ndim = len(shape_of(v))
     dtype = aval_of(v).dtype
     total = ReduceSum((ndim - 2,))
-    longer = real.bind(total.bind(scale.bind(dv, conjugated(v))))
+    longer = p.real.bind(total.bind(p.scale.bind(dv, conjugated(v))))
     if not shape_of(v)[-1] or not is_real:
-        return convert(neg.bind(longer), dtype)
-    largest = ArgMax(ndim - 2).bind(stop_gradient.bind(absolute.bind(v)))
-    is_largest = equal.bind(as_row(largest), np.arange(shape_of(v)[-2])[:, None])
-    component = real.bind(total.bind(where_held(is_largest, v)))
-    turning = unscale.bind(imag.bind(total.bind(where_held(is_largest, dv))), component)
-    rotated = mul.bind(convert(turning, dtype), dtype.type(1j))
-    return neg.bind(add.bind(convert(longer, dtype), rotated))
+        return p.convert(p.neg.bind(longer), dtype)
+    largest = ArgMax(ndim - 2).bind(p.stop_gradient.bind(p.absolute.bind(v)))
+    is_largest = p.equal.bind(as_row(largest), np.arange(shape_of(v)[-2])[:, None])
+    component = p.real.bind(total.bind(where_held(is_largest, v)))
+    turning = p.unscale.bind(p.imag.bind(total.bind(where_held(is_largest, dv))), component)
+    rotated = p.mul.bind(p.convert(turning, dtype), dtype.type(1j))
+    return p.neg.bind(p.add.bind(p.convert(longer, dtype), rotated))
 
 
-@dataclass(frozen=True)
 class Eigvals(Factorization):
     """Eigenvalues of general matrices, complex also for real ones."""
 
@@ -1376,11 +1342,10 @@ class Eigvals(Factorization):
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         (a,), (ta,) = primals, tangents
         w, v = Eig().bind(a)
-        inner = Solve().bind(v, matmul(convert(ta, aval_of(v).dtype), v))
+        inner = Solve().bind(v, matmul(p.convert(ta, aval_of(v).dtype), v))
         return w, diagonal(inner)
 
 
-@dataclass(frozen=True)
 class _UnsafeEig(Eig):
     """`Eig` of matrices of finite elements."""
 
@@ -1388,7 +1353,6 @@ class _UnsafeEig(Eig):
         return by_numpy(["eig"], [a], self.abstract_eval(a), a.ndim - 2, may_fail=True)
 
 
-@dataclass(frozen=True)
 class _UnsafeEigvals(Eigvals):
     """`Eigvals` of matrices of finite elements."""
 
@@ -1399,15 +1363,14 @@ class _UnsafeEigvals(Eigvals):
 def _only_finite(recipe: Recipe) -> Any:
     """The argument of a recipe, which raises where NumPy refuses nan and inf."""
     (a,) = recipe.inputs
-    is_finite = recipe(ReduceAll(tuple(range(a.aval.ndim))), recipe(isfinite, a))
-    number = recipe(select, is_finite, INT64.type(0), INT64.type(1))
+    is_finite = recipe(ReduceAll(tuple(range(a.aval.ndim))), recipe(p.isfinite, a))
+    number = recipe(p.select, is_finite, INT64.type(0), INT64.type(1))
     message = "Array must not contain infs or NaNs"
     demand = Demand((0,), message=message, error=np.linalg.LinAlgError)
-    is_known = recipe(equal, recipe(demand, np.zeros(1, INT64), number), INT64.type(0))
-    return recipe(select, recipe(BroadcastTo(a.aval.shape), is_known), a, a.aval.dtype.type(0))
+    is_known = recipe(p.equal, recipe(demand, np.zeros(1, INT64), number), INT64.type(0))
+    return recipe(p.select, recipe(BroadcastTo(a.aval.shape), is_known), a, a.aval.dtype.type(0))
 
 
-@dataclass(frozen=True)
 class Qr(Factorization):
     """``A = Q R`` with orthonormal columns of ``Q`` and upper triangular ``R``.
 
@@ -1434,8 +1397,8 @@ class Qr(Factorization):
         first = recipe(Slice(starts, (*stack, m, min(m, n)), steps), packed)
         q = recipe(_ProductOfReflections(is_completed), first, factors)
         r = recipe(Slice(starts, (*stack, rows, n), steps), packed)
-        q, r = (recipe(Convert(a.dtype), x) for x in (q, r))
-        return recipe.form(q, recipe(select, np.tri(rows, n, -1, dtype=BOOL), a.dtype.type(0), r))
+        q, r = (recipe(p.Convert(a.dtype), x) for x in (q, r))
+        return recipe.form(q, recipe(p.select, np.tri(rows, n, -1, dtype=BOOL), a.dtype.type(0), r))
 
     def abstract_eval(self, a: ShapedArray) -> list[ShapedArray]:
         check_matrix(self.name, a)
@@ -1461,12 +1424,11 @@ class Qr(Factorization):
         if m < n:
             rest = slice(m, n)
             own, moved = part(a, slice(None), rest), part(ta, slice(None), rest)
-            d_rest = add.bind(matmul(adjoint(d_q), own), matmul(adjoint(q), moved))
+            d_rest = p.add.bind(matmul(adjoint(d_q), own), matmul(adjoint(q), moved))
             d_r = Concatenate(len(shape_of(a)) - 1).bind(d_r, d_rest)
         return [q, r], [d_q, d_r]
 
 
-@dataclass(frozen=True)
 class _Reflections(Factorization):
     """LAPACK's factors of A: R with the reflections below, and their factors.
 
@@ -1505,7 +1467,6 @@ class _Reflections(Factorization):
         return Routine(arrays, (1, 2), (call,), len(stack))
 
 
-@dataclass(frozen=True)
 class _ProductOfReflections(Factorization):
     """Q of `Qr`, given the columns with reflections, and their factors.
 
@@ -1549,7 +1510,6 @@ class _ProductOfReflections(Factorization):
         return Routine(arrays, (2,), (LapackCall(name, dtype, words),), len(stack))
 
 
-@dataclass(frozen=True)
 class RawQr(ByMatrix):
     """``A = Q R`` as LAPACK leaves it: ``R`` with the reflections below, and their factors."""
 
@@ -1565,23 +1525,24 @@ class RawQr(ByMatrix):
     def natively(self, recipe: Recipe, *inputs: Any) -> Any:
         dtype = inputs[0].aval.dtype
         found = recipe(_Reflections(double(dtype)), *inputs)
-        return [recipe(Convert(dtype), x) for x in found]
+        return [recipe(p.Convert(dtype), x) for x in found]
 
 
 def _qr_tangents(q: Value, r: Value, ta: Value) -> tuple[Value, Value]:
     right = matrix_transpose(TriangularSolve(False, True).bind(r, matrix_transpose(ta)))
     inner = matmul(adjoint(q), right)
     lower = strictly_lower(inner)
-    turning = sub.bind(lower, adjoint(lower))
+    turning = p.sub.bind(lower, adjoint(lower))
     if is_complex(aval_of(q).dtype):
         # The diagonal of R stays real, so imaginary parts there turn the columns of Q.
         diagonal = diagonal_part(inner)
-        turning = add.bind(turning, sub.bind(diagonal, convert(real.bind(diagonal), ta.dtype)))
-    outside = sub.bind(right, matmul(q, inner))
-    return add.bind(matmul(q, turning), outside), matmul(sub.bind(inner, turning), r)
+        turning = p.add.bind(
+            turning, p.sub.bind(diagonal, p.convert(p.real.bind(diagonal), ta.dtype))
+        )
+    outside = p.sub.bind(right, matmul(q, inner))
+    return p.add.bind(matmul(q, turning), outside), matmul(p.sub.bind(inner, turning), r)
 
 
-@dataclass(frozen=True)
 class Svd(Factorization):
     """``A = U diag(s) V^H`` with ``s`` descending; results are ``U, s, V^H``.
 
@@ -1629,8 +1590,8 @@ class Svd(Factorization):
         v = adjoint(vh)
         inner = matmul(adjoint(u), matmul(ta, v))
         turn_u, turn_v = _svd_rotations(inner, s)
-        d_u = add.bind(matmul(u, turn_u), _from_outside(u, matmul(ta, v), s))
-        d_v = add.bind(matmul(v, turn_v), _from_outside(v, matmul(adjoint(ta), u), s))
+        d_u = p.add.bind(matmul(u, turn_u), _from_outside(u, matmul(ta, v), s))
+        d_v = p.add.bind(matmul(v, turn_v), _from_outside(v, matmul(adjoint(ta), u), s))
         return [u, s, vh], [d_u, real_of(diagonal(inner)), adjoint(d_v)]
 
 
@@ -1643,27 +1604,26 @@ def _svd_rotations(inner: Value, s: Value) -> tuple[Value, Value]:
     """
     dtype = aval_of(inner).dtype
     conjugate = adjoint(inner)
-    total = convert(_inverse_of(add.bind(as_row(s), as_column(s))), dtype)
-    apart = scale.bind(sub.bind(inner, conjugate), total)
-    along = scale.bind(add.bind(inner, conjugate), convert(inverse_gaps(s), dtype))
+    total = p.convert(_inverse_of(p.add.bind(as_row(s), as_column(s))), dtype)
+    apart = p.scale.bind(p.sub.bind(inner, conjugate), total)
+    along = p.scale.bind(p.add.bind(inner, conjugate), p.convert(inverse_gaps(s), dtype))
     half = dtype.type(0.5)
-    return mul.bind(add.bind(along, apart), half), mul.bind(sub.bind(along, apart), half)
+    return p.mul.bind(p.add.bind(along, apart), half), p.mul.bind(p.sub.bind(along, apart), half)
 
 
 def _inverse_of(s: Value) -> Value:
     """``1 / s``, and 0 where ``s`` is 0."""
     one = aval_of(s).dtype.type(1)
-    is_zero = equal.bind(s, zero_of(s))
-    return _where_not(is_zero, div.bind(one, select.bind(is_zero, one, s)))
+    is_zero = p.equal.bind(s, zero_of(s))
+    return _where_not(is_zero, p.div.bind(one, p.select.bind(is_zero, one, s)))
 
 
 def _from_outside(u: Value, moved: Value, s: Value) -> Value:
     """Part from outside of the space of ``u``: ``(1 - u u^H) moved / s``."""
-    outside = sub.bind(moved, matmul(u, matmul(adjoint(u), moved)))
-    return scale.bind(outside, as_row(_inverse_of(convert(s, aval_of(u).dtype))))
+    outside = p.sub.bind(moved, matmul(u, matmul(adjoint(u), moved)))
+    return p.scale.bind(outside, as_row(_inverse_of(p.convert(s, aval_of(u).dtype))))
 
 
-@dataclass(frozen=True)
 class SingularValues(Factorization):
     """Singular values, descending."""
 

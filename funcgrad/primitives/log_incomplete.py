@@ -9,19 +9,11 @@ from __future__ import annotations
 import math
 
 from funcgrad.core.primitive import Value
+from funcgrad.primitives import expressions as e
 from funcgrad.primitives import incomplete_beta, special_distributions
 from funcgrad.primitives.deviance import binet, deviance
 from funcgrad.primitives.elementwise import log as log_
 from funcgrad.primitives.elementwise import log1p as log1p_
-from funcgrad.primitives.expressions import (
-    Expression,
-    anywhere,
-    apply,
-    exp,
-    log,
-    log1p,
-    where,
-)
 from funcgrad.primitives.families import undefined
 from funcgrad.primitives.gamma_functions import betaln, digamma, lgamma, xlog1py, xlogy
 from funcgrad.primitives.incomplete import scaled_slope
@@ -34,12 +26,12 @@ _LARGE = 10.0
 _TERMS = 8
 
 
-def _log_kernel(a: Expression, x: Expression) -> Expression:
+def _log_kernel(a: e.Expression, x: e.Expression) -> e.Expression:
     """``log(x**a exp(-x) / gamma(a))``."""
-    return 0.5 * log(a) - _HALF_LOG_2PI - apply(binet, a) - apply(deviance, a, x)
+    return 0.5 * e.log(a) - _HALF_LOG_2PI - e.apply(binet, a) - e.apply(deviance, a, x)
 
 
-def _below(a: Expression, x: Expression) -> Expression:
+def _below(a: e.Expression, x: e.Expression) -> e.Expression:
     """The reciprocal of ``gamma(a) P(a, x) exp(x) / x**a``, where ``x`` is far below ``a``."""
     t = a + 2.0 * _TERMS
     for n in range(2 * _TERMS, 0, -1):
@@ -48,7 +40,7 @@ def _below(a: Expression, x: Expression) -> Expression:
     return t
 
 
-def _above(a: Expression, x: Expression) -> Expression:
+def _above(a: e.Expression, x: e.Expression) -> e.Expression:
     """The reciprocal of ``gamma(a) Q(a, x) exp(x) / x**a``, where ``x`` is far above ``a``."""
     distance = x - a
     t = distance + (2.0 * _TERMS + 1.0)
@@ -63,23 +55,23 @@ def _row(name: str, is_below: bool) -> Written:
         own, other, fraction = gammaincc, gammainc, _above
     sign = 1 if is_below else -1
 
-    def logarithm(a: Expression, x: Expression) -> Expression:
-        value = apply(own, a, x)
-        out = where(value < 0.5, log(value), log1p(-apply(other, a, x)))
+    def logarithm(a: e.Expression, x: e.Expression) -> e.Expression:
+        value = e.apply(own, a, x)
+        out = e.where(value < 0.5, e.log(value), e.log1p(-e.apply(other, a, x)))
         is_tiny = value < _TINY
-        if not anywhere(is_tiny):
+        if not e.anywhere(is_tiny):
             return out
-        tail = _log_kernel(a, x) - log(fraction(a, x))
+        tail = _log_kernel(a, x) - e.log(fraction(a, x))
         # At the ends, and where there is no distribution, SciPy's values are right.
         is_inside = is_tiny & (x > 0.0) & (x < 1e308) & (a > 0.0)
-        return where(is_inside, tail, out)
+        return e.where(is_inside, tail, out)
 
-    def slope(a: Expression, x: Expression) -> Expression:
+    def slope(a: e.Expression, x: e.Expression) -> e.Expression:
         """The derivative in ``a``: of both the slope and the value the density is left out."""
-        value = apply(own, a, x)
+        value = e.apply(own, a, x)
         scaled, kernel = scaled_slope(a, x)
-        out = where(value < _TINY, scaled * fraction(a, x), scaled * (kernel / value))
-        return where((x > 0.0) & (x < math.inf), float(sign) * out, 0.0)
+        out = e.where(value < _TINY, scaled * fraction(a, x), scaled * (kernel / value))
+        return e.where((x > 0.0) & (x < math.inf), float(sign) * out, 0.0)
 
     what = f"the derivative of {name} in a"
     in_a = Written(
@@ -89,13 +81,13 @@ def _row(name: str, is_below: bool) -> Written:
         lambda a, x, y: in_x.bind(a, x) * (log_.bind(x) - digamma.bind(a) - y),
     )
 
-    def density(a: Expression, x: Expression) -> Expression:
+    def density(a: e.Expression, x: e.Expression) -> e.Expression:
         """Density of the distribution over its value."""
-        value = apply(own, a, x)
-        plain = exp(apply(xlogy, a - 1.0, x) - x - apply(lgamma, a))
-        kernel = exp(_log_kernel(a, x)) / x
-        near = where((a > _LARGE) & (x > 0.0), kernel, plain) / value
-        return float(sign) * where(value < _TINY, fraction(a, x) / x, near)
+        value = e.apply(own, a, x)
+        plain = e.exp(e.apply(xlogy, a - 1.0, x) - x - e.apply(lgamma, a))
+        kernel = e.exp(_log_kernel(a, x)) / x
+        near = e.where((a > _LARGE) & (x > 0.0), kernel, plain) / value
+        return float(sign) * e.where(value < _TINY, fraction(a, x) / x, near)
 
     in_x: Written = Written(
         f"{name}_dx",
@@ -115,15 +107,17 @@ log_gammainc, log_gammaincc = _row("log_gammainc", True), _row("log_gammaincc", 
 # ---------------------------------------------------------------------------------------- betainc
 
 
-def _log_beta_kernel(a: Expression, b: Expression, x: Expression, rest: Expression) -> Expression:
+def _log_beta_kernel(
+    a: e.Expression, b: e.Expression, x: e.Expression, rest: e.Expression
+) -> e.Expression:
     """``log(x**a rest**b / beta(a, b))`` where ``x + rest`` is 1."""
     n = a + b
-    stirling = apply(binet, n) - apply(binet, a) - apply(binet, b)
-    away = apply(deviance, a, n * x) + apply(deviance, b, n * rest)
-    return 0.5 * (log(a) + log(b / n)) - _HALF_LOG_2PI + stirling - away
+    stirling = e.apply(binet, n) - e.apply(binet, a) - e.apply(binet, b)
+    away = e.apply(deviance, a, n * x) + e.apply(deviance, b, n * rest)
+    return 0.5 * (e.log(a) + e.log(b / n)) - _HALF_LOG_2PI + stirling - away
 
 
-def _beta_fraction(a: Expression, b: Expression, x: Expression) -> Expression:
+def _beta_fraction(a: e.Expression, b: e.Expression, x: e.Expression) -> e.Expression:
     """The reciprocal of ``I(a, b, x)`` over that kernel, where ``x`` is far below the mean."""
     t = a * 0.0 + 1.0
     for n in range(2 * _TERMS, 0, -1):
@@ -139,28 +133,28 @@ def _beta_row(name: str, is_below: bool) -> Written:
         own, other = other, own
     sign = 1.0 if is_below else -1.0
 
-    def fraction(a: Expression, b: Expression, x: Expression) -> Expression:
+    def fraction(a: e.Expression, b: e.Expression, x: e.Expression) -> e.Expression:
         return _beta_fraction(a, b, x) if is_below else _beta_fraction(b, a, 1.0 - x)
 
-    def logarithm(a: Expression, b: Expression, x: Expression) -> Expression:
-        value = apply(own, a, b, x)
-        out = where(value < 0.5, log(value), log1p(-apply(other, a, b, x)))
+    def logarithm(a: e.Expression, b: e.Expression, x: e.Expression) -> e.Expression:
+        value = e.apply(own, a, b, x)
+        out = e.where(value < 0.5, e.log(value), e.log1p(-e.apply(other, a, b, x)))
         is_tiny = value < _TINY
-        if not anywhere(is_tiny):
+        if not e.anywhere(is_tiny):
             return out
-        tail = _log_beta_kernel(a, b, x, 1.0 - x) - log(fraction(a, b, x))
+        tail = _log_beta_kernel(a, b, x, 1.0 - x) - e.log(fraction(a, b, x))
         is_inside = is_tiny & (x > 0.0) & (x < 1.0) & (a > 0.0) & (b > 0.0)
-        return where(is_inside, tail, out)
+        return e.where(is_inside, tail, out)
 
-    def density(a: Expression, b: Expression, x: Expression) -> Expression:
+    def density(a: e.Expression, b: e.Expression, x: e.Expression) -> e.Expression:
         """Density of the distribution over its value."""
-        value = apply(own, a, b, x)
-        plain = apply(xlogy, a - 1.0, x) + apply(xlog1py, b - 1.0, -x) - apply(betaln, a, b)
+        value = e.apply(own, a, b, x)
+        plain = e.apply(xlogy, a - 1.0, x) + e.apply(xlog1py, b - 1.0, -x) - e.apply(betaln, a, b)
         product = x * (1.0 - x)
-        kernel = exp(_log_beta_kernel(a, b, x, 1.0 - x)) / product
+        kernel = e.exp(_log_beta_kernel(a, b, x, 1.0 - x)) / product
         is_large = (a + b > 2.0 * _LARGE) & (product > 0.0)
-        near = where(is_large, kernel, exp(plain)) / value
-        return sign * where(value < _TINY, fraction(a, b, x) / product, near)
+        near = e.where(is_large, kernel, e.exp(plain)) / value
+        return sign * e.where(value < _TINY, fraction(a, b, x) / product, near)
 
     def in_shape(place: int) -> Written:
         letter = "ab"[place]

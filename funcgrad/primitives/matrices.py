@@ -11,35 +11,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from funcgrad import lowering as forms
 from funcgrad.base.imports import load
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import BOOL, complex_dtype, is_complex, real_dtype
 from funcgrad.errors import DtypeError, ShapeError
-from funcgrad.lowering import (
-    MOST_SMALL,
-    Array,
-    Extern,
-    Form,
-    LapackCall,
-    Ref,
-    Routine,
-    SmallCall,
-    UfuncCall,
-)
+from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.contraction import Contract
-from funcgrad.primitives.elementwise import (
-    add,
-    bitwise_and,
-    conj,
-    convert,
-    from_parts,
-    isfinite,
-    less,
-    neg,
-    real,
-    select,
-)
 from funcgrad.primitives.families import Recipe, shape_of, stacked_batch
 from funcgrad.primitives.ordering import stacked
 from funcgrad.primitives.reductions import ReduceAll
@@ -83,11 +62,11 @@ def adjoint(x: Value) -> Value:
 
 
 def conjugated(x: Value) -> Value:
-    return conj.bind(x) if is_complex(aval_of(x).dtype) else x
+    return p.conj.bind(x) if is_complex(aval_of(x).dtype) else x
 
 
 def real_of(x: Value) -> Value:
-    return real.bind(x) if is_complex(aval_of(x).dtype) else x
+    return p.real.bind(x) if is_complex(aval_of(x).dtype) else x
 
 
 def zero_of(x: Value) -> Any:
@@ -96,7 +75,7 @@ def zero_of(x: Value) -> Any:
 
 def where_held(mask: Any, x: Value) -> Value:
     """``x`` where a concrete or traced mask holds, else zero."""
-    return select.bind(mask, x, zero_of(x))
+    return p.select.bind(mask, x, zero_of(x))
 
 
 def strictly_lower(x: Value) -> Value:
@@ -133,8 +112,8 @@ def as_column(w: Value) -> Value:
 def hermitian_of_lower(x: Value) -> Value:
     """The Hermitian matrix whose lower triangle is that of ``x``; of the diagonal the real part."""
     lower = strictly_lower(x)
-    diagonal = convert(real_of(diagonal_part(x)), aval_of(x).dtype)
-    return add.bind(add.bind(lower, adjoint(lower)), diagonal)
+    diagonal = p.convert(real_of(diagonal_part(x)), aval_of(x).dtype)
+    return p.add.bind(p.add.bind(lower, adjoint(lower)), diagonal)
 
 
 def part(x: Value, rows: slice, columns: slice) -> Value:
@@ -188,7 +167,7 @@ def by_numpy(
     outs: Sequence[ShapedArray],
     n_stack: int,
     may_fail: bool = False,
-) -> Routine:
+) -> forms.Routine:
     """The form of an operation that is a generalised ufunc of `numpy.linalg`.
 
     Args:
@@ -199,16 +178,16 @@ def by_numpy(
         may_fail: Whether it fails for some matrices, such as singular ones.
     """
     n = len(avals)
-    arrays = tuple(Array(aval.shape, double(aval.dtype)) for aval in (*avals, *outs))
+    arrays = tuple(forms.Array(aval.shape, double(aval.dtype)) for aval in (*avals, *outs))
     numbers = tuple(range(len(arrays)))
-    call = UfuncCall(NUMPY_LOOPS, tuple(names), numbers, may_fail)
-    return Routine(arrays, numbers[n:], (call,), n_stack)
+    call = forms.UfuncCall(NUMPY_LOOPS, tuple(names), numbers, may_fail)
+    return forms.Routine(arrays, numbers[n:], (call,), n_stack)
 
 
 def is_small(*avals: ShapedArray) -> bool:
     """Whether there are kernels for matrices, the first argument, and what belongs to them."""
     a = avals[0]
-    is_known = a.dtype.char in "fdFD" and max(a.shape[-2:]) <= MOST_SMALL
+    is_known = a.dtype.char in "fdFD" and max(a.shape[-2:]) <= forms.MOST_SMALL
     return is_known and all(math.prod(x.shape) for x in avals)
 
 
@@ -220,7 +199,7 @@ def by_kernel(
     may_fail: bool = False,
     reads: Sequence[int] | None = None,
     **options: bool,
-) -> Routine:
+) -> forms.Routine:
     """The form of an operation on small matrices, of which the compiler has a kernel.
 
     Args:
@@ -232,13 +211,13 @@ def by_kernel(
         reads: The arguments that the kernel reads; by default all of them.
         options: Further arguments of `SmallCall`.
     """
-    arrays = tuple(Array(aval.shape, aval.dtype) for aval in (*avals, *outs))
+    arrays = tuple(forms.Array(aval.shape, aval.dtype) for aval in (*avals, *outs))
     numbers = tuple(range(len(arrays)))
     results = numbers[len(avals) :]
     m, n = avals[0].shape[-2:]
     used = (*(numbers[: len(avals)] if reads is None else reads), *results)
-    call = SmallCall(name, used, (m, n, columns), may_fail, **options)
-    return Routine(arrays, results, (call,), avals[0].ndim - 2)
+    call = forms.SmallCall(name, used, (m, n, columns), may_fail, **options)
+    return forms.Routine(arrays, results, (call,), avals[0].ndim - 2)
 
 
 NUMPY_LOOPS = "numpy.linalg._umath_linalg"
@@ -330,7 +309,7 @@ class ByMatrix(Primitive):
 
     def lower(self, *avals: Any, **_: Any) -> Any:
         if type(self).natively is ByMatrix.natively:
-            return Extern()
+            return forms.Extern()
         recipe = Recipe(*avals)
         found = self.abstract_eval(*avals)
         outs = found if self.multiple_results else [found]
@@ -361,8 +340,8 @@ class ByMatrix(Primitive):
         flag: Any = None
         for x, word in zip(recipe.inputs, words, strict=True):
             axes = tuple(range(x.aval.ndim - len(word), x.aval.ndim))
-            one = recipe(ReduceAll(axes), recipe(isfinite, x))
-            flag = one if flag is None else recipe(bitwise_and, flag, one)
+            one = recipe(ReduceAll(axes), recipe(p.isfinite, x))
+            flag = one if flag is None else recipe(p.bitwise_and, flag, one)
         return flag
 
     def one(self, *matrices: Any) -> Any:
@@ -433,7 +412,7 @@ def _where(recipe: Recipe, flag: Any, x: Any, other: Any) -> Any:
     column = (*flag.aval.shape, *(1,) * (len(shape) - flag.aval.ndim))
     wide = recipe(BroadcastTo(shape), recipe(Reshape(column), flag))
     known = np.asarray(other if dtype.kind in "fc" else 0, dtype)
-    return recipe(select, wide, x, recipe(BroadcastTo(shape), known) if known.ndim else known[()])
+    return recipe(p.select, wide, x, recipe(BroadcastTo(shape), known) if known.ndim else known[()])
 
 
 def assemble(recipe: Recipe, wi: Any, vectors: Any) -> Any:
@@ -455,11 +434,11 @@ def assemble(recipe: Recipe, wi: Any, vectors: Any) -> Any:
         rest = recipe(Slice((*start, 0), (*shape[:-1], k), steps), vectors)
         return recipe(Concatenate(ndim - 1), head, rest)
 
-    is_second = recipe(less, row, zero)
-    re = recipe(select, is_second, turned(n - 1), vectors)
-    of_first = recipe(select, recipe(less, zero, row), turned(1 % n), zero)
-    im = recipe(select, is_second, recipe(neg, vectors), of_first)
-    return recipe(from_parts, re, im)
+    is_second = recipe(p.less, row, zero)
+    re = recipe(p.select, is_second, turned(n - 1), vectors)
+    of_first = recipe(p.select, recipe(p.less, zero, row), turned(1 % n), zero)
+    im = recipe(p.select, is_second, recipe(p.neg, vectors), of_first)
+    return recipe(p.from_parts, re, im)
 
 
 class ByLapack(ByMatrix):
@@ -472,10 +451,10 @@ class ByLapack(ByMatrix):
         self,
         name: str,
         first: ShapedArray,
-        words: Sequence[str | int | Ref],
-        arrays: Sequence[Array],
+        words: Sequence[str | int | forms.Ref],
+        arrays: Sequence[forms.Array],
         results: Sequence[int],
-    ) -> Form:
+    ) -> forms.Form:
         """A call for each element of the stack.
 
         Args:
@@ -485,10 +464,10 @@ class ByLapack(ByMatrix):
             arrays: As in `Routine`.
             results: As there.
         """
-        call = LapackCall(name, first.dtype, tuple(words), may_fail=True)
-        return Routine(tuple(arrays), tuple(results), (call,), first.ndim - 2)
+        call = forms.LapackCall(name, first.dtype, tuple(words), may_fail=True)
+        return forms.Routine(tuple(arrays), tuple(results), (call,), first.ndim - 2)
 
 
-def by_column(x: ShapedArray, start: int | None = None) -> Array:
+def by_column(x: ShapedArray, start: int | None = None) -> forms.Array:
     """Memory of matrices as LAPACK has them: those of an input, or new ones."""
-    return Array(x.shape, x.dtype, by_columns(x), start=start)
+    return forms.Array(x.shape, x.dtype, by_columns(x), start=start)

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Value
 from funcgrad.dtypes import is_complex, real_dtype
@@ -43,7 +42,6 @@ from funcgrad.primitives.schur import Schur
 from funcgrad.primitives.shape import BroadcastTo, Reshape, Transpose
 
 
-@dataclass(frozen=True)
 class Sylvester(ByMatrix):
     """``x`` with ``a x + x b = c``; ``a`` is ``(..., m, m)``, ``b`` ``(..., n, n)``."""
 
@@ -90,7 +88,6 @@ class Sylvester(ByMatrix):
         return None, None, self.bind(matrix_transpose(a), matrix_transpose(b), ct)
 
 
-@dataclass(frozen=True)
 class _Trsyl(ByLapack):
     """``y`` and a number ``k`` with ``r y + y s^H = k c``, for ``r`` and ``s`` as in `Schur`."""
 
@@ -124,7 +121,6 @@ def _solved_by_one_form(a: Any, c: Any) -> Any:
     return z @ (y / scale) @ z.conj().T
 
 
-@dataclass(frozen=True)
 class MatrixFunction(ByMatrix):
     """An analytic function of matrices of floating or complex numbers.
 
@@ -155,7 +151,6 @@ class MatrixFunction(ByMatrix):
         return self.bind(a), Frechet(self.function, self.exponent).bind(a, ta)
 
 
-@dataclass(frozen=True)
 class Frechet(ByMatrix):
     """``L(a, e)``, the derivative of `MatrixFunction` at ``a`` in the direction ``e``.
 
@@ -200,7 +195,6 @@ class Frechet(ByMatrix):
         return None, self.bind(matrix_transpose(a), ct)
 
 
-@dataclass(frozen=True)
 class Sqrtm(ByMatrix):
     """The principal square root of complex matrices."""
 
@@ -217,7 +211,6 @@ class Sqrtm(ByMatrix):
         return out, Sylvester().bind(out, out, tangents[0])
 
 
-@dataclass(frozen=True)
 class Signm(ByMatrix):
     """The sign of matrices: eigenvalues become 1 or -1 by the sign of their real parts."""
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import INT64
@@ -31,7 +30,6 @@ def stacked(args: Sequence[Value], dims: Sequence[BatchDim]) -> list[Value]:
     ]
 
 
-@dataclass(frozen=True)
 class ArgSort(Primitive):
     """The order that sorts along ``axis``, int64; of several keys the first decides first.
 
@@ -80,7 +78,6 @@ _searchsorted: Any = np.searchsorted
 """Untyped: NumPy declares the side as two literals."""
 
 
-@dataclass(frozen=True)
 class SearchSorted(Primitive):
     """Positions at which ``values`` are inserted into an ascending array, int64.
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Value
 from funcgrad.dtypes import is_complex, real_dtype
@@ -54,7 +53,6 @@ from funcgrad.primitives.matrix_functions import Sylvester
 from funcgrad.primitives.shape import Slice, Transpose
 
 
-@dataclass(frozen=True)
 class TwoSidedEig(ByMatrix):
     """Eigenvalues ``w``, left eigenvectors ``u^H a = w u^H`` and right ones ``a v = w v``.
 
@@ -92,7 +90,6 @@ def _rotated(v: Value, rotation: Value, is_real: bool) -> Value:
     return add.bind(free, scale.bind(as_row(keeping_length(v, free, is_real)), v))
 
 
-@dataclass(frozen=True)
 class _Geev(ByLapack):
     """Eigenvalues (of real matrices their parts), left and right eigenvectors as in `assemble`."""
 
@@ -128,7 +125,6 @@ class _Geev(ByLapack):
         return self.form("geev", a, words, arrays, range(2, 4 + values))
 
 
-@dataclass(frozen=True)
 class GeneralizedEig(ByMatrix):
     """Eigenvalues ``w``, left ones of the vectors, ``u^H a = w u^H b``, and right ones.
 
@@ -163,7 +159,6 @@ def _pencil_change(b: Value, ta: Value, tb: Value, v: Value, w: Value) -> Value:
     return Solve().bind(matmul(b, v), moved)
 
 
-@dataclass(frozen=True)
 class Ldl(ByMatrix):
     """``P A P^T = L D L^H`` with unit triangular ``L`` and blocks of one or two rows in ``D``.
 
@@ -217,7 +212,6 @@ class Ldl(ByMatrix):
         return add.bind(add.bind(strict, matrix_transpose(strict)), diagonal_part(lower))
 
 
-@dataclass(frozen=True)
 class ColumnPivots(ByMatrix):
     """The order of columns (int32) in which each has the longest part outside of those before."""
 
@@ -234,7 +228,6 @@ class ColumnPivots(ByMatrix):
         return [recipe(sub, recipe(_Geqp3(), a, free), INT32.type(1))]
 
 
-@dataclass(frozen=True)
 class _Geqp3(ByMatrix):
     """Columns in the order of `ColumnPivots`, from 1 on; the second argument is zeros."""
 
@@ -264,7 +257,6 @@ class _Geqp3(ByMatrix):
         return Routine(arrays, (3,), (LapackCall("geqp3", a.dtype, words),), len(stack))
 
 
-@dataclass(frozen=True)
 class NullSpace(ByMatrix):
     """Orthonormal columns, the last right singular vectors, which span the null space.
 
@@ -302,7 +294,6 @@ class NullSpace(ByMatrix):
         return out, neg.bind(matmul(inverse, matmul(ta, out)))
 
 
-@dataclass(frozen=True)
 class Balance(ByMatrix):
     """Scales (powers of 2) and order (int32) of rows and columns that balance a matrix.
 
@@ -325,7 +316,6 @@ class Balance(ByMatrix):
         return list(found)
 
 
-@dataclass(frozen=True)
 class Cossin(ByMatrix):
     """The cosine-sine decomposition ``X = U C V^H`` of unitary matrices in four blocks.
 
@@ -355,7 +345,6 @@ class Cossin(ByMatrix):
         return [u, angles, c, vh]
 
 
-@dataclass(frozen=True)
 class ContinuousRiccati(ByMatrix):
     """The stabilising ``X`` with ``a^H X + X a - g^H r^-1 g + q = 0``, ``g = b^H X + s^H``.
 
@@ -380,7 +369,6 @@ class ContinuousRiccati(ByMatrix):
         return x, Sylvester().bind(adjoint(closed), closed, neg.bind(change))
 
 
-@dataclass(frozen=True)
 class DiscreteRiccati(ByMatrix):
     """The stabilising ``X`` with ``a^H X a - X - g^H h^-1 g + q = 0``.
 

@@ -24,20 +24,7 @@ import numpy as np
 from funcgrad.core.primitive import Value
 from funcgrad.dtypes import is_complex
 from funcgrad.primitives import elementwise as p
-from funcgrad.primitives.expressions import (
-    Expression,
-    absolute,
-    apply,
-    exp,
-    function,
-    log,
-    maximum,
-    minimum,
-    spread,
-    sqrt,
-    total,
-    where,
-)
+from funcgrad.primitives import expressions as e
 from funcgrad.primitives.special_rows import Written
 
 _DIGITS = 37.0
@@ -53,8 +40,8 @@ Up to angles of 1.9 pi, which only numbers on both sides of the negative axis ha
 the value is left at most; beyond, more.
 """
 
-_real, _imag, _arctan2, _equal = map(function, (p.real, p.imag, p.arctan2, p.equal))
-_complex = functools.partial(apply, p.Convert(np.dtype(np.complex128)))
+_real, _imag, _arctan2, _equal = map(e.function, (p.real, p.imag, p.arctan2, p.equal))
+_complex = functools.partial(e.apply, p.Convert(np.dtype(np.complex128)))
 
 
 @functools.lru_cache(1024)
@@ -73,41 +60,41 @@ def power_integral(*halves: int) -> Written:
     return Written(name, functools.partial(_formula, halves), *partials, kinds="fc")
 
 
-def _formula(halves: Sequence[int], *xs: Expression) -> Expression:
-    logs = [log(absolute(x)) for x in xs]
+def _formula(halves: Sequence[int], *xs: e.Expression) -> e.Expression:
+    logs = [e.log(e.absolute(x)) for x in xs]
     roots = [x for x, n in zip(logs, halves, strict=True) if n == 1]
     others = [x for x, n in zip(logs, halves, strict=True) if n > 1]
-    scale, low = functools.reduce(maximum, others), functools.reduce(minimum, others)
+    scale, low = functools.reduce(e.maximum, others), functools.reduce(e.minimum, others)
     # Below one root the integrand falls like a root, between two it stays.
     if len(roots) == 2:
-        low = minimum(low, maximum(*roots))
+        low = e.minimum(low, e.maximum(*roots))
     if roots:
-        low = minimum(low, maximum(functools.reduce(minimum, roots), low - _DIGITS))
+        low = e.minimum(low, e.maximum(functools.reduce(e.minimum, roots), low - _DIGITS))
     begin = low - _DIGITS
     end = scale + _DIGITS / (sum(n for n in halves if n > 1) / 2 - 1)
     diverges = end - begin > 3e3
-    begin = where(diverges, end, begin)
+    begin = e.where(diverges, end, begin)
     n_points = _COMPLEX_POINTS if is_complex(xs[0].dtype) else _POINTS
     step = (end - begin) / (n_points - 1)
-    t = exp(spread(begin - scale) + spread(step) * np.arange(float(n_points)))
+    t = e.exp(e.spread(begin - scale) + e.spread(step) * np.arange(float(n_points)))
     degree = 1 - sum(halves) / 2
     if is_complex(xs[0].dtype):
         angles = [_arctan2(_imag(x), _real(x)) for x in xs]
-        middle = (functools.reduce(maximum, angles) + functools.reduce(minimum, angles)) / 2
+        middle = (functools.reduce(e.maximum, angles) + functools.reduce(e.minimum, angles)) / 2
         unit = _complex(scale) + _complex(middle) * 1j
-        value = total(_complex(t) * _product(halves, _complex(t), [x / exp(unit) for x in xs]))
-        return where(diverges, math.inf, _complex(step) * exp(unit * degree) * value)
-    value = total(t * _product(halves, t, [x / exp(scale) for x in xs]))
-    return where(diverges, math.inf, step * exp(scale * degree) * value)
+        value = e.total(_complex(t) * _product(halves, _complex(t), [x / e.exp(unit) for x in xs]))
+        return e.where(diverges, math.inf, _complex(step) * e.exp(unit * degree) * value)
+    value = e.total(t * _product(halves, t, [x / e.exp(scale) for x in xs]))
+    return e.where(diverges, math.inf, step * e.exp(scale * degree) * value)
 
 
-def _product(halves: Sequence[int], t: Expression, xs: Sequence[Expression]) -> Expression:
+def _product(halves: Sequence[int], t: e.Expression, xs: Sequence[e.Expression]) -> e.Expression:
     """The integrand, of numbers from which a factor was taken."""
     found = t * 0.0 + 1.0
     for n, x in zip(halves, xs, strict=True):
-        y = 1.0 / (t + spread(x))
+        y = 1.0 / (t + e.spread(x))
         if n % 2:
-            found = found * sqrt(y)
+            found = found * e.sqrt(y)
         for _ in range(n // 2):
             found = found * y
     return found

@@ -18,21 +18,7 @@ from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.core.program import Var
 from funcgrad.errors import DtypeError
 from funcgrad.lowering import Form, Pointwise
-from funcgrad.primitives.elementwise import (
-    Unary,
-    absolute,
-    bitwise_and,
-    equal,
-    exp,
-    less,
-    less_equal,
-    log,
-    mul,
-    neg,
-    select,
-    sqrt,
-    sub,
-)
+from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.families import Recipe, align_ranks, broadcast_shapes, zero_jvp
 from funcgrad.primitives.polynomials import fused_horner, polynomial
 
@@ -261,25 +247,25 @@ def _erfinv_parts(recipe: Recipe, x: Var) -> Any:
     dtype = x.aval.dtype
     (limit, shift, _), *tails = _SINGLE if dtype == np.float32 else _DOUBLE
     centre, *polynomials = _POLYNOMIALS[dtype]
-    w = recipe(neg, recipe(log, recipe(sub, dtype.type(1), recipe(mul, x, x))))
-    out = recipe(mul, recipe(centre, recipe(sub, w, dtype.type(shift))), x)
-    root = recipe(sqrt, w)
+    w = recipe(p.neg, recipe(p.log, recipe(p.sub, dtype.type(1), recipe(p.mul, x, x))))
+    out = recipe(p.mul, recipe(centre, recipe(p.sub, w, dtype.type(shift))), x)
+    root = recipe(p.sqrt, w)
     for (upper, shift, _), evaluate in zip(tails, polynomials, strict=True):
-        tail = recipe(mul, recipe(evaluate, recipe(sub, root, dtype.type(shift))), x)
+        tail = recipe(p.mul, recipe(evaluate, recipe(p.sub, root, dtype.type(shift))), x)
         is_high, is_low = (
-            recipe(less_equal, dtype.type(limit), w),
-            recipe(less, w, dtype.type(upper)),
+            recipe(p.less_equal, dtype.type(limit), w),
+            recipe(p.less, w, dtype.type(upper)),
         )
-        out = recipe(select, recipe(bitwise_and, is_high, is_low), tail, out)
+        out = recipe(p.select, recipe(p.bitwise_and, is_high, is_low), tail, out)
         limit = upper
-    is_end = recipe(equal, recipe(absolute, x), dtype.type(1))
-    return recipe(select, is_end, recipe(mul, x, dtype.type(np.inf)), out)
+    is_end = recipe(p.equal, recipe(p.absolute, x), dtype.type(1))
+    return recipe(p.select, is_end, recipe(p.mul, x, dtype.type(np.inf)), out)
 
 
-erfinv_giles = Unary(
+erfinv_giles = p.Unary(
     "erfinv_giles",
     _erfinv,
-    lambda x, y: 0.5 * math.sqrt(math.pi) * exp.bind(y * y),
+    lambda x, y: 0.5 * math.sqrt(math.pi) * p.exp.bind(y * y),
     "erfinv_giles({0})",
     kinds="f",
     code_kinds="",

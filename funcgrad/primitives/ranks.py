@@ -16,13 +16,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from funcgrad.base.ranks import Ranks
-from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.primitive import Primitive
 from funcgrad.lowering import Array, Constant, Extern, Form, NativeCall, Reshape, Routine
 
 
-@dataclass(frozen=True)
 class RankStep(Primitive):
     """Base of the steps.
 
@@ -49,7 +47,6 @@ class RankStep(Primitive):
         return self.ranks.failure(self.name, value)
 
 
-@dataclass(frozen=True)
 class RankMessage(RankStep):
     """Base of the steps that may go on while other steps run.
 
@@ -75,7 +72,6 @@ class RankMessage(RankStep):
         return self.form(self.abstract_eval(x), x, self.ranks.native(operation, x))
 
 
-@dataclass(frozen=True)
 class RankTotal(RankMessage):
     """The sum over processes.
 
@@ -105,7 +101,6 @@ class RankTotal(RankMessage):
         return x.strong()
 
 
-@dataclass(frozen=True)
 class RankGather(RankMessage):
     """The arrays of all processes, stacked."""
 
@@ -126,7 +121,6 @@ class RankGather(RankMessage):
         return shaped((self.ranks.size, *x.shape), x.dtype)
 
 
-@dataclass(frozen=True)
 class RankPart(RankMessage):
     """The sum over processes, of which each gets the element of its number."""
 
@@ -146,7 +140,6 @@ class RankPart(RankMessage):
         return shaped(x.shape[1:], x.dtype)
 
 
-@dataclass(frozen=True)
 class RankHalf(RankMessage):
     """One half of an array added to the same half of another process's, which gets the other half.
 
@@ -185,7 +178,6 @@ class RankHalf(RankMessage):
         return self.form(self.abstract_eval(x), x, calls)
 
 
-@dataclass(frozen=True)
 class RankExchange(RankStep):
     """Element ``i`` goes to process ``i``; what arrives, in the order of the senders."""
 
@@ -202,7 +194,6 @@ class RankExchange(RankStep):
         return self.form(x, x, self.ranks.native("exchanged", x))
 
 
-@dataclass(frozen=True)
 class RankPass(RankStep):
     """Receive the values of another process; undefined if there is none.
 
@@ -234,7 +225,6 @@ class RankPass(RankStep):
         return self.form(x, x, calls)
 
 
-@dataclass(frozen=True)
 class RankIndex(Primitive):
     """The number of this process, an int32.
 

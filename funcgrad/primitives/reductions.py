@@ -11,22 +11,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import BOOL, INT64
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.lowering import ArgReduction, Extern, Form, Reduction
+from funcgrad.primitives import shape as s
 from funcgrad.primitives.elementwise import coefficient, convert, div, equal, mul, scale
 from funcgrad.primitives.families import shape_of, zero_jvp
-from funcgrad.primitives.shape import (
-    Concatenate,
-    ReduceSum,
-    Slice,
-    drop_axes,
-    reshape,
-    restore_axes,
-)
 
 
 class _Reduce(Primitive):
@@ -41,10 +33,10 @@ class _Reduce(Primitive):
         return self.function(x, axis=self.axes)
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
-        return x.update(shape=drop_axes(x.shape, self.axes)).strong()
+        return x.update(shape=s.drop_axes(x.shape, self.axes)).strong()
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
-        return type(self)(tuple(a + 1 for a in self.axes)).bind(args[0]), 0  # type: ignore[call-arg]
+        return type(self)(tuple(a + 1 for a in self.axes)).bind(args[0]), 0
 
     def lower(self, x: ShapedArray) -> Form:
         return Reduction(self.axes, self.init, self.step)
@@ -66,14 +58,13 @@ class _Extreme(_Reduce):
         (x,), (t,) = primals, tangents
         out = self.bind(x)
         shape = shape_of(x)
-        attained = convert(equal.bind(x, restore_axes(out, shape, self.axes)), x.dtype)
-        total = ReduceSum(self.axes)
-        count = restore_axes(total.bind(attained), shape, self.axes)
+        attained = convert(equal.bind(x, s.restore_axes(out, shape, self.axes)), x.dtype)
+        total = s.ReduceSum(self.axes)
+        count = s.restore_axes(total.bind(attained), shape, self.axes)
         share = coefficient(div.bind, attained, count)
         return out, total.bind(scale.bind(t, share))
 
 
-@dataclass(frozen=True)
 class ReduceMax(_Extreme):
     """Maximum over ``axes``; nan if any element is nan."""
 
@@ -83,7 +74,6 @@ class ReduceMax(_Extreme):
     step: ClassVar[str] = "maximum({0}, {1})"
 
 
-@dataclass(frozen=True)
 class ReduceMin(_Extreme):
     """Minimum over ``axes``; nan if any element is nan."""
 
@@ -97,7 +87,6 @@ def _product(x: Any, axis: tuple[int, ...]) -> Any:
     return np.multiply.reduce(x, axis=axis, dtype=np.asarray(x).dtype)
 
 
-@dataclass(frozen=True)
 class ReduceProd(_Reduce):
     """Product over ``axes``."""
 
@@ -109,7 +98,7 @@ class ReduceProd(_Reduce):
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
         others = coefficient(_product_of_others, x, self.axes)
-        return self.bind(x), ReduceSum(self.axes).bind(scale.bind(t, others))
+        return self.bind(x), s.ReduceSum(self.axes).bind(scale.bind(t, others))
 
 
 def _product_of_others(x: Value, axes: tuple[int, ...]) -> Value:
@@ -139,7 +128,7 @@ def _product_of_others(x: Value, axes: tuple[int, ...]) -> Value:
     second_others = mul.bind(
         _product_of_others(second, axes), _keep(whole.bind(first), first, axis)
     )
-    return Concatenate(axis).bind(first_others, second_others)
+    return s.Concatenate(axis).bind(first_others, second_others)
 
 
 def _combine_axes(x: Value, own: Value, axis: int, rest: tuple[int, ...]) -> Value:
@@ -147,7 +136,7 @@ def _combine_axes(x: Value, own: Value, axis: int, rest: tuple[int, ...]) -> Val
     lines = ReduceProd((axis,)).bind(x)
     dropped = tuple(a - (a > axis) for a in rest)
     other_lines = _product_of_others(lines, dropped)
-    return mul.bind(own, restore_axes(other_lines, shape_of(x), (axis,)))
+    return mul.bind(own, s.restore_axes(other_lines, shape_of(x), (axis,)))
 
 
 def _ones(x: Value) -> Value:
@@ -156,14 +145,14 @@ def _ones(x: Value) -> Value:
 
 def _keep(x: Value, like: Value, axis: int) -> Value:
     shape = shape_of(like)
-    return reshape(x, (*shape[:axis], 1, *shape[axis + 1 :]))
+    return s.reshape(x, (*shape[:axis], 1, *shape[axis + 1 :]))
 
 
 def _part(x: Value, axis: int, start: int, limit: int) -> Value:
     shape = shape_of(x)
     starts = tuple(start if i == axis else 0 for i in range(len(shape)))
     limits = tuple(limit if i == axis else n for i, n in enumerate(shape))
-    return Slice(starts, limits, (1,) * len(shape)).bind(x)
+    return s.Slice(starts, limits, (1,) * len(shape)).bind(x)
 
 
 class _Logical(_Reduce):
@@ -175,7 +164,6 @@ class _Logical(_Reduce):
         return super().abstract_eval(x)
 
 
-@dataclass(frozen=True)
 class ReduceAny(_Logical):
     """Whether any element over ``axes`` is true."""
 
@@ -185,7 +173,6 @@ class ReduceAny(_Logical):
     step: ClassVar[str] = "{0} | {1}"
 
 
-@dataclass(frozen=True)
 class ReduceAll(_Logical):
     """Whether all elements over ``axes`` are true."""
 
@@ -218,13 +205,12 @@ class _ArgExtreme(Primitive):
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         if x.shape[self.axis] == 0:
             raise ShapeError(f"{self.name} of {x} along axis {self.axis} of length 0 has no value.")
-        return shaped(drop_axes(x.shape, (self.axis,)), INT64)
+        return shaped(s.drop_axes(x.shape, (self.axis,)), INT64)
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
-        return type(self)(self.axis + 1).bind(args[0]), 0  # type: ignore[call-arg]
+        return type(self)(self.axis + 1).bind(args[0]), 0
 
 
-@dataclass(frozen=True)
 class ArgMax(_ArgExtreme):
     """Index of the first maximum along ``axis``, int64."""
 
@@ -234,7 +220,6 @@ class ArgMax(_ArgExtreme):
     comparison: ClassVar[str] = ">"
 
 
-@dataclass(frozen=True)
 class ArgMin(_ArgExtreme):
     """Index of the first minimum along ``axis``, int64."""
 

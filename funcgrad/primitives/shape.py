@@ -14,7 +14,6 @@ import numpy as np
 
 from funcgrad.base.dialect import default_dtype
 from funcgrad.base.forking import cached_property
-from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray
 from funcgrad.core.axes import MAPPED_NOW, divided_axis
 from funcgrad.core.primitive import BatchDim, Linear, Primitive, Value, is_linear
@@ -25,7 +24,6 @@ from funcgrad.lowering import Reshape as ReshapeForm
 from funcgrad.primitives.families import instantiate, linear_jvp, shape_of, zeros_like_aval
 
 
-@dataclass(frozen=True)
 class Reshape(Primitive):
     """The elements in row-major order under another shape."""
 
@@ -70,7 +68,6 @@ def reshape(x: Value, shape: Shape) -> Value:
     return x if shape_of(x) == shape else reshaping(shape).bind(x)
 
 
-@dataclass(frozen=True)
 class Transpose(Primitive):
     """Permutation of axes: axis ``i`` of the result is axis ``permutation[i]`` of the argument."""
 
@@ -122,7 +119,6 @@ def moveaxis_from_front(x: Value, axis: int) -> Value:
     return Transpose(tuple(order)).bind(x)
 
 
-@dataclass(frozen=True)
 class BroadcastTo(Primitive):
     """Repetition along new leading axes and along axes of length 1, as NumPy broadcasts."""
 
@@ -195,7 +191,6 @@ def sum_lanes(x: Value, axis_name: Hashable = MAPPED_NOW) -> Value:
     return total if axis is None else axis.total(total)
 
 
-@dataclass(frozen=True)
 class ReduceSum(Primitive):
     """Sum over ``axes`` (ascending, non-negative), which are dropped."""
 
@@ -243,7 +238,6 @@ def unbroadcast(ct: Value, argument: Linear) -> Value:
     return reshape(ReduceSum(axes).bind(ct) if axes else ct, shape)
 
 
-@dataclass(frozen=True)
 class Slice(Primitive):
     """``x[starts[0]:limits[0]:strides[0], ...]`` with static bounds inside the shape."""
 
@@ -293,7 +287,6 @@ class Slice(Primitive):
         return Reindex(tuple(range(x.ndim)), self.starts, self.strides)
 
 
-@dataclass(frozen=True)
 class Reverse(Primitive):
     """The elements in opposite order along ``axes``."""
 
@@ -320,7 +313,6 @@ class Reverse(Primitive):
         return Reindex(tuple(range(x.ndim)), starts, steps)
 
 
-@dataclass(frozen=True)
 class Pad(Primitive):
     """``x`` with ``lows`` and ``highs`` elements around it and ``interiors`` between elements.
 
@@ -421,7 +413,6 @@ class Pad(Primitive):
         return Assemble((self._piece(x.shape),), fill=True)
 
 
-@dataclass(frozen=True)
 class Concatenate(Primitive):
     """The arguments one after the other along ``axis``."""
 

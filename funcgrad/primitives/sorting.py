@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import INT64
@@ -25,7 +24,6 @@ from funcgrad.primitives.ordering import ArgSort, axis_last
 from funcgrad.primitives.shape import Reverse, Slice
 
 
-@dataclass(frozen=True)
 class Sort(Primitive):
     """The elements in ascending order along ``axis``, nan last."""
 
@@ -81,7 +79,6 @@ def _selected(x: Any, k: int) -> Any:
     return np.nonzero(is_in)[-1].reshape(*x.shape[:-1], k)
 
 
-@dataclass(frozen=True)
 class TopK(Primitive):
     """The ``k`` largest elements along the last axis, descending, and their places (int64).
 

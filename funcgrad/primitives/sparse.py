@@ -18,24 +18,15 @@ import numpy as np
 
 from funcgrad.base.forking import cached_property
 from funcgrad.base.imports import load
-from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.lowering import Extern, Form
+from funcgrad.primitives import shape as s
 from funcgrad.primitives.contraction import bilinear_jvp
 from funcgrad.primitives.elementwise import add, mul
 from funcgrad.primitives.families import Recipe, linear_jvp, shape_of
 from funcgrad.primitives.indexing import Gather, ScatterAdd
-from funcgrad.primitives.shape import (
-    BroadcastTo,
-    Pad,
-    ReduceSum,
-    Reshape,
-    Slice,
-    Transpose,
-    reshape,
-)
 
 T = TypeVar("T")
 
@@ -220,13 +211,12 @@ def _as_columns(bind: Any, args: Sequence[Value], dims: Sequence[BatchDim]) -> t
     *rest, x = args
     size, n, *k = shape_of(x)
     order = (1, 0, *range(2, 2 + len(k)))
-    flat = reshape(Transpose(order).bind(x), (n, size * int(np.prod(k, dtype=np.int64))))
+    flat = s.reshape(s.Transpose(order).bind(x), (n, size * int(np.prod(k, dtype=np.int64))))
     out = bind(*rest, flat)
     m = shape_of(out)[0]
-    return Transpose(order).bind(reshape(out, (m, size, *k))), 0
+    return s.Transpose(order).bind(s.reshape(out, (m, size, *k))), 0
 
 
-@dataclass(frozen=True)
 class MatrixProduct(Primitive):
     """``A @ x``, or ``A.T @ x``, with a constant sparse matrix and a vector or a matrix.
 
@@ -286,10 +276,10 @@ class MatrixProduct(Primitive):
             row, column = max(0, -offset), max(0, offset)
             first, place = (row, column) if self.is_transposed else (column, row)
             limits = (first + length, *_columns(x))
-            part = recipe(Slice((first, *none), limits, (1, *(1,) * n_more)), recipe.inputs[0])
+            part = recipe(s.Slice((first, *none), limits, (1, *(1,) * n_more)), recipe.inputs[0])
             part = recipe(mul, entries.reshape((length, *(1,) * n_more)), part)
             rest = m - place - length
-            pad = Pad((place, *none), (rest, *none), (0, *none))
+            pad = s.Pad((place, *none), (rest, *none), (0, *none))
             part = recipe(pad, part, x.dtype.type(0))
             total = part if total is None else recipe(add, total, part)
         return recipe.form(total)
@@ -306,9 +296,9 @@ def _rows_form(recipe: Recipe, x: ShapedArray, source: Any, entries: Any, column
         entries = (
             entries.reshape(shape)
             if isinstance(entries, np.ndarray)
-            else recipe(Reshape(shape), entries)
+            else recipe(s.Reshape(shape), entries)
         )
-    return recipe.form(recipe(ReduceSum((1,)), recipe(mul, entries, taken)))
+    return recipe.form(recipe(s.ReduceSum((1,)), recipe(mul, entries, taken)))
 
 
 def _scatter_form(
@@ -321,14 +311,13 @@ def _scatter_form(
         entries = (
             entries.reshape(shape)
             if isinstance(entries, np.ndarray)
-            else recipe(Reshape(shape), entries)
+            else recipe(s.Reshape(shape), entries)
         )
     products = recipe(mul, entries, taken)
-    zeros = recipe(BroadcastTo((pattern.shape[0], *_columns(x))), x.dtype.type(0))
+    zeros = recipe(s.BroadcastTo((pattern.shape[0], *_columns(x))), x.dtype.type(0))
     return recipe.form(recipe(ScatterAdd((0,)), zeros, products, pattern.rows))
 
 
-@dataclass(frozen=True)
 class SparseProduct(Primitive):
     """``A @ x``, or ``A.T @ x``, of entries and a vector or a matrix.
 
@@ -399,7 +388,6 @@ class SparseProduct(Primitive):
         return {"pattern": self.pattern, "is_transposed": self.is_transposed}
 
 
-@dataclass(frozen=True)
 class SampledProduct(Primitive):
     """The entries of ``a @ b.T`` at the places of a pattern; vectors count as columns.
 
@@ -443,7 +431,7 @@ class SampledProduct(Primitive):
         left = recipe(Gather((0,)), recipe.inputs[0], self.pattern.rows)
         right = recipe(Gather((0,)), recipe.inputs[1], self.pattern.indices)
         products = recipe(mul, left, right)
-        return recipe.form(products if a.ndim == 1 else recipe(ReduceSum((1,)), products))
+        return recipe.form(products if a.ndim == 1 else recipe(s.ReduceSum((1,)), products))
 
     def params(self) -> dict[str, Any]:
         return {"pattern": self.pattern}
@@ -456,9 +444,9 @@ def _in_blocks(
     size = next(shape_of(a)[0] for a, d in zip(args, dims, strict=True) if d is not None)
     flat = []
     for a, d in zip(args, dims, strict=True):
-        full = a if d is not None else BroadcastTo((size, *shape_of(a))).bind(a)
+        full = a if d is not None else s.BroadcastTo((size, *shape_of(a))).bind(a)
         n, *k = shape_of(full)[1:]
-        flat.append(reshape(full, (size * n, *k)))
+        flat.append(s.reshape(full, (size * n, *k)))
     out = self.blocks(size).bind(*flat)
     n, *k = shape_of(out)
-    return reshape(out, (size, n // size, *k)), 0
+    return s.reshape(out, (size, n // size, *k)), 0

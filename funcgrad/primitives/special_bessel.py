@@ -14,24 +14,7 @@ import numpy as np
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Value
 from funcgrad.dtypes import is_complex
-from funcgrad.primitives.elementwise import (
-    Convert,
-    Derivative,
-    LinearUnary,
-    convert,
-    cos,
-    cosh,
-    equal,
-    exp,
-    greater_equal,
-    imag,
-    ones_like,
-    real,
-    select,
-    sign,
-    sqrt,
-    zero_of,
-)
+from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.expressions import Expression, Formula, apply, where
 from funcgrad.primitives.families import undefined
 from funcgrad.primitives.gamma_functions import rgamma, xlogy
@@ -42,7 +25,7 @@ _SQRT_PI = math.sqrt(math.pi)
 
 
 # Bessel functions of real order.
-def _neighbours(family: Callable[[], Special], low: float, high: float) -> Derivative:
+def _neighbours(family: Callable[[], Special], low: float, high: float) -> p.Derivative:
     """The derivative ``low * f(v - 1) + high * f(v + 1)``."""
 
     def slope(v: Value, z: Value, y: Value) -> Value:
@@ -54,15 +37,15 @@ def _neighbours(family: Callable[[], Special], low: float, high: float) -> Deriv
 
 def _along_imaginary(z: Value, t: Value) -> tuple[Value, Value]:
     """For the factor ``exp(-|imag(z)|)``."""
-    return imag.bind(t), imag.bind(z)
+    return p.imag.bind(t), p.imag.bind(z)
 
 
 def _along_real(z: Value, t: Value) -> tuple[Value, Value]:
     """For the factor ``exp(-|real(z)|)``."""
-    return real.bind(t), real.bind(z)
+    return p.real.bind(t), p.real.bind(z)
 
 
-def _bessel(name: str, slope: Derivative, ufunc: str = "", **options: object) -> Special:
+def _bessel(name: str, slope: p.Derivative, ufunc: str = "", **options: object) -> Special:
     """A Bessel function of an order ``v``."""
     options = {"kinds": "fc", "orders": 1, **options}
     return Special(name, "v z", None, slope, ufunc=ufunc, **options)  # type: ignore[arg-type]
@@ -80,10 +63,10 @@ hankel2: Special = _bessel("hankel2", _neighbours(lambda: hankel2, 0.5, -0.5), k
 
 def _ive_slope(v: Value, z: Value, y: Value) -> Value:
     mean = 0.5 * (ive.bind(v - 1, z) + ive.bind(v + 1, z))
-    return mean if is_complex(aval_of(z).dtype) else mean - sign.bind(z) * y
+    return mean if is_complex(aval_of(z).dtype) else mean - p.sign.bind(z) * y
 
 
-def _turning(family: Callable[[], Special], turn: complex) -> Derivative:
+def _turning(family: Callable[[], Special], turn: complex) -> p.Derivative:
     """The derivative of a Hankel function that is scaled by ``exp(turn * z)``."""
 
     def slope(v: Value, z: Value, y: Value) -> Value:
@@ -99,9 +82,9 @@ hankel1e: Special = _bessel("hankel1e", _turning(lambda: hankel1e, -1j), kinds="
 hankel2e: Special = _bessel("hankel2e", _turning(lambda: hankel2e, 1j), kinds="c")
 
 
-def _of_integer(family: Callable[[], Special], low: float) -> Derivative:
+def _of_integer(family: Callable[[], Special], low: float) -> p.Derivative:
     def slope(n: Value, x: Value, y: Value) -> Value:
-        v, f = convert(n, aval_of(x).dtype), family()
+        v, f = p.convert(n, aval_of(x).dtype), family()
         return low * f.bind(v - 1, x) - 0.5 * f.bind(v + 1, x)
 
     return slope
@@ -120,12 +103,12 @@ def _spherical(kind: str, below: float, above: float, ending: str = "") -> Speci
     """
 
     def slope(n: Value, z: Value, y: Value) -> Value:
-        is_zero = equal.bind(n, zero_of(n))
+        is_zero = p.equal.bind(n, p.zero_of(n))
         one = aval_of(n).dtype.type(1)
-        low = row.bind(select.bind(is_zero, n, n - one), z)
+        low = row.bind(p.select.bind(is_zero, n, n - one), z)
         high = row.bind(n + one, z)
-        order = convert(n, aval_of(z).dtype)
-        low_part = select.bind(is_zero, zero_of(low), below * order * low)
+        order = p.convert(n, aval_of(z).dtype)
+        low_part = p.select.bind(is_zero, p.zero_of(low), below * order * low)
         return (low_part + above * (order + 1) * high) / (2 * order + 1)
 
     row: Special = Special(
@@ -161,7 +144,7 @@ airy = SpecialParts(
 def _airye_slopes(z: Value, y: Sequence[Value]) -> Sequence[Row | None]:
     if is_complex(aval_of(z).dtype):
         undefined("airye of a complex argument", "z")()
-    root = sqrt.bind(select.bind(greater_equal.bind(z, zero_of(z)), z, zero_of(z)))
+    root = p.sqrt.bind(p.select.bind(p.greater_equal.bind(z, p.zero_of(z)), z, p.zero_of(z)))
     return [
         lambda: (y[1] + root * y[0], z * y[0] + root * y[1],
                  y[3] - root * y[2], z * y[2] - root * y[3])
@@ -196,7 +179,7 @@ besselpoly: Special = Special(
 
 def _inhomogeneity(v: Value, x: Value) -> Value:
     """``(x / 2)**v / (sqrt(pi) gamma(v + 3/2))``."""
-    return exp.bind(xlogy.bind(v, x / 2)) * rgamma.bind(v + 1.5) / _SQRT_PI
+    return p.exp.bind(xlogy.bind(v, x / 2)) * rgamma.bind(v + 1.5) / _SQRT_PI
 
 
 def _struve(name: str, above: float) -> Special:
@@ -206,11 +189,11 @@ def _struve(name: str, above: float) -> Special:
     """
 
     def slope(v: Value, x: Value, y: Value) -> Value:
-        is_zero = equal.bind(v, zero_of(v))
-        below = row.bind(select.bind(is_zero, ones_like(v), v) - 1, x)
+        is_zero = p.equal.bind(v, p.zero_of(v))
+        below = row.bind(p.select.bind(is_zero, p.ones_like(v), v) - 1, x)
         high = row.bind(v + 1, x)
         mean = 0.5 * (below + above * high + _inhomogeneity(v, x))
-        return select.bind(is_zero, above * high + 2 / math.pi, mean)
+        return p.select.bind(is_zero, above * high + 2 / math.pi, mean)
 
     row: Special = Special(name, "v x", None, slope)
     return row
@@ -218,10 +201,12 @@ def _struve(name: str, above: float) -> Special:
 
 struve = _struve("struve", -1.0)
 modstruve = _struve("modstruve", 1.0)
-itstruve0 = Special("itstruve0", "x", lambda x, y: struve.bind(zero_of(x) * ones_like(x), x))
-it2struve0 = Special("it2struve0", "x", lambda x, y: -struve.bind(zero_of(x) * ones_like(x), x) / x)
+itstruve0 = Special("itstruve0", "x", lambda x, y: struve.bind(p.zero_of(x) * p.ones_like(x), x))
+it2struve0 = Special(
+    "it2struve0", "x", lambda x, y: -struve.bind(p.zero_of(x) * p.ones_like(x), x) / x
+)
 itmodstruve0 = Special(
-    "itmodstruve0", "x", lambda x, y: modstruve.bind(zero_of(x) * ones_like(x), x)
+    "itmodstruve0", "x", lambda x, y: modstruve.bind(p.zero_of(x) * p.ones_like(x), x)
 )
 
 
@@ -229,22 +214,22 @@ itmodstruve0 = Special(
 # second derivatives follow from x**2 w'' + x w' = 1j x**2 w.
 def _over(slope: Value, x: Value, limit: float) -> Value:
     """``slope / x``, and its limit at 0."""
-    is_zero = equal.bind(x, zero_of(x))
-    apart = select.bind(is_zero, ones_like(x), x)
-    return select.bind(is_zero, limit * ones_like(x), slope / apart)
+    is_zero = p.equal.bind(x, p.zero_of(x))
+    apart = p.select.bind(is_zero, p.ones_like(x), x)
+    return p.select.bind(is_zero, limit * p.ones_like(x), slope / apart)
 
 
 _DIAGONAL = complex(math.sqrt(0.5), math.sqrt(0.5))
 
 
-def _kelvin(order: int, part: LinearUnary) -> Formula:
+def _kelvin(order: int, part: p.LinearUnary) -> Formula:
     """``ker + 1j kei = K0(z)`` for ``z = x exp(1j pi / 4)`` (DLMF 10.61.2), and the derivatives.
 
     SciPy's own series cancel from 1 on: they lose as many digits as ``exp(sqrt(2) x)`` has.
     """
 
     def formula(scipys: Formula, x: Expression) -> Expression:
-        z = apply(Convert(np.dtype(np.complex128)), x) * _DIAGONAL
+        z = apply(p.Convert(np.dtype(np.complex128)), x) * _DIAGONAL
         k = apply(kv, np.float64(order), z)
         k = k * -_DIAGONAL if order else k
         # Beyond the last number there is nothing, and `kv` gives nan beyond 2**31.
@@ -255,12 +240,12 @@ def _kelvin(order: int, part: LinearUnary) -> Formula:
 
 ber: Special = Special("ber", "x", lambda x, y: berp.bind(x))
 bei: Special = Special("bei", "x", lambda x, y: beip.bind(x))
-ker: Special = Improved("ker", "x", _kelvin(0, real), lambda x, y: kerp.bind(x))
-kei: Special = Improved("kei", "x", _kelvin(0, imag), lambda x, y: keip.bind(x))
+ker: Special = Improved("ker", "x", _kelvin(0, p.real), lambda x, y: kerp.bind(x))
+kei: Special = Improved("kei", "x", _kelvin(0, p.imag), lambda x, y: keip.bind(x))
 berp: Special = Special("berp", "x", lambda x, y: -bei.bind(x) - _over(y, x, 0.0))
 beip: Special = Special("beip", "x", lambda x, y: ber.bind(x) - _over(y, x, 0.5))
-kerp: Special = Improved("kerp", "x", _kelvin(1, real), lambda x, y: -kei.bind(x) - y / x)
-keip: Special = Improved("keip", "x", _kelvin(1, imag), lambda x, y: ker.bind(x) - y / x)
+kerp: Special = Improved("kerp", "x", _kelvin(1, p.real), lambda x, y: -kei.bind(x) - y / x)
+keip: Special = Improved("keip", "x", _kelvin(1, p.imag), lambda x, y: ker.bind(x) - y / x)
 
 # Parabolic cylinder functions, DLMF 12.
 pbdv = SpecialParts(
@@ -297,8 +282,8 @@ def _mathieu(name: str, characteristic: Special, is_modified: bool) -> SpecialPa
         def row() -> Sequence[Value]:
             a = characteristic.bind(m, q)
             if is_modified:
-                return y[1], (a - 2 * q * cosh.bind(2 * x)) * y[0]
-            second = (2 * q * cos.bind(2 * _DEGREE * x) - a) * y[0]
+                return y[1], (a - 2 * q * p.cosh.bind(2 * x)) * y[0]
+            second = (2 * q * p.cos.bind(2 * _DEGREE * x) - a) * y[0]
             return _DEGREE * y[1], _DEGREE * second
 
         return [None, None, row]

@@ -9,17 +9,8 @@ from collections.abc import Callable
 
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Value
+from funcgrad.primitives import expressions as e
 from funcgrad.primitives.elementwise import convert, equal, select, zero_of
-from funcgrad.primitives.expressions import (
-    Expression,
-    Formula,
-    absolute,
-    maximum,
-    minimum,
-    power,
-    rint,
-    where,
-)
 from funcgrad.primitives.kummer import slopes_in_parameters
 from funcgrad.primitives.special_rows import Improved, Special, table
 from funcgrad.primitives.tricomi import tricomi
@@ -38,25 +29,25 @@ hyp1f1: Special = Special(
 
 
 def _gauss(
-    scipys: Formula, a: Expression, b: Expression, c: Expression, x: Expression
-) -> Expression:
+    scipys: e.Formula, a: e.Expression, b: e.Expression, c: e.Expression, x: e.Expression
+) -> e.Expression:
     """Left of 0 by Pfaff's transformation (DLMF 15.8.1), which makes the terms positive.
 
     Far left SciPy's own connection to ``1 / x`` is as good, but for ``a - b`` near an integer.
     """
-    is_first = minimum(a, c - b) > minimum(b, c - a)
-    exponent = where(is_first, a, b)
+    is_first = e.minimum(a, c - b) > e.minimum(b, c - a)
+    exponent = e.where(is_first, a, b)
     difference = b - a
-    off = absolute(difference - rint(difference))
+    off = e.absolute(difference - e.rint(difference))
     is_near = (x > -9.0) | ((off > 0.0) & (off * x > -1.0))
-    is_moved = (x < 0.0) & is_near & (maximum(a, b) > 0.0)
+    is_moved = (x < 0.0) & is_near & (e.maximum(a, b) > 0.0)
     value = scipys(
-        where(is_moved, where(is_first, a, c - a), a),
-        where(is_moved, where(is_first, c - b, b), b),
+        e.where(is_moved, e.where(is_first, a, c - a), a),
+        e.where(is_moved, e.where(is_first, c - b, b), b),
         c,
-        where(is_moved, x / (x - 1.0), x),
+        e.where(is_moved, x / (x - 1.0), x),
     )
-    return where(is_moved, power(1.0 - x, -exponent) * value, value)
+    return e.where(is_moved, e.power(1.0 - x, -exponent) * value, value)
 
 
 hyp2f1: Special = Improved(

@@ -19,23 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from funcgrad.primitives.expressions import (
-    Expression,
-    Formula,
-    apply,
-    exp,
-    expm1,
-    floor,
-    log,
-    log1p,
-    maximum,
-    minimum,
-    power,
-    spread,
-    sqrt,
-    total,
-    where,
-)
+from funcgrad.primitives import expressions as e
 from funcgrad.primitives.gamma_functions import lgamma
 
 _NODES = np.arange(160.0)
@@ -50,63 +34,65 @@ _WIDEST = 0.28
 """Nodes that are as far apart leave an error of ``exp(-pi**2 / 0.28)``, some units of 1e-15."""
 
 
-def _pair(a: Expression, b: Expression, x: Expression) -> tuple[Expression, Expression, Expression]:
+def _pair(
+    a: e.Expression, b: e.Expression, x: e.Expression
+) -> tuple[e.Expression, e.Expression, e.Expression]:
     """``U(a, b, x)`` and ``U(a + 1, b, x)`` for positive ``a`` and ``x``; the distance of nodes."""
     m = b - a - 1.0
     q = x - b + 1.0
-    root = sqrt(q * q + 4.0 * a * x)
-    peak = where(q > 0.0, 2.0 * a / (q + root), (root - q) / (2.0 * x))
+    root = e.sqrt(q * q + 4.0 * a * x)
+    peak = e.where(q > 0.0, 2.0 * a / (q + root), (root - q) / (2.0 * x))
     height, share, bend = x * peak, peak / (peak + 1.0), 1.0 / (a + 1.0)
 
-    def drop(s: Expression) -> Expression:
+    def drop(s: e.Expression) -> e.Expression:
         """The logarithm of the integrand over its maximum."""
-        u = s - bend * expm1(-s)
-        grown = expm1(u)
-        return a * u - height * grown + m * log1p(share * grown)
+        u = s - bend * e.expm1(-s)
+        grown = e.expm1(u)
+        return a * u - height * grown + m * e.log1p(share * grown)
 
-    def end(far: Expression) -> Expression:
+    def end(far: e.Expression) -> e.Expression:
         """A place that is far enough, but not much farther, between 0 and one that is too far."""
         near = far * 0.0
         for _ in range(_HALVINGS):
             middle = 0.5 * (near + far)
             is_enough = drop(middle) < -_DROP
-            near, far = where(is_enough, near, middle), where(is_enough, middle, far)
+            near, far = e.where(is_enough, near, middle), e.where(is_enough, middle, far)
         return far
 
-    reach = (_DROP + height + maximum(-m, 0.0) * log1p(peak)) / a
-    low = -minimum(reach + 1.0, log1p(reach / bend))
-    more = maximum(m, 0.0)
-    high = log1p((_DROP + more) / height) + log1p(more / height) + 1.0
+    reach = (_DROP + height + e.maximum(-m, 0.0) * e.log1p(peak)) / a
+    low = -e.minimum(reach + 1.0, e.log1p(reach / bend))
+    more = e.maximum(m, 0.0)
+    high = e.log1p((_DROP + more) / height) + e.log1p(more / height) + 1.0
     low, high = end(low), end(high)
     width = (high - low) / (len(_NODES) - 1.0)
-    a_, m_, height_, share_, bend_ = map(spread, (a, m, height, share, bend))
-    s = spread(low) + spread(width) * _NODES
-    back = expm1(-s)
+    a_, m_, height_, share_, bend_ = map(e.spread, (a, m, height, share, bend))
+    s = e.spread(low) + e.spread(width) * _NODES
+    back = e.expm1(-s)
     u = s - bend_ * back
-    grown = expm1(u)
+    grown = e.expm1(u)
     ratio = share_ * grown
-    terms = exp(a_ * u - height_ * grown + m_ * log1p(ratio)) * (bend_ * (back + 1.0) + 1.0)
+    terms = e.exp(a_ * u - height_ * grown + m_ * e.log1p(ratio)) * (bend_ * (back + 1.0) + 1.0)
     next_terms = terms * (grown + 1.0) / (ratio + 1.0)
-    scale = exp(a * log(peak) - height + m * log1p(peak) - apply(lgamma, a)) * width
-    return scale * total(terms), scale * total(next_terms) * share / a, width
+    scale = e.exp(a * e.log(peak) - height + m * e.log1p(peak) - e.apply(lgamma, a)) * width
+    return scale * e.total(terms), scale * e.total(next_terms) * share / a, width
 
 
-def tricomi(scipys: Formula, a: Expression, b: Expression, x: Expression) -> Expression:
+def tricomi(scipys: e.Formula, a: e.Expression, b: e.Expression, x: e.Expression) -> e.Expression:
     """``U(a, b, x)``; SciPy's own where ``x`` is 0 or ``a`` is far from what users have."""
     given = (a, b, x)
     over = a - b + 1.0
     is_turned = (over > 0.0) & (a < _SMALLEST)
-    factor = where(is_turned, power(x, 1.0 - b), 1.0)
-    a, b = where(is_turned, over, a), where(is_turned, 2.0 - b, b)
-    steps = maximum(floor(_SMALLEST - a) + 1.0, 0.0)
+    factor = e.where(is_turned, e.power(x, 1.0 - b), 1.0)
+    a, b = e.where(is_turned, over, a), e.where(is_turned, 2.0 - b, b)
+    steps = e.maximum(e.floor(_SMALLEST - a) + 1.0, 0.0)
     start = a + steps
     value, above, width = _pair(start, b, x)
     for k in range(_STEPS):
         c = start - float(k)
         below = (2.0 * c - b + x) * value - c * (c - b + 1.0) * above
         is_left = steps > float(k)
-        value, above = where(is_left, below, value), where(is_left, value, above)
+        value, above = e.where(is_left, below, value), e.where(is_left, value, above)
     is_ours = (x > 0.0) & (start < _LARGEST) & (steps < _STEPS + 0.5) & (width < _WIDEST)
     # SciPy takes up to a millisecond for a number, and no time for this one.
-    others = [where(is_ours, v, x) for v, x in zip(_QUICK, given, strict=True)]
-    return where(is_ours, value * factor, scipys(*others))
+    others = [e.where(is_ours, v, x) for v, x in zip(_QUICK, given, strict=True)]
+    return e.where(is_ours, value * factor, scipys(*others))

@@ -18,7 +18,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.errors import DtypeError, ShapeError
@@ -75,7 +74,7 @@ class _Windows(Primitive):
             a if d is not None else broadcast_to(a, (size, *shape_of(a)))
             for a, d in zip(args, dims, strict=True)
         ]
-        wider: Any = replace(self, slides=(*still((size,)), *self.slides))  # type: ignore[type-var]
+        wider: Any = replace(self, slides=(*still((size,)), *self.slides))
         return wider.bind(*dense), 0
 
     @property
@@ -125,7 +124,6 @@ class _WindowReduce(_Windows):
         return WindowFold(self.slides, (True,), (init,), "{0}", init, step, self.accurate)
 
 
-@dataclass(frozen=True)
 class WindowSum(_WindowReduce):
     """The sum over every window."""
 
@@ -151,7 +149,6 @@ class _WindowExtreme(_WindowReduce):
         return out, WindowChosen(self.slides).bind(t, first)
 
 
-@dataclass(frozen=True)
 class WindowMax(_WindowExtreme):
     """The maximum of every window; nan if an element is nan."""
 
@@ -161,7 +158,6 @@ class WindowMax(_WindowExtreme):
     step: ClassVar[str] = "maximum({0}, {1})"
 
 
-@dataclass(frozen=True)
 class WindowMin(_WindowExtreme):
     """The minimum of every window; nan if an element is nan."""
 
@@ -187,7 +183,6 @@ def _from_windows(slides: Slides, shape: Shape) -> Slides:
     return tuple(s.from_windows(n) for s, n in zip(slides, shape, strict=True))
 
 
-@dataclass(frozen=True)
 class WindowFind(_Windows):
     """The number of the first tap of every window that equals the second argument; int32.
 
@@ -229,7 +224,6 @@ class WindowFind(_Windows):
         return WindowFold(self.slides, (True, False), (self.fill,), expr, "{highest}", step)
 
 
-@dataclass(frozen=True)
 class WindowChosen(_Windows):
     """The sum over the taps whose number is the one that stands at their window.
 

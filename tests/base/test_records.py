@@ -17,6 +17,9 @@ import numpy as np
 import pytest
 
 from funcgrad.base import records
+from funcgrad.extend import Composite, Elementwise
+from funcgrad.primitives.linalg import Solve
+from funcgrad.primitives.shape import Reshape
 
 OPTIONS: list[dict[str, bool]] = [
     {},
@@ -281,3 +284,12 @@ def test_a_finalizer_makes_an_object_while_its_class_is_finished(options: dict[s
         if not made:
             assert at > 20
             return
+
+
+def test_primitives_of_the_library_are_records_unless_they_have_an_initializer() -> None:
+    assert Solve() == Solve()
+    assert Reshape((2,)) == Reshape((2,)) != Reshape((3,))
+    assert Elementwise("one", None, "") != Elementwise("one", None, "")
+    two = [type("Mine", (Composite,), {"__init__": lambda self: None})() for _ in range(2)]
+    assert two[0] != two[1]
+    assert type(two[0])() != two[0]

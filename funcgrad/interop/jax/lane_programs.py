@@ -21,7 +21,6 @@ import numpy as np
 from funcgrad import sharding
 from funcgrad.api.arguments import name_of
 from funcgrad.base.pytree import broadcast_prefix, tree_unflatten
-from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import axes_in_scope
 from funcgrad.core.observers import OBSERVED
@@ -54,7 +53,6 @@ Mask = tuple[bool, ...]
 Specs = tuple[sharding.PartitionSpec, ...]
 
 
-@dataclass(frozen=True)
 class LaneCopy(PVary):
     """A copy for every lane, in the program of one."""
 
@@ -66,7 +64,6 @@ class LaneCopy(PVary):
         return ((LaneTotal if of_terms else LaneSum)(self.axes, True).bind(ct),)
 
 
-@dataclass(frozen=True)
 class LaneSum(PSum):
     """A sum over lanes, in the program of one."""
 
@@ -76,7 +73,6 @@ class LaneSum(PSum):
         return (LaneCopy(self.axes).bind(ct),)
 
 
-@dataclass(frozen=True)
 class LaneTotal(PSum):
     """A sum over lanes that was left for later, in the program of one."""
 
@@ -86,7 +82,6 @@ class LaneTotal(PSum):
         return (LaneCopy(self.axes, to=REDUCED).bind(ct),)
 
 
-@dataclass(frozen=True)
 class LaneGather(AllGather):
     """The values of all lanes as copies whose cotangents are terms, in the program of one."""
 
@@ -96,7 +91,6 @@ class LaneGather(AllGather):
         return (LaneScatter(self.axis_name, self.axis_size, self.axis, self.tiled).bind(ct),)
 
 
-@dataclass(frozen=True)
 class LaneScatter(ReduceScatter):
     """The part of this lane of a sum that was left for later, in the program of one."""
 
@@ -254,7 +248,6 @@ class _Recording:
 _OF_NOTHING = Program([], [], [], "lane")
 
 
-@dataclass(frozen=True)
 class ShardMap(Jit):
     """A call of a function of whole arrays, with what a lane of the mesh does.
 

@@ -15,22 +15,13 @@ from contextvars import ContextVar
 from math import prod
 from typing import Any
 
+from funcgrad import lowering as forms
 from funcgrad import sharding
 from funcgrad.core.program import Equation, Var, axis_names_of
 from funcgrad.core.trace import Tracer
 from funcgrad.distributed.meshes import names_by_axis, sums_in
 from funcgrad.errors import ArgumentError
 from funcgrad.interop.jax.devices import NamedSharding
-from funcgrad.lowering import (
-    Barrier,
-    Contraction,
-    Form,
-    Pointwise,
-    Reduction,
-    Reindex,
-    Reshape,
-    form_of,
-)
 from funcgrad.passes.flow import Flow
 from funcgrad.transforms.batch import BatchTracer
 from funcgrad.transforms.stage import StageTrace, StageTracer
@@ -238,8 +229,8 @@ class _Specs(Flow[Place]):
             for fact, shape in zip(facts, shapes, strict=True)
         ]
         can_follow = not equation.primitive.is_composite and not axis_names_of(equation.primitive)
-        form = form_of(equation) if can_follow else None
-        if isinstance(form, Barrier):
+        form = forms.form_of(equation) if can_follow else None
+        if isinstance(form, forms.Barrier):
             return list(facts)
         specs = [
             _spec_of(form, shapes, rows, var.aval.shape) if form is not None else sharding.P()
@@ -253,29 +244,32 @@ class _Specs(Flow[Place]):
 
 
 def _spec_of(
-    form: Form, shapes: Sequence[tuple[int, ...]], rows: Sequence[Rows], shape: tuple[int, ...]
+    form: forms.Form,
+    shapes: Sequence[tuple[int, ...]],
+    rows: Sequence[Rows],
+    shape: tuple[int, ...],
 ) -> sharding.PartitionSpec:
     """How a result is divided, of an operation of a form."""
     found: Rows = [()] * len(shape)
-    if isinstance(form, Pointwise):
+    if isinstance(form, forms.Pointwise):
         for of, names in zip(shapes, rows, strict=True):
             lead = len(shape) - len(of)
             for i, (n, row) in enumerate(zip(of, names, strict=True), lead):
                 found[i] = found[i] or (row if n == shape[i] else ())
-    elif isinstance(form, Reindex):
+    elif isinstance(form, forms.Reindex):
         found = [
             rows[0][axis] if axis is not None and shapes[0][axis] == n else ()
             for axis, n in zip(form.axes, shape, strict=True)
         ]
-    elif isinstance(form, Reduction):
+    elif isinstance(form, forms.Reduction):
         found = [row for i, row in enumerate(rows[0]) if i not in form.axes]
-    elif isinstance(form, Contraction):
+    elif isinstance(form, forms.Contraction):
         by_letter: dict[str, tuple[Any, ...]] = {}
         for letters, names in zip((form.lhs, form.rhs), rows, strict=False):
             for letter, row in zip(letters, names, strict=True):
                 by_letter[letter] = by_letter.get(letter) or row
         found = [by_letter.get(letter, ()) for letter in form.out]
-    elif isinstance(form, Reshape):
+    elif isinstance(form, forms.Reshape):
         found = _reshaped(shapes[0], rows[0], shape)
     return spec_of_rows(found)
 

@@ -22,19 +22,8 @@ import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
+from funcgrad.scipy.integrate import stepping
 from funcgrad.scipy.integrate.newton import iterate, newton_tolerance
-from funcgrad.scipy.integrate.stepping import (
-    LEAST,
-    MOST,
-    SAFETY,
-    Attempt,
-    Controls,
-    Method,
-    Piece,
-    System,
-    rms,
-    row_of,
-)
 
 ORDER = 5
 ROWS = ORDER + 1
@@ -81,13 +70,13 @@ _BACK = np.cumprod(
 )
 
 
-class Differences(Method):
+class Differences(stepping.Method):
     """Steps by backward differences."""
 
     exponent = -0.5
     rows = ROWS
 
-    def first(self, system: System, t: Any, y: Any, h: Any) -> Any:
+    def first(self, system: stepping.System, t: Any, y: Any, h: Any) -> Any:
         rest = fnp.zeros((ROWS - 2, *y.shape), y.dtype)
         return fnp.concatenate([fnp.stack([y, h * system.slope(t, y)]), rest])
 
@@ -95,7 +84,7 @@ class Differences(Method):
         """The order of the step, the grid of its state, and the order after it."""
         return np.int64(0), np.float64(1.0), np.int64(0)
 
-    def remember(self, system: System, t: Any, y: Any, k: Any, h: Any) -> Any:
+    def remember(self, system: stepping.System, t: Any, y: Any, k: Any, h: Any) -> Any:
         return {
             "order": np.int64(1),
             "grid": h,
@@ -109,15 +98,15 @@ class Differences(Method):
 
     def attempt(
         self,
-        system: System,
+        system: stepping.System,
         t: Any,
         h: Any,
         state: Any,
         memory: Any,
         is_clipped: Any,
         failed: Any,
-        controls: Controls,
-    ) -> Attempt:
+        controls: stepping.Controls,
+    ) -> stepping.Attempt:
         order = memory["order"]
         known = lax.cond(
             h == memory["grid"],
@@ -125,7 +114,7 @@ class Differences(Method):
             lambda: _rescaled(state, order, h / memory["grid"]),
         )
         predicted, pull = _sum(_BOTH, order, known)
-        c = h / row_of(_as(_ALPHA, h), order)
+        c = h / stepping.row_of(_as(_ALPHA, h), order)
         end = t + h
         evaluates = memory["needs_jacobian"]
 
@@ -145,25 +134,25 @@ class Differences(Method):
         def correction(d: Any) -> Any:
             slope = system.slope(end, predicted + d)
             step = system.matrices.solve(factors, c * slope - pull - d)
-            return step, rms(step / scale), fnp.all(fnp.isfinite(slope))
+            return step, stepping.rms(step / scale), fnp.all(fnp.isfinite(slope))
 
         tolerance = newton_tolerance(controls, float(np.finfo(h.dtype).eps))
         found = iterate(correction, fnp.zeros_like(predicted), LIMIT, tolerance)
         d = found.x
         allowed = controls.scale(predicted + d)
-        error = row_of(_as(_ERROR, h), order) * rms(d / allowed)
+        error = stepping.row_of(_as(_ERROR, h), order) * stepping.rms(d / allowed)
         is_good = found.has_converged & (error <= 1)
-        safety = SAFETY * (2 * LIMIT + 1) / (2 * LIMIT + found.count)
+        safety = stepping.SAFETY * (2 * LIMIT + 1) / (2 * LIMIT + found.count)
         repeated = fnp.where(h == memory["grid"], memory["repeated"], 0) + 1
         chooses = is_good & (repeated > order)
         better, factor = _choice(order, error, d, known, allowed)
         chosen = fnp.where(chooses, better, order)
         shorter = fnp.where(
             found.has_converged,
-            fnp.maximum(LEAST, safety * _power(error, order)),
+            fnp.maximum(stepping.LEAST, safety * _power(error, order)),
             fnp.where(memory["is_current"], 0.5, 1.0),
         )
-        longer = fnp.where(chooses, fnp.minimum(MOST, safety * factor), 1.0)
+        longer = fnp.where(chooses, fnp.minimum(stepping.MOST, safety * factor), 1.0)
         refreshes = ~found.has_converged & ~memory["is_current"]
         new = {
             "order": chosen,
@@ -175,7 +164,7 @@ class Differences(Method):
             "needs_factors": ~found.has_converged | chooses,
             "is_current": (memory["is_current"] & ~is_good) | refreshes | (not system.varies),
         }
-        return Attempt(
+        return stepping.Attempt(
             is_good,
             _next(known, order, d),
             fnp.astype(h * fnp.where(is_good, longer, shorter), h.dtype),
@@ -186,14 +175,14 @@ class Differences(Method):
             ),
         )
 
-    def following(self, system: System, piece: Piece) -> Callable[..., Any]:
+    def following(self, system: stepping.System, piece: stepping.Piece) -> Callable[..., Any]:
         order, grid, _ = piece.notes
         y = piece.end[0]
-        alpha = row_of(_as(_ALPHA, piece.h), order)
+        alpha = stepping.row_of(_as(_ALPHA, piece.h), order)
         jacobian = system.exact(piece.t + piece.h, y)
         solve = system.matrices.solver(_as(np.ones((1, 1)), alpha), -piece.h / alpha, [jacobian])
 
-        def follow(system: System, t: Any, h: Any, state: Any) -> Any:
+        def follow(system: stepping.System, t: Any, h: Any, state: Any) -> Any:
             known = _rescaled(state, order, h / fnp.astype(grid, h.dtype))
             predicted, pull = _sum(_BOTH, order, known)
             d = y - predicted
@@ -202,7 +191,7 @@ class Differences(Method):
 
         return follow
 
-    def between(self, system: System, piece: Piece, x: Any) -> Any:
+    def between(self, system: stepping.System, piece: stepping.Piece, x: Any) -> Any:
         order = piece.notes[2]
         total = piece.end[0]
         weight = fnp.ones_like(x)
@@ -219,20 +208,22 @@ def _as(table: np.ndarray, like: Any) -> np.ndarray:
 
 def _sum(table: np.ndarray, order: Any, known: Any) -> Any:
     """Combinations of differences that depend on the order."""
-    return row_of(_as(table, known), order) @ known
+    return stepping.row_of(_as(table, known), order) @ known
 
 
 def _rescaled(state: Any, order: Any, factor: Any) -> Any:
     """Differences on a grid that is ``factor`` times as wide."""
     there = _grid(factor) @ _as(_BACK, factor)
-    matrix = fnp.where(row_of(_CHANGED, order), there, np.eye(ROWS, dtype=np.dtype(there.dtype)))
+    matrix = fnp.where(
+        stepping.row_of(_CHANGED, order), there, np.eye(ROWS, dtype=np.dtype(there.dtype))
+    )
     return fnp.astype(matrix, state.dtype).T @ state
 
 
 def _next(known: Any, order: Any, d: Any) -> Any:
     """The differences at the end of a step."""
-    added = row_of(_as(_ADDED, known), order)
-    return row_of(_as(_KEPT, known), order) @ known + added[:, None] * d
+    added = stepping.row_of(_as(_ADDED, known), order)
+    return stepping.row_of(_as(_KEPT, known), order) @ known + added[:, None] * d
 
 
 def _power(error: Any, order: Any) -> Any:
@@ -243,9 +234,11 @@ def _power(error: Any, order: Any) -> Any:
 def _choice(order: Any, error: Any, d: Any, known: Any, allowed: Any) -> tuple[Any, Any]:
     """The order that allows the longest steps: this one, or one beside it; and how much longer."""
     weights = _as(_ERROR, known)
-    below = rms((row_of(known, order) + d) / allowed) * row_of(weights, fnp.maximum(order - 1, 0))
-    above = rms((d - row_of(known, fnp.minimum(order + 1, ORDER))) / allowed)
-    above = above * row_of(weights, fnp.minimum(order + 1, ORDER))
+    below = stepping.rms((stepping.row_of(known, order) + d) / allowed) * stepping.row_of(
+        weights, fnp.maximum(order - 1, 0)
+    )
+    above = stepping.rms((d - stepping.row_of(known, fnp.minimum(order + 1, ORDER))) / allowed)
+    above = above * stepping.row_of(weights, fnp.minimum(order + 1, ORDER))
     zero = fnp.zeros_like(error)
     factors = fnp.stack([
         fnp.where(order > 1, _power(below, fnp.maximum(order - 1, 1)), zero),

@@ -13,21 +13,10 @@ from typing import Any
 import numpy as np
 
 import funcgrad.numpy.values as fnp
-from funcgrad.scipy.integrate.stepping import (
-    LEAST,
-    MOST,
-    SAFETY,
-    Attempt,
-    Controls,
-    Method,
-    Piece,
-    Slope,
-    System,
-    rms,
-)
+from funcgrad.scipy.integrate import stepping
 
 
-class Explicit(Method):
+class Explicit(stepping.Method):
     """A Runge-Kutta method whose last stage is the slope at the end.
 
     Args:
@@ -42,46 +31,48 @@ class Explicit(Method):
         self.exponent = -1 / (solver.error_estimator_order + 1)
         self.evaluations = n
 
-    def stages(self, f: Slope, t: Any, h: Any, y: Any, k: Any) -> list[Any]:
+    def stages(self, f: stepping.Slope, t: Any, h: Any, y: Any, k: Any) -> list[Any]:
         """The slopes at all nodes."""
         slopes = [k]
         for c, row in zip(self.nodes[1:], self.tableau[1:], strict=True):
             slopes.append(f(t + c * h, y + h * _combined(row, slopes)))
         return slopes
 
-    def remember(self, system: System, t: Any, y: Any, k: Any, h: Any) -> Any:
+    def remember(self, system: stepping.System, t: Any, y: Any, k: Any, h: Any) -> Any:
         return k
 
     def attempt(
         self,
-        system: System,
+        system: stepping.System,
         t: Any,
         h: Any,
         state: Any,
         memory: Any,
         is_clipped: Any,
         failed: Any,
-        controls: Controls,
-    ) -> Attempt:
+        controls: stepping.Controls,
+    ) -> stepping.Attempt:
         slopes = self.stages(system.slope, t, h, state, memory)
         end = state + h * _combined(self.weights, slopes)
         slopes.append(system.slope(t + h, end))
         error = self.error([k * h for k in slopes], controls.scale(state, end))
         is_good = error < 1
-        ratio = SAFETY * fnp.maximum(error, 1e-30) ** self.exponent
-        ratio = fnp.where(fnp.isnan(ratio), LEAST, fnp.clip(ratio, LEAST, MOST))
+        ratio = stepping.SAFETY * fnp.maximum(error, 1e-30) ** self.exponent
+        ratio = fnp.where(
+            fnp.isnan(ratio), stepping.LEAST, fnp.clip(ratio, stepping.LEAST, stepping.MOST)
+        )
         ratio = fnp.where(failed | ~is_good, fnp.minimum(1.0, ratio), ratio)
         slope = fnp.where(is_good, slopes[-1], memory)
         counts = np.array([self.evaluations, 0, 0])
-        return Attempt(is_good, end, fnp.astype(h * ratio, h.dtype), (), slope, counts)
+        return stepping.Attempt(is_good, end, fnp.astype(h * ratio, h.dtype), (), slope, counts)
 
     def error(self, increments: Sequence[Any], scale: Any) -> Any:
         raise NotImplementedError
 
-    def following(self, system: System, piece: Piece) -> Callable[..., Any]:
+    def following(self, system: stepping.System, piece: stepping.Piece) -> Callable[..., Any]:
         return self._advance
 
-    def _advance(self, system: System, t: Any, h: Any, y: Any) -> Any:
+    def _advance(self, system: stepping.System, t: Any, h: Any, y: Any) -> Any:
         slopes = self.stages(system.slope, t, h, y, system.slope(t, y))
         return y + h * _combined(self.weights, slopes)
 
@@ -95,9 +86,9 @@ class Embedded(Explicit):
         self.polynomial = [_row(column) for column in np.transpose(solver.P)]
 
     def error(self, increments: Sequence[Any], scale: Any) -> Any:
-        return rms(_combined(self.difference, increments) / scale)
+        return stepping.rms(_combined(self.difference, increments) / scale)
 
-    def between(self, system: System, piece: Piece, x: Any) -> Any:
+    def between(self, system: stepping.System, piece: stepping.Piece, x: Any) -> Any:
         f, t, h, y = system.slope, piece.t, piece.h, piece.state
         slopes = self.stages(f, t, h, y, f(t, y))
         slopes.append(f(t + h, y + h * _combined(self.weights, slopes)))
@@ -118,13 +109,13 @@ class HighOrder(Explicit):
         self.polynomial = [_row(row) for row in solver.D]
 
     def error(self, increments: Sequence[Any], scale: Any) -> Any:
-        fifth = rms(_combined(self.fifth, increments) / scale) ** 2
-        third = rms(_combined(self.third, increments) / scale) ** 2
+        fifth = stepping.rms(_combined(self.fifth, increments) / scale) ** 2
+        third = stepping.rms(_combined(self.third, increments) / scale) ** 2
         both = fifth + 0.01 * third
         is_zero = both == 0
         return fnp.where(is_zero, 0.0 * both, fifth / fnp.sqrt(fnp.where(is_zero, 1.0, both)))
 
-    def between(self, system: System, piece: Piece, x: Any) -> Any:
+    def between(self, system: stepping.System, piece: stepping.Piece, x: Any) -> Any:
         f, t, h, y = system.slope, piece.t, piece.h, piece.state
         slopes = self.stages(f, t, h, y, f(t, y))
         change = h * _combined(self.weights, slopes)

@@ -19,19 +19,9 @@ import funcgrad.numpy.values as fnp
 from funcgrad import lax
 from funcgrad.base import stacks
 from funcgrad.base.records import dataclass
+from funcgrad.scipy.integrate import stepping
 from funcgrad.scipy.integrate.matrices import Dense
 from funcgrad.scipy.integrate.newton import iterate, newton_tolerance
-from funcgrad.scipy.integrate.stepping import (
-    LEAST,
-    MOST,
-    SAFETY,
-    Attempt,
-    Controls,
-    Method,
-    Piece,
-    System,
-    rms,
-)
 
 LIMIT = 6
 
@@ -65,16 +55,16 @@ def _eigen() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 _VALUES, _ROWS, _COLUMNS = stacks.with_room(_eigen)  # OpenBLAS takes some
 
 
-class Radau(Method):
+class Radau(stepping.Method):
     """Steps of Radau's method."""
 
     exponent = -0.25
     rows = 4
 
-    def first(self, system: System, t: Any, y: Any, h: Any) -> Any:
+    def first(self, system: stepping.System, t: Any, y: Any, h: Any) -> Any:
         return fnp.concatenate([y[None], fnp.zeros((3, *y.shape), y.dtype)])
 
-    def remember(self, system: System, t: Any, y: Any, k: Any, h: Any) -> Any:
+    def remember(self, system: stepping.System, t: Any, y: Any, k: Any, h: Any) -> Any:
         factors = [system.matrices.no_factors(part.dtype) for part in _parts(y.dtype)]
         return {
             "k": k,
@@ -92,15 +82,15 @@ class Radau(Method):
 
     def attempt(
         self,
-        system: System,
+        system: stepping.System,
         t: Any,
         h: Any,
         state: Any,
         memory: Any,
         is_clipped: Any,
         failed: Any,
-        controls: Controls,
-    ) -> Attempt:
+        controls: stepping.Controls,
+    ) -> stepping.Attempt:
         y, k = state[0], memory["k"]
         end = t + h
         evaluates = memory["needs_jacobian"]
@@ -134,25 +124,25 @@ class Radau(Method):
         change = _as(_DIFFERENCE, h) @ z / h
         allowed = controls.scale(y, new)
         first = system.matrices.solve(factors[0], k + change)
-        error = rms(first / allowed)
+        error = stepping.rms(first / allowed)
 
         def damped() -> Any:
             right = system.slope(t, y + first) + change
             again = system.matrices.solve(factors[0], right)
-            return rms(again / allowed)
+            return stepping.rms(again / allowed)
 
         is_damped = memory["was_rejected"] & (error > 1)
         error = lax.cond(is_damped, damped, lambda: error)
         is_good = found.has_converged & (error <= 1)
         before = fnp.where(is_clipped, np.nan, memory["error"])
-        safety = SAFETY * (2 * LIMIT + 1) / (2 * LIMIT + found.count)
+        safety = stepping.SAFETY * (2 * LIMIT + 1) / (2 * LIMIT + found.count)
         factor = safety * _factor(h / memory["chosen_before"], error, before)
         is_slow = (found.count > 2) & (found.rate > 1e-3) & system.varies
         keeps = ~is_slow & (factor < 1.2)
-        longer = fnp.where(keeps, 1.0, fnp.minimum(MOST, factor))
+        longer = fnp.where(keeps, 1.0, fnp.minimum(stepping.MOST, factor))
         shorter = fnp.where(
             found.has_converged,
-            fnp.maximum(LEAST, factor),
+            fnp.maximum(stepping.LEAST, factor),
             fnp.where(memory["is_current"], 0.5, 1.0),
         )
         length = fnp.astype(h * fnp.where(is_good, longer, shorter), h.dtype)
@@ -180,14 +170,14 @@ class Radau(Method):
             fnp.astype(evaluates, np.int64),
             fnp.astype(factorizes, np.int64) * 2,
         ]
-        return Attempt(is_good, _state(new, z), length, (), memory, fnp.stack(counts))
+        return stepping.Attempt(is_good, _state(new, z), length, (), memory, fnp.stack(counts))
 
-    def following(self, system: System, piece: Piece) -> Callable[..., Any]:
+    def following(self, system: stepping.System, piece: stepping.Piece) -> Callable[..., Any]:
         t, h, y, z = piece.t, piece.h, piece.state[0], piece.end[1:]
         jacobians = [system.exact(t + float(c) * h, y + z[i]) for i, c in enumerate(_NODES)]
         solve = system.matrices.solver(_as(_MATRIX, h), -h, jacobians)
 
-        def follow(system: System, t: Any, h: Any, state: Any) -> Any:
+        def follow(system: stepping.System, t: Any, h: Any, state: Any) -> Any:
             y = state[0]
             wrong = z - h * (_as(_MATRIX, h) @ _slopes(system, t, h, y, z))
             stages = z - solve(wrong)
@@ -195,7 +185,7 @@ class Radau(Method):
 
         return follow
 
-    def between(self, system: System, piece: Piece, x: Any) -> Any:
+    def between(self, system: stepping.System, piece: stepping.Piece, x: Any) -> Any:
         end = piece.end
         return end[0] - end[3] + _weights(fnp.reshape(x, (1,)), x)[0] @ end[1:]
 
@@ -262,7 +252,7 @@ def _state(y: Any, z: Any) -> Any:
     return fnp.concatenate([y[None], z])
 
 
-def _slopes(system: System, t: Any, h: Any, y: Any, z: Any) -> Any:
+def _slopes(system: stepping.System, t: Any, h: Any, y: Any, z: Any) -> Any:
     return fnp.stack([system.slope(t + float(c) * h, y + z[i]) for i, c in enumerate(_NODES)])
 
 

@@ -16,15 +16,8 @@ from funcgrad.primitives.elementwise import less_equal
 from funcgrad.primitives.matrices import adjoint, hermitian_of_lower
 from funcgrad.primitives.pencils import GeneralizedEig, TwoSidedEig
 from funcgrad.primitives.shape import shape_of
+from funcgrad.scipy.linalg import operands
 from funcgrad.scipy.linalg.meanings import MEANINGS
-from funcgrad.scipy.linalg.operands import (
-    check_equal_shapes,
-    choice,
-    is_complex_value,
-    matrices,
-    square,
-    stacked,
-)
 
 __all__ = [
     "eig", "eig_banded", "eigh", "eigh_tridiagonal", "eigvals", "eigvals_banded", "eigvalsh",
@@ -79,12 +72,12 @@ def eig(
 
 def _two_sided(a: Any, b: Any, left: bool) -> tuple[Any, Any, Any]:
     if b is not None:
-        a, b = matrices("eig", a, b)
-        square(a, "eig")
-        check_equal_shapes("eig", a, b)
+        a, b = operands.matrices("eig", a, b)
+        operands.square(a, "eig")
+        operands.check_equal_shapes("eig", a, b)
         w, u, v = GeneralizedEig().bind(a, b)
         return w, u, v
-    a = square(a, "eig")
+    a = operands.square(a, "eig")
     if left:
         w, u, v = TwoSidedEig().bind(a)
         return w, u, v
@@ -170,7 +163,7 @@ def eigh(
     """
     only_defaults("eigh", eigvals=eigvals)
     if b is None:
-        a = square(a, "eigh")
+        a = operands.square(a, "eigh")
         read = a if lower else adjoint(a)
         if eigvals_only and subset_by_index is None and subset_by_value is None:
             return primitives.Eigvalsh().bind(read)
@@ -183,10 +176,10 @@ def eigh(
 
 def _of_pencil(a: Any, b: Any, lower: bool, type: int) -> tuple[Any, Any]:
     """With ``b = L L^H`` the equations are those of ``L^-1 a L^-H`` or of ``L^H a L``."""
-    choice("eigh", "type", type, (1, 2, 3))
-    a, b = matrices("eigh", a, b)
-    square(a, "eigh")
-    check_equal_shapes("eigh", a, b)
+    operands.choice("eigh", "type", type, (1, 2, 3))
+    a, b = operands.matrices("eigh", a, b)
+    operands.square(a, "eigh")
+    operands.check_equal_shapes("eigh", a, b)
     a, b = (x if lower else adjoint(x) for x in (a, b))
     a = hermitian_of_lower(a)
     factor = primitives.Cholesky().bind(b)
@@ -277,7 +270,7 @@ _SELECTIONS = {
 
 
 def _selected(function: str, w: Any, v: Any, select: Any, bounds: Any) -> tuple[Any, Any]:
-    choice(function, "select", select, tuple(_SELECTIONS))
+    operands.choice(function, "select", select, tuple(_SELECTIONS))
     kind = _SELECTIONS[select]
     index, value = (bounds if kind == which else None for which in ("index", "value"))
     return _subset(function, w, v, index, value)
@@ -390,9 +383,9 @@ def eigh_tridiagonal(
         [-1.  1.]
     """
     d, e = linalg.floating(d, e, function="eigh_tridiagonal")
-    if is_complex_value(d):
+    if operands.is_complex_value(d):
         raise TypeError("eigh_tridiagonal: the diagonals must be real.")
-    d, e = stacked([d, e], [1, 1])
+    d, e = operands.stacked([d, e], [1, 1])
     w, v = EighTridiagonal().bind(d, e)
     w, v = _selected("eigh_tridiagonal", w, v, select, select_range)
     return w if eigvals_only else (w, v)

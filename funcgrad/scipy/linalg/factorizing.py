@@ -19,15 +19,8 @@ from funcgrad.primitives.matrices import adjoint, as_column, as_row, identity_li
 from funcgrad.primitives.pencils import Balance, ColumnPivots, Cossin, Ldl
 from funcgrad.primitives.schur import GeneralizedSchur, Hessenberg, Schur
 from funcgrad.primitives.shape import shape_of
+from funcgrad.scipy.linalg import operands
 from funcgrad.scipy.linalg.meanings import MEANINGS
-from funcgrad.scipy.linalg.operands import (
-    as_complex,
-    check_equal_shapes,
-    choice,
-    matrices,
-    refuse_traced,
-    square,
-)
 
 __all__ = [
     "cdf2rdf", "cho_factor", "cholesky", "cossin", "hessenberg", "ldl", "lu", "lu_factor",
@@ -169,7 +162,7 @@ def ldl(
         array([[2. , 0. ],
                [0. , 2.5]])
     """
-    factor, d, order = Ldl(bool(lower), bool(hermitian)).bind(square(A, "ldl"))
+    factor, d, order = Ldl(bool(lower), bool(hermitian)).bind(operands.square(A, "ldl"))
     return factor, d, order
 
 
@@ -212,7 +205,7 @@ def qr(
         [[3.]
          [4.]]
     """
-    choice("qr", "mode", mode, tuple(_MODES))
+    operands.choice("qr", "mode", mode, tuple(_MODES))
     x = linalg.matrix(a, "qr")
     last: tuple[Any, ...] = ()
     if pivoting:
@@ -247,7 +240,7 @@ def rq(
         array([[0.4472136 , 3.13049517],
                [0.        , 4.47213595]])
     """
-    choice("rq", "mode", mode, ("full", "economic", "r"))
+    operands.choice("rq", "mode", mode, ("full", "economic", "r"))
     x = linalg.matrix(a, "rq")
     kind = "reduced" if mode == "economic" else "complete"
     # With rows and columns in opposite order, and transposed, it is the other factorisation.
@@ -284,7 +277,7 @@ def qr_multiply(
         array([[5. , 2.2],
                [0. , 0.4]])
     """
-    choice("qr_multiply", "mode", mode, ("left", "right"))
+    operands.choice("qr_multiply", "mode", mode, ("left", "right"))
     a, c = linalg.floating(a, c, function="qr_multiply")
     q, *rest = qr(a, mode="economic", pivoting=pivoting)
     q = q.conj() if conjugate else q
@@ -371,7 +364,7 @@ def polar(
         [[2. 0.]
          [0. 2.]]
     """
-    choice("polar", "side", side, ("right", "left"))
+    operands.choice("polar", "side", side, ("right", "left"))
     w, values, vh = linalg.svd(linalg.matrix(a, "polar"), full_matrices=False)
     values = p.convert(values, aval_of(w).dtype)
     if side == "right":
@@ -418,9 +411,9 @@ def schur(
         [[1. 2.]
          [0. 3.]]
     """
-    choice("schur", "output", output, _OUTPUTS)
-    x = square(a, "schur")
-    t, z, count = Schur(sort).bind(as_complex(x) if output in ("complex", "c") else x)
+    operands.choice("schur", "output", output, _OUTPUTS)
+    x = operands.square(a, "schur")
+    t, z, count = Schur(sort).bind(operands.as_complex(x) if output in ("complex", "c") else x)
     return (t, z) if sort is None else (t, z, count)
 
 
@@ -440,9 +433,9 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
         array([[1.+0.j, 2.+0.j],
                [0.+0.j, 3.+0.j]])
     """
-    t, z = matrices("rsf2csf", T, Z)
-    check_equal_shapes("rsf2csf", t, z)
-    t, z = as_complex(t), as_complex(z)
+    t, z = operands.matrices("rsf2csf", T, Z)
+    operands.check_equal_shapes("rsf2csf", t, z)
+    t, z = operands.as_complex(t), operands.as_complex(z)
     triangle, turn, _ = Schur().bind(t)
     return triangle, linalg.matmul(z, turn)
 
@@ -466,7 +459,7 @@ def cdf2rdf(w: Any, v: Any) -> tuple[Any, Any]:
         array([[ 1.,  2.],
                [-2.,  1.]])
     """
-    refuse_traced("cdf2rdf", w, v)
+    operands.refuse_traced("cdf2rdf", w, v)
     return _cdf2rdf(np.asarray(w), np.asarray(v))
 
 
@@ -510,16 +503,18 @@ def hessenberg(
         array([[2., 1.],
                [1., 3.]])
     """
-    h, q = Hessenberg().bind(square(a, "hessenberg"))
+    h, q = Hessenberg().bind(operands.square(a, "hessenberg"))
     return (h, q) if calc_q else h
 
 
 def _pencil(function: str, A: Any, B: Any, output: str) -> list[Any]:
-    choice(function, "output", output, _OUTPUTS)
-    a, b = matrices(function, A, B)
-    square(a, function)
-    check_equal_shapes(function, a, b)
-    return [as_complex(a), as_complex(b)] if output in ("complex", "c") else [a, b]
+    operands.choice(function, "output", output, _OUTPUTS)
+    a, b = operands.matrices(function, A, B)
+    operands.square(a, function)
+    operands.check_equal_shapes(function, a, b)
+    return (
+        [operands.as_complex(a), operands.as_complex(b)] if output in ("complex", "c") else [a, b]
+    )
 
 
 def qz(
@@ -620,7 +615,7 @@ def cossin(
         first = linalg.matrix(X[0], "cossin")
         p, q = shape_of(first)[-2:]
         X = selecting.block([[X[0], X[1]], [X[2], X[3]]])
-    x = square(X, "cossin")
+    x = operands.square(X, "cossin")
     n = shape_of(x)[-1]
     p, q = p or 0, q or 0
     if not (0 < p < n and 0 < q < n):
@@ -664,7 +659,7 @@ def matrix_balance(
         array([[1.    , 1.5625],
                [0.64  , 1.    ]])
     """
-    a = square(A, "matrix_balance")
+    a = operands.square(A, "matrix_balance")
     scales, order = Balance(bool(permute), bool(scale)).bind(a)
     scales = p.convert(scales, aval_of(a).dtype)
     ndim = len(shape_of(a))

@@ -27,17 +27,9 @@ from funcgrad.primitives.matrix_functions import Sylvester
 from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.pencils import ContinuousRiccati, DiscreteRiccati, stein
 from funcgrad.primitives.shape import shape_of
+from funcgrad.scipy.linalg import operands
 from funcgrad.scipy.linalg.factorizing import cho_factor
 from funcgrad.scipy.linalg.meanings import MEANINGS
-from funcgrad.scipy.linalg.operands import (
-    as_answer,
-    as_columns,
-    choice,
-    is_complex_value,
-    matrices,
-    square,
-    stacked,
-)
 
 __all__ = [
     "cho_solve", "cho_solve_banded", "cholesky_banded", "lu_solve", "matmul_toeplitz", "solve",
@@ -105,7 +97,7 @@ def solve_triangular(
     a, b, is_vector = _system("solve_triangular", a, b)
     kind = _TRANSPOSITIONS[trans]
     a = elementwise.conj(a) if kind == 2 else a
-    return as_answer(
+    return operands.as_answer(
         primitives.TriangularSolve(lower, kind > 0, unit_diagonal).bind(a, b), is_vector
     )
 
@@ -166,11 +158,11 @@ def lu_solve(
     order = primitives.Permutation().bind(as_value(pivots, "lu_solve"))
     if trans == 0:
         x = primitives.TriangularSolve(True, unit_diagonal=True).bind(a, _rows(b, order))
-        return as_answer(primitives.TriangularSolve(False).bind(a, x), is_vector)
+        return operands.as_answer(primitives.TriangularSolve(False).bind(a, x), is_vector)
     a = elementwise.conj(a) if trans == 2 else a
     x = primitives.TriangularSolve(False, True).bind(a, b)
     x = primitives.TriangularSolve(True, True, True).bind(a, x)
-    return as_answer(_rows(x, ordering.argsort(order)), is_vector)
+    return operands.as_answer(_rows(x, ordering.argsort(order)), is_vector)
 
 
 def _rows(b: Any, order: Any) -> Any:
@@ -267,19 +259,19 @@ def solve_banded(
     """
     below, above = (int(i) for i in l_and_u)
     ab, b, is_vector = _band_system("solve_banded", ab, b, below + above + 1)
-    return as_answer(BandedSolve(below, above).bind(ab, b), is_vector)
+    return operands.as_answer(BandedSolve(below, above).bind(ab, b), is_vector)
 
 
 def _band_system(function: str, ab: Any, b: Any, rows: int | None) -> tuple[Any, Any, bool]:
     ab, b = linalg.floating(ab, b, function=function)
     ab = linalg.matrix(ab, function)
-    b, is_vector = as_columns(b, function)
+    b, is_vector = operands.as_columns(b, function)
     if rows not in (None, shape_of(ab)[-2]) or shape_of(b)[-2] != shape_of(ab)[-1]:
         raise ShapeError(
             f"{function}: {aval_of(ab)} must have the diagonals as rows, and {aval_of(b)} as many "
             "rows as it has columns."
         )
-    ab, b = stacked([ab, b], [2, 2])
+    ab, b = operands.stacked([ab, b], [2, 2])
     return ab, b, is_vector
 
 
@@ -308,7 +300,7 @@ def solveh_banded(
         array([1., 1.])
     """
     ab, b, is_vector = _band_system("solveh_banded", ab, b, None)
-    return as_answer(PositiveBandedSolve(bool(lower)).bind(ab, b), is_vector)
+    return operands.as_answer(PositiveBandedSolve(bool(lower)).bind(ab, b), is_vector)
 
 
 def cholesky_banded(
@@ -364,7 +356,7 @@ def cho_solve_banded(
     transposed = band_transpose(elementwise.conj(cb), factor.below, factor.above)
     other = BandedSolve(factor.above, factor.below)
     first, second = ((factor, cb), (other, transposed))[:: 1 if lower else -1]
-    return as_answer(second[0].bind(second[1], first[0].bind(first[1], b)), is_vector)
+    return operands.as_answer(second[0].bind(second[1], first[0].bind(first[1], b)), is_vector)
 
 
 def _column_and_row(c_or_cr: Any, function: str) -> tuple[Any, Any]:
@@ -427,19 +419,19 @@ def matmul_toeplitz(
     """
     c, r = _column_and_row(c_or_cr, "matmul_toeplitz")
     c, r, x = linalg.floating(c, r, x, function="matmul_toeplitz")
-    x, is_vector = as_columns(x, "matmul_toeplitz")
+    x, is_vector = operands.as_columns(x, "matmul_toeplitz")
     m, n = shape_of(c)[0], shape_of(r)[0]
     if shape_of(x)[0] != n:
         raise ShapeError(f"matmul_toeplitz: {aval_of(x)} does not fit a row of {n} elements.")
     line = s.reshape(shaping.concatenate([c, shaping.flip(r[1:], 0)]), (m + max(n, 1) - 1, 1))
     size = m + max(n, 1) - 1
     if not size or not aval_of(x).size:
-        return as_answer(np.zeros((m, shape_of(x)[1]), aval_of(x).dtype), is_vector)
-    if is_complex_value(x):
+        return operands.as_answer(np.zeros((m, shape_of(x)[1]), aval_of(x).dtype), is_vector)
+    if operands.is_complex_value(x):
         out = fft.ifft(fft.fft(line, axis=0) * fft.fft(x, size, 0), axis=0)
     else:
         out = fft.irfft(fft.rfft(line, axis=0) * fft.rfft(x, size, 0), size, 0)
-    return as_answer(out[:m], is_vector)
+    return operands.as_answer(out[:m], is_vector)
 
 
 def solve_circulant(
@@ -476,7 +468,7 @@ def solve_circulant(
         >>> fg.scipy.linalg.solve_circulant(np.array([2.0, 1.0]), np.array([3.0, 3.0]))
         array([1., 1.])
     """
-    choice("solve_circulant", "singular", singular, ("raise", "lstsq"))
+    operands.choice("solve_circulant", "singular", singular, ("raise", "lstsq"))
     c, b = (shaping.atleast_1d(x) for x in linalg.floating(c, b, function="solve_circulant"))
     c, b = shaping.moveaxis(c, caxis, -1), shaping.moveaxis(b, baxis, -1)
     n = shape_of(c)[-1]
@@ -500,7 +492,7 @@ def solve_circulant(
     else:
         quotients = fft.fft(b) / values
     x = fft.ifft(quotients)
-    x = x if is_complex_value(c) else real.bind(x)
+    x = x if operands.is_complex_value(c) else real.bind(x)
     return shaping.moveaxis(x, -1, outaxis)
 
 
@@ -528,7 +520,7 @@ def solve_sylvester(a: Any, b: Any, q: Any, *, method: str = "schur", tol: float
         >>> print(fg.scipy.linalg.solve_sylvester(one, 2 * one, 6 * one))
         [[2.]]
     """
-    a, b, q = matrices("solve_sylvester", a, b, q)
+    a, b, q = operands.matrices("solve_sylvester", a, b, q)
     return Sylvester().bind(a, b, q)
 
 
@@ -546,7 +538,7 @@ def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
         array([[0.5, 0. ],
                [0. , 0.5]])
     """
-    a, q = matrices("solve_continuous_lyapunov", a, q)
+    a, q = operands.matrices("solve_continuous_lyapunov", a, q)
     return Sylvester().bind(a, adjoint(a), q)
 
 
@@ -574,9 +566,9 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
         array([[1.33333333, 0.        ],
                [0.        , 1.33333333]])
     """
-    choice("solve_discrete_lyapunov", "method", method, (None, "direct", "bilinear"))
-    a, q = matrices("solve_discrete_lyapunov", a, q)
-    square(a, "solve_discrete_lyapunov")
+    operands.choice("solve_discrete_lyapunov", "method", method, (None, "direct", "bilinear"))
+    a, q = operands.matrices("solve_discrete_lyapunov", a, q)
+    operands.square(a, "solve_discrete_lyapunov")
     *stack, n, _ = shape_of(a)
     if method == "bilinear" or (method is None and n >= 10):
         return stein(a, q)
@@ -651,12 +643,12 @@ def solve_discrete_are(
 
 def _riccati(function: str, a: Any, b: Any, q: Any, r: Any, e: Any, s: Any) -> list[Any]:
     """The equation for ``e = 1``, for which ``e^-H`` and ``e^-1`` come to either side."""
-    a, b, q, r = matrices(function, a, b, q, r)
+    a, b, q, r = operands.matrices(function, a, b, q, r)
     if s is None:
         s = np.zeros((), aval_of(b).dtype) * np.ones(shape_of(b), aval_of(b).dtype)
     if e is None:
-        return matrices(function, a, b, q, r, s)
-    a, b, q, r, s, e = matrices(function, a, b, q, r, s, e)
+        return operands.matrices(function, a, b, q, r, s)
+    a, b, q, r, s, e = operands.matrices(function, a, b, q, r, s, e)
     transposed = adjoint(e)
     a = adjoint(linalg.solve(transposed, adjoint(a)))
     q = linalg.solve(transposed, adjoint(linalg.solve(transposed, adjoint(q))))

@@ -17,15 +17,8 @@ from funcgrad.primitives.matrices import adjoint, hermitian_of_lower, part
 from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.pencils import NullSpace
 from funcgrad.primitives.shape import shape_of
+from funcgrad.scipy.linalg import operands
 from funcgrad.scipy.linalg.meanings import MEANINGS
-from funcgrad.scipy.linalg.operands import (
-    as_answer,
-    as_columns,
-    check_equal_shapes,
-    matrices,
-    square,
-    stacked,
-)
 from funcgrad.scipy.linalg.solving import solve
 
 __all__ = [
@@ -130,7 +123,7 @@ def pinvh(
         array([[ 0.6, -0.2],
                [-0.2,  0.4]])
     """
-    x = square(a, "pinvh")
+    x = operands.square(a, "pinvh")
     whole = hermitian_of_lower(x if lower else adjoint(x))
     return pinv(whole, atol=atol, rtol=rtol, return_rank=return_rank)
 
@@ -224,7 +217,7 @@ def subspace_angles(A: Any, B: Any) -> Any:
         >>> fg.scipy.linalg.subspace_angles(np.array([[1.0], [0.0]]), np.array([[1.0], [1.0]]))
         array([0.78539816])
     """
-    a, b = matrices("subspace_angles", A, B)
+    a, b = operands.matrices("subspace_angles", A, B)
     if shape_of(a)[-2] != shape_of(b)[-2]:
         raise ValueError(f"subspace_angles: {aval_of(a)} and {aval_of(b)} differ in rows.")
     a, b = orth(a), orth(b)
@@ -261,8 +254,8 @@ def orthogonal_procrustes(A: Any, B: Any, check_finite: bool = True) -> tuple[An
         array([[ 0.,  1.],
                [-1.,  0.]])
     """
-    a, b = matrices("orthogonal_procrustes", A, B)
-    check_equal_shapes("orthogonal_procrustes", a, b)
+    a, b = operands.matrices("orthogonal_procrustes", A, B)
+    operands.check_equal_shapes("orthogonal_procrustes", a, b)
     u, values, vh = linalg.svd(linalg.matmul(adjoint(a), b))
     return linalg.matmul(u, vh), reducing.sum(values, -1)
 
@@ -300,8 +293,8 @@ def lstsq(
     """
     a, b = linalg.floating(a, b, function="lstsq")
     a = linalg.matrix(a, "lstsq")
-    b, is_vector = as_columns(b, "lstsq")
-    a, b = stacked([a, b], [2, 2])
+    b, is_vector = operands.as_columns(b, "lstsq")
+    a, b = operands.stacked([a, b], [2, 2])
     m, n = shape_of(a)[-2:]
     if shape_of(b)[-2] != m:
         raise ValueError(f"lstsq: {aval_of(b)} is no right-hand side of equations {aval_of(a)}.")
@@ -318,7 +311,7 @@ def lstsq(
         sizes = elementwise.abs(b - linalg.matmul(a, x))
         rest = reducing.sum(sizes * sizes, -2)
         rest = rest[..., 0] if is_vector else rest
-    return as_answer(x, is_vector), rest, rank, values
+    return operands.as_answer(x, is_vector), rest, rank, values
 
 
 def inv(
@@ -350,7 +343,7 @@ def inv(
     """
     if assume_a is None:
         return linalg.inv(a)
-    x = square(a, "inv")
+    x = operands.square(a, "inv")
     unit = np.eye(shape_of(x)[-1], dtype=aval_of(x).dtype)
     return solve(x, unit, lower, assume_a=assume_a)
 

@@ -15,19 +15,9 @@ from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.lax.loops import scan
-from funcgrad.numpy import linalg
+from funcgrad.numpy import linalg, shaping
 from funcgrad.numpy.promotion import as_value
 from funcgrad.numpy.reducing import sum as total
-from funcgrad.numpy.shaping import (
-    atleast_1d,
-    broadcast_to,
-    concatenate,
-    flip,
-    moveaxis,
-    reshape,
-    stack,
-    zeros,
-)
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import cut, floating, line_axis, odd_extended, repeated_ends
 from funcgrad.scipy.signal.meanings import MEANINGS
@@ -40,7 +30,7 @@ __all__ = [
 def _coefficients(function: str, b: Any, a: Any, *others: Any) -> list[Any]:
     """Coefficients of one length, those of ``a`` with a leading 1, and other values."""
     b, a, *values = floating(function, b, a, *others)
-    b, a = atleast_1d(b), atleast_1d(a)
+    b, a = shaping.atleast_1d(b), shaping.atleast_1d(a)
     for name, value in (("b", b), ("a", a)):
         if len(shape_of(value)) != 1 or not shape_of(value)[0]:
             raise ShapeError(
@@ -53,7 +43,7 @@ def _coefficients(function: str, b: Any, a: Any, *others: Any) -> list[Any]:
 
 def _with_zeros(v: Any, n: int) -> Any:
     missing = n - shape_of(v)[0]
-    return concatenate([v, zeros(missing, aval_of(v).dtype)]) if missing else v
+    return shaping.concatenate([v, shaping.zeros(missing, aval_of(v).dtype)]) if missing else v
 
 
 def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
@@ -82,17 +72,17 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     given = () if zi is None else (zi,)
     b, a, x, *state = _coefficients("lfilter", b, a, x, *given)
     axis = line_axis(x, axis, "lfilter")
-    lines = moveaxis(x, axis, 0)
+    lines = shaping.moveaxis(x, axis, 0)
     order = shape_of(b)[0] - 1
     shape = (order, *shape_of(lines)[1:])
     if state:
         wanted = tuple(order if i == axis else n for i, n in enumerate(shape_of(x)))
-        z = moveaxis(_state("lfilter", state[0], wanted, axis), axis, 0)
+        z = shaping.moveaxis(_state("lfilter", state[0], wanted, axis), axis, 0)
     else:
-        z = zeros(shape, aval_of(x).dtype)
+        z = shaping.zeros(shape, aval_of(x).dtype)
     final, y = _filtered(b, a, lines, z)
-    y = moveaxis(y, 0, axis)
-    return (y, moveaxis(final, 0, axis)) if state else y
+    y = shaping.moveaxis(y, 0, axis)
+    return (y, shaping.moveaxis(final, 0, axis)) if state else y
 
 
 def _state(function: str, zi: Any, wanted: tuple[int, ...], axis: int) -> Any:
@@ -102,7 +92,7 @@ def _state(function: str, zi: Any, wanted: tuple[int, ...], axis: int) -> Any:
     )
     if not fits:
         raise ShapeError(f"{function}: zi must have shape {wanted}, got {aval_of(zi)}.")
-    return broadcast_to(zi, wanted)
+    return shaping.broadcast_to(zi, wanted)
 
 
 def _filtered(b: Any, a: Any, lines: Any, z: Any) -> tuple[Any, Any]:
@@ -111,12 +101,12 @@ def _filtered(b: Any, a: Any, lines: Any, z: Any) -> tuple[Any, Any]:
     if not order:
         return z, b[0] * lines
     column = (order, *[1] * (len(shape_of(lines)) - 1))
-    forward, back = reshape(b[1:], column), reshape(a[1:], column)
-    first, nothing = b[0], zeros((1, *shape_of(lines)[1:]), aval_of(lines).dtype)
+    forward, back = shaping.reshape(b[1:], column), shaping.reshape(a[1:], column)
+    first, nothing = b[0], shaping.zeros((1, *shape_of(lines)[1:]), aval_of(lines).dtype)
 
     def step(z: Any, x: Any) -> tuple[Any, Any]:
         y = first * x + z[0]
-        shifted = concatenate([z[1:], nothing]) if order > 1 else 0
+        shifted = shaping.concatenate([z[1:], nothing]) if order > 1 else 0
         return shifted + forward * x - back * y, y
 
     return scan(step, z, lines)
@@ -164,13 +154,13 @@ def lfiltic(b: Any, a: Any, y: Any, x: Any = None) -> Any:
         [2.]
     """
     b, a, y, x = floating("lfiltic", b, a, y, 0.0 if x is None else x)
-    b, a, y, x = (atleast_1d(v) for v in (b, a, y, x))
+    b, a, y, x = (shaping.atleast_1d(v) for v in (b, a, y, x))
     inputs, outputs = shape_of(b)[0] - 1, shape_of(a)[0] - 1
     order = max(inputs, outputs)
     b, a = _with_zeros(b / a[0], order + 1), _with_zeros(a / a[0], order + 1)
     x = _with_zeros(x[:inputs], order)
     y = _with_zeros(y[:outputs], order)
-    return stack(
+    return shaping.stack(
         [
             total(b[m + 1 :] * x[: order - m]) - total(a[m + 1 :] * y[: order - m])
             for m in range(order)
@@ -214,19 +204,19 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     sos, x, *state = _sections("sosfilt", sos, x, *given)
     axis = line_axis(x, axis, "sosfilt")
     count = shape_of(sos)[0]
-    lines = moveaxis(x, axis, 0)
+    lines = shaping.moveaxis(x, axis, 0)
     if state:
         wanted = (count, *(2 if i == axis else n for i, n in enumerate(shape_of(x))))
-        z = moveaxis(_state("sosfilt", state[0], wanted, axis + 1), axis + 1, 1)
+        z = shaping.moveaxis(_state("sosfilt", state[0], wanted, axis + 1), axis + 1, 1)
     else:
-        z = zeros((count, 2, *shape_of(lines)[1:]), aval_of(x).dtype)
+        z = shaping.zeros((count, 2, *shape_of(lines)[1:]), aval_of(x).dtype)
     finals = []
     for i in range(count):
         b, a = sos[i, :3] / sos[i, 3], sos[i, 3:] / sos[i, 3]
         final, lines = _filtered(b, a, lines, z[i])
         finals.append(final)
-    y = moveaxis(lines, 0, axis)
-    return (y, moveaxis(stack(finals), 1, axis + 1)) if state else y
+    y = shaping.moveaxis(lines, 0, axis)
+    return (y, shaping.moveaxis(shaping.stack(finals), 1, axis + 1)) if state else y
 
 
 def sosfilt_zi(sos: Any) -> Any:
@@ -250,7 +240,7 @@ def sosfilt_zi(sos: Any) -> Any:
         b, a = sos[i, :3], sos[i, 3:]
         states.append(scale * lfilter_zi(b, a))
         scale = scale * total(b) / total(a)
-    return stack(states)
+    return shaping.stack(states)
 
 
 # Forwards and backwards.
@@ -276,9 +266,9 @@ def _both_ways(function: Any, x: Any, count: int, axis: int, zi: Any) -> Any:
     """A filter forwards and backwards over an extended line, without the extension."""
     y, _ = function(x, zi * cut(x, axis, 0, 1))
     n = shape_of(y)[axis]
-    y = flip(y, axis)
+    y = shaping.flip(y, axis)
     y, _ = function(y, zi * cut(y, axis, 0, 1))
-    return cut(flip(y, axis), axis, count, n - count)
+    return cut(shaping.flip(y, axis), axis, count, n - count)
 
 
 def filtfilt(
@@ -326,7 +316,7 @@ def filtfilt(
     default = 3 * shape_of(b)[0]
     extended, count = _edge("filtfilt", x, axis, padtype, padlen, default)
     shape = [-1 if i == axis else 1 for i in range(len(shape_of(x)))]
-    zi = reshape(lfilter_zi(b, a), shape)
+    zi = shaping.reshape(lfilter_zi(b, a), shape)
     return _both_ways(lambda v, z: lfilter(b, a, v, axis, z), extended, count, axis, zi)
 
 
@@ -365,11 +355,11 @@ def sosfiltfilt(
     default = 3 * (2 * count + 1 - zeros_at_ends)
     extended, padded = _edge("sosfiltfilt", x, axis, padtype, padlen, default)
     shape = [count, *(2 if i == axis else 1 for i in range(len(shape_of(x))))]
-    zi = reshape(sosfilt_zi(sos), shape)
+    zi = shaping.reshape(sosfilt_zi(sos), shape)
 
     def both(v: Any, z: Any) -> Any:
         wanted = (count, *(2 if i == axis else n for i, n in enumerate(shape_of(v))))
-        return sosfilt(sos, v, axis, broadcast_to(z, wanted))
+        return sosfilt(sos, v, axis, shaping.broadcast_to(z, wanted))
 
     return _both_ways(both, extended, padded, axis, zi)
 
@@ -406,8 +396,8 @@ def dlsim(system: Any, u: Any, t: Any = None, x0: Any = None) -> Any:
         )
     *matrices, dt = system
     a, b, c, d, u, start = floating("dlsim", *matrices, u, 0.0 if x0 is None else x0)
-    u = u[:, None] if len(shape_of(u)) == 1 else atleast_1d(u)
-    state = broadcast_to(start, (shape_of(a)[0],))
+    u = u[:, None] if len(shape_of(u)) == 1 else shaping.atleast_1d(u)
+    state = shaping.broadcast_to(start, (shape_of(a)[0],))
 
     def step(x: Any, v: Any) -> tuple[Any, tuple[Any, Any]]:
         return a @ x + b @ v, (c @ x + d @ v, x)

@@ -19,22 +19,7 @@ from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.shape import reshape, shape_of
 from funcgrad.primitives.special_tables import primitive_of
 from funcgrad.scipy.exponentials import floating
-from funcgrad.scipy.special.bessel import (
-    bei,
-    beip,
-    ber,
-    berp,
-    hankel1,
-    hankel2,
-    iv,
-    jv,
-    kei,
-    keip,
-    ker,
-    kerp,
-    kv,
-    yv,
-)  # fmt: skip
+from funcgrad.scipy.special import bessel
 from funcgrad.scipy.special.elementary import wofz
 from funcgrad.scipy.special.rows import Function
 
@@ -132,18 +117,20 @@ def _derivative(
 
 
 jvp = _derivative(
-    "jvp", jv, -1, False, "Real or complex numbers.", "np.float64(0.26586869105757444)"
+    "jvp", bessel.jv, -1, False, "Real or complex numbers.", "np.float64(0.26586869105757444)"
 )
 yvp = _derivative(
-    "yvp", yv, -1, False, "Real or complex numbers.", "np.float64(6.5741507710206095)"
+    "yvp", bessel.yv, -1, False, "Real or complex numbers.", "np.float64(6.5741507710206095)"
 )
 ivp = _derivative(
-    "ivp", iv, 1, False, "Real or complex numbers.", "np.float64(0.29878266528836617)"
+    "ivp", bessel.iv, 1, False, "Real or complex numbers.", "np.float64(0.29878266528836617)"
 )
-kvp = _derivative("kvp", kv, 1, True, "Real or complex numbers.", "np.float64(-10.750476034999204)")
+kvp = _derivative(
+    "kvp", bessel.kv, 1, True, "Real or complex numbers.", "np.float64(-10.750476034999204)"
+)
 h1vp = _derivative(
     "h1vp",
-    hankel1,
+    bessel.hankel1,
     -1,
     False,
     "Complex numbers.",
@@ -151,7 +138,7 @@ h1vp = _derivative(
 )
 h2vp = _derivative(
     "h2vp",
-    hankel2,
+    bessel.hankel2,
     -1,
     False,
     "Complex numbers.",
@@ -183,7 +170,7 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
         raise ArgumentError(f"bessel_jn: the order v is negative: {last}.")
     (z,) = floating("bessel_jn", z)
     orders = np.arange(last + 1, dtype=aval_of(z).dtype)
-    return jv(reshape(orders, (last + 1, *(1 for _ in shape_of(z)))), z)
+    return bessel.jv(reshape(orders, (last + 1, *(1 for _ in shape_of(z)))), z)
 
 
 def kelvin(x: Any) -> tuple[Any, Any, Any, Any]:
@@ -200,7 +187,12 @@ def kelvin(x: Any) -> tuple[Any, Any, Any, Any]:
         >>> print(fg.scipy.special.kelvin(0.0)[0])
         (1+0j)
     """
-    pairs = ((ber, bei), (ker, kei), (berp, beip), (kerp, keip))
+    pairs = (
+        (bessel.ber, bessel.bei),
+        (bessel.ker, bessel.kei),
+        (bessel.berp, bessel.beip),
+        (bessel.kerp, bessel.keip),
+    )
     return tuple(p.from_parts.bind(low(x), high(x)) for low, high in pairs)
 
 
