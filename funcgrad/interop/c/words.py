@@ -126,8 +126,8 @@ def register_of(name: str) -> str:
     """
     element, _, count = name.rpartition("x")
     element = "i64" if element == "b1" else element
-    is_it = element[1:] in ("32", "64") and int(count) * int(element[1:]) % 512 == 0
-    return element if is_it else ""
+    is_it = element[0] != "c" and element[1:] in ("32", "64")
+    return element if is_it and int(count) * int(element[1:]) % 512 == 0 else ""
 
 
 class Prelude:
