@@ -7,6 +7,7 @@ import sys
 
 PROGRAM = """
 from funcgrad.interop import jax as neighbour; neighbour.install()
+import importlib.util
 import numpy as np, jax, jax.numpy as jnp
 from jax import random
 
@@ -72,6 +73,13 @@ assert (jnp.full_like(keys, keys[1]) == keys[1]).all() and jnp.zeros(shape=(2,))
 noisy = jax.custom_jvp(lambda x, key: x * random.normal(key))
 noisy.defjvp(lambda at, dots: (noisy(*at), dots[0] * random.normal(at[1])))
 assert jax.grad(noisy)(1.0, keys[0]) == random.normal(keys[0])
+
+# Floats of ml_dtypes are floats.
+if importlib.util.find_spec("ml_dtypes"):
+    for kind in (jnp.bfloat16, np.dtype("bfloat16"), "bfloat16"):
+        assert jnp.issubdtype(kind, jnp.floating) and not jnp.issubdtype(kind, jnp.float32)
+        assert jnp.issubdtype(kind, jnp.bfloat16) and not jnp.issubdtype(kind, jnp.integer)
+assert jnp.issubdtype(jnp.float32, jnp.floating) and not jnp.issubdtype(jnp.floating, jnp.float32)
 
 # Arrays of parts.
 mesh = jax.make_mesh((1,), ("x",))

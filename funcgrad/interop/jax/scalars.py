@@ -60,9 +60,26 @@ SCALAR_KINDS |= {
 
 
 def issubdtype(arg1: Any, arg2: Any) -> bool:
-    """Compare dtypes as `funcgrad.dtypes` does, also these functions."""
+    """Compare dtypes as `funcgrad.dtypes` does, also these functions and those of ml_dtypes."""
     first, second = (q.dtype.type if isinstance(q, ScalarKind) else q for q in (arg1, arg2))
-    return dtypes.issubdtype(first, second)
+    family = _family(first)
+    if family is None:
+        return dtypes.issubdtype(first, second)
+    if isinstance(second, type) and issubclass(second, np.generic) and _family(second) is None:
+        return issubclass(family, second)
+    return bool(np.dtype(second) == np.dtype(first))
+
+
+def _family(dtype: Any) -> type[np.number[Any]] | None:
+    """The kind of NumPy's that a dtype of ml_dtypes belongs to, of which NumPy knows nothing."""
+    named = np.dtype(dtype) if isinstance(dtype, str) else dtype
+    scalar = named.type if isinstance(named, np.dtype) else named
+    if getattr(scalar, "__module__", "") != "ml_dtypes":
+        return None
+    name = np.dtype(scalar).name
+    if "float" in name:
+        return np.floating
+    return np.unsignedinteger if name.startswith("u") else np.signedinteger
 
 
 def _limits(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
