@@ -31,6 +31,7 @@ from funcgrad.numpy.writable import (
     WritableArray,
     as_arguments,
     made,
+    put_result,
     settled_in,
 )
 from funcgrad.numpy.writable import (
@@ -172,14 +173,11 @@ def array_ufunc(
     if not any(type(t) is WritableArray for t in targets):
         return made(getattr(ufunc, method)(*values, **kwargs))
     del kwargs["out"]
-    where = settled_in(kwargs.pop("where", True))
+    where = kwargs.pop("where", True)
     found = getattr(ufunc, method)(*values, **kwargs)
     results = found if isinstance(found, tuple) else (found,)
     for target, result in zip(targets, results, strict=True):
-        if where is not True:
-            old = target.__jax_array__()
-            result = select.bind(broadcast_to(as_value(where), old.shape), result, old)
-        target.change(f"{name}(..., out=y)", result)
+        put_result(f"{name}(..., out=y)", target, result, where)
     return out if len(targets) > 1 else targets[0]
 
 

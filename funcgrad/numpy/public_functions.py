@@ -33,6 +33,7 @@ from funcgrad.numpy.writable import (
     WritableAt,
     copied,
     made,
+    put_result,
     settled_in,
 )
 from funcgrad.primitives.objects import settled
@@ -41,6 +42,8 @@ from funcgrad.scalar_tape import FUNCTIONS, NumberTracer
 Function = Callable[..., Any]
 
 _UFUNC_OF = {function: ufunc for ufunc, function in UFUNCS.items() if ufunc.nin == 1}
+_OPERANDS = {function: ufunc.nin for ufunc, function in UFUNCS.items() if ufunc.nout == 1}
+_TARGETS = (np.ndarray, WritableArray, tuple)
 
 
 def public(function: Function, is_ordered: bool = False) -> Function:
@@ -50,8 +53,11 @@ def public(function: Function, is_ordered: bool = False) -> Function:
         function: Takes and gives values.
         is_ordered: Whether its results lie in row-major order, whatever its arguments do.
     """
+    most = _OPERANDS.get(function, sys.maxsize)
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        if len(args) > most or type(kwargs.get("out")) in _TARGETS:
+            return _written(function.__name__, call, args, kwargs, most)
         try:
             if current_trace() is EVAL:
                 return function(*args, **kwargs)
@@ -63,9 +69,8 @@ def public(function: Function, is_ordered: bool = False) -> Function:
             ]
             if not kwargs:
                 return made(function(*values), is_ordered)
-            out = kwargs.pop("out") if type(kwargs.get("out")) is WritableArray else None
             found = function(*values, **{name: settled_in(x) for name, x in kwargs.items()})
-            return made(found, is_ordered) if out is None else out.change(_named(function), found)
+            return made(found, is_ordered)
         except KeyArrayError as error:
             return error.keys.answer(function, args, kwargs)
         except NonConcreteBooleanIndexError as error:
@@ -85,9 +90,9 @@ def _of_one(general: Function, function: Function, ufunc: np.ufunc) -> Function:
     def call(*args: Any, **kwargs: Any) -> Any:
         nonlocal of_number
         trace = current_trace()
-        if trace is EVAL:
+        if trace is EVAL and not kwargs and len(args) == 1:
             try:
-                return function(*args, **kwargs)
+                return function(*args)
             except KeyArrayError as error:
                 return error.keys.answer(function, args, kwargs)
         if kwargs or len(args) != 1:
@@ -112,8 +117,29 @@ def _of_one(general: Function, function: Function, ufunc: np.ufunc) -> Function:
     return call
 
 
-def _named(function: Any) -> str:
-    return f"{function.__name__}(..., out=y)"
+def _written(
+    name: str, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], most: int
+) -> Any:
+    """Write results of a function into arrays, which ``out`` or a further argument names."""
+    if len(args) > most:
+        args, (out, *others) = args[:most], args[most:]
+        if others or "out" in kwargs or type(out) not in _TARGETS:
+            raise TypeError(
+                f"{name} takes {most} arrays, and one more for the result: got "
+                f"{most + 1 + len(others)} arguments."
+            )
+    else:
+        out = kwargs.pop("out")
+    # Other functions leave out what ``where`` does not select.
+    mask = kwargs.pop("where", True) if most < sys.maxsize else True
+    found = function(*args, **kwargs)
+    targets = out if isinstance(out, tuple) else (out,)
+    results = found if isinstance(found, tuple) else (found,)
+    if len(targets) != len(results):
+        raise TypeError(f"{name} has {len(results)} results: got {len(targets)} arrays for them.")
+    pairs = zip(targets, results, strict=True)
+    done = [put_result(f"{name}(..., out=y)", y, result, mask) for y, result in pairs]
+    return tuple(done) if isinstance(found, tuple) else done[0]
 
 
 def _as_public(call: Function, function: Function) -> Function:

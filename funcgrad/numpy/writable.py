@@ -52,7 +52,7 @@ from funcgrad.numpy.views import (
     strides_after,
 )
 from funcgrad.observers.source import current_location
-from funcgrad.primitives.elementwise import convert
+from funcgrad.primitives.elementwise import convert, select
 from funcgrad.primitives.objects import StandsForArray, array_for_numpy, settled
 from funcgrad.primitives.shape import broadcast_to, shape_of
 
@@ -612,3 +612,22 @@ def _delegated(method: Function, value: Any, own: WritableArray) -> Function:
         return own if result is value else made(result)
 
     return call
+
+
+def put_result(name: str, target: Any, result: Any, mask: Any) -> Any:
+    """Write a result where a mask says so; returns the array."""
+    result, mask = settled_in(result), settled_in(mask)
+    if target is None:
+        return result
+    if type(target) is WritableArray:
+        if mask is not True:
+            old = target.__jax_array__()
+            result = select.bind(broadcast_to(as_value(mask), old.shape), result, old)
+        return target.change(name, result)
+    if isinstance(result, Tracer) or isinstance(mask, Tracer):
+        raise ArgumentError(
+            f"{name} would write traced values into an ndarray.{where()}\n"
+            "Make the array by funcgrad.numpy, as in y = funcgrad.numpy.array(y)."
+        )
+    np.copyto(target, result, where=mask)
+    return target

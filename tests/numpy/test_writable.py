@@ -883,3 +883,47 @@ def test_arrays_made_by_their_class():
     np.testing.assert_array_equal(made, [0, 2, 2])
     with pytest.raises(errors.ArgumentError, match="buffer is not supported"):
         fnp.ndarray(2, np.uint8, buffer=b"12")
+
+
+OUTS = {
+    "positional": lambda xnp, x, y: xnp.sin(x, y),
+    "by name": lambda xnp, x, y: xnp.multiply(x, 2.0, out=y),
+    "where": lambda xnp, x, y: xnp.add(x, x, where=x > 0.5, out=y),
+    "tuple": lambda xnp, x, y: xnp.subtract(x, 1.0, out=(y,)),
+    "cumsum": lambda xnp, x, y: xnp.cumsum(x, out=y),
+    "clip": lambda xnp, x, y: xnp.clip(x, 0.0, 1.0, out=y),
+}
+
+
+@pytest.mark.parametrize("name", OUTS)
+def test_results_are_written_where_out_says(name):
+    x = np.array([0.2, 0.7, -1.5])
+
+    def filled(x, xnp=fnp):
+        y = xnp.ones(3)
+        assert OUTS[name](xnp, x, y) is y
+        return y
+
+    expected = filled(x, np)
+    np.testing.assert_array_equal(filled(x), expected)
+    np.testing.assert_allclose(fg.jit(filled)(x), expected, rtol=1e-15)
+    np.testing.assert_allclose(fg.jvp(filled, (x,), (x,))[0], expected, rtol=1e-15)
+
+
+def test_outputs_that_do_not_fit_are_refused():
+    x = np.ones(2)
+    for wrong, kind, words in (
+        (lambda: fnp.add(x, x, x, x), TypeError, "add takes 2 arrays, and one more for the resu"),
+        (lambda: fnp.add(x, x, out=(x, x)), TypeError, "add has 1 results: got 2 arrays"),
+        (lambda: fnp.add(x, x, out=np.ones(2, int)), TypeError, "Cannot cast"),
+        (lambda: fnp.add(x, x, out=np.ones(3)), ValueError, "could not broadcast"),
+        (
+            lambda: fg.grad(lambda t: fnp.add(t, t, out=np.ones(2)).sum())(x),
+            errors.ArgumentError,
+            r"`?add\(\.\.\., out=y\)`? would write traced values into an ndarray",
+        ),
+    ):
+        with pytest.raises(kind, match=words):
+            wrong()
+    quotients, rests = fnp.divmod(np.array([3.5, 1.0]), 2.0, out=(np.zeros(2), None))
+    assert (quotients.tolist(), rests.tolist()) == ([1.0, 0.0], [1.5, 1.0])
