@@ -122,6 +122,10 @@ def test_batch(case: Case, dtype: str) -> None:
     laws.batch(case, [case.draw(dtype, seed) for seed in range(3)])
 
 
+FAMILIES = {"collective", "factorization", "system", "by_matrix", "by_lapack"}
+"""Bases of primitives, of which there are no instances."""
+
+
 def all_primitives() -> dict[str, Any]:
     """Every primitive of the package: instances that are tables' rows, and dataclasses.
 
@@ -140,7 +144,7 @@ def all_primitives() -> dict[str, Any]:
                 and not name.startswith("_")
                 and is_table_free(value)
                 and module.__name__ != STEPS_OF_PROCESSES
-                and value.name not in OF_MESHES
+                and value.name not in OF_MESHES | FAMILIES
             ):
                 found[value.name] = value
     return found
