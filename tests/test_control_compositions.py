@@ -189,7 +189,7 @@ def test_eager(first, is_whole):
         check(word)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @sample_or_all
 @pytest.mark.parametrize("first", [c for c in LETTERS if c != "jit"])
 def test_compiled(first, is_whole):

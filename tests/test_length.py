@@ -240,7 +240,7 @@ def test_nothing_recurses_along_a_program(program: str, transformation: str) -> 
 FUNCTIONS = sorted(name for name in fnp.__all__ if callable(getattr(fnp, name)))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_no_function_meets_itself_when_numpy_is_asked(name: str) -> None:
     """NumPy hands traced values back to funcgrad, wherever they stand among the arguments."""
@@ -290,7 +290,7 @@ def check_linear(run: Callable[[int], Any], n: int) -> None:
     assert high - middle <= 2.1 * (middle - low)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("transformation", TRANSFORMATIONS)
 @pytest.mark.parametrize("program", ["chain", "runge-kutta"])
 def test_calls_are_linear_in_the_length(program: str, transformation: str) -> None:
@@ -299,7 +299,7 @@ def test_calls_are_linear_in_the_length(program: str, transformation: str) -> No
         check_linear(lambda n: transform(PROGRAMS[program](n)), 100)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("transformation", ["staged", "staged grad of grad", "vmap of cond"])
 @pytest.mark.parametrize("program", ["chain", "runge-kutta"])
 def test_calls_are_linear_where_loops_are_found(program: str, transformation: str) -> None:
@@ -379,7 +379,7 @@ def _repeated(f: Any, n: int) -> Any:
     return g
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", WIDE)
 def test_calls_are_linear_in_the_width(name: str) -> None:
     WIDE[name](30)

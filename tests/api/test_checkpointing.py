@@ -345,7 +345,7 @@ def deep(w, x):
 W, BATCH = RNG.normal(size=(8, 8)) / 3, RNG.normal(size=(64, 8))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("wrap", [lambda f: f, fg.jit], ids=["evaluated", "compiled"])
 @pytest.mark.parametrize("budget", ["52KiB", 60_000, "90 kB", "0.15MB", "1GB"])
 def test_budgets_are_kept_and_gradients_are_right(budget, wrap):

@@ -592,7 +592,7 @@ class Holder:
     value = None
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("transform", "what"),
     [
@@ -718,7 +718,7 @@ HOLDERS = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("how", HOLDERS)
 @pytest.mark.parametrize("make", [free_rule, closing_rule])
 @pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp", "custom_vmap", "custom_gradient"])

@@ -83,7 +83,7 @@ def test_jacobians_in_reverse(name: str) -> None:
     np.testing.assert_allclose(single, expected, 1e-5, 1e-5)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["neighbours", "rolled", "of a grid", "concatenated"])
 def test_hessians(name: str) -> None:
     function, x = FUNCTIONS[name]

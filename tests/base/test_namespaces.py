@@ -107,7 +107,7 @@ def test_missing_names_say_what_was_meant(path, meant):
     assert meant in answer(path)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("module", MODULES, ids=BY_NAME)
 def test_every_slip_of_the_fingers_is_recognised(module):
     for name in [name for name in module.__all__ if len(name) > 4]:

@@ -49,7 +49,7 @@ def test_bytes_are_not_permuted(dtype: Any) -> None:
     assert "load_apart" in compiled.lower(x.astype(np.int32)).as_text()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("step", [2, 3, 8])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16])
 @pytest.mark.parametrize("f", [of_points, backwards, largest, total, flags])

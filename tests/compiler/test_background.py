@@ -203,7 +203,7 @@ def alarmed(*_: Any) -> None:
     raise TimeoutError("the alarm")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("function", "error"),
     [(singular, np.linalg.LinAlgError), (endless, TimeoutError), (called, KeyError)],

@@ -110,14 +110,14 @@ def _bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(llvm_backend, "MAX_SECONDS", SECONDS)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", [*UNARY, *BINARY])
 def test_eight_times_the_same_function(name: str) -> None:
     for width in (32, 64):
         assert_bounded(chain_kernel(random.Random(name), [name] * 8, width, 2), 8)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(4))
 def test_chains_of_elementary_functions(seed: int) -> None:
     check_chains(seed, 15)

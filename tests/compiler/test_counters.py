@@ -162,7 +162,7 @@ def random_place(rng: random.Random, depth: int) -> str:
     )  # fmt: skip
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("seed", range(24))
 def test_random_places_of_two_counters(seed: int) -> None:
     rng = random.Random(seed)

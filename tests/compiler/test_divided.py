@@ -100,7 +100,7 @@ def test_results_of_divided_walks_do_not_depend_on_threads() -> None:
     np.testing.assert_allclose(one[2], np.sum(np.tanh(x.astype("d")), 0), 1e-5, 1e-4)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c16", "i4", "u8"])
 @pytest.mark.parametrize("mode", [None, "drop"])
 def test_deposits_in_parts(mode: str | None, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:

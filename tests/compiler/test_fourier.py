@@ -32,7 +32,7 @@ def check(function: Any, x: np.ndarray, dtype: str) -> None:
     np.testing.assert_array_equal(given, before)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", "FD")
 @pytest.mark.parametrize(
     ("shape", "axis"),
@@ -57,7 +57,7 @@ def test_transforms(shape: tuple[int, ...], axis: int, dtype: str, is_inverse: b
     check(lambda x: function(x, axis=axis), numbers(*shape), dtype)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("shape", [(7, 2002), (3, 100), (2, 2197), (9000, 1), (40, 7), (1, 1)])
 @pytest.mark.parametrize("dtype", "FD")
 def test_few_and_short_transforms(shape: tuple[int, ...], dtype: str) -> None:
@@ -101,7 +101,7 @@ VIEWS: dict[str, Any] = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("view", VIEWS)
 def test_transforms_of_views(view: str) -> None:
     for dtype, function in itertools.product(
@@ -124,7 +124,7 @@ def test_spectra_along_other_axes(n: int) -> None:
     check(lambda z: np.fft.irfft(z, n, axis=1), spectrum, "D")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", "fd")
 @pytest.mark.parametrize("shape", [(20, 900), (32768,), (3, 8192)])
 def test_transforms_of_real_numbers(shape: tuple[int, ...], dtype: str) -> None:

@@ -148,7 +148,7 @@ def test_one_change_or_nothing(name: str) -> None:
     check("scanned", ["nothing", name], 300, 1)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_branches(program: str, seed: int) -> None:

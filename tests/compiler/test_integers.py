@@ -119,7 +119,7 @@ def test_negative_powers_are_refused_everywhere(dtype: str) -> None:
     assert fg.jit(lambda x, n: x**n)(x[:0], n[:0]).shape == (0,)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("to", ALL)
 @pytest.mark.parametrize("dtype", ALL)
 def test_bit_casts_of_all_widths(dtype: str, to: str) -> None:

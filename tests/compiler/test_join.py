@@ -136,7 +136,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_are_those_of_the_loop_of_the_executor(
     name: str, monkeypatch: pytest.MonkeyPatch

@@ -179,7 +179,7 @@ def of_places(bins: int) -> dict[str, np.ndarray]:
     }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("bins", [1, 7, 20_000, 40_000])
 def test_deposits_do_not_depend_on_threads(bins: int) -> None:
     values = RNG.normal(size=COUNT).astype(np.float32)

@@ -96,7 +96,7 @@ def assert_lanes_equal(found: Any, expected: list[Any], dtype: Any) -> None:
         np.testing.assert_allclose(part, wanted, rtol=rtol, atol=rtol)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)
 @pytest.mark.parametrize(("n_lanes", "n_steps"), [(17, 2), (64, 5), (65, 3), (300, 4)])

@@ -94,7 +94,7 @@ def test_lookup(axes: tuple[int, ...], mode: str) -> None:
     equal(lambda x, *i: gather.bind(x, *(j[..., ::-1] if np.ndim(j) else j for j in i)), X, *index)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 1), (2, 0), (0, 1, 2), ()])
 @pytest.mark.parametrize("kind", SCATTERS)
@@ -108,7 +108,7 @@ def test_deposit(kind: str, axes: tuple[int, ...], mode: str) -> None:
     equal(lambda u, *i: scatter.bind(np.full(X.shape, 2.0), u, *i), updates, *index)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_dtypes_of_values(dtype: str, mode: str) -> None:
@@ -120,7 +120,7 @@ def test_dtypes_of_values(dtype: str, mode: str) -> None:
             equal(scatter((0,), mode).bind, x, u, index)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", INDEX_DTYPES)
 def test_dtypes_of_indices(dtype: str, mode: str) -> None:
@@ -236,7 +236,7 @@ def test_empty_windows() -> None:
 # Places of extremes.
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("extreme", [ArgMax, ArgMin])
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_places_of_extremes(axis: int, extreme: Any) -> None:
@@ -408,7 +408,7 @@ def test_loops_over_arrays(name: str) -> None:
     agree(f, *args)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("mode", MODES)
 def test_modes_in_loops(mode: str) -> None:
     i, j = indices(mode, 50, (30, 2)), indices(mode, 3, (30, 2), np.int16)
@@ -455,7 +455,7 @@ def test_deposits_in_loops_over_few_numbers(mode: str, kind: str) -> None:
     agree(run, FEW, k, m, u)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("axes", [(0, 1, 2), (1, 2, 3), (3, 1, 0, 2)])
 @pytest.mark.parametrize("kind", SCATTERS)
 def test_many_axes_in_loops_over_few_numbers(kind: str, axes: tuple[int, ...]) -> None:
@@ -520,7 +520,7 @@ DERIVATIVES: dict[str, tuple[Callable[[Any], Any], Any]] = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", DERIVATIVES)
 def test_derivatives_of_loops(name: str) -> None:
     f, x = DERIVATIVES[name]
@@ -811,7 +811,7 @@ def test_donated_arrays_are_changed_in_place(monkeypatch: pytest.MonkeyPatch) ->
     np.testing.assert_array_equal(replaced, ScatterSet((0,)).impl(WIDE, WIDE[5:8], PLACE))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128", "int32"])
 @pytest.mark.parametrize("mode", MODES)
 def test_one_element_of_each_row(mode: str, dtype: str) -> None:

@@ -163,7 +163,7 @@ def test_gradients(name: str) -> None:
     agree(fg.grad(total(f)), x, 1e-11)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", CASES)
 def test_second_derivatives(name: str) -> None:
     f, x = CASES[name]
@@ -194,7 +194,7 @@ def _halves(x: Any) -> Any:
     return np.stack([x[:n] + x[n:], x[:n] - x[n:]], axis=1).reshape(2 * n)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("n", [8, 64, 1024])
 @pytest.mark.parametrize("steps", [1, 2, 5])
 def test_what_is_carried_may_have_another_shape_in_memory(n: int, steps: int) -> None:

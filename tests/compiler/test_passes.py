@@ -199,7 +199,7 @@ def loss_of(function: Callable[..., Any]) -> Callable[[Any], Any]:
     return lambda x: np.sum(np.sin(function(x) * 0.125))
 
 
-@pytest.mark.sampled(10, skipped="nothing")
+@pytest.mark.sampled(20, skipped="nothing")
 @pytest.mark.parametrize("skipped", ["nothing", *OPTIONAL])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_without_a_pass(name: str, skipped: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +241,7 @@ def test_random_programs_without_a_pass(program: Program) -> None:
             np.testing.assert_allclose(x, y, 1e-11, 1e-11 * program.scale, err_msg=skipped)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("skipped", ["nothing", *OPTIONAL])
 @pytest.mark.parametrize("shape", [(1, 1, 2), (1, 3), (2, 1, 3)])
 def test_short_rows_less_their_mean(

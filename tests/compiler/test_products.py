@@ -106,7 +106,7 @@ def random(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> np.n
     return (x + 1j * rng.normal(size=shape) if dtype().dtype.kind == "c" else x).astype(dtype)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("features", FEATURES)
 @pytest.mark.parametrize("letter", [letter for letter in LETTERS if letter in "sd"])
 def test_half_of_a_symmetric_product_is_the_other_half(letter: str, features: str) -> None:
@@ -123,7 +123,7 @@ def test_half_of_a_symmetric_product_is_the_other_half(letter: str, features: st
             np.testing.assert_array_equal(half, half.transpose(0, 2, 1))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("features", FEATURES)
 @pytest.mark.parametrize("letter", [letter for letter in LETTERS if letter in "sd"])
 def test_few_rows_are_multiplied_as_many_are(letter: str, features: str) -> None:
@@ -284,7 +284,7 @@ def test_a_product_with_its_adjoint_has_a_real_diagonal(dtype: Any, shape: Any) 
     assert (np.diag(found).imag == 0).all()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", LETTERS.values())
 def test_an_element_does_not_know_its_tile(dtype: Any) -> None:
     """Of several blocks of terms, at the edge of a tile and within."""
@@ -333,7 +333,7 @@ PRODUCTS: dict[str, tuple[str, tuple[int, ...], tuple[int, ...]]] = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", LETTERS.values())
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_results_do_not_depend_on_the_number_of_threads(name: str, dtype: Any) -> None:

@@ -111,7 +111,7 @@ def loss(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return lambda y, p: fnp.sum(fnp.sin(function(y, p)))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("dtype", ["f4", pytest.param("f8", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_derivatives_are_bitwise_those_without_the_pass(

@@ -40,7 +40,7 @@ def numbers(kind: str, dtype: str) -> np.ndarray:
     return np.asarray(drawn[kind](), dtype)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("layout", SUMS)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("kind", ["equal", "shifted", "scattered"])
@@ -114,7 +114,7 @@ FOLDS = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("is_odd", [False, pytest.param(True, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("code", "fdi")
 @pytest.mark.parametrize("fold", FOLDS)

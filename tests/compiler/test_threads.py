@@ -42,7 +42,7 @@ FUNCTIONS: list[Callable[[Any], Any]] = [
 ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("number", range(len(FUNCTIONS)))
 def test_other_shapes_in_every_thread(number: int) -> None:
     fun = FUNCTIONS[number]

@@ -45,7 +45,7 @@ def test_rare_arguments_among_others() -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [1, 8])
 @pytest.mark.parametrize("name", DOMAINS)

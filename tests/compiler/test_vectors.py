@@ -36,7 +36,7 @@ def test_folds_take_each_element_of_few_edges_once(name: str) -> None:
     np.testing.assert_array_equal(fg.jit(f)(x), f(x))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ["sum", "max", "min", "prod", "any", "all"])
 def test_folds(name: str, dtype: str) -> None:
@@ -53,7 +53,7 @@ def test_folds(name: str, dtype: str) -> None:
                 np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "uint16"])
 @pytest.mark.parametrize("name", ["any", "all", "sum", "prod", "max", "min"])
 def test_folds_to_bool(name: str, dtype: str) -> None:
@@ -161,7 +161,7 @@ COMPLEX: dict[str, Callable[[Any, Any, Any], Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize("name", COMPLEX)
 def test_complex_numbers_are_pairs_of_vectors(name: str, dtype: str) -> None:
@@ -183,7 +183,7 @@ def test_loops_over_complex_numbers_are_written_in_vectors(dtype: str) -> None:
         assert "lanes(" in fg.jit(f).lower(x).as_text()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("shape", [(5, 201), (3, 17), (40, 64), (1, 9)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_an_element_that_repeats_at_an_edge_is_in_all_lanes(shape: Any, dtype: Any) -> None:

@@ -98,7 +98,7 @@ def test_statistics_are_those_of_numpy(compile_it, dtype):
         np.testing.assert_allclose(kept["all"]["['w']"][0].edges, edges, rtol=1e-5)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.complex64])
 def test_statistics_in_loops_of_empty_and_of_bad_arrays(dtype):
     watch = monitor(bins=4)

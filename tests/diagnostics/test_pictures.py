@@ -39,7 +39,7 @@ FIGURES = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_axis_is_labelled_and_inside_of_the_picture(name):
     figure = FIGURES[name]()

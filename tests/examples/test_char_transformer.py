@@ -11,6 +11,7 @@ example = load("char_transformer")
 SMALL = ("--width", 16, "--heads", 2, "--length", 12, "--batch-size", 16)
 
 
+@pytest.mark.nightly
 def test_a_text_whose_pairs_tell_nothing_is_learned(tmp_path):
     """Of three letters that follow each other at random, the fourth is a copy of the first."""
     rng = np.random.default_rng(0)

@@ -10,6 +10,7 @@ from tests.examples.program import check_picture, check_refusal, load, run
 example = load("closed_forms")
 
 
+@pytest.mark.nightly
 def test_training_by_closed_forms_and_automatic_have_the_same_loss_curve(tmp_path):
     found = run(example, "--steps", 500, "--output", tmp_path / "closed.png")
     assert set(found["differences"]) == {"embedding", "w1", "b1", "gain", "shift", "w2", "b2"}

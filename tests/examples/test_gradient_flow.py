@@ -17,6 +17,7 @@ def found(tmp_path_factory):
     return path, *run(example, "--steps", STEPS, "--batch-size", 64, "--output", path)
 
 
+@pytest.mark.nightly
 def test_the_table_is_that_of_numpy(found):
     _, report, _ = found
     assert [leaf.path for leaf in report.leaves] == [
@@ -29,6 +30,7 @@ def test_the_table_is_that_of_numpy(found):
     assert report.verdict == "healthy"
 
 
+@pytest.mark.nightly
 def test_histograms_are_kept_of_everything(found):
     path, _, history = found
     assert set(history.statistics) == {"gradients", "updates", "activations"}

@@ -129,6 +129,7 @@ def p_values(model: str, n: int, seed: int) -> dict[str, float]:
     return values
 
 
+@pytest.mark.nightly
 def test_calibration():
     assert min(p_values("groups", 80, 5).values()) > 1e-3
 

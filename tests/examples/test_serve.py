@@ -10,6 +10,7 @@ from tests.examples.program import check_picture, check_refusal, load, run
 example = load("serve")
 
 
+@pytest.mark.nightly
 def test_answers_equal_those_of_the_uncompiled_model_in_every_thread(tmp_path, capsys):
     options = ("--seconds", 0.02, "--threads", 3, 1, "--output", tmp_path / "serve.png")
     loads = run(example, *options)

@@ -65,6 +65,7 @@ def test_the_loss_falls_and_stays_of_the_asked_dtype(example, tmp_path, dtype):
     assert dtypes == {np.dtype(dtype)}
 
 
+@pytest.mark.nightly
 def test_eager_and_jitted_training_agree(example, tmp_path):
     jitted = run_small(example, tmp_path, "--dtype", "float64")
     with example.fg.disable_jit():

@@ -33,6 +33,7 @@ def check(cells, losses, depths):
     assert list(losses) == list(example.RECIPES)
 
 
+@pytest.mark.nightly
 def test_the_verdicts_are_those_of_theory(tmp_path):
     arguments = ["--depths", 3, 12, "--width", 32, "--batch-size", 64, "--steps", 5]
     check(*run(example, *arguments, "--output", tmp_path / "flow.png"), [3, 12])

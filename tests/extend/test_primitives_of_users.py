@@ -136,7 +136,7 @@ WRAPS = {
 LOOPS = ("while",)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("wrap", WRAPS)
 @pytest.mark.parametrize("name", PAIRS)
 def test_every_transformation_sees_the_rules(name: str, wrap: str) -> None:

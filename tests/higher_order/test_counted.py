@@ -80,7 +80,7 @@ def test_second_derivatives(reverse: bool) -> None:
         np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @both
 @pytest.mark.parametrize("wrap", [lambda f: f, fg.jit], ids=["eager", "compiled"])
 def test_lanes_with_counts_of_their_own(reverse: bool, wrap: Any) -> None:

@@ -116,7 +116,7 @@ def test_first_order(make: Function, mode: Function, wrap: Function) -> None:
     close(wrap(fg.grad(lambda x: fg.vmap(f)(x).sum()))(XS), 2 * np.cos(XS))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @every_rule
 @every_mode
 @pytest.mark.parametrize("inner", MODES)
@@ -148,7 +148,7 @@ def repeated(x: float) -> tuple[float, float, float]:
     return value, first, second
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @every_rule
 @pytest.mark.parametrize("mode", [fg.grad, forward])
 @pytest.mark.parametrize("inner", [fg.grad, fg.jacfwd])
@@ -235,7 +235,7 @@ def scaled_by_compiled_vjp(a: Any, x: Any) -> Any:
     return f(x)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("f", [scaled_by_jvp, scaled_by_vjp, scaled_by_compiled_vjp])
 @jitted_or_not
 def test_closed_over_values(f: Function, wrap: Function) -> None:

@@ -149,7 +149,7 @@ def arguments(n: int) -> tuple[Any, Any]:
     return matrix, np.arange(n, 0, -1.0) / (8.0 * n)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @OF_PROGRAMS
 def test_loops_keep_their_bits(function: Any) -> None:
     args = arguments(44)
@@ -172,14 +172,14 @@ def test_inner_loops_may_read_many_elements_of_a_row() -> None:
     assert_same_bits(symmetric_product, matrix)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @OF_PROGRAMS
 def test_the_number_of_operations_does_not_depend_on_that_of_steps(function: Any) -> None:
     short, long = (len(fg.make_jaxpr(function)(*arguments(n)).eqns) for n in (48, 64))
     assert short == long
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @OF_PROGRAMS
 def test_derivatives(function: Any) -> None:
     args = arguments(40)
@@ -248,7 +248,7 @@ def test_what_has_no_rule_stays_unrolled() -> None:
         assert_same_bits(function, x)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("first", range(1000, 1060, 20))
 def test_random_programs_keep_their_bits(first: int) -> None:
     found = random_loops.compared(20, first)
@@ -334,7 +334,7 @@ def square(n: int) -> Any:
     return matrix @ matrix.T / n + np.eye(n)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @OF_TRIANGLES
 def test_triangles_keep_their_bits(function: Any) -> None:
     program = fg.make_jaxpr(function)(square(18))
@@ -351,7 +351,7 @@ def test_the_number_of_operations_does_not_depend_on_the_size_of_triangles(funct
     assert len(short) == len(long) < 40
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @OF_TRIANGLES
 def test_derivatives_of_triangles(function: Any) -> None:
     x = square(16)
@@ -441,7 +441,7 @@ def test_programs_say_what_was_found() -> None:
     assert "bounded" in str(fg.make_jaxpr(solve_triangular)(*arguments(44)))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("side", ["low", "high"])
 @pytest.mark.parametrize("labels", [("ij", "i", "j"), ("ji", "i", "j"), ("ij", "j", "i")])
 def test_large_products_are_cut_to_the_length_of_parts(side: str, labels: Any) -> None:

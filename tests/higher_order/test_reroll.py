@@ -56,7 +56,7 @@ def assert_same_bits(function: Any, *args: Any) -> None:
 # Properties.
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("first", range(0, 60, 20))
 def test_random_programs_keep_their_bits(first: int) -> None:
     assert random_loops.compared(20, first).wrong == []

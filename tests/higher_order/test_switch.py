@@ -80,7 +80,7 @@ PROGRAMS = [
 ]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_transformations(program):
     check(program, POINTS)

@@ -197,7 +197,7 @@ def _derivative(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda x: fg.jvp(function, (x,), (np.ones_like(x),))[1]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_series_pass_through_programs(name: str) -> None:
     function = PROGRAMS[name]

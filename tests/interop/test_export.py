@@ -118,7 +118,7 @@ def programs() -> list[Any]:
     ]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("flags", [["-march=native"], [], ["-march=native", "-mno-avx512f"]])
 def test_registers_of_any_length_and_none_give_the_same_bits(flags, tmp_path):
     few = R.standard_normal((9, 5, 5))
@@ -183,7 +183,7 @@ def test_sums_of_lookups_add_them_in_the_order_of_the_process(tmp_path):
         assert found[0] == known[0]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", programs())
 def test_programs(name, tmp_path):
     f, args = PROGRAMS[name]
@@ -233,7 +233,7 @@ FUNCTIONS = (
 )
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("flags", [("-march=native",), ()])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_functions_are_right_to_two_units(dtype, flags, tmp_path):

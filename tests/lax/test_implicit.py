@@ -47,7 +47,7 @@ jitted_or_not = pytest.mark.parametrize("wrap", [lambda f: f, fg.jit], ids=["eag
 MODES = [fg.grad, forward, fg.jacfwd, fg.jacrev]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @jitted_or_not
 @pytest.mark.parametrize("solver", [newton, newton_loop])
 @pytest.mark.parametrize("mode", MODES)
@@ -92,7 +92,7 @@ def vector_root(a: Any, b: Any) -> Any:
     return root["x"]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @jitted_or_not
 @pytest.mark.parametrize("mode", [fg.jacfwd, fg.jacrev])
 @pytest.mark.parametrize("outer", [fg.jacfwd, fg.jacrev])
@@ -158,7 +158,7 @@ def of_pytrees(m: Any, b: Any) -> Any:
 SYSTEMS = [(by_conjugate_gradients, A @ A.T), (by_matrix, A), (with_aux, A), (of_pytrees, A)]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @jitted_or_not
 @pytest.mark.parametrize(("solution", "m"), SYSTEMS)
 @pytest.mark.parametrize("mode", [fg.jacfwd, fg.jacrev])
@@ -177,7 +177,7 @@ def test_linear_solve(wrap: Function, solution: Function, m: Any, mode: Function
     close(wrap(mode(twice))(B), inverse @ inverse)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @jitted_or_not
 @pytest.mark.parametrize(("solution", "m"), SYSTEMS)
 @pytest.mark.parametrize("outer", [fg.jacfwd, fg.jacrev])

@@ -611,7 +611,7 @@ def test_derivatives_need_not_depend_on_what_their_function_reads() -> None:
     assert not fg.lint(lambda x: np.zeros((0, 3)) @ x, x).by_rule("unused-argument")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", ["while_loop", "fori_loop", "scan", "nested"])
 def test_long_loops_are_compiled_but_for_samples(kind: str) -> None:
     n = 20_000

@@ -289,7 +289,7 @@ def test_batch_norm_of_parts_of_a_batch():
     check("batch_norm_train", outputs_and_gradients(batch_norm_of_parts))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", COMPILED)
 def test_compiled_values_and_gradients(name):
     check(name, fg.jit(outputs_and_gradients(OURS[name])))

@@ -194,7 +194,7 @@ def assigned_from(make: Callable[[Any], Any], t: Any) -> Any:
     return (np.sin(y) * np.cos(np.arange(y.size).reshape(y.shape))).sum()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", OF_NUMBERS)
 def test_what_numbers_and_arrays_give_is_assigned_to(name: str) -> None:
     f, t, h = partial(assigned_from, OF_NUMBERS[name]), 0.7, 1e-5

@@ -397,7 +397,7 @@ def test_apply_once_for_every_time_that_an_element_is_named(index: Any) -> None:
     fg.testing.check_grads(lambda x: at(x)[index].apply(function), (M23,), order=2)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("i", "j"),
     [([0, 0], [1, 1]), ([0, 1], [1, 1]), ([0, 0, 0, 1], [2, 2, 2, 0]), ([-1, 1], [0, 0]), ([], [])],

@@ -449,7 +449,7 @@ SAMPLES = [(5,), (1, 5), (5, 1), (3, 4), (1, 1), (1,), (2, 0), (0, 2)]
 COVARIANCE_KEYWORDS = [{}, {"bias": True}, {"ddof": 0}, {"ddof": 9}, {"ddof": 1.5}, {"dtype": "f4"}]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("rowvar", [True, False])
 @pytest.mark.parametrize("shape", SAMPLES, ids=str)
 def test_covariances_of_every_shape(shape, rowvar):
@@ -548,7 +548,7 @@ TRACED = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("transformation", TRACED)
 @pytest.mark.parametrize("module", [np, fnp])
 def test_insert_and_delete_at_traced_places(module, transformation):

@@ -91,7 +91,7 @@ def test_fifty_steps_are_those_of_optax(name):
     np.testing.assert_allclose(actual, recorded("optax", name), rtol=0, atol=1e-10)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "name",
     [

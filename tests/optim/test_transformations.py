@@ -71,7 +71,7 @@ def trained(tx: Any, params: Any, steps: int = 5) -> Any:
     return fg.lax.scan(body, (params, tx.init(params)), length=steps)[0][0]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["sgd nesterov", "rmsprop centered", "adamw", "lamb", "lbfgs"])
 def test_learning_rates_can_be_learned(name):
     function, arguments = OPTIMIZERS[name]
@@ -88,7 +88,7 @@ def test_learning_rates_can_be_learned(name):
         np.testing.assert_allclose(f(rate), expected, rtol=1e-5)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["b1", "b2", "eps", "weight_decay"])
 def test_other_hyperparameters_can_be_learned(name):
     params, at = start(np.float64), {"b1": 0.8, "b2": 0.95, "eps": 0.1, "weight_decay": 0.2}
@@ -117,7 +117,7 @@ def test_line_searches_are_differentiable(search):
     np.testing.assert_allclose(fg.grad(final_loss)(1.3), expected, rtol=1e-5, atol=1e-8)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["sgd momentum", "adam", "lion", "lamb", "radam"])
 def test_an_ensemble_of_learning_rates(name):
     function, arguments = OPTIMIZERS[name]

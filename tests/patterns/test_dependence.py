@@ -124,7 +124,7 @@ def test_no_second_derivative_of_a_primitive_is_missed(case: Case) -> None:
     assert_nothing_is_missed(derivative, given)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", SAMPLES)
 @pytest.mark.parametrize("word", ["", "jit", "vmap", "jvp", "grad", "jit grad", "grad vmap"])
 def test_no_derivative_of_a_composition_is_missed(name: str, word: str) -> None:

@@ -207,7 +207,7 @@ def check_row(row: Row, dtype: Any, wrap: Any) -> None:
             check(found[k : k + 1], expected[k : k + 1], row.absolute, f"{name} at {x[k]}")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @DTYPES
 @pytest.mark.parametrize("wrap", WAYS)
 @pytest.mark.parametrize("name", ROWS)

@@ -27,7 +27,7 @@ def exact(halves: tuple[int, ...], xs: np.ndarray) -> complex:
         return complex(mp.quad(integrand, np.linspace(ends.min() - 80, ends.max() + 80, 60)))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("halves", [(3, 1, 3), (5, 3, 7), (3, 1, 1, 2), (5, 3, 1, 6), (13, 1, 3)])
 def test_of_real_numbers(halves: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)
@@ -40,7 +40,7 @@ def test_of_real_numbers(halves: tuple[int, ...]) -> None:
     assert function(*single).dtype == np.float32
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "xs", [(1j, -1j, 1j), (1 + 2j, 3 - 1j, 1 + 1j), (-1 + 0.1j, 0.5, -1 + 0.2j), (1j, 0, 1j)]
 )

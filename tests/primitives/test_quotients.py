@@ -129,7 +129,7 @@ CASES: dict[str, tuple[int, Callable[[Any], Any], Callable[[Any], Any], tuple[fl
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_made_of_quotients(name: str) -> None:
     order, function, same, places = CASES[name]

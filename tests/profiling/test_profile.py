@@ -85,7 +85,7 @@ def test_slow_line_shows_first(name):
         np.testing.assert_allclose(found, wanted)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("way", WAYS)
 def test_slow_line_shows_first_whatever_is_made_of_it(way):
     gradient = fg.grad(WAYS[way](slow))

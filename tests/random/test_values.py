@@ -23,7 +23,7 @@ def recorded(name, seed):
     return np.array(values, dtype).reshape(shape)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", EXACT)
 def test_draws_agree_in_every_bit(name, seed):

@@ -85,7 +85,7 @@ ELLIPTIC: dict[str, tuple[Any, Any, list[float]]] = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ELLIPTIC)
 def test_of_elliptic_integrals(name: str) -> None:
     ours, theirs, places = ELLIPTIC[name]
@@ -137,7 +137,7 @@ ROTATIONS: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ROTATIONS)
 def test_of_rotations(name: str) -> None:
     ours, theirs = ROTATIONS[name]

@@ -23,7 +23,7 @@ def cube(x: Any, a: Any) -> Any:
     return x**3 - a
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", BRACKETING)
 def test_bracketing(name: str) -> None:
     find = getattr(optimize, name)

@@ -201,7 +201,7 @@ def test_bands_solve_what_dense_factors_solve(
     np.testing.assert_allclose(found, other, accuracy, accuracy)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("below", "above"), [(0, 0), (1, 0), (0, 2), (1, 1), (2, 3), (4, 4)])
 def test_bands_of_few_diagonals(below: int, above: int) -> None:
     """Compiled, with every row exchanged that can be."""

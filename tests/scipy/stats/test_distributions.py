@@ -30,7 +30,7 @@ def numbers(name):
     return getattr(scipy.stats, name).ppf(Q, *LAST[name])
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", ALL)
 def test_summaries_are_scipys(name):
     ours, reference = getattr(stats, name), getattr(scipy.stats, name)
@@ -54,7 +54,7 @@ def test_summaries_are_scipys(name):
         )
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_derivatives(name):
     ours, x, parameters = getattr(stats, name), numbers(name), LAST[name]
@@ -74,7 +74,7 @@ def test_derivatives(name):
         check_grads(ours.entropy, parameters, order=1, rtol=1e-4)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["binom", "bernoulli", "nbinom", "geom", "poisson", "betabinom"])
 def test_derivatives_in_the_parameters_of_integers(name):
     ours, k, parameters = getattr(stats, name), numbers(name), LAST[name]
@@ -94,7 +94,7 @@ def test_derivatives_in_the_parameters_of_integers(name):
     assert fg.grad(lambda q: ours.ppf(q, *parameters))(0.3) == 0
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", SOME)
 def test_beyond_the_support_and_at_its_ends(name):
     ours, parameters = getattr(stats, name), LAST[name]
