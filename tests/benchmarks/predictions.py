@@ -79,7 +79,7 @@ class Predictions(Check):
         for p, divided in itertools.product(self.counts, DIVIDED):
             optimizer: Any = optim.adam(1e-3)
             optimizer = optimizer if divided == "nothing" else distributed.sharded(optimizer)
-            step = step_of(divided, optimizer)
+            step = step_of(divided, optimizer, is_stacked=False)
             x = self.rng.normal(size=(TRAINED, SIZES[0])).astype(np.float32)
             y = self.rng.integers(0, SIZES[-1], TRAINED).astype(np.int32)
             kept: list[Any] = []
