@@ -40,7 +40,7 @@ def test_samples_take_rows_in_turn() -> None:
         return is_in_every_run(item)
 
     values = [first[0], first[1], "c"]
-    half, with_v = pytest.mark.sampled(4), pytest.mark.sampled(6, y="v")
+    half, with_v = pytest.mark.sampled(2), pytest.mark.sampled(3, y="v")
     assert [[is_tried(x, y, half) for y in second] for x in values] == [
         [True, False, True],
         [False, True, False],
