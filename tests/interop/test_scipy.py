@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 import subprocess
 import sys
 
@@ -15,6 +16,7 @@ import scipy.linalg
 import scipy.ndimage
 import scipy.optimize
 import scipy.signal
+import scipy.sparse
 import scipy.spatial.distance
 import scipy.spatial.transform
 import scipy.special
@@ -90,6 +92,21 @@ def test_classes_stay_classes(redirected):
     assert isinstance(Own(TIMES, X), spline)
     assert issubclass(Own, scipy.interpolate.PPoly)
     assert fg.grad(lambda t: 1.0 * t * isinstance(spline(TIMES, t * X), spline))(1.0) == 1.0
+
+
+@pytest.mark.parametrize("kind", ["csr_array", "csc_array", "coo_array"])
+def test_classes_whose_counterpart_is_a_function_stay_classes(kind, redirected):
+    made = getattr(scipy.sparse, kind)(np.eye(2))
+    assert isinstance(made, getattr(scipy.sparse, kind))
+    assert isinstance(made.T.asformat(kind[:3]), getattr(scipy.sparse, kind))
+    assert not isinstance(X, getattr(scipy.sparse, kind))
+
+
+def test_what_is_redirected_can_be_pickled(redirected):
+    spline = scipy.interpolate.CubicSpline(TIMES, X)
+    assert pickle.loads(pickle.dumps(spline))(0.5) == spline(0.5)
+    for found in (scipy.linalg.expm, scipy.interpolate.CubicSpline, scipy.fft.fft):
+        assert pickle.loads(pickle.dumps(found)) is found
 
 
 def test_everything_of_scipy_comes_back():

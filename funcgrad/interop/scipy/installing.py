@@ -7,7 +7,7 @@ to funcgrad, and so does one with a function while something is traced, since th
 close over traced values. All other calls are SciPy's.
 
 Names that modules imported from SciPy before stay SciPy's. SciPy's own modules call each other by
-private names, which are not changed.
+private names, which are not changed. Classes with a metaclass of their own, as sparse arrays, stay.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ from funcgrad.core.trace import EVAL, Tracer, current_trace
 from funcgrad.errors import ArgumentError
 from funcgrad.numpy.writable import WritableArray
 
+_TRACED = (Tracer, WritableArray)
 _lock = Lock()
 _ABSENT = object()
 _originals: dict[tuple[Any, str], Any] = {}
 """Values of attributes that ours replace, by the module or class and the name."""
 _installed: dict[tuple[Any, str], Any] = {}
-_classes: dict[type, tuple[type, type]] = {}
+_classes: dict[type, tuple[type, Any]] = {}
 """SciPy's class and its counterpart, by the class that stands for both."""
 _objects: dict[tuple[type, str], Any] = {}
 """Counterparts of SciPy's distributions, by class and name: frozen ones have copies of them."""
@@ -46,7 +47,7 @@ _made: WeakKeyDictionary[Any, tuple[type, tuple[Any, ...], dict[str, Any]]] = We
 def _is_redirected(*given: Any) -> bool:
     """Whether a call with these arguments is funcgrad's."""
     leaves = tree_leaves(given)
-    return any(isinstance(leaf, Tracer | WritableArray) for leaf in leaves) or (
+    return any(issubclass(kind, _TRACED) for kind in {*map(type, leaves)}) or (
         current_trace() is not EVAL and any(map(callable, leaves))
     )
 
@@ -82,14 +83,20 @@ class _Redirecting(type):
         if _is_redirected(args, kwargs):
             return ours(*args, **kwargs)
         made = theirs(*args, **kwargs)
-        _made[made] = ours, args, kwargs
+        if isinstance(ours, type):  # its methods are redirected
+            _made[made] = ours, args, kwargs
         return made
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, _classes.get(cls, ())) or super().__instancecheck__(instance)
+        return super().__instancecheck__(instance) or isinstance(instance, cls._both)
 
     def __subclasscheck__(cls, subclass: type) -> bool:
-        return issubclass(subclass, _classes.get(cls, ())) or super().__subclasscheck__(subclass)
+        return super().__subclasscheck__(subclass) or issubclass(subclass, cls._both)
+
+    @property
+    def _both(cls) -> tuple[type, ...]:
+        """SciPy's class and its counterpart, if that is one."""
+        return tuple(x for x in _classes.get(cls, ()) if isinstance(x, type))
 
 
 def _object_of(made: Any) -> Any:
@@ -128,19 +135,23 @@ def _replace_methods(theirs: type, ours: Any, counterpart_of: Callable[[Any], An
 def _redirect(module: Any, name: str, ours: Any) -> None:
     """Redirect what a module of SciPy has by a name."""
     theirs = getattr(module, name, ours)
-    if theirs is ours or isinstance(theirs, np.ufunc):
+    has_own_kind = isinstance(theirs, type) and type(theirs) is not type
+    if theirs is ours or isinstance(theirs, np.ufunc) or has_own_kind:
         return
-    if inspect.isfunction(ours):
-        _replace(module, name, _function(theirs, ours))
-    elif not isinstance(theirs, type):
-        _objects[type(theirs), getattr(theirs, "name", "")] = ours
-        _replace_methods(type(theirs), ours, _distribution_of)
-    elif type(theirs) is type and isinstance(ours, type):
-        about = {"__module__": theirs.__module__, "__doc__": theirs.__doc__}
+    if isinstance(theirs, type):
+        about = {"__module__": module.__name__, "__doc__": theirs.__doc__}
         stand_in = _Redirecting(theirs.__name__, (theirs,), about)
         _classes[stand_in] = theirs, ours
-        _replace_methods(theirs, ours, _object_of)
+        if isinstance(ours, type):
+            _replace_methods(theirs, ours, _object_of)
         _replace(module, name, stand_in)
+    elif inspect.isfunction(ours):
+        redirected = _function(theirs, ours)
+        redirected.__module__ = module.__name__  # where pickle finds it
+        _replace(module, name, redirected)
+    else:
+        _objects[type(theirs), getattr(theirs, "name", "")] = ours
+        _replace_methods(type(theirs), ours, _distribution_of)
 
 
 def install() -> None:
