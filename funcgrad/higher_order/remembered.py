@@ -7,6 +7,9 @@ defaults, the global names in its code, and the same of the functions among thes
 there is compared by value where it can be changed in place. Where anything is found that cannot be
 judged (an object of the user's, a file, a random state, a traced value), nothing is remembered.
 
+Equations of a library's function, as of ``cond(p, np.linalg.inv, np.linalg.pinv, x)``, are of the line
+that calls it. Such a trace is used again for this line alone.
+
 A program that calls functions of the user's later, callbacks or derivative rules, refers to the
 variables, lists and functions that it was traced with; it is used again for these alone.
 """
@@ -38,6 +41,7 @@ from funcgrad.core.program import Program
 from funcgrad.higher_order.closures import HoldsFunctions
 from funcgrad.higher_order.jit import is_jit_disabled
 from funcgrad.observers.promotion import promotion_mode
+from funcgrad.observers.source import current_location, is_users
 from funcgrad.passes import agreement
 from funcgrad.passes.common import subprograms
 from funcgrad.primitives.objects import HoldsArray
@@ -301,7 +305,8 @@ def remembered(
         return make()
     description, kept = before
     settings = (promotion_mode(), dialect(), INDEX_RULE.clamps, is_jit_disabled())
-    key = (what, description, axes_in_scope(), settings, environment.when_compiled())
+    line = None if all(map(_has_own_lines, filter(callable, given))) else current_location()
+    key = (what, description, axes_in_scope(), settings, environment.when_compiled(), line)
     with _lock:
         found = _remembered.get(key)
         if found is not None and (not found[2] or _are_same(found[1], kept)):
@@ -323,6 +328,17 @@ def remembered(
             while len(_remembered) > _MAX_REMEMBERED:
                 _remembered.popitem(last=False)
     return made
+
+
+def _has_own_lines(function: Any) -> bool:
+    """Whether what a function does happens in lines of its own, for it is the user's."""
+    while not isinstance(function, FunctionType):
+        inner = function.func if isinstance(function, partial) else function
+        inner = inner.original if isinstance(inner, MadeOf) else inner
+        if inner is function:
+            return False
+        function = inner
+    return is_users(function.__code__)
 
 
 def _are_same(kept: Sequence[Any], others: Sequence[Any]) -> bool:

@@ -423,3 +423,24 @@ def test_functions_that_call_themselves() -> None:
 
     for _ in range(2):
         assert fg.grad(fg.checkpoint(power, static_argnums=1))(2.0, 3) == 12.0
+
+
+def test_functions_of_libraries_are_traced_for_every_line(traces: list[str]) -> None:
+    """Their equations are of the line that calls them, which errors name."""
+
+    def one(x: Any) -> Any:
+        return lax.cond(True, np.linalg.inv, np.linalg.pinv, x)  # one
+
+    def other(x: Any) -> Any:
+        return lax.cond(True, functools.partial(np.linalg.inv), np.linalg.pinv, x)  # other
+
+    def looped(x: Any) -> Any:
+        return lax.cond(True, fg.vmap(np.linalg.inv), np.linalg.pinv, x[None])[0]  # looped
+
+    for function in (one, other, looped):
+        del traces[:]
+        for _ in range(2):
+            with pytest.raises(np.linalg.LinAlgError) as caught:
+                fg.jit(function)(np.zeros((2, 2)))
+            assert str(caught.value).endswith(f"# {function.__name__}")
+        assert len(traces) == 3
