@@ -7,8 +7,8 @@ defaults, the global names in its code, and the same of the functions among thes
 there is compared by value where it can be changed in place. Where anything is found that cannot be
 judged (an object of the user's, a file, a random state, a traced value), nothing is remembered.
 
-Equations of a library's function, as of ``cond(p, np.linalg.inv, np.linalg.pinv, x)``, are of the line
-that calls it. Such a trace is used again for this line alone.
+Equations of a library's function, as of ``cond(p, np.linalg.inv, np.linalg.pinv, x)``, are of the
+line that calls it. Such a trace is used again for this line alone.
 
 A program that calls functions of the user's later, callbacks or derivative rules, refers to the
 variables, lists and functions that it was traced with; it is used again for these alone.
