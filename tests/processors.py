@@ -37,6 +37,7 @@ from funcgrad.compiler.runtime import (
     kernel_store,
 )
 from funcgrad.compiler.runtime.executable import Executable
+from funcgrad.reports import Report
 
 COMPILER, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"
 VARIABLE = "FUNCGRAD_TESTS_PROCESSOR"  # of `older_processor`
@@ -228,7 +229,7 @@ def _packed(
 ) -> tuple[bytes, Any]:
     """A call as the harness reads it, and the types of its results."""
     if not executable.is_native:
-        raise ValueError(f"only NumPy runs a part of it:\n{executable.report.text()}")
+        raise ValueError(f"only NumPy runs a part of it:\n{Report(executable.plan).text()}")
     frame = executable.take_frame()
     image = _Image()
     stretches = [executable.stretch, *executable.nested]

@@ -29,6 +29,7 @@ LADDER = (
     ("lowering",),
     ("passes",),
     ("primitives", "compiler"),
+    ("reports",),
     ("higher_order",),
     (
         "checkpoint_policies",
@@ -63,7 +64,7 @@ LADDER = (
     ("__main__",),
 )
 # The rooms of the compiler, likewise: what they agree on, libraries, what they offer, the loop
-# language, the machine's language, loop nests, what runs, what tells about it, and the list of
+# language, the machine's language, loop nests, what runs, what is known of it, and the list of
 # passes. Loop nests do not see what runs.
 ROOMS = (
     "",
@@ -75,8 +76,7 @@ ROOMS = (
     "native",
     "nest",
     "runtime",
-    "report",
-    "timing",
+    "plans",
     "pipeline",
 )
 ORDERED = [i for i, row in enumerate(LADDER) if {"base", "lax", "api", "nn"} & {*row}]

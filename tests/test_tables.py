@@ -122,7 +122,6 @@ RESULTS = {
     "compiler.native.llvm_backend._calls": "two ways",
     "compiler.native.types.lanes": DTYPES,
     "compiler.native.types.vector": DTYPES,
-    "compiler.pipeline._mention_once": "one for every folder of kernels",
     "compiler.runtime.blas.library": LIBRARY,
     "compiler.loops.builder.named": DTYPES,
     "compiler.runtime.kernel_store.strided_shape": DTYPES,
@@ -133,6 +132,7 @@ RESULTS = {
     "distributed.processes._alone": "labels of axes in the text of a program",
     "base.namespaces._names_in_source": IMPORT,
     "interop.jax.widths._with_generator": "generators of random bits",
+    "reports._mention_once": "one for every folder of kernels",
     "primitives.quadrature.unit_legendre": "the rules that modules ask for while they are imported",
 }
 """Functions of arguments that keep all their results, and why these are few."""

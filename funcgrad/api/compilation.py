@@ -49,7 +49,6 @@ from funcgrad.base.tables import keep, used
 from funcgrad.base.transformed import BelongsToProcess, MadeOf
 from funcgrad.base.tree_code import MISS
 from funcgrad.compiler.pipeline import compile_program
-from funcgrad.compiler.report import CostAnalysis, MemoryAnalysis
 from funcgrad.compiler.runtime import warm_memory
 from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.core.avals import NO_MATRIX, ShapedArray
@@ -84,6 +83,7 @@ from funcgrad.observers.promotion import (
     watching_promotion,
 )
 from funcgrad.primitives.objects import flatten_values, settled
+from funcgrad.reports import CostAnalysis, MemoryAnalysis, Report
 
 MAX_REASONS = 50
 """How many reasons for traces are remembered."""
@@ -1015,8 +1015,7 @@ class _Kernels(BelongsToProcess):
         Steps and kernels show the user's lines that they compute, what they read and write, and the
         bytes that they move.
         """
-        text: str = self._executable.report.text(self._staged.paths)
-        return text
+        return Report(self._executable.plan).text(self._staged.paths)
 
     def cost_analysis(self) -> CostAnalysis:
         """Operations, bytes and the least time of a call.
@@ -1038,8 +1037,7 @@ class _Kernels(BelongsToProcess):
             >>> compiled.cost_analysis()["transcendentals"]
             16.0
         """
-        cost: CostAnalysis = self._executable.report.cost(measured_machine())
-        return cost
+        return Report(self._executable.plan).cost(measured_machine())
 
 
 class Lowered(_Kernels):
@@ -1086,8 +1084,7 @@ class Compiled(_Kernels):
             >>> compiled.memory_analysis().argument_size_in_bytes
             8000
         """
-        memory: MemoryAnalysis = self._executable.report.memory_analysis()
-        return memory
+        return Report(self._executable.plan).memory_analysis()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         args, kwargs = without_float0((args, kwargs))

@@ -11,8 +11,8 @@ import numpy as np
 
 from funcgrad.api.staging import StagedFunction
 from funcgrad.compiler.pipeline import compile_program
-from funcgrad.compiler.report import Machine
 from funcgrad.core.trace import EVAL, using_trace
+from funcgrad.reports import Machine
 
 _ROWS = 512
 _LARGE = 1 << 22

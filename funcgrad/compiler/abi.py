@@ -219,7 +219,7 @@ LEAST_ARGUMENTS, MOST_ARGUMENTS = 2, 18
 
 TIMED_WORDS = ["kernel", "counters"]
 """Meaning of the first words of a timed step's arguments: the address of the step that it runs, and
-of words that `runtime.timed_steps` describes; then follow the words of that step."""
+of words that `profiling.timed_steps` describes; then follow the words of that step."""
 
 PYTHON_WORDS = ["begin", "end", "function"]
 """Meaning of the words of a call of Python: the object that is called with the address of the

@@ -8,9 +8,8 @@ of all that a small loop runs; `kernel_store` turns sources into native code.
 from __future__ import annotations
 
 import itertools
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,7 +49,7 @@ from funcgrad.compiler.nest.nodes import (
     precision,
     values_read,
 )
-from funcgrad.compiler.report import Job, Report, nodes_of, source_lines
+from funcgrad.compiler.plans import Job, Plan, nodes_of, source_lines
 from funcgrad.compiler.runtime import kernel_store, warm_memory
 from funcgrad.compiler.runtime.executable import (
     Executable,
@@ -143,29 +142,34 @@ def _compiled(
     stretch.seal(graph.inputs, written)
     _warn_of_python_loops(program, jobs)
     stats = KernelStats(counts.compiled, counts.loaded_from_disk, counts.memory_hits)
-    report = Report(lowered, graph, jobs, sources, memory, kernel_store.code_size(sources))
-    _log(program, stats, report)
-    return Executable(
+    plan = Plan(lowered, graph, jobs, sources, memory, kernel_store.code_size(sources))
+    executable = Executable(
         graph,
         memory,
         stretch,
         sources,
-        report,
+        plan,
         stats,
         stepper.stretches,
         stepper.sites,
         any(isinstance(job, ForeignCall) and not job.is_own for job, _ in _every(jobs)),
         [job.node.primitive for job, _ in _every(jobs) if isinstance(job, PythonCall)],
     )
+    for tell in observers:
+        tell(program, executable)
+    return executable
 
+
+observers: list[Callable[[Program, Executable], None]] = []
+"""Functions that are told of every executable that is made, and of its program."""
 
 ATTEMPTS = 4
 """How often a program is planned anew, since holes between values took what was left."""
 
-_Plan = tuple[Graph, list[list[Job]], Memory]
+_Planned = tuple[Graph, list[list[Job]], Memory]
 
 
-def _plan(program: Program, donated: Sequence[bool], n_threads: int, limit: int | None) -> _Plan:
+def _plan(program: Program, donated: Sequence[bool], n_threads: int, limit: int | None) -> _Planned:
     """A plan that keeps to a limit: at first without anything done twice."""
     plan = _planned(program, donated, n_threads, None)
     if limit is None or _needed(plan) <= limit:
@@ -188,18 +192,18 @@ def _plan(program: Program, donated: Sequence[bool], n_threads: int, limit: int 
     return best
 
 
-def _needed(plan: _Plan) -> int:
+def _needed(plan: _Planned) -> int:
     """Bytes of results and of what is between, besides the arguments."""
     graph, _, memory = plan
     return memory.arena_bytes + sum(v.nbytes for v in graph.outputs if v.home is v)
 
 
-def _too_small(program: Program, plan: _Plan, limit: int) -> MemoryBudgetError:
+def _too_small(program: Program, plan: _Planned, limit: int) -> MemoryBudgetError:
     graph, jobs, memory = plan
-    report = Report(program, graph, jobs, (), memory, 0)
+    largest = Plan(program, graph, jobs, (), memory, 0).largest()
     return MemoryBudgetError(
         f"{program.described()}\nneeds {format_bytes(_needed(plan))} besides its arguments at "
-        f"least, more than memory={format_bytes(limit)}. Its largest array is {report.largest()}\n"
+        f"least, more than memory={format_bytes(limit)}. Its largest array is {largest}\n"
         "Give it more, donate arguments, compute in smaller pieces (lax.map with batch_size), or "
         "put parts of loops into checkpoint."
     )
@@ -207,7 +211,7 @@ def _too_small(program: Program, plan: _Plan, limit: int) -> MemoryBudgetError:
 
 def _planned(
     program: Program, donated: Sequence[bool], n_threads: int, limit: Limit | None
-) -> _Plan:
+) -> _Planned:
     graph = build(program)
     graph.limit = limit
     groups = arrange(graph, donated=donated)
@@ -533,30 +537,3 @@ def _warn_of_python_loops(program: Program, jobs: Sequence[Sequence[Job]]) -> No
             primitive = job.node.primitive
             source = job.node.source
             warn_of_python_loop(program.name, primitive.name, source, primitive.is_callback)
-
-
-def _debug_level() -> int:
-    level = environment.text("FUNCGRAD_DEBUG") or "0"
-    return int(level) if level.isdigit() else 1
-
-
-def _log(program: Program, stats: KernelStats, report: Report) -> None:
-    level = _debug_level()
-    if level >= 1:
-        print(
-            f"funcgrad: compiled {program.name}: {len(report.program.equations)} equations, "
-            f"kernels: {stats.compiled} compiled, {stats.loaded} from disk, {stats.reused} reused",
-            file=sys.stderr,
-        )
-        if stats.compiled and kernel_store.is_cache_read_only():
-            _mention_once(
-                f"the folder of compiled kernels {kernel_store.cache_dir()!r} is read-only: what "
-                "it does not hold is compiled by every process"
-            )
-    if level >= 2:
-        print(report.text(), file=sys.stderr)
-
-
-@cache
-def _mention_once(message: str) -> None:
-    print(f"funcgrad: {message}", file=sys.stderr)

@@ -20,15 +20,16 @@ from funcgrad.api.compilation import forget_call_paths
 from funcgrad.base.forking import Lock
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.nest.nodes import Routine
-from funcgrad.compiler.report import nodes_of
-from funcgrad.compiler.runtime import executable, timed_steps
+from funcgrad.compiler.plans import nodes_of
+from funcgrad.compiler.runtime import executable
 from funcgrad.compiler.runtime.executable import Executable
-from funcgrad.compiler.timing import TimedProgram, TimedStep
 from funcgrad.distributed.exchange import axis_of_processes
 from funcgrad.distributed.processes import evaluated
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.staging import located
 from funcgrad.lowering import NativeCall
+from funcgrad.profiling import timed_steps
+from funcgrad.profiling.timing import TimedProgram, TimedStep
 
 
 @dataclass(frozen=True)

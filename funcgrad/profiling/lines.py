@@ -15,13 +15,14 @@ from funcgrad.base.records import dataclass
 from funcgrad.compiler.nest.allocate import Nested
 from funcgrad.compiler.nest.cost import Cost
 from funcgrad.compiler.nest.lower import build, simplified
-from funcgrad.compiler.report import Machine, nodes_of
-from funcgrad.compiler.timing import Line, TimedProgram, TimedStep, costs_of, divided, line_of
+from funcgrad.compiler.plans import nodes_of
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Equation, Program, Var
 from funcgrad.observers.source import SourceLocation
 from funcgrad.profiling.session import Measured
+from funcgrad.profiling.timing import Line, TimedProgram, TimedStep, costs_of, divided, line_of
+from funcgrad.reports import Machine
 
 LEAST_SAMPLES = 20
 """Samples of a kernel that its time is divided by; fewer say less than a model does."""

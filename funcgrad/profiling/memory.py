@@ -12,12 +12,13 @@ import numpy as np
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.nest.layout import Value
 from funcgrad.compiler.nest.nodes import Node, values_read
-from funcgrad.compiler.report import Report, nodes_of
-from funcgrad.compiler.timing import Line, line_of
+from funcgrad.compiler.plans import Plan, nodes_of
 from funcgrad.core.program import Atom, Equation
 from funcgrad.diagnostics.record import Record
 from funcgrad.observers.limits import format_bytes
 from funcgrad.observers.source import SourceLocation
+from funcgrad.profiling.timing import Line, line_of
+from funcgrad.reports import Report
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,9 @@ class MemoryProfile:
         return text + (f", held by {', '.join(held)}" if held else "")
 
 
-def of_program(report: Report) -> MemoryProfile:
+def of_program(plan: Plan) -> MemoryProfile:
     """The memory of a compiled program, at the step at which its values take most."""
-    rows = [[node for job in row for node in nodes_of(job)] for row in report.jobs]
+    rows = [[node for job in row for node in nodes_of(job)] for row in plan.jobs]
     first: dict[Value, int] = {}
     last: dict[Value, int] = {}
     makers: dict[Value, Node] = {}
@@ -54,7 +55,7 @@ def of_program(report: Report) -> MemoryProfile:
                     makers.setdefault(value.home, node)
             for value in (*node.outs, *values_read(node)):
                 last[value.home] = i
-    last.update((value.home, len(rows)) for value in report.graph.outputs)
+    last.update((value.home, len(rows)) for value in plan.graph.outputs)
     live = [[v for v in first if first[v] <= i <= last[v]] for i in range(len(rows))]
     most = max(live, key=lambda values: sum(v.nbytes for v in values), default=[])
     held: Counter[SourceLocation] = Counter()
@@ -62,7 +63,7 @@ def of_program(report: Report) -> MemoryProfile:
         line = line_of(makers[value])
         if line is not None:
             held[line.shared] += value.nbytes
-    peak = report.memory_analysis().peak_memory_in_bytes
+    peak = Report(plan).memory_analysis().peak_memory_in_bytes
     return MemoryProfile(peak, tuple(held.most_common()))
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any
 
-from funcgrad.compiler.report import nodes_of
-from funcgrad.compiler.timing import costs_of
+from funcgrad.compiler.plans import nodes_of
+from funcgrad.profiling.timing import costs_of
 
 _WIDTH, _ROW, _LETTER = 1000.0, 20, 7.0
 _COLORS = {"forward": "#5b8ff9", "backward": "#f6903d", "remat": "#9270ca", "": "#c2c8d5"}

@@ -9,7 +9,6 @@ from typing import Any
 
 from funcgrad.api.arguments import check_callable, name_of
 from funcgrad.base.records import dataclass
-from funcgrad.compiler.timing import Line
 from funcgrad.diagnostics.tables import table
 from funcgrad.errors import ArgumentError
 from funcgrad.observers.limits import format_bytes, format_seconds
@@ -19,6 +18,7 @@ from funcgrad.profiling.lines import LineTimes, lines_of
 from funcgrad.profiling.memory import MemoryProfile, of_program
 from funcgrad.profiling.roofline import Roofline, roofline
 from funcgrad.profiling.session import FirstCall, Measured, measure
+from funcgrad.profiling.timing import Line
 from funcgrad.profiling.what_if import Subject, WhatIf, try_all
 
 SHOWN = 20
@@ -285,7 +285,7 @@ def _profile_of(
     found, nowhere = lines_of(measured, machine.machine)
     seconds = measured.seconds / measured.n_calls
     lines = sorted((_line(x, machine) for x in found.values()), key=lambda x: -x.seconds)
-    memories = [measured.memory, *(of_program(p.executable.report) for p in measured.programs)]
+    memories = [measured.memory, *(of_program(p.executable.plan) for p in measured.programs)]
     return Profile(
         name_of(call[0]),
         seconds,

@@ -22,11 +22,11 @@ from funcgrad.base.digests import digest
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.nest.cost import Cost
 from funcgrad.compiler.pipeline import compile_program
-from funcgrad.compiler.report import Machine
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.threads import default_threads
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.lax import fori_loop
+from funcgrad.reports import Machine
 
 LEVELS = {"L1 cache": 1 << 14, "L2 cache": 1 << 18, "L3 cache": 1 << 22, "memory": 1 << 26}
 """Bytes of arrays that lie in each level of memory, of which nearly all processors have four."""

@@ -19,18 +19,19 @@ from funcgrad.api.compilation import forget_call_paths
 from funcgrad.base.forking import Lock
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.nest.kernel import Kernel
-from funcgrad.compiler.runtime import executable, kernel_store, timed_steps
+from funcgrad.compiler.runtime import executable, kernel_store
 from funcgrad.compiler.runtime.executable import Executable
-from funcgrad.compiler.timing import Line, TimedProgram
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.observers import Observer, attach, detach
 from funcgrad.core.primitive import Primitive
 from funcgrad.diagnostics.record import record
 from funcgrad.errors import ArgumentError, FuncgradError
 from funcgrad.observers.source import BACKWARD, current_location
+from funcgrad.profiling import timed_steps
 from funcgrad.profiling.instruction_sampler import InstructionSampler
 from funcgrad.profiling.memory import ArrayMemory, MemoryProfile, of_record
 from funcgrad.profiling.stack_sampler import StackSampler
+from funcgrad.profiling.timing import Line, TimedProgram
 
 LOGGED = 1 << 14
 """Runs of steps that a log has room for."""

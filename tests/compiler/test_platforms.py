@@ -42,13 +42,13 @@ from funcgrad.compiler.runtime import (
     number_calls,
     python_calls,
     threads,
-    timed_steps,
     warm_memory,
 )
 from funcgrad.compiler.runtime.disk_cache import DiskCache
 from funcgrad.compiler.runtime.library_calls import fortran_word
 from funcgrad.data import saving
 from funcgrad.errors import LibraryError
+from funcgrad.profiling import timed_steps
 from funcgrad.scalar_tape import trace as numbers
 from tests.compiler.kernels import Code, assembled, translated
 

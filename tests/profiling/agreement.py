@@ -35,8 +35,8 @@ import funcgrad as fg
 from funcgrad import lax
 from funcgrad.compiler import timing
 from funcgrad.compiler.runtime import executable
-from funcgrad.compiler.timing import TimedProgram
 from funcgrad.profiling import session
+from funcgrad.profiling.timing import TimedProgram
 
 SECONDS = 4.0
 """Processor time in which a program is watched, and profiled."""

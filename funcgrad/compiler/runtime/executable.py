@@ -341,7 +341,7 @@ class Executable:
         n_objects: Inputs and outputs.
         stats: Where its kernels came from.
         kernels: Source of every different kernel.
-        report: What tells about it: a `compiler.report.Report`.
+        plan: What the compiler knew of it: a `compiler.plans.Plan`.
     """
 
     def __init__(
@@ -350,7 +350,7 @@ class Executable:
         memory: Memory,
         stretch: Stretch,
         kernels: Sequence[str],
-        report: Any,
+        plan: Any,
         stats: KernelStats,
         nested: Sequence[Stretch] = (),
         sites: Sequence[Site] = (),
@@ -362,7 +362,7 @@ class Executable:
         self._sites = tuple(sites)
         self.stats = stats
         self.kernels = list(kernels)
-        self.report = report
+        self.plan = plan
         self._graph = graph
         self.memory = memory
         self.stretch = stretch
@@ -412,8 +412,8 @@ class Executable:
             tell(self)
         limits = current_limits()
         if limits is not None:
-            program = self.report.program
-            limits.check_memory(self.new_bytes, program.name, self.report.largest())
+            program = self.plan.program
+            limits.check_memory(self.new_bytes, program.name, self.plan.largest())
             limits.check_time(program.described)
         arrays = list(args)
         fresh = [make(shape, dtype) for make, shape, dtype in self._fresh]
@@ -539,7 +539,7 @@ class Executable:
         """Why a call has stopped before its end; the frame is as before the call again."""
         reason = int(frame.slots[abi.STOP_SLOT])
         frame.slots[abi.STOP_SLOT] = frame.slots[abi.NEXT_SLOT] = 0
-        what = self.report.program.name + self.stretch.describe(step)
+        what = self.plan.program.name + self.stretch.describe(step)
         error: BaseException
         if reason == abi.TIMED_OUT:
             limits = current_limits()

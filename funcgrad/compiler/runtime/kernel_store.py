@@ -40,7 +40,6 @@ from funcgrad.compiler.runtime.dependencies import (
 )
 from funcgrad.compiler.runtime.disk_cache import DiskCache, from_home, open_default, size_limit
 from funcgrad.compiler.runtime.executor import executor_code as executor_program
-from funcgrad.compiler.runtime.line_table import LineTable, read_lines
 from funcgrad.compiler.runtime.linker import link
 from funcgrad.compiler.runtime.releases import is_by_numba
 from funcgrad.errors import CompilerError
@@ -129,28 +128,24 @@ def compile_kernels(
     return {function.text: _ADDRESSES[function.text] for function in functions}
 
 
-def kernel_with_lines(function: Function, lines: Sequence[int]) -> tuple[int, LineTable] | None:
+def kernel_with_lines(function: Function, lines: Sequence[int]) -> LinedBuild | None:
     """The same native code with a table of its lines, compiled once more for that.
 
     Args:
         function: The kernel.
         lines: For every statement, as it is translated, the number that the table has of it. Where
             an instruction is of two, it tells the lower one.
-
-    Returns:
-        The address of the kernel, and the table; ``None`` where it cannot be read.
     """
     if _is_by_numba():
         return None
-    build = _LinedBuild(function, tuple(lines))
+    build = LinedBuild(function, tuple(lines))
     if build.text not in _LINED:
         _build([build])
-        _LINED[build.text] = read_lines(build.object_file(), build.symbol, build.assembly)
-    table = _LINED[build.text]
-    return None if table is None else (_ADDRESSES[build.text], table)
+        _LINED[build.text] = build
+    return _LINED[build.text]
 
 
-_LINED: dict[str, LineTable | None] = {}
+_LINED: dict[str, LinedBuild] = {}
 
 
 def code_size(texts: Iterable[str]) -> int:
@@ -396,8 +391,12 @@ class _Build:
             ) from error
 
 
-class _LinedBuild(_Build):
-    """A kernel whose object file tells the lines of its instructions."""
+class LinedBuild(_Build):
+    """A kernel whose object file tells the lines of its instructions.
+
+    Attributes:
+        assembly: What it is made of, in which lines are metadata.
+    """
 
     def __init__(self, function: Function, lines: tuple[int, ...]) -> None:
         super().__init__(function, f"# lines {lines}\n{function.name}")
@@ -408,6 +407,11 @@ class _LinedBuild(_Build):
         native.keep_lines()
         effort = native.Effort.VECTORS if self.is_in_vectors else native.Effort.ALL
         return native.Emission(self.assembly, effort)
+
+    @property
+    def address(self) -> int:
+        """Address of its code."""
+        return _ADDRESSES[self.text]
 
 
 class _NumbaBuild(_Build):

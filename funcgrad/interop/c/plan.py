@@ -20,7 +20,7 @@ from funcgrad.compiler.nest.arena import Offset
 from funcgrad.compiler.nest.kernel import Kernel, Place
 from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.nodes import Loop, Site
-from funcgrad.compiler.report import Job, nodes_of
+from funcgrad.compiler.plans import Job, nodes_of
 from funcgrad.compiler.runtime.executable import Executable, Step
 from funcgrad.compiler.runtime.matmul import Multiplication
 from funcgrad.compiler.runtime.python_calls import PythonCall
@@ -126,17 +126,17 @@ class PlanWriter:
         self.what = what
         self.lines: list[str] = []
         self.marks: list[Mark] = []
-        report = executable.report
+        plan = executable.plan
         self.memory = executable.memory
         self.inner = {value: slot for slot, value in self.memory.arenas}
         self.numbered: dict[Value, int] = {}
         self.buffers: list[Buffer] = []
-        self.graph = report.graph
-        for value in report.graph.constants:
+        self.graph = plan.graph
+        for value in plan.graph.constants:
             assert value.array is not None
             if value.array.size:
                 self.set_constant(value.slot, kernels.array(value.array))
-        for row in report.jobs:
+        for row in plan.jobs:
             for job in row:
                 self.job(job, 1)
 

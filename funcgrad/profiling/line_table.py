@@ -1,6 +1,6 @@
 """Line tables: the statement that each instruction of a kernel is of.
 
-``read_lines : object file -> LineTable``. LLVM writes them as DWARF (version 4, section 6.2): a
+``read_lines : kernel -> LineTable``. LLVM writes them as DWARF (version 4, section 6.2): a
 program for a machine with registers for the address and the line, which here is a statement, each
 of whose rows holds from its address to that of the next one.
 """
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from funcgrad.base.records import dataclass
+from funcgrad.compiler.runtime.kernel_store import LinedBuild
 from funcgrad.compiler.runtime.linker import line_program
 
 
@@ -56,15 +57,14 @@ class LineTable:
         return {line: share for line, share in shares.items() if share}
 
 
-def read_lines(code: bytes, symbol: str, assembly: str) -> LineTable | None:
-    """The line table of a function of an object file, if there is one that can be read.
+def read_lines(build: LinedBuild) -> LineTable | None:
+    """The line table of a kernel, if its object file has one that can be read.
 
     Args:
-        code: The object file.
-        symbol: The function.
-        assembly: What it was made of, in which lines are metadata.
+        build: The kernel, and what it is made of.
     """
-    found = line_program(code)
+    symbol, assembly = build.symbol, build.assembly
+    found = line_program(build.object_file())
     if found is None or symbol not in found[1]:
         return None
     section, functions = found

@@ -30,11 +30,13 @@ from funcgrad.compiler.nest.allocate import Nested
 from funcgrad.compiler.nest.cost import Cost, arithmetic_of, moves_of
 from funcgrad.compiler.nest.kernel import Kernel
 from funcgrad.compiler.nest.nodes import Fold, Loop, Nest, Node, Point
-from funcgrad.compiler.report import Job, Machine, nodes_of
-from funcgrad.compiler.runtime import kernel_store, timed_steps
+from funcgrad.compiler.plans import Job, nodes_of
+from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.executable import Executable, Step, Stretch
-from funcgrad.compiler.runtime.line_table import LineTable
 from funcgrad.observers.source import SourceLocation
+from funcgrad.profiling import timed_steps
+from funcgrad.profiling.line_table import LineTable, read_lines
+from funcgrad.reports import Machine
 
 Line = SourceLocation | None
 """A line of the user's; ``None`` where nobody knows it."""
@@ -131,7 +133,7 @@ class TimedProgram:
     """
 
     def __init__(self, executable: Executable, log: np.ndarray, has_sampler: bool) -> None:
-        report = executable.report
+        plan = executable.plan
         self.executable = executable
         self.has_sampler = has_sampler
         self.log = log
@@ -143,8 +145,8 @@ class TimedProgram:
         self.counters[:, timed_steps.NUMBER] = self.part_counters[:, timed_steps.NUMBER] = range(n)
         self.counters[:, timed_steps.LOG] = self.part_counters[:, timed_steps.LOG] = log.ctypes.data
         self.nested: list[Stretch] = []
-        self.stretch = self._timed(self.plain, report.jobs, -1)
-        graph = report.graph
+        self.stretch = self._timed(self.plain, plan.jobs, -1)
+        graph = plan.graph
         self.stretch.describe = self.plain.describe
         written = [value.home for value in graph.outputs if value.home is not value]
         self.stretch.seal(graph.inputs, written)
@@ -199,9 +201,10 @@ class TimedProgram:
         address = 0
         if isinstance(job, Kernel) and self.has_sampler and len(costs_of(job.nodes)) >= MANY_LINES:
             numbers, lines = numbered(job)
-            found = kernel_store.kernel_with_lines(job.function, numbers)
-            if found is not None:
-                timed.kernel = LinedKernel(*found, lines)
+            build = kernel_store.kernel_with_lines(job.function, numbers)
+            table = None if build is None else read_lines(build)
+            if build is not None and table is not None:
+                timed.kernel = LinedKernel(build.address, table, lines)
                 address = timed.kernel.address
         if step.address != kernel_store.parallel_address():
             return Step(address or step.address, step.words, step.held, step.flushes)

@@ -1,20 +1,25 @@
 """Reports: the operations, costs and needs of a compiled program, made when they are asked for.
 
-A `Report` keeps what the compiler knew of a plan; text and figures are made only when somebody asks
-for them. Every step is shown with the lines of the user's code that it computes. Kernels know
-nothing of that: functions share them, and what is remembered of them depends on their text.
+A `Report` tells what the compiler knew of a plan; text and figures are made only when somebody asks
+for them, or ``FUNCGRAD_DEBUG`` does. Every step is shown with the lines of the user's code that it
+computes. Kernels know nothing of that: functions share them, and what is remembered of them depends
+on their text.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from functools import cache
 
 import numpy as np
 
+from funcgrad.base import environment
 from funcgrad.base.records import dataclass
-from funcgrad.compiler.nest.allocate import Memory, Nested
+from funcgrad.compiler import pipeline
+from funcgrad.compiler.nest.allocate import Nested
 from funcgrad.compiler.nest.builder import is_uniform
 from funcgrad.compiler.nest.cost import (
     Cost,
@@ -29,29 +34,24 @@ from funcgrad.compiler.nest.nodes import (
     Branch,
     External,
     Fold,
-    Graph,
     Loop,
     Nest,
     Node,
     Point,
     all_nodes,
 )
+from funcgrad.compiler.plans import Job, Plan, nodes_of, source_lines, type_of
+from funcgrad.compiler.runtime import kernel_store
+from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.compiler.runtime.matmul import Multiplication
 from funcgrad.compiler.runtime.python_calls import PythonCall
 from funcgrad.compiler.runtime.routines import ForeignCall
 from funcgrad.compiler.runtime.strided import StridedMultiplication
-from funcgrad.core.avals import ShapedArray
 from funcgrad.core.printer import Names, format_program
 from funcgrad.core.program import Program
-from funcgrad.observers.source import SourceLocation
-
-Job = Kernel | Multiplication | StridedMultiplication | ForeignCall | PythonCall | Nested
 
 _FRAME_BYTES = 64
 """Bytes of a frame beside its arena and its slots, to align the arena."""
-
-_SHOWN_VALUES = 8
-"""How many of the largest intermediate results are shown."""
 
 _CACHED = 1 << 20
 """Bytes up to which operands are taken to be in a cache already."""
@@ -217,25 +217,15 @@ class MemoryAnalysis:
         return "\n".join([*lines, *(f"not counted: {what}" for what in self.unknown)])
 
 
-@dataclass
 class Report:
-    """A plan, as the compiler left it.
+    """Text and figures of a plan.
 
-    Attributes:
-        program: The program, simplified.
-        graph: Its nodes.
-        jobs: What runs every group of them.
-        sources: The kernels, by number.
-        memory: Where everything is.
-        code_bytes: Size of the kernels' object files.
+    Args:
+        plan: The plan.
     """
 
-    program: Program
-    graph: Graph
-    jobs: Sequence[Sequence[Job]]
-    sources: Sequence[str]
-    memory: Memory
-    code_bytes: int
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
 
     # As text.
 
@@ -248,17 +238,17 @@ class Report:
         names = Names()
         lines = []
         if arguments:
-            inputs = self.program.inputs[len(self.program.inputs) - len(arguments) :]
+            inputs = self.plan.program.inputs[len(self.plan.program.inputs) - len(arguments) :]
             lines += ["arguments"]
             lines += [
                 f"  {names.typed(v)}  {path}" for v, path in zip(inputs, arguments, strict=True)
             ]
             lines += [""]
         names = Names()
-        lines += ["program", format_program(self.program, names=names), "", "plan"]
-        writer = _PlanText(self, names)
-        lines += writer.plan(self.jobs, "  ")
-        for number, source in enumerate(self.sources):
+        lines += ["program", format_program(self.plan.program, names=names), "", "plan"]
+        writer = _PlanText(self.plan, names)
+        lines += writer.steps(self.plan.jobs, "  ")
+        for number, source in enumerate(self.plan.sources):
             lines += ["", f"# kernel {number}", *writer.kernel(source)]
         return "\n".join(lines)
 
@@ -267,7 +257,7 @@ class Report:
     def cost(self, machine: Machine) -> CostAnalysis:
         """Cost of a call."""
         steps: list[StepCost] = []
-        total, seconds = self._cost(self.jobs, 1.0, machine, steps)
+        total, seconds = self._cost(self.plan.jobs, 1.0, machine, steps)
         return CostAnalysis(steps, total, seconds)
 
     def _cost(
@@ -307,7 +297,7 @@ class Report:
 
     def _what(self, job: Job) -> str:
         if isinstance(job, Kernel):
-            return f"kernel {self.sources.index(job.text)}"
+            return f"kernel {self.plan.sources.index(job.text)}"
         if isinstance(job, Multiplication):
             return "matrix product"
         if isinstance(job, ForeignCall):
@@ -321,62 +311,21 @@ class Report:
 
     def memory_analysis(self) -> MemoryAnalysis:
         """Memory of a call."""
-        outputs = self.graph.outputs
-        nodes = [node for node in all_nodes(self.graph) if isinstance(node, External)]
-        constants = [v.array for v in self.graph.constants if v.array is not None]
-        frame = self.memory.arena_bytes + _FRAME_BYTES + 8 * self.memory.n_slots
+        outputs = self.plan.graph.outputs
+        nodes = [node for node in all_nodes(self.plan.graph) if isinstance(node, External)]
+        constants = [v.array for v in self.plan.graph.constants if v.array is not None]
+        frame = self.plan.memory.arena_bytes + _FRAME_BYTES + 8 * self.plan.memory.n_slots
         return MemoryAnalysis(
-            argument_size_in_bytes=sum(v.nbytes for v in self.graph.inputs),
+            argument_size_in_bytes=sum(v.nbytes for v in self.plan.graph.inputs),
             output_size_in_bytes=sum(v.nbytes for v in outputs),
             alias_size_in_bytes=sum(v.nbytes for v in outputs if v.home is not v),
             temp_size_in_bytes=frame,
             constant_size_in_bytes=sum(x.nbytes for x in constants),
-            generated_code_size_in_bytes=self.code_bytes,
-            live_size_in_bytes=self.memory.live_bytes,
-            largest=tuple(self._largest()),
+            generated_code_size_in_bytes=self.plan.code_bytes,
+            live_size_in_bytes=self.plan.memory.live_bytes,
+            largest=tuple(self.plan.largest_values()),
             unknown=tuple(f"what NumPy needs inside of {_named(node)}" for node in nodes),
         )
-
-    def largest(self) -> str:
-        """The largest array that a call needs, and where it is made."""
-        results = [(v.nbytes, _type(v), "a result") for v in self.graph.outputs if v.home is v]
-        rows = [*self._largest(), *results]
-        if not rows:
-            return "none."
-        nbytes, kind, place = max(rows, key=lambda row: row[0])
-        return f"{kind}: {_bytes(nbytes)}, {place}"
-
-    def _largest(self) -> Iterator[tuple[int, str, str]]:
-        found: dict[Value, Node] = {
-            value: node
-            for node in all_nodes(self.graph)
-            for value in node.outs
-            if value.is_stored and value.slot == self.memory.arena_slot
-        }
-        rows = sorted(found.items(), key=lambda row: -row[0].nbytes)[:_SHOWN_VALUES]
-        for value, node in rows:
-            source = None if node.equation is None else node.equation.source
-            yield value.nbytes, _type(value), "" if source is None else str(source)
-
-
-def nodes_of(job: Job) -> Sequence[Node]:
-    """The nodes that a job computes."""
-    if isinstance(job, Kernel):
-        return job.nodes
-    return (job.node,)
-
-
-def source_lines(nodes: Iterable[Node]) -> Iterator[str]:
-    """The user's lines that nodes compute, each once, with the operations that it makes."""
-    found: dict[SourceLocation | None, dict[str, None]] = {}
-    for node in all_nodes(Graph(nodes=list(nodes))):
-        if node.equation is not None:
-            source = node.equation.source
-            names = found.setdefault(None if source is None else source.unscoped, {})
-            names[node.equation.primitive.name] = None
-    for source, names in found.items():
-        place = "somewhere" if source is None else str(source)
-        yield f"{place}   [{', '.join(names)}]"
 
 
 def _named(node: External) -> str:
@@ -388,24 +337,23 @@ class _PlanText:
     """The steps of a plan, and its kernels, with what they stand for.
 
     Attributes:
-        report: The plan.
+        plan: The plan.
         names: What the printed program calls its variables.
         users: The jobs that run a kernel.
     """
 
-    def __init__(self, report: Report, names: Names) -> None:
-        self.report = report
+    def __init__(self, plan: Plan, names: Names) -> None:
         self.names = names
-        self.number = {source: i for i, source in enumerate(report.sources)}
+        self.number = {source: i for i, source in enumerate(plan.sources)}
         self.users: dict[str, list[Kernel]] = {}
         self.called: dict[Value, str] = {}
-        for var, value in zip(report.program.inputs, report.graph.inputs, strict=True):
+        for var, value in zip(plan.program.inputs, plan.graph.inputs, strict=True):
             self.called[value] = names(var)
-        constants = iter(report.graph.constants)
-        for var, array in report.program.constants:
+        constants = iter(plan.graph.constants)
+        for var, array in plan.program.constants:
             if not is_uniform(np.asarray(array)):
                 self.called[next(constants)] = names(var)
-        for node in report.graph.nodes:
+        for node in plan.graph.nodes:
             self._call(node)
 
     def _call(self, node: Node) -> None:
@@ -418,11 +366,11 @@ class _PlanText:
 
     def _value(self, value: Value) -> str:
         name = self.called.get(value)
-        return _type(value) if name is None else f"{name}:{_type(value)}"
+        return type_of(value) if name is None else f"{name}:{type_of(value)}"
 
     # Steps.
 
-    def plan(self, jobs: Iterable[Iterable[Job]], indent: str) -> Iterator[str]:
+    def steps(self, jobs: Iterable[Iterable[Job]], indent: str) -> Iterator[str]:
         for job in (job for row in jobs for job in row):
             if isinstance(job, Nested):
                 yield from self._nested(job, indent)
@@ -445,7 +393,7 @@ class _PlanText:
             for node in section.graph.nodes:
                 self._call_inner(node)
             yield indent + head + line
-            yield from self.plan(section.jobs, indent + "  ")
+            yield from self.steps(section.jobs, indent + "  ")
 
     def _call_inner(self, node: Node) -> None:
         """Inner programs are printed with names of their own, which say nothing here."""
@@ -503,10 +451,6 @@ def _heads(node: Nest) -> list[str]:
     return ["while", "do"] if node.length is None else [f"{node.length} times"]
 
 
-def _type(value: Value) -> str:
-    return str(ShapedArray(value.shape, value.dtype))
-
-
 _COUNTS = {" T": 1e12, " G": 1e9, " M": 1e6, " k": 1e3}
 _BYTES = {" GB": 1e9, " MB": 1e6, " kB": 1e3}
 _TIMES = {" s": 1.0, " ms": 1e-3, " us": 1e-6}
@@ -526,3 +470,34 @@ def _short(number: float) -> str:
 
 def _bytes(number: float) -> str:
     return _figure(number, _BYTES, f"{number:.0f} B")
+
+
+def _debug_level() -> int:
+    level = environment.text("FUNCGRAD_DEBUG") or "0"
+    return int(level) if level.isdigit() else 1
+
+
+def _log(program: Program, executable: Executable) -> None:
+    """Print what ``FUNCGRAD_DEBUG`` asks for."""
+    level, stats, plan = _debug_level(), executable.stats, executable.plan
+    if level >= 1:
+        print(
+            f"funcgrad: compiled {program.name}: {len(plan.program.equations)} equations, "
+            f"kernels: {stats.compiled} compiled, {stats.loaded} from disk, {stats.reused} reused",
+            file=sys.stderr,
+        )
+        if stats.compiled and kernel_store.is_cache_read_only():
+            _mention_once(
+                f"the folder of compiled kernels {kernel_store.cache_dir()!r} is read-only: what "
+                "it does not hold is compiled by every process"
+            )
+    if level >= 2:
+        print(Report(plan).text(), file=sys.stderr)
+
+
+@cache
+def _mention_once(message: str) -> None:
+    print(f"funcgrad: {message}", file=sys.stderr)
+
+
+pipeline.observers.append(_log)
