@@ -10,7 +10,6 @@ left that sees it.
 
 from __future__ import annotations
 
-import mmap
 import os
 import weakref
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,6 +22,15 @@ from funcgrad.errors import FileFormatError
 PAGE = 4096
 """Unit of positions, lengths and addresses; the blocks of disks divide it."""
 
+HUGE_PAGE = 1 << 21
+"""Unit of the memory that reads fill, where the system has pages of this size."""
+
+PIECES = 32
+"""Buffers of one size that are taken from the system together, in memory of huge pages."""
+
+MOST_TOGETHER = 1 << 25
+"""The most bytes that are taken so."""
+
 THREADS = 2
 """Reads that are under way at once: with one, the disk would wait for the next request."""
 
@@ -31,25 +39,36 @@ MOST_FREE = 1 << 27
 
 
 class Buffers:
-    """Memory for reads, in pages, which is used again."""
+    """Memory for reads, in pages, which is used again.
+
+    NumPy asks the system for huge pages where arrays are large. A command to a disk lists the pages
+    to write to, some hundreds: if they are small, a large read becomes many commands.
+    """
 
     def __init__(self) -> None:
-        self.free: dict[int, list[mmap.mmap]] = {}
+        self.free: dict[int, list[memoryview]] = {}
         self.nbytes = 0
+        self.rest: list[memoryview] = []
 
     def take(self, nbytes: int) -> np.ndarray:
         """Bytes that begin at a page. When no array sees them any more, they come back."""
-        kept = self.free.get(nbytes)
+        size = -(-nbytes // PAGE) * PAGE
+        kept = self.free.get(size)
         if kept:
             memory = kept.pop()
-            self.nbytes -= nbytes
+            self.nbytes -= size
         else:
-            memory = mmap.mmap(-1, nbytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        array = np.frombuffer(memory, np.uint8)
+            # Threads have a rest each, if they come here at once.
+            rest = self.rest.pop() if self.rest else memoryview(b"")
+            if len(rest) < size:
+                rest = _mapped(max(size, min(PIECES * size, MOST_TOGETHER)))
+            memory = rest[:size]
+            self.rest.append(rest[size:])
+        array = np.frombuffer(memory, np.uint8, nbytes)
         weakref.finalize(array, self.give, memory).atexit = False
         return array
 
-    def give(self, memory: mmap.mmap) -> None:
+    def give(self, memory: memoryview) -> None:
         """Keep memory that is free."""
         nbytes = len(memory)
         # Sizes that are seldom asked for, as where files meet, make room for others.
@@ -60,6 +79,13 @@ class Buffers:
         if self.nbytes + nbytes <= MOST_FREE:
             self.nbytes += nbytes
             self.free.setdefault(nbytes, []).append(memory)
+
+
+def _mapped(nbytes: int) -> memoryview:
+    """New memory, which begins at a huge page."""
+    whole = np.empty(nbytes + HUGE_PAGE, np.uint8)
+    start = -whole.ctypes.data % HUGE_PAGE
+    return whole[start : start + nbytes].data
 
 
 class DirectFile:

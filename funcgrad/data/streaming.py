@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad import random
+from funcgrad.api.vectorization import vmap
 from funcgrad.base.forking import cached_property
 from funcgrad.base.pytree import (
     keystr,
@@ -148,7 +149,7 @@ class Stream:
         # One row for each lane: its blocks, in the order in which they are read.
         blocks = blocks[: self._blocks_of_lane * self._lanes].reshape(-1, self._lanes).T
         blocks = blocks[lanes.start : lanes.stop]
-        keys = [random.fold_in(key_of_rows, lane) for lane in lanes]
+        keys = vmap(partial(random.fold_in, key_of_rows))(np.arange(lanes.start, lanes.stop))
         begin, end = self._start * rows, self._batches * rows
         begun = begin // (self._window * block)
         places = range(begun * self._window, blocks.shape[1], self._window)
@@ -161,8 +162,8 @@ class Stream:
                 soon.append([self._expect(int(i), int(i) + block) for i in later.flat])
             span, place = now.shape[1] * block, places[k] * block
             cuts = np.unique(np.r_[0, np.arange(-place % rows, span, rows), span])
-            orders = [random.permutation(random.fold_in(key, begun + k), span) for key in keys]
-            to = _destinations(cuts, np.stack(orders)).reshape(-1, block)
+            order_of = partial(_order, begun + k, span)
+            to = _destinations(cuts, vmap(order_of)(keys)).reshape(-1, block)
             filled = tree_map(partial(_empty, memory, to.size), self._kinds)
             for own, start in zip(to, now.flat, strict=True):
                 found = self._read(view, int(start), int(start) + block)
@@ -199,6 +200,11 @@ class Stream:
         return found
 
 
+def _order(window: int, span: int, key: Any) -> Any:
+    """The numbers of the rows of a lane in a window, in their new order."""
+    return random.permutation(random.fold_in(key, window), span)
+
+
 def _destinations(cuts: np.ndarray, orders: np.ndarray) -> np.ndarray:
     """The places that the rows of a window take: in segments, and there lane after lane.
 
@@ -229,9 +235,10 @@ def _scatter(to: np.ndarray, out: np.ndarray, rows: np.ndarray) -> None:
     """Copy rows to their places."""
     nbytes = out.dtype.itemsize * prod(out.shape[1:])
     if nbytes and not out.dtype.hasobject:
-        # As one element each, rows are copied faster.
+        # As one element each, rows are copied faster. With an axis of its own, that is without the
+        # interpreter's lock, which threads that read need.
         out, rows = (np.ascontiguousarray(x).view(np.uint8) for x in (out, rows))
-        out, rows = (x.reshape(-1, nbytes).view(f"V{nbytes}")[:, 0] for x in (out, rows))
+        out, rows = (x.reshape(-1, nbytes).view(f"V{nbytes}") for x in (out, rows))
     out[to] = rows
 
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -167,6 +168,21 @@ def test_buffers_are_used_again_when_nothing_sees_them():
     assert buffers.take(direct.PAGE).ctypes.data != address
     del view
     assert address in {buffers.take(direct.PAGE).ctypes.data for _ in range(2)}
+
+
+def test_buffers_of_threads_share_huge_pages_and_no_bytes():
+    buffers = direct.Buffers()
+    with ThreadPoolExecutor(4) as threads:
+        sizes = [direct.PAGE + i % 3 for i in range(4 * direct.PIECES)]
+        held = list(threads.map(buffers.take, sizes))
+    starts = [x.ctypes.data for x in held]
+    assert not any(start % direct.PAGE for start in starts)
+    assert any(start % direct.HUGE_PAGE == 0 for start in starts)
+    for i, x in enumerate(held):
+        x[:] = i
+    for i, (x, size) in enumerate(zip(held, sizes, strict=True)):
+        assert len(x) == size
+        assert (x == i).all()
 
 
 def test_free_buffers_of_other_sizes_make_room(monkeypatch):
