@@ -7,15 +7,7 @@ This module is a page of names; the work is in the modules that it names.
 
 from typing import TYPE_CHECKING
 
-from funcgrad import (
-    checkpoint_policies,
-    dtypes,
-    errors,
-    lax,
-    numpy,
-    tree,
-    tree_util,
-)
+from funcgrad import checkpoint_policies, dtypes, errors, lax, numpy, tree, tree_util
 from funcgrad.api.arrays import (
     Array,
     block_until_ready,
@@ -76,12 +68,7 @@ from funcgrad.api.jacobians import hessian, jacfwd, jacrev
 from funcgrad.api.limits import limits
 from funcgrad.api.precision import numpy_dtype_promotion, numpy_rank_promotion
 from funcgrad.api.rule_results import SymbolicZero
-from funcgrad.api.settings import (
-    config,
-    default_matmul_precision,
-    enable_x64,
-    log_compiles,
-)
+from funcgrad.api.settings import config, default_matmul_precision, enable_x64, log_compiles
 from funcgrad.api.staging import (
     ClosedJaxpr,
     ShapeDtypeStruct,

@@ -13,13 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.pytree import (
-    all_held_in,
-    keystr,
-    tree_flatten_with_path,
-    tree_leaves,
-    tree_map,
-)
+from funcgrad.base.pytree import all_held_in, keystr, tree_flatten_with_path, tree_leaves, tree_map
 from funcgrad.base.scalars import plain_number, scalar_number
 from funcgrad.base.signatures import signature_of
 from funcgrad.core.avals import Shape, ShapedArray, aval_of

@@ -19,12 +19,7 @@ from funcgrad.api.arguments import (
     normalize_argnums,
     positional_parameters,
 )
-from funcgrad.api.staging import (
-    ShapeDtypeStruct,
-    StagedFunction,
-    argument_paths,
-    without_float0,
-)
+from funcgrad.api.staging import ShapeDtypeStruct, StagedFunction, argument_paths, without_float0
 from funcgrad.base.pytree import tree_unflatten
 from funcgrad.base.records import dataclass
 from funcgrad.base.transformed import Transformed
@@ -34,12 +29,7 @@ from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.higher_order.budget import Budgeted, MemoryPlan, plan_memory
 from funcgrad.higher_order.cells import Cell
-from funcgrad.higher_order.checkpoint import (
-    Checkpoint,
-    CheckpointName,
-    effect_of,
-    split_program,
-)
+from funcgrad.higher_order.checkpoint import Checkpoint, CheckpointName, effect_of, split_program
 from funcgrad.higher_order.policies import (
     Policy,
     check_policy,

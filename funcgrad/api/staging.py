@@ -8,13 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.api.arguments import (
-    Function,
-    aval_of_argument,
-    check_callable,
-    leaf_paths,
-    name_of,
-)
+from funcgrad.api.arguments import Function, aval_of_argument, check_callable, leaf_paths, name_of
 from funcgrad.base.dialect import dialect
 from funcgrad.base.placement import check_placement
 from funcgrad.base.pytree import (

@@ -26,13 +26,7 @@ import numpy as np
 from funcgrad import random
 from funcgrad.api.vectorization import vmap
 from funcgrad.base.forking import cached_property
-from funcgrad.base.pytree import (
-    keystr,
-    tree_flatten,
-    tree_flatten_with_path,
-    tree_leaves,
-    tree_map,
-)
+from funcgrad.base.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_map
 from funcgrad.data.batching import Seed, key_of
 from funcgrad.data.direct import Buffers
 from funcgrad.data.sources import Source, read, view

@@ -18,12 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.pytree import (
-    keystr,
-    tree_flatten_with_path,
-    tree_leaves,
-    tree_unflatten,
-)
+from funcgrad.base.pytree import keystr, tree_flatten_with_path, tree_leaves, tree_unflatten
 from funcgrad.data.saving import load as load_file
 from funcgrad.data.saving import save as save_file
 from funcgrad.distributed.exchange import all_processes

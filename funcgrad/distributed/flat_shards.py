@@ -19,12 +19,7 @@ import numpy as np
 from funcgrad import lax
 from funcgrad import lowering as forms
 from funcgrad.ad_checkpoint import checkpoint, checkpoint_name
-from funcgrad.base.pytree import (
-    GetAttrKey,
-    register_pytree_node,
-    tree_flatten,
-    tree_unflatten,
-)
+from funcgrad.base.pytree import GetAttrKey, register_pytree_node, tree_flatten, tree_unflatten
 from funcgrad.base.ranks import Ranks
 from funcgrad.checkpoint_policies import save_anything_except_these_names
 from funcgrad.core.avals import ShapedArray, aval_of

@@ -12,12 +12,7 @@ from funcgrad.extend.composites import Composite, by_function, primitive
 from funcgrad.extend.laws import LawError
 from funcgrad.lowering import Pointwise
 from funcgrad.primitives.elementwise import Unary
-from funcgrad.primitives.families import (
-    Elementwise,
-    linear_jvp,
-    stacked_batch,
-    zero_jvp,
-)
+from funcgrad.primitives.families import Elementwise, linear_jvp, stacked_batch, zero_jvp
 from funcgrad.primitives.families import extern_lower as by_callback
 
 __all__ = [

@@ -25,13 +25,7 @@ from funcgrad.higher_order.checked_programs import CheckedProgram, check_program
 from funcgrad.higher_order.checks import Failure, nothing
 from funcgrad.higher_order.dividing import divided_switch
 from funcgrad.higher_order.jit import run_program, scatter
-from funcgrad.higher_order.lanes import (
-    broadcast_lanes,
-    choose,
-    count_if,
-    is_guard_needed,
-    shield,
-)
+from funcgrad.higher_order.lanes import broadcast_lanes, choose, count_if, is_guard_needed, shield
 from funcgrad.higher_order.linear_call import zeros
 from funcgrad.higher_order.linearity import parted, together
 from funcgrad.higher_order.scan import cut

@@ -11,10 +11,7 @@ from funcgrad.lax.collectives import *
 from funcgrad.lax.contraction import *
 from funcgrad.lax.convolution import *
 from funcgrad.lax.elementwise import *
-from funcgrad.lax.fourier import (
-    FftType,
-    fft,
-)
+from funcgrad.lax.fourier import FftType, fft
 from funcgrad.lax.gamma_derivatives import igamma_grad_a, random_gamma_grad
 from funcgrad.lax.gathering import *
 from funcgrad.lax.implicit import custom_linear_solve, custom_root
@@ -24,10 +21,7 @@ from funcgrad.lax.platform import *
 from funcgrad.lax.precision import *
 from funcgrad.lax.prefix import associative_scan
 from funcgrad.lax.ragged import *
-from funcgrad.lax.random_bits import (
-    RandomAlgorithm,
-    rng_bit_generator,
-)
+from funcgrad.lax.random_bits import RandomAlgorithm, rng_bit_generator
 from funcgrad.lax.reductions import *
 from funcgrad.lax.shape_tuples import *
 from funcgrad.lax.shapes import *

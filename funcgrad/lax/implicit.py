@@ -19,12 +19,7 @@ from funcgrad.core.trace import EVAL, current_trace
 from funcgrad.errors import ArgumentError, DtypeError, MissingRuleError, ShapeError, TreeError
 from funcgrad.higher_order.closures import Captured, run_lifted, tracers_in
 from funcgrad.higher_order.custom import CustomCall
-from funcgrad.higher_order.linear_call import (
-    LinearCall,
-    Values,
-    push_linearized,
-    zeros,
-)
+from funcgrad.higher_order.linear_call import LinearCall, Values, push_linearized, zeros
 from funcgrad.higher_order.rules import Rules
 from funcgrad.higher_order.staging import check_leaf, leaves_with_paths, place
 from funcgrad.primitives.elementwise import convert

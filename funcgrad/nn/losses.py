@@ -29,14 +29,7 @@ from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import shape as s
 from funcgrad.primitives import special
 from funcgrad.primitives.indexing import take_along_axis
-from funcgrad.scipy.exponentials import (
-    Axis,
-    floating,
-    fold_max,
-    fold_sum,
-    log_normalized,
-    masked,
-)
+from funcgrad.scipy.exponentials import Axis, floating, fold_max, fold_sum, log_normalized, masked
 
 Array = Any
 ArrayLike = Any

@@ -23,6 +23,10 @@ from funcgrad.numpy.dispatch import (
 from funcgrad.numpy.reducing import *
 from funcgrad.numpy.diagonals import *
 from funcgrad.numpy.selecting import *
+from funcgrad.numpy.taking import *
+from funcgrad.numpy.composed import *
+from funcgrad.numpy.neighbouring import *
+from funcgrad.numpy.sliding import *
 from funcgrad.numpy.binning import *
 from funcgrad.numpy.contracting import *
 from funcgrad.numpy.ordering import *

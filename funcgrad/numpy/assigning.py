@@ -34,9 +34,7 @@ from funcgrad.numpy.writable import (
     put_result,
     settled_in,
 )
-from funcgrad.numpy.writable import (
-    where as place,
-)
+from funcgrad.numpy.writable import where as place
 from funcgrad.observers.promotion import PROMOTIONS
 from funcgrad.primitives.elementwise import power_of, select
 from funcgrad.primitives.objects import settled

@@ -12,6 +12,7 @@ from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import BOOL, INT64
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.numpy import elementwise as e
+from funcgrad.numpy.composed import ldexp
 from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import (
     as_value,
@@ -22,7 +23,6 @@ from funcgrad.numpy.promotion import (
     to_dtype,
 )
 from funcgrad.numpy.reducing import sum
-from funcgrad.numpy.selecting import ldexp
 from funcgrad.numpy.shaping import constant_pad, moveaxis, ravel
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.bits import Bitcast, gcd_of, nextafter, population_count

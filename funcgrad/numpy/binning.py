@@ -22,10 +22,11 @@ from funcgrad.numpy import elementwise as e
 from funcgrad.numpy import shaping
 from funcgrad.numpy.indexing import demanded_places, getitem
 from funcgrad.numpy.meanings import MEANINGS
+from funcgrad.numpy.neighbouring import diff
 from funcgrad.numpy.ordering import searchsorted, value_if_known
 from funcgrad.numpy.promotion import as_value, promote, result_dtype, strong
 from funcgrad.numpy.reducing import max, min, sum
-from funcgrad.numpy.selecting import diff, where
+from funcgrad.numpy.selecting import where
 from funcgrad.observers.messages import message
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import shape as s

@@ -20,12 +20,7 @@ from funcgrad.dtypes import FLOAT64, complex_dtype, is_complex, is_inexact
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.numpy.elementwise import divide
 from funcgrad.numpy.meanings import MEANINGS
-from funcgrad.numpy.promotion import (
-    as_value,
-    normalize_axes,
-    normalize_axis,
-    strong,
-)
+from funcgrad.numpy.promotion import as_value, normalize_axes, normalize_axis, strong
 from funcgrad.numpy.reducing import refuse_out
 from funcgrad.numpy.shaping import astype, constant_pad, roll
 from funcgrad.primitives import elementwise as p

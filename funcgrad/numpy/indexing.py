@@ -33,13 +33,7 @@ from funcgrad.numpy.promotion import as_value, result_dtype, stack_nested, stron
 from funcgrad.observers.source import current_location
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import shape as s
-from funcgrad.primitives.indexing import (
-    SCATTERS,
-    Gather,
-    as_index,
-    demanded,
-    out_of_bounds,
-)
+from funcgrad.primitives.indexing import SCATTERS, Gather, as_index, demanded, out_of_bounds
 from funcgrad.primitives.objects import settled
 from funcgrad.primitives.reductions import ReduceAny
 

@@ -20,8 +20,8 @@ from funcgrad.numpy import reducing
 from funcgrad.numpy.indexing import getitem
 from funcgrad.numpy.mapping import apply_along_axis
 from funcgrad.numpy.promotion import as_value, strong, to_dtype
-from funcgrad.numpy.selecting import part
 from funcgrad.numpy.shaping import broadcast_to, concatenate, constant_pad, flip, pad_widths
+from funcgrad.numpy.taking import part
 from funcgrad.numpy.writable import copied, settled_in
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.shape import shape_of

@@ -23,7 +23,8 @@ from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.ordering import known_values
 from funcgrad.numpy.promotion import as_value, holds_tracer, normalize_axis, promote, strong
 from funcgrad.numpy.reducing import cumsum
-from funcgrad.numpy.selecting import take, truth_of, where
+from funcgrad.numpy.selecting import truth_of, where
+from funcgrad.numpy.taking import take
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.indexing import index_within
 from funcgrad.primitives.shape import shape_of

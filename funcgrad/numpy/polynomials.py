@@ -18,12 +18,13 @@ from funcgrad.dtypes import FLOAT64, is_complex, is_inexact
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy import elementwise as e
 from funcgrad.numpy import linalg, shaping
+from funcgrad.numpy.composed import vander
 from funcgrad.numpy.indexing import getitem
 from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.ordering import known_values
 from funcgrad.numpy.promotion import as_value, strong, to_dtype
 from funcgrad.numpy.reducing import sum
-from funcgrad.numpy.selecting import convolve, vander
+from funcgrad.numpy.sliding import convolve
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.shape import shape_of
 

@@ -31,12 +31,7 @@ from funcgrad.core.observers import describe_location
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.numpy.boxes import known_key
-from funcgrad.numpy.indexing import (
-    IndexUpdateHelper,
-    IndexUpdateRef,
-    assigned,
-    indexed,
-)
+from funcgrad.numpy.indexing import IndexUpdateHelper, IndexUpdateRef, assigned, indexed
 from funcgrad.numpy.promotion import as_value, check_casting, strong
 from funcgrad.numpy.selected import Selection, selected
 from funcgrad.numpy.views import (

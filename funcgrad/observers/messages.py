@@ -22,12 +22,7 @@ from funcgrad.errors import (
     TracerBoolConversionError,
     TracerIntegerConversionError,
 )
-from funcgrad.observers.advice import (
-    INSTEAD_OF_LENGTH,
-    INSTEAD_OF_OBJECTS,
-    Asker,
-    is_about_objects,
-)
+from funcgrad.observers.advice import INSTEAD_OF_LENGTH, INSTEAD_OF_OBJECTS, Asker, is_about_objects
 from funcgrad.observers.source import (
     SourceLocation,
     current_location,

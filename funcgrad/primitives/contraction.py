@@ -15,14 +15,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import Shape, ShapedArray, shaped
-from funcgrad.core.primitive import (
-    BatchDim,
-    Linear,
-    Primitive,
-    Value,
-    is_linear,
-    with_differential,
-)
+from funcgrad.core.primitive import BatchDim, Linear, Primitive, Value, is_linear, with_differential
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.lowering import Contraction, Form
 from funcgrad.primitives.elementwise import SumOfTerms, add

@@ -21,14 +21,7 @@ import numpy as np
 
 from funcgrad.base.forking import cached_property
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
-from funcgrad.core.primitive import (
-    BatchDim,
-    Linear,
-    Primitive,
-    Value,
-    is_linear,
-    with_differential,
-)
+from funcgrad.core.primitive import BatchDim, Linear, Primitive, Value, is_linear, with_differential
 from funcgrad.core.program import Var
 from funcgrad.dtypes import complex_dtype, is_complex, is_inexact, real_dtype, short_name
 from funcgrad.errors import DtypeError

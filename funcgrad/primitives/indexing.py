@@ -29,12 +29,7 @@ from funcgrad.errors import DtypeError, OutOfBoundsError, ShapeError
 from funcgrad.lowering import Extern, Form, Lookup, Replace, Scatter, Window
 from funcgrad.observers.checks import INDEX, Fault, Kinds
 from funcgrad.primitives import elementwise as p
-from funcgrad.primitives.families import (
-    broadcast_shapes,
-    instantiate,
-    shape_of,
-    zeros_like_aval,
-)
+from funcgrad.primitives.families import broadcast_shapes, instantiate, shape_of, zeros_like_aval
 from funcgrad.primitives.ordering import ArgSort
 from funcgrad.primitives.shape import (
     Pad,

@@ -16,13 +16,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of, check_size
-from funcgrad.core.observers import (
-    OBSERVED,
-    Location,
-    describe_location,
-    enclosed,
-    report_end,
-)
+from funcgrad.core.observers import OBSERVED, Location, describe_location, enclosed, report_end
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var
 from funcgrad.core.trace import Trace, Tracer, current_trace, raise_leaked, run_under

@@ -10,39 +10,17 @@ Containers are differentiated as pytrees, so that ``autograd.builtins`` has litt
 
 # With the modules that ``import autograd`` gives, too.
 from funcgrad.base.namespaces import present
-from funcgrad.interop.autograd import (
-    builtins as builtins,
-)
-from funcgrad.interop.autograd import (
-    core as core,
-)
-from funcgrad.interop.autograd import (
-    differential_operators as differential_operators,
-)
-from funcgrad.interop.autograd import (
-    extend as extend,
-)
-from funcgrad.interop.autograd import (
-    misc as misc,
-)
-from funcgrad.interop.autograd import (
-    numpy as numpy,
-)
-from funcgrad.interop.autograd import (
-    scipy as scipy,
-)
-from funcgrad.interop.autograd import (
-    test_util as test_util,
-)
-from funcgrad.interop.autograd import (
-    tracer as tracer,
-)
-from funcgrad.interop.autograd import (
-    util as util,
-)
-from funcgrad.interop.autograd import (
-    wrap_util as wrap_util,
-)
+from funcgrad.interop.autograd import builtins as builtins
+from funcgrad.interop.autograd import core as core
+from funcgrad.interop.autograd import differential_operators as differential_operators
+from funcgrad.interop.autograd import extend as extend
+from funcgrad.interop.autograd import misc as misc
+from funcgrad.interop.autograd import numpy as numpy
+from funcgrad.interop.autograd import scipy as scipy
+from funcgrad.interop.autograd import test_util as test_util
+from funcgrad.interop.autograd import tracer as tracer
+from funcgrad.interop.autograd import util as util
+from funcgrad.interop.autograd import wrap_util as wrap_util
 from funcgrad.interop.autograd.builtins import dict, isinstance, list, tuple, type
 from funcgrad.interop.autograd.differential_operators import (
     checkpoint,

@@ -28,12 +28,7 @@ from funcgrad.compiler.native.types import (
 )
 from funcgrad.interop.c import products
 from funcgrad.interop.c.formulas import VALUES, definition, number_text, wide
-from funcgrad.interop.c.functions import (
-    FIXED,
-    OF_MEMORY,
-    REGISTERS,
-    scalar_function,
-)
+from funcgrad.interop.c.functions import FIXED, OF_MEMORY, REGISTERS, scalar_function
 from funcgrad.intrinsics import INTRINSICS
 
 _SHORT = {t: name for name, t in SCALARS.items()}

@@ -19,14 +19,7 @@ from funcgrad.distributed.processes import world
 from funcgrad.dtypes import float0
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.mesh_lanes import declaring_kinds, lane_type
-from funcgrad.interop.jax.arrays import (
-    Adopted,
-    Array,
-    adopt,
-    weak_array,
-    weak_number,
-    weakly,
-)
+from funcgrad.interop.jax.arrays import Adopted, Array, adopt, weak_array, weak_number, weakly
 from funcgrad.interop.jax.devices import DEVICES
 from funcgrad.interop.jax.jitting import AdoptedJit, JittedOfArrays
 from funcgrad.interop.jax.places import place_of

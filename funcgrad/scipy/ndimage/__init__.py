@@ -11,10 +11,7 @@ from funcgrad.scipy.ndimage.host_functions import *
 from funcgrad.scipy.ndimage.interpolation import *
 from funcgrad.scipy.ndimage.measurements import *
 from funcgrad.scipy.ndimage.ranks import *
-from funcgrad.scipy.ndimage.splines import (
-    spline_filter,
-    spline_filter1d,
-)
+from funcgrad.scipy.ndimage.splines import spline_filter, spline_filter1d
 
 __all__ = [
     "affine_transform", "binary_closing", "binary_dilation", "binary_erosion", "binary_fill_holes",

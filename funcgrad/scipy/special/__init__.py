@@ -9,8 +9,8 @@ derivatives, are in `funcgrad.primitives.special` and its neighbours.
 
 from scipy.special import SpecialFunctionError, SpecialFunctionWarning
 
+from funcgrad.numpy.composed import sinc
 from funcgrad.numpy.public_functions import publish_results
-from funcgrad.numpy.selecting import sinc
 from funcgrad.scipy.exponentials import log_softmax, logsumexp, softmax
 from funcgrad.scipy.special import (
     bessel,

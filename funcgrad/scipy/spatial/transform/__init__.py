@@ -2,10 +2,7 @@
 
 from funcgrad.numpy.public_functions import publish_results
 from funcgrad.scipy.spatial.transform.rigid import RigidTransform
-from funcgrad.scipy.spatial.transform.rotations import (
-    Rotation,
-    Slerp,
-)
+from funcgrad.scipy.spatial.transform.rotations import Rotation, Slerp
 from funcgrad.scipy.spatial.transform.splines import RotationSpline
 
 __all__ = [
