@@ -20,8 +20,8 @@ from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import FLOAT64, real_dtype
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.nn.meanings import MEANINGS
+from funcgrad.numpy.creating import full
 from funcgrad.numpy.promotion import as_value, checked_dtype, normalize_axis, to_dtype
-from funcgrad.numpy.shaping import full
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import shape as s
 from funcgrad.primitives.linalg import Qr

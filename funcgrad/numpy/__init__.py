@@ -15,12 +15,19 @@ import numpy as _np
 from funcgrad.numpy.scalars import *
 from funcgrad.numpy.elementwise import *
 from funcgrad.numpy.shaping import *
+from funcgrad.numpy.creating import *
+from funcgrad.numpy.joining import *
+from funcgrad.numpy.rearranging import *
 from funcgrad.numpy.inspecting import *
 from funcgrad.numpy.indexing import at as at
 from funcgrad.numpy.dispatch import (
     divmod as divmod, install as _install, is_function as _is_function, modf as modf,
 )  # fmt: skip
 from funcgrad.numpy.reducing import *
+from funcgrad.numpy.skipping_nan import *
+from funcgrad.numpy.moments import *
+from funcgrad.numpy.quantiles import *
+from funcgrad.numpy.running import *
 from funcgrad.numpy.diagonals import *
 from funcgrad.numpy.selecting import *
 from funcgrad.numpy.taking import *
@@ -42,7 +49,7 @@ from funcgrad.numpy.standard import *
 from funcgrad.numpy.standard import __array_namespace_info__
 from funcgrad.numpy.assigning import install as _install_writable
 from funcgrad.numpy.public_functions import public as _public, publish as _publish
-from funcgrad.numpy import fft as fft, linalg as linalg, shaping as _shaping
+from funcgrad.numpy import fft as fft, linalg as linalg, rearranging as _rearranging
 
 acos = arccos
 acosh = arccosh
@@ -66,7 +73,7 @@ def _table() -> dict[_Any, _Any]:
     """NumPy's function -> ours, for every function here that has the name of one of NumPy's."""
     here = _sys.modules[__name__]
     table: dict[_Any, _Any] = {
-        _np.lib.stride_tricks.sliding_window_view: _shaping.sliding_window_view
+        _np.lib.stride_tricks.sliding_window_view: _rearranging.sliding_window_view
     }
     for module, original in (
         (here, _np),

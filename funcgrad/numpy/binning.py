@@ -18,8 +18,8 @@ from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import BOOL, FLOAT64, INT64, is_complex, is_inexact
 from funcgrad.errors import ArgumentError, ConcretizationTypeError, ShapeError
+from funcgrad.numpy import creating, joining, shaping
 from funcgrad.numpy import elementwise as e
-from funcgrad.numpy import shaping
 from funcgrad.numpy.indexing import demanded_places, getitem
 from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.neighbouring import diff
@@ -186,7 +186,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     low, high = where(is_point, e.subtract(low, 0.5), low), where(is_point, e.add(high, 0.5), high)
     # Of ends that are not finite, the edges between them are not, or are equal.
     with np.errstate(all="ignore"):
-        edges = shaping.linspace(low, high, int(bins) + 1, dtype=dtype)
+        edges = creating.linspace(low, high, int(bins) + 1, dtype=dtype)
         is_wrong = e.logical_not(e.less(edges[:-1], edges[1:]).all())
     rule = f"histogram: the range must be finite, ascend, and have room for {bins} bins"
     if isinstance(is_wrong, Tracer):
@@ -337,7 +337,7 @@ def histogram2d(
     """
     is_number = isinstance(bins, int | np.integer)
     pair = bins if is_number or len(bins) == 2 else [bins, bins]
-    points = shaping.stack(promote(as_value(x, "histogram2d"), as_value(y, "histogram2d")), 1)
+    points = joining.stack(promote(as_value(x, "histogram2d"), as_value(y, "histogram2d")), 1)
     counts, edges = histogramdd(points, pair, range, density, weights)
     return counts, edges[0], edges[1]
 

@@ -13,7 +13,9 @@ from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import BOOL, FLOAT64, INT64, is_complex, is_inexact
 from funcgrad.errors import DtypeError
 from funcgrad.numpy import elementwise as e
+from funcgrad.numpy.creating import linspace, zeros
 from funcgrad.numpy.indexing import getitem
+from funcgrad.numpy.joining import stack
 from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import (
     as_value,
@@ -26,15 +28,7 @@ from funcgrad.numpy.promotion import (
 )
 from funcgrad.numpy.reducing import refuse_out
 from funcgrad.numpy.selecting import where
-from funcgrad.numpy.shaping import (
-    broadcast_arrays,
-    expand_dims,
-    linspace,
-    moveaxis,
-    reshape,
-    stack,
-    zeros,
-)
+from funcgrad.numpy.shaping import broadcast_arrays, expand_dims, moveaxis, reshape
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.bits import Bitcast
 from funcgrad.primitives.quotients import quotient

@@ -9,10 +9,11 @@ import numpy as np
 
 from funcgrad.base.signatures import explain
 from funcgrad.dtypes import BOOL
+from funcgrad.numpy.creating import eye
 from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value, normalize_axis, strong
 from funcgrad.numpy.reducing import refuse_out, summand
-from funcgrad.numpy.shaping import constant_pad, eye, moveaxis, ravel, reshape, traced_integer
+from funcgrad.numpy.shaping import constant_pad, moveaxis, ravel, reshape, traced_integer
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.shape import ReduceSum, shape_of

@@ -23,7 +23,7 @@ from funcgrad.core.observers import describe_location
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer, current_trace, function_trace
 from funcgrad.errors import ArgumentError, ConcretizationTypeError, DtypeError, MissingRuleError
-from funcgrad.numpy import elementwise, shaping, ufuncs
+from funcgrad.numpy import creating, elementwise, rearranging, shaping, ufuncs
 from funcgrad.numpy.elementwise import DIRECT, TAKES_WEAK, UFUNCS, of_scipy, to_loop
 from funcgrad.numpy.indexing import at, getitem
 from funcgrad.numpy.meanings import MEANINGS
@@ -528,8 +528,8 @@ def _byteswap(self: Tracer, inplace: bool = False) -> Any:
         return self
     if dtype.kind == "c":
         raise DtypeError(f"x.byteswap(): complex numbers have two parts, got {self.aval}.")
-    ends = shaping.flip(shaping.view(shaping.expand_dims(self, -1), np.uint8), -1)
-    return shaping.squeeze(shaping.view(ends, dtype), -1)
+    ends = rearranging.flip(rearranging.view(shaping.expand_dims(self, -1), np.uint8), -1)
+    return shaping.squeeze(rearranging.view(ends, dtype), -1)
 
 
 def _exact(self: Tracer, method: str) -> Any:
@@ -562,7 +562,7 @@ def _tolist(self: Tracer) -> Any:
 
 
 def _imag(self: Tracer) -> Any:
-    return p.imag.bind(self) if self.dtype.kind == "c" else shaping.zeros_like(self)
+    return p.imag.bind(self) if self.dtype.kind == "c" else creating.zeros_like(self)
 
 
 def _in_place(name: str, rewrite: str) -> Function:
@@ -617,7 +617,7 @@ _METHODS: dict[str, Any] = {
     "device": "cpu",
     "flat": property(shaping.ravel),
     "to_device": _to_device,
-    "view": shaping.view,
+    "view": rearranging.view,
     "flatten": shaping.ravel,
     "T": property(shaping.transpose),
     "mT": property(shaping.matrix_transpose),

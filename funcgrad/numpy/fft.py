@@ -21,8 +21,9 @@ from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.numpy.elementwise import divide
 from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value, normalize_axes, normalize_axis, strong
+from funcgrad.numpy.rearranging import roll
 from funcgrad.numpy.reducing import refuse_out
-from funcgrad.numpy.shaping import astype, constant_pad, roll
+from funcgrad.numpy.shaping import astype, constant_pad
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.fft import Fft, Irfft, Rfft
 from funcgrad.primitives.objects import settled

@@ -17,7 +17,7 @@ from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import is_complex, weak_representative
 from funcgrad.errors import ArgumentError
-from funcgrad.numpy import elementwise, shaping
+from funcgrad.numpy import creating, elementwise
 from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value, normalize_axes, promote_inexact, strong
 from funcgrad.numpy.writable import FUNCTIONS
@@ -195,7 +195,7 @@ def copy(a: Any, order: str = "K") -> Any:
         >>> fg.numpy.copy([1.0, 2.0])
         array([1., 2.])
     """
-    return shaping.array(a)
+    return creating.array(a)
 
 
 def real(val: Any) -> Any:
@@ -223,7 +223,7 @@ def imag(val: Any) -> Any:
     val = as_value(val, "imag")
     if isinstance(val, np.generic | int | float | complex):
         return val.imag
-    return p.imag.bind(strong(val)) if iscomplexobj(val) else shaping.zeros_like(val)
+    return p.imag.bind(strong(val)) if iscomplexobj(val) else creating.zeros_like(val)
 
 
 def angle(z: Any, deg: bool = False) -> Any:

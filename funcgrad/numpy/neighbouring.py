@@ -13,6 +13,7 @@ from funcgrad.dtypes import BOOL, FLOAT64, is_complex, is_inexact
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy import elementwise as e
 from funcgrad.numpy.indexing import getitem
+from funcgrad.numpy.joining import concatenate
 from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.ordering import searchsorted
 from funcgrad.numpy.promotion import (
@@ -27,7 +28,7 @@ from funcgrad.numpy.promotion import (
 from funcgrad.numpy.reducing import all as all_true
 from funcgrad.numpy.reducing import sum
 from funcgrad.numpy.selecting import clip, where
-from funcgrad.numpy.shaping import broadcast_to, concatenate, ravel, reshape
+from funcgrad.numpy.shaping import broadcast_to, ravel, reshape
 from funcgrad.numpy.taking import part
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.cumulative import Cumsum

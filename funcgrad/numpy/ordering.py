@@ -19,6 +19,7 @@ from funcgrad.dtypes import COMPLEX128, INT64, is_complex, is_inexact
 from funcgrad.errors import ArgumentError, ConcretizationTypeError, ShapeError
 from funcgrad.numpy.elementwise import truth
 from funcgrad.numpy.indexing import demanded_places, getitem
+from funcgrad.numpy.joining import concatenate, stack
 from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import (
     as_value,
@@ -29,7 +30,7 @@ from funcgrad.numpy.promotion import (
     to_dtype,
 )
 from funcgrad.numpy.reducing import sum as total
-from funcgrad.numpy.shaping import concatenate, moveaxis, ravel, reshape, stack
+from funcgrad.numpy.shaping import moveaxis, ravel, reshape
 from funcgrad.observers.messages import message
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.cumulative import Cumsum

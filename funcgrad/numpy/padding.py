@@ -16,11 +16,13 @@ from funcgrad.dtypes import BOOL, FLOAT64, is_inexact
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.higher_order.staging import name_of
 from funcgrad.numpy import elementwise as e
-from funcgrad.numpy import reducing
+from funcgrad.numpy import moments, quantiles, reducing
 from funcgrad.numpy.indexing import getitem
+from funcgrad.numpy.joining import concatenate
 from funcgrad.numpy.mapping import apply_along_axis
 from funcgrad.numpy.promotion import as_value, strong, to_dtype
-from funcgrad.numpy.shaping import broadcast_to, concatenate, constant_pad, flip, pad_widths
+from funcgrad.numpy.rearranging import flip
+from funcgrad.numpy.shaping import broadcast_to, constant_pad, pad_widths
 from funcgrad.numpy.taking import part
 from funcgrad.numpy.writable import copied, settled_in
 from funcgrad.primitives import elementwise as p
@@ -47,8 +49,8 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
 STATISTICS: dict[str, Callable[..., Any]] = {
     "maximum": reducing.max,
     "minimum": reducing.min,
-    "mean": reducing.mean,
-    "median": reducing.median,
+    "mean": moments.mean,
+    "median": quantiles.median,
 }
 
 

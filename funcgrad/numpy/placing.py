@@ -16,13 +16,13 @@ from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.numpy import creating, joining, shaping
 from funcgrad.numpy import elementwise as e
-from funcgrad.numpy import shaping
 from funcgrad.numpy.indexing import at, getitem
 from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.ordering import known_values
 from funcgrad.numpy.promotion import as_value, holds_tracer, normalize_axis, promote, strong
-from funcgrad.numpy.reducing import cumsum
+from funcgrad.numpy.running import cumsum
 from funcgrad.numpy.selecting import truth_of, where
 from funcgrad.numpy.taking import take
 from funcgrad.primitives import elementwise as p
@@ -290,7 +290,7 @@ def _parts(x: Any, indices_or_sections: Any) -> list[Any]:
     n = shape_of(x)[2]
     if isinstance(indices_or_sections, int | np.integer) and n % indices_or_sections:
         raise ValueError("array split does not result in an equal division")
-    return shaping.array_split(x, indices_or_sections, 2)
+    return joining.array_split(x, indices_or_sections, 2)
 
 
 def real_if_close(a: Any, tol: float = 100) -> Any:
@@ -368,7 +368,7 @@ class _Joining:
         if not parts:
             raise ValueError("need at least one array to concatenate")
         arrays = [strong(x) for x in promote(*map(self._part, parts))]
-        return shaping.concatenate([self._spread(x, max(ndmin, 1), shift) for x in arrays], axis)
+        return joining.concatenate([self._spread(x, max(ndmin, 1), shift) for x in arrays], axis)
 
     def _directive(self, text: str) -> tuple[int, int, int]:
         words = text.split(",")
@@ -388,8 +388,8 @@ class _Joining:
         start = 0 if part.start is None else part.start
         step = 1 if part.step is None else part.step
         if isinstance(step, complex):
-            return shaping.linspace(start, part.stop, int(abs(step)))
-        return shaping.arange(start, part.stop, step)
+            return creating.linspace(start, part.stop, int(abs(step)))
+        return creating.arange(start, part.stop, step)
 
     def _spread(self, x: Any, ndmin: int, shift: int) -> Any:
         """``x`` with axes of length 1, where ``shift`` says."""

@@ -17,7 +17,7 @@ from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import FLOAT64, is_complex, is_inexact
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy import elementwise as e
-from funcgrad.numpy import linalg, shaping
+from funcgrad.numpy import joining, linalg, shaping
 from funcgrad.numpy.composed import vander
 from funcgrad.numpy.indexing import getitem
 from funcgrad.numpy.meanings import MEANINGS
@@ -136,8 +136,8 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
         # The leading term of the difference is 0 exactly.
         lower = e.subtract(getitem(rest, slice(i + 1, i + n)), e.multiply(factor, y[1:]))
         zero = np.zeros(1, aval_of(x).dtype)
-        rest = shaping.concatenate([rest[:i], zero, lower, getitem(rest, slice(i + n, None))])
-    out = shaping.stack(quotient) if quotient else np.zeros(1, aval_of(x).dtype)
+        rest = joining.concatenate([rest[:i], zero, lower, getitem(rest, slice(i + n, None))])
+    out = joining.stack(quotient) if quotient else np.zeros(1, aval_of(x).dtype)
     return out, _trimmed(rest, "polydiv") if trim_leading_zeros else rest
 
 
@@ -177,8 +177,8 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
         return np.zeros(count, aval_of(x).dtype)
     below = np.eye(n - 1, n, dtype=aval_of(x).dtype)
     first = e.true_divide(e.negative(x[1:]), getitem(x, 0))
-    found = linalg.eigvals(shaping.concatenate([shaping.reshape(first, (1, n)), below]))
-    return shaping.concatenate([found, np.zeros(count, aval_of(found).dtype)]) if count else found
+    found = linalg.eigvals(joining.concatenate([shaping.reshape(first, (1, n)), below]))
+    return joining.concatenate([found, np.zeros(count, aval_of(found).dtype)]) if count else found
 
 
 def poly(seq_of_zeros: Any) -> Any:
@@ -264,7 +264,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     for i in range(m):
         n = shape_of(x)[0]
         last = min(i, shape_of(constants)[0] - 1)
-        x = shaping.concatenate([e.true_divide(x, np.arange(n, 0, -1)), constants[last : last + 1]])
+        x = joining.concatenate([e.true_divide(x, np.arange(n, 0, -1)), constants[last : last + 1]])
     return x
 
 

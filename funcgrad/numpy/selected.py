@@ -21,7 +21,7 @@ from funcgrad.core.avals import Shape, aval_of
 from funcgrad.core.program import Atom, Equation, Literal, Var
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import NonConcreteBooleanIndexError
-from funcgrad.numpy import elementwise, reducing
+from funcgrad.numpy import elementwise, moments, reducing
 from funcgrad.numpy.indexing import indexed, mask_message, traced_mask
 from funcgrad.numpy.promotion import as_value, strong, to_dtype
 from funcgrad.primitives.elementwise import select
@@ -38,7 +38,16 @@ _ELEMENTWISE = {function.__name__ for function in elementwise.UFUNCS.values()} |
     "clip", "imag", "nan_to_num", "real", "round", "where",
 }  # fmt: skip
 _REDUCTIONS: dict[str, Function] = {
-    name: getattr(reducing, name) for name in ("all", "any", "mean", "prod", "std", "sum", "var")
+    f.__name__: f
+    for f in (
+        reducing.all,
+        reducing.any,
+        moments.mean,
+        reducing.prod,
+        moments.std,
+        reducing.sum,
+        moments.var,
+    )
 }
 
 

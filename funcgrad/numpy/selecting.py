@@ -18,12 +18,13 @@ from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import BOOL, is_complex, is_inexact
 from funcgrad.errors import DtypeError
 from funcgrad.numpy import elementwise as e
+from funcgrad.numpy.creating import zeros
 from funcgrad.numpy.indexing import getitem
 from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.ordering import nonzero, searchsorted, sort
 from funcgrad.numpy.promotion import as_value, promote, promote_to_compare, strong, to_dtype
 from funcgrad.numpy.reducing import refuse_out, sum
-from funcgrad.numpy.shaping import broadcast_to, ravel, reshape, zeros
+from funcgrad.numpy.shaping import broadcast_to, ravel, reshape
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.shape import shape_of
 

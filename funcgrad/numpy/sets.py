@@ -14,11 +14,12 @@ from funcgrad.base.signatures import explain
 from funcgrad.core.trace import Tracer
 from funcgrad.numpy import elementwise as e
 from funcgrad.numpy.indexing import getitem
+from funcgrad.numpy.joining import concatenate
 from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.ordering import argsort, compressed, searchsorted, sort, starts, unique
 from funcgrad.numpy.promotion import as_value, promote, strong
 from funcgrad.numpy.selecting import isin
-from funcgrad.numpy.shaping import concatenate, ravel
+from funcgrad.numpy.shaping import ravel
 from funcgrad.primitives.shape import shape_of
 
 __all__ = [

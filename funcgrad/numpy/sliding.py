@@ -14,11 +14,14 @@ from funcgrad.numpy import elementwise as e
 from funcgrad.numpy.contracting import dot
 from funcgrad.numpy.diagonals import diagonal
 from funcgrad.numpy.indexing import getitem
+from funcgrad.numpy.joining import concatenate
 from funcgrad.numpy.meanings import MEANINGS
+from funcgrad.numpy.moments import average, mean
 from funcgrad.numpy.promotion import as_value, checked_dtype, promote, strong, to_dtype
-from funcgrad.numpy.reducing import average, mean, sum
+from funcgrad.numpy.rearranging import flip
+from funcgrad.numpy.reducing import sum
 from funcgrad.numpy.selecting import clip
-from funcgrad.numpy.shaping import atleast_1d, concatenate, constant_pad, expand_dims, flip, reshape
+from funcgrad.numpy.shaping import atleast_1d, constant_pad, expand_dims, reshape
 from funcgrad.numpy.taking import part
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import shape as s

@@ -16,11 +16,12 @@ from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import check_dtype
 from funcgrad.errors import ArgumentError
+from funcgrad.numpy.creating import array, asarray
+from funcgrad.numpy.joining import vstack
 from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.ordering import value_if_known
 from funcgrad.numpy.promotion import as_value
 from funcgrad.numpy.scalars import complex64, complex128, float32, float64
-from funcgrad.numpy.shaping import array, asarray, vstack
 from funcgrad.primitives.objects import settled
 from funcgrad.primitives.shape import reshape, shape_of
 

@@ -15,7 +15,9 @@ from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import BOOL, INT64
 from funcgrad.errors import ConcretizationTypeError, OutOfBoundsError
 from funcgrad.numpy import elementwise as e
+from funcgrad.numpy.creating import zeros
 from funcgrad.numpy.indexing import at, demanded_places, getitem, indexed
+from funcgrad.numpy.joining import concatenate, stack
 from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.ordering import nonzero, searchsorted
 from funcgrad.numpy.promotion import (
@@ -26,19 +28,17 @@ from funcgrad.numpy.promotion import (
     strong,
     to_dtype,
 )
-from funcgrad.numpy.reducing import cumsum, refuse_out
+from funcgrad.numpy.rearranging import tile
+from funcgrad.numpy.reducing import refuse_out
+from funcgrad.numpy.running import cumsum
 from funcgrad.numpy.selecting import clip, isin, truth_of, where
 from funcgrad.numpy.shaping import (
     atleast_1d,
     broadcast_arrays,
     broadcast_to,
-    concatenate,
     moveaxis,
     ravel,
     reshape,
-    stack,
-    tile,
-    zeros,
 )
 from funcgrad.observers.messages import message
 from funcgrad.primitives import elementwise as p

@@ -19,7 +19,7 @@ from funcgrad.base.pytree import tree_map
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
-from funcgrad.numpy import mapping, shaping
+from funcgrad.numpy import joining, mapping, shaping
 from funcgrad.numpy.indexing import IndexUpdateRef, getitem
 from funcgrad.numpy.promotion import as_value, checked_dtype, normalize_axis, strong, to_dtype
 from funcgrad.numpy.selecting import truth_of
@@ -121,8 +121,8 @@ def reduce(
         if mask is not None and identity is not None:
             x, mask = choose_where(mask, x, to_dtype(strong(identity), dtype)), None
         if first is not None:
-            x = shaping.concatenate([shaping.expand_dims(first, 0), x])
-            mask = None if mask is None else shaping.concatenate([np.ones((1, *rest), bool), mask])
+            x = joining.concatenate([shaping.expand_dims(first, 0), x])
+            mask = None if mask is None else joining.concatenate([np.ones((1, *rest), bool), mask])
         out = _fold_in_pairs(function, x, mask)
     else:
         out = _fold_from_left(function, first, x, mask, dtype)
@@ -161,7 +161,7 @@ def _fold_in_pairs(function: Function, x: Any, mask: Any = None) -> Any:
         even = n - n % 2
         pairs = step(_at(parts, slice(0, even, 2)), _at(parts, slice(1, even, 2)))
         last = _at(parts, slice(even, n))
-        parts = tree_map(lambda *v: shaping.concatenate(v), pairs, last) if n % 2 else pairs
+        parts = tree_map(lambda *v: joining.concatenate(v), pairs, last) if n % 2 else pairs
         n = (n + 1) // 2
     out = _at(parts, 0)
     return out if mask is None else out[0]
@@ -199,7 +199,7 @@ def _running(function: Function, x: Any) -> Any:
         return out, out
 
     outs = lax.scan(step, first, getitem(x, slice(1, None)))[1]
-    return shaping.concatenate([shaping.expand_dims(first, 0), outs])
+    return joining.concatenate([shaping.expand_dims(first, 0), outs])
 
 
 def accumulate(
@@ -242,7 +242,7 @@ def reduceat(
             if is_associative
             else _fold_from_left(function, None, part, None, dtype)
         )
-    out = shaping.stack(parts) if parts else to_dtype(getitem(x, slice(0, 0)), dtype)
+    out = joining.stack(parts) if parts else to_dtype(getitem(x, slice(0, 0)), dtype)
     return shaping.moveaxis(out, 0, normalize_axis(axis, len(shape_of(out)), "reduceat"))
 
 
@@ -251,7 +251,7 @@ def _folds_from(function: Function, x: Any, starts: Any) -> Any:
     n, count = shape_of(x)[0], shape_of(starts)[0]
     column = (count, *(1,) * (len(shape_of(x)) - 1))
     begin, dtype = shaping.reshape(starts, column), aval_of(starts).dtype
-    end = shaping.concatenate([getitem(begin, slice(1, None)), np.full((1, *column[1:]), n, dtype)])
+    end = joining.concatenate([getitem(begin, slice(1, None)), np.full((1, *column[1:]), n, dtype)])
 
     def step(folds: Any, row: Any) -> tuple[Any, None]:
         place, elements = row

@@ -9,9 +9,11 @@ import numpy as np
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import is_complex
 from funcgrad.errors import ArgumentError
-from funcgrad.numpy import padding, selecting
+from funcgrad.numpy import padding, taking
+from funcgrad.numpy.joining import concatenate
 from funcgrad.numpy.promotion import as_value, normalize_axis, promote_inexact, strong
-from funcgrad.numpy.shaping import broadcast_to, concatenate, flip
+from funcgrad.numpy.rearranging import flip
+from funcgrad.numpy.shaping import broadcast_to
 from funcgrad.primitives.shape import shape_of
 
 __all__ = [
@@ -37,7 +39,7 @@ def line_axis(x: Any, axis: int, function: str) -> int:
 
 def cut(x: Any, axis: int, start: int | None, stop: int | None, step: int | None = None) -> Any:
     """``x[start:stop:step]`` along an axis."""
-    return selecting.part(x, axis % len(shape_of(x)), start, stop, step)
+    return taking.part(x, axis % len(shape_of(x)), start, stop, step)
 
 
 _NUMPY_MODES = {

@@ -27,7 +27,7 @@ from funcgrad.errors import ArgumentError, FuncgradWarning, MissingRuleError
 from funcgrad.higher_order.closures import tracers_in
 from funcgrad.interop.autograd.boxes import Box, getval, isbox
 from funcgrad.interop.autograd.vector_spaces import VSpace, vspace
-from funcgrad.numpy.shaping import stack
+from funcgrad.numpy.joining import stack
 from funcgrad.numpy.writable import settled_in
 from funcgrad.primitives.objects import is_traced
 from funcgrad.transforms.batch import BatchTracer

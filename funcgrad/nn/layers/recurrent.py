@@ -24,8 +24,10 @@ from funcgrad.nn.layers.base import Array, Layer, Tree, entries, typed, types_of
 from funcgrad.nn.linear import check_features
 from funcgrad.nn.meanings import MEANINGS
 from funcgrad.numpy.contracting import matmul
+from funcgrad.numpy.creating import full, zeros
+from funcgrad.numpy.joining import concatenate
 from funcgrad.numpy.promotion import as_value, normalize_axis
-from funcgrad.numpy.shaping import concatenate, full, moveaxis, zeros
+from funcgrad.numpy.shaping import moveaxis
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.exponentials import floating

@@ -10,7 +10,7 @@ import numpy as np
 from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
-from funcgrad.numpy import linalg, ordering, selecting, shaping
+from funcgrad.numpy import creating, linalg, ordering, rearranging, shaping, taking
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import linalg as primitives
 from funcgrad.primitives import shape as s
@@ -123,9 +123,9 @@ def lu(
     m, n = shape_of(x)[-2:]
     k = min(m, n)
     packed, _, order = primitives.LuFactor().bind(x)
-    left = shaping.tril(part(packed, slice(None), slice(k)), -1)
+    left = creating.tril(part(packed, slice(None), slice(k)), -1)
     left = left + np.eye(m, k, dtype=aval_of(x).dtype)
-    right = shaping.triu(part(packed, slice(k), slice(None)))
+    right = creating.triu(part(packed, slice(k), slice(None)))
     if permute_l:
         index = as_column(ordering.argsort(order))
         return take_along_axis(left, index, len(shape_of(x)) - 2), right
@@ -215,7 +215,7 @@ def qr(
     if mode == "raw":
         packed, taus = primitives.RawQr().bind(x)
         k = min(shape_of(x)[-2:])
-        return ((packed, taus), shaping.triu(part(packed, slice(k), slice(None))), *last)
+        return ((packed, taus), creating.triu(part(packed, slice(k), slice(None))), *last)
     out = tuple(linalg.qr(x, _MODES[mode]))
     return (*(out[1:] if mode == "r" else out), *last)
 
@@ -244,8 +244,8 @@ def rq(
     x = linalg.matrix(a, "rq")
     kind = "reduced" if mode == "economic" else "complete"
     # With rows and columns in opposite order, and transposed, it is the other factorisation.
-    q, r = linalg.qr(adjoint(shaping.flip(x, (-2, -1))), kind)
-    r, q = (shaping.flip(adjoint(y), (-2, -1)) for y in (r, q))
+    q, r = linalg.qr(adjoint(rearranging.flip(x, (-2, -1))), kind)
+    r, q = (rearranging.flip(adjoint(y), (-2, -1)) for y in (r, q))
     return r if mode == "r" else (r, q)
 
 
@@ -614,7 +614,7 @@ def cossin(
     if p is None and q is None and isinstance(X, list | tuple):
         first = linalg.matrix(X[0], "cossin")
         p, q = shape_of(first)[-2:]
-        X = selecting.block([[X[0], X[1]], [X[2], X[3]]])
+        X = taking.block([[X[0], X[1]], [X[2], X[3]]])
     x = operands.square(X, "cossin")
     n = shape_of(x)[-1]
     p, q = p or 0, q or 0

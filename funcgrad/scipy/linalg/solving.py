@@ -9,7 +9,17 @@ import numpy as np
 from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
-from funcgrad.numpy import elementwise, fft, linalg, ordering, reducing, selecting, shaping
+from funcgrad.numpy import (
+    elementwise,
+    fft,
+    joining,
+    linalg,
+    ordering,
+    rearranging,
+    reducing,
+    selecting,
+    shaping,
+)
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives import linalg as primitives
 from funcgrad.primitives import shape as s
@@ -423,7 +433,7 @@ def matmul_toeplitz(
     m, n = shape_of(c)[0], shape_of(r)[0]
     if shape_of(x)[0] != n:
         raise ShapeError(f"matmul_toeplitz: {aval_of(x)} does not fit a row of {n} elements.")
-    line = s.reshape(shaping.concatenate([c, shaping.flip(r[1:], 0)]), (m + max(n, 1) - 1, 1))
+    line = s.reshape(joining.concatenate([c, rearranging.flip(r[1:], 0)]), (m + max(n, 1) - 1, 1))
     size = m + max(n, 1) - 1
     if not size or not aval_of(x).size:
         return operands.as_answer(np.zeros((m, shape_of(x)[1]), aval_of(x).dtype), is_vector)

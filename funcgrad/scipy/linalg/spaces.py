@@ -10,7 +10,7 @@ from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import real_dtype
 from funcgrad.errors import ArgumentError, ShapeError
-from funcgrad.numpy import elementwise, linalg, reducing, selecting, shaping
+from funcgrad.numpy import elementwise, linalg, rearranging, reducing, selecting
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import linalg as primitives
 from funcgrad.primitives.matrices import adjoint, hermitian_of_lower, part
@@ -222,7 +222,7 @@ def subspace_angles(A: Any, B: Any) -> Any:
         raise ValueError(f"subspace_angles: {aval_of(a)} and {aval_of(b)} differ in rows.")
     a, b = orth(a), orth(b)
     inner = linalg.matmul(adjoint(a), b)
-    cosines = shaping.flip(linalg.svdvals(inner), -1)
+    cosines = rearranging.flip(linalg.svdvals(inner), -1)
     if shape_of(a)[-1] >= shape_of(b)[-1]:
         outside = b - linalg.matmul(a, inner)
     else:

@@ -10,7 +10,7 @@ from funcgrad.base.imports import load
 from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ShapeError
-from funcgrad.numpy import elementwise, linalg, selecting, shaping
+from funcgrad.numpy import elementwise, joining, linalg, rearranging, selecting, shaping
 from funcgrad.numpy.host_functions import host_functions
 from funcgrad.numpy.promotion import as_value, promote, strong
 from funcgrad.primitives.objects import is_traced
@@ -52,7 +52,7 @@ def block_diag(*arrs: Any) -> Any:
         around = (*((0, 0) for _ in shape_of(block)[:-1]), (left, width - left - n))
         rows.append(shaping.constant_pad(block, around))
         left += n
-    return shaping.concatenate(rows, -2)
+    return joining.concatenate(rows, -2)
 
 
 def toeplitz(c: Any, r: Any = None) -> Any:
@@ -78,7 +78,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     rows = elementwise.conj(columns) if r is None else _vector(r, "toeplitz")
     m, n = shape_of(columns)[-1], shape_of(rows)[-1]
     columns, rows = stacked([columns, rows], [1, 1])
-    line = shaping.concatenate([shaping.flip(columns, -1), rows[..., 1:]], -1)
+    line = joining.concatenate([rearranging.flip(columns, -1), rows[..., 1:]], -1)
     return line[..., (m - 1) - np.arange(m)[:, None] + np.arange(n)]
 
 
@@ -103,7 +103,7 @@ def hankel(c: Any, r: Any = None) -> Any:
     rows = columns * 0 if r is None else _vector(r, "hankel")
     m, n = shape_of(columns)[-1], shape_of(rows)[-1]
     columns, rows = stacked([columns, rows], [1, 1])
-    line = shaping.concatenate([columns, rows[..., 1:]], -1)
+    line = joining.concatenate([columns, rows[..., 1:]], -1)
     return line[..., np.arange(m)[:, None] + np.arange(n)]
 
 
@@ -166,7 +166,7 @@ def companion(a: Any) -> Any:
             n - 1,
         ),
     )
-    return shaping.concatenate([first, rest], -2)
+    return joining.concatenate([first, rest], -2)
 
 
 def fiedler(a: Any) -> Any:
@@ -239,7 +239,7 @@ def leslie(f: Any, s: Any) -> Any:
     f, s = stacked([f, s], [1, 1])
     below = selecting.where(np.eye(n - 1, dtype=bool), s[..., None, :], s[..., None, :] * 0)
     below = shaping.constant_pad(below, (*((0, 0) for _ in shape_of(below)[:-1]), (0, 1)))
-    return shaping.concatenate([f[..., None, :], below], -2)
+    return joining.concatenate([f[..., None, :], below], -2)
 
 
 def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:

@@ -20,7 +20,7 @@ from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
 from funcgrad.lax.loops import scan
-from funcgrad.numpy.shaping import flip
+from funcgrad.numpy.rearranging import flip
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import along, line_axis
 from funcgrad.scipy.ndimage.filters import cast, summand

@@ -15,7 +15,7 @@ from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.lax.loops import scan
-from funcgrad.numpy import linalg, shaping
+from funcgrad.numpy import creating, joining, linalg, rearranging, shaping
 from funcgrad.numpy.promotion import as_value
 from funcgrad.numpy.reducing import sum as total
 from funcgrad.primitives.shape import shape_of
@@ -43,7 +43,7 @@ def _coefficients(function: str, b: Any, a: Any, *others: Any) -> list[Any]:
 
 def _with_zeros(v: Any, n: int) -> Any:
     missing = n - shape_of(v)[0]
-    return shaping.concatenate([v, shaping.zeros(missing, aval_of(v).dtype)]) if missing else v
+    return joining.concatenate([v, creating.zeros(missing, aval_of(v).dtype)]) if missing else v
 
 
 def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
@@ -79,7 +79,7 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
         wanted = tuple(order if i == axis else n for i, n in enumerate(shape_of(x)))
         z = shaping.moveaxis(_state("lfilter", state[0], wanted, axis), axis, 0)
     else:
-        z = shaping.zeros(shape, aval_of(x).dtype)
+        z = creating.zeros(shape, aval_of(x).dtype)
     final, y = _filtered(b, a, lines, z)
     y = shaping.moveaxis(y, 0, axis)
     return (y, shaping.moveaxis(final, 0, axis)) if state else y
@@ -102,11 +102,11 @@ def _filtered(b: Any, a: Any, lines: Any, z: Any) -> tuple[Any, Any]:
         return z, b[0] * lines
     column = (order, *[1] * (len(shape_of(lines)) - 1))
     forward, back = shaping.reshape(b[1:], column), shaping.reshape(a[1:], column)
-    first, nothing = b[0], shaping.zeros((1, *shape_of(lines)[1:]), aval_of(lines).dtype)
+    first, nothing = b[0], creating.zeros((1, *shape_of(lines)[1:]), aval_of(lines).dtype)
 
     def step(z: Any, x: Any) -> tuple[Any, Any]:
         y = first * x + z[0]
-        shifted = shaping.concatenate([z[1:], nothing]) if order > 1 else 0
+        shifted = joining.concatenate([z[1:], nothing]) if order > 1 else 0
         return shifted + forward * x - back * y, y
 
     return scan(step, z, lines)
@@ -160,7 +160,7 @@ def lfiltic(b: Any, a: Any, y: Any, x: Any = None) -> Any:
     b, a = _with_zeros(b / a[0], order + 1), _with_zeros(a / a[0], order + 1)
     x = _with_zeros(x[:inputs], order)
     y = _with_zeros(y[:outputs], order)
-    return shaping.stack(
+    return joining.stack(
         [
             total(b[m + 1 :] * x[: order - m]) - total(a[m + 1 :] * y[: order - m])
             for m in range(order)
@@ -209,14 +209,14 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
         wanted = (count, *(2 if i == axis else n for i, n in enumerate(shape_of(x))))
         z = shaping.moveaxis(_state("sosfilt", state[0], wanted, axis + 1), axis + 1, 1)
     else:
-        z = shaping.zeros((count, 2, *shape_of(lines)[1:]), aval_of(x).dtype)
+        z = creating.zeros((count, 2, *shape_of(lines)[1:]), aval_of(x).dtype)
     finals = []
     for i in range(count):
         b, a = sos[i, :3] / sos[i, 3], sos[i, 3:] / sos[i, 3]
         final, lines = _filtered(b, a, lines, z[i])
         finals.append(final)
     y = shaping.moveaxis(lines, 0, axis)
-    return (y, shaping.moveaxis(shaping.stack(finals), 1, axis + 1)) if state else y
+    return (y, shaping.moveaxis(joining.stack(finals), 1, axis + 1)) if state else y
 
 
 def sosfilt_zi(sos: Any) -> Any:
@@ -240,7 +240,7 @@ def sosfilt_zi(sos: Any) -> Any:
         b, a = sos[i, :3], sos[i, 3:]
         states.append(scale * lfilter_zi(b, a))
         scale = scale * total(b) / total(a)
-    return shaping.stack(states)
+    return joining.stack(states)
 
 
 # Forwards and backwards.
@@ -266,9 +266,9 @@ def _both_ways(function: Any, x: Any, count: int, axis: int, zi: Any) -> Any:
     """A filter forwards and backwards over an extended line, without the extension."""
     y, _ = function(x, zi * cut(x, axis, 0, 1))
     n = shape_of(y)[axis]
-    y = shaping.flip(y, axis)
+    y = rearranging.flip(y, axis)
     y, _ = function(y, zi * cut(y, axis, 0, 1))
-    return cut(shaping.flip(y, axis), axis, count, n - count)
+    return cut(rearranging.flip(y, axis), axis, count, n - count)
 
 
 def filtfilt(

@@ -20,8 +20,10 @@ from funcgrad.dtypes import is_inexact
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.lowering import Slide
 from funcgrad.numpy import elementwise, fft, padding
+from funcgrad.numpy.creating import zeros
 from funcgrad.numpy.promotion import as_value, normalize_axis, promote, strong
-from funcgrad.numpy.shaping import atleast_1d, flip, zeros
+from funcgrad.numpy.rearranging import flip
+from funcgrad.numpy.shaping import atleast_1d
 from funcgrad.primitives.contraction import LETTERS
 from funcgrad.primitives.convolution import Convolution
 from funcgrad.primitives.elementwise import convert

@@ -17,8 +17,8 @@ from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import complex_dtype
 from funcgrad.errors import ArgumentError
 from funcgrad.numpy.elementwise import require_real
+from funcgrad.numpy.joining import stack
 from funcgrad.numpy.promotion import as_value, to_dtype
-from funcgrad.numpy.shaping import stack
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.shape import broadcast_to, shape_of
 from funcgrad.primitives.special_harmonics import AssociatedLegendre
