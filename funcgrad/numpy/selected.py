@@ -38,16 +38,8 @@ _ELEMENTWISE = {function.__name__ for function in elementwise.UFUNCS.values()} |
     "clip", "imag", "nan_to_num", "real", "round", "where",
 }  # fmt: skip
 _REDUCTIONS: dict[str, Function] = {
-    f.__name__: f
-    for f in (
-        reducing.all,
-        reducing.any,
-        moments.mean,
-        reducing.prod,
-        moments.std,
-        reducing.sum,
-        moments.var,
-    )
+    **{name: getattr(reducing, name) for name in ("all", "any", "prod", "sum")},
+    **{name: getattr(moments, name) for name in ("mean", "std", "var")},
 }
 
 
