@@ -21,13 +21,7 @@ from funcgrad.base.records import dataclass
 from funcgrad.compiler import pipeline
 from funcgrad.compiler.nest.allocate import Nested
 from funcgrad.compiler.nest.builder import is_uniform
-from funcgrad.compiler.nest.cost import (
-    Cost,
-    cost_of,
-    most_expensive,
-    repeated,
-    traffic_of,
-)
+from funcgrad.compiler.nest.cost import traffic_of
 from funcgrad.compiler.nest.kernel import Kernel
 from funcgrad.compiler.nest.layout import Value, View
 from funcgrad.compiler.nest.nodes import (
@@ -49,6 +43,7 @@ from funcgrad.compiler.runtime.routines import ForeignCall
 from funcgrad.compiler.runtime.strided import StridedMultiplication
 from funcgrad.core.printer import Names, format_program
 from funcgrad.core.program import Program
+from funcgrad.costs import Cost, cost_of, most_expensive, repeated
 
 _FRAME_BYTES = 64
 """Bytes of a frame beside its arena and its slots, to align the arena."""

@@ -29,6 +29,7 @@ LADDER = (
     ("lowering",),
     ("passes",),
     ("primitives", "compiler"),
+    ("costs",),
     ("reports",),
     ("higher_order",),
     (

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.api.number_calls import NumberCall, is_usable, rows_of
 from funcgrad.base import environment
 from funcgrad.base.exact import IS_COMPARED, exact_key
 from funcgrad.base.pytree import PyTreeDef, tree_structure
@@ -23,7 +24,6 @@ from funcgrad.base.tree_code import MISS, TreeWriter
 from funcgrad.compiler.abi import FIRST_SLOT
 from funcgrad.compiler.runtime import executable as executables
 from funcgrad.compiler.runtime.executable import Executable
-from funcgrad.compiler.runtime.number_calls import NumberCall, is_usable, rows_of
 from funcgrad.observers.captures import Captures
 
 _DOUBLES = frozenset((float, np.float64))

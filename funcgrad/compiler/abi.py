@@ -225,15 +225,6 @@ PYTHON_WORDS = ["begin", "end", "function"]
 """Meaning of the words of a call of Python: the object that is called with the address of the
 slots."""
 
-NUMBER_CALL_WORDS = [
-    "arguments", "results", "objects", "n_items", "table", "run", "save", "restore", "new_list",
-    "new_tuple", "new_scalar", "scalar", "release", "new_int", "keep", "miss",
-]  # fmt: skip
-"""Layout of a call. Rows of arguments and of results: their number, and for every row, a
-container before what is in it, the row of the container or -1, the position in it, the kind, the
-type that an argument must have, and the length, or the place of the number. Objects: their number,
-and for each of them the place of its number. ``n_items`` is the larger number of rows."""
-
 
 OWN_WORD = 0x5AFE_0FFE_2ED0_C0DE
 """The constant that every copy of native code of its own has another number for."""

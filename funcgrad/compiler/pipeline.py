@@ -26,7 +26,7 @@ from funcgrad.compiler.nest.allocate import (
 )
 from funcgrad.compiler.nest.arrange import arrange, is_on
 from funcgrad.compiler.nest.codegen import generate, generate_copy
-from funcgrad.compiler.nest.cost import cost_of
+from funcgrad.compiler.nest.cost import cycles_of
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.gather_scatter import GENERATORS, is_there
 from funcgrad.compiler.nest.join import join
@@ -319,8 +319,8 @@ def _nest_jobs(node: Nest) -> Iterator[Job]:
                 yield generate_copy(whole(carry.now), whole(carry.final))
 
 
-LONG_WORK = FEW * THREAD_WORK
-"""Operations, or bytes, of a job after which what goes on in the background is looked after."""
+LONG_CYCLES = THREAD_WORK // FEW
+"""Cycles of a job after which what goes on in the background is looked after."""
 
 
 def _go_on(jobs: Sequence[list[Job]]) -> None:
@@ -341,8 +341,7 @@ def _go_on(jobs: Sequence[list[Job]]) -> None:
 
 
 def _is_long(job: Job) -> bool:
-    cost = cost_of(nodes_of(job))
-    return isinstance(job, Nested) or cost.flops + cost.nbytes >= LONG_WORK
+    return isinstance(job, Nested) or cycles_of(nodes_of(job)) >= LONG_CYCLES
 
 
 def _section(graph: Graph, node: Nest, outer: frozenset[Value]) -> Section:

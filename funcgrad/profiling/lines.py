@@ -13,12 +13,12 @@ from typing import Any
 
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.nest.allocate import Nested
-from funcgrad.compiler.nest.cost import Cost
 from funcgrad.compiler.nest.lower import build, simplified
 from funcgrad.compiler.plans import nodes_of
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Equation, Program, Var
+from funcgrad.costs import Cost
 from funcgrad.observers.source import SourceLocation
 from funcgrad.profiling.session import Measured
 from funcgrad.profiling.timing import Line, TimedProgram, TimedStep, costs_of, divided, line_of

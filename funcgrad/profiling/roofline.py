@@ -20,11 +20,11 @@ from funcgrad.api.machine import measured_machine
 from funcgrad.api.staging import StagedFunction
 from funcgrad.base.digests import digest
 from funcgrad.base.records import dataclass
-from funcgrad.compiler.nest.cost import Cost
 from funcgrad.compiler.pipeline import compile_program
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.threads import default_threads
 from funcgrad.core.trace import EVAL, using_trace
+from funcgrad.costs import Cost
 from funcgrad.lax import fori_loop
 from funcgrad.reports import Machine
 

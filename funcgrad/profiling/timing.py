@@ -27,12 +27,13 @@ from funcgrad.compiler.loops.language import (
 )
 from funcgrad.compiler.native.translate import simplified
 from funcgrad.compiler.nest.allocate import Nested
-from funcgrad.compiler.nest.cost import Cost, arithmetic_of, moves_of
+from funcgrad.compiler.nest.cost import moves_of
 from funcgrad.compiler.nest.kernel import Kernel
 from funcgrad.compiler.nest.nodes import Fold, Loop, Nest, Node, Point
 from funcgrad.compiler.plans import Job, nodes_of
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.executable import Executable, Step, Stretch
+from funcgrad.costs import Cost, arithmetic_of
 from funcgrad.observers.source import SourceLocation
 from funcgrad.profiling import timed_steps
 from funcgrad.profiling.line_table import LineTable, read_lines

@@ -13,8 +13,8 @@ import pytest
 
 import funcgrad as fg
 from funcgrad.api import calls
+from funcgrad.api.number_calls import NumberCall, is_usable
 from funcgrad.base.tree_code import MISS
-from funcgrad.compiler.runtime.number_calls import NumberCall, is_usable
 
 pytestmark = pytest.mark.skipif(not is_usable(), reason="objects are laid out in another way")
 

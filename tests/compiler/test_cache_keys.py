@@ -151,3 +151,13 @@ def test_functions_that_are_compiled_at_once_count_their_own_kernels(
         info = f.cache_info()
         kernels = f.lower(x).as_text().count("# kernel ")
         assert info.kernels_compiled + info.kernels_loaded + info.kernels_reused == kernels
+
+
+def test_programs_of_other_rooms_are_part_of_the_key() -> None:
+    """They are kept by their names, whatever they do."""
+    words = "(SystemProgram)", "kernel_store.code_address"
+    paths = [*FOLDER.parent.rglob("*.py")]
+    written = [path for path in paths if all(word in path.read_text() for word in words)]
+    assert len(written) > 2
+    for path in written:
+        assert any(path.is_relative_to(source) for source in dependencies.SOURCES), path

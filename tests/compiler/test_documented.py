@@ -9,6 +9,7 @@ from typing import get_args
 
 import pytest
 
+from funcgrad.api.number_calls import NUMBER_CALL_WORDS
 from funcgrad.compiler import abi
 from funcgrad.compiler.foreign import resolve
 from funcgrad.compiler.native.types import SCALARS, TypingError
@@ -122,7 +123,7 @@ def test_words_have_the_arity_kinds_and_results_of_the_table(intrinsic):
         ("Fourier transform", abi.FOURIER_WORDS),
         ("call of Python", abi.PYTHON_WORDS),
         ("parallel", abi.PARALLEL_WORDS),
-        ("call of numbers", abi.NUMBER_CALL_WORDS),
+        ("call of numbers", NUMBER_CALL_WORDS),
     ],
 )
 def test_the_words_of_steps_are_listed(row, words):

@@ -25,6 +25,7 @@ import pytest
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
+from funcgrad.api import number_calls
 from funcgrad.base import forking
 from funcgrad.compiler import foreign, pipeline
 from funcgrad.compiler.loops.library import fourier, strided, tiles
@@ -39,7 +40,6 @@ from funcgrad.compiler.runtime import (
     kernel_store,
     library_calls,
     linker,
-    number_calls,
     python_calls,
     threads,
     warm_memory,

@@ -1,156 +1,48 @@
-"""Cost model of nodes: arithmetic, and the bytes that they move.
-
-Counted from expressions and forms, for the work that the program asks for: an element that a kernel
-recomputes counts once. Costs that are only known at run time are named.
-"""
+"""Cost model of nodes: cycles of the nominal processor, and the bytes that they move."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from funcgrad.base.records import dataclass
-from funcgrad.compiler.machine import FUNCTION_CYCLES, OPERATIONS_PER_CYCLE, VECTOR_BYTES
-from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View
+from funcgrad.compiler.machine import (
+    FUNCTION_CYCLES,
+    OPERATIONS_PER_CYCLE,
+    VECTOR_BYTES,
+    cycles_of_moving,
+)
+from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View
 from funcgrad.compiler.nest.nodes import (
-    ArgFold,
-    Branch,
-    External,
-    Fold,
     Guard,
-    Loop,
-    Nest,
     Node,
     Pick,
     Point,
     Product,
     Put,
-    Routine,
-    Scan,
     StridedProduct,
 )
-from funcgrad.intrinsics import CASTS, EXPENSIVE, Intrinsic, expression
+from funcgrad.intrinsics import expression
 
 
-@dataclass(frozen=True)
-class Cost:
-    """Cost of a node or a program.
-
-    Attributes:
-        flops: Operations on real numbers, elementary functions apart.
-        transcendentals: Elementary functions.
-        nbytes: Bytes that are read from and written to memory.
-        unknown: What is not counted, because it is decided at run time or elsewhere.
-    """
-
-    flops: float = 0.0
-    transcendentals: float = 0.0
-    nbytes: float = 0.0
-    unknown: tuple[str, ...] = ()
-
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(
-            self.flops + other.flops,
-            self.transcendentals + other.transcendentals,
-            self.nbytes + other.nbytes,
-            tuple(dict.fromkeys(self.unknown + other.unknown)),
-        )
-
-    def times(self, count: float) -> Cost:
-        return Cost(
-            self.flops * count, self.transcendentals * count, self.nbytes * count, self.unknown
-        )
+def cycles_of(nodes: Sequence[Node]) -> float:
+    """Cycles of nodes that run together: of computing or of moving, whichever are more."""
+    nbytes = traffic_of(nodes)
+    moving = cycles_of_moving(int(nbytes)) * nbytes / VECTOR_BYTES
+    return max(sum(map(_cycles_of_all, nodes)), moving, 1.0)
 
 
-def arithmetic_of(node: Node) -> Cost:
-    """Arithmetic of a node, without the bytes that it moves."""
-    if isinstance(node, Product):
-        is_complex = node.out.dtype.kind == "c"
-        return Cost(flops=math.prod(node.sizes) * (8.0 if is_complex else 2.0))
-    if isinstance(node, StridedProduct):
-        columns = node.columns * len(node.lines)
-        return Cost(flops=2.0 * math.prod(node.counts) * columns)
-    if isinstance(node, Nest):
-        return _nest(node)
-    if isinstance(node, External | Routine):
-        return Cost(unknown=(f"the arithmetic of {_whose(node)}",))
-    templates, shape = _evaluated(node)
-    count = math.prod(shape)
-    uses = [use for template in templates for use in expression(template).uses]
-    is_complex = any(x.dtype.kind == "c" for x in (*node.operands, *node.outs))
-    functions = sum(map(_is_function, uses))
-    flops = sum(_flops(x, is_complex) for x in uses if not _is_function(x))
-    return Cost(float(flops * count), float(functions * count))
-
-
-def cost_of(nodes: Sequence[Node]) -> Cost:
-    """The cost of nodes that run together."""
-    return sum(map(arithmetic_of, nodes), Cost(nbytes=traffic_of(nodes)))
-
-
-def _evaluated(node: Node) -> tuple[Sequence[str], Shape]:
-    """The expressions that a node evaluates, and where."""
+def _cycles_of_all(node: Node) -> float:
+    """Cycles of computing all elements of a node."""
     match node:
-        case Point():
-            return (node.expr,), node.space
-        case Fold() | Scan():
-            return (node.form.step,), node.space
-        case ArgFold():
-            return (node.form.step, node.form.better), node.operands[0].shape
-        case Put():
-            return (node.step,), node.operands[1].shape
-    return (), ()
-
-
-def _is_function(x: Intrinsic) -> bool:
-    """Whether it is an elementary function."""
-    return bool(x.code) and x.cost >= EXPENSIVE
-
-
-def _flops(x: Intrinsic, is_complex: bool) -> int:
-    """Operations on real numbers."""
-    if not x.cost or x.name in _FREE:
-        return 0
-    if is_complex:
-        return _COMPLEX.get(x.name, 2)
-    return _SEVERAL.get(x.name, 1)
-
-
-_FREE = frozenset((*CASTS, "real", "imag", "conj", "positive"))
-"""Intrinsics that move bits."""
-
-_COMPLEX = {"multiply": 6, "divide": 11}
-_SEVERAL = {"fma": 2, "threefry2x32": 60}
-
-
-def _nest(node: Nest) -> Cost:
-    """A loop, or the most expensive branch."""
-    bodies = [sum(map(arithmetic_of, body.nodes), Cost()) for body in node.bodies]
-    if isinstance(node, Branch):
-        return most_expensive(bodies)
-    return repeated(node, bodies)
-
-
-def most_expensive(branches: Iterable[Cost]) -> Cost:
-    """The cost of a branch: nobody knows which one is taken, so that of the worst."""
-    return max(branches, key=lambda cost: (cost.flops + cost.transcendentals, cost.nbytes))
-
-
-def repeated(node: Nest, bodies: Iterable[Cost]) -> Cost:
-    """The cost of a loop whose bodies cost so much: of one iteration if their number is unknown."""
-    each = sum(bodies, Cost())
-    assert isinstance(node, Loop)
-    if node.length is not None:
-        return each.times(node.length)
-    return each + Cost(unknown=(f"the number of iterations of {_whose(node)}, counted as one",))
-
-
-def _whose(node: Node) -> str:
-    equation = node.equation
-    if equation is None:
-        return "a loop"
-    name = equation.primitive.name
-    return name if equation.source is None else f"{name} at {equation.source.short()}"
+        case Product():
+            count, cycles = math.prod(node.sizes), 2 / OPERATIONS_PER_CYCLE
+        case StridedProduct():
+            count, cycles = math.prod(node.counts) * node.columns, 2 / OPERATIONS_PER_CYCLE
+            count *= len(node.lines)
+        case _:
+            count, cycles = math.prod(node.space), cycles_of_computing(node)
+    itemsize = min((out.dtype.itemsize for out in node.outs), default=1)
+    return cycles * count * itemsize / VECTOR_BYTES
 
 
 def cycles_of_computing(node: Node) -> float:

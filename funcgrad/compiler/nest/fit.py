@@ -22,13 +22,9 @@ from collections.abc import Iterator, Sequence
 
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.machine import (
-    FUNCTION,
-    OPERATIONS_PER_CYCLE,
     SEVERAL,
-    VECTOR_BYTES,
-    cycles_of_moving,
 )
-from funcgrad.compiler.nest.cost import cost_of
+from funcgrad.compiler.nest.cost import cycles_of
 from funcgrad.compiler.nest.fuse import Group, joined
 from funcgrad.compiler.nest.layout import Value
 from funcgrad.compiler.nest.nodes import (
@@ -118,7 +114,7 @@ class _Search:
             not any(isinstance(n, Nest | Routine) or n.is_effectful or len(n.outs) != 1 for n in g)
             for g in (group.nodes for group in groups)
         ]
-        self.cycles = [_cycles_of(group) for group in groups]
+        self.cycles = [cycles_of(group.nodes) for group in groups]
         self.known_joins: dict[tuple[int, int], bool] = {}
 
     def run(self) -> list[int]:
@@ -214,16 +210,6 @@ class _Search:
 
         found = depth_first([self.maker[wanted]], needs)
         return sorted(found) if all(self.can_repeat[i] for i in found) else None
-
-
-def _cycles_of(group: Group) -> float:
-    """Cycles of running a group."""
-    cost = cost_of(group.nodes)
-    work = cost.flops + FUNCTION * cost.transcendentals
-    narrowest = min((out.dtype.itemsize for n in group.nodes for out in n.outs), default=1)
-    vectors = work * narrowest / VECTOR_BYTES
-    moving = cycles_of_moving(int(cost.nbytes)) * cost.nbytes / VECTOR_BYTES
-    return max(vectors / OPERATIONS_PER_CYCLE, moving, 1.0)
 
 
 class _Repetition:

@@ -17,16 +17,21 @@ from funcgrad import intrinsics
 from funcgrad.base import digests, forking, records, stacks
 from funcgrad.base.digests import digest
 
+_PACKAGE = Path(__file__).parents[2]
+
 SOURCES = (
-    Path(__file__).parents[1],
+    _PACKAGE / "compiler",
+    _PACKAGE / "api" / "number_calls.py",
+    _PACKAGE / "profiling" / "timed_steps.py",
     Path(intrinsics.__file__),
     Path(records.__file__),
     Path(forking.__file__),
     Path(digests.__file__),
     Path(stacks.__file__),
 )
-"""Sources of the translation of kernels. Some of the compiler's files have no part in it;
-that a change of one of them compiles kernels again costs less than one forgotten in a list."""
+"""Sources of the translation of kernels, and of programs that are kept by their names. Some of the
+compiler's files have no part in it; that a change of one of them compiles kernels again costs less
+than one forgotten in a list."""
 
 _BOOT = "/proc/sys/kernel/random/boot_id"
 _PROCESSOR = "/proc/cpuinfo"

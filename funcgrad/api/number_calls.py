@@ -18,10 +18,19 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.pytree import PyTreeDef
-from funcgrad.compiler.abi import FIRST_SLOT, NUMBER_CALL_WORDS
+from funcgrad.compiler.abi import FIRST_SLOT
 from funcgrad.compiler.loops.builder import SystemProgram, is_other, read_word
 from funcgrad.compiler.loops.language import SLOTS, Expression, Variable, call, equal
 from funcgrad.compiler.runtime import kernel_store
+
+NUMBER_CALL_WORDS = [
+    "arguments", "results", "objects", "n_items", "table", "run", "save", "restore", "new_list",
+    "new_tuple", "new_scalar", "scalar", "release", "new_int", "keep", "miss",
+]  # fmt: skip
+"""Layout of a call. Rows of arguments and of results: their number, and for every row, a
+container before what is in it, the row of the container or -1, the position in it, the kind, the
+type that an argument must have, and the length, or the place of the number. Objects: their number,
+and for each of them the place of its number. ``n_items`` is the larger number of rows."""
 
 NUMBER, LIST, TUPLE = range(3)
 """Kinds of rows."""
@@ -42,7 +51,7 @@ _TYPE, _VALUE, _LIST_ITEMS = 8, 16, 24
 class NumberStep(SystemProgram):
     """``PyObject* call(PyObject* arguments, int64* block, int64* slots, double* numbers)``.
 
-    ``block`` is as `abi.NUMBER_CALL_WORDS` says. Returns a new reference: to the results, to the
+    ``block`` is as `NUMBER_CALL_WORDS` says. Returns a new reference: to the results, to the
     object that says that the arguments are others, or to an int, what the executor returned; or
     NULL where memory ends. Numbers are words, too: they are only moved.
     """
