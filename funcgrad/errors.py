@@ -138,6 +138,10 @@ class MemoryLimitError(FuncgradError, MemoryError):
     """A compiled program would need more memory than the limit of `limits`."""
 
 
+class IndexTypeError(_MisuseError, IndexError):
+    """An index is of something that no index can be made of."""
+
+
 class OutOfBoundsError(FuncgradError, IndexError):
     """An index lies outside its axis."""
 

@@ -74,7 +74,7 @@ PUBLIC = {
     "api_util": ("jax.api_util",),
     "array": ("jax",),
     "checkify": ("jax.experimental.checkify", "jax.errors"),
-    "core": ("jax._src.core", "jax.core", "jax.extend.core", "jax.errors"),
+    "core": ("jax.errors", "jax.core", "jax.extend.core", "jax._src.core"),
     "custom_batching": ("jax.custom_batching",),
     "custom_derivatives": ("jax",),
     "debugging": ("jax.debug",),
@@ -149,8 +149,14 @@ class _Private(ModuleType):
         return getattr(vars(self)["_own"], name)
 
 
+def _public(name: str) -> list[ModuleType]:
+    """The public modules that answer for a private one."""
+    names = PUBLIC.get(name.removeprefix(PRIVATE), ())
+    return [importlib.import_module(public) for public in names]
+
+
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds private modules that the installed release does not have: empty ones."""
+    """Finds private modules that JAX's tools do not import, or the release does not have."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
         if name.startswith("jaxlib."):
@@ -160,7 +166,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return None
 
     def create_module(self, spec: Any) -> ModuleType:
-        return _Private(spec.name, (), None)
+        return _Private(spec.name, _public(spec.name), None)
 
     def exec_module(self, module: ModuleType) -> None: ...
 
@@ -206,8 +212,7 @@ def prepare() -> None:
         short = name.removeprefix(PRIVATE)
         packages = {n.rpartition(".")[0] for n in own}
         if short not in TOOLS and (short in PUBLIC or name in packages):
-            public = [importlib.import_module(n) for n in PUBLIC.get(short, ())]
-            sys.modules[name] = _Private(name, public, own[name])
+            sys.modules[name] = _Private(name, _public(name), own[name])
         else:
             sys.modules[name] = own[name]
     sys.meta_path.insert(0, _Finder())
@@ -244,7 +249,8 @@ def _steer(jax: Any, own: dict[str, ModuleType]) -> None:
 
     settings.config.update = update_both
     for name in _BLOCKS:
-        both = _Both(getattr(settings, name), getattr(jax, name))
+        ours = getattr(jax, name) if name in jax.__all__ else _flag(jax.config, f"jax_{name}")
+        both = _Both(getattr(settings, name), ours)
         settings.config_states[f"jax_{name}"] = both
         for module in (settings, jax):
             setattr(module, name, both)
@@ -255,10 +261,29 @@ def _steer(jax: Any, own: dict[str, ModuleType]) -> None:
         return self.assertRaises(error, *args, **options)  # noqa: PT027
 
     tools.JaxTestCase.assertRaisesRegex = raises  # type: ignore[attr-defined]
+    tools.JaxTestCase.assertRaisesWithLiteralMatch = raises  # type: ignore[attr-defined]
 
 
-_BLOCKS = ("default_prng_impl", "enable_x64", "numpy_dtype_promotion", "numpy_rank_promotion")
+_BLOCKS = (
+    "check_static_indices", "default_prng_impl", "enable_x64", "numpy_dtype_promotion",
+    "numpy_rank_promotion",
+)  # fmt: skip
 """Settings that are chosen for blocks, also by classes of tests."""
+
+
+def _flag(config: Any, name: str) -> Any:
+    """Blocks with another value of a flag."""
+
+    @contextlib.contextmanager
+    def block(value: Any) -> Iterator[None]:
+        before = config.read(name)
+        config.update(name, value)
+        try:
+            yield
+        finally:
+            config.update(name, before)
+
+    return block
 
 
 class _Both:

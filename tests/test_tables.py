@@ -131,7 +131,7 @@ RESULTS = {
     "distributed.processes._address": DTYPES,
     "distributed.processes._alone": "labels of axes in the text of a program",
     "base.namespaces._names_in_source": IMPORT,
-    "interop.jax.widths._with_generator": "generators of random bits",
+    "interop.jax.widths._chosen_rules": "generators of random bits, twice",
     "reports._mention_once": "one for every folder of kernels",
     "primitives.quadrature.unit_legendre": "the rules that modules ask for while they are imported",
 }

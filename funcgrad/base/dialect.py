@@ -29,12 +29,23 @@ class Dialect:
         array: From a concrete value to the array of the library that rules of users are given;
             ``None`` if they are given NumPy's.
         generator: Name of the generator of random bits that keys without another one belong to.
+        checks_places: Whether known indices out of bounds raise.
         places: Dtype of places in sorted arrays, ``None`` for that of indices.
         converted: From a traced array that a program has converted, and the dtype that it named,
             to the array that it gets; ``None`` if it gets that.
     """
 
-    __slots__ = ("array", "converted", "dtypes", "generator", "name", "narrow", "places", "weak")
+    __slots__ = (
+        "array",
+        "checks_places",
+        "converted",
+        "dtypes",
+        "generator",
+        "name",
+        "narrow",
+        "places",
+        "weak",
+    )
 
     def __init__(
         self,
@@ -48,6 +59,7 @@ class Dialect:
         self.weak: Callable[[Any], Any] | None = None
         self.array: Callable[[Any], Any] | None = None
         self.generator = "threefry2x32"
+        self.checks_places = name == "numpy"
         self.places: np.dtype[Any] | None = None
         self.converted: Callable[[Any, np.dtype[Any]], Any] | None = None
 

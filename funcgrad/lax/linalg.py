@@ -23,7 +23,7 @@ from funcgrad.lax.meanings import MEANINGS
 from funcgrad.lax.operands import array_operand, checked, same_dtype
 from funcgrad.primitives import linalg as primitives
 from funcgrad.primitives import matrices
-from funcgrad.primitives.banded import BandedSolve, shifted
+from funcgrad.primitives.banded import PERTURB, RAISE, SPOIL, BandedSolve, shifted
 from funcgrad.primitives.elementwise import add, convert, mul, scale, select
 from funcgrad.primitives.indexing import take_along_axis
 from funcgrad.primitives.pencils import ColumnPivots, TwoSidedEig
@@ -582,10 +582,12 @@ def triangular_solve(
     is_vector = len(shape_of(b)) == len(shape_of(a)) - 1
     if is_vector:
         b = matrices.as_column(b) if left_side else matrices.as_row(b)
+    solve = primitives.TriangularSolve(
+        lower, transpose_a == left_side, unit_diagonal, not fails_as_nan()
+    )
     if left_side:
-        out = checked(primitives.TriangularSolve(lower, transpose_a, unit_diagonal), a, b)
+        out = checked(solve, a, b)
     else:
-        solve = primitives.TriangularSolve(lower, not transpose_a, unit_diagonal)
         out = matrices.matrix_transpose(checked(solve, a, matrices.matrix_transpose(b)))
     return reshape(out, (*shape_of(a)[:-1],)) if is_vector else out
 
@@ -619,13 +621,14 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
         d: Diagonals, ``(..., m)``.
         du: ``du[i] = a[i, i + 1]``, ``(..., m)``; the last element is not read.
         b: Right-hand sides, ``(..., m, n)``.
-        perturb_singular: Must be false.
+        perturb_singular: Whether singular matrices are replaced by such as differ from them by
+            rounding errors.
 
     Returns:
         The solutions, of the shape of ``b``.
 
     Raises:
-        numpy.linalg.LinAlgError: If a matrix is singular.
+        numpy.linalg.LinAlgError: If a matrix is singular, unless it is perturbed.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -634,8 +637,6 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
         array([[1.5],
                [1. ]])
     """
-    if perturb_singular:
-        raise ArgumentError("lax.linalg.tridiagonal_solve: singular matrices are not perturbed.")
     dl, d, du, b = same_dtype("linalg.tridiagonal_solve", dl, d, du, b)
     shape = shape_of(d)
     if not shape_of(dl) == shape_of(du) == shape or shape_of(b)[:-1] != shape:
@@ -648,7 +649,8 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
         shifted(matrices.as_row(dl), -1, n),
     ]
     band = Concatenate(len(shape) - 1).bind(*rows)
-    return checked(BandedSolve(1, 1), band, b)
+    if_singular = PERTURB if perturb_singular else SPOIL if fails_as_nan() else RAISE
+    return checked(BandedSolve(1, 1, if_singular), band, b)
 
 
 present(__name__)

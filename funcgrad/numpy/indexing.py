@@ -24,7 +24,13 @@ from funcgrad.core.avals import Shape, ShapedArray, aval_of
 from funcgrad.core.observers import describe_location
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import INT64, is_complex
-from funcgrad.errors import ArgumentError, DtypeError, NonConcreteBooleanIndexError, ShapeError
+from funcgrad.errors import (
+    ArgumentError,
+    DtypeError,
+    IndexTypeError,
+    NonConcreteBooleanIndexError,
+    ShapeError,
+)
 from funcgrad.lax.loops import while_loop
 from funcgrad.numpy import elementwise
 from funcgrad.numpy.boxes import Box, known_box, known_key
@@ -107,6 +113,11 @@ def _entries(index: Any, ndim: int) -> list[Any]:
 
     An ellipsis that stands for no axis stays: index arrays on its two sides are apart.
     """
+    if type(index) is list and dialect() is not NUMPY:
+        raise IndexTypeError(
+            "JAX takes no list as an index: write x[np.array(places)] or x[tuple(indices)]."
+            f"{_location()}"
+        )
     entries = list(index) if isinstance(index, tuple) else [index]
     entries = [_entry(e) for e in entries]
     used = sum(_axes_of(e) for e in entries)
@@ -138,7 +149,7 @@ def _entry(e: Any) -> Any:
     if array.dtype.kind in "iu":
         return int(array) if array.ndim == 0 else array
     if array.dtype.kind != "b":
-        raise IndexError(
+        raise IndexTypeError(
             "only integers, slices (`:`), ellipsis (`...`), None and arrays of integers or "
             f"bools are valid indices, got {_describe(e)}.{_location()}"
         )
@@ -157,7 +168,7 @@ def _traced_entry(e: Tracer) -> Any:
         return np.zeros(aval.shape, bool)  # it selects nothing, whatever it is
     if aval.dtype.kind == "b":
         raise NonConcreteBooleanIndexError(mask_message(e))
-    raise IndexError(
+    raise IndexTypeError(
         f"a traced index must be of integers, but is {aval} inside {e.owner.what}.{_location()}\n"
         "Convert it with .astype(int)."
     )
@@ -255,7 +266,7 @@ def _bounds(e: slice, n: int) -> tuple[int, int, int]:
         parts = [v for v in (e.start, e.stop, e.step) if isinstance(v, Tracer)]
         if not parts:
             raise
-        raise ArgumentError(
+        raise IndexTypeError(
             f"a slice has a traced bound, {parts[0].aval} inside {parts[0].owner.what}: its length "
             f"would depend on a value.{_location()}\n"
             "Use lax.dynamic_slice(x, starts, sizes), whose sizes are known."
@@ -268,7 +279,7 @@ def _checked(plan: _Plan, axis: int, index: Any, mode: str | None) -> Any:
     if mode is not None or not index.size:
         return index
     if index.min() < (-n if plan.counts_from_end else 0) or index.max() >= n:
-        if dialect() is NUMPY:
+        if dialect().checks_places:
             raise out_of_bounds(s.zeros_like_aval(plan.aval), axis, index)
         plan.is_traced = True
         return index
@@ -373,6 +384,13 @@ def _checked_mode(mode: str) -> str:
     if mode not in _MODES:
         raise ArgumentError(f"mode must be one of {sorted(_MODES)}, got {mode!r}.")
     return _MODES[mode]
+
+
+def _named_mode(mode: str | None) -> str | None:
+    """The mode that is asked for; in JAX the promise that places lie inside is the default."""
+    if mode is not None and _checked_mode(mode) == "raise" and INDEX_RULE.clamps:
+        return None
+    return mode
 
 
 def _reading_mode(plan: _Plan, mode: str | None, fill_value: Any) -> str:
@@ -672,8 +690,6 @@ class IndexUpdateRef:
         self.index = index
 
     def _plan(self, mode: str | None, wrap_negative_indices: bool) -> _Plan:
-        if mode is not None:
-            _checked_mode(mode)
         return _plan(aval_of(self.array), self.index, mode, wrap_negative_indices)
 
     def _combine(
@@ -690,6 +706,7 @@ class IndexUpdateRef:
             check_placement(f"x.at[index].{kind}", out_sharding=out_sharding)
         if fill_value is not None:
             raise ArgumentError(f"x.at[index].{kind} reads nothing, so it has no fill_value.")
+        mode = _named_mode(mode)
         plan = self._plan(mode, wrap_negative_indices)
         return _update(self.array, plan, values, kind, mode, unique_indices)
 
@@ -706,6 +723,7 @@ class IndexUpdateRef:
         """``x[index]``."""
         if out_sharding is not None:
             check_placement("x.at[index].get", out_sharding=out_sharding)
+        mode = _named_mode(mode)
         plan = self._plan(mode or _filling(fill_value), wrap_negative_indices)
         return _get(self.array, plan, mode, fill_value)
 
@@ -722,6 +740,7 @@ class IndexUpdateRef:
 
         The function is one of arrays, which works element by element.
         """
+        mode = _named_mode(mode)
         plan = self._plan(mode, wrap_negative_indices)
 
         def applied(x: Any, again: Any = None) -> Any:
@@ -781,7 +800,10 @@ class IndexUpdateRef:
         **options: Any,
     ) -> Any:
         """``x[index] **= value``; an element that is named twice is raised twice."""
-        reading: dict[str, Any] = {"mode": mode, "wrap_negative_indices": wrap_negative_indices}
+        reading: dict[str, Any] = {
+            "mode": _named_mode(mode),
+            "wrap_negative_indices": wrap_negative_indices,
+        }
         writing = reading | options
         if not self._plan(**reading).arrays:
             return self.set(elementwise.power(self.get(**reading), values), **writing)

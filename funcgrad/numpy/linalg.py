@@ -161,16 +161,17 @@ def solve(a: Any, b: Any) -> Any:
 
 
 def _solved(a: Any, b: Any) -> Any:
+    operation = primitives.Solve(is_checked=not fails_as_nan())
     stack = shape_of(b)[:-2]
     if len(shape_of(a)) == 2 and stack:
         # One matrix for all: factored once, the stack becomes more columns.
         front = s.moveaxis_to_front(b, len(stack))
         wide = s.reshape(front, (shape_of(b)[-2], -(-aval_of(b).size // max(shape_of(b)[-2], 1))))
-        out = s.reshape(primitives.Solve().bind(a, wide), shape_of(front))
+        out = s.reshape(operation.bind(a, wide), shape_of(front))
         return s.moveaxis_from_front(out, len(stack))
     lead = np.broadcast_shapes(shape_of(a)[:-2], stack)
     a = s.broadcast_to(a, (*lead, *shape_of(a)[-2:]))
-    return primitives.Solve().bind(a, s.broadcast_to(b, (*lead, *shape_of(b)[-2:])))
+    return operation.bind(a, s.broadcast_to(b, (*lead, *shape_of(b)[-2:])))
 
 
 def inv(a: Any) -> Any:
@@ -213,6 +214,8 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None
 
 def _tolerance(x: Any, rcond: Any, rtol: Any, function: str, default: float | None = None) -> float:
     """A relative tolerance as a number; by default rounding errors of matrices of this size."""
+    if rcond is not None and rtol is not None:
+        raise ArgumentError(f"{function}: there are two tolerances; pass one of them.")
     given = rcond if rtol is None else rtol
     if given is None:
         if default is not None:
@@ -251,7 +254,7 @@ def lstsq(
     if len(shape_of(matrix(a, "lstsq"))) != 2 or len(shape_of(b)) not in (1, 2):
         raise LinAlgError(f"lstsq needs one matrix and a vector or matrix, got {aval_of(b)}.")
     tolerance = _tolerance(a, rcond, None, "lstsq")
-    x = matmul(primitives.Pinv(tolerance).bind(a), b)
+    x = matmul(_factored(primitives.Pinv(tolerance), a), b)
     values = _factored(primitives.SingularValues(), a)
     rank = _rank(values, tolerance)
     m, n = shape_of(a)
@@ -290,8 +293,8 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
     if len(shape_of(x)) < 2:
         return p.convert(reducing.any(p.not_equal.bind(x, p.zero_of(x))), np.dtype(np.int64))
     values = _factored(primitives.SingularValues(), x)
-    if tol is None:
-        return _rank(values, _tolerance(x, None, rtol, "matrix_rank"))
+    if tol is None or rtol is not None:
+        return _rank(values, _tolerance(x, tol, rtol, "matrix_rank"))
     bound = p.convert(strong(as_value(tol)), aval_of(values).dtype)
     bound = s.reshape(bound, (*shape_of(bound), 1))
     return reducing.sum(p.greater.bind(values, bound), -1)

@@ -19,7 +19,19 @@ from funcgrad.dtypes import BOOL, is_complex
 from funcgrad.errors import ShapeError
 from funcgrad.lowering import Array, Extern, Form, LapackCall, Ref, Routine
 from funcgrad.primitives import shape as s
-from funcgrad.primitives.elementwise import add, conj, convert, mul, neg, scale, select
+from funcgrad.primitives.elementwise import (
+    Convert,
+    absolute,
+    add,
+    bitwise_and,
+    conj,
+    convert,
+    equal,
+    mul,
+    neg,
+    scale,
+    select,
+)
 from funcgrad.primitives.families import Recipe, instantiate, shape_of, undefined
 from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.linalg import Cholesky, inverse_gaps
@@ -39,6 +51,7 @@ from funcgrad.primitives.matrices import (
     scipy_linalg,
     where_held,
 )
+from funcgrad.primitives.reductions import ReduceMax
 
 
 def dense_of(ab: Value, above: int) -> Value:
@@ -98,16 +111,23 @@ def band_matmul(ab: Value, x: Value, above: int) -> Value:
     return matrix_transpose(out)
 
 
+RAISE, SPOIL, PERTURB = "raise", "spoil", "perturb"
+"""Treatments of singular systems."""
+
+
 class BandedSolve(ByMatrix):
     """``x`` with ``a x = b``: ``bind(ab, b)``.
 
     Args:
         below: Number of diagonals below the main one.
         above: Number of those above.
+        if_singular: `RAISE`; `SPOIL`: the solutions of singular matrices are not finite; `PERTURB`:
+            they are those of matrices nearby, with rounding errors for pivots that are zero.
     """
 
     below: int
     above: int
+    if_singular: str = RAISE
 
     signature = "rn,nk->nk"
     kinds = "1"
@@ -122,7 +142,14 @@ class BandedSolve(ByMatrix):
         if not b.size:
             return [b]
         count = (self.below, self.above)
-        return [scipy_linalg().solve_banded(count, ab, b, check_finite=False)]
+        if self.if_singular == RAISE:
+            return [scipy_linalg().solve_banded(count, ab, b, check_finite=False)]
+        room = np.zeros((self.below, ab.shape[-1]), ab.dtype)
+        factors, pivots = BandedFactor(*count).one(np.concatenate([room, ab]).T)
+        if self.if_singular == PERTURB:
+            pivot = factors[:, sum(count)]
+            pivot[pivot == 0] = _least_pivot(np.max(np.abs(ab)), ab.dtype)
+        return FactoredBandedSolve(*count).one(factors, pivots, b)
 
     def lower(self, ab: ShapedArray, b: ShapedArray) -> Form:
         recipe = Recipe(ab, b)
@@ -134,7 +161,28 @@ class BandedSolve(ByMatrix):
         room = np.zeros((*stack, self.below, n), ab.dtype)
         if self.below:
             band = recipe(s.Concatenate(ab.ndim - 2), room, band)
-        return recipe.form(recipe(_Gbsv(self.below, self.above), band, sides))
+        if self.if_singular == RAISE:
+            return recipe.form(recipe(_Gbsv(self.below, self.above), band, sides))
+        ndim = ab.ndim
+        turned = recipe(s.Transpose((*range(ndim - 2), ndim - 1, ndim - 2)), band)
+        factors, pivots = recipe(BandedFactor(self.below, self.above), turned)
+        if self.if_singular == PERTURB:
+            factors = self._perturbed(recipe, factors)
+        solve = FactoredBandedSolve(self.below, self.above)
+        return recipe.form(recipe(solve, factors, pivots, sides))
+
+    def _perturbed(self, recipe: Recipe, factors: Any) -> Any:
+        """The factors with small numbers for pivots that are zero."""
+        ab, shape = recipe.inputs[0].aval, factors.aval.shape
+        sizes = recipe(absolute, recipe.inputs[0])
+        greatest = recipe(ReduceMax((ab.ndim - 2, ab.ndim - 1)), sizes)
+        eps = _least_pivot(1, ab.dtype)
+        least = recipe(mul, greatest, eps)
+        least = recipe(select, recipe(equal, least, least.aval.dtype.type(0)), eps, least)
+        least = recipe(s.Reshape((*shape[:-2], 1, 1)), recipe(Convert(ab.dtype), least))
+        is_pivot = np.arange(shape[-1]) == self.below + self.above
+        is_zero = recipe(equal, factors, ab.dtype.type(0))
+        return recipe(select, recipe(bitwise_and, is_zero, is_pivot), least, factors)
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         (ab, b), (tab, tb) = primals, tangents
@@ -146,7 +194,13 @@ class BandedSolve(ByMatrix):
 
     def transpose(self, ct: Any, ab: Any, b: Any) -> Sequence[Any]:
         transposed = band_transpose(ab, self.below, self.above)
-        return None, BandedSolve(self.above, self.below).bind(transposed, ct)
+        return None, replace(self, below=self.above, above=self.below).bind(transposed, ct)
+
+
+def _least_pivot(size: Any, dtype: np.dtype[Any]) -> Any:
+    """Rounding errors of numbers of a size, and of 1 if that is zero."""
+    eps = np.finfo(dtype).eps
+    return eps * size if size else eps
 
 
 class _Gbsv(ByMatrix):

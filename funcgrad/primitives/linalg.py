@@ -112,16 +112,21 @@ class TriangularSolve(System):
         lower_triangle: Which triangle of ``a`` is read.
         transpose_a: Whether ``a^T x = b`` is solved instead.
         unit_diagonal: Whether the diagonal is taken to be 1 and not read.
+        is_checked: Whether singular matrices are an error; else their solutions are not finite.
     """
 
     lower_triangle: bool
     transpose_a: bool = False
     unit_diagonal: bool = False
+    is_checked: bool = True
 
     def impl(self, a: Any, b: Any) -> Any:
         a, b = np.asarray(a), np.asarray(b)
         if not b.size:
             return np.zeros(b.shape, b.dtype)
+        return self._solved(a, b) if self.is_checked else _or_nan(self._solved, a, b)
+
+    def _solved(self, a: Any, b: Any) -> Any:
         if a.ndim > 2 and a.shape[-1] <= _SMALL:
             matrix = self._triangle(a)
             return np.linalg.solve(matrix.swapaxes(-1, -2) if self.transpose_a else matrix, b)
@@ -151,7 +156,7 @@ class TriangularSolve(System):
                 [a, b],
                 [b],
                 b.shape[-1],
-                may_fail=True,
+                may_fail=self.is_checked,
                 lower=self.lower_triangle,
                 transposed=self.transpose_a,
                 unit=self.unit_diagonal,
@@ -162,7 +167,7 @@ class TriangularSolve(System):
         return Routine(
             (Array(a.shape, a.dtype), Array(b.shape, b.dtype), *_substitution_arrays(b, 1)),
             (2,),
-            tuple(_substitution(b, shape, 0, 2)),
+            tuple(_substitution(b, shape, 0, 2, self.is_checked)),
             a.ndim - 2,
         )
 
@@ -212,7 +217,7 @@ def _substitution_arrays(b: ShapedArray, source: int) -> tuple[Array, ...]:
 
 
 def _substitution(
-    b: ShapedArray, shape: tuple[str, str, bool], matrix: int, first: int
+    b: ShapedArray, shape: tuple[str, str, bool], matrix: int, first: int, is_checked: bool = True
 ) -> Iterator[LapackCall]:
     """The solution of a triangular system.
 
@@ -228,15 +233,17 @@ def _substitution(
             "N"; whether the diagonal is taken to be 1.
         matrix: Number of the array of matrices.
         first: Number of the first of `_substitution_arrays`.
+        is_checked: Whether zeros on the diagonal are a failure.
     """
     (triangle, turn, is_unit), (n, k) = shape, b.shape[-2:]
     unit, lead = "U" if is_unit else "N", max(n, 1)
     a, info, one = Ref(matrix), Ref(first + 2), Ref(first + 3)
     column = Ref(first if k == 1 else first + 1)  # the other one's results are of no use
     options = triangle, turn, unit, n, min(k, 1)
-    yield LapackCall("trtrs", b.dtype, (*options, a, lead, column, lead, info), may_fail=True)
-    if k < 2:
-        return
+    if is_checked:
+        yield LapackCall("trtrs", b.dtype, (*options, a, lead, column, lead, info), may_fail=True)
+        if k < 2:
+            return
     turn = "N" if turn == "T" else "T"
     size = _FEW_SIDES if k <= 8 * _FEW_SIDES else 2 * _FEW_SIDES
     whole, rest = divmod(k, size)
@@ -435,9 +442,11 @@ class FactoredSolve(System):
 
     Args:
         transpose_a: Whether ``a^T x = b`` is solved instead.
+        is_checked: As of `TriangularSolve`.
     """
 
     transpose_a: bool = False
+    is_checked: bool = True
 
     def impl(self, a: Any, lu: Any, pivots: Any, b: Any) -> Any:
         b = np.asarray(b)
@@ -451,6 +460,8 @@ class FactoredSolve(System):
 
     def _solve_one(self, lu: Any, pivots: Any, b: Any) -> Any:
         if not np.all(np.diagonal(lu)):
+            if not self.is_checked:
+                return np.full_like(b, np.nan)
             raise np.linalg.LinAlgError("Singular matrix")
         (getrs,) = scipy_linalg().get_lapack_funcs(("getrs",), (lu, b))
         x, _ = getrs(lu, pivots, b, trans=int(self.transpose_a))
@@ -465,7 +476,7 @@ class FactoredSolve(System):
                 [a, lu, numbers, b],
                 [b],
                 b.shape[-1],
-                may_fail=True,
+                may_fail=self.is_checked,
                 reads=(1, 2, 3),
                 transposed=self.transpose_a,
             )
@@ -473,7 +484,7 @@ class FactoredSolve(System):
         counted = recipe(p.add, recipe(p.Convert(INT32), recipe.inputs[2]), np.int32(1))
         order = recipe(_Exchanged(b.shape[-2], self.transpose_a), counted)
         order = recipe(Reshape((*order.aval.shape, 1)), order)
-        solve = _Substituted(self.transpose_a)
+        solve = _Substituted(self.transpose_a, self.is_checked)
         sides = recipe.inputs[3]
         if not b.size:
             return recipe.form(sides)
@@ -515,8 +526,7 @@ class _Substituted(System):
 
     Args:
         transpose_a: As there.
-        is_checked: Whether a zero on the diagonal is a failure. That takes a call, which one right
-            side needs anyway.
+        is_checked: Whether a zero on the diagonal is a failure, which takes a call.
     """
 
     transpose_a: bool
@@ -524,7 +534,7 @@ class _Substituted(System):
 
     def impl(self, lu: Any, b: Any) -> Any:
         pivots = np.broadcast_to(np.arange(b.shape[-2]), b.shape[:-1])
-        return FactoredSolve(self.transpose_a).impl(lu, lu, pivots, b)
+        return FactoredSolve(self.transpose_a, self.is_checked).impl(lu, lu, pivots, b)
 
     def abstract_eval(self, lu: ShapedArray, b: ShapedArray) -> ShapedArray:
         return shaped(b.shape, b.dtype)
@@ -532,12 +542,11 @@ class _Substituted(System):
     def lower(self, lu: ShapedArray, b: ShapedArray) -> Form:
         arrays = Array(lu.shape, lu.dtype, by_columns(lu)), Array(b.shape, b.dtype)
         turn = "T" if self.transpose_a else "N"
-        calls = [_substitution(b, (triangle, turn, triangle == "L"), 0, 2) for triangle in "LU"]
-        if self.transpose_a:
-            calls.reverse()
+        calls = [
+            _substitution(b, (triangle, turn, triangle == "L"), 0, 2, self.is_checked)
+            for triangle in ("UL" if self.transpose_a else "LU")
+        ]
         every = tuple(itertools.chain(*calls))
-        if not self.is_checked:
-            every = tuple(call for call in every if not call.may_fail)
         return Routine((*arrays, *_substitution_arrays(b, 1)), (2,), every, b.ndim - 2)
 
 
@@ -552,14 +561,20 @@ def _diagonal_of_factors(recipe: Recipe, packed: Var) -> Any:
 
 @dataclass(frozen=True)
 class Solve(System):
-    """``x`` with ``a x = b``; ``a`` of shape ``(..., n, n)``, ``b`` of shape ``(..., n, k)``."""
+    """``x`` with ``a x = b``; ``a`` of shape ``(..., n, n)``, ``b`` of shape ``(..., n, k)``.
+
+    Args:
+        is_checked: As of `TriangularSolve`.
+    """
+
+    is_checked: bool = True
 
     def impl(self, a: Any, b: Any) -> Any:
-        return np.linalg.solve(a, b)
+        return np.linalg.solve(a, b) if self.is_checked else _or_nan(np.linalg.solve, a, b)
 
     def lower(self, a: ShapedArray, b: ShapedArray) -> Form:
         if is_small(a, b):
-            return by_kernel("solve", [a, b], [b], b.shape[-1], may_fail=True)
+            return by_kernel("solve", [a, b], [b], b.shape[-1], may_fail=self.is_checked)
         if not math.prod(b.shape):
             return by_numpy(["solve"], [a, b], [b], a.ndim - 2, may_fail=True)
         # LAPACK sees the transpose of a matrix that is stored row by row: it factors that.
@@ -574,8 +589,10 @@ class Solve(System):
         )
         lu, sides, pivots = Ref(2), Ref(3), Ref(4)
         calls = (
-            LapackCall("getrf", a.dtype, (n, n, lu, n, pivots, info), may_fail=True),
-            LapackCall("getrs", a.dtype, ("T", n, k, lu, n, pivots, sides, n, info), may_fail=True),
+            LapackCall("getrf", a.dtype, (n, n, lu, n, pivots, info), self.is_checked),
+            LapackCall(
+                "getrs", a.dtype, ("T", n, k, lu, n, pivots, sides, n, info), self.is_checked
+            ),
         )
         return Routine(arrays, (3,), calls, len(stack))
 
@@ -587,7 +604,8 @@ class Solve(System):
         # Factored once, for the solution, its tangents and their transposes.
         (a, b), (ta, tb) = primals, tangents
         lu, pivots, _ = LuFactor().bind(p.stop_gradient.bind(a))
-        return FactoredSolve().jvp([a, lu, pivots, b], [ta, None, None, tb])
+        solve = FactoredSolve(is_checked=self.is_checked)
+        return solve.jvp([a, lu, pivots, b], [ta, None, None, tb])
 
     def transpose(self, ct: Any, a: Any, b: Any) -> Sequence[Any]:
         return None, self.bind(matrix_transpose(a), ct)
@@ -652,14 +670,16 @@ def _without_nan(x: Value) -> tuple[Value, Value]:
     return p.select.bind(is_nan, one, x), p.select.bind(is_nan, aval_of(x).dtype.type(np.nan), one)
 
 
-def _or_nan(function: Callable[[Any], Any], a: Any) -> Any:
-    """A function of matrices to matrices, nan where it fails."""
+def _or_nan(function: Callable[..., Any], *matrices: Any) -> Any:
+    """A function of matrices to matrices of the last one's shape, nan where it fails."""
     try:
-        return function(a)
+        return function(*matrices)
     except np.linalg.LinAlgError:
-        if np.ndim(a) == 2:
-            return np.full_like(a, np.nan)
-        return np.reshape(per_matrix(partial(_or_nan, function), np.asarray(a)), np.shape(a))
+        last = matrices[-1]
+        if np.ndim(last) == 2:
+            return np.full_like(last, np.nan)
+        one_by_one = per_matrix(partial(_or_nan, function), *map(np.asarray, matrices))
+        return np.reshape(one_by_one, np.shape(last))
 
 
 class Pinv(Factorization):

@@ -43,9 +43,14 @@ def folded(block: Array, dtype: np.dtype[Any]) -> Array:
     return p.convert(p.bitwise_xor.bind(block, shifted), dtype)
 
 
-def numbers_of(shape: Sequence[int]) -> Array:
-    """The row-major number of every element, as a word."""
-    return lax.reshape(lax.iota(UINT32, math.prod(shape)), shape) if len(shape) else _ZERO
+def numbers_of(shape: Sequence[int]) -> Words:
+    """The row-major number of every element, as two words."""
+    if not len(shape):
+        return _ZERO, _ZERO
+    count = math.prod(shape)
+    if count <= 1 << 32:
+        return _ZERO, lax.reshape(lax.iota(UINT32, count), shape)
+    return halves(lax.reshape(lax.iota(UINT64, count), shape))
 
 
 class Generator:
@@ -80,11 +85,11 @@ class Generator:
 
     def split(self, words: Words, shape: Sequence[int]) -> Parts:
         """Independent keys, of a shape."""
-        return self.child(words, numbers_of(shape))
+        return self.child(words, numbers_of(shape)[1])
 
     def bits(self, words: Words, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
         """Unsigned integers of a shape."""
-        return folded(threefry2x32.bind(*words, _ZERO, numbers_of(shape)), dtype)
+        return folded(threefry2x32.bind(*words, *numbers_of(shape)), dtype)
 
 
 class _Threefry4x32(Generator):
@@ -101,7 +106,7 @@ class _Threefry4x32(Generator):
         return joined(*found[:2]), joined(*found[2:])
 
     def bits(self, words: Words, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
-        found = threefry4x32(words, (_ZERO, numbers_of(shape), _ZERO, _ZERO))
+        found = threefry4x32(words, (*numbers_of(shape), _ZERO, _ZERO))
         high, low = (p.bitwise_xor.bind(found[i], found[i + 2]) for i in (0, 1))
         return folded(joined(high, low), dtype)
 
@@ -116,7 +121,7 @@ class _Philox2x32(Generator):
         return (p.convert(philox2x32(words[0], _ZERO, number)[0], UINT64),)
 
     def bits(self, words: Words, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
-        return folded(joined(*philox2x32(words[0], _ZERO, numbers_of(shape))), dtype)
+        return folded(joined(*philox2x32(words[0], *numbers_of(shape))), dtype)
 
 
 class _Philox4x32(Generator):
@@ -129,7 +134,7 @@ class _Philox4x32(Generator):
         return (joined(*philox4x32(words, (_ZERO, _ZERO, _ZERO, number))[:2]),)
 
     def bits(self, words: Words, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
-        found = philox4x32(words, (_ZERO, numbers_of(shape), _ZERO, _ZERO))
+        found = philox4x32(words, (*numbers_of(shape), _ZERO, _ZERO))
         if dtype == UINT64:
             return joined(*found[:2])
         high, low = (p.bitwise_xor.bind(found[i], found[i + 2]) for i in (0, 1))

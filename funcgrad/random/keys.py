@@ -9,7 +9,6 @@ the default's.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any
@@ -189,7 +188,7 @@ def canonical_shape(name: str, shape: int | Sequence[int]) -> tuple[int, ...]:
 
     Raises:
         ArgumentError: If a length is not an integer.
-        ShapeError: If a length is negative, or there are more elements than the counter counts.
+        ShapeError: If a length is negative.
     """
     listed = shape if isinstance(shape, Sequence | np.ndarray) else (shape,)
     if not all(isinstance(n, int | np.integer | Tracer) for n in listed):
@@ -197,11 +196,6 @@ def canonical_shape(name: str, shape: int | Sequence[int]) -> tuple[int, ...]:
     lengths = tuple(map(index, listed))
     if any(n < 0 for n in lengths):
         raise ShapeError(f"random.{name}: lengths must not be negative, got {lengths}.")
-    if math.prod(lengths) > _WORD:
-        raise ShapeError(
-            f"random.{name}: shape {lengths} has more than 2**32 - 1 elements. Draw it in parts, "
-            "with the keys that random.split makes."
-        )
     return lengths
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad import lax
+from funcgrad.base.dialect import fails_as_nan
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.lax.operands import Array, ArrayLike
@@ -94,7 +95,7 @@ def multivariate_normal(
 def _factor(cov: Array, method: str) -> Array:
     """A matrix whose product with its transpose is the covariance."""
     if method == "cholesky":
-        return linalg.Cholesky().bind(cov)
+        return linalg.Cholesky(nan_if_indefinite=fails_as_nan()).bind(cov)
     if method == "eigh":
         values, vectors = linalg.Eigh().bind(cov)
     else:

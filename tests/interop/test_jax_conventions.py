@@ -47,7 +47,33 @@ assert jnp.unravel_index(jnp.int8(5), (2, 3))[0].dtype == np.int8
 again = jax.jit(lambda x, i: x.at[i].apply(lambda x: x + 1))
 assert again(jnp.zeros(3), jnp.array([0, 0, 2])).tolist() == [2.0, 0.0, 1.0]
 
+# Indices: of JAX's kinds; known ones out of bounds raise where that is asked for.
+assert refused(lambda: row[[0]], TypeError) and refused(lambda: row.at[[0]].set(1.0), TypeError)
+assert refused(lambda: row[0.0], TypeError) and refused(lambda: row["a"], TypeError)
+assert refused(lambda: jax.jit(lambda x, n: x[:n])(row, 2), IndexError)
+assert row.at[jnp.array([7])].get(mode="promise_in_bounds").tolist() == [30.0] == [row[7]]
+jax.config.update("jax_check_static_indices", True)
+assert refused(lambda: row[7], IndexError)
+assert refused(lambda: jax.jit(lambda x: x[7])(row), IndexError)
+jax.config.update("jax_check_static_indices", False)
+
 # What fails is nan.
+flat, side = jnp.ones((2, 2)), jnp.ones((2, 1))
+upper = jnp.array([[1.0, 1.0], [0.0, 0.0]])
+for solve in (
+    lambda b: jnp.linalg.solve(flat, b), lambda b: jax.scipy.linalg.solve_triangular(upper, b),
+    lambda b: jnp.linalg.lstsq(flat * np.nan, b)[0],
+    lambda b: jax.lax.linalg.tridiagonal_solve(*[0 * row[:2]] * 3, b),
+):
+    for compute in (solve, jax.jit(solve)):
+        assert not np.isfinite(compute(side)).any()
+big = jnp.concatenate([jnp.eye(40)[:39], jnp.zeros((1, 40))])
+for many in (1, 3):
+    right = jnp.ones((40, many))
+    assert not np.isfinite(jax.jit(jnp.linalg.solve)(big, right)).all()
+    by_substitution = jax.jit(jax.scipy.linalg.solve_triangular)
+    assert not np.isfinite(by_substitution(big, right)).all()
+    assert (by_substitution(jnp.eye(40), right) == right).all()
 bad = jnp.stack([jnp.eye(2), jnp.full((2, 2), jnp.inf)])
 assert np.isnan(jnp.linalg.svd(bad)[1]).tolist() == [[False] * 2, [True] * 2]
 assert np.isnan(jax.jit(jnp.linalg.eigvals)(bad)).tolist() == [[False] * 2, [True] * 2]

@@ -16,6 +16,7 @@ import funcgrad.numpy as fnp
 from funcgrad.errors import (
     ArgumentError,
     DtypeError,
+    IndexTypeError,
     NonConcreteBooleanIndexError,
     OutOfBoundsError,
     ShapeError,
@@ -493,7 +494,7 @@ def test_masks_are_concrete_in_eager_gradients() -> None:
 
 
 def test_traced_slice_bounds_name_dynamic_slice() -> None:
-    with pytest.raises(ArgumentError, match=re.escape("lax.dynamic_slice")):
+    with pytest.raises(IndexTypeError, match=re.escape("lax.dynamic_slice")):
         fg.make_jaxpr(lambda x, n: x[:n])(np.ones(3), 2)
 
 

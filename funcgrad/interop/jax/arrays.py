@@ -74,11 +74,11 @@ class Array(np.ndarray, metaclass=_Kind):
         return Places(at(computed(self)), self.dtype if self.dtype in HALVES else None)
 
     def __getitem__(self, index: Any) -> Any:
-        if is_traced(index):
+        if type(index) is list or is_traced(index):
             return self.at[index].get()
         try:
             found = adopt(np.ndarray.__getitem__(self, index))
-        except IndexError:  # places outside are clamped; all else raises again
+        except IndexError:  # places outside are clamped, by default; all else raises again
             return self.at[index].get()
         return weakly(found) if self.weak_type else found
 

@@ -153,12 +153,14 @@ class _Switch:
     Attributes:
         is_on: Whether there are 64 bits.
         generator: The generator of random bits.
+        checks_places: Whether known indices out of bounds raise.
     """
 
-    __slots__ = ("generator", "is_on")
+    __slots__ = ("checks_places", "generator", "is_on")
 
     def __init__(self) -> None:
         self.is_on = False
+        self.checks_places = False
         self.generator = NUMPY.generator
 
 
@@ -177,7 +179,9 @@ def rules() -> Dialect:
     """The rules that functions of the package follow."""
     dialect = JAX_64 if is_x64() else JAX_32
     generator = generator_name()
-    return dialect if generator == dialect.generator else _with_generator(dialect, generator)
+    if generator == dialect.generator and not SWITCH.checks_places:
+        return dialect
+    return _chosen_rules(dialect, generator, SWITCH.checks_places)
 
 
 def generator_name() -> str:
@@ -186,10 +190,10 @@ def generator_name() -> str:
 
 
 @functools.cache
-def _with_generator(dialect: Dialect, generator: str) -> Dialect:
-    """The same rules with another generator of random bits."""
+def _chosen_rules(dialect: Dialect, generator: str, checks_places: bool) -> Dialect:
+    """The same rules with what is chosen otherwise."""
     made = copy.copy(dialect)
-    made.generator = generator
+    made.generator, made.checks_places = generator, checks_places
     return made
 
 

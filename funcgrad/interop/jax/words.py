@@ -289,18 +289,22 @@ class Config(settings.Config):
         if name == _GENERATOR:
             SWITCH.generator = random.key_dtype(value).generator.name
             return
+        if name == _PLACES:
+            SWITCH.checks_places = bool(value)
+            return
         if name == "jax_num_cpu_devices":
             DEVICES.ask_for(value)
         super().update(name, value)
 
     def read(self, name: str) -> Any:
         """The value of a flag."""
-        return self.values[name] if name in (_X64, _GENERATOR) else super().read(name)
+        return self.values[name] if name in _SWITCHES else super().read(name)
 
     @property
     def values(self) -> dict[str, Any]:
         """All flags and their values."""
-        return {**super().values, _X64: is_x64(), _GENERATOR: generator_name()}
+        of_package = (is_x64(), generator_name(), SWITCH.checks_places)
+        return {**super().values, **dict(zip(_SWITCHES, of_package, strict=True))}
 
     @property
     def x64_enabled(self) -> bool:
@@ -310,6 +314,8 @@ class Config(settings.Config):
 
 _X64 = "jax_enable_x64"
 _GENERATOR = "jax_default_prng_impl"
+_PLACES = "jax_check_static_indices"
+_SWITCHES = (_X64, _GENERATOR, _PLACES)
 config = Config()
 
 

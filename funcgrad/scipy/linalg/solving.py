@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.dialect import fails_as_nan
 from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
@@ -107,9 +108,8 @@ def solve_triangular(
     a, b, is_vector = _system("solve_triangular", a, b)
     kind = _TRANSPOSITIONS[trans]
     a = elementwise.conj(a) if kind == 2 else a
-    return operands.as_answer(
-        primitives.TriangularSolve(lower, kind > 0, unit_diagonal).bind(a, b), is_vector
-    )
+    solve = primitives.TriangularSolve(lower, kind > 0, unit_diagonal, not fails_as_nan())
+    return operands.as_answer(solve.bind(a, b), is_vector)
 
 
 def cho_solve(
@@ -131,8 +131,11 @@ def cho_solve(
         [1. 3.]
     """
     c, lower = c_and_lower
+    c, b, is_vector = _system("cho_solve", c, b)
     half = solve_triangular(c, b, trans=0 if lower else 2, lower=lower)
-    return solve_triangular(c, half, trans=2 if lower else 0, lower=lower)
+    return operands.as_answer(
+        solve_triangular(c, half, trans=2 if lower else 0, lower=lower), is_vector
+    )
 
 
 def lu_solve(
@@ -166,11 +169,12 @@ def lu_solve(
         raise ArgumentError(f"lu_solve: trans must be 0, 1 or 2, got {trans!r}.")
     a, b, is_vector = _system("lu_solve", packed, b)
     order = primitives.Permutation().bind(as_value(pivots, "lu_solve"))
+    by_upper = primitives.TriangularSolve(False, trans > 0, is_checked=not fails_as_nan())
     if trans == 0:
         x = primitives.TriangularSolve(True, unit_diagonal=True).bind(a, _rows(b, order))
-        return operands.as_answer(primitives.TriangularSolve(False).bind(a, x), is_vector)
+        return operands.as_answer(by_upper.bind(a, x), is_vector)
     a = elementwise.conj(a) if trans == 2 else a
-    x = primitives.TriangularSolve(False, True).bind(a, b)
+    x = by_upper.bind(a, b)
     x = primitives.TriangularSolve(True, True, True).bind(a, x)
     return operands.as_answer(_rows(x, ordering.argsort(order)), is_vector)
 

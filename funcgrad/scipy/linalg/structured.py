@@ -9,7 +9,7 @@ import numpy as np
 from funcgrad.base.imports import load
 from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
-from funcgrad.errors import ShapeError
+from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.numpy import elementwise, joining, linalg, rearranging, selecting, shaping
 from funcgrad.numpy.host_functions import host_functions
 from funcgrad.numpy.promotion import as_value, promote, strong
@@ -198,8 +198,8 @@ def fiedler_companion(a: Any) -> Any:
     """
     (a,) = linalg.floating(_vector(a, "fiedler_companion"), function="fiedler_companion")
     n = shape_of(a)[-1] - 1
-    if not is_traced(a) and np.any(a[..., 0] == 0):
-        raise ValueError("fiedler_companion: the first coefficient must not be zero.")
+    if n < 0 or (not is_traced(a) and np.any(a[..., 0] == 0)):
+        raise ValueError("fiedler_companion: there must be a first coefficient, not zero.")
     if n < 2:
         return (-a / a[..., :1])[..., 1:, None] if n == 1 else a[..., :0]
     a = a / a[..., :1]
@@ -346,7 +346,9 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     """
     refuse_traced("dft", n)
     found = load("scipy.linalg").dft(n, scale)
-    return found if dtype is None else found.astype(np.result_type(dtype, np.complex64))
+    if dtype is not None and np.dtype(dtype).kind != "c":
+        raise DtypeError(f"dft: the matrix is complex, but dtype={np.dtype(dtype).name} is not.")
+    return found if dtype is None else found.astype(dtype)
 
 
 (
