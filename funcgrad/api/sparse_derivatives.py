@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -31,6 +32,7 @@ from funcgrad.patterns.bands import band_entries
 from funcgrad.patterns.coloring import Coloring, coloring
 from funcgrad.patterns.linear_programs import Derivative
 from funcgrad.patterns.sparsity_pattern import SparsityPattern
+from funcgrad.primitives.indexing import ScatterAdd
 from funcgrad.primitives.objects import flatten_values, is_traced
 from funcgrad.primitives.sparse import Pattern, SparseProduct
 
@@ -164,6 +166,37 @@ class _Point:
             data = band_entries(band, pattern)
             return None if data is None else (pattern, data(self.dtype))
 
+    def sum(self, args: Sequence[Any], is_symmetric: bool) -> Any:
+        """Pattern and entries, as constants and less than half as many others; or ``None``.
+
+        Neither summand of a symmetric matrix need be symmetric.
+        """
+        if self.derivative.summands is None:
+            return None
+        known, rest = map(self._with, self.derivative.summands)
+        if known.derivative.constants is None:  # the program has effects
+            return None
+        found = rest.diagonals(args, is_symmetric=False)
+        pattern = rest.pattern() if found is None else found[0]
+        whole = self.pattern(is_symmetric)
+        if 2 * pattern.nnz > whole.nnz:
+            return None
+        data = found[1] if found else rest.data(coloring(pattern, "both"), args)[0]
+        colors = coloring(known.pattern(), "both")
+        constant = np.zeros(whole.nnz, self.dtype)
+        places, is_there = _places_among(colors.pattern, whole)
+        constant[places] = known.data(colors, args)[0][is_there]
+        places, is_there = _places_among(pattern, whole)
+        if not is_there.all():
+            data = fnp.take(data, np.flatnonzero(is_there))
+        return whole, ScatterAdd((0,), "clip", True).bind(constant, data, places)
+
+    def _with(self, derivative: Derivative) -> _Point:
+        """The same with another derivative."""
+        found = copy(self)
+        found.derivative = derivative
+        return found
+
     def _entries(self, colors: Coloring, residuals: Sequence[Any]) -> Any:
         derivative = self.derivative
         found = []
@@ -208,6 +241,17 @@ def _joined(each: Sequence[Any], avals: Sequence[Any], count: int, dtype: Any) -
         for x, a in zip(each, avals, strict=True)
     ]
     return flat[0] if len(flat) == 1 else fnp.concatenate(flat, 1)
+
+
+def _places_among(pattern: SparsityPattern, whole: SparsityPattern) -> tuple[Any, Any]:
+    """Places of entries among those of another pattern, and which of them are there.
+
+    Of a pattern that is known to be symmetric, some entries of its parts are zero in sum.
+    """
+    own, others = (p.pattern.rows * p.shape[1] + p.pattern.indices for p in (pattern, whole))
+    places = np.searchsorted(others, own)
+    is_there = np.append(others, -1)[places] == own
+    return places[is_there], is_there
 
 
 def _block(
@@ -279,9 +323,10 @@ def sparse_derivative(
         point = _Point(inner, args, kwargs, argnums, has_aux, what, holomorphic)
         values = [*point.staged.captured_values(), *point.staged.leaves]
         if given is True:
-            by_diagonals = point.diagonals(values, kind == "symmetric")
-            if by_diagonals is not None:
-                pattern, data = by_diagonals
+            is_symmetric = kind == "symmetric"
+            found = point.diagonals(values, is_symmetric) or point.sum(values, is_symmetric)
+            if found is not None:
+                pattern, data = found
                 return point.blocks(_with_floats(pattern, point), data), point.aux(values), None
         found = _with_floats(point.pattern(kind == "symmetric") if given is True else given, point)
         colors = found if isinstance(found, Coloring) else coloring(found, kind)

@@ -30,9 +30,14 @@ from funcgrad.patterns.diagonals import (
 )
 from funcgrad.patterns.index_sets import identity
 from funcgrad.patterns.known import Scope, form_of
+from funcgrad.patterns.known_part import known_and_rest
 from funcgrad.patterns.slices import with_slices
 from funcgrad.transforms.batch import batch_flat
-from funcgrad.transforms.programs import linearize_program, transpose_program
+from funcgrad.transforms.programs import (
+    LinearizedProgram,
+    linearize_program,
+    transpose_program,
+)
 
 AT_ONCE = 1 << 20
 """Elements of the largest value, for all seeds together, of derivatives that NumPy evaluates."""
@@ -69,6 +74,20 @@ class Derivative:
             scope.asking(forward.inputs[i] if kind == "in" else forward.outputs[i])
             for kind, i in self.linearized.residuals
         ]
+
+    @cached_property
+    def summands(self) -> tuple[Derivative, Derivative] | None:
+        """A constant derivative and another one whose sum this one is, if there are such."""
+        found = known_and_rest(self.linearized, [ask() is not None for ask in self._known])
+        return None if found is None else (self._with(found[0]), self._with(found[1]))
+
+    def _with(self, linearized: LinearizedProgram) -> Derivative:
+        """Another derivative between the same inputs and results."""
+        found = Derivative.__new__(Derivative)
+        found.program, found.is_active = self.program, self.is_active
+        found.in_ends, found.out_ends = self.in_ends, self.out_ends
+        found.linearized = linearized
+        return found
 
     @property
     def constants(self) -> list[Any] | None:

@@ -10,7 +10,7 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from types import FunctionType, MethodType
 from typing import Any, cast
 
@@ -24,7 +24,7 @@ from funcgrad.base.error_state import without_warnings
 from funcgrad.base.placement import CPU, Device, check_placement
 from funcgrad.base.pytree import is_tree_node, register_pytree_node, tree_map
 from funcgrad.core.avals import ShapedArray, shaped
-from funcgrad.core.trace import Tracer
+from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.dtypes import INT64, UINT64, check_dtype
 from funcgrad.interop.jax.devices import NamedSharding, Sharding, SingleDeviceSharding
 from funcgrad.interop.jax.places import Labels, note, resolved
@@ -581,6 +581,15 @@ def _computed(x: Any) -> Any:
 
 
 _SEQUENCES = (list, range)
+_AS_IT_IS = nullcontext(nullcontext())
+
+
+def _warning_of_nothing(args: Iterable[Any]) -> Any:
+    """A block without NumPy's warnings: as it is where NumPy evaluates nothing."""
+    is_recorded = current_trace().is_staged and all(
+        isinstance(x, Tracer) or type(x) in _KIND_OF_NUMBERS for x in args
+    )
+    return _AS_IT_IS if is_recorded else without_warnings()
 
 
 class Adopted:
@@ -620,7 +629,7 @@ class Adopted:
                 kwargs = {k: computed_dtype(v) for k, v in kwargs.items()}
             args = tuple(map(_computed, args))
             kwargs = {k: _computed(v) for k, v in kwargs.items()}
-            with without_warnings() as block, block:
+            with _warning_of_nothing((*args, *kwargs.values())) as block, block:
                 made = adopt(self._original(*args, **kwargs))
             if self._keeps_weak:
                 made = weakly_of(made, (*args, *kwargs.values()))
