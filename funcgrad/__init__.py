@@ -86,6 +86,7 @@ from funcgrad.higher_order.reroll import reroll_loops
 
 if TYPE_CHECKING:  # they are loaded on first use
     from funcgrad import (
+        ad,
         ad_checkpoint,
         checkify,
         custom_batching,
@@ -126,7 +127,7 @@ __version__ = "0.2.0"
 
 __all__ = [
     "Array", "ClosedJaxpr", "Device", "NamedSharding", "P", "Ref", "ShapeDtypeStruct",
-    "SymbolicZero", "ad_checkpoint", "autograph", "block_until_ready", "cfunc",
+    "SymbolicZero", "ad", "ad_checkpoint", "autograph", "block_until_ready", "cfunc",
     "check_derivatives", "check_tracer_leaks", "checkify", "checking_leaks", "checkpoint",
     "checkpoint_name", "checkpoint_policies", "checkpoint_sequential", "clear_caches",
     "closure_convert", "config", "custom_batching", "custom_derivatives", "custom_gradient",

@@ -128,6 +128,16 @@ class Ref(Cell):
         """The content, or a part of it, as users know it."""
         return content
 
+    def unsafe_buffer_pointer(self) -> int:
+        """Address of the array that is held at this moment, outside of transformations."""
+        content = self.content()
+        if isinstance(content, Tracer):
+            raise self.misuse(
+                f"a reference to {self.inside} has no address inside of {self.owner.what}."
+            )
+        found: int = content.ctypes.data
+        return found
+
     # Conversions to arrays.
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:

@@ -52,9 +52,9 @@ OF_JAX = {
         for name in (
             "lax", "lax.linalg", "random", "nn", "nn.initializers", "tree_util", "tree", "debug",
             "ops", "image", "flatten_util", "typing", "custom_batching", "custom_derivatives",
-            "ad_checkpoint", "errors", "dtypes", "stages", "sharding", "profiler", "export", "ffi",
-            "dlpack", "monitoring", "ref", "test_util", "experimental.ode", "experimental.jet",
-            "experimental.checkify", "experimental.sparse",
+            "ad", "ad_checkpoint", "errors", "dtypes", "stages", "sharding", "profiler", "export",
+            "ffi", "dlpack", "monitoring", "ref", "test_util", "experimental.ode",
+            "experimental.jet", "experimental.checkify", "experimental.sparse",
         )
     },
     "": "jax",

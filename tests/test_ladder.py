@@ -47,6 +47,7 @@ LADDER = (
     (
         "api",
         "testing",
+        "ad",
         "ad_checkpoint",
         "checkify",
         "custom_batching",

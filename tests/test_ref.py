@@ -606,6 +606,111 @@ def test_stashing_gradients() -> None:
     np.testing.assert_allclose(stash[...], np.cos(3.0))
 
 
+@fg.custom_vjp
+def noted(ref: Any, x: Any) -> Any:
+    """The argument, whose cotangent is written to a reference."""
+    return x
+
+
+def note(ref: Any, ct: Any) -> tuple[Any, Any]:
+    ref[...] = ct
+    return None, ct
+
+
+noted.defvjp(lambda ref, x: (x, ref), note)
+
+
+@fg.custom_vjp
+def wrongly_noted(ref: Any, x: Any) -> Any:
+    return x
+
+
+wrongly_noted.defvjp(lambda ref, x: (x, ref), lambda ref, ct: (ref[...], ct))
+
+
+@pytest.mark.parametrize("run", ["plain", "jit"])
+def test_rules_get_references(run: str) -> None:
+    def f(x: Any, refs: Any) -> Any:
+        for ref in refs:
+            x = fnp.sin(noted(ref, x))
+        return x
+
+    refs = [fg.new_ref(0.0), fg.new_ref(0.0)]
+    gradient = fg.grad(f) if run == "plain" else fg.jit(fg.grad(f))
+    found = gradient(0.3, refs)
+    np.testing.assert_allclose(found, np.cos(np.sin(0.3)) * np.cos(0.3))
+    np.testing.assert_allclose(refs[0][...], found)
+    np.testing.assert_allclose(refs[1][...], np.cos(np.sin(0.3)))
+    assert noted(refs[0], 2.0) == 2.0
+
+
+# Gradients in references.
+
+
+def changed(ref: Any, w: Any) -> Any:
+    ref[0] = ref[0] * ref[1]
+    ref[1:] += w
+    return fnp.sum(ref[...] ** 2)
+
+
+def changed_array(x: Any, w: Any) -> tuple[Any, Any]:
+    y = fnp.concatenate([(x[0] * x[1])[None], x[1:] + w])
+    return y, fnp.sum(y**2)
+
+
+@pytest.mark.parametrize("run", ["plain", "jit"])
+def test_gradients_of_references(run: str) -> None:
+    """Before, the reference holds the cotangent of the final content, and then the first one's."""
+
+    def pulled(ref: Any, w: Any, gradient: Any) -> Any:
+        value, pull = fg.vjp(changed, ref, w)
+        return value, pull.with_refs(gradient, fg.ad.GradValue())(3.0)[1]
+
+    x, w, ct = np.array([2.0, 3.0]), 0.5, np.array([1.0, -2.0])
+    (final, value), pull = fg.vjp(changed_array, x, w)
+    wanted = pull((ct, 3.0))
+    ref, gradient = fg.new_ref(x), fg.new_ref(ct)
+    found = (fg.jit(pulled) if run == "jit" else pulled)(ref, w, gradient)
+    np.testing.assert_allclose(found, [value, wanted[1]])
+    np.testing.assert_allclose(ref[...], final)
+    np.testing.assert_allclose(gradient[...], wanted[0])
+
+
+def test_gradients_are_added_over_a_loop() -> None:
+    weights, data = np.arange(6.0).reshape(2, 3) / 6, np.arange(24.0).reshape(4, 2, 3) / 24
+
+    def loss(w: Any, x: Any) -> Any:
+        return fnp.sum(fnp.tanh(w * x))
+
+    @fg.jit
+    def total(w: Any, xs: Any) -> Any:
+        gradient = fg.new_ref(np.zeros_like(w))
+
+        def body(carry: Any, x: Any) -> Any:
+            value, pull = fg.vjp(loss, w, x)
+            pull.with_refs(gradient, fg.ad.DontWant())(np.ones_like(value))
+            return carry, value
+
+        return lax.scan(body, None, xs)[1], fg.freeze(gradient)
+
+    values, gradient = total(weights, data)
+    np.testing.assert_allclose(values, [loss(weights, x) for x in data])
+    np.testing.assert_allclose(gradient, sum(fg.grad(loss)(weights, x) for x in data))
+
+
+def test_gradients_that_are_not_wanted_are_not_computed() -> None:
+    tree = {"w": np.ones((3, 3)), "b": np.ones(3)}
+    _, pull = fg.vjp(lambda p, x: p["w"] @ x + p["b"], tree, np.ones(3))
+    some = pull.with_refs({"w": fg.ad.GradValue(), "b": fg.ad.DontWant()}, fg.ad.DontWant())
+    ct = np.array([1.0, 2.0, 3.0])
+    found = some(ct)
+    np.testing.assert_array_equal(found[0]["w"], pull(ct)[0]["w"])
+    assert found[0]["b"] == found[1] == fg.ad.DidntWant()
+    assert fg.tree.leaves(found[1]) == []
+    assert str(fg.make_jaxpr(some)(ct)).count("contract") == 1
+    assert str(fg.make_jaxpr(pull)(ct)).count("contract") == 2
+
+
 # What is refused. `REF` stands for a reference of outside.
 
 _ARRAY = "a reference to f64[2] is no array, and one is needed here."
@@ -683,7 +788,48 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "conversion": (lambda ref: np.asarray(ref), errors.ArgumentError, _ARRAY),
     "our function": (lambda ref: fnp.sin(ref), errors.ArgumentError, _ARRAY),
     "gradient by it": (lambda ref: fg.grad(lambda r: r[0])(ref), errors.ArgumentError, _ARRAY),
-    "vjp": (lambda ref: fg.vjp(lambda r: r[0], ref), errors.ArgumentError, _ARRAY),
+    "linearize": (lambda ref: fg.linearize(lambda r: r[0], ref), errors.ArgumentError, _ARRAY),
+    "vjp": (
+        lambda ref: fg.vjp(lambda r: r[0], ref)[1](1.0), errors.ArgumentError,
+        "vjp(<lambda>): an argument is a reference, whose gradient must be accumulated into a "
+        "reference.",
+    ),
+    "value of a gradient in a reference": (
+        lambda ref: fg.vjp(lambda r: r[0], ref)[1].with_refs(fg.ad.GradValue()),
+        errors.ArgumentError,
+        "with_refs of vjp(<lambda>): `wanted[0]`: an argument is a reference, whose gradient must "
+        "be accumulated into a reference.",
+    ),
+    "gradient of another shape": (
+        lambda ref: fg.vjp(lambda x: x, 1.0)[1].with_refs(ref), errors.ArgumentError,
+        "with_refs of vjp(<lambda>): `wanted[0]`: the cotangent of f64[] cannot be added to a "
+        "reference to f64[2].",
+    ),
+    "gradient of an integer": (
+        lambda ref: fg.vjp(lambda i: 1.0 * i, np.arange(2))[1].with_refs(ref),
+        errors.ArgumentError, "`wanted[0]`: the cotangent of i64[2] cannot be added",
+    ),
+    "gradient in an array": (
+        lambda ref: fg.vjp(lambda x: x, 1.0)[1].with_refs(np.zeros(())), errors.ArgumentError,
+        "`wanted[0]` must be a reference, GradValue() or DontWant(), got a ndarray.",
+    ),
+    "too few gradients": (
+        lambda ref: fg.vjp(lambda x, y: x * y, 1.0, 1.0)[1].with_refs(fg.ad.DontWant()),
+        errors.TreeError, "with_refs of vjp(<lambda>) needs an entry for every argument.",
+    ),
+    "passed twice to vjp": (
+        lambda ref: fg.vjp(lambda a, b: a[0], ref, ref), errors.ArgumentError,
+        "vjp(<lambda>) got the same reference to f64[2] twice.",
+    ),
+    "cotangent of a reference": (
+        lambda ref: fg.grad(lambda x: wrongly_noted(ref, x))(1.0), errors.ArgumentError,
+        "returned a cotangent for a reference to f64[2].",
+    ),
+    "rule outside of its jit": (
+        lambda ref: fg.grad(fg.jit(lambda x, r: noted(r, x)))(1.0, ref), errors.ArgumentError,
+        "gets a reference to f64[2] of jit(<lambda>), which has returned when derivatives are "
+        "taken of it from outside.",
+    ),
     "jvp": (lambda ref: fg.jvp(lambda r: r[0], (ref,), (1.0,)), errors.ArgumentError, _ARRAY),
     "returned by jit": (lambda ref: fg.jit(lambda: ref)(), errors.ArgumentError, _ARRAY),
     "own returned by jit": (

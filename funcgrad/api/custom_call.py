@@ -6,7 +6,7 @@ function and its rules close over become inputs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -30,6 +30,7 @@ from funcgrad.base.scalars import plain_number, scalar_number
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
+from funcgrad.higher_order.cells import Cell
 from funcgrad.higher_order.closures import Captured, run_lifted, tracers_in
 from funcgrad.higher_order.custom import CustomCall
 from funcgrad.higher_order.linear_call import Values, to_front
@@ -133,7 +134,9 @@ class Call(KeepsTracers):
         self.n_args = len(args)
         dynamic = tuple(args[i] for i in self.places)
         leaves, self.in_tree = flatten_values(dynamic)
-        self.leaves = list(map(_in_bits_of_dialect, leaves)) if dialect().dtypes else leaves
+        # Rules get references as they are, as if they closed over them.
+        accepts = user.fwd is not None
+        self.cells = {i: x for i, x in enumerate(leaves) if accepts and isinstance(x, Cell)}
         self.trees = self.in_tree.children()
         paths = [
             path
@@ -141,8 +144,11 @@ class Call(KeepsTracers):
             for path in leaf_paths(arg, f"args[{place}]")
         ]
         self.avals = [
-            _argument_aval(x, path, self.name) for x, path in zip(self.leaves, paths, strict=True)
+            x.inside if i in self.cells else _argument_aval(x, path, self.name)
+            for i, (x, path) in enumerate(zip(leaves, paths, strict=True))
         ]
+        leaves = [x for i, x in enumerate(leaves) if i not in self.cells]
+        self.leaves = list(map(_in_bits_of_dialect, leaves)) if dialect().dtypes else leaves
         used = tracers_in(user.fun, self.static)
         self.captured: Captured = tracers_in(user.fun, self.static, user.functions())
         excuse(self)
@@ -198,7 +204,20 @@ class Call(KeepsTracers):
 
     def _dynamic(self, leaves: Values) -> Any:
         """The arguments that are not bound, as rules are given them."""
-        return tree_unflatten(self.in_tree, list(map(_for_rule, leaves)))
+        return self._tree(map(_for_rule, leaves), self.cells)
+
+    def _tree(self, leaves: Iterable[Any], of_cells: Mapping[int, Any]) -> Any:
+        """The structure of the arguments that are not bound, around leaves.
+
+        Args:
+            leaves: Those of arrays.
+            of_cells: Those of references, by place.
+        """
+        rest = iter(leaves)
+        n = self.in_tree.num_leaves
+        return tree_unflatten(
+            self.in_tree, [of_cells[i] if i in of_cells else next(rest) for i in range(n)]
+        )
 
     def _fun(self, *inputs: Any) -> list[Any]:
         values, leaves = self.split(inputs)
@@ -228,7 +247,8 @@ class Call(KeepsTracers):
             make_zero(aval_of(x)) if t is None else t for x, t in zip(leaves, tangents, strict=True)
         ]
         primals = self._dynamic(leaves)
-        result = rule(*self.static, primals, tree_unflatten(self.in_tree, dense))
+        nothing = dict.fromkeys(self.cells)
+        result = rule(*self.static, primals, self._tree(dense, nothing))
         value, tangent = check_pair(result, what, "tangent")
         outs = self.result.flatten(value, what)
         avals = [aval_of(x) for x in outs]
@@ -245,7 +265,9 @@ class Call(KeepsTracers):
         what = user.title("forward", fwd)
         made: list[Any] = []
         if user.vjp_takes_zeros:
-            values_given = tree_leaves(self._dynamic(leaves))
+            values_given = [
+                x for x in tree_leaves(self._dynamic(leaves)) if not isinstance(x, Cell)
+            ]
             leaves = [
                 CustomVJPPrimal(x, bool(active))
                 for x, active in zip(values_given, is_active, strict=True)
@@ -272,7 +294,7 @@ class Call(KeepsTracers):
         what = self.user.title("batching", rule)
 
         def run() -> list[Any]:
-            flags = list(tree_unflatten(self.in_tree, is_mapped))
+            flags = list(self._tree(is_mapped, dict.fromkeys(self.cells, False)))
             result = rule(size, flags, *self._dynamic(leaves))
             value, out_batched = check_pair(result, what, "out_batched")
             outs = self.result.flatten_mapped(value, what)
@@ -363,6 +385,13 @@ class _BackwardPass:
         call = self.call
         bwd = call.user.bwd
         assert bwd is not None
+        for cell in call.cells.values():
+            if not cell.owner.is_live:
+                raise cell.misuse(
+                    f"{self.what} gets a reference to {cell.inside} of {cell.owner.what}, which "
+                    "has returned when derivatives are taken of it from outside.",
+                    "Take them inside: jit(grad(f)) instead of grad(jit(f)).",
+                )
         assert call.result.tree is not None
         make_zero = symbolic_zero if call.user.vjp_takes_zeros else zero_tangent
         dense = [
@@ -389,7 +418,13 @@ class _BackwardPass:
         for place, tree, ct in zip(call.places, call.trees, result, strict=True):
             expected = [next(avals) for _ in range(tree.num_leaves)]
             pulled += fit.leaves(ct, tree.closed(), expected, f"args[{place}]")
-        return pulled
+        for i, cell in call.cells.items():
+            if pulled[i] is not None:
+                raise cell.misuse(
+                    f"{self.what} returned a cotangent for a reference to {cell.inside}.",
+                    "Return None in its place, and write what is to be kept: ref[...] = value.",
+                )
+        return [ct for i, ct in enumerate(pulled) if i not in call.cells]
 
 
 def _for_rule(x: Any) -> Any:

@@ -39,8 +39,10 @@ from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import axes_in_scope
 from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
+from funcgrad.higher_order.cells import Rows, fill_cells, passing_cells, rows_of
 from funcgrad.higher_order.linearity import nonlinear_entry
 from funcgrad.higher_order.reroll import rerolled
+from funcgrad.higher_order.staging import put_back
 from funcgrad.numpy.writable import as_arguments
 from funcgrad.primitives.elementwise import stop_gradient as stop_gradient_p
 from funcgrad.primitives.objects import (
@@ -351,14 +353,15 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
 
     Args:
         fun: Maps arrays or pytrees to an array or a pytree.
-        *primals: The point.
+        *primals: The point. References among them (`new_ref`) are changed as ``fun`` changes them.
         has_aux: Whether ``fun`` returns a pair ``(value, extra)``.
 
     Returns:
         ``(value, vjp_fun)``, with ``has_aux`` also ``extra``. ``vjp_fun(cotangent)`` takes a
         pytree like the value and returns a tuple with a cotangent for every primal; it may be
         called several times. It is a pytree of what it keeps, so `jit` can return it. Integer
-        primals have ``float0`` cotangents.
+        primals have ``float0`` cotangents. ``vjp_fun.with_refs(*refs)(cotangent)`` adds cotangents
+        to references, or leaves some out; gradients of references are only had so.
 
     Raises:
         TreeError: If ``vjp_fun`` gets a cotangent of another structure.
@@ -384,12 +387,17 @@ def _linearized(
     check_callable(fun, name)
     what = f"{name}({name_of(fun)})"
     leaves, treedef = flatten_values(primals)
-    avals = _avals(leaves, primals, what)
-    flat = FlatFunction(fun, treedef, has_aux, what)
-    with without_warnings() as block, block:
-        is_active = [a.dtype.kind in "fc" for a in avals]
-        results, linear = linearize_flat(rerolled(flat, leaves, what), leaves, is_active, what)
-    outs, aux = flat.split(results)
+    rows = rows_of(leaves) if kind is VjpFunction else ()
+    cells = [leaves[i] for i, _ in rows]
+    with passing_cells(cells, what) as contents:
+        for (i, _), content in zip(rows, contents, strict=True):
+            leaves[i] = content
+        avals = _avals(leaves, primals, what)
+        flat = FlatFunction(fun, treedef, has_aux, what, rows)
+        with without_warnings() as block, block:
+            is_active = [a.dtype.kind in "fc" for a in avals]
+            results, linear = linearize_flat(rerolled(flat, leaves, what), leaves, is_active, what)
+    outs, aux = flat.split(put_back(cells, results, what))
     derivative = kind(*_signed(flat, outs, avals, linear, what), leaves)
     check_for_nans(what, outs, primals)
     return (tree_unflatten(flat.out_tree, outs), derivative, *aux)
@@ -404,10 +412,12 @@ def _signed(
 ) -> tuple[Signature, LinearMap]:
     """The types of a function, and its derivative without that of extra results."""
     out_avals = tuple(aval_of(x) for x in outs)
-    signature = Signature(what, flat.treedef, tuple(avals), flat.out_tree, out_avals)
-    outputs, point = linear.outputs[: len(outs)], linear.point
+    refs = tuple(i for i, _ in flat.rows)
+    signature = Signature(what, flat.treedef, tuple(avals), flat.out_tree, out_avals, refs)
+    n = len(refs) + len(outs)
+    outputs, point = linear.outputs[:n], linear.point
     if point is not None:
-        point = point._replace(outputs=point.outputs[: len(outs)])
+        point = point._replace(outputs=point.outputs[:n])
     return signature, LinearMap(linear.inputs, linear.entries, linear.length, outputs, point)
 
 
@@ -428,15 +438,14 @@ class FlatFunction:
         treedef: Structure of its arguments.
         has_aux: Whether it returns a pair of a value and extra results.
         what: How messages call the transformation.
+        rows: The references among the arguments, which are called with their contents; what they
+            hold at the end are the leading results.
     """
 
     def __init__(
-        self,
-        fun: Function,
-        treedef: PyTreeDef,
-        has_aux: bool,
-        what: str,
+        self, fun: Function, treedef: PyTreeDef, has_aux: bool, what: str, rows: Rows = ()
     ) -> None:
+        self.rows = rows
         self.fun = fun
         self.treedef = treedef
         self.has_aux = has_aux
@@ -445,12 +454,14 @@ class FlatFunction:
         self.aux_tree: list[PyTreeDef] = []
 
     def __call__(self, *leaves: Any) -> list[Any]:
-        out = self.fun(*tree_unflatten(self.treedef, as_arguments(leaves)))
+        given = list(as_arguments(leaves))
+        cells = fill_cells(given, self.rows)
+        out = self.fun(*tree_unflatten(self.treedef, given))
         extra: list[Any] = []
         if self.has_aux:
             out, *extra = split_aux(out, self.aux_tree, self.what)
         outs, self.out_tree = flatten_values(out)
-        return [*outs, *extra]
+        return [*(cell.content() for cell in cells), *outs, *extra]
 
     def split(self, flat: Sequence[Any]) -> tuple[list[Any], tuple[Any, ...]]:
         """The results, and a tuple that holds the extra results if there are any."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from itertools import compress
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -24,26 +25,68 @@ from funcgrad.api.residuals import Skeleton, split
 from funcgrad.base.dialect import NUMPY, default_dtype, dialect
 from funcgrad.base.error_state import without_warnings
 from funcgrad.base.forking import cached_property
-from funcgrad.base.pytree import PyTreeDef, register_pytree_node, tree_unflatten
+from funcgrad.base.pytree import (
+    PyTreeDef,
+    register_pytree_node,
+    tree_flatten,
+    tree_unflatten,
+)
 from funcgrad.base.records import dataclass
 from funcgrad.base.transformed import BelongsToProcess
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.facets import Facet
+from funcgrad.core.primitive import Linear, Primitive
 from funcgrad.dtypes import float0
-from funcgrad.errors import DtypeError, ShapeError, TreeError
+from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
+from funcgrad.higher_order.cells import Cell
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.objects import flatten_values, settled
-from funcgrad.transforms.linearize import LinearMap
+from funcgrad.transforms.linearize import LinearMap, TapeEntry
+
+in_tangents: Facet[Callable[..., tuple[Primitive, list[bool]]] | None] = Facet("in_tangents", None)
+"""``in_tangents(is_wanted)``: an operation of some of its tangents, the others zero, and flags of
+the arguments that it has. For operations with one result that can leave out what others need."""
 
 
 @dataclass(frozen=True)
 class Signature:
-    """Structures and types of the arguments and results of a function at a point."""
+    """Structures and types of the arguments and results of a function at a point.
+
+    Args:
+        what: How messages call the function.
+        in_tree: Structure of its arguments.
+        in_avals: Types of their leaves; of a reference that of its content.
+        out_tree: Structure of its result.
+        out_avals: Types of the leaves of the result.
+        refs: Places of references among the leaves. Their final contents are leading results.
+    """
 
     what: str
     in_tree: PyTreeDef
     in_avals: tuple[ShapedArray, ...]
     out_tree: PyTreeDef
     out_avals: tuple[ShapedArray, ...]
+    refs: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class GradValue:
+    """An argument whose cotangent `VjpFunction.with_refs` returns: the default."""
+
+
+@dataclass(frozen=True)
+class DontWant:
+    """An argument whose cotangent `VjpFunction.with_refs` does not compute."""
+
+
+@dataclass(frozen=True)
+class GradRef:
+    """In place of a cotangent that was added to a reference."""
+
+
+@dataclass(frozen=True)
+class DidntWant:
+    """In place of a cotangent that was not computed."""
 
 
 class LinearFunction(BelongsToProcess):
@@ -82,17 +125,128 @@ class VjpFunction(LinearFunction):
 
     def __call__(self, cotangent: Any) -> tuple[Any, ...]:
         s = self.signature
+        return self._pull(cotangent, [GradValue()] * len(s.in_avals), self.linear)
+
+    def with_refs(self, *wanted: Any) -> Callable[[Any], tuple[Any, ...]]:
+        """The same function, where cotangents of some arguments are added to references.
+
+        A reference that the function was given has its gradient in a reference: before a call that
+        holds the cotangent of the final content, usually zeros, afterwards that of the first one.
+
+        Args:
+            *wanted: For every argument a pytree like it, with leaves that say what becomes of the
+                cotangent: a reference (`new_ref`) of its shape, to which it is added,
+                ``fg.ad.GradValue()`` to return it, or ``fg.ad.DontWant()``, which spares what only
+                this cotangent needs.
+
+        Returns:
+            A function of the cotangent of the value that returns a tuple with an entry for every
+            argument, ``fg.ad.GradRef()`` and ``fg.ad.DidntWant()`` in the places of the others.
+
+        Raises:
+            TreeError: If the structure is not that of the arguments.
+            ArgumentError: If a reference does not fit, or the gradient of one is to be returned.
+
+        Example:
+            >>> import numpy as np, funcgrad as fg
+            >>> total = fg.new_ref(np.zeros(2))
+            >>> for x in (1.0, 3.0):
+            ...     _, pull = fg.vjp(lambda w, x: w * x, np.ones(2), x)
+            ...     found = pull.with_refs(total, fg.ad.DontWant())(np.ones(2))
+            >>> total
+            Ref([4., 4.])
+            >>> found
+            (GradRef(), DidntWant())
+        """
+        s = self.signature
+        entries, tree = tree_flatten(wanted)
+        if tree != s.in_tree:
+            raise TreeError(
+                f"with_refs of {s.what} needs an entry for every argument.\n"
+                f"  expected      {s.in_tree}\n  got           {tree}"
+            )
+        paths = leaf_paths(wanted, "wanted")
+        for i, row in enumerate(zip(entries, s.in_avals, paths, strict=True)):
+            self._check_entry(*row, i in s.refs)
+        is_wanted = [not isinstance(entry, DontWant) for entry in entries]
+        linear = self.linear if all(is_wanted) else _in_some_inputs(self.linear, is_wanted)
+        return lambda cotangent: self._pull(cotangent, entries, linear)
+
+    def _check_entry(self, entry: Any, aval: ShapedArray, path: str, is_ref: bool) -> None:
+        what = f"with_refs of {self.signature.what}: `{path}`"
+        if isinstance(entry, Cell):
+            if aval.dtype.kind not in "fc" or not same_type(entry.inside, aval):
+                raise entry.misuse(
+                    f"{what}: the cotangent of {aval.strong()} cannot be added to a reference to "
+                    f"{entry.inside}."
+                )
+        elif not isinstance(entry, GradValue | DontWant):
+            raise ArgumentError(
+                f"{what} must be a reference, GradValue() or DontWant(), got a "
+                f"{type(entry).__name__}."
+            )
+        elif is_ref and isinstance(entry, GradValue) and aval.dtype.kind in "fc":
+            self._refuse_value(what)
+
+    def _refuse_value(self, what: str) -> NoReturn:
+        raise ArgumentError(
+            f"{what}: an argument is a reference, whose gradient must be accumulated into a "
+            "reference. Make one, grad = fg.new_ref(np.zeros(shape)), and bind it with "
+            "vjp_fun.with_refs(grad); fg.ad.DontWant() stands for arguments whose gradient is not "
+            "needed."
+        )
+
+    def _pull(self, cotangent: Any, entries: Sequence[Any], linear: LinearMap) -> tuple[Any, ...]:
+        s = self.signature
+        finals: list[Any] = []
+        for i in s.refs:
+            entry, aval = entries[i], s.in_avals[i]
+            if isinstance(entry, GradValue) and aval.dtype.kind in "fc":
+                self._refuse_value(s.what)
+            finals.append(entry.content() if isinstance(entry, Cell) else None)
         cts = check_cotangents(cotangent, s.out_tree, s.out_avals, s.what)
         with without_warnings() as block, block:
-            pulled = self.linear.pull(cts)
+            pulled = linear.pull([*finals, *cts])
         own = Owner([*self.kept, *cts])
-        filled = [
-            self.zero(a, i, "inputs") if ct is None else own(ct)
-            for i, (ct, a) in enumerate(zip(pulled, s.in_avals, strict=True))
-        ]
-        check_for_nans(s.what, filled, (list(self.kept), cotangent))
+        filled: list[Any] = []
+        for i, (ct, aval, entry) in enumerate(zip(pulled, s.in_avals, entries, strict=True)):
+            if isinstance(entry, DontWant):
+                filled.append(DidntWant())
+            elif isinstance(entry, GradValue):
+                filled.append(self.zero(aval, i, "inputs") if ct is None else own(ct))
+            else:
+                self._accumulate(entry, ct, i in s.refs)
+                filled.append(GradRef())
+        values = [x for x in filled if not isinstance(x, GradRef | DidntWant)]
+        check_for_nans(s.what, values, (list(self.kept), cotangent))
         found: tuple[Any, ...] = tree_unflatten(s.in_tree, filled)
         return found
+
+    def _accumulate(self, ref: Cell, ct: Any, is_of_ref: bool) -> None:
+        """Add a cotangent to what a reference holds; that of a reference has it in it already."""
+        if is_of_ref:
+            ref.put(np.zeros(ref.inside.shape) if ct is None else ct, "with_refs")
+        elif ct is not None:
+            ref.put(ref.content() + ct, "with_refs")
+
+
+def _in_some_inputs(linear: LinearMap, is_wanted: Sequence[bool]) -> LinearMap:
+    """A linear map of some of its inputs, the others zero, without what only these need."""
+    inputs = [x if wanted else None for x, wanted in zip(linear.inputs, is_wanted, strict=True)]
+    reached = {slot.index for slot in inputs if slot is not None}
+    entries = []
+    for entry in linear.entries:
+        is_reached = [type(x) is Linear and x.index in reached for x in entry.inputs]
+        if any(is_reached):
+            rule = in_tangents(entry.primitive)
+            if rule is not None:
+                primitive, taken = rule(is_reached)
+                operands = list(compress(entry.inputs, taken))
+                entry = TapeEntry(primitive, operands, entry.first, entry.source)
+            entries.append(entry)
+            reached.update(entry.outputs)
+    outputs = [x if x is not None and x.index in reached else None for x in linear.outputs]
+    return LinearMap(inputs, entries, linear.length, outputs, linear.point)
 
 
 class JvpFunction(LinearFunction):
@@ -132,6 +286,8 @@ def _register(kind: type[LinearFunction]) -> None:
 
 _register(VjpFunction)
 _register(JvpFunction)
+register_pytree_node(GradRef, lambda _: ((), None), lambda _meta, _leaves: GradRef())
+register_pytree_node(DidntWant, lambda _: ((), None), lambda _meta, _leaves: DidntWant())
 
 
 def _rows(

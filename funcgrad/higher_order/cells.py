@@ -68,7 +68,7 @@ class Cell:
             "here.",
             "Read it: ref[...]. References themselves may be closed over, and passed to jit, vmap, "
             "checkpoint, cond, switch, to scan as xs, and to grad where it does not differentiate; "
-            "loops do not carry them, derivatives are not taken by them, and nothing that is "
+            "loops do not carry them, only vjp takes derivatives by them, and nothing that is "
             "transformed returns them: return ref[...].",
         )
 

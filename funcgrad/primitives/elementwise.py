@@ -13,6 +13,7 @@ conventions at kinks.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -237,6 +238,12 @@ class SumOfTerms(Primitive):
             pair = args[2 * k : 2 * k + 2]
             found += term.transpose(ct, *pair) if any(map(is_linear, pair)) else (None, None)
         return found
+
+    def in_tangents(self, is_wanted: Sequence[bool]) -> tuple[Primitive, list[bool]]:
+        """The terms that are linear in a wanted argument, and flags of the arguments of these."""
+        taken = [any(is_wanted[2 * k : 2 * k + 2]) for k in range(len(self.terms))]
+        terms = tuple(itertools.compress(self.terms, taken))
+        return SumOfTerms(terms), [flag for flag in taken for _ in range(2)]
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         def apply(term: Primitive, *pair: tuple[Value, BatchDim]) -> tuple[Value, BatchDim]:

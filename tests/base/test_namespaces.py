@@ -38,7 +38,7 @@ def test_all_public_modules_are_known():
         "scipy.signal", "scipy.signal.windows", "scipy.fft", "scipy.ndimage", "scipy.cluster.vq",
         "scipy.spatial.distance", "scipy.spatial.transform", "image", "lax", "lax.linalg", "nn",
         "nn.initializers", "random", "tree", "tree_util", "flatten_util", "ops", "errors",
-        "testing", "debug", "ad_checkpoint", "diagnostics", "checkpoint_policies",
+        "testing", "debug", "ad", "ad_checkpoint", "diagnostics", "checkpoint_policies",
         "custom_batching", "custom_derivatives",
     }  # fmt: skip
 

@@ -266,6 +266,7 @@ _HERE = "funcgrad.interop.jax"
 
 SOURCES: dict[str, Source] = {
     "jax": Source(_JAX, ("funcgrad",)),
+    "jax.ad": Source({}, ("funcgrad.ad",)),
     "jax.ad_checkpoint": Source({}, ("funcgrad.ad_checkpoint", "funcgrad")),
     "jax.ad_checkpoint.checkpoint_policies": Source({}, ("funcgrad.checkpoint_policies",), False),
     "jax.checkpoint_policies": Source({}, ("funcgrad.checkpoint_policies",), False),
