@@ -134,6 +134,7 @@ class Call(KeepsTracers):
         self.n_args = len(args)
         dynamic = tuple(args[i] for i in self.places)
         leaves, self.in_tree = flatten_values(dynamic)
+        leaves = list(map(_in_bits_of_dialect, leaves)) if dialect().dtypes else leaves
         # Rules get references as they are, as if they closed over them.
         accepts = user.fwd is not None
         self.cells = {i: x for i, x in enumerate(leaves) if accepts and isinstance(x, Cell)}
@@ -147,8 +148,7 @@ class Call(KeepsTracers):
             x.inside if i in self.cells else _argument_aval(x, path, self.name)
             for i, (x, path) in enumerate(zip(leaves, paths, strict=True))
         ]
-        leaves = [x for i, x in enumerate(leaves) if i not in self.cells]
-        self.leaves = list(map(_in_bits_of_dialect, leaves)) if dialect().dtypes else leaves
+        self.leaves = [x for i, x in enumerate(leaves) if i not in self.cells]
         used = tracers_in(user.fun, self.static)
         self.captured: Captured = tracers_in(user.fun, self.static, user.functions())
         excuse(self)

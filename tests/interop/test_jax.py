@@ -429,6 +429,23 @@ def test_as_many_devices_as_a_program_asks_for(monkeypatch):
     assert done.returncode == 0, done.stderr
 
 
+SET_BY_THE_PROGRAM = """
+import os
+os.environ["JAX_ENABLE_X64"] = "1"
+import jax
+os.environ["XLA_FLAGS"] = "--xla_other=1 --xla_force_host_platform_device_count=4"
+assert jax.device_count() == 4 and jax.numpy.ones(1).dtype == "float64"
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=5"
+assert len(jax.devices()) == 4
+"""
+
+
+def test_the_environment_is_read_when_it_is_needed():
+    """As of JAX, also what the program itself has set."""
+    done = run(INSTALLED + SET_BY_THE_PROGRAM)
+    assert done.returncode == 0, done.stderr
+
+
 IN_PARTS = """
 import jax, jax.numpy as jnp, numpy as np
 from functools import partial

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad import sharding
+from funcgrad.base import environment
 from funcgrad.base.placement import CPU, Device
 from funcgrad.base.records import dataclass
 from funcgrad.errors import ArgumentError
@@ -38,23 +39,33 @@ class CpuDevice(Device):
 class Devices:
     """The devices that there are.
 
+    Their number is that of the flags of XLA when they are first used, so that programs can set
+    these flags after they have imported ``jax``.
+
     Attributes:
-        all: The devices, the processor first.
+        reads_flags: Whether their number is still to be found in the flags.
     """
 
     def __init__(self) -> None:
-        self.all: list[Device] = [CPU]
+        self._known: list[Device] = [CPU]
+        self.reads_flags = True
+
+    @property
+    def all(self) -> list[Device]:
+        """The devices, the processor first."""
+        if self.reads_flags:
+            flags = environment.of_jax("XLA_FLAGS")
+            found = re.search(r"--xla_force_host_platform_device_count=(\d+)", flags)
+            self.ask_for(int(found[1]) if found else None)
+            self.reads_flags = False
+        return self._known
 
     def ask_for(self, number: int | None) -> None:
         """Have a number of devices from now on; `None` changes nothing."""
         if number is not None:
-            self.all += [CpuDevice(i) for i in range(len(self.all), number)]
-            del self.all[max(1, number) :]
-
-    def ask_as(self, flags: str) -> None:
-        """Have as many devices as flags of XLA say."""
-        found = re.search(r"--xla_force_host_platform_device_count=(\d+)", flags)
-        self.ask_for(int(found[1]) if found else None)
+            self._known += [CpuDevice(i) for i in range(len(self._known), number)]
+            del self._known[max(1, number) :]
+            self.reads_flags = False
 
 
 DEVICES = Devices()

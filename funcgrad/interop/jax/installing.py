@@ -118,6 +118,17 @@ class Finder(MetaPathFinder, Loader):
         own = {k: v for k, v in source.own.items() if k.startswith("__")}
         listed = [n for n in source.names() if not n.startswith("_")]
         vars(module).update(own, __all__=listed)
+        if module.__name__ == "jax":
+            _read_environment()
+
+
+def _read_environment() -> None:
+    """Set what the environment says when a program imports ``jax``: it may have set it itself."""
+    is_wide = environment.of_jax("JAX_ENABLE_X64").lower()
+    SWITCH.is_on = is_wide in ("1", "true", "y", "yes", "on", "t")
+    number = environment.of_jax("JAX_NUM_CPU_DEVICES")
+    DEVICES.reads_flags = True
+    DEVICES.ask_for(int(number) if number else None)
 
 
 def install() -> None:
@@ -138,17 +149,6 @@ def install() -> None:
                 f"install() comes too late: {name} was imported by this process before, from "
                 f"{getattr(sys.modules[name], '__file__', None)}. Call it first."
             )
-    SWITCH.is_on = environment.of_jax("JAX_ENABLE_X64").lower() in (
-        "1",
-        "true",
-        "y",
-        "yes",
-        "on",
-        "t",
-    )
-    DEVICES.ask_as(environment.of_jax("XLA_FLAGS"))
-    number = environment.of_jax("JAX_NUM_CPU_DEVICES")
-    DEVICES.ask_for(int(number) if number else None)
     sys.meta_path.insert(0, Finder())
 
 
