@@ -429,6 +429,78 @@ def test_as_many_devices_as_a_program_asks_for(monkeypatch):
     assert done.returncode == 0, done.stderr
 
 
+OPERATIONS = """
+import jax, jax.numpy as jnp
+from jax.experimental import hijax
+
+class Product(hijax.VJPHiPrimitive):
+    def __init__(self, x, y, factor):
+        self.in_avals, self.out_aval, self.params = (x, y), {"out": x}, {"factor": factor}
+        super().__init__()
+
+    def expand(self, x, y):
+        return {"out": self.factor * x * y}
+
+    def vjp_fwd(self, nonzeros, x, y):
+        return self(x, y), (x if nonzeros[1] else None, y if nonzeros[0] else None)
+
+    def vjp_bwd(self, kept, ct, x_bar, y_bar):
+        x, y = kept
+        if y is not None:
+            x_bar.accum(10.0 * self.factor * ct["out"] * y)
+        y_bar.accum(hijax.Zero(jax.typeof(ct["out"])) if x is None else ct["out"] * x)
+
+    def jvp(self, primals, tangents):
+        (x, y), (s, t) = primals, tangents
+        assert isinstance(t, hijax.Zero)
+        return self(x, y), {"out": 100.0 * hijax.instantiate_zeros(s) * y}
+
+class Mapped(Product):
+    def batch(self, axis, args, dims):
+        assert axis.size == 4 and dims == (0, None)
+        return {"out": (args[0] * args[1]).T}, {"out": 1}
+
+class Sine(hijax.VJPHiPrimitive):
+    def __init__(self, x):
+        self.in_avals, self.out_aval, self.params = (x,), x, {}
+        super().__init__()
+
+    expand = staticmethod(jnp.sin)
+    jvp = hijax.jvp_from_lin
+    vjp_fwd, vjp_bwd_retval = hijax.vjp_from_lin
+    lin = lambda self, nonzeros, x: (self(x), 2.0 * jnp.cos(x))
+    linearized = lambda self, slope, t: slope * t
+
+def product(x, y, kind=Product):
+    return kind(jax.typeof(x), jax.typeof(y), 3.0)(x, y)["out"]
+
+def sine(x):
+    return Sine(jax.typeof(x))(x)
+
+for wrap in (lambda f: f, jax.jit):
+    assert wrap(product)(2.0, 5.0) == 30.0
+    assert wrap(jax.grad(product))(2.0, 5.0) == 150.0
+    assert wrap(jax.grad(product, 1))(2.0, 5.0) == 2.0
+    assert wrap(lambda x: jax.jvp(lambda x: product(x, 5.0), (x,), (1.0,)))(2.0)[1] == 500.0
+    assert wrap(jax.grad(sine))(0.0) == wrap(jax.jacfwd(sine))(0.0) == 2.0
+    assert wrap(jax.vmap(jax.grad(product), (0, None)))(jnp.ones(4), 5.0).tolist() == [150.0] * 4
+lanes = jax.vmap(lambda x, y: product(x, y, Mapped), (0, None))(jnp.ones((4, 2)), jnp.ones(2))
+assert lanes.shape == (4, 2)
+assert Product(*[jax.typeof(1.0)] * 2, 3.0) == Product(*[jax.typeof(1.0)] * 2, 3.0) != Sine(1.0)
+try:
+    Sine(jax.typeof(jnp.ones(3)))(1.0)
+except ValueError as error:
+    assert "Sine was made for arguments of other types." in str(error), error
+else:
+    raise AssertionError
+"""
+
+
+def test_operations_that_are_classes():
+    done = run(INSTALLED + OPERATIONS)
+    assert done.returncode == 0, done.stderr
+
+
 SET_BY_THE_PROGRAM = """
 import os
 os.environ["JAX_ENABLE_X64"] = "1"

@@ -13,7 +13,7 @@ from funcgrad.interop.jax.arrays import adopt
 from funcgrad.interop.jax.widths import is_x64, narrow, rules
 
 
-class _OfPackage(custom.CustomFunction):
+class OfPackage(custom.CustomFunction):
     """A function whose arguments have the bits that there are, and whose results are adopted."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -27,13 +27,13 @@ class _OfPackage(custom.CustomFunction):
             leave_dialect(token)
 
 
-class custom_jvp(_OfPackage, custom.custom_jvp):
+class custom_jvp(OfPackage, custom.custom_jvp):
     """`funcgrad.custom_jvp` of arrays of the package."""
 
 
-class custom_vjp(_OfPackage, custom.custom_vjp):
+class custom_vjp(OfPackage, custom.custom_vjp):
     """`funcgrad.custom_vjp` of arrays of the package."""
 
 
-class custom_vmap(_OfPackage, custom.custom_vmap):
+class custom_vmap(OfPackage, custom.custom_vmap):
     """`funcgrad.custom_batching.custom_vmap` of arrays of the package."""

@@ -10,7 +10,7 @@ from funcgrad import numpy, random
 from funcgrad.api import vectorization
 from funcgrad.base.pytree import NODES
 from funcgrad.core.trace import Trace, Tracer
-from funcgrad.interop.jax import callbacks, jaxprs, placing, primitives, types, words
+from funcgrad.interop.jax import callbacks, hijax, jaxprs, placing, primitives, types, words
 from funcgrad.interop.missing import Missing
 from funcgrad.observers.source import is_own
 from funcgrad.transforms.jvp import JVPTrace, JVPTracer
@@ -153,6 +153,14 @@ OF_MODULES: dict[str, dict[str, Any]] = {
     "jax.experimental.custom_partitioning": {"custom_partitioning": placing.custom_partitioning},
     "jax.experimental.hijax": {
         "HiPrimitive": HiPrimitive,
+        "VJPHiPrimitive": hijax.VJPHiPrimitive,
+        "Zero": primitives.Zero,
+        "instantiate_zeros": primitives.instantiate_zeros,
+        "is_undefined_primal": primitives.is_undefined_primal,
+        "jvp_from_lin": hijax.jvp_from_lin,
+        "linearize_from_jvp": hijax.linearize_from_jvp,
+        "vjp_from_jvp": hijax.vjp_from_jvp,
+        "vjp_from_lin": hijax.vjp_from_lin,
         "aval_method": passed_on,
         "aval_property": property,
         "control_flow_allowed_effects": SimpleNamespace(add_type=ignored),
