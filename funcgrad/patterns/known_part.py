@@ -39,13 +39,14 @@ def known_and_rest(
     if not any(known for known, _ in met) or not any(rest for _, rest in met):
         return None
     staged = stage_closed(walk.summands, tangent.in_avals, tangent.name)
-    found, masks = iter(staged.outputs), []
-    each: list[tuple[Any, ...]] = []
-    for side in (0, 1):
-        outs = iter(met)
-        mask = tuple(on and next(outs)[side] for on in linearized.is_active_out)
-        masks.append(mask)
-        each.append(tuple(next(found) for on in mask if on))
+    if not all(map(any, walk.is_there)):
+        return None
+    found = iter(staged.outputs)
+    each = [[next(found) for on in side if on] for side in walk.is_there]
+    masks = []
+    for side in walk.is_there:
+        there = iter(side)
+        masks.append(tuple(on and next(there) for on in linearized.is_active_out))
     kept = [i for i in range(n) if is_known[i]]
     residuals = [staged.inputs[i] for i in kept]
     parts = (
@@ -72,8 +73,9 @@ class _Walk:
         is_known: Which residuals are known.
 
     Attributes:
-        met: By name of a tangent: which of its summands are not zero.
+        met: By name of a tangent: which of its summands there may be.
         knows: The names of known values.
+        is_there: For both summands, which results have them.
     """
 
     def __init__(self, program: Program, is_known: Sequence[bool]) -> None:
@@ -106,16 +108,22 @@ class _Walk:
         found.update(zip(program.inputs, values, strict=True))
         for var in program.inputs[self.n_residuals :]:
             found[var] = (found[var], None)
+
+        def read(atom: Atom) -> Any:
+            return atom.value if isinstance(atom, Literal) else found[atom]
+
         for equation in program.equations:
-            args = [a.value if isinstance(a, Literal) else found[a] for a in equation.inputs]
+            args = [*map(read, equation.inputs)]
             is_active = [a in self.met for a in equation.inputs]
             if not any(is_active):
                 outs = _listed(equation, equation.primitive.bind(*args))
             else:
                 outs = self._results(equation, args, is_active)
             found.update(zip(equation.outputs, outs, strict=True))
-        pairs = [found[out] for out in program.outputs]
-        return [pair[side] for side in (0, 1) for pair in pairs if pair[side] is not None]
+        pairs = (found[out] if out in self.met else (None, read(out)) for out in program.outputs)
+        sides = list(zip(*pairs, strict=True))
+        self.is_there = [[x is not None for x in side] for side in sides]
+        return [x for side in sides for x in side if x is not None]
 
     def _results(
         self, equation: Equation, args: Sequence[Any], is_active: Sequence[bool]

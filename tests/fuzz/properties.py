@@ -339,7 +339,7 @@ MOST_PLACES = 1 << 17
 
 
 def pattern(program: Program) -> None:
-    """No derivative is there where the pattern of the program has none."""
+    """No derivative is there where the pattern of the program has none, nor are summands apart."""
     derived = Derived.of_program(program)
     if not derived.is_there:
         return
@@ -347,24 +347,37 @@ def pattern(program: Program) -> None:
     found = Derivative(program_of(program), is_active)
     if not 0 < found.shape[0] * found.shape[1] <= MOST_PLACES:
         return
+    summands = found.summands or ()
     with quiet():
-        nonzero = nonzeros_of(found, derived.args)
-    if (nonzero & ~pattern_of(found)).any():
-        raise Different("the pattern misses a derivative that is not zero")
+        whole, *parts = (tangents_of(d, derived.args) for d in (found, *summands))
+        total = sum(parts)
+    for derivative, tangents in zip((found, *summands), (whole, *parts), strict=True):
+        if (is_nonzero(tangents) & ~pattern_of(derivative)).any():
+            raise Different("the pattern misses a derivative that is not zero")
+    if summands:
+        is_finite = np.isfinite(total) & np.isfinite(whole)
+        scale = float(np.abs(whole[is_finite]).max(initial=1.0))
+        compare(total[is_finite], whole[is_finite], tolerance(program), scale, "sum of derivatives")
 
 
-def nonzeros_of(derivative: Derivative, args: Arrays, unit: Any = 1) -> Any:
-    """Where tangents of unit vectors are not zero, a row for every element of the results."""
+def tangents_of(derivative: Derivative, args: Arrays, unit: Any = 1) -> Any:
+    """Tangents of unit vectors, a row for every element of the results."""
     m, n = derivative.shape
     _, residuals = derivative.results(args)
     pushed = iter(derivative.push(residuals, np.eye(n) * unit))
-    found = np.zeros((m, n), np.bool_)
+    found = np.zeros(
+        (m, n), np.result_type(float, *(a.dtype for a in derivative.program.out_avals))
+    )
     ends = zip(derivative.out_ends, derivative.out_ends[1:], strict=False)
     for (start, stop), is_active in zip(ends, derivative.linearized.is_active_out, strict=True):
         if is_active:
-            tangents = np.asarray(next(pushed)).reshape(n, stop - start).T
-            found[start:stop] = (tangents != 0) & ~np.isnan(tangents)
+            found[start:stop] = np.asarray(next(pushed)).reshape(n, stop - start).T
     return found
+
+
+def is_nonzero(tangents: Any) -> Any:
+    """Where tangents are numbers other than zero."""
+    return (tangents != 0) & ~np.isnan(tangents)
 
 
 def pattern_of(derivative: Derivative) -> Any:
