@@ -158,7 +158,7 @@ class VJPHiPrimitive:
 
 
 class _Flags:
-    """Which arguments have cotangents: a part of the residuals without values."""
+    """Flags of the arguments that have cotangents: a part of the residuals without values."""
 
     def __init__(self, tree: Any) -> None:
         self.tree = tree
