@@ -102,7 +102,7 @@ class DirectFile:
         self.path = path
         self.file = os.open(path, os.O_RDONLY | os.O_DIRECT)
         weakref.finalize(self, os.close, self.file)
-        self.read(Buffers(), 0, 1)
+        os.preadv(self.file, [_mapped(PAGE)], 0)
 
     def read(self, buffers: Buffers, position: int, nbytes: int) -> np.ndarray:
         """Bytes of the file: a view of a buffer.

@@ -26,6 +26,7 @@ import os
 import stat
 import struct
 import tempfile
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -326,7 +327,7 @@ def _array(archive: zipfile.ZipFile, name: str, size: int) -> np.ndarray:
         raise _Refusal(f"is not as funcgrad.data.save writes it: {name} is compressed or too large")
     with archive.open(info) as entry:
         start = io.BytesIO(entry.read(min(info.file_size, 1 << 16)))
-        shape, is_fortran, dtype = _array_header(start)
+        shape, is_fortran, dtype = array_header(start)
         count = math.prod(shape) * dtype.itemsize
         if dtype.hasobject or start.tell() + count != info.file_size:
             raise _Refusal(f"is damaged: {name} has not the size that its header says")
@@ -337,11 +338,25 @@ def _array(archive: zipfile.ZipFile, name: str, size: int) -> np.ndarray:
     return flat.reshape(shape, order="F" if is_fortran else "C")
 
 
-def _array_header(start: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def array_header(start: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether the order is Fortran's, and type of an array in a file of NumPy.
+
+    Raises:
+        ValueError: If the bytes are no header.
+    """
     version = np.lib.format.read_magic(start)
-    if version == (1, 0):
-        return np.lib.format.read_array_header_1_0(start)
-    return np.lib.format.read_array_header_2_0(start)
+    read = (
+        np.lib.format.read_array_header_1_0
+        if version == (1, 0)
+        else np.lib.format.read_array_header_2_0
+    )
+    try:
+        shape, is_fortran, dtype = read(start)
+    except (tokenize.TokenError, RecursionError, MemoryError) as error:  # of Python's own parser
+        raise ValueError(f"its header cannot be read: {error}") from None
+    if min(shape, default=0) < 0:
+        raise ValueError(f"its header has the shape {shape}")
+    return shape, is_fortran, dtype
 
 
 _PLAIN: dict[str, Callable[[Any, list[Any]], Any]] = {

@@ -26,6 +26,7 @@ import numpy as np
 from funcgrad.base.imports import load as load_module
 from funcgrad.base.pytree import tree_flatten, tree_map
 from funcgrad.data.direct import Reader, open_direct
+from funcgrad.data.saving import array_header
 from funcgrad.errors import ArgumentError, FileFormatError
 
 MOST_OPEN = 64
@@ -99,13 +100,7 @@ class _Array(Source):
             weakref.finalize(self, os.close, self.file)
         head = io.BytesIO(self._bytes(start, min(nbytes, HEADER_BYTES)))
         try:
-            version = np.lib.format.read_magic(head)
-            read = (
-                np.lib.format.read_array_header_1_0
-                if version == (1, 0)
-                else np.lib.format.read_array_header_2_0
-            )
-            shape, is_fortran, dtype = read(head)
+            shape, is_fortran, dtype = array_header(head)
         except ValueError as error:
             raise FileFormatError(f"{path} holds no array of NumPy ({error}).") from None
         if dtype.hasobject:
@@ -123,6 +118,8 @@ class _Array(Source):
         self.shape, self.dtype = shape, dtype
 
     def _bytes(self, position: int, nbytes: int) -> bytes:
+        if not nbytes:
+            return b""
         found = self._direct(position, nbytes)
         return os.pread(self.file, nbytes, position) if found is None else found.tobytes()
 
@@ -189,7 +186,7 @@ class _Archive(Source):
     def __init__(self, path: Path, reader: Reader | None) -> None:
         try:
             with zipfile.ZipFile(path) as archive:
-                entries = archive.infolist()
+                entries = [entry for entry in archive.infolist() if not entry.is_dir()]
         except zipfile.BadZipFile as error:
             raise FileFormatError(f"{path} is no archive of NumPy ({error}).") from None
         size = path.stat().st_size
@@ -201,6 +198,8 @@ class _Archive(Source):
                         f"{path} is compressed, so that parts of it cannot be read. Write it with "
                         "numpy.savez."
                     )
+                if entry.header_offset < 0:
+                    raise FileFormatError(f"{path} is no archive of NumPy (parts are missing).")
                 file.seek(entry.header_offset)
                 head = file.read(LOCAL_HEADER)
                 start = entry.header_offset + LOCAL_HEADER

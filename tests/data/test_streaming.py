@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -249,8 +250,32 @@ def test_files_that_are_not_sound(tmp_path):
     refused(tmp_path, "b.npz is compressed.*numpy.savez")
     np.savez(tmp_path / "b.npz", x=np.arange(3), y=np.arange(4))
     refused(tmp_path, r"arrays of \[3, 4\] rows")
-    (tmp_path / "b.npz").write_bytes(b"PK")
-    refused(tmp_path, "b.npz is no archive of NumPy")
+    raw = (tmp_path / "b.npz").read_bytes()
+    for content in (b"PK", raw[:40] + raw[80:]):  # In the second, an entry is before the begin.
+        (tmp_path / "b.npz").write_bytes(content)
+        refused(tmp_path, "b.npz is no archive of NumPy")
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_headers_that_are_none(tmp_path, cached):
+    path = tmp_path / "a.npy"
+    np.save(path, np.arange(8.0))
+    raw = path.read_bytes()
+    for content in (
+        b"", raw[:3], raw.replace(b"'descr':", b"'descr':("), raw.replace(b"(8,)", b"(-8,)"),
+    ):  # fmt: skip
+        path.write_bytes(content)
+        with pytest.raises(FileFormatError, match=r"a\.npy holds no array of NumPy"):
+            data.folder(tmp_path, cached=cached)
+    path.unlink()
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("of/", b"")
+        archive.writestr("of/x.npy", raw)
+    assert len(data.folder(tmp_path, cached=cached)) == 8
+    with zipfile.ZipFile(tmp_path / "a.npz", "a") as archive:
+        archive.writestr("y.npy", b"")
+    with pytest.raises(FileFormatError, match=r"a\.npz holds no array of NumPy"):
+        data.folder(tmp_path, cached=cached)
 
 
 @pytest.mark.parametrize("cached", [True, False])
