@@ -50,8 +50,7 @@ CHUNK = 1 << 20
 Node = list[Any]
 """Kind of a container, and its keys, fields or number of children; or ``["leaf"]``."""
 
-# Exceptions that reading an archive raises when bytes of it are wrong.
-_DAMAGE = (
+DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
     struct.error,
@@ -64,6 +63,7 @@ _DAMAGE = (
     TypeError,
     ValueError,
 )
+"""Exceptions that reading an archive raises when bytes of it are wrong."""
 
 
 # Writing.
@@ -260,7 +260,7 @@ def load(path: str | os.PathLike[str], like: Any = None) -> Any:
             nodes, leaves = _content(file)
         except _Refusal as refusal:
             raise FileFormatError(f"{os.fspath(path)} {refusal}.") from None
-        except (*_DAMAGE, OSError) as error:
+        except (*DAMAGE, OSError) as error:
             # A position before the begin of the file is one that the file itself has named.
             if isinstance(error, OSError) and error.errno != errno.EINVAL:
                 raise

@@ -26,7 +26,7 @@ import numpy as np
 from funcgrad.base.imports import load as load_module
 from funcgrad.base.pytree import tree_flatten, tree_map
 from funcgrad.data.direct import Reader, open_direct
-from funcgrad.data.saving import array_header
+from funcgrad.data.saving import DAMAGE, array_header
 from funcgrad.errors import ArgumentError, FileFormatError
 
 MOST_OPEN = 64
@@ -187,7 +187,7 @@ class _Archive(Source):
         try:
             with zipfile.ZipFile(path) as archive:
                 entries = [entry for entry in archive.infolist() if not entry.is_dir()]
-        except zipfile.BadZipFile as error:
+        except DAMAGE as error:
             raise FileFormatError(f"{path} is no archive of NumPy ({error}).") from None
         size = path.stat().st_size
         self.arrays: dict[str, _Array] = {}
