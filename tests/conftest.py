@@ -22,7 +22,7 @@ import hypothesis
 import numpy as np
 import pytest
 
-from tests.heap import hide_from_collector, small_heap
+from tests.heap import hide_from_collector, rest_collector, small_heap
 
 CACHE_VARIABLE = "FUNCGRAD_CACHE_DIR"
 _made_here = pytest.StashKey[str]()
@@ -114,6 +114,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("lean") is not None:
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_collection() -> None:
+    rest_collector()
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -12,6 +12,11 @@ searches come before each wider one."""
 _HIDDEN: list[bool] = []
 
 
+def rest_collector() -> None:
+    """Search for no cycles while tests are collected: nearly all that is made then stays."""
+    gc.disable()
+
+
 def hide_from_collector() -> None:
     """Hide the tests that were collected, and search for cycles less often.
 
@@ -21,6 +26,7 @@ def hide_from_collector() -> None:
     """
     gc.collect()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(*SELDOM)
     _HIDDEN.append(True)
 

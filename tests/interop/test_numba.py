@@ -125,7 +125,7 @@ def calls_elementwise(x):
     return np.sum(elementwise(x, 2.0))
 
 
-@numba.njit("float64(float64)")
+@numba.njit
 def declared(x):
     return x * x * x
 
@@ -133,6 +133,13 @@ def declared(x):
 @numba.njit
 def calls_declared(x):
     return declared(x) + 1.0
+
+
+@pytest.fixture(scope="module", autouse=True)
+def signature():
+    """Compile what has a signature, as Numba does where it is decorated; not during collection."""
+    declared.compile("float64(float64)")
+    declared.disable_compile()
 
 
 def slope(f, x):

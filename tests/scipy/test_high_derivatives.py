@@ -97,8 +97,8 @@ def test_of_elliptic_integrals(name: str) -> None:
 @pytest.mark.parametrize("name", ["elliprd", "elliprj of equals"])
 def test_no_order_is_the_last_one(name: str) -> None:
     ours, theirs, _ = ELLIPTIC[name]
-    value, found = jet.jet(ours, (1.0,), ((1.0, *[0.0] * 11),))
-    np.testing.assert_allclose([value, *found], references(theirs, 1.0, 12), 1e-13)
+    value, found = jet.jet(ours, (1.0,), ((1.0, *[0.0] * 8),))
+    np.testing.assert_allclose([value, *found], references(theirs, 1.0, 9), 1e-13)
 
 
 def test_backwards_and_compiled() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -93,14 +94,20 @@ def test_the_same_function_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> 
         np.testing.assert_allclose(found.y[:, 0], exact, rtol=1e-5)
 
 
+def loss(rates: Any, start: Any, method: str) -> Any:
+    found = end(rates, method, start, rtol=1e-9, atol=1e-11, max_steps=400)
+    assert isinstance(found.sparsity, Coloring)  # it is known under jit, too
+    return np.sum(found.y[:, -1] ** 2)
+
+
+@lru_cache
+def gradients(method: str) -> tuple[Any, Any]:
+    return fg.jit(fg.grad(loss, (0, 1)), static_argnums=2)(RATES, START, method)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_gradients_with_respect_to_parameters_and_the_first_value(method: str) -> None:
-    def loss(rates: Any, start: Any) -> Any:
-        found = end(rates, method, start, rtol=1e-9, atol=1e-11, max_steps=400)
-        assert isinstance(found.sparsity, Coloring)  # it is known under jit, too
-        return np.sum(found.y[:, -1] ** 2)
-
-    by_rates, by_start = fg.jit(fg.grad(loss, (0, 1)))(RATES, START)
+    by_rates, by_start = gradients(method)
 
     def theirs(rates: Any, start: Any) -> float:
         found = scipy.integrate.solve_ivp(
@@ -126,8 +133,10 @@ def by_diffusion(alpha: Any, method: str, is_dense: bool = False) -> Any:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_forward_mode(method: str) -> None:
-    forward = fg.jit(lambda x: fg.jvp(lambda a: by_diffusion(a, method), (x,), (1.0,))[1])
-    np.testing.assert_allclose(forward(0.02), fg.grad(by_diffusion)(0.02, method), rtol=1e-9)
+    """Along one rate, which is stacked with others: what is stacked stands for an array."""
+    f = lambda alpha: loss(fg.numpy.stack([1.0, 3.0, alpha]), START, method)  # noqa: E731
+    forward = fg.jit(lambda alpha: fg.jvp(f, (alpha,), (1.0,))[1])
+    np.testing.assert_allclose(forward(0.02), gradients(method)[0][2], rtol=1e-9)
 
 
 @pytest.mark.nightly
