@@ -32,6 +32,7 @@ from funcgrad.compiler.nest.kernel import Kernel, KernelBuilder, value_of
 from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point
 from funcgrad.compiler.nest.plan import Plan, is_function, width
+from funcgrad.compiler.nest.scattered import Scattered
 from funcgrad.compiler.nest.tiles import TransposedTiles
 from funcgrad.compiler.nest.unswitch import NOTHING, Limits, Part, Unswitcher
 from funcgrad.compiler.nest.vectorize import vectors_of
@@ -44,7 +45,7 @@ is read or written across stays in the nearest cache until all of a cache line w
 def generate(group: Group, is_inner: bool = False) -> Kernel:
     """The kernel of a group of points and folds; in a loop, one of few elements is in numbers."""
     is_small = is_inner and math.prod(group.space) <= SEVERAL
-    return _Writer(group.nodes, group.space, group.walk, is_small).kernel
+    return _Writer(group.nodes, group.space, group.walk, is_small, is_inner).kernel
 
 
 def generate_copy(operand: Operand, place: View) -> Kernel:
@@ -58,7 +59,12 @@ class _Writer:
     """Writes one kernel."""
 
     def __init__(
-        self, nodes: list[Node], shape: Shape, walk: Walk | None, is_small: bool = False
+        self,
+        nodes: list[Node],
+        shape: Shape,
+        walk: Walk | None,
+        is_small: bool = False,
+        is_inner: bool = False,
     ) -> None:
         self.nodes = nodes
         self.is_small = is_small
@@ -67,16 +73,20 @@ class _Writer:
         self.space = plan.space
         self.guards = Guards(plan)
         self.gathers = Gathers(plan)
+        self.scattered = Scattered(plan, self.gathers)
         self.unswitcher = Unswitcher(plan, self.gathers.is_watched)
         self.tiles = TransposedTiles(plan)
         self.names: dict[Value, Expression] = {}
         self.loaded: dict[Access, Variable] = {}
         self.skipped = 1
-        self.vectors = [None if is_small else vectors_of(plan, body) for body in plan.bodies]
+        self.vectors = [
+            None if is_small else vectors_of(plan, body, is_inner) for body in plan.bodies
+        ]
         self.space.declare(plan.first, plan.only_written)
         self.tiles.declare()
         self.guards.declare()
         self.gathers.declare()
+        self.scattered.declare()
         self._accumulators()
         with self.space.inside(plan.batch):
             self._batch()
@@ -242,6 +252,7 @@ class _Writer:
 
     def _hoist(self, body: list[Node]) -> dict[Access, Variable]:
         """Loads that are the same all along the row, among what has been read for it."""
+        self.gathers.of_rows = {}
         for node in body:
             # Operands of a guard need not exist at every index: they are not hoisted.
             for x in node.operands[isinstance(node, Guard | Pick) :]:
@@ -327,6 +338,7 @@ class _Writer:
             body = [node for node in body if node.out not in names]
         else:
             loaded, self.names = dict(loaded), dict(names)
+            self.gathers.begin()
         if zone != "core":
             self.guards.ask(body)
         self._load_overwritten(body, loaded)
@@ -343,6 +355,7 @@ class _Writer:
             else:
                 lanes = self.space.index_of(plan.row[-1]) if self.space.in_vectors else None
                 self.folds[node].step(value, lanes)
+        self.scattered.store()
         self.names = names
 
     def _load_overwritten(self, body: list[Node], loaded: dict[Access, Variable]) -> None:
@@ -379,7 +392,9 @@ class _Writer:
             value = value_of(node.expr, [*map(of, node.operands)], dtypes, node.out.dtype)
             result = self.source.assign(name, value)
         self.names[node.out] = result
-        if node in self.plan.outs:
+        if node in self.plan.scattered:
+            self.scattered.waiting[node] = result
+        elif node in self.plan.outs:
             self.space.store(self.plan.outs[node], result)
 
     def _name(self, node: Node, loaded: dict[Access, Variable], operand: Operand) -> Expression:

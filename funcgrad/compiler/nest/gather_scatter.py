@@ -25,7 +25,6 @@ from funcgrad.compiler.loops.language import (
     equal,
     of,
     sum_of,
-    variables,
 )
 from funcgrad.compiler.machine import FEW, SEVERAL, SHORT_AXIS, SUM_BLOCK, VECTOR_BYTES, VECTORS
 from funcgrad.compiler.nest.accumulate import Accumulator
@@ -121,7 +120,13 @@ def generate_check(node: Checked) -> Iterator[Kernel]:
 
 @generates(Put)
 def generate_scatter(node: Put) -> Iterator[Kernel]:
-    """The kernels of a scatter: a copy, into which elements are then taken."""
+    """The kernels of a scatter: a copy, into which elements are then taken.
+
+    None, if what computes the elements writes them to their places.
+    """
+    given = node.operands[1]
+    if isinstance(given, View) and given.value.scatter is node:
+        return
     yield from _copied(node.operands[0], whole(node.out))
     yield _Scatter(node).kernel
 
@@ -157,10 +162,9 @@ class _Scatter:
             size = node.out.dtype.itemsize
             source.assign(f"s{k}", size if step == 1 else source.word(step * size))
         self.sites = [None if site is None else source.word(site) for site in node.sites]
-        self.is_replaced = not any(variables(applied(node.step, [Variable("old"), of(0)])))
         if is_line:
             self.total = source.assign("total", source.word(math.prod(shape)))
-            if not self.is_replaced:
+            if not self.node.is_replaced:
                 self.zero = source.literal(node.out.dtype.type(0))
             self._write_line(self.places[0])
         else:
@@ -217,7 +221,7 @@ class _Scatter:
             self._write((FIRST, self.total))
         with source.otherwise():
             self._share(loop)
-            if self.is_replaced:
+            if self.node.is_replaced:
                 self._write()
                 return
             with source.when(Variable("runs") * SEVERAL > compared):

@@ -10,7 +10,7 @@ from funcgrad.compiler.nest.iteration import Access
 from funcgrad.compiler.nest.layout import Operand, Value, View
 from funcgrad.compiler.nest.nodes import Pick, Site
 from funcgrad.compiler.nest.places import refuse_worst, resolve, watch
-from funcgrad.compiler.nest.plan import Plan
+from funcgrad.compiler.nest.plan import Plan, is_same_number
 
 Terms = list[Expression]
 Test = Expression | None
@@ -26,6 +26,8 @@ class Gathers:
         self.watched: dict[Site, tuple[str, Variable]] = {}
         self.placed: dict[tuple[Pick, int], Test] = {}
         self.steps: dict[tuple[Pick, int], Variable] = {}
+        self.of_rows: dict[tuple[Operand, int], Variable] = {}
+        self.of_elements: dict[tuple[Operand, int], Variable] = {}
 
     def declare(self) -> None:
         """The lengths of axes along which places are computed, and bytes from place to place.
@@ -54,6 +56,15 @@ class Gathers:
                     self.watched[site] = f"w{len(self.watched)}", Variable(f"m{i}_{k}")
                     watch(self.source, self.watched[site][0])
 
+    def refuses(self, index: Operand, length: int) -> bool:
+        """Whether the kernel ends before its loops if an index is outside of an axis."""
+        return any(
+            node.lengths[k] == length and self.plan.is_fixed(node, x) and is_same_number(x, index)
+            for node in self.plan.nodes
+            if isinstance(node, Pick) and node.mode == "raise"
+            for k, x in enumerate(node.operands[1:])
+        )
+
     def is_watched(self, node: Pick) -> bool:
         """Whether some of its indices are looked at wherever it is computed."""
         return any(site in self.watched for site in node.sites)
@@ -68,6 +79,10 @@ class Gathers:
         for k, x in enumerate(node.operands[1:]):
             if self.plan.is_fixed(node, x):
                 self.placed[node, k] = self._resolve(node, k, value_of(x), is_once=True)
+
+    def begin(self) -> None:
+        """Forget the places of elements: statements for others begin."""
+        self.of_elements = {}
 
     def element(
         self, node: Pick, name: str, value_of: Callable[[Operand], Expression]
@@ -144,6 +159,14 @@ class Gathers:
         site = node.sites[k] if node.sites else None
         name, length = f"v{number}k{k}", Variable(f"m{number}_{k}")
         space, fatal, worst = self.plan.space, None, ""
+        places = self.of_rows if is_once else self.of_elements
+        key = node.operands[k + 1], node.lengths[k]
+        if node.mode == "raise":
+            for found in (self.of_rows, places):
+                if key in found:  # it is looked at once
+                    self.source.assign(name, found[key])
+                    return None
+            places[key] = Variable(name)
         if site is not None and not is_once and site in self.watched:
             worst = self.watched[site][0]
         elif site is not None:

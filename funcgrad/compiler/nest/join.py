@@ -12,7 +12,8 @@ than kernels in their bodies, and those whose kernels take long enough, which sh
 and with threads.
 
 A joined function is specialised on words that are 0 or 1, most of them ranges of one iteration: so
-LLVM sees which of its loops are none.
+LLVM sees which of its loops are none. It is, too, on integers of the program, so that multiples and
+remainders of counters take no multiplications and divisions, for which each iteration would wait.
 
 What kernels promise of their arrays, that those of different scopes are apart, holds for each time
 that a kernel runs: in another iteration it may read what it has written in this one. So each has
@@ -49,7 +50,7 @@ from funcgrad.compiler.loops.unroll import number_of, unroll
 from funcgrad.compiler.machine import FEW, JOINED_WORK, LOOP_OPERATIONS, SEVERAL, SMALL
 from funcgrad.compiler.nest.allocate import Nested, Section
 from funcgrad.compiler.nest.arrange import is_on
-from funcgrad.compiler.nest.kernel import Bits, Kernel, KernelBuilder, Place, word_of
+from funcgrad.compiler.nest.kernel import Bits, Kernel, KernelBuilder, Place, Whole, word_of
 from funcgrad.compiler.nest.lanes import lanes_of
 from funcgrad.compiler.nest.layout import Value, View
 from funcgrad.compiler.nest.nodes import Branch, Loop, Node, Site, precision
@@ -408,7 +409,9 @@ class _Joiner:
     def _word(self, word: int | Site | Expression) -> Expression:
         if isinstance(word, Expression):
             return word
-        return call("i64", word) if word in (0, 1) else self.source.word(word)
+        if isinstance(word, int) and (word in (0, 1) or isinstance(word, Whole)):
+            return call("i64", word)
+        return self.source.word(word)
 
     def _kernel(self, kernel: Kernel) -> None:
         """Its statements, with names and words of their own."""

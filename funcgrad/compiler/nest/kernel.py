@@ -46,6 +46,10 @@ class Bits(int):
     """A word that holds a scalar of the program, and is no size or distance."""
 
 
+class Whole(Bits):
+    """An integer of the program."""
+
+
 @dataclass
 class Kernel:
     """Function and arguments of one step.
@@ -180,10 +184,6 @@ class KernelBuilder(FunctionBuilder):
         address = read_word(SLOTS, read_word(WORDS, k)) + read_word(WORDS, k + 1)
         return self.assign(name, call(f"ptr_{word_of(value.dtype)}", address))
 
-    def _bits(self, value: int) -> Expression:
-        """A word that is part of a number which the program computes with."""
-        return self.word(Bits(value))
-
     def literal(self, scalar: Any) -> Variable:
         """A variable that holds a scalar."""
         key = (scalar.dtype.char, scalar.tobytes())
@@ -196,11 +196,11 @@ class KernelBuilder(FunctionBuilder):
         if dtype.kind == "c":
             return call(word_of(dtype), self._read(scalar.real), self._read(scalar.imag))
         if dtype.kind == "f":
-            word = self._bits(int(np.asarray(scalar).view(f"i{dtype.itemsize}")))
+            word = self.word(Bits(int(np.asarray(scalar).view(f"i{dtype.itemsize}"))))
             if dtype.itemsize == 8:
                 return call("bitcast_i64_f64", word)
             return call("bitcast_i32_f32", call("i32", word))
-        word = self._bits(int(np.asarray(scalar).astype(np.int64)))
+        word = self.word(Whole(int(np.asarray(scalar).astype(np.int64))))
         return call("not_equal", word, 0) if dtype.kind == "b" else call(word_of(dtype), word)
 
 

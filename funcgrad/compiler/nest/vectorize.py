@@ -32,8 +32,11 @@ LEAST_ROW = VECTORS * VECTOR_BYTES
 """Length of rows from which long vectors take what is left, too, and columns are folded in them."""
 
 
-def vectors_of(plan: Plan, body: list[Node]) -> Vectors | None:
-    """The vectors of a pass over a row that computes some nodes, if it is written in any."""
+def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors | None:
+    """The vectors of a pass over a row that computes some nodes, if it is written in any.
+
+    In a loop (``is_inner``) a row runs many times, alone as well as among others.
+    """
     if not plan.row or plan.row_vectors is not None:
         return plan.row_vectors
     if math.prod(plan.space.shape) < FEW:
@@ -92,7 +95,9 @@ def vectors_of(plan: Plan, body: list[Node]) -> Vectors | None:
     if cost >= HEAVY:
         count = min(SHORT_REGISTERS * narrow, wide) if is_short else wide
         return Vectors(count, count)
-    return Vectors(wide, narrow if is_short or is_folded else wide)
+    if is_inner and row.size < wide:
+        wide = narrow
+    return Vectors(wide, narrow if is_inner or is_short or is_folded else wide)
 
 
 def _dtypes(body: list[Node]) -> set[np.dtype[Any]]:
