@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Hashable, Sequence
 from contextvars import ContextVar
 from copy import copy
 from math import prod
@@ -277,12 +276,16 @@ def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[Hashable], **opti
     return Mesh(np.full(tuple(axis_shapes), CPU, object), axis_names)
 
 
-@contextmanager
-def set_mesh(mesh: Mesh) -> Iterator[Mesh]:
-    """A block in which `shard_map` maps over this mesh, unless it is told otherwise.
+class set_mesh:
+    """Let `shard_map` map over this mesh from now on, unless it is told otherwise.
+
+    In a ``with`` statement, until its block ends: then the mesh of before counts again.
 
     Args:
         mesh: The mesh.
+
+    Raises:
+        ArgumentError: If it is none.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -291,8 +294,19 @@ def set_mesh(mesh: Mesh) -> Iterator[Mesh]:
         ...     print(double(np.arange(4)))
         [0 2 4 6]
     """
-    with mesh:
-        yield mesh
+
+    def __init__(self, mesh: Mesh) -> None:
+        if not isinstance(mesh, Mesh):
+            raise ArgumentError(f"set_mesh needs a mesh, got a {type(mesh).__name__}.")
+        self._mesh = mesh
+        self._before = _meshes.get()
+        _meshes.set((*self._before, mesh))
+
+    def __enter__(self) -> Mesh:
+        return self._mesh
+
+    def __exit__(self, *error: object) -> None:
+        _meshes.set(self._before)
 
 
 def get_abstract_mesh() -> Mesh:

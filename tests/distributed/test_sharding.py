@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from pathlib import Path
 
 import numpy as np
@@ -286,6 +287,25 @@ def test_a_mesh_is_entered_by_threads_and_again():
     nothing = fg.shard_map(lambda x: x, in_specs=P(), out_specs=P())
     with pytest.raises(ArgumentError, match="there is no mesh"):
         nothing(1.0)
+
+
+def test_a_mesh_is_set_for_good():
+    def run():
+        double = fg.shard_map(
+            lambda x: 2 * lax.axis_index("x") + x, in_specs=P("x"), out_specs=P("x")
+        )
+        fg.set_mesh(OTHER)
+        assert fg.sharding.get_abstract_mesh() == OTHER
+        fg.set_mesh(MESH)
+        with fg.set_mesh(OTHER) as mesh:
+            assert fg.sharding.get_abstract_mesh() == mesh == OTHER
+        assert fg.sharding.get_abstract_mesh() == MESH
+        return double(np.zeros(4)).tolist()
+
+    assert copy_context().run(run) == [0.0, 2.0, 4.0, 6.0]
+    assert fg.sharding.get_abstract_mesh().empty
+    with pytest.raises(ArgumentError, match="set_mesh needs a mesh, got a tuple"):
+        fg.set_mesh((4, 2))
 
 
 def test_meshes_and_specs_are_values():

@@ -614,6 +614,7 @@ count = jax.new_ref(jnp.zeros(3))
 count[0] = 1.0
 assert isinstance(count, jax.Ref) and isinstance(count[...], jax.Array)
 assert count[...].at[0].set(3.0)[0] == 3.0
+assert jax.new_ref(0.0).dtype == "float32" and jax.new_ref(1).dtype == "int32"
 
 @jax.jit
 def step(x, ref):

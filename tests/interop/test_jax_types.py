@@ -58,6 +58,11 @@ with jax.set_mesh(mesh):
     near(out[5], rows @ matrix)
     f(rows, matrix)
     assert len(seen) == 2, len(seen)
+    chosen = jax.sharding.auto_axes(lambda x: x + 1, out_sharding=P("y"))
+    for made, wanted in ((chosen(x), "y"), (chosen(x, out_sharding=P("x")), "x")):
+        assert made.sharding.spec[0] == wanted and (made == x + 1).all()
+    given = jax.sharding.explicit_axes(spec)
+    assert tuple(given(rows, in_sharding=P("y", None))) == ("y", None)
     assert all(s.count(None) == len(s) for s in seen[1][:5]), seen[1]
     f(x, w)
     assert len(seen) == 2

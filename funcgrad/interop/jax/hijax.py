@@ -182,7 +182,7 @@ class _Accumulator:
 
 
 def _bits(aval: Any) -> tuple[Any, Any]:
-    """What is compared of a type: a number of Python's has the bits of arrays."""
+    """Shape and dtype that are compared: a number of Python's has the bits of arrays."""
     return aval.shape, default_dtype(aval.dtype)
 
 

@@ -145,10 +145,13 @@ _SHARDINGS = {
     "PartitionSpec": sharding.PartitionSpec,
     "Sharding": devices.Sharding,
     "SingleDeviceSharding": devices.SingleDeviceSharding,
+    "auto_axes": placing.auto_axes,
+    "explicit_axes": placing.explicit_axes,
     "get_abstract_mesh": sharding.get_abstract_mesh,
     "make_single_device_sharding": devices.make_single_device_sharding,
     "reshard": placing.reshard,
     "set_mesh": sharding.set_mesh,
+    "use_abstract_mesh": sharding.set_mesh,
 }
 
 _REFERENCES = {"Ref": words.Ref, "empty_ref": words.empty_ref, "new_ref": words.new_ref}

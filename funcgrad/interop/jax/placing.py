@@ -327,6 +327,46 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     return device_put(xs, out_shardings)
 
 
+def auto_axes(fun: Any = None, /, *, axes: Any = None, out_sharding: Any = None) -> Any:
+    """A function whose results are divided as its caller, or the decorator, says.
+
+    Args:
+        fun: The function; without one, a decorator is returned.
+        axes: Names of axes of the mesh; ignored, since no axis needs to be told apart.
+        out_sharding: A sharding or a spec, or a pytree of such; the function that is returned has
+            an argument of this name, too.
+    """
+    if fun is None:
+        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
+
+    @functools.wraps(fun)
+    def call(*args: Any, out_sharding: Any = out_sharding, **kwargs: Any) -> Any:
+        found = fun(*args, **kwargs)
+        return found if out_sharding is None else device_put(found, out_sharding)
+
+    return call
+
+
+def explicit_axes(fun: Any = None, /, *, axes: Any = None, in_sharding: Any = None) -> Any:
+    """A function whose arguments are divided as its caller, or the decorator, says.
+
+    Args:
+        fun: The function; without one, a decorator is returned.
+        axes: Names of axes of the mesh; ignored, since no axis needs to be told apart.
+        in_sharding: A sharding or a spec, or a pytree of such for the positional arguments; the
+            function that is returned has an argument of this name, too.
+    """
+    if fun is None:
+        return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
+
+    @functools.wraps(fun)
+    def call(*args: Any, in_sharding: Any = in_sharding, **kwargs: Any) -> Any:
+        given = args if in_sharding is None else device_put(args, in_sharding)
+        return fun(*given, **kwargs)
+
+    return call
+
+
 def shard_map(f: Any = None, /, **options: Any) -> Any:
     """`funcgrad.shard_map`, whose results say how they are divided.
 

@@ -78,6 +78,11 @@ class Type(ShapedArray, metaclass=_Kind):
         """Axes of a mesh along which values differ: those that `type_of` has seen."""
         return self.mat.varying
 
+    @property
+    def manual_axis_type(self) -> ManualAxes:
+        """Axes of a mesh by what they mean for a value."""
+        return self.mat
+
     mat: ManualAxes = ManualAxes()
     """Axes of a mesh by what they mean for a value."""
     _place: Any = None

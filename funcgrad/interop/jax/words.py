@@ -35,6 +35,7 @@ from funcgrad.interop.jax.widths import (
     in_few_bits,
     is_x64,
     ml_dtypes,
+    narrow,
     narrow_weak,
 )
 from funcgrad.primitives.objects import HoldsArray
@@ -60,7 +61,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     made = ref.new_ref(init_val, memory_space=memory_space, kind=kind)
     if isinstance(made, ref.KeyRef):
         return made
-    of_arrays = Ref(made.content())
+    of_arrays = Ref(made.content() if is_x64() else narrow(made.content()))
     of_arrays.sharding = place_of(init_val)
     return of_arrays
 
