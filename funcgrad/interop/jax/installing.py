@@ -114,8 +114,6 @@ class Finder(MetaPathFinder, Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Names that are asked for without being looked up: those of ``import *`` and versions."""
-        if module.__name__ == "jax":
-            _follow_environment()
         source = SOURCES.get(module.__name__, _NONE)
         own = {k: v for k, v in source.own.items() if k.startswith("__")}
         listed = [n for n in source.names() if not n.startswith("_")]
@@ -130,21 +128,6 @@ def _read_environment() -> None:
     SWITCH.is_on = is_wide in ("1", "true", "y", "yes", "on", "t")
     number = environment.of_jax("JAX_NUM_CPU_DEVICES")
     DEVICES.reads_flags = True
-    DEVICES.ask_for(int(number) if number else None)
-
-
-def _follow_environment() -> None:
-    """Read what JAX reads when it is imported: programs set variables in the lines before."""
-    SWITCH.is_on = environment.of_jax("JAX_ENABLE_X64").lower() in (
-        "1",
-        "true",
-        "y",
-        "yes",
-        "on",
-        "t",
-    )
-    DEVICES.ask_as(environment.of_jax("XLA_FLAGS"))
-    number = environment.of_jax("JAX_NUM_CPU_DEVICES")
     DEVICES.ask_for(int(number) if number else None)
 
 
