@@ -201,11 +201,11 @@ def _seeds(colors: Any, count: int, n: int, dtype: Any) -> Any:
 
 def _is_alone(keys: Any, counts: Any) -> Any:
     """Whether a key is there once; those that do not count are not."""
-    known = keys[counts]
+    known = keys if counts.all() else keys[counts]
     span = int(known.max(initial=-1)) + 1
     if span <= 8 * len(keys) + 1024:
         often = np.bincount(known, minlength=1)
-        return counts & (often[np.where(counts, keys, 0)] == 1)
+        return counts & (often[keys if known is keys else np.where(counts, keys, 0)] == 1)
     _, inverse, often = np.unique(known, return_inverse=True, return_counts=True)
     found = counts.copy()
     found[counts] = often[inverse] == 1
