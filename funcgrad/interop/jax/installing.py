@@ -54,7 +54,7 @@ def _found(path: str, name: str) -> Any:
     of_distribution = distribution(path)
     if of_distribution is not None:
         return of_distribution(name)
-    if whole not in SOURCES or name in source.own:
+    if not _is_module(whole) or name in source.own:
         try:
             return source.find(name)
         except LookupError:

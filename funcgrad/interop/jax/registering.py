@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -71,6 +71,16 @@ def decorator(*args: Any, **options: Any) -> Any:
     if len(args) == 1 and callable(args[0]):
         return args[0]
     return passed_on
+
+
+def safe_map(f: Callable[..., Any], *args: Iterable[Any]) -> list[Any]:
+    """The results of a function of corresponding elements of sequences of one length."""
+    return [f(*row) for row in zip(*args, strict=True)]
+
+
+def safe_zip(*args: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """The corresponding elements of sequences of one length."""
+    return list(zip(*args, strict=True))
 
 
 class HiPrimitive:
@@ -179,7 +189,10 @@ OF_MODULES: dict[str, dict[str, Any]] = {
     "jax.extend.random": _RANDOM,
     "jax._src.random.prng": _RANDOM,
     "jax._src.random.threefry2x32": _RANDOM,
-    "jax.api_util": {"debug_info": jaxprs.debug_info},
+    "jax.api_util": {
+        "debug_info": jaxprs.debug_info,
+        "safe_map": safe_map,
+    },
     "jax.extend.source_info_util": {"register_exclusion": ignored},
     "jax.interpreters.ad": {
         "JVPTrace": JVPTrace,
@@ -235,6 +248,11 @@ OF_MODULES: dict[str, dict[str, Any]] = {
         "include_frame": lambda frame: not is_own(frame.f_code),
         "register_exclusion": ignored,
     },
-    "jax._src.util": {"cache": decorator, "weakref_lru_cache": decorator},
+    "jax._src.util": {
+        "cache": decorator,
+        "safe_map": safe_map,
+        "safe_zip": safe_zip,
+        "weakref_lru_cache": decorator,
+    },
 }
 """Their names."""
