@@ -233,6 +233,7 @@ def _steer(jax: Any, own: dict[str, ModuleType]) -> None:
     tools, tested = own[PRIVATE + "test_util"], own[PRIVATE + "public_test_util"]
     tools.api = _Private("api", [jax], own[PRIVATE + "api"])  # type: ignore[attr-defined]
     tools.check_grads = public.check_grads  # type: ignore[attr-defined]
+    own[PRIVATE + "internal_test_util.lax_test_util"].lax = jax.lax  # type: ignore[attr-defined]
     for name in ("tree_all", "tree_flatten", "tree_map", "tree_unflatten"):
         for module in (tools, tested):
             setattr(module, name, getattr(jax.tree_util, name))

@@ -417,7 +417,7 @@ class _BackwardPass:
         pulled: list[Any] = []
         for place, tree, ct in zip(call.places, call.trees, result, strict=True):
             expected = [next(avals) for _ in range(tree.num_leaves)]
-            pulled += fit.leaves(ct, tree.closed(), expected, f"args[{place}]")
+            pulled += fit.leaves(ct, tree, expected, f"args[{place}]")
         for i, cell in call.cells.items():
             if pulled[i] is not None:
                 raise cell.misuse(

@@ -246,6 +246,9 @@ class Fit:
         if tree is None:
             rows.extend([(path, None)] * treedef.num_leaves)
             return []
+        if not treedef.is_leaf and treedef.closed().is_leaf:  # of one array for users
+            rows.extend([(path, tree)] * treedef.num_leaves)
+            return []
         children, got = tree_flatten_with_path(tree, is_leaf=lambda x: x is not tree)
         if treedef.is_leaf and got.is_leaf:
             rows.append((path, plain_number(tree)))

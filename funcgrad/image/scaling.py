@@ -30,6 +30,7 @@ class ResizeMethod(enum.Enum):
     LANCZOS3 = 2
     LANCZOS5 = 3
     CUBIC = 4
+    CUBIC_PYTORCH = 5
 
     @staticmethod
     def from_string(s: str) -> ResizeMethod:
@@ -53,6 +54,9 @@ _NAMES = {
     "cubic": ResizeMethod.CUBIC,
     "bicubic": ResizeMethod.CUBIC,
     "tricubic": ResizeMethod.CUBIC,
+    "cubic-pytorch": ResizeMethod.CUBIC_PYTORCH,
+    "bicubic-pytorch": ResizeMethod.CUBIC_PYTORCH,
+    "tricubic-pytorch": ResizeMethod.CUBIC_PYTORCH,
     "lanczos3": ResizeMethod.LANCZOS3,
     "lanczos5": ResizeMethod.LANCZOS5,
 }
@@ -62,11 +66,15 @@ def _triangle(x: Any) -> Any:
     return np.maximum(1 - x, 0.0)
 
 
-def _cubic(x: Any) -> Any:
-    """Keys' cubic convolution, with a = -1/2."""
-    near = (1.5 * x - 2.5) * x * x + 1.0
-    far = ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0
-    return np.where(x < 1, near, np.where(x < 2, far, 0.0))
+def _cubic(a: float) -> Callable[[Any], Any]:
+    """Keys' cubic convolution."""
+
+    def kernel(x: Any) -> Any:
+        near = ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
+        far = ((a * x - 5.0 * a) * x + 8.0 * a) * x - 4.0 * a
+        return np.where(x < 1, near, np.where(x < 2, far, 0.0))
+
+    return kernel
 
 
 def _lanczos(radius: float) -> Callable[[Any], Any]:
@@ -76,9 +84,13 @@ def _lanczos(radius: float) -> Callable[[Any], Any]:
     return kernel
 
 
+_padded_cubic = _cubic(-0.75)
+"""PyTorch's, without filtering, for which the first and last pixels go on beyond the ends."""
+
 _KERNELS: dict[ResizeMethod, Callable[[Any], Any]] = {
     ResizeMethod.LINEAR: _triangle,
-    ResizeMethod.CUBIC: _cubic,
+    ResizeMethod.CUBIC: _cubic(-0.5),
+    ResizeMethod.CUBIC_PYTORCH: _padded_cubic,
     ResizeMethod.LANCZOS3: _lanczos(3.0),
     ResizeMethod.LANCZOS5: _lanczos(5.0),
 }
@@ -95,8 +107,12 @@ def _weights(
     ratio = 1.0 / scale
     width = np.maximum(ratio, 1.0) if antialias else 1.0
     places = (np.arange(after) + 0.5 - translation) * ratio - 0.5
-    distance = np.abs(places[None, :] - np.arange(before)[:, None]) / width
-    weights = kernel(distance)
+    is_padded = kernel is _padded_cubic and not antialias
+    kernel = _KERNELS[ResizeMethod.CUBIC] if kernel is _padded_cubic and antialias else kernel
+    pixels = np.arange(-2, before + 2) if is_padded else np.arange(before)
+    weights = kernel(np.abs(places[None, :] - pixels[:, None]) / width)
+    if is_padded:
+        weights = np.equal(np.arange(before)[:, None], np.clip(pixels, 0, before - 1)) @ weights
     total = np.sum(weights, axis=0, keepdims=True)
     is_reached = np.abs(total) > 1000.0 * float(np.finfo(np.float32).eps)
     weights = np.where(is_reached, weights / np.where(is_reached, total, 1.0), 0.0)

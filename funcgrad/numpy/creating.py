@@ -314,6 +314,8 @@ def linspace(
     if dtype is not None:
         is_whole = checked_dtype(dtype, "linspace").kind in "iu"
         line = astype(p.floor.bind(line) if is_whole else line, dtype)
+    if not (num - 1 if endpoint else num) > 0:
+        step = wanted.type(np.nan)  # there is none
     return (line, step) if retstep else line
 
 

@@ -386,11 +386,10 @@ def _checked_mode(mode: str) -> str:
     return _MODES[mode]
 
 
-def _named_mode(mode: str | None) -> str | None:
-    """The mode that is asked for; in JAX the promise that places lie inside is the default."""
-    if mode is not None and _checked_mode(mode) == "raise" and INDEX_RULE.clamps:
-        return None
-    return mode
+def _named_mode(mode: str | None, outside: str) -> str | None:
+    """The mode that is asked for; in JAX a broken promise that places lie inside is no error."""
+    is_promise = mode is not None and _checked_mode(mode) == "raise"
+    return outside if is_promise and INDEX_RULE.clamps else mode
 
 
 def _reading_mode(plan: _Plan, mode: str | None, fill_value: Any) -> str:
@@ -706,7 +705,7 @@ class IndexUpdateRef:
             check_placement(f"x.at[index].{kind}", out_sharding=out_sharding)
         if fill_value is not None:
             raise ArgumentError(f"x.at[index].{kind} reads nothing, so it has no fill_value.")
-        mode = _named_mode(mode)
+        mode = _named_mode(mode, "drop")
         plan = self._plan(mode, wrap_negative_indices)
         return _update(self.array, plan, values, kind, mode, unique_indices)
 
@@ -723,7 +722,7 @@ class IndexUpdateRef:
         """``x[index]``."""
         if out_sharding is not None:
             check_placement("x.at[index].get", out_sharding=out_sharding)
-        mode = _named_mode(mode)
+        mode = _named_mode(mode, "clip")
         plan = self._plan(mode or _filling(fill_value), wrap_negative_indices)
         return _get(self.array, plan, mode, fill_value)
 
@@ -740,7 +739,7 @@ class IndexUpdateRef:
 
         The function is one of arrays, which works element by element.
         """
-        mode = _named_mode(mode)
+        mode = _named_mode(mode, "clip")
         plan = self._plan(mode, wrap_negative_indices)
 
         def applied(x: Any, again: Any = None) -> Any:
@@ -801,7 +800,7 @@ class IndexUpdateRef:
     ) -> Any:
         """``x[index] **= value``; an element that is named twice is raised twice."""
         reading: dict[str, Any] = {
-            "mode": _named_mode(mode),
+            "mode": _named_mode(mode, "clip"),
             "wrap_negative_indices": wrap_negative_indices,
         }
         writing = reading | options

@@ -57,6 +57,18 @@ assert refused(lambda: row[7], IndexError)
 assert refused(lambda: jax.jit(lambda x: x[7])(row), IndexError)
 jax.config.update("jax_check_static_indices", False)
 
+# Operators that only know @; images in PyTorch's way; functions without a rule.
+class Twice:
+    shape = (3, 3)
+    __matmul__ = lambda self, x: 2 * x
+
+found, _ = jax.scipy.sparse.linalg.cg(Twice(), jnp.ones((3, 2)))
+assert np.allclose(found, 0.5)
+ramp = jnp.arange(4, dtype=jnp.float32)
+resized = jax.image.resize(ramp, (8,), "cubic-pytorch", antialias=False)
+assert np.allclose(resized[:3], [-0.1055, 0.1914, 0.668], atol=1e-3)
+assert refused(lambda: jax.custom_jvp(lambda x: x)(1.0), AttributeError)
+
 # What fails is nan.
 flat, side = jnp.ones((2, 2)), jnp.ones((2, 1))
 upper = jnp.array([[1.0, 1.0], [0.0, 0.0]])
@@ -99,6 +111,16 @@ assert (jnp.full_like(keys, keys[1]) == keys[1]).all() and jnp.zeros(shape=(2,))
 noisy = jax.custom_jvp(lambda x, key: x * random.normal(key))
 noisy.defjvp(lambda at, dots: (noisy(*at), dots[0] * random.normal(at[1])))
 assert jax.grad(noisy)(1.0, keys[0]) == random.normal(keys[0])
+for name in ("rbg", "philox4x32"):
+    wide = random.key(1, impl=name)
+    noisy = jax.custom_vjp(lambda x, key: x * random.normal(key))
+    push = lambda x, key: (noisy(x, key), key)
+    noisy.defvjp(push, lambda key, ct: (ct * random.normal(key), None))
+    step = lambda state, _: ((random.split(state[0])[0], noisy(state[1], state[0])), None)
+    run = lambda x: jax.lax.scan(jax.checkpoint(step), (wide, x), None, 2)[0][1]
+    expected = random.normal(wide) * random.normal(random.split(wide)[0])
+    assert np.isclose(jax.grad(run)(1.0), expected)
+    assert np.isclose(jax.jit(jax.grad(run))(1.0), expected)
 
 # Floats of ml_dtypes are floats.
 if importlib.util.find_spec("ml_dtypes"):

@@ -14,9 +14,19 @@ from funcgrad.interop.jax.widths import is_x64, narrow, rules
 
 
 class OfPackage(custom.CustomFunction):
-    """A function whose arguments have the bits that there are, and whose results are adopted."""
+    """A function whose arguments have the bits that there are, and whose results are adopted.
+
+    Attributes:
+        method: What gives it the rule without which it cannot be called; empty if it can be.
+    """
+
+    method = ""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        given = self.rules
+        is_bare = given.jvp is None and given.fwd is None and given.vmap is None
+        if is_bare and self.method:
+            raise AttributeError(f"{self.name} has no rule yet: give it one by {self.method}.")
         token = enter_dialect(rules())
         try:
             if current_trace() is EVAL and not is_x64():  # traces narrow what they are given
@@ -30,10 +40,16 @@ class OfPackage(custom.CustomFunction):
 class custom_jvp(OfPackage, custom.custom_jvp):
     """`funcgrad.custom_jvp` of arrays of the package."""
 
+    method = "defjvp"
+
 
 class custom_vjp(OfPackage, custom.custom_vjp):
     """`funcgrad.custom_vjp` of arrays of the package."""
 
+    method = "defvjp"
+
 
 class custom_vmap(OfPackage, custom.custom_vmap):
     """`funcgrad.custom_batching.custom_vmap` of arrays of the package."""
+
+    method = "def_vmap"

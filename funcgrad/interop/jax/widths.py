@@ -133,7 +133,8 @@ _DTYPES: dict[Any, np.dtype[Any]] = {
 def stored_as(value: Any, dtype: np.dtype[Any]) -> Any:
     """Results with floats of 16 bits for others."""
     if isinstance(value, tuple | list):
-        return type(value)(stored_as(x, dtype) for x in value)
+        parts = [stored_as(x, dtype) for x in value]
+        return type(value)._make(parts) if hasattr(value, "_make") else type(value)(parts)
     if isinstance(value, Tracer):
         return _noted(value, dtype) if value.aval.dtype.kind == "f" else value
     is_array = isinstance(value, np.ndarray) and value.dtype.kind == "f"

@@ -162,6 +162,13 @@ def gmres(
     return system.solve(method, rtol if tol is None else tol, atol, maxiter)
 
 
+def _is_function(A: Any) -> bool:
+    """Whether it is a function of arrays of any shape, or an object that only knows ``@``."""
+    if callable(A):
+        return not hasattr(A, "shape")
+    return hasattr(A, "__matmul__") and not (hasattr(A, "dtype") or hasattr(A, "matvec"))
+
+
 class _System:
     """A system as a function of vectors."""
 
@@ -171,7 +178,7 @@ class _System:
                 f"{name}: callback is not called from compiled loops; limit maxiter and call "
                 f"{name} again with x0 to see what happens in between."
             )
-        is_function = callable(A) and not hasattr(A, "shape")
+        is_function = _is_function(A)
         b = b if is_function else as_value(b, name)
         self.right, self.unravel = ravel_pytree(b)
         if self.right.dtype.kind not in "fc":
@@ -189,8 +196,9 @@ class _System:
         self.shape = None if is_function else np.shape(b)
 
     def _function(self, name: str, A: Any) -> Apply:
-        if callable(A) and not hasattr(A, "shape"):
-            return lambda v: ravel_pytree(A(self.unravel(v)))[0]
+        if _is_function(A):
+            apply = A if callable(A) else A.__matmul__
+            return lambda v: ravel_pytree(apply(self.unravel(v)))[0]
         operator = aslinearoperator(A)
         if operator.shape != (self.size, self.size):
             raise ShapeError(
