@@ -2,8 +2,10 @@
 
 A collective inside of a branch or loop is met by all processes only if all take the branch, or go
 on with the loop. The predicate must therefore be equal along the axes of the collectives. Nothing
-is known of what a program is given; literals are equal, and what follows from equal values by equal
-operations; sums and gathered arrays are equal along their own axis, whatever they are made of.
+is known of what a program is given within such an axis; outside of all, where only `shard_map` has
+collectives, arrays are whole and the same in all processes. Literals are equal, and what follows
+from equal values by equal operations; sums and gathered arrays are equal along their own axis,
+whatever they are made of.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from funcgrad.base.ranks import Ranks, ranks_in
+from funcgrad.core.axes import DividedAxis, axes_in_scope
 from funcgrad.core.facets import Facet
 from funcgrad.core.program import Equation, Program, axis_names, axis_names_of
 from funcgrad.errors import DistributedError
@@ -32,7 +35,13 @@ def check_agreement(program: Program) -> None:
     """
     axes = ranks_in(program.axis_names)
     if axes:
-        _Agreement(axes).run(program, [frozenset()] * len(program.inputs))
+        given = frozenset() if _is_within_processes() else axes
+        _Agreement(axes).run(program, [given] * len(program.inputs))
+
+
+def _is_within_processes() -> bool:
+    names = [name for name, _ in axes_in_scope()]
+    return any(isinstance(x, Ranks) or (isinstance(x, DividedAxis) and x.is_divided) for x in names)
 
 
 class _Agreement(Flow[Equal]):

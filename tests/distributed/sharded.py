@@ -416,12 +416,32 @@ def check_untracked() -> None:
     near(first(X), X[:2], "the first lane")
 
 
+def check_around() -> None:
+    """Loops and branches around `shard_map`, whose predicates see whole arrays."""
+    spec = P("x")
+    step = fg.shard_map(
+        lambda x: x / 2 + lax.pmean(x, "x") / 8, mesh=MESH, in_specs=spec, out_specs=spec
+    )
+
+    def whole_step(x: Any) -> Any:
+        return x / 2 + np.tile(x.reshape(4, 2, 6).mean(0), (4, 1)) / 8
+
+    def around(step: Callable[..., Any], x: Any) -> Any:
+        x = lax.while_loop(lambda x: x.max() > 0.1, step, x)
+        return lax.cond(x.sum() > -100, step, lambda x: x, x)
+
+    expected = around(whole_step, X)
+    for f in (lambda f: f, fg.jit):
+        near(f(lambda x: around(step, x))(X), expected, "around")
+
+
 def main(takes_turns: bool) -> None:
     """Run all checks; if they take turns, every second one is compiled, and the others are not."""
     named = [*((check_array, name) for name in ARRAYS), *((check_loss, name) for name in LOSSES)]
     for i, (check, name) in enumerate(named):
         check(name, WAYS[i % 2 : i % 2 + 1] if takes_turns else WAYS)
     check_untracked()
+    check_around()
     fg.distributed.echo(f"{len(named) + 1} checks hold on {fg.distributed.size()}")
 
 
