@@ -1,4 +1,4 @@
-"""Windows that programs copy side by side, and products of them."""
+"""Windows that programs copy side by side: read where they are, by products too."""
 
 from __future__ import annotations
 
@@ -64,24 +64,35 @@ def test_products_of_windows(
     np.testing.assert_allclose(found, (along(0.5) - along(-0.5)), rtol=1e-9)
 
 
-ASSEMBLED: list[Callable[[Any], Any]] = [
-    lambda x: np.stack([x[0], x[1], x[2], x[3]], axis=1),
-    lambda x: np.stack([x[:, 3], x[:, 2], x[:, 1]], axis=0),
-    lambda x: np.stack([x[1], x[1]]),
-    lambda x: np.concatenate([x[0:2], x[2:4]]),
-    lambda x: np.stack([x[:, 0:3], x[:, 1:4]], axis=1),
-    lambda x: np.stack([x[0], x[2], x[1], x[3]]),
-    lambda x: np.concatenate([x[0:2], x[2:3]]),
-    lambda x: np.stack([x[0], x[1].copy() * 2]),
+def test_columns_are_not_copied() -> None:
+    x, w = np.ones((3, 4, 12, 11)), np.ones((8, 4, 3, 3))
+    plan = fg.jit(channels_first).lower(x, w).as_text().partition("\nplan\n")[2]
+    assert "strided product" in plan
+    assert "concatenate" not in plan.partition("\n# kernel")[0]
+
+
+VIEWS: list[tuple[Callable[[Any], Any], bool]] = [
+    (lambda x: np.stack([x[0], x[1], x[2], x[3]], axis=1), True),
+    (lambda x: np.stack([x[:, 3], x[:, 2], x[:, 1]], axis=0), True),
+    (lambda x: np.stack([x[1], x[1]]), True),
+    (lambda x: np.concatenate([x[0:2], x[2:4]]), True),
+    (lambda x: np.stack([x[:, 0:3], x[:, 1:4]], axis=1), True),
+    (lambda x: np.stack([x[0], x[1], x[3]]), False),
+    (lambda x: np.stack([x[0], x[2], x[1], x[3]]), False),
+    (lambda x: np.concatenate([x[0:2], x[2:3]]), False),
+    (lambda x: np.stack([x[0], x[1].copy() * 2]), False),
 ]
 
 
-@pytest.mark.parametrize("assemble", ASSEMBLED)
-def test_what_is_assembled_of_one_array(assemble: Callable[[Any], Any]) -> None:
+@pytest.mark.parametrize(("assemble", "is_view"), VIEWS)
+def test_what_is_assembled_of_one_array(assemble: Callable[[Any], Any], is_view: bool) -> None:
     x = RNG.normal(size=(4, 6))
     np.testing.assert_array_equal(fg.jit(assemble)(x), assemble(x))
-    found = fg.jit(lambda x: np.exp(assemble(x)))(x)
-    np.testing.assert_allclose(found, np.exp(assemble(x)), rtol=1e-14)
+    lowered = fg.jit(lambda x: np.exp(assemble(x))).lower(x)
+    np.testing.assert_allclose(lowered.compile()(x), np.exp(assemble(x)), rtol=1e-14)
+    if is_view:
+        plan = lowered.as_text().partition("\nplan\n")[2].partition("\n# kernel")[0]
+        assert plan.count("kernel") == 1
 
 
 def test_an_array_that_is_updated_afterwards() -> None:

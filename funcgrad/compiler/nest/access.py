@@ -2,13 +2,15 @@
 
 What is concatenated, padded, stacked or replaced is a map in `Pieces`: each has a place, a regular
 set of indices, and an operand that is read there; later pieces cover earlier ones. Passes ask what
-a view sees of them, how they lie by the axes of another shape, and what one leaves of the others.
+a view sees of them, how they lie by the axes of another shape, what one leaves of the others, and
+whether all of them are one view of an array that exists already.
 
 A place is a range of indices along each axis, or a box if there is nothing between them.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -22,6 +24,7 @@ from funcgrad.compiler.nest.layout import (
     Value,
     View,
     cut,
+    is_overlapping,
     reindex_of,
     reshaped,
     whole,
@@ -131,6 +134,51 @@ class Pieces:
             spot = whole(Value(space, x.dtype)).reindexed(replace(cut(starts), steps=steps), sizes)
             found.append((x.divided(lengths), spot.of(place.value)))
         return Pieces.of(found)
+
+    def as_view(self) -> View | None:
+        """The view that shows the same, if all pieces lie in one array like that.
+
+        Slices of one array, stacked at even distances, lie in that array already: a view with an
+        axis more shows them. Pieces come in the order of their places, which they fill.
+        """
+        parts, first = self.operands, self.operands[0] if self.operands else None
+        if len(parts) < 2 or not isinstance(first, View):
+            return None
+        out = self.places[0].value
+        if len(parts) * math.prod(first.shape) != math.prod(out.shape):
+            return None
+        axis = next((a for a, n in enumerate(out.shape) if n != first.shape[a]), 0)
+        offsets: list[int] = []
+        for k, (part, place) in enumerate(self):
+            begin = k * first.shape[axis] * out.strides[axis]
+            if (place.offset, place.strides) != (begin, out.strides):
+                return None
+            if not isinstance(part, View) or part.value is not first.value:
+                return None
+            if (part.shape, part.strides) != (first.shape, first.strides):
+                return None
+            offsets.append(part.offset)
+        found = _even(offsets)
+        if found is None:
+            return None
+        shape = (*first.shape[:axis], *(n for n, _ in found), *first.shape[axis:])
+        strides = (*first.strides[:axis], *(s for _, s in found), *first.strides[axis:])
+        view = View(first.value, shape, strides, offsets[0])
+        return view if is_overlapping(view) or reshaped(view, out.shape) is not None else None
+
+
+def _even(offsets: Sequence[int]) -> list[tuple[int, int]] | None:
+    """The lengths and distances of axes along which so many distances are walked, if there are."""
+    if len(offsets) == 1:
+        return []
+    distance = offsets[1] - offsets[0]
+    steps = (b - a for a, b in itertools.pairwise(offsets))
+    length = next((k for k, step in enumerate(steps, 1) if step != distance), len(offsets))
+    rows = offsets[::length]
+    if [*offsets] != [row + j * distance for row in rows for j in range(length)]:
+        return None
+    outer = _even(rows)
+    return None if outer is None else [*outer, (length, distance)]
 
 
 def ranges_of(place: View) -> list[Range] | None:

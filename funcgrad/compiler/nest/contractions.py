@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from string import ascii_letters
 
 import numpy as np
 
-from funcgrad.compiler.machine import CACHES, FEW, SEVERAL
+from funcgrad.base.records import dataclass
+from funcgrad.compiler.machine import CACHES, EVEN_PARTS, FEW, SEVERAL, THREAD_WORK
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.layout import (
     Operand,
@@ -15,12 +17,13 @@ from funcgrad.compiler.nest.layout import (
     Uniform,
     Value,
     View,
+    factored,
     is_overlapping,
     moved_axes,
     reshaped,
     whole,
 )
-from funcgrad.compiler.nest.nodes import Copies, Matrices, Point, Product
+from funcgrad.compiler.nest.nodes import Copies, Matrices, Point, Product, is_copy
 from funcgrad.compiler.nest.strided import Letters, Strider
 from funcgrad.lowering import Contraction, Reindex
 
@@ -45,6 +48,10 @@ def contracted(
         strider = None if contractor.has_matrices else Strider(builder, form, x, y, sliding)
         if strider is not None and strider.is_possible:
             return strider.result()
+    elif not contractor.is_by_elements:
+        product = _unfolded(builder, form, x, y)
+        if product is not None:
+            return product
     return contractor.result()
 
 
@@ -56,6 +63,60 @@ def strided_cycles(
         return 0.0
     strider = Strider(builder, form, x, y, sliding)
     return strider.choice.cost if strider.is_possible and strider.choice is not None else 0.0
+
+
+def _unfolded(builder: Builder, form: Contraction, x: Operand, y: Operand) -> Operand | None:
+    """A contraction of copied windows as one of the windows where they are, if there are any."""
+    for own, other, one, two in ((form.lhs, form.rhs, x, y), (form.rhs, form.lhs, y, x)):
+        found = _copied_windows(one)
+        if found is None or not isinstance(two, View):
+            continue
+        windows, shapes = found
+        fresh = iter(c for c in ascii_letters if c not in form.lhs + form.rhs)
+        letters = {
+            c: c if len(shape) == 1 else "".join(next(fresh) for _ in shape)
+            for c, shape in zip(own, shapes, strict=True)
+        }
+        by_letter = dict(zip(own, shapes, strict=True))
+        split = two.divided([by_letter.get(c, (n,)) for c, n in zip(other, two.shape, strict=True)])
+        lhs, rhs, out = ("".join(letters.get(c, c) for c in x) for x in (own, other, form.out))
+        strider = Strider(builder, Contraction(lhs, rhs, out), windows, split, ())
+        if strider.is_possible:
+            lengths = dict(zip(own + other, one.shape + two.shape, strict=True))
+            return builder.reshaped(strider.result(), tuple(lengths[c] for c in form.out))
+    return None
+
+
+def _copied_windows(x: Operand) -> tuple[View, list[Shape]] | None:
+    """The windows that an operand is a copy of, and the axes that each of its axes joins."""
+    maker = x.value.maker if isinstance(x, View) else None
+    if not isinstance(x, View) or maker is None or not is_copy(maker):
+        return None
+    (windows,) = maker.operands
+    found = factored(x)
+    if found is None or not isinstance(windows, View) or not is_overlapping(windows):
+        return None
+    lengths, form = found
+    return windows.reindexed(form, sum(lengths, ())), lengths
+
+
+@dataclass(frozen=True)
+class _Roles:
+    """Roles of the letters of a contraction in a batched matrix product.
+
+    Attributes:
+        batch: Those that count products; an operand that lacks some is the same in all of these.
+        rows: Those of the rows of the first operand.
+        columns: Those of the columns of the second one.
+        summed: Those of which each product is a sum.
+        added: Those of the batch over which products are added up.
+    """
+
+    batch: list[str]
+    rows: list[str]
+    columns: list[str]
+    summed: list[str]
+    added: list[str]
 
 
 class Contractor(Letters):
@@ -123,7 +184,7 @@ class Contractor(Letters):
             return False
         sides = (self.form.lhs, self.rows, self.summed), (self.form.rhs, self.summed, self.columns)
         return all(
-            isinstance(x, View) and self._layout(x, *side) is not None
+            isinstance(x, View) and self._layout(x, side[0], self.batch, *side[1:]) is not None
             for x, side in zip(self.operands, sides, strict=True)
         )
 
@@ -175,8 +236,9 @@ class Contractor(Letters):
             return True
         if is_overlapping(matrix) or self._is_tiny:
             return False
-        sides = (self.summed, self.columns) if is_rhs else (self.rows, self.summed)
-        return self._layout(matrix, own, *sides) is None
+        roles = self._roles(self.form.lhs, self.operands[0], self.form.rhs, self.operands[1])
+        sides = (roles.summed, roles.columns) if is_rhs else (roles.rows, roles.summed)
+        return self._layout(matrix, own, roles.batch, *sides) is None
 
     @property
     def _is_tiny(self) -> bool:
@@ -274,28 +336,78 @@ class Contractor(Letters):
         return self.builder.result(Point(aligned, (Value(space, aligned[0].dtype),), "{0} * {1}"))
 
     def _by_matrices(self, lhs: str, x: Operand, rhs: str, y: Operand, out: str) -> Operand:
-        a = self._matrices(x, lhs, self.rows, self.summed)
-        b = self._matrices(y, rhs, self.summed, self.columns)
-        order = [*self.batch, *self.rows, *self.columns]
+        roles = self._roles(lhs, x, rhs, y)
+        a = self._matrices(x, lhs, roles.batch, roles.rows, roles.summed)
+        b = self._matrices(y, rhs, roles.batch, roles.summed, roles.columns)
+        order = [*roles.batch, *roles.rows, *roles.columns]
         value = Value(self._shape(order), x.dtype)
         self.builder.add(Product((a, b), (value,)))
+        if roles.added:
+            order = order[len(roles.added) :]
+            value = self.builder.summed(whole(value), tuple(range(len(roles.added))))
         strides = dict(zip(order, value.strides, strict=True))
         return View(value, self._shape(out), tuple(strides[c] for c in out))
 
-    def _matrices(self, x: Operand, own: str, rows: list[str], columns: list[str]) -> View:
+    def _roles(self, lhs: str, x: Operand, rhs: str, y: Operand) -> _Roles:
+        """The stack of products for which the fewest elements have to be copied.
+
+        An operand whose rows, columns or terms do not lie in memory as a matrix may still be a
+        stack of matrices: axes of it count products then, in each of which the other operand is
+        the same, or which are added up.
+        """
+        given = _Roles(self.batch, self.rows, self.columns, self.summed, [])
+        best, least = given, self._copied(given, lhs, x, rhs, y)
+        if not least:
+            return given
+        for roles in self._other_roles(given):
+            cost = 2 * self._copied(roles, lhs, x, rhs, y)
+            if roles.added:
+                cost += 4 * self.size([*roles.batch, *roles.rows, *roles.columns])
+            work = self.size([*roles.rows, *roles.columns, *roles.summed])
+            if cost < least and work >= THREAD_WORK // EVEN_PARTS:
+                best, least = roles, cost
+        return best
+
+    def _other_roles(self, given: _Roles) -> Iterator[_Roles]:
+        """The same with some axes as those of stacks."""
+        batch, rows, columns, summed = given.batch, given.rows, given.columns, given.summed
+        for n in range(1, len(rows) + 1):
+            yield _Roles([*batch, *rows[:n]], rows[n:], columns, summed, [])
+        for n in range(1, len(columns) + 1):
+            yield _Roles([*batch, *columns[:n]], rows, columns[n:], summed, [])
+        for n in range(1, len(summed)):
+            yield _Roles([*summed[:n], *batch], rows, columns, summed[n:], summed[:n])
+
+    def _copied(self, roles: _Roles, lhs: str, x: Operand, rhs: str, y: Operand) -> int:
+        """How many elements have to be copied."""
+        return sum(
+            math.prod(operand.shape)
+            for operand, own, rows, columns in (
+                (x, lhs, roles.rows, roles.summed),
+                (y, rhs, roles.summed, roles.columns),
+            )
+            if not isinstance(operand, View)
+            or self._layout(operand, own, roles.batch, rows, columns) is None
+        )
+
+    def _matrices(
+        self, x: Operand, own: str, batch: list[str], rows: list[str], columns: list[str]
+    ) -> View:
         """An operand as a stack of matrices; copied if no strides describe it."""
-        found = self._layout(x, own, rows, columns) if isinstance(x, View) else None
+        found = self._layout(x, own, batch, rows, columns) if isinstance(x, View) else None
         if found is None:
-            labels = [*(c for c in self.batch if c in own), *rows, *columns]
+            labels = [*(c for c in batch if c in own), *rows, *columns]
             ordered = _spread(x, own, "".join(labels), self._shape(labels))
             copy = whole(self.builder.copy(ordered))
-            found = self._layout(copy, "".join(labels), rows, columns)
+            found = self._layout(copy, "".join(labels), batch, rows, columns)
         assert found is not None  # contiguous matrices
         return found
 
-    def _layout(self, x: View, own: str, rows: list[str], columns: list[str]) -> View | None:
+    def _layout(
+        self, x: View, own: str, batch: list[str], rows: list[str], columns: list[str]
+    ) -> View | None:
         """A view as a stack of matrices that BLAS takes, if it is one."""
-        parts = self.batch, rows, columns
+        parts = batch, rows, columns
         shape = tuple(map(self.size, parts))
         if 0 in x.shape:
             return View(x.value, shape, (0, 0, 0))

@@ -17,6 +17,7 @@ import numpy as np
 
 from funcgrad import lowering as forms
 from funcgrad.compiler.foreign import resolve
+from funcgrad.compiler.nest.access import Pieces
 from funcgrad.compiler.nest.bounds import decided, without_division
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.contractions import contracted
@@ -288,6 +289,9 @@ class Lowering(Builder):
             whole(out).reindexed(form, x.shape)
             for form, x in zip(forms_of_places, parts, strict=True)
         ]
+        view = Pieces(tuple(parts), tuple(places)).as_view()
+        if view is not None:
+            return [self.reshaped(view, out.shape).broadcast(aval.shape)]
         copies = Copies(tuple(parts), (out,), tuple(places))
         return [self.result(copies).broadcast(aval.shape)]
 
