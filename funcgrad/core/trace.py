@@ -136,7 +136,7 @@ class Tracer:
     not. Subclasses add what their trace needs.
     """
 
-    __slots__ = ("owner",)
+    __slots__ = ("__weakref__", "owner")
     owner: Trace
     """The trace that follows it."""
 

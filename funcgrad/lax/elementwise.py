@@ -33,7 +33,7 @@ from funcgrad.lax.precision import AccuracyLike
 from funcgrad.primitives import bits
 from funcgrad.primitives import elementwise as primitive
 from funcgrad.primitives.families import Elementwise, shape_of
-from funcgrad.primitives.objects import map_values, settled
+from funcgrad.primitives.objects import is_traced, map_values, settled
 from funcgrad.primitives.texts import TEXTS
 
 __all__ = [
@@ -610,7 +610,9 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     """
     if not cases:
         raise ArgumentError("lax.select_n needs at least one case.")
-    cases = tuple(array_operand("select_n", x) for x in same_dtype("select_n", *cases))
+    cases = tuple(same_dtype("select_n", *cases))
+    if not any(map(is_traced, cases)):  # beside a weak traced value, Python's numbers stay weak
+        cases = tuple(array_operand("select_n", x) for x in cases)
     shape = shape_of(cases[0])
     which = array_operand("select_n", which)
     if any(shape_of(x) != shape for x in cases) or shape_of(which) not in ((), shape):

@@ -46,9 +46,7 @@ def _static_shape(name: str, shape: Any) -> tuple[int, ...]:
     Raises:
         ShapeError: If a length is negative.
     """
-    lengths = tuple(
-        int(n) for n in (shape if isinstance(shape, Sequence | np.ndarray) else (shape,))
-    )
+    lengths = tuple(map(int, primitive.lengths_in(shape)))
     if any(n < 0 for n in lengths):
         raise ShapeError(f"lax.{name}: lengths must not be negative, got {lengths}.")
     return lengths

@@ -37,9 +37,7 @@ __all__ = [
 
 def static_ints(shape: Any) -> tuple[int, ...]:
     """A shape from an int or a sequence of ints."""
-    if isinstance(shape, tuple | list | np.ndarray):
-        return tuple(int(n.__index__()) for n in shape)
-    return (int(shape.__index__()),)
+    return tuple(int(n.__index__()) for n in s.lengths_in(shape))
 
 
 def astype(x: Any, dtype: Any, copy: bool = False, *, device: Any = None) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.dialect import default_dtype, dialect
+from funcgrad.base.dialect import NUMPY, default_dtype, dialect
 from funcgrad.base.pytree import PyTreeDef, opened, tree_flatten
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import MUTABLE_TYPES, Value
@@ -168,7 +168,8 @@ def array_for_numpy(self: Any, dtype: Any = None, copy: bool | None = None) -> n
     that of ``np.asarray(x)`` does, it is read-only: what was written into it would not be seen.
 
     Raises:
-        TracerArrayConversionError: If numbers are needed: for a dtype, an index, SciPy.
+        TracerArrayConversionError: If numbers are needed: for a dtype, an index, SciPy; and by the
+            rules of JAX, by which programs learn so that a value is traced.
     """
     if not isinstance(self, Tracer):
         self = self.__jax_array__()
@@ -183,6 +184,7 @@ def array_for_numpy(self: Any, dtype: Any = None, copy: bool | None = None) -> n
     needs_numbers = dtype is not None and np.dtype(dtype).char != "O"
     if (
         needs_numbers
+        or dialect() is not NUMPY
         or self.size > MAX_NUMBERS
         or not self.owner.is_live
         or is_subscript_asking()

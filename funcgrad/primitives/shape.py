@@ -24,6 +24,11 @@ from funcgrad.lowering import Reshape as ReshapeForm
 from funcgrad.primitives.families import instantiate, linear_jvp, shape_of, zeros_like_aval
 
 
+def lengths_in(shape: Any) -> tuple[Any, ...]:
+    """The lengths in a shape: a number, or anything that can be gone through."""
+    return tuple(shape) if np.iterable(shape) else (shape,)
+
+
 class Reshape(Primitive):
     """The elements in row-major order under another shape."""
 

@@ -26,6 +26,7 @@ from funcgrad.lax.operands import Array, ArrayLike
 from funcgrad.observers.source import called_function
 from funcgrad.primitives.objects import settled
 from funcgrad.primitives.random import UINT32, UINT64
+from funcgrad.primitives.shape import lengths_in
 from funcgrad.random.generators import GENERATORS, THREEFRY, Generator, Words, joined
 from funcgrad.random.key_arrays import KEY, KeyArray, KeyDtype, key_dtype_of, words_of_parts
 from funcgrad.random.meanings import MEANINGS
@@ -190,7 +191,7 @@ def canonical_shape(name: str, shape: int | Sequence[int]) -> tuple[int, ...]:
         ArgumentError: If a length is not an integer.
         ShapeError: If a length is negative.
     """
-    listed = shape if isinstance(shape, Sequence | np.ndarray) else (shape,)
+    listed = lengths_in(shape)
     if not all(isinstance(n, int | np.integer | Tracer) for n in listed):
         raise ArgumentError(f"random.{name}: a shape consists of integers, got {shape!r}.")
     lengths = tuple(map(index, listed))

@@ -7,8 +7,8 @@ import sys
 
 PROGRAM = """
 from funcgrad.interop import jax as neighbour; neighbour.install()
-import importlib.util
-import numpy as np, jax, jax.numpy as jnp
+import importlib.util, weakref
+import numpy as np, jax, jax.api_util, jax.core, jax.numpy as jnp
 from jax import random
 
 def refused(call, error=ValueError):
@@ -128,6 +128,17 @@ if importlib.util.find_spec("ml_dtypes"):
         assert jnp.issubdtype(kind, jnp.floating) and not jnp.issubdtype(kind, jnp.float32)
         assert jnp.issubdtype(kind, jnp.bfloat16) and not jnp.issubdtype(kind, jnp.integer)
 assert jnp.issubdtype(jnp.float32, jnp.floating) and not jnp.issubdtype(jnp.floating, jnp.float32)
+
+# Shapes are what can be gone through. Traced values are no ndarrays, and can be referred to weakly.
+shape = type("Shape", (), {"__iter__": lambda self: iter((2, 3))})()
+assert random.normal(random.key(0), shape).shape == jnp.zeros(shape).shape == (2, 3)
+assert jax.lax.full(shape, 1.0).shape == jnp.reshape(jnp.arange(6), shape).shape == (2, 3)
+assert refused(lambda: jax.jit(np.asarray)(1.0), jax.errors.TracerArrayConversionError)
+assert jax.jit(lambda x: weakref.ref(x)() + 1)(1.0) == 2.0
+assert jax.jit(lambda which, n: jax.lax.select(which, 1, n))(True, 2) == 1
+assert jax.device_get({"a": "text", "b": jnp.ones(2)})["a"] == "text" and jnp.shape(None) == ()
+assert jax.api_util.safe_map(max, [1, 5], [2, 3]) == [2, 5]
+jax.core.pytype_aval_mappings[list] = jax.core.pytype_aval_mappings[np.ndarray]
 
 # Arrays of parts.
 mesh = jax.make_mesh((1,), ("x",))

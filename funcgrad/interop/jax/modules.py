@@ -181,6 +181,7 @@ _JAX = {
     "config": words.config,
     "default_prng_impl": widths.default_prng_impl,
     "device_count": devices.device_count,
+    "device_get": placing.device_get,
     "device_put": placing.device_put,
     "devices": devices.devices,
     "ds": words.ds,

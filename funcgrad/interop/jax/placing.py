@@ -51,6 +51,7 @@ from funcgrad.interop.jax.places import (
 )
 from funcgrad.interop.jax.terms import stacking, summed, terms_of, with_terms, without_terms
 from funcgrad.interop.jax.widths import in_few_bits
+from funcgrad.primitives.objects import HoldsArray
 from funcgrad.primitives.shape import Reshape
 from funcgrad.random.key_arrays import KeyArray
 from funcgrad.transforms.linearize import LinearizeTrace
@@ -293,6 +294,20 @@ def device_put(x: Any, device: Any = None, **options: Any) -> Any:
     leaves, treedef = tree_flatten(made)
     pairs = zip(leaves, places, strict=True)
     return tree_unflatten(treedef, [_moved(leaf, place) for leaf, place in pairs])
+
+
+def device_get(x: Any) -> Any:
+    """The arrays of a pytree as NumPy's; what is no array, such as a text, as it is.
+
+    Args:
+        x: A pytree.
+    """
+
+    def read(leaf: Any) -> Any:
+        is_kept = isinstance(leaf, Tracer | HoldsArray) or not hasattr(leaf, "__array__")
+        return leaf if is_kept else np.asarray(leaf)
+
+    return tree_map(read, x)
 
 
 def _moved(x: Any, place: Any) -> Any:

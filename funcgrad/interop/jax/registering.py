@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from funcgrad import numpy, random
 from funcgrad.api import vectorization
 from funcgrad.base.pytree import NODES
 from funcgrad.core.trace import Trace, Tracer
 from funcgrad.interop.jax import callbacks, hijax, jaxprs, placing, primitives, types, words
+from funcgrad.interop.jax.arrays import Array
 from funcgrad.interop.missing import Missing
 from funcgrad.observers.source import is_own
 from funcgrad.transforms.jvp import JVPTrace, JVPTracer
@@ -83,6 +87,11 @@ def safe_zip(*args: Iterable[Any]) -> list[tuple[Any, ...]]:
     return list(zip(*args, strict=True))
 
 
+def unzipped(count: int, rows: Iterable[Any]) -> tuple[tuple[Any, ...], ...]:
+    """The columns of rows of so many elements, also where there is no row."""
+    return tuple(zip(*rows, strict=True)) or ((),) * count
+
+
 class HiPrimitive:
     """A primitive of values that can be changed: libraries define such, and may do without.
 
@@ -131,6 +140,11 @@ _CORE: dict[str, Any] = {
     "get_aval": types.type_of,
     "is_concrete": words.is_concrete,
 }
+
+_ARRAYS = dict.fromkeys((np.ndarray, np.generic, Array), types.type_of)
+"""Classes of arrays, with what gives their types. Libraries add theirs, whose values convert."""
+
+_CORE["pytype_aval_mappings"] = _ARRAYS
 
 _MOVED = {"ClosedJaxpr", "Jaxpr", "JaxprEqn", "Literal", "Var", "jaxpr_as_fun", "mapped_aval",
           "subjaxprs", "unmapped_aval"}  # fmt: skip
@@ -192,6 +206,7 @@ OF_MODULES: dict[str, dict[str, Any]] = {
     "jax.api_util": {
         "debug_info": jaxprs.debug_info,
         "safe_map": safe_map,
+        "shaped_abstractify": types.type_of,
     },
     "jax.extend.source_info_util": {"register_exclusion": ignored},
     "jax.interpreters.ad": {
@@ -231,7 +246,10 @@ OF_MODULES: dict[str, dict[str, Any]] = {
         "dce_rules": {},
         "partial_eval_jaxpr_custom_rules": {},
     },
-    "jax.interpreters.xla": {"apply_primitive": primitives.apply_primitive},
+    "jax.interpreters.xla": {
+        "apply_primitive": primitives.apply_primitive,
+        "canonicalize_dtype_handlers": dict.fromkeys(_ARRAYS, words.asarray),
+    },
     "jax._src.ad_util": {
         "Zero": primitives.Zero,
         "instantiate": primitives.instantiate_zeros,
@@ -252,6 +270,8 @@ OF_MODULES: dict[str, dict[str, Any]] = {
         "cache": decorator,
         "safe_map": safe_map,
         "safe_zip": safe_zip,
+        "unzip2": partial(unzipped, 2),
+        "unzip3": partial(unzipped, 3),
         "weakref_lru_cache": decorator,
     },
 }
