@@ -11,6 +11,7 @@ It contains no text from user data.
 from __future__ import annotations
 
 import ast
+import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
@@ -301,6 +302,39 @@ _BY_BITS = {
 }
 """Integer quotients, rounded down, and remainders, where the divisor is a power of two."""
 
+
+def _unchanged(template: str, x: float) -> str:
+    return template
+
+
+def _quotient(template: str, x: float) -> str:
+    """The quotient by a constant, which by a power of two is a product."""
+    if x == 1:
+        return "{0}"
+    is_exact = math.frexp(x)[0] == 0.5 and 2.0**-100 < x < 2.0**100
+    return template.replace("/ {1}", f"* {1 / x!r}") if is_exact else template
+
+
+def _tangent(by: str) -> Callable[[str, float], str]:
+    """The product or quotient of a tangent and a constant: zero without asking for it."""
+    return lambda template, x: _IDENTITIES[by, 1](by, x) if 0 < x < math.inf else template
+
+
+_PRODUCT, _QUOTIENT = "{0} * {1}", "{0} / {1}"
+SCALED, UNSCALED = (f"select({{0}} == 0, {{0}}, {x})" for x in (_PRODUCT, _QUOTIENT))
+_IDENTITIES: dict[tuple[str, int], Callable[[str, float], str]] = {
+    (_PRODUCT, 0): lambda template, x: "{1}" if x == 1 else template,
+    (_PRODUCT, 1): lambda template, x: "{0}" if x == 1 else template,
+    (_QUOTIENT, 1): _quotient,
+    ("{0} - {1}", 1): lambda template, x: "{0}" if x == 0 and math.copysign(1, x) > 0 else template,
+    (SCALED, 0): lambda template, x: (
+        _IDENTITIES[_PRODUCT, 0](_PRODUCT, x) if abs(x) > 0 else template
+    ),
+    (SCALED, 1): _tangent(_PRODUCT),
+    (UNSCALED, 1): _tangent(_QUOTIENT),
+}
+"""Templates whose argument of some number is a constant, and functions of that for others."""
+
 _MAX_BITS = 1 << 62
 """The largest of these powers whose mask is a literal of every type that has it."""
 
@@ -308,10 +342,12 @@ _MAX_BITS = 1 << 62
 def with_constants(template: str, scalars: Sequence[Any]) -> str:
     """A template that says the same where some arguments are known, and costs less.
 
-    Powers with small exponents are products and square roots. Those of floats are exact at zeros
-    and infinities of both signs as `pow` is, and within two units in the last place elsewhere.
-    Integers are divided by powers of two by their bits, exactly: a shift to the right rounds down,
-    as the quotient does.
+    Factors and divisors of one, and differences from zero, are no operations; quotients by powers
+    of two are products. Tangents times finite constants are zero where the tangents are. All that
+    is exact, to the sign of a zero. Powers with small exponents are products and square roots.
+    Those of floats are exact at zeros and infinities of both signs as `pow` is, and within two
+    units in the last place elsewhere. Integers are divided by powers of two by their bits, exactly:
+    a shift to the right rounds down, as the quotient does.
 
     Args:
         template: The template.
@@ -320,7 +356,12 @@ def with_constants(template: str, scalars: Sequence[Any]) -> str:
     Returns:
         A template over the same arguments, of which it may use fewer.
     """
-    known = scalars[1] if len(scalars) == 2 else None
+    if len(scalars) != 2:
+        return template
+    for k, number in enumerate(scalars):
+        if number is not None and number.dtype.kind == "f":
+            template = _IDENTITIES.get((template, k), _unchanged)(template, float(number))
+    known = scalars[1]
     if known is None:
         return template
     if template == "pow({0}, {1})" and known.dtype.kind == "f":

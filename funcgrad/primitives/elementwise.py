@@ -423,7 +423,7 @@ class Quotient(Elementwise):
             terms.append(_unscaled(tx, y))
         if ty is not None:
             # Primitives, since Python's quotient of Python's floats raises where y is 0.
-            slope = coefficient(lambda: neg.bind(div.bind(out, y)))
+            slope = coefficient(lambda: neg.bind(unscale.bind(out, y)))
             terms.append(scale.bind(ty, slope))
         return out, terms[0] if len(terms) == 1 else add.bind(*terms)
 

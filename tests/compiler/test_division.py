@@ -91,3 +91,23 @@ def test_powers_of_two_that_are_known(code: str) -> None:
             for (q, r), (quotient, remainder) in zip(ours, expected, strict=True):
                 np.testing.assert_array_equal(q, quotient, strict=True)
                 np.testing.assert_array_equal(r, remainder, strict=True)
+
+
+@pytest.mark.parametrize("code", "fd")
+def test_quotients_by_one_number_are_those_of_a_division(code: str) -> None:
+    """They are products with its reciprocal, corrected."""
+    info: Any = np.finfo(code)
+    digits = RNG.random(2000) + 1
+    x = np.concatenate([digits, -digits * 1e9, 2 - digits * info.eps, [0.0, -0.0, np.inf, np.nan]])
+    x = np.concatenate([x, [info.max, -info.max, 1.0, 49.0]]).astype(code)
+    few = [0.0, np.inf, info.max, info.tiny, info.smallest_subnormal, 49.0, 2 - info.eps, 1e30]
+    numbers = np.array([*few, *digits[:40], *RNG.integers(1, 999, 40)], code)
+    by = fg.jit(lambda x, y: x / y)
+    with np.errstate(all="ignore"):
+        for y in np.concatenate([numbers, -numbers, [np.array(np.nan, code)]]):
+            for part in (x, x[-11:]):
+                found = np.asarray(by(part, y)).view(f"i{info.dtype.itemsize}")
+                known = (part / y).view(found.dtype)
+                is_nan = np.isnan(part / y)
+                np.testing.assert_array_equal(found[~is_nan], known[~is_nan], f"{y!r}")
+                assert np.isnan(np.asarray(by(part, y))[is_nan]).all()

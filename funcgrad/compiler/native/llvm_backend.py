@@ -31,6 +31,7 @@ import llvmlite.binding as llvm
 
 from funcgrad.base.forking import between_forks, in_children
 from funcgrad.base.stacks import start
+from funcgrad.compiler.native.processor import is_x86
 
 OPTIMIZATION = 1
 """Level of the optimiser where it has to find vectors. It includes the vectoriser of loops, which
@@ -68,6 +69,12 @@ def cpu() -> tuple[str, str]:
         # table took twice the time.
         features += ",+prefer-no-gather"
     return llvm.get_host_cpu_name(), features
+
+
+def has_fused_products() -> bool:
+    """Whether this CPU has an instruction for a product and a sum."""
+    _, features = cpu()
+    return not is_x86() or "+fma" in features.split(",")
 
 
 def target_machine(selection: int = SELECTION) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 from funcgrad.compiler.native import elementary, integers
 from funcgrad.compiler.native.complexes import KINDS, Complex, convert, llvm_type
+from funcgrad.compiler.native.llvm_backend import has_fused_products
 from funcgrad.compiler.native.scalars import Builder, Emitted
 from funcgrad.compiler.native.threefry import threefry2x32
 from funcgrad.compiler.native.types import (
@@ -27,7 +28,12 @@ from funcgrad.compiler.native.types import (
     signature,
     strong,
 )
-from funcgrad.compiler.native.vecmath.division import integer_quotient
+from funcgrad.compiler.native.vecmath.division import (
+    Divisor,
+    divisor,
+    integer_quotient,
+    quotient,
+)
 from funcgrad.compiler.native.words import define, expect, promote
 from funcgrad.intrinsics import CASTS, INTRINSICS, Intrinsic
 
@@ -55,6 +61,14 @@ def _add(a: Any, b: Any) -> Any:
 
 def _multiply(a: Any, b: Any) -> Any:
     return a & b if isinstance(a, Emitted) and a.kind == "b" else a * b
+
+
+def _divide(a: Any, b: Any) -> Any:
+    number = None if isinstance(b, Complex) else a.builder.numbers.get(b.text)
+    if number is None or not has_fused_products():
+        return a / b
+    known = a.builder.once(("divisor", number.text), number, partial(divisor, number))
+    return quotient(a, Divisor(*(part.splat(a.lanes) for part in known)))
 
 
 def _integer_quotient(a: Emitted, b: Emitted) -> tuple[Emitted, Emitted, Emitted]:
@@ -182,7 +196,7 @@ _EMISSIONS: dict[str, Callable[..., Any]] = {
     "add": _add,
     "subtract": operator.sub,
     "multiply": _multiply,
-    "divide": operator.truediv,
+    "divide": _divide,
     "floor_divide": _floor_divide,
     "remainder": _remainder,
     "fmod": _fmod,

@@ -10,7 +10,7 @@ products are contracted only by an explicit `fma`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from funcgrad.compiler.native.llvm import (
@@ -263,17 +263,14 @@ class Emitted:
         builder, type = self.builder, vector_of(self.type, lanes)
         if not self.text.startswith("%"):
             return Emitted(builder, f"splat ({self})", type, self.kind)
-        # Made where the scalar is, before loops that use it, and once for all of them.
-        key = self.text, lanes
-        known = builder.splats.get(key)
-        if known is None:
-            here = builder.block
-            builder.block = self.block or builder.function.blocks[0]
+
+        def made() -> Emitted:
             first = builder.let(f"insertelement {type} poison, {self}, i32 0", type, self.kind)
             places = f"<{lanes} x i32> zeroinitializer"
-            known = first.made(f"shufflevector {first}, {type} poison, {places}")
-            builder.splats[key] = known
-            builder.block = here
+            return first.made(f"shufflevector {first}, {type} poison, {places}")
+
+        known: Emitted = builder.once((self.text, lanes), self, made)
+        builder.numbers[known.text] = self
         return self.like(known)
 
     def mixed(self, other: Emitted | None, places: Iterable[int]) -> Emitted:
@@ -325,16 +322,19 @@ class Builder:
         module: The module.
         function: The function.
         block: The block that is written.
-        splats: The vectors that scalars have been made to.
+        numbers: The scalars of vectors that are made of one, by the names of these.
         line: Metadata of instructions: the statement that they are of, if that is to be known.
     """
+
+    block: Block
 
     def __init__(self, module: Module, function: Function) -> None:
         self.module = module
         self.function = function
-        self.splats: dict[tuple[str, int], Emitted] = {}
+        self.numbers: dict[str, Emitted] = {}
         self.line = ""
         self.n_blocks = 0
+        self.known: dict[Hashable, Any] = {}
         module.functions[function.symbol] = function
         self.open_block("entry")
 
@@ -353,6 +353,20 @@ class Builder:
         name = f"%v{function.n_values}"
         block.lines.append(f"  {name} = {text}{self.line}")
         return Emitted(self, name, type, kind, block)
+
+    def once(self, key: Hashable, scalar: Emitted, make: Callable[[], Any]) -> Any:
+        """Make something of a scalar where that is, before loops that use it, once for all of them.
+
+        Args:
+            key: The name of what is made.
+            scalar: The scalar.
+            make: Appends the instructions.
+        """
+        if key not in self.known:
+            here, self.block = self.block, scalar.block or self.function.blocks[0]
+            self.known[key] = make()
+            self.block = here
+        return self.known[key]
 
     def do(self, text: str) -> None:
         """Append an instruction that has no value."""

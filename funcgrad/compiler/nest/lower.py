@@ -62,7 +62,7 @@ from funcgrad.compiler.nest.orders import followed_order, inverse, permuted_shap
 from funcgrad.compiler.nest.slides import sliding_contraction, window_fold
 from funcgrad.compiler.nest.sort_places import is_sortable, sorted_places
 from funcgrad.core.program import Atom, Equation, Program, Var
-from funcgrad.intrinsics import expression, with_constants
+from funcgrad.intrinsics import SCALED, UNSCALED, expression, with_constants
 from funcgrad.passes.advance import advance, messages
 from funcgrad.passes.cse import cse
 from funcgrad.passes.dce import dce
@@ -211,9 +211,11 @@ class Lowering(Builder):
         expr = with_constants(without_division(form.expr, operands), scalars)
         used = operands[: expression(expr).arity]
         aligned = tuple(x.broadcast(aval.shape) for x in used)
-        if expression(expr).is_copy and aligned[0].dtype == aval.dtype:
-            return aligned
+        copied = aligned[-1] if expr in ("{0}", "{1}") else None
+        if copied is not None and copied.dtype == aval.dtype:
+            return [copied]
         walked = domain(aligned, aval.shape)
+        expr, aligned = self._with_reciprocal(expr, aligned, walked)
         if walked != aval.shape:  # what is the same along an axis is computed once
             out = Value(walked, aval.dtype)
             once = self.result(Point(tuple(first(x, walked) for x in aligned), (out,), expr))
@@ -225,6 +227,19 @@ class Lowering(Builder):
         out.is_free = True
         self.add(Point(tuple(x.permuted(order) for x in aligned), (out,), expr))
         return [whole(out).permuted(inverse(order))]
+
+    def _with_reciprocal(
+        self, expr: str, operands: tuple[Operand, ...], shape: Shape
+    ) -> tuple[str, tuple[Operand, ...]]:
+        """A quotient of tangents as a product, where one divisor serves several of them."""
+        if expr != UNSCALED:
+            return expr, operands
+        tangent, divisor = operands
+        few = domain([divisor], divisor.shape)
+        if math.prod(few) == math.prod(shape):
+            return expr, operands
+        made = Point((first(divisor, few),), (Value(few, divisor.dtype),), "1.0 / {0}")
+        return SCALED, (tangent, self.result(made).broadcast(divisor.shape))
 
     def _fold_scalars(self, operands: Sequence[Any]) -> Any:
         """The result of an operation on scalars that are known now."""

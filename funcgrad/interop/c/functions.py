@@ -75,6 +75,32 @@ static FG_INLINE fg_held_NAME fg_size_NAME(fg_held_NAME a) {
     const fg_held_iBITS x = FG_AS(fg_held_iBITS, fg_bits_NAME_iBITS, a) & INTBITS_MAX;
     return FG_AS(fg_held_NAME, fg_bits_iBITS_NAME, x);
 }""",
+    "divisor": "typedef struct { fg_NAME number, sign, size, reciprocal; } fg_divisor_NAME;",
+    "by": """\
+static FG_INLINE fg_divisor_NAME fg_by_NAME(fg_NAME y) {
+    const double plain = sizeof y == 8 ? 0x1p100 : 0x1p30;
+    const fg_NAME size = (fg_NAME)fabs((double)y);
+    const bool is_plain = size > 1 / plain && size < plain;
+    fg_divisor_NAME r = {y, (fg_NAME)copysign(1, (double)y), size, 1 / size};
+    if (!is_plain) r.reciprocal = (fg_NAME)NAN;
+    return r;
+}""",
+    "over": """\
+/* Quotients by one number, as the process computes them: by a remainder, which is exact. */
+static FG_INLINE fg_held_NAME fg_over_NAME(fg_held_NAME x, fg_divisor_NAME y) {
+#ifdef FG_FORMULAS
+    const fg_NAME small = (fg_NAME)(sizeof y.size == 8 ? 0x1p-900 : 0x1p-90);
+    const fg_held_NAME a = x * y.sign, near = a * y.reciprocal;
+    const fg_held_NAME size = y.size - (fg_held_NAME){0}, by = y.reciprocal - (fg_held_NAME){0};
+    const fg_held_NAME beyond = fg_fused_NAME(near, size, -a);
+    const fg_held_NAME exact = fg_fused_NAME(-beyond, by, near);
+    const fg_held_iBITS rare = FG_MASK(fg_held_iBITS, exact != exact)
+        | (FG_MASK(fg_held_iBITS, fg_size_NAME(a) < small) & FG_MASK(fg_held_iBITS, a != 0));
+    return FG_ANY(FG_AS(fg_held_i64, (int64_t), rare)) ? x / y.number : exact;
+#else
+    return x / y.number;
+#endif
+}""",
     "least": """\
 static FG_INLINE fg_held_NAME fg_least_NAME(fg_held_NAME a, fg_held_NAME b) {
     return fg_chosen_NAME(FG_MASK(fg_held_NAME, a < b), a, b);

@@ -527,6 +527,20 @@ class Run:
             ]
         return self.pointers[key]
 
+    def divisor_of(self, text: str, kind: str) -> str:
+        """The name of what quotients by a number of all lanes need.
+
+        Args:
+            text: The number.
+            kind: The short name of its type.
+        """
+        key = ("divisor", text, kind)
+        if key not in self.pointers:
+            name = self.pointers[key] = f"by_{self._number()}"
+            line = f"const fg_divisor_{kind} {name} = fg_by_{kind}({text});"
+            self.before.append(self.prelude.use(line))
+        return self.pointers[key]
+
     def _store(self, x: Apply) -> str:
         t = element_of(self.printer.signatures[x].args[2])
         value = self._text(x.operands[2], t)

@@ -55,6 +55,8 @@ class Loop(Protocol):
 
     def declare(self, name: str) -> None: ...
 
+    def divisor_of(self, text: str, kind: str) -> str: ...
+
 
 def width_of_stage(loop: Loop, stage: Sequence[Assign | Evaluate]) -> int:
     """The bits of all numbers if all statements are arithmetic on registers; else 0."""
@@ -205,6 +207,9 @@ class _Printer:
             function = _FUNCTIONS.get(word, "chosen")
             return self._use(f"fg_{function}_{short(t)}({given})")
         texts = [self._text(y, s) for y, s in zip(x.operands, args, strict=True)]
+        if word == "divide" and [*map(self._is_scalar, x.operands)] == [False, True]:
+            divisor = self.loop.divisor_of(texts[1], short(t))
+            return self._use(f"fg_over_{short(t)}({texts[0]}, {divisor})")
         if all(map(self._is_scalar, x.operands)):
             # Operators take a number beside a register, but not two numbers.
             texts[0] = self._whole(x.operands[0], args[0])
