@@ -141,7 +141,8 @@ def _table() -> Iterator[Intrinsic]:
     yield Intrinsic("pow", 2, "iuf", 24, "formula", "always")
     yield Intrinsic("atan2", 2, "f", 16, "formula", "few")
     yield Intrinsic("hypot", 2, "f", 6, "formula")
-    yield Intrinsic("lgamma", 1, "f", 60, "libm")
+    for name, cost in (("lgamma", 60), ("digamma", 60), ("trigamma", 40)):
+        yield Intrinsic(name, 1, "f", cost, "formula")
     yield Intrinsic("threefry2x32", 4, "u", 60)
     for name in CASTS:
         yield Intrinsic(name, 1, "biufc", 1)

@@ -2,8 +2,7 @@
 
 Eager values are SciPy's. SciPy's loops take one number at a time, with branches; compiled programs
 use these formulas instead, in double precision. Their relative errors are a few units in the last
-place of double precision, except near zeros of the digamma function on the negative axis, where
-their absolute errors are. The polynomials interpolate 40-digit values at Chebyshev's nodes, to
+place of double precision. The polynomials interpolate 40-digit values at Chebyshev's nodes, to
 1e-16.
 
 Formulas that are valid everywhere, such as recurrences and reflections, are those of the Digital
@@ -14,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.expressions import (
@@ -37,7 +37,7 @@ from funcgrad.primitives.polynomials import fused_horner
 
 _INFINITY = math.inf
 _sign_of = function(p.copysign)
-_sin, _tan = function(p.sin), function(p.tan)
+_sin = function(p.sin)
 
 
 def _polynomial(coefficients: Sequence[float], x: Expression) -> Expression:
@@ -258,77 +258,10 @@ def _in_domain(value: Expression, tail: Expression) -> Expression:
     return where(tail < 0.0, math.nan, value)
 
 
-# The digamma function, divided by the distance from its zero, by powers of ``2 x - 3`` on
-# ``1 <= x <= 2``.
-_ZERO, _REST_OF_ZERO = 1.4616321449683622, 9.549995429965697e-17
-_NEAR_ZERO = (
-    -8.25512972008104e-11, 2.4765474440031764e-10, -2.889363639216111e-10, 8.668257373761658e-10,
-    -3.6788868183645545e-09, 1.10370884388543e-08, -3.166618072027162e-08, 9.500926192924096e-08,
-    -2.8628755280038686e-07, 8.591324222417666e-07, -2.578107848270217e-06, 7.741156881253708e-06,
-    -2.325823828431376e-05, 6.995020484160625e-05, -0.00021074841215733007, 0.000636888028319074,
-    -0.0019350666647832667, 0.005936795278433826, -0.018550615381738605, 0.06013562106019355,
-    -0.21181371064073026, 0.951055876031833,
-)  # fmt: skip
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798)
 _MORE_BERNOULLI = (*_BERNOULLI, -174611 / 330, 854513 / 138, -236364091 / 2730)
 _SHIFT = 8
-"""From here on the asymptotic series are used, DLMF 5.11.2 and 5.15.8."""
-_PSI = tuple(b / (2 * k) for k, b in enumerate(_BERNOULLI, 1))[::-1]
-_SLOPE = _BERNOULLI[::-1]
-
-
-def _shifted(x: Expression, power: int) -> tuple[Expression, Expression]:
-    """``z >= 8`` with ``z - x`` whole, and the sum of ``(x + k)**-power`` for what is between."""
-    is_low = x < float(_SHIFT)
-    low = where(is_low, x, 1.0)
-    above, below = None, None
-    for k in range(_SHIFT):
-        factor = low + float(k) if k else low
-        factor = factor if power == 1 else factor * factor
-        if above is None or below is None:
-            above, below = factor * 0.0 + 1.0, factor
-        else:
-            above, below = above * factor + below, below * factor
-    assert above is not None
-    assert below is not None
-    return where(is_low, x + float(_SHIFT), x), where(is_low, above / below, 0.0)
-
-
-def _reflected(x: Expression) -> tuple[Expression, Expression, Expression]:
-    """Whether ``x`` is negative; ``1 - x`` if it is; and its distance from a whole number."""
-    is_left = x < 0.0
-    return is_left, where(is_left, 1.0 - x, x), where(is_left, x - rint(x), 0.25)
-
-
-def digamma(x: Expression) -> Expression:
-    """The derivative of the logarithm of the gamma function."""
-    is_left, right, part = _reflected(x)
-    z, taken = _shifted(right, 1)
-    inverse = 1.0 / z
-    square = inverse * inverse
-    value = log(z) - 0.5 * inverse - square * _polynomial(_PSI, square) - taken
-    is_near = (right > 1.0) & (right < 2.0)
-    near = where(is_near, right, 1.5)
-    by_zero = ((near - _ZERO) - _REST_OF_ZERO) * _polynomial(_NEAR_ZERO, 2.0 * near - 3.0)
-    value = where(is_near, by_zero, value)
-    value = where(right < _INFINITY, value, right)
-    # DLMF 5.5.4: there are poles at 0, where the sign of 0 tells the side, and left of it.
-    reflected = value - math.pi / _tan(math.pi * part)
-    value = where(is_left, where(absolute(part) > 0.0, reflected, math.nan), value)
-    return where(apply(p.equal, x, 0.0), -_sign_of(x + _INFINITY, x), value)
-
-
-def trigamma(x: Expression) -> Expression:
-    """The derivative of `digamma`."""
-    is_left, right, part = _reflected(x)
-    z, added = _shifted(right, 2)
-    inverse = 1.0 / z
-    square = inverse * inverse
-    value = inverse + square * (0.5 + inverse * _polynomial(_SLOPE, square)) + added
-    height = _sin(math.pi * part) / math.pi
-    reflected = 1.0 / (height * height) - value
-    return where(is_left, where(absolute(part) > 0.0, reflected, _INFINITY), value)
-
+"""From here on asymptotic series are used."""
 
 # ``B(2k) / (2k)!``
 _MACLAURIN = tuple(b / math.factorial(2 * k) for k, b in enumerate(_MORE_BERNOULLI, 1))
@@ -369,51 +302,10 @@ def zeta(scipys: Formula, s: Expression, q: Expression) -> Expression:
     return unless_any((q < 0.0) | apply(p.equal, q, 0.0), _zeta, scipys, s, q)
 
 
-# ``log(gamma(x)) / ((x - 1) (x - 2))`` by powers of ``2 x - 3`` on ``1 <= x <= 2``.
-_LGAMMA = (
-    -3.44138388395326e-11, 1.0811060848639768e-10, -1.6832632347974095e-10, 5.338892309612246e-10,
-    -2.0645205106753336e-09, 6.5744295616983814e-09, -2.0587178010528767e-08,
-    6.613648184278213e-08, -2.138781508158277e-07, 6.948877197562772e-07, -2.274243403133106e-06,
-    7.511379855481206e-06, -2.5094329288815257e-05, 8.510090557578434e-05,
-    -0.00029455070147065866, 0.0010498186643114226, -0.003913560937627712, 0.01572785026864542,
-    -0.07297994795715304, 0.4831289505409809,
-)  # fmt: skip
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 _LGAMMA_FAR = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(_BERNOULLI, 1))[::-1]
 
 
-def lgamma(x: Expression) -> Expression:
-    """The logarithm of the size of the gamma function."""
-    is_left, right, part = _reflected(x)
-    # By recurrence from 1 <= y <= 2; far from there by the asymptotic series (DLMF 5.11.1).
-    is_low, is_far = right < 1.0, right > float(_FAR)
-    inner = where(is_far, 1.0, right)
-    y, product = inner, where(is_low, inner, 1.0)
-    for k in range(1, _FAR - 1):
-        is_above = inner > float(k + 1)
-        y = where(is_above, inner - float(k), y)
-        product = where(is_above, product * (inner - float(k)), product)
-    zeros = where(is_low, inner, y - 1.0) * where(is_low, inner - 1.0, y - 2.0)
-    t = where(is_low, 2.0 * inner - 1.0, 2.0 * y - 3.0)
-    near, rest = zeros * _polynomial(_LGAMMA, t), log(product)
-    near = where(is_low, near - rest, near + rest)
-    z = where(is_far, right, float(_FAR))
-    inverse = 1.0 / z
-    logarithm = log(z)
-    far = (z - 0.5) * logarithm - z + _HALF_LOG_2PI
-    far = far + inverse * _polynomial(_LGAMMA_FAR, inverse * inverse)
-    far = where(z < _LARGE, far, z * (logarithm - 1.0))
-    value = where(is_far, far, near)
-    # DLMF 5.5.3.
-    reflected = log(math.pi / absolute(_sin(math.pi * part))) - value
-    value = where(is_left, where(absolute(part) > 0.0, reflected, _INFINITY), value)
-    return where(absolute(x) < _INFINITY, value, x)
-
-
-_FAR = 13
-"""From here on the asymptotic series rounds less than the recurrence."""
-_LARGE = 1e17
-"""From here on only the leading term counts, which overflows later than its parts."""
 _ROOT_2PI = math.sqrt(2 * math.pi)
 _HALVED, _ALL_OVERFLOW = 140.0, 200.0
 
@@ -452,24 +344,24 @@ def _betaln_at_infinity(less: Expression, more: Expression) -> Expression:
     return less - less - less * more
 
 
-def _betaln_anywhere(a: Expression, b: Expression) -> Expression:
+def _betaln_anywhere(log_gamma: Formula, a: Expression, b: Expression) -> Expression:
     """The same by `lgamma`; at poles, integers below 1, finite where another pole divides it."""
-    value = lgamma(a) + lgamma(b) - lgamma(a + b)
+    value = log_gamma(a) + log_gamma(b) - log_gamma(a + b)
     less, more = minimum(a, b), maximum(a, b)
     value = where(more < _INFINITY, value, _betaln_at_infinity(less, more))
     for x, y in ((b, a), (a, b)):
         is_pole = (x < 1.0) & apply(p.equal, x, rint(x))
         rest = 1.0 - x - y
         is_divided = apply(p.equal, y, rint(y)) & (rest > 0.0)
-        finite = lgamma(rest) + lgamma(y) - lgamma(1.0 - x)
+        finite = log_gamma(rest) + log_gamma(y) - log_gamma(1.0 - x)
         value = where(is_pole, where(is_divided, finite, _INFINITY), value)
     return value
 
 
-def betaln(a: Expression, b: Expression) -> Expression:
+def betaln(log_gamma: Formula, a: Expression, b: Expression) -> Expression:
     """The logarithm of the size of the beta function."""
     is_rare = (a < 0.0) | (b < 0.0) | apply(p.equal, a, 0.0) | apply(p.equal, b, 0.0)
-    return unless_any(is_rare, _betaln, _betaln_anywhere, a, b)
+    return unless_any(is_rare, _betaln, partial(_betaln_anywhere, log_gamma), a, b)
 
 
 def gamma(x: Expression) -> Expression:

@@ -52,8 +52,6 @@ lgamma = p.Smooth(
     [lambda x, y: digamma.bind(x)],
     "lgamma({0})",
     kinds="f",
-    code_kinds="",
-    parts=formula("lgamma"),
 )
 gamma = scipy_row(
     "gamma",
@@ -90,9 +88,7 @@ digamma: p.Smooth = p.Smooth(
     [lambda x, y: trigamma(x)],
     "digamma({0})",
     kinds="fc",
-    code_kinds="",
-    parts=formula("digamma"),
-    parts_kinds="f",
+    code_kinds="f",
 )
 _zeta_of_scipy = of_scipy("_zeta")
 
@@ -180,19 +176,24 @@ real_trigamma = p.Smooth(
     [lambda x, y: polygamma.bind(2 * p.ones_like(x), x)],
     "trigamma({0})",
     kinds="f",
-    code_kinds="",
-    parts=formula("trigamma"),
 )
 beta = scipy_row(
     "beta",
     lambda a, b, y: y * (digamma.bind(a) - digamma.bind(a + b)),
     lambda a, b, y: y * (digamma.bind(b) - digamma.bind(a + b)),
 )
+
+
+def _betaln_parts(recipe: Recipe, a: Var, b: Var) -> Any:
+    expressions = load("funcgrad.primitives.expressions")
+    return formula("betaln", expressions.function(lgamma))(recipe, a, b)
+
+
 betaln = scipy_row(
     "betaln",
     lambda a, b, y: digamma.bind(a) - digamma.bind(a + b),
     lambda a, b, y: digamma.bind(b) - digamma.bind(a + b),
-    parts=formula("betaln"),
+    parts=_betaln_parts,
 )
 binom = scipy_row(
     "binom",

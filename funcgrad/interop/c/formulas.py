@@ -37,6 +37,9 @@ FALLBACKS = {
 }
 """Stand-ins for formulas without fused products, if not libm's functions."""
 
+_NOT_IN_C = frozenset(("digamma", "trigamma"))
+"""Formulas of functions that libm has not: they are there without fused products, too."""
+
 _SYMBOLS = {
     "fadd": "+", "fsub": "-", "fmul": "*", "fdiv": "/", "add": "+", "sub": "-", "mul": "*",
     "and": "&", "or": "|", "xor": "^", "shl": "<<", "ashr": ">>", "lshr": ">>", "sdiv": "/",
@@ -290,7 +293,7 @@ def definition(word: str, name: str, is_of_lanes: bool) -> Definition:
     else:
         writer.lines.append(f"return {result.text};")
     body = [f"    {line}" for line in _used(writer.lines)]
-    if is_formula:
+    if is_formula and word not in _NOT_IN_C:
         suffix = "f" * (name == "f32")
         plain = FALLBACKS.get(word, f"return {word}F({', '.join(letters)});")
         for function in (word, "exp", "fabs"):

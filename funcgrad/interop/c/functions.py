@@ -96,10 +96,9 @@ static FG_INLINE fg_held_NAME fg_over_NAME(fg_held_NAME x, fg_divisor_NAME y) {
     const fg_held_NAME exact = fg_fused_NAME(-beyond, by, near);
     const fg_held_iBITS rare = FG_MASK(fg_held_iBITS, exact != exact)
         | (FG_MASK(fg_held_iBITS, fg_size_NAME(a) < small) & FG_MASK(fg_held_iBITS, a != 0));
-    return FG_ANY(FG_AS(fg_held_i64, (int64_t), rare)) ? x / y.number : exact;
-#else
-    return x / y.number;
+    if (!FG_ANY(FG_AS(fg_held_i64, (int64_t), rare))) return exact;
 #endif
+    return x / y.number;
 }""",
     "least": """\
 static FG_INLINE fg_held_NAME fg_least_NAME(fg_held_NAME a, fg_held_NAME b) {

@@ -17,6 +17,7 @@ from typing import Any
 
 from funcgrad.compiler.native.vecmath.division import fmod
 from funcgrad.compiler.native.vecmath.exponentials import cosh, exp, exp2, expit, expm1, sinh, tanh
+from funcgrad.compiler.native.vecmath.gamma import digamma, lgamma, trigamma
 from funcgrad.compiler.native.vecmath.gaussian import erf, erfc
 from funcgrad.compiler.native.vecmath.logarithms import acosh, asinh, atanh, log, log1p, log2, log10
 from funcgrad.compiler.native.vecmath.powers import cbrt, hypot, pow
@@ -25,7 +26,7 @@ from funcgrad.compiler.native.vecmath.trigonometric import acos, asin, atan, ata
 _FORMULAS: dict[str, Callable[..., Any]] = {
     **{f.__name__: f for f in (
         exp, exp2, expm1, log, log2, log10, log1p, sinh, cosh, tanh, expit, asinh, acosh, atanh,
-        cbrt, hypot, pow, erf, erfc, asin, acos, atan, atan2, fmod,
+        cbrt, hypot, pow, erf, erfc, lgamma, digamma, trigamma, asin, acos, atan, atan2, fmod,
     )},
     "sin": sin,
     "cos": cos,
