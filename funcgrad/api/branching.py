@@ -32,6 +32,7 @@ from funcgrad.core.trace import Tracer
 from funcgrad.errors import (
     ArgumentError,
     ConcretizationTypeError,
+    IndexTypeError,
     ShapeError,
     TracerBoolConversionError,
     TreeError,
@@ -309,7 +310,7 @@ def _is_rolled(state: State, step: Function, go_on: Function | None, items: Any)
     """
     try:
         _Loop(state, step, go_on, _Rows(items), len(items)).run()
-    except (ConcretizationTypeError, ArgumentError, ShapeError, TreeError):
+    except (ConcretizationTypeError, IndexTypeError, ArgumentError, ShapeError, TreeError):
         return False
     return True
 

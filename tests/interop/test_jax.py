@@ -1199,10 +1199,12 @@ results = [weak + 1, -weak, weak[None], jnp.where(chosen, 1, -1), jax.lax.select
            jax.lax.fori_loop(0, 3, lambda i, c: c + 1, 0)]
 assert all(x.weak_type for x in results), results
 rows = jnp.broadcast_to(weak, 3)
+same = jax.custom_jvp(lambda a: a)
+same.defjvp(lambda primals, tangents: (primals[0], tangents[0]))
 mapped = [jax.vmap(f)(rows) for f in (
     lambda a: a + 1, lambda a: jnp.where(a > 0, 1, -1), lambda a: weak, lambda a: 1,
     lambda a: jax.lax.fori_loop(0, 2, lambda i, c: c + 1, a), jax.jit(lambda a: a),
-    lambda a: jax.lax.cond(a > 0, lambda: a, lambda: a), jax.custom_jvp(lambda a: a))]
+    lambda a: jax.lax.cond(a > 0, lambda: a, lambda: a), same)]
 mapped += [jax.eval_shape(lambda: weak),
            jax.eval_shape(lambda a: a + 1, weak)]
 assert all(x.weak_type for x in mapped), mapped

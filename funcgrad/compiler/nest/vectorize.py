@@ -91,7 +91,7 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
             return None
         if is_chain:
             return Vectors(narrow, narrow)
-    wide = narrow * _registers(plan, body, narrow, n_single > 0, is_chain)
+    wide = narrow * _registers(plan, body, n_single > 0, is_chain)
     if cost >= HEAVY:
         count = min(SHORT_REGISTERS * narrow, wide) if is_short else wide
         return Vectors(count, count)
@@ -110,18 +110,14 @@ def _cost(body: list[Node]) -> float:
     return sum(node.cost if isinstance(node, Point) else 1 for node in others)
 
 
-def _registers(plan: Plan, body: list[Node], narrow: int, is_single: bool, is_chain: bool) -> int:
+def _registers(plan: Plan, body: list[Node], is_single: bool, is_chain: bool) -> int:
     """Registers that an iteration fills with elements."""
     if is_single:
         return 1  # each lane is loaded by instructions of its own
     # A complex vector is two.
     parts = 2 if any(dtype.kind == "c" for dtype in _dtypes(body)) else 1
     registers, waiting = VECTORS // parts, parts * plan.most_waiting(body)
-    # Registers beyond the end of the only row would be computed in vain.
-    filled = -(-plan.row[-1].size // narrow) if len(plan.space.loops) == 1 else registers
-    while registers > 1 and (
-        registers >= 2 * filled or (registers * waiting > MOST_LIVE and not is_chain)
-    ):
+    while registers > 1 and registers * waiting > MOST_LIVE and not is_chain:
         registers //= 2
     return registers
 

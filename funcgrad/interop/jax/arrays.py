@@ -581,15 +581,19 @@ def _computed(x: Any) -> Any:
 
 
 _SEQUENCES = (list, range)
-_AS_IT_IS = nullcontext(nullcontext())
 
 
-def _warning_of_nothing(args: Iterable[Any]) -> Any:
-    """A block without NumPy's warnings: as it is where NumPy evaluates nothing."""
+def _blocks_for(args: Iterable[Any]) -> Callable[[], Any]:
+    """Maker of a block without NumPy's warnings: one as it is where NumPy evaluates nothing."""
     is_recorded = current_trace().is_staged and all(
         isinstance(x, Tracer) or type(x) in _KIND_OF_NUMBERS for x in args
     )
-    return _AS_IT_IS if is_recorded else without_warnings()
+    return _as_it_is if is_recorded else without_warnings
+
+
+def _as_it_is() -> Any:
+    """A block that changes nothing, to be entered twice."""
+    return nullcontext(nullcontext())
 
 
 class Adopted:
@@ -629,7 +633,7 @@ class Adopted:
                 kwargs = {k: computed_dtype(v) for k, v in kwargs.items()}
             args = tuple(map(_computed, args))
             kwargs = {k: _computed(v) for k, v in kwargs.items()}
-            with _warning_of_nothing((*args, *kwargs.values())) as block, block:
+            with _blocks_for((*args, *kwargs.values()))() as block, block:
                 made = adopt(self._original(*args, **kwargs))
             if self._keeps_weak:
                 made = weakly_of(made, (*args, *kwargs.values()))

@@ -54,7 +54,8 @@ def _found(path: str, name: str) -> Any:
     of_distribution = distribution(path)
     if of_distribution is not None:
         return of_distribution(name)
-    if not _is_module(whole) or name in source.own:
+    is_module = _is_module(whole) if path == "jax" else whole in SOURCES
+    if not is_module or name in source.own:
         try:
             return source.find(name)
         except LookupError:
