@@ -88,8 +88,40 @@ def _mapped(nbytes: int) -> memoryview:
     return whole[start : start + nbytes].data
 
 
+class _Descriptor:
+    """Number of a file that is open until nobody refers to this."""
+
+    def __init__(self, path: Path, flags: int) -> None:
+        self.number = os.open(path, os.O_RDONLY | flags)
+        weakref.finalize(self, os.close, self.number)
+
+
+class OpenFile:
+    """A file that is opened when it is read, and may be closed meanwhile.
+
+    Args:
+        path: The file.
+        flags: Flags of the system for opening it.
+    """
+
+    def __init__(self, path: Path, flags: int = 0) -> None:
+        self._path, self._flags = path, flags
+        self._open: _Descriptor | None = None
+
+    def get(self) -> _Descriptor:
+        """The open file; it is to be kept while it is read."""
+        found = self._open
+        if found is None:
+            found = self._open = _Descriptor(self._path, self._flags)
+        return found
+
+    def close(self) -> None:
+        """Close it, when reads that are under way have ended; the next one opens it again."""
+        self._open = None
+
+
 class DirectFile:
-    """A file that is open for reads past the cache.
+    """A file for reads past the cache.
 
     Args:
         path: The file.
@@ -100,9 +132,8 @@ class DirectFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.file = os.open(path, os.O_RDONLY | os.O_DIRECT)
-        weakref.finalize(self, os.close, self.file)
-        os.preadv(self.file, [_mapped(PAGE)], 0)
+        self.file = OpenFile(path, os.O_DIRECT)
+        os.preadv(self.file.get().number, [_mapped(PAGE)], 0)
 
     def read(self, buffers: Buffers, position: int, nbytes: int) -> np.ndarray:
         """Bytes of the file: a view of a buffer.
@@ -113,10 +144,10 @@ class DirectFile:
         start = position // PAGE * PAGE
         stop = position + nbytes
         whole = buffers.take(-(-(stop - start) // PAGE) * PAGE)
-        at = start
+        at, file = start, self.file.get()
         while at < stop:
             # A read that does not end at a page has met the end of the file.
-            n = 0 if at % PAGE else os.preadv(self.file, [whole.data[at - start :]], at)
+            n = 0 if at % PAGE else os.preadv(file.number, [whole.data[at - start :]], at)
             if not n:
                 raise FileFormatError(f"{self.path} has become shorter while it was read.")
             at += n

@@ -13,7 +13,6 @@ import io
 import math
 import os
 import sys
-import weakref
 import zipfile
 from bisect import bisect_right
 from collections import OrderedDict
@@ -25,7 +24,7 @@ import numpy as np
 
 from funcgrad.base.imports import load as load_module
 from funcgrad.base.pytree import tree_flatten, tree_map
-from funcgrad.data.direct import Reader, open_direct
+from funcgrad.data.direct import OpenFile, Reader, open_direct
 from funcgrad.data.saving import DAMAGE, array_header
 from funcgrad.errors import ArgumentError, FileFormatError
 
@@ -95,9 +94,7 @@ class _Array(Source):
         self.path = path
         self.reader = reader
         self.direct = None if reader is None else open_direct(path)
-        if self.direct is None:
-            self.file = os.open(path, os.O_RDONLY)
-            weakref.finalize(self, os.close, self.file)
+        self.file = OpenFile(path)
         head = io.BytesIO(self._bytes(start, min(nbytes, HEADER_BYTES)))
         try:
             shape, is_fortran, dtype = array_header(head)
@@ -117,11 +114,20 @@ class _Array(Source):
             raise FileFormatError(f"{path} is shorter than its header says.")
         self.shape, self.dtype = shape, dtype
 
+    def close(self) -> None:
+        """Close the file, which is opened again when something is read; its header is known."""
+        self.file.close()
+        if self.direct is not None:
+            self.direct.file.close()
+
     def _bytes(self, position: int, nbytes: int) -> bytes:
         if not nbytes:
             return b""
-        found = self._direct(position, nbytes)
-        return os.pread(self.file, nbytes, position) if found is None else found.tobytes()
+        if self.reader is None or self.direct is None:
+            file = self.file.get()
+            return os.pread(file.number, nbytes, position)
+        # At once, for reads that were begun before would take their time.
+        return self.direct.read(self.reader.buffers, position, nbytes).tobytes()
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -150,7 +156,8 @@ class _Array(Source):
         if self.reader is not None and self.direct is not None:
             return self.reader.begin(self.direct, position, nbytes)
         if ADVISE is not None:
-            ADVISE(self.file, position, nbytes, os.POSIX_FADV_WILLNEED)
+            file = self.file.get()
+            ADVISE(file.number, position, nbytes, os.POSIX_FADV_WILLNEED)
         return None
 
     def _direct(self, position: int, nbytes: int) -> np.ndarray | None:
@@ -166,11 +173,11 @@ class _Array(Source):
         return self.start + start * row, max(stop - start, 0) * row
 
 
-def _fill(path: Path, file: int, out: np.ndarray, position: int) -> None:
+def _fill(path: Path, file: OpenFile, out: np.ndarray, position: int) -> None:
     """Read the bytes of an array."""
-    left = out.reshape(-1).view(np.uint8).data
+    left, opened = out.reshape(-1).view(np.uint8).data, file.get()
     while left:
-        n = os.preadv(file, [left], position)
+        n = os.preadv(opened.number, [left], position)
         if not n:
             raise FileFormatError(f"{path} has become shorter while it was read.")
         left, position = left[n:], position + n
@@ -223,6 +230,11 @@ class _Archive(Source):
 
     def expect(self, rows: slice) -> Any:
         return [array.expect(rows) for array in self.arrays.values()]
+
+    def close(self) -> None:
+        """Close the file, as of one array."""
+        for array in self.arrays.values():
+            array.close()
 
 
 class _Groups(Source):
@@ -335,7 +347,8 @@ class _Folder(Source):
         self.paths = paths
         self.reader = reader
         self.stamps = [_stamp(path) for path in paths]
-        self.open: OrderedDict[int, Source] = OrderedDict()
+        self.sources: dict[int, Source] = {}
+        self.open: OrderedDict[int, None] = OrderedDict()
         lengths, first = [], None
         for i, path in enumerate(paths):
             source = self._source(i)
@@ -353,12 +366,19 @@ class _Folder(Source):
                 f"{self.paths[i]} has changed since data.folder was called. Call it again, and "
                 "begin the epoch anew: its batches are others."
             )
-        if i not in self.open:
-            self.open[i] = READERS[self.paths[i].suffix](self.paths[i], self.reader)
-            if len(self.open) > MOST_OPEN:
-                self.open.popitem(last=False)
+        source = self.sources.get(i)
+        if source is None:
+            source = self.sources[i] = READERS[self.paths[i].suffix](self.paths[i], self.reader)
+        self.open[i] = None
         self.open.move_to_end(i)
-        return self.open[i]
+        if len(self.open) > MOST_OPEN:
+            oldest, _ = self.open.popitem(last=False)
+            closed = self.sources[oldest]
+            if isinstance(closed, _Array | _Archive):
+                closed.close()
+            else:
+                del self.sources[oldest]
+        return source
 
     def __len__(self) -> int:
         return int(self.starts[-1])

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import funcgrad as fg
 from funcgrad import data
-from funcgrad.data import direct
+from funcgrad.data import direct, sources
 from funcgrad.errors import ArgumentError, FileFormatError, LibraryError, ShapeError
 
 SHAPES = st.tuples(
@@ -113,10 +113,12 @@ def test_files_are_read_where_the_examples_are(tmp_path, kind, cached):
 
 
 @pytest.mark.parametrize("cached", [True, False])
-def test_more_files_than_may_be_open(tmp_path, cached):
+def test_more_files_than_may_be_open(tmp_path, cached, monkeypatch):
     whole = written(tmp_path, "npy", [2] * 200)
     source = data.folder(tmp_path, cached=cached)
-    np.testing.assert_array_equal(source[0:400], whole)
+    monkeypatch.setattr(sources, "array_header", None)  # headers are read once
+    for _ in range(2):
+        np.testing.assert_array_equal(source[0:400], whole)
     before = len(os.listdir("/proc/self/fd"))
     assert before < 120
     del source
