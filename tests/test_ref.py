@@ -813,6 +813,14 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
         lambda ref: fg.vjp(lambda x: x, 1.0)[1].with_refs(np.zeros(())), errors.ArgumentError,
         "`wanted[0]` must be a reference, GradValue() or DontWant(), got a ndarray.",
     ),
+    "one gradient for two references": (
+        lambda ref: fg.vjp(lambda a, b: a[0] * b[0], ref, fg.new_ref(np.ones(2)))[1].with_refs(
+            *[fg.new_ref(np.zeros(2))] * 2
+        ),
+        errors.ArgumentError,
+        "with_refs of vjp(<lambda>): a reference to f64[2] stands for the gradient of a reference, "
+        "and of another argument.",
+    ),
     "too few gradients": (
         lambda ref: fg.vjp(lambda x, y: x * y, 1.0, 1.0)[1].with_refs(fg.ad.DontWant()),
         errors.TreeError, "with_refs of vjp(<lambda>) needs an entry for every argument.",

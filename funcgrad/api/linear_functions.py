@@ -168,6 +168,15 @@ class VjpFunction(LinearFunction):
         paths = leaf_paths(wanted, "wanted")
         for i, row in enumerate(zip(entries, s.in_avals, paths, strict=True)):
             self._check_entry(*row, i in s.refs)
+        bound = [id(entry) for entry in entries]
+        for entry in (entries[i] for i in s.refs):
+            # It holds the cotangent of one final content: no sum with others.
+            if isinstance(entry, Cell) and bound.count(id(entry)) > 1:
+                raise entry.misuse(
+                    f"with_refs of {s.what}: a reference to {entry.inside} stands for the gradient "
+                    "of a reference, and of another argument.",
+                    "Make one for each.",
+                )
         is_wanted = [not isinstance(entry, DontWant) for entry in entries]
         linear = self.linear if all(is_wanted) else _in_some_inputs(self.linear, is_wanted)
         return lambda cotangent: self._pull(cotangent, entries, linear)
