@@ -304,7 +304,7 @@ def band_entries(band: Band, pattern: SparsityPattern) -> Callable[[Any], Any] |
         pattern: Where the matrix has entries.
     """
     matrix = pattern.matrix
-    if band.size * band.breadth > MOST_EMPTY * matrix.nnz:
+    if not matrix.nnz or band.size * band.breadth > MOST_EMPTY * matrix.nnz:
         return None
     lengths = np.diff(matrix.indptr)
     row = np.repeat(np.arange(band.size), lengths)
@@ -317,11 +317,14 @@ def band_entries(band: Band, pattern: SparsityPattern) -> Callable[[Any], Any] |
         a, b = 0, 0
 
     def data(dtype: Any) -> Any:
-        table = band.table(dtype)
-        flat = fnp.reshape(table, (band.size * band.breadth,))
-        whole_rows = fnp.reshape(table[a:b], ((b - a) * band.breadth,))
-        before, behind = source[: matrix.indptr[a]], source[matrix.indptr[b] :]
-        parts = [fnp.take(flat, before, mode="clip"), whole_rows]
-        return fnp.concatenate([*parts, fnp.take(flat, behind, mode="clip")])
+        # Rows that are full are computed where they belong: those around have tables of their own.
+        spans = ((0, a), (a, b), (b, band.size))
+        return fnp.concatenate([part(i, j, dtype) for i, j in spans if i < j])
+
+    def part(start: int, stop: int, dtype: Any) -> Any:
+        table = band.part(start, stop - start).table(dtype)
+        flat = fnp.reshape(table, (table.size,))
+        places = source[matrix.indptr[start] : matrix.indptr[stop]] - start * band.breadth
+        return flat if len(places) == table.size else fnp.take(flat, places, mode="clip")
 
     return data

@@ -197,3 +197,22 @@ def test_a_step_takes_no_work_for_all_elements() -> None:
     )
     steps = steps_of(fg.jit(f).lower(*given).as_text())
     assert steps.count("9000 iterations") == 1  # the argument is copied, once
+
+
+def test_products_are_computed_where_assembled_arrays_have_them() -> None:
+    def f(a: Any, b: Any, c: Any) -> Any:
+        return fnp.concatenate([a @ b, c @ b, fnp.zeros((3, b.shape[1]))])
+
+    def of_itself(x: Any, b: Any) -> Any:
+        return lax.fori_loop(0, 3, lambda i, x: fnp.at(x)[10:50].set(x[:40] @ b), x)
+
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.normal(size=n) for n in ((70, 40), (40, 33), (50, 40)))
+    np.testing.assert_allclose(fg.jit(f)(a, b, c), f(a, b, c), rtol=1e-12)
+    steps = steps_of(fg.jit(f).lower(a, b, c).as_text())
+    assert steps.count("iterations") == 1  # that of the zeros
+    x, square = rng.normal(size=(90, 40)), rng.normal(size=(40, 40))
+    expected = of_itself(x, square)
+    for donated in ((), (0,)):
+        found = fg.jit(of_itself, donate_argnums=donated)(x.copy(), square)
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)

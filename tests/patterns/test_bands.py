@@ -77,7 +77,7 @@ def products(matrix, derivative):
 def test_hessians(f, breadths, monkeypatch):
     monkeypatch.setattr("funcgrad.patterns.diagonals.MOST_DIAGONALS", 4)
     found = fg.hessian(f, sparse=True)(X)
-    assert len(breadths) == 1
+    assert len(set(breadths)) == 1
     assert found.nnz == fg.sparsity.hessian_sparsity(f)(X).nnz
     products(found, lambda v: fg.jvp(fg.grad(f), (X,), (v,))[1])
 
@@ -85,7 +85,7 @@ def test_hessians(f, breadths, monkeypatch):
 @pytest.mark.parametrize("f", [same, full, cut, with_windows])
 def test_jacobians(f, breadths):
     found = fg.jacfwd(f, sparse=True)(X)
-    assert len(breadths) == 1
+    assert len(set(breadths)) == 1
     products(found, lambda v: fg.jvp(f, (X,), (v,))[1])
 
 

@@ -267,7 +267,8 @@ def _fill_arena(
     for value, buffer in buffers.items():
         value.slot, value.offset = arena_slot, Offset(buffer.offset, value, buffer.offset)
     for value in shared:
-        value.slot, value.offset = value.home.slot, value.home.offset
+        first = 0 if value.part is None else value.part.offset * value.dtype.itemsize
+        value.slot, value.offset = value.home.slot, value.home.offset + first
     memory.live_bytes = live_bytes(buffers.values())
     return size
 

@@ -196,6 +196,9 @@ class Product(Node):
         assert b is not None
         return a, b
 
+    def looks_around(self, k: int) -> bool:
+        return True
+
 
 @dataclass(eq=False)
 class StridedProduct(Node):
@@ -218,6 +221,9 @@ class StridedProduct(Node):
         """Numbers of outer indices, rows and terms."""
         outer, rows, blocks, terms = (x.shape[0] for x in self.operands[2:])
         return outer, rows, blocks * terms
+
+    def looks_around(self, k: int) -> bool:
+        return True
 
 
 @dataclass(eq=False)

@@ -1,8 +1,9 @@
 """Parts of an assembled array are computed where they belong, not copied there.
 
 ``write_through : groups -> groups``. A point that only its own kernel and one assembly read gets
-its place in the assembled array as its memory. Parts that it covers are cut out of what was there
-before, so that the order in which parts are written does not matter.
+its place in the assembled array as its memory, and so does a product of matrices whose elements lie
+side by side there. Parts that it covers are cut out of what was there before, so that the order in
+which parts are written does not matter.
 
 Where a scatter changes one row or column of an array, at a place that is known when the row is
 computed, what computes it looks up the place and writes there. It may read other rows, at the
@@ -20,7 +21,17 @@ from funcgrad.compiler.machine import FEW, QUESTIONS
 from funcgrad.compiler.nest.access import Pieces, are_apart, box_of
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View, reshaped, same_strides
-from funcgrad.compiler.nest.nodes import Copies, Graph, Node, Pick, Point, Put, values_read
+from funcgrad.compiler.nest.nodes import (
+    Copies,
+    Graph,
+    Node,
+    Pick,
+    Point,
+    Product,
+    Put,
+    StridedProduct,
+    values_read,
+)
 
 MAX_PIECES = FEW * QUESTIONS
 """Pieces that are copied for one array: more are more steps than memory is saved."""
@@ -59,7 +70,7 @@ class _Plan:
         if not isinstance(operand, View) or not operand.is_whole:
             return False
         value, maker = operand.value, operand.value.maker
-        if not isinstance(maker, Point) or value in self.outputs:
+        if not isinstance(maker, Point | Product | StridedProduct) or value in self.outputs:
             return False
         if maker not in self.home or value.home is not value or value.part is not None:
             return False
@@ -131,7 +142,9 @@ def _move(node: Copies, plan: _Plan) -> bool:
             continue
         assert isinstance(operand, View)
         part = reshaped(place, operand.value.shape)
-        if part is None or not all(are_apart(place, later) for later in places[k + 1 :]):
+        if not isinstance(part, View) or not _can_write(operand.value, part):
+            continue
+        if not all(are_apart(place, later) for later in places[k + 1 :]):
             continue
         if is_changed:
             if k == 0 or not _may_change(node, operand, place, plan):
@@ -142,14 +155,18 @@ def _move(node: Copies, plan: _Plan) -> bool:
         pieces = Pieces(tuple(operands[first:k]), tuple(places[first:k])).without(place)
         if pieces is None or len(pieces) + len(operands) - k > MAX_PIECES:
             continue
-        operand.value.home = node.out.home
-        assert isinstance(part, View)
-        operand.value.part = part
+        operand.value.home, operand.value.part = node.out.home, part
         operands[first:k] = [x for x, _ in pieces]
         places[first:k] = [p for _, p in pieces]
         node.operands, node.places = tuple(operands), tuple(places)
         return True
     return False
+
+
+def _can_write(value: Value, part: View) -> bool:
+    """Whether what makes a value can write it to a place: products have no other strides."""
+    is_dense = same_strides(value.shape, value.strides, part.strides)
+    return isinstance(value.maker, Point) or is_dense
 
 
 def _may_change(node: Copies, operand: View, place: View, plan: _Plan) -> bool:
@@ -173,6 +190,8 @@ def _move_row(node: Put, plan: _Plan) -> None:
     if not is_row or any(node.sites) or 0 in node.lengths or not plan.is_movable(given, node):
         return
     assert isinstance(given, View)
+    if not isinstance(given.value.maker, Point):
+        return
     own = plan.home[given.value.maker]
     group, part = plan.groups[own], reshaped(node.target, given.value.shape)
     if not isinstance(part, View) or group.walk is not None or not plan.is_there(node, own):
