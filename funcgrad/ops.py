@@ -124,11 +124,7 @@ def _greatest(dtype: np.dtype[Any]) -> Any:
 
 
 segment_sum = _reduction(
-    "segment_sum",
-    "Sums of the rows of every segment.",
-    lambda dtype: 0,
-    "0",
-    "array([5., 2., 0.])",
+    "segment_sum", "Sums of the rows of every segment.", lambda dtype: 0, "0", "array([5., 2., 0.])"
 )
 segment_prod = _reduction(
     "segment_prod",

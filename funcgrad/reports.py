@@ -24,16 +24,7 @@ from funcgrad.compiler.nest.builder import is_uniform
 from funcgrad.compiler.nest.cost import traffic_of
 from funcgrad.compiler.nest.kernel import Kernel
 from funcgrad.compiler.nest.layout import Value, View
-from funcgrad.compiler.nest.nodes import (
-    Branch,
-    External,
-    Fold,
-    Loop,
-    Nest,
-    Node,
-    Point,
-    all_nodes,
-)
+from funcgrad.compiler.nest.nodes import Branch, External, Fold, Loop, Nest, Node, Point, all_nodes
 from funcgrad.compiler.plans import Job, Plan, nodes_of, source_lines, type_of
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.executable import Executable
@@ -256,11 +247,7 @@ class Report:
         return CostAnalysis(steps, total, seconds)
 
     def _cost(
-        self,
-        jobs: Iterable[Iterable[Job]],
-        times: float,
-        machine: Machine,
-        steps: list[StepCost],
+        self, jobs: Iterable[Iterable[Job]], times: float, machine: Machine, steps: list[StepCost]
     ) -> tuple[Cost, float]:
         total, seconds = Cost(), 0.0
         for job in (job for row in jobs for job in row):

@@ -221,12 +221,7 @@ def shard_map(
 
 
 def smap(
-    f: Callable[..., Any] | None = None,
-    /,
-    *,
-    in_axes: Any,
-    out_axes: Any,
-    axis_name: Hashable,
+    f: Callable[..., Any] | None = None, /, *, in_axes: Any, out_axes: Any, axis_name: Hashable
 ) -> Any:
     """Map a function over one axis of the mesh around, each lane with its part of the arguments.
 
@@ -384,13 +379,7 @@ _CURES = {
 
 
 def _assembled(
-    x: Any,
-    flags: Flags,
-    spec: Any,
-    path: str,
-    axes: Sequence[MeshAxis],
-    check_vma: bool,
-    what: str,
+    x: Any, flags: Flags, spec: Any, path: str, axes: Sequence[MeshAxis], check_vma: bool, what: str
 ) -> Any:
     """The whole array of the lanes of all processes."""
     lanes = [a for a, on in zip(axes, flags, strict=True) if on]

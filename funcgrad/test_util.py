@@ -99,12 +99,7 @@ class _Comparison:
     """Directions, differences and tolerances."""
 
     def __init__(
-        self,
-        args: Any,
-        atol: float | None,
-        rtol: float | None,
-        eps: float | None,
-        err_msg: str,
+        self, args: Any, atol: float | None, rtol: float | None, eps: float | None, err_msg: str
     ) -> None:
         real = [np.asarray(x).real.dtype for x in tree_leaves(args)]
         coarsest = max((np.finfo(d) for d in real if d.kind == "f"), key=lambda f: f.eps)

@@ -696,10 +696,7 @@ class _Loop(_Traced):
         ]
 
     def _run(self) -> tuple[dict[str, Any], list[Any]]:
-        initial = (
-            {n: _plain(v) for n, v in self.first.items()},
-            self.arrays(),
-        )
+        initial = ({n: _plain(v) for n, v in self.first.items()}, self.arrays())
 
         def step(i: Any, state: Any) -> Any:
             values, arrays = state

@@ -18,15 +18,8 @@ from funcgrad.api.arguments import Function, call_untraced, check_callable, name
 from funcgrad.api.custom_call import Call, UserRules
 from funcgrad.api.rule_results import describe, is_zero_tree, place_of
 from funcgrad.api.staging import StagedFunction
+from funcgrad.base import pytree
 from funcgrad.base.forking import cached_property
-from funcgrad.base.pytree import (
-    all_held_in,
-    tree_flatten,
-    tree_leaves,
-    tree_map,
-    tree_structure,
-    tree_unflatten,
-)
 from funcgrad.base.signatures import signature_of
 from funcgrad.base.transformed import HoldsProgram, Travels
 from funcgrad.core.program import evaluate
@@ -125,9 +118,9 @@ class CustomFunction(HoldsFunctions, Travels):
             ]
             if not dots:
                 return value, None
-            columns = zip(*(tree_leaves(dot) for dot in dots), strict=True)
+            columns = zip(*(pytree.tree_leaves(dot) for dot in dots), strict=True)
             total = [sum(column[1:], start=column[0]) for column in columns]
-            return value, tree_unflatten(tree_structure(dots[0]), total)
+            return value, pytree.tree_unflatten(pytree.tree_structure(dots[0]), total)
 
         jvp.__name__ = "defjvps"
         self.rules.jvp = jvp
@@ -331,17 +324,17 @@ def sequential_vmap(f: Function) -> custom_vmap:
     function = custom_vmap(f)
 
     def rule(axis_size: int, in_batched: Sequence[Any], *args: Any) -> tuple[Any, Any]:
-        leaves, tree = tree_flatten(args)
-        flags = tree_leaves(in_batched)
+        leaves, tree = pytree.tree_flatten(args)
+        flags = pytree.tree_leaves(in_batched)
         mapped = [x for x, is_mapped in zip(leaves, flags, strict=True) if is_mapped]
 
         def of_one(values: Sequence[Any]) -> Any:
             rest = iter(values)
             full = [next(rest) if b else x for x, b in zip(leaves, flags, strict=True)]
-            return f(*tree_unflatten(tree, full))
+            return f(*pytree.tree_unflatten(tree, full))
 
         out = lax_map(of_one, mapped)
-        return out, tree_map(lambda _: True, out)
+        return out, pytree.tree_map(lambda _: True, out)
 
     function.def_vmap(rule)
     return function
@@ -466,13 +459,13 @@ def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, list[A
 
     def converted(*args: Any) -> Any:
         n = len(args) - n_values
-        values = [x for value in args[n:] for x in all_held_in(value)]
+        values = [x for value in args[n:] for x in pytree.all_held_in(value)]
         leaves, tree = flatten_values((args[:n], {}))
         if tree != in_tree:
             raise TreeError(
                 f"closure_convert({name_of(fun)}): the arguments must have the structure of the "
                 f"examples.\n  expected      {in_tree}\n  got           {tree}"
             )
-        return tree_unflatten(out_tree, evaluate(program, [*values, *leaves]))
+        return pytree.tree_unflatten(out_tree, evaluate(program, [*values, *leaves]))
 
     return HoldsProgram(converted), list(staged.captured)

@@ -26,14 +26,8 @@ from funcgrad.api.linear_functions import (
     check_cotangents,
     check_tangents,
 )
+from funcgrad.base import pytree
 from funcgrad.base.error_state import without_warnings
-from funcgrad.base.pytree import (
-    PyTreeDef,
-    tree_flatten,
-    tree_leaves,
-    tree_structure,
-    tree_unflatten,
-)
 from funcgrad.base.transformed import HoldsProgram, Wrapper
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import axes_in_scope
@@ -44,14 +38,8 @@ from funcgrad.higher_order.linearity import nonlinear_entry
 from funcgrad.higher_order.reroll import rerolled
 from funcgrad.higher_order.staging import put_back
 from funcgrad.numpy.writable import as_arguments
+from funcgrad.primitives import objects
 from funcgrad.primitives.elementwise import stop_gradient as stop_gradient_p
-from funcgrad.primitives.objects import (
-    HoldsArray,
-    flatten_extra,
-    flatten_values,
-    map_values,
-    settled,
-)
 from funcgrad.scalar_tape import linearize_once
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.linearize import LinearMap, linearize_flat, record_linear
@@ -131,7 +119,7 @@ def value_and_grad(
 _DOUBLES = frozenset((float, np.float64))
 _FLOAT = frozenset((float,))
 _FLOATS = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
-_LEAF = tree_structure(0.0)
+_LEAF = pytree.tree_structure(0.0)
 
 
 class _Gradient(Wrapper):
@@ -160,7 +148,7 @@ class _Gradient(Wrapper):
         )
         what = f"{transformation.__name__}({name_of(fun)})"
         self._call = fun, argnums, has_aux, holomorphic, allow_int, what
-        self._treedef: PyTreeDef | None = None  # that of the last call
+        self._treedef: pytree.PyTreeDef | None = None  # that of the last call
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         fun, argnums, has_aux, holomorphic, allow_int, what = self._call
@@ -172,7 +160,7 @@ class _Gradient(Wrapper):
         if is_one:
             leaves, treedef = [dynamic], _LEAF
         else:
-            leaves, treedef = flatten_values(dynamic, self._treedef)
+            leaves, treedef = objects.flatten_values(dynamic, self._treedef)
             self._treedef = treedef
         is_numeric = _DOUBLES.issuperset(map(type, leaves))
         is_active = (
@@ -187,19 +175,19 @@ class _Gradient(Wrapper):
                 for i, x in enumerate(leaves)
             ]
         )
-        aux_tree: list[PyTreeDef] = []
+        aux_tree: list[pytree.PyTreeDef] = []
 
         def flat(*leaves_: Any) -> list[Any]:
             # Numbers are not assigned to; asked for here, other functions take the short way.
             given = leaves_ if is_numeric else as_arguments(leaves_)
-            inner = given[0] if is_one else tree_unflatten(treedef, given)
+            inner = given[0] if is_one else pytree.tree_unflatten(treedef, given)
             if isinstance(argnums, int):
                 full = (*args[: chosen[0]], inner, *args[chosen[0] + 1 :])
             else:
                 replaced = dict(zip(chosen, inner, strict=True))
                 full = tuple(replaced.get(i, a) for i, a in enumerate(args))
             out = fun(*full, **kwargs)
-            return [settled(out)] if not has_aux else split_aux(out, aux_tree, what)
+            return [objects.settled(out)] if not has_aux else split_aux(out, aux_tree, what)
 
         with without_warnings() as block, block:
             of_numbers = not (axes_in_scope() or _DOUBLES.isdisjoint(map(type, leaves)))
@@ -219,23 +207,23 @@ class _Gradient(Wrapper):
             ]
         value = _plain_scalar(value)
         check_for_nans(what, [value, *gradient], args, kwargs)
-        found = gradient[0] if is_one else tree_unflatten(treedef, gradient)
-        extra = (tree_unflatten(aux_tree[0], outs[1:]),) if has_aux else ()
+        found = gradient[0] if is_one else pytree.tree_unflatten(treedef, gradient)
+        extra = (pytree.tree_unflatten(aux_tree[0], outs[1:]),) if has_aux else ()
         if self.transformation is grad:
             return (found, *extra) if has_aux else found
         return ((value, *extra) if has_aux else value), found
 
 
-def split_aux(out: Any, aux_tree: list[PyTreeDef], what: str) -> list[Any]:
+def split_aux(out: Any, aux_tree: list[pytree.PyTreeDef], what: str) -> list[Any]:
     """The value and the leaves of the extra results, whose structure goes to ``aux_tree``."""
     if not isinstance(out, tuple | list) or len(out) != 2:
         raise ArgumentError(
             f"{what} was made with has_aux=True, so the function must return a pair "
             f"(value, extra), but it returned {_describe(out)}."
         )
-    leaves, treedef = flatten_extra(out[1])
+    leaves, treedef = objects.flatten_extra(out[1])
     aux_tree.append(treedef)
-    return [settled(out[0]), *leaves]
+    return [objects.settled(out[0]), *leaves]
 
 
 def _typed_like(ct: Any, x: Any) -> Any:
@@ -266,8 +254,8 @@ def refuse_input(
     args: Sequence[Any], chosen: Sequence[int], what: str, number: int, bad: Any
 ) -> bool:
     path = [path for i in chosen for path in leaf_paths(args[i], f"args[{i}]")][number]
-    given = [leaf for i in chosen for leaf in tree_leaves(args[i])][number]
-    if isinstance(given, HoldsArray):
+    given = [leaf for i in chosen for leaf in pytree.tree_leaves(args[i])][number]
+    if isinstance(given, objects.HoldsArray):
         raise DtypeError(
             f"{what} cannot differentiate argument `{path}`, {given.aval_text}: random keys have "
             "no derivative. Choose other arguments with argnums, or set allow_int=True for a "
@@ -292,7 +280,7 @@ def refuse_input(
 
 
 def _describe(out: Any) -> str:
-    leaves, treedef = tree_flatten(out)
+    leaves, treedef = pytree.tree_flatten(out)
     if len(leaves) == 1 and leaves[0] is out:
         try:
             return str(aval_of(out))
@@ -345,7 +333,7 @@ def stop_gradient(x: Any) -> Any:
         >>> float(fg.grad(lambda x: x * fg.stop_gradient(x))(3.0))
         3.0
     """
-    return map_values(stop_gradient_p.bind, x)
+    return objects.map_values(stop_gradient_p.bind, x)
 
 
 def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
@@ -386,7 +374,7 @@ def _linearized(
     """The results of a function, its derivative at a point in one direction, and extra results."""
     check_callable(fun, name)
     what = f"{name}({name_of(fun)})"
-    leaves, treedef = flatten_values(primals)
+    leaves, treedef = objects.flatten_values(primals)
     rows = rows_of(leaves) if kind is VjpFunction else ()
     cells = [leaves[i] for i, _ in rows]
     with passing_cells(cells, what) as contents:
@@ -400,7 +388,7 @@ def _linearized(
     outs, aux = flat.split(put_back(cells, results, what))
     derivative = kind(*_signed(flat, outs, avals, linear, what), leaves)
     check_for_nans(what, outs, primals)
-    return (tree_unflatten(flat.out_tree, outs), derivative, *aux)
+    return (pytree.tree_unflatten(flat.out_tree, outs), derivative, *aux)
 
 
 def _signed(
@@ -443,24 +431,24 @@ class FlatFunction:
     """
 
     def __init__(
-        self, fun: Function, treedef: PyTreeDef, has_aux: bool, what: str, rows: Rows = ()
+        self, fun: Function, treedef: pytree.PyTreeDef, has_aux: bool, what: str, rows: Rows = ()
     ) -> None:
         self.rows = rows
         self.fun = fun
         self.treedef = treedef
         self.has_aux = has_aux
         self.what = what
-        self.out_tree: PyTreeDef = treedef
-        self.aux_tree: list[PyTreeDef] = []
+        self.out_tree: pytree.PyTreeDef = treedef
+        self.aux_tree: list[pytree.PyTreeDef] = []
 
     def __call__(self, *leaves: Any) -> list[Any]:
         given = list(as_arguments(leaves))
         cells = fill_cells(given, self.rows)
-        out = self.fun(*tree_unflatten(self.treedef, given))
+        out = self.fun(*pytree.tree_unflatten(self.treedef, given))
         extra: list[Any] = []
         if self.has_aux:
             out, *extra = split_aux(out, self.aux_tree, self.what)
-        outs, self.out_tree = flatten_values(out)
+        outs, self.out_tree = objects.flatten_values(out)
         return [*(cell.content() for cell in cells), *outs, *extra]
 
     def split(self, flat: Sequence[Any]) -> tuple[list[Any], tuple[Any, ...]]:
@@ -468,7 +456,7 @@ class FlatFunction:
         n = self.out_tree.num_leaves
         if not self.has_aux:
             return list(flat), ()
-        return list(flat[:n]), (tree_unflatten(self.aux_tree[0], flat[n:]),)
+        return list(flat[:n]), (pytree.tree_unflatten(self.aux_tree[0], flat[n:]),)
 
 
 def jvp(
@@ -503,7 +491,7 @@ def jvp(
             f"{what}: primals and tangents must be tuples or lists of arguments, got "
             f"{type(primals).__name__} and {type(tangents).__name__}. Write jvp(f, (x,), (t,))."
         )
-    leaves, treedef = flatten_values(tuple(primals))
+    leaves, treedef = objects.flatten_values(tuple(primals))
     avals = _avals(leaves, tuple(primals), what)
     dots = check_tangents(treedef, avals, tuple(tangents), what)
     flat = FlatFunction(fun, treedef, has_aux, what)
@@ -517,7 +505,7 @@ def jvp(
     ]
     check_for_nans(what, [*outs, *filled], (*primals, *tangents))
     tree = flat.out_tree
-    return (tree_unflatten(tree, outs), tree_unflatten(tree, filled), *aux)
+    return (pytree.tree_unflatten(tree, outs), pytree.tree_unflatten(tree, filled), *aux)
 
 
 def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
@@ -565,7 +553,7 @@ def linear_transpose(fun: Function, *primals: Any) -> Function:
     """
     check_callable(fun, "linear_transpose")
     what = f"linear_transpose({name_of(fun)})"
-    leaves, treedef = tree_flatten(primals)
+    leaves, treedef = pytree.tree_flatten(primals)
     avals = [_aval_like(x) for x in leaves]
     for aval, path in zip(avals, leaf_paths(primals), strict=True):
         if aval.dtype.kind not in "fc":
@@ -591,7 +579,7 @@ def linear_transpose(fun: Function, *primals: Any) -> Function:
             zeros_for(a) if ct is None else own(ct)
             for ct, a in zip(linear.pull(cts), avals, strict=True)
         ]
-        found: tuple[Any, ...] = tree_unflatten(treedef, pulled)
+        found: tuple[Any, ...] = pytree.tree_unflatten(treedef, pulled)
         return found
 
     return HoldsProgram(transposed)

@@ -25,12 +25,7 @@ from funcgrad.api.residuals import Skeleton, split
 from funcgrad.base.dialect import NUMPY, default_dtype, dialect
 from funcgrad.base.error_state import without_warnings
 from funcgrad.base.forking import cached_property
-from funcgrad.base.pytree import (
-    PyTreeDef,
-    register_pytree_node,
-    tree_flatten,
-    tree_unflatten,
-)
+from funcgrad.base.pytree import PyTreeDef, register_pytree_node, tree_flatten, tree_unflatten
 from funcgrad.base.records import dataclass
 from funcgrad.base.transformed import BelongsToProcess
 from funcgrad.core.avals import ShapedArray, aval_of

@@ -137,9 +137,7 @@ def _check(node: ast.FunctionDef, code: CodeType) -> None:
     for each in _own_nodes(node.body):
         if isinstance(each, _GENERATORS):
             raise _refused(
-                "it is a generator",
-                node_code(code, each.lineno),
-                "Return lists or arrays instead.",
+                "it is a generator", node_code(code, each.lineno), "Return lists or arrays instead."
             )
 
 

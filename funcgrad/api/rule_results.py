@@ -12,15 +12,8 @@ from typing import Any
 import numpy as np
 
 from funcgrad.api.arguments import leaf_paths, same_type
+from funcgrad.base import pytree
 from funcgrad.base.dialect import default_dtype, ignores_cotangents_of_integers
-from funcgrad.base.pytree import (
-    PyTreeDef,
-    keystr,
-    tree_flatten_with_path,
-    tree_leaves,
-    tree_structure,
-    tree_unflatten,
-)
 from funcgrad.base.scalars import plain_number
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import Tracer
@@ -96,12 +89,12 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     zeros: list[Any] = list(map(symbolic_zero, avals))
     if not symbolic_zeros:
         zeros = [np.array(x) if isinstance(x, np.ndarray) else x for x in map(zero_tangent, avals)]
-    return zeros[0] if treedef.is_leaf else tree_unflatten(treedef, zeros)
+    return zeros[0] if treedef.is_leaf else pytree.tree_unflatten(treedef, zeros)
 
 
 def is_zero_tree(tree: Any) -> bool:
     """Whether all tangents of an argument are known to be zero."""
-    return all(isinstance(x, SymbolicZero) for x in tree_leaves(tree))
+    return all(isinstance(x, SymbolicZero) for x in pytree.tree_leaves(tree))
 
 
 def title_of(kind: str, name: str, rule: Any) -> str:
@@ -131,7 +124,7 @@ def describe(value: Any) -> str:
     if isinstance(value, HoldsArray):
         return value.aval_text
     if isinstance(value, tuple | list | dict):
-        return f"a pytree with structure {tree_structure(value)}"
+        return f"a pytree with structure {pytree.tree_structure(value)}"
     return f"a {type(value).__name__}"
 
 
@@ -170,7 +163,7 @@ class ResultType:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.tree: PyTreeDef | None = None
+        self.tree: pytree.PyTreeDef | None = None
         self.avals: list[ShapedArray] | None = None
 
     def flatten(self, out: Any, what: str) -> list[Any]:
@@ -223,7 +216,7 @@ class Fit:
         self.kind = kind
 
     def leaves(
-        self, tree: Any, treedef: PyTreeDef, avals: Sequence[ShapedArray], root: str
+        self, tree: Any, treedef: pytree.PyTreeDef, avals: Sequence[ShapedArray], root: str
     ) -> list[Any]:
         """Leaves of the expected types, ``None`` where zero.
 
@@ -240,8 +233,8 @@ class Fit:
         return [self._leaf(x, aval, path) for (path, x), aval in zip(rows, avals, strict=True)]
 
     def _parts(
-        self, tree: Any, treedef: PyTreeDef, path: str, rows: list[tuple[str, Any]]
-    ) -> list[tuple[Any, PyTreeDef, str]]:
+        self, tree: Any, treedef: pytree.PyTreeDef, path: str, rows: list[tuple[str, Any]]
+    ) -> list[tuple[Any, pytree.PyTreeDef, str]]:
         """The children of a container, with their structures and paths; a leaf goes to ``rows``."""
         if tree is None:
             rows.extend([(path, None)] * treedef.num_leaves)
@@ -249,7 +242,7 @@ class Fit:
         if not treedef.is_leaf and treedef.closed().is_leaf:  # of one array for users
             rows.extend([(path, tree)] * treedef.num_leaves)
             return []
-        children, got = tree_flatten_with_path(tree, is_leaf=lambda x: x is not tree)
+        children, got = pytree.tree_flatten_with_path(tree, is_leaf=lambda x: x is not tree)
         if treedef.is_leaf and got.is_leaf:
             rows.append((path, plain_number(tree)))
             return []
@@ -257,11 +250,11 @@ class Fit:
             raise TreeError(
                 f"{self.what} returned a {self.kind} of the wrong structure for `{path}`.\n"
                 f"  expected      {_describe_structure(treedef)}\n"
-                f"  got           {_describe_structure(tree_structure(tree))}\n"
+                f"  got           {_describe_structure(pytree.tree_structure(tree))}\n"
                 "Return the structure of the primal; None may stand for zeros."
             )
         return [
-            (part, child, path + keystr(keys))
+            (part, child, path + pytree.keystr(keys))
             for (keys, part), child in zip(children, treedef.children(), strict=True)
         ]
 
@@ -296,5 +289,5 @@ def _converts(got: ShapedArray, aval: ShapedArray) -> bool:
     return got.weak_type and got.shape == aval.shape and got.dtype.kind in "iuf" + aval.dtype.kind
 
 
-def _describe_structure(treedef: PyTreeDef) -> str:
+def _describe_structure(treedef: pytree.PyTreeDef) -> str:
     return "an array" if treedef.is_leaf else str(treedef)

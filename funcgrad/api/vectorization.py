@@ -8,14 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.api.arguments import (
-    Function,
-    aval_of_argument,
-    check_callable,
-    check_for_nans,
-    leaf_paths,
-    name_of,
-)
+from funcgrad.api import arguments
 from funcgrad.base.dialect import dialect
 from funcgrad.base.pytree import broadcast_prefix, tree_leaves, tree_unflatten
 from funcgrad.base.transformed import Transformed
@@ -30,12 +23,12 @@ from funcgrad.transforms.batch import batch_flat
 
 
 def vmap(
-    fun: Function,
+    fun: arguments.Function,
     in_axes: Any = 0,
     out_axes: Any = 0,
     axis_name: Hashable = None,
     axis_size: int | None = None,
-) -> Function:
+) -> arguments.Function:
     """Map a function over array axes, without a loop.
 
     Args:
@@ -60,7 +53,7 @@ def vmap(
         >>> fg.vmap(np.dot, in_axes=(0, None))(np.eye(2), np.array([3.0, 4.0]))
         array([3., 4.])
     """
-    check_callable(fun, "vmap")
+    arguments.check_callable(fun, "vmap")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not isinstance(in_axes, tuple | int | type(None) | dict):
@@ -70,7 +63,7 @@ def vmap(
         )
     _check_axes(in_axes, "in_axes")
     _check_axes(out_axes, "out_axes")
-    what = f"vmap({name_of(fun)})"
+    what = f"vmap({arguments.name_of(fun)})"
 
     def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
@@ -88,7 +81,7 @@ def vmap(
         passed = [None if here else x for x, here in zip(leaves, is_value, strict=True)]
         leaves, axes, paths = (list(compress(row, is_value)) for row in (leaves, axes, paths))
         for x, path in zip(leaves, paths, strict=True):
-            aval_of_argument(x, path, what)
+            arguments.aval_of_argument(x, path, what)
         dims = [_normalize(x, a, p, what) for x, a, p in zip(leaves, axes, paths, strict=True)]
         size = _common_size(leaves, dims, paths, axis_size, what)
         fronted = [
@@ -108,13 +101,13 @@ def vmap(
         outs, out_dims = batch_flat(flat, fronted, flags, size, what, axis_name)
         result = tree_unflatten(out_tree[0], outs)
         places = _prefix(out_axes, result, "out_axes", what)
-        names = leaf_paths(result, "result")
+        names = arguments.leaf_paths(result, "result")
         placed = [
             _place(*row, size, what) for row in zip(outs, out_dims, places, names, strict=True)
         ]
         if dialect().weak is not None:
             placed = kept_weak(placed, list(map(aval_of, outs)))
-        check_for_nans(what, placed, args, kwargs)
+        arguments.check_for_nans(what, placed, args, kwargs)
         return tree_unflatten(out_tree[0], placed)
 
     def run_with_cells(leaves: list[Any], treedef: Any, axes: list[Any]) -> Any:
@@ -128,7 +121,7 @@ def vmap(
             args, kwargs = tree_unflatten(treedef, inner)
             return fun(*args, **kwargs), [cell.content() for cell in made]
 
-        of_contents.__name__ = name_of(fun)
+        of_contents.__name__ = arguments.name_of(fun)
         out_places = (out_axes, [axes[i] for i, _ in rows])
         mapped = vmap(of_contents, tuple(axes), out_places, axis_name, axis_size)
         with passing_cells(cells, what) as contents:
@@ -140,13 +133,7 @@ def vmap(
         return out
 
     return Transformed(
-        run,
-        vmap,
-        fun,
-        in_axes=in_axes,
-        out_axes=out_axes,
-        axis_name=axis_name,
-        axis_size=axis_size,
+        run, vmap, fun, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name, axis_size=axis_size
     )
 
 
@@ -174,7 +161,7 @@ def _check_axes(axes: Any, name: str) -> None:
 
 
 def _paths(args: Any, kwargs: Any) -> list[str]:
-    return leaf_paths(args) + (leaf_paths(kwargs, "kwargs") if kwargs else [])
+    return arguments.leaf_paths(args) + (arguments.leaf_paths(kwargs, "kwargs") if kwargs else [])
 
 
 def _leaf_axes(in_axes: Any, args: Any, kwargs: Any, what: str) -> list[Any]:

@@ -18,12 +18,7 @@ from funcgrad.base import environment, stacks
 from funcgrad.compiler import abi
 from funcgrad.compiler.loops.language import NamedFunction
 from funcgrad.compiler.machine import FEW, THREAD_WORK
-from funcgrad.compiler.nest.allocate import (
-    Memory,
-    Nested,
-    Section,
-    place,
-)
+from funcgrad.compiler.nest.allocate import Memory, Nested, Section, place
 from funcgrad.compiler.nest.arrange import arrange, is_on
 from funcgrad.compiler.nest.codegen import generate, generate_copy
 from funcgrad.compiler.nest.cost import cycles_of
@@ -51,13 +46,7 @@ from funcgrad.compiler.nest.nodes import (
 )
 from funcgrad.compiler.plans import Job, Plan, nodes_of, source_lines
 from funcgrad.compiler.runtime import kernel_store, warm_memory
-from funcgrad.compiler.runtime.executable import (
-    Executable,
-    KernelStats,
-    Step,
-    Stretch,
-    step_of,
-)
+from funcgrad.compiler.runtime.executable import Executable, KernelStats, Step, Stretch, step_of
 from funcgrad.compiler.runtime.executor import BranchOfTables, Disjoint, LoopOfTables
 from funcgrad.compiler.runtime.matmul import Multiplication
 from funcgrad.compiler.runtime.python_calls import PythonCall

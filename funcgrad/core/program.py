@@ -206,8 +206,7 @@ def evaluate(
 def makers(program: Program) -> dict[Atom, tuple[Equation, int]]:
     """Defining equation of every intermediate result, and its position among the outputs."""
     return program.memo(
-        "makers",
-        lambda: {v: (e, i) for e in program.equations for i, v in enumerate(e.outputs)},
+        "makers", lambda: {v: (e, i) for e in program.equations for i, v in enumerate(e.outputs)}
     )
 
 

@@ -225,10 +225,7 @@ class Processes(Ranks):
     def _background_calls(self) -> Background | None:
         status, state, flag = mpi()._addressof(_status()), Ref(2), Ref(2, 1)
         calls = []
-        for name, arguments in (
-            ("MPI_Test", (state, flag, status)),
-            ("MPI_Wait", (state, status)),
-        ):
+        for name, arguments in (("MPI_Test", (state, flag, status)), ("MPI_Wait", (state, status))):
             address = _address(name)
             if not address:
                 return None

@@ -88,10 +88,7 @@ def jet(
 
     found = taylor_flat(flat, args, order, f"jet({name_of(fun)})")
     values = [
-        tree_unflatten(
-            out_tree[0],
-            [_derivative(terms, k, factorial_scaled) for terms in found],
-        )
+        tree_unflatten(out_tree[0], [_derivative(terms, k, factorial_scaled) for terms in found])
         for k in range(order + 1)
     ]
     return values[0], values[1:]

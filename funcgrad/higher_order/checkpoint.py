@@ -32,14 +32,7 @@ from funcgrad.observers.checks import Kinds
 from funcgrad.observers.source import REMAT
 from funcgrad.passes.dce import dce, without_dead
 from funcgrad.primitives.families import linear_jvp
-from funcgrad.transforms.programs import (
-    LinearizedProgram,
-    batch_program,
-    jvp_program,
-    linearize_program,
-    separate_program,
-    transpose_program,
-)
+from funcgrad.transforms import programs
 
 Mask = tuple[bool, ...]
 Names = dict[Var, Atom]
@@ -156,7 +149,7 @@ class Checkpoint(Primitive):
         return self.of(program), needed
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
-        derived = jvp_program(self.program, tuple(t is not None for t in tangents))
+        derived = programs.jvp_program(self.program, tuple(t is not None for t in tangents))
         results = self.of(derived.program).bind(*primals, *(t for t in tangents if t is not None))
         n = len(self.program.outputs)
         return results[:n], scatter(results[n:], derived.is_active_out)
@@ -164,10 +157,10 @@ class Checkpoint(Primitive):
     def linearize(
         self, primals: Sequence[Value], tangents: Sequence[Value | None]
     ) -> tuple[Any, Any]:
-        return self._apply(linearize_program, primals, tangents)
+        return self._apply(programs.linearize_program, primals, tangents)
 
     def separate(self, args: Sequence[Value], is_linear: Sequence[bool]) -> list[Value]:
-        return together(*self._apply(separate_program, *parted(args, is_linear)))
+        return together(*self._apply(programs.separate_program, *parted(args, is_linear)))
 
     def checked(self, args: Sequence[Value], kinds: Kinds) -> tuple[Any, Sequence[Any]]:
         inner = check_program(self.program, kinds)
@@ -202,7 +195,7 @@ class Checkpoint(Primitive):
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         size = mapped_length(args, dims)
-        derived = batch_program(self.program, tuple(d is not None for d in dims), size)
+        derived = programs.batch_program(self.program, tuple(d is not None for d in dims), size)
         outs = self.of(derived.program).bind(*args)
         return outs, [0 if mapped else None for mapped in derived.is_mapped_out]
 
@@ -211,7 +204,7 @@ def transposed_checkpoint(
     call: Checkpoint, linear: Mask, is_active_ct: Mask
 ) -> tuple[Program, Mask]:
     """The program of the transpose of a checkpoint, and which linear inputs get cotangents."""
-    derived = transpose_program(call.program, linear, is_active_ct)
+    derived = programs.transpose_program(call.program, linear, is_active_ct)
     n_known = len(linear) - sum(linear)
     if not n_known:
         return derived.program, derived.is_active_in
@@ -351,11 +344,11 @@ def _again(equations: Iterable[Equation]) -> Iterator[Equation]:
         yield Equation(e.primitive, e.inputs, e.outputs, source)
 
 
-HowToSplit = Callable[[Program, Mask], LinearizedProgram]
+HowToSplit = Callable[[Program, Mask], programs.LinearizedProgram]
 
 
 def split_program(
-    program: Program, is_active: Mask, policy: Policy, by: HowToSplit = linearize_program
+    program: Program, is_active: Mask, policy: Policy, by: HowToSplit = programs.linearize_program
 ) -> SplitProgram:
     """Split a program into what is run now and a linear program that computes residuals again.
 
@@ -370,7 +363,7 @@ def split_program(
 
 
 class _Splitter:
-    def __init__(self, linear: LinearizedProgram, policy: Policy) -> None:
+    def __init__(self, linear: programs.LinearizedProgram, policy: Policy) -> None:
         self.policy = policy
         self.linear = linear
         self.forward = self.linear.forward
@@ -430,10 +423,7 @@ class _Splitter:
             [*_again(rename(again, self.stand_ins)), *rename(linear.tangent.equations, names)],
             [read(a, names) for a in linear.tangent.outputs],
             linear.tangent.name,
-            [
-                *((v, x) for v, x in forward.constants if v in used),
-                *linear.tangent.constants,
-            ],
+            [*((v, x) for v, x in forward.constants if v in used), *linear.tangent.constants],
         )
         primal = Program(
             forward.inputs,

@@ -303,12 +303,7 @@ class CustomCall(Primitive):
         if not inner.sites:
             return self.bind(*args), ()
         by = CheckedRules(inner, kinds, rules.jvp, rules.vjp)
-        checked = replace(
-            rules,
-            fun=by.fun,
-            jvp=rules.jvp and by.jvp,
-            vjp=rules.vjp and by.vjp,
-        )
+        checked = replace(rules, fun=by.fun, jvp=rules.jvp and by.jvp, vjp=rules.vjp and by.vjp)
         results = CustomCall(checked, self.in_avals).bind(*args)
         return results[: inner.n_outputs], [inner.failure(results)]
 

@@ -29,14 +29,7 @@ from funcgrad.observers.checks import Kinds
 from funcgrad.observers.limits import Limits, current_limits, reset_limits, set_limits
 from funcgrad.observers.nonfinite import WATCHED_FROM_START, watching
 from funcgrad.passes.dce import without_dead
-from funcgrad.transforms.programs import (
-    LinearizedProgram,
-    batch_program,
-    jvp_program,
-    linearize_program,
-    separate_program,
-    transpose_program,
-)
+from funcgrad.transforms import programs
 
 Mask = tuple[bool, ...]
 
@@ -248,7 +241,7 @@ class Jit(Primitive):
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         is_active = tuple(t is not None for t in tangents)
-        derived = jvp_program(self.program, is_active)
+        derived = programs.jvp_program(self.program, is_active)
         results = self.of(derived.program).bind(*primals, *(t for t in tangents if t is not None))
         n = len(self.program.outputs)
         return results[:n], scatter(results[n:], derived.is_active_out)
@@ -257,15 +250,15 @@ class Jit(Primitive):
         self, primals: Sequence[Value], tangents: Sequence[Value | None]
     ) -> tuple[Any, Any]:
         is_active = tuple(t is not None for t in tangents)
-        return self._apply(linearize_program(self.program, is_active), primals, tangents)
+        return self._apply(programs.linearize_program(self.program, is_active), primals, tangents)
 
     def separate(self, args: Sequence[Value], is_linear: Sequence[bool]) -> list[Value]:
-        split = separate_program(self.program, tuple(is_linear))
+        split = programs.separate_program(self.program, tuple(is_linear))
         return together(*self._apply(split, *parted(args, is_linear)))
 
     def _apply(
         self,
-        split: LinearizedProgram,
+        split: programs.LinearizedProgram,
         primals: Sequence[Value],
         tangents: Sequence[Value | None],
     ) -> tuple[Any, Any]:
@@ -289,7 +282,7 @@ class Jit(Primitive):
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         mask = tuple(is_linear(a) for a in args)
         is_active_ct = tuple(c is not None for c in ct)
-        derived = transpose_program(self.program, mask, is_active_ct)
+        derived = programs.transpose_program(self.program, mask, is_active_ct)
         known = [a for a in args if not is_linear(a)]
         results = self.of(derived.program).bind(*known, *(c for c in ct if c is not None))
         cts = iter(scatter(results, derived.is_active_in))
@@ -298,7 +291,7 @@ class Jit(Primitive):
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         is_mapped = tuple(d is not None for d in dims)
         size = mapped_length(args, dims)
-        derived = batch_program(self.program, is_mapped, size)
+        derived = programs.batch_program(self.program, is_mapped, size)
         outs = self.of(derived.program).bind(*args)
         return outs, [0 if mapped else None for mapped in derived.is_mapped_out]
 

@@ -34,30 +34,11 @@ from funcgrad.core.facets import Facet
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var, evaluate
 from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.dtypes import INT64
-from funcgrad.higher_order import loop_body
+from funcgrad.higher_order import loop_body, runs, turns
 from funcgrad.higher_order.bounded import Places
 from funcgrad.higher_order.cells import arranged
 from funcgrad.higher_order.extents import Extent, Extents, Handling, read_window
-from funcgrad.higher_order.runs import (
-    LEAST_INSIDE,
-    LEAST_SAVED,
-    Chain,
-    Family,
-    Search,
-    family_of,
-    may_repeat,
-)
 from funcgrad.higher_order.scan import Scan
-from funcgrad.higher_order.turns import (
-    Element,
-    Resolved,
-    Turns,
-    element_of,
-    parts_of,
-    rows_of,
-    stacks_of,
-    value_of,
-)
 from funcgrad.lowering import Reshape as ReshapeForm
 from funcgrad.lowering import form_of
 from funcgrad.observers.source import stands_for
@@ -125,14 +106,14 @@ def reroll_loops(enable: bool = True) -> Iterator[None]:
         _reroll.reset(token)
 
 
-def reroll(program: Program, least: int = LEAST_SAVED) -> Program:
+def reroll(program: Program, least: int = runs.LEAST_SAVED) -> Program:
     """The program with its repeats as scans; the same object if there are none.
 
     Args:
         program: As traced.
         least: How many equations a loop must save.
     """
-    if len(program.equations) < least or not is_rerolling() or not may_repeat(program, least):
+    if len(program.equations) < least or not is_rerolling() or not runs.may_repeat(program, least):
         return program
     bodies: dict[Any, Program] = {}
     for _ in range(_ROUNDS):
@@ -146,12 +127,12 @@ def reroll(program: Program, least: int = LEAST_SAVED) -> Program:
     return program
 
 
-def _best_search(program: Program, least: int) -> tuple[Search, list[Family]]:
+def _best_search(program: Program, least: int) -> tuple[runs.Search, list[runs.Family]]:
     """The search that finds the longest loop: of loops of equal lengths, or of any.
 
     Inside of a loop whose lengths differ, there may be loops of equal ones, which are found later.
     """
-    search = Search(program, least)
+    search = runs.Search(program, least)
     families = search.families()
     ragged = search.loosened()
     if ragged is None:
@@ -210,7 +191,7 @@ class _Rewriting:
     """
 
     def __init__(
-        self, search: Search, families: Sequence[Family], bodies: dict[Any, Program]
+        self, search: runs.Search, families: Sequence[runs.Family], bodies: dict[Any, Program]
     ) -> None:
         self.search = search
         self.families = families
@@ -218,7 +199,7 @@ class _Rewriting:
         self.equations: list[Equation] = []
         self.constants = list(search.program.constants)
         self.tables: dict[Any, Var] = {}
-        self.names: dict[Atom, Resolved] = {}
+        self.names: dict[Atom, turns.Resolved] = {}
 
     def program(self) -> Program:
         old = self.search.program
@@ -249,18 +230,20 @@ class _Rewriting:
     def _joins(self, equation: Equation) -> bool:
         """Append an equation of elements of stacks in turn as one of the rows of arrays."""
         join = of_rows(equation.primitive)
-        parts = [] if join is None else parts_of([self.resolved(x) for x in equation.inputs])
+        parts = [] if join is None else turns.parts_of([self.resolved(x) for x in equation.inputs])
         if join is None or len(parts) == len(equation.inputs):
             return False
         inputs: dict[Any, None] = {}
         for part in parts:
-            inputs.update(dict.fromkeys(stacks_of(part)))
+            inputs.update(dict.fromkeys(turns.stacks_of(part)))
 
         @stands_for("equation")
         def joined(*values: Any, equation: Equation = equation) -> list[Any]:
             read = dict(zip(inputs, values, strict=True)).__getitem__
             found = [
-                join(part.rows(read)) if isinstance(part, Turns) else value_of(part, read)
+                join(part.rows(read))
+                if isinstance(part, turns.Turns)
+                else turns.value_of(part, read)
                 for part in parts
             ]
             return found if len(found) == 1 else [equation.primitive.bind(*found)]
@@ -268,16 +251,16 @@ class _Rewriting:
         self.names.update(zip(equation.outputs, self.record(joined, list(inputs)), strict=True))
         return True
 
-    def resolved(self, atom: Atom) -> Resolved:
+    def resolved(self, atom: Atom) -> turns.Resolved:
         """New name of a variable of the old program."""
         return self.names.get(atom, atom)
 
     def atom(self, atom: Atom) -> Atom:
         """The same as a name: an element is read where the first equation needs it."""
         found = self.resolved(atom)
-        if type(found) is not Element:
+        if type(found) is not turns.Element:
             return found  # type: ignore[return-value]
-        (made,) = self.record(lambda x: [element_of(x, found.index)], [found.stack])
+        (made,) = self.record(lambda x: [turns.element_of(x, found.index)], [found.stack])
         self.names[atom] = made
         return made
 
@@ -326,7 +309,7 @@ class _Rolling:
         family: The loops.
     """
 
-    def __init__(self, rewriting: _Rewriting, family: Family) -> None:
+    def __init__(self, rewriting: _Rewriting, family: runs.Family) -> None:
         self.rewriting = rewriting
         self.runs = family.runs
         self.run = self.runs[0]
@@ -361,7 +344,9 @@ class _Rolling:
             atoms = [self.rewriting.atom(atom) for atom in atoms]
         return self._argument("const", self.consts, tuple(atoms), atoms[0].aval)
 
-    def _carried(self, chain: Chain, given: Sequence[Sequence[Var]] | None) -> loop_body.Argument:
+    def _carried(
+        self, chain: runs.Chain, given: Sequence[Sequence[Var]] | None
+    ) -> loop_body.Argument:
         """The value of some iterations ago, and those between it and now."""
         aval = self.body[chain.equation].outputs[chain.result].aval
         for lag in range(1, chain.lag + 1):
@@ -466,17 +451,17 @@ class _Rolling:
     def _element(self, names: Sequence[Var]) -> loop_body.Operand:
         """Stack the values that differ from iteration to iteration, before the loop."""
         aval = names[0].aval
-        parts = parts_of([self.rewriting.resolved(name) for name in names])
+        parts = turns.parts_of([self.rewriting.resolved(name) for name in names])
         first = parts[0]
-        if len(parts) == 1 and type(first) is Turns and len(first.parts) == 1:
+        if len(parts) == 1 and type(first) is turns.Turns and len(first.parts) == 1:
             return self._walk(*first.parts[0])
         constants = self.rewriting.search.constants
         if all(name in constants for name in names):
             rows = _filled([constants[name] for name in names])
             row = shaped(rows.shape[1:], aval.dtype)
             return self._walked(("constants", *names), row, lambda read: rows)
-        self.sources.update(dict.fromkeys(x for part in parts for x in stacks_of(part)))
-        return self._walked(("names", *parts), aval, lambda read: rows_of(parts, read))
+        self.sources.update(dict.fromkeys(x for part in parts for x in turns.stacks_of(part)))
+        return self._walked(("names", *parts), aval, lambda read: turns.rows_of(parts, read))
 
     def _window(self, j: int, equation: Equation, column: int) -> loop_body.Window | None:
         """How a window is read whose places differ."""
@@ -606,7 +591,7 @@ class _Rolling:
         for (j, i), stack in zip(run.stacked, results[len(inits) :], strict=True):
             assert isinstance(stack, Var)
             for step in run.stacked[j, i]:
-                rewriting.names[self.iterations[step][j].outputs[i]] = Element(stack, step)
+                rewriting.names[self.iterations[step][j].outputs[i]] = turns.Element(stack, step)
 
     def _init(self, key: Any, number: int) -> Atom | None:
         """Initial value of a carried value in one of the loops; ``None`` if nobody reads it."""
@@ -614,7 +599,7 @@ class _Rolling:
             return Literal(np.int64(0))
         return None if key[3] is None else self.rewriting.atom(key[3][number][0])
 
-    def _final(self, chain: Chain) -> loop_body.Argument:
+    def _final(self, chain: runs.Chain) -> loop_body.Argument:
         """Return the carried value whose content after the loop is a result."""
         wanted = (chain.equation, chain.result, chain.lag)
         found = next((x for key, x in self.carry.items() if key[:3] == wanted), None)
@@ -629,7 +614,7 @@ class _Rolling:
         avals = [self.avals[x] for x in arguments]
         operations = [
             (
-                family_of(e.primitive) if type(s) is loop_body.Window else e.primitive,
+                runs.family_of(e.primitive) if type(s) is loop_body.Window else e.primitive,
                 s,
                 tuple(x),
                 e.source,
@@ -640,7 +625,7 @@ class _Rolling:
         found = self.rewriting.bodies.get(key)
         if found is None:
             body = stage_closed(lambda *xs: self._evaluate(arguments, outputs, xs), avals, "loop")
-            least = min(LEAST_INSIDE, self.rewriting.search.least)
+            least = min(runs.LEAST_INSIDE, self.rewriting.search.least)
             found = self.rewriting.bodies[key] = reroll(body, least)
         return found
 

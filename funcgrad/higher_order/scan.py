@@ -311,8 +311,7 @@ class Scan(Primitive):
     ) -> tuple[Any, Any]:
         active = self._active_inputs(tangents, lambda m: split(self.body, m).is_active_out)
         plan = self.body.memo(
-            ("scan", split, active, self),
-            lambda: Residuals(self, active, split(self.body, active)),
+            ("scan", split, active, self), lambda: Residuals(self, active, split(self.body, active))
         )
         consts, carry, xs = self.split(primals)
         body, all_consts = hoisted(plan.forward, consts)
@@ -341,10 +340,7 @@ class Scan(Primitive):
         )
         n_dots = len(d_carry)
         carry_active = self.split(active)[1]
-        return outs, [
-            *scatter(dots[:n_dots], carry_active),
-            *scatter(dots[n_dots:], plan.y_active),
-        ]
+        return outs, [*scatter(dots[:n_dots], carry_active), *scatter(dots[n_dots:], plan.y_active)]
 
     def recording(self, body: Program, n_consts: int, n_residuals: int) -> Scan:
         """The loop whose body returns residuals behind its outputs."""
@@ -415,11 +411,7 @@ class Scan(Primitive):
             ]
             added = [c for c, lin in zip(ct_consts, lin_consts, strict=True) if lin]
             new_sums = [s if c is None else s + c for s, c in zip(sums, added, strict=True)]
-            return [
-                *new_carry,
-                *new_sums,
-                *(c for c, on in zip(ct_xs, x_given, strict=True) if on),
-            ]
+            return [*new_carry, *new_sums, *(c for c, on in zip(ct_xs, x_given, strict=True) if on)]
 
         in_avals = [*known_consts, *carry_avals, *sum_avals, *known_xs, *ct_ys]
         return stage_closed(run, in_avals, f"transpose_{self.body.name}"), x_given

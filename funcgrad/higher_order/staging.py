@@ -9,17 +9,8 @@ from typing import Any, Self, SupportsIndex
 
 import numpy as np
 
+from funcgrad.base import pytree
 from funcgrad.base.dialect import dialect
-from funcgrad.base.pytree import (
-    PyTreeDef,
-    all_held_in,
-    keystr,
-    opened,
-    tree_flatten,
-    tree_flatten_with_path,
-    tree_unflatten,
-    tuple_of,
-)
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.program import Program, Var
 from funcgrad.core.trace import Tracer, current_trace
@@ -59,16 +50,16 @@ class Staged:
     def __init__(
         self,
         function: Callable[..., Any],
-        in_tree: PyTreeDef,
+        in_tree: pytree.PyTreeDef,
         avals: Sequence[ShapedArray],
         what: str,
         carries: bool = False,
     ) -> None:
-        self.out_tree: PyTreeDef = in_tree
+        self.out_tree: pytree.PyTreeDef = in_tree
         self.paths: list[str] = []
 
         def flat(*leaves: Any) -> list[Any]:
-            out = function(*tree_unflatten(in_tree, self.given(leaves)))
+            out = function(*pytree.tree_unflatten(in_tree, self.given(leaves)))
             results, paths, self.out_tree = leaves_with_paths(out, "")
             self.paths = paths
             for leaf, path in zip(results, paths, strict=True):
@@ -103,7 +94,7 @@ class Staged:
 
 def stage_once(
     function: Callable[..., Any],
-    in_tree: PyTreeDef,
+    in_tree: pytree.PyTreeDef,
     avals: Sequence[ShapedArray],
     what: str,
     carries: bool = False,
@@ -120,7 +111,7 @@ def stage_once(
 def stage_again(
     staged: Staged,
     function: Callable[..., Any],
-    in_tree: PyTreeDef,
+    in_tree: pytree.PyTreeDef,
     avals: Sequence[ShapedArray],
     what: str,
 ) -> Staged:
@@ -143,7 +134,7 @@ def stage_again(
             values.append(x if is_same else Convert(aval.dtype, weak=aval.weak_type).bind(x))
         trace = current_trace()
         assert isinstance(trace, StageTrace)
-        return tree_unflatten(staged.out_tree, Replay(trace, program)(*values))
+        return pytree.tree_unflatten(staged.out_tree, Replay(trace, program)(*values))
 
     run.__name__ = name_of(function)
     key = ("staged again", in_tree, tuple(avals), tuple(staged.program.in_avals), what)
@@ -187,7 +178,7 @@ def closing_over_cells(
     functions: Sequence[Callable[..., Any]], arguments: Any
 ) -> tuple[Sequence[Callable[..., Any]], Any]:
     """Functions that close over the cells among their arguments, and the other arguments."""
-    leaves, tree = tree_flatten(arguments)
+    leaves, tree = pytree.tree_flatten(arguments)
     is_cell = [isinstance(x, Cell) for x in leaves]
     if not any(is_cell):
         return functions, arguments
@@ -196,7 +187,7 @@ def closing_over_cells(
         def call(*values: Any) -> Any:
             rest = iter(values)
             inner = [x if here else next(rest) for x, here in zip(leaves, is_cell, strict=True)]
-            return function(*tree_unflatten(tree, inner))
+            return function(*pytree.tree_unflatten(tree, inner))
 
         call.__name__ = name_of(function)
         return call
@@ -276,7 +267,7 @@ def place() -> str:
     return f"\n  at            {location}\n" if location is not None else ""
 
 
-def type_texts(treedef: PyTreeDef, avals: Sequence[ShapedArray]) -> list[str]:
+def type_texts(treedef: pytree.PyTreeDef, avals: Sequence[ShapedArray]) -> list[str]:
     """Types of leaves as messages show them: those of holders by their own names."""
     return [
         str(a.strong()) if name is None else type_text(name, a)
@@ -313,16 +304,16 @@ def name_of(function: Any) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-def arguments_tree(*trees: PyTreeDef) -> PyTreeDef:
+def arguments_tree(*trees: pytree.PyTreeDef) -> pytree.PyTreeDef:
     """The structure of a tuple of arguments."""
-    return tuple_of(trees)
+    return pytree.tuple_of(trees)
 
 
-def leaves_with_paths(tree: Any, root: str) -> tuple[list[Any], list[str], PyTreeDef]:
+def leaves_with_paths(tree: Any, root: str) -> tuple[list[Any], list[str], pytree.PyTreeDef]:
     """Leaves, their paths from ``root``, and the structure."""
-    rows, treedef = tree_flatten_with_path(tree)
+    rows, treedef = pytree.tree_flatten_with_path(tree)
     narrow = dialect().narrow
     given = [x if narrow is None else narrow(x) for _, x in rows]
-    leaves, treedef = opened(given, treedef)
-    paths = [root + keystr(path) for path, x in rows for _ in all_held_in(x)]
+    leaves, treedef = pytree.opened(given, treedef)
+    paths = [root + pytree.keystr(path) for path, x in rows for _ in pytree.all_held_in(x)]
     return list(map(settled, leaves)), paths, treedef

@@ -397,10 +397,7 @@ class TaylorTrace(Trace):
 
 
 def taylor_flat(
-    function: Callable[..., Sequence[Any]],
-    args: Sequence[Sequence[Any]],
-    order: int,
-    what: str,
+    function: Callable[..., Sequence[Any]], args: Sequence[Sequence[Any]], order: int, what: str
 ) -> list[list[Any]]:
     """Coefficients (``None`` where zero) of the results of a function of flat arguments.
 

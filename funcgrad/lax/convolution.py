@@ -15,15 +15,8 @@ from funcgrad.base.placement import check_placement
 from funcgrad.base.signatures import explain
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.lax import operands
 from funcgrad.lax.meanings import MEANINGS
-from funcgrad.lax.operands import (
-    Array,
-    ArrayLike,
-    array_operand,
-    canonical_dtype,
-    check_kinds,
-    same_dtype,
-)
 from funcgrad.lax.shapes import reshape, rev, transpose
 from funcgrad.lax.windows import Pads, checked_pads, padtype_to_pads, per_axis, slides_of
 from funcgrad.primitives.contraction import Contract
@@ -130,8 +123,8 @@ def conv_dimension_numbers(
 
 
 def conv_general_dilated(
-    lhs: ArrayLike,
-    rhs: ArrayLike,
+    lhs: operands.ArrayLike,
+    rhs: operands.ArrayLike,
     window_strides: Sequence[int],
     padding: str | Pads,
     lhs_dilation: Sequence[int] | None = None,
@@ -142,7 +135,7 @@ def conv_general_dilated(
     precision: Any = None,
     preferred_element_type: Any = None,
     out_sharding: Any = None,
-) -> Array:
+) -> operands.Array:
     """The sums of products of a kernel with every window of an array.
 
     ``out[n, o, y]`` is the sum of ``padded[n, c, stride * y + dilation * k] * rhs[o, c, k]`` over
@@ -190,12 +183,12 @@ def conv_general_dilated(
     """
     name = "conv_general_dilated"
     check_placement(f"lax.{name}", out_sharding=out_sharding)
-    x, y = array_operand(name, lhs), array_operand(name, rhs)
+    x, y = operands.array_operand(name, lhs), operands.array_operand(name, rhs)
     if preferred_element_type is not None:
-        wanted = canonical_dtype(preferred_element_type)
+        wanted = operands.canonical_dtype(preferred_element_type)
         x, y = convert(x, wanted), convert(y, wanted)
-    x, y = same_dtype(name, x, y)
-    check_kinds(name, aval_of(x).dtype, "iufc")
+    x, y = operands.same_dtype(name, x, y)
+    operands.check_kinds(name, aval_of(x).dtype, "iufc")
     numbers = conv_dimension_numbers(shape_of(x), shape_of(y), dimension_numbers)
     count = len(shape_of(x)) - 2
     shape = [shape_of(x)[i] for i in numbers.lhs_spec]
@@ -249,7 +242,7 @@ def _placed(letters: str, spec: Sequence[int]) -> str:
     return "".join(letters[list(spec).index(axis)] for axis in range(len(letters)))
 
 
-def _divided(x: Array, axis: int, groups: int) -> Array:
+def _divided(x: operands.Array, axis: int, groups: int) -> operands.Array:
     shape = shape_of(x)
     return reshape(x, (*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :]))
 
@@ -282,13 +275,13 @@ def _groups(
 
 
 def conv(
-    lhs: ArrayLike,
-    rhs: ArrayLike,
+    lhs: operands.ArrayLike,
+    rhs: operands.ArrayLike,
     window_strides: Sequence[int],
     padding: str | Pads,
     precision: Any = None,
     preferred_element_type: Any = None,
-) -> Array:
+) -> operands.Array:
     """`conv_general_dilated` with its defaults: ``(N, C, ...)`` and ``(O, C, ...)``.
 
     Returns:
@@ -306,15 +299,15 @@ def conv(
 
 
 def conv_with_general_padding(
-    lhs: ArrayLike,
-    rhs: ArrayLike,
+    lhs: operands.ArrayLike,
+    rhs: operands.ArrayLike,
     window_strides: Sequence[int],
     padding: str | Pads,
     lhs_dilation: Sequence[int] | None,
     rhs_dilation: Sequence[int] | None,
     precision: Any = None,
     preferred_element_type: Any = None,
-) -> Array:
+) -> operands.Array:
     """`conv_general_dilated` of ``(N, C, ...)`` and ``(O, C, ...)`` without groups.
 
     Args:
@@ -343,8 +336,8 @@ def conv_with_general_padding(
 
 
 def conv_transpose(
-    lhs: ArrayLike,
-    rhs: ArrayLike,
+    lhs: operands.ArrayLike,
+    rhs: operands.ArrayLike,
     strides: Sequence[int],
     padding: str | Pads,
     rhs_dilation: Sequence[int] | None = None,
@@ -353,7 +346,7 @@ def conv_transpose(
     precision: Any = None,
     preferred_element_type: Any = None,
     use_consistent_padding: bool = False,
-) -> Array:
+) -> operands.Array:
     """A convolution that spreads elements instead of skipping windows ("deconvolution").
 
     With ``transpose_kernel`` it is the transpose of the convolution with these strides and this
@@ -383,7 +376,7 @@ def conv_transpose(
         [ 1.  1. 11. 10. 10.]
     """
     name = "conv_transpose"
-    x, y = array_operand(name, lhs), array_operand(name, rhs)
+    x, y = operands.array_operand(name, lhs), operands.array_operand(name, rhs)
     ndim = len(shape_of(x))
     if dimension_numbers is None:
         if ndim not in _DEFAULTS:
@@ -438,7 +431,7 @@ def transposed_pads(span: int, stride: int, padding: str) -> tuple[int, int]:
 
 
 def conv_general_dilated_patches(
-    lhs: ArrayLike,
+    lhs: operands.ArrayLike,
     filter_shape: Sequence[int],
     window_strides: Sequence[int],
     padding: str | Pads,
@@ -447,7 +440,7 @@ def conv_general_dilated_patches(
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     precision: Any = None,
     preferred_element_type: Any = None,
-) -> Array:
+) -> operands.Array:
     """The elements of every window, side by side: what a convolution multiplies with its kernel.
 
     Args:
@@ -471,9 +464,9 @@ def conv_general_dilated_patches(
          [1. 3.]
          [2. 4.]]
     """
-    x = array_operand("conv_general_dilated_patches", lhs)
+    x = operands.array_operand("conv_general_dilated_patches", lhs)
     if preferred_element_type is not None:
-        x = convert(x, canonical_dtype(preferred_element_type))
+        x = convert(x, operands.canonical_dtype(preferred_element_type))
     sizes = tuple(int(n) for n in filter_shape)
     count = len(shape_of(x)) - 2
     if len(sizes) != count:
@@ -501,8 +494,8 @@ def conv_general_dilated_patches(
 
 
 def conv_general_dilated_local(
-    lhs: ArrayLike,
-    rhs: ArrayLike,
+    lhs: operands.ArrayLike,
+    rhs: operands.ArrayLike,
     window_strides: Sequence[int],
     padding: str | Pads,
     filter_shape: Sequence[int],
@@ -510,7 +503,7 @@ def conv_general_dilated_local(
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     precision: Any = None,
-) -> Array:
+) -> operands.Array:
     """A convolution with a kernel of its own for every window.
 
     Args:
@@ -537,8 +530,8 @@ def conv_general_dilated_local(
         [[[3. 5. 7.]]]
     """
     name = "conv_general_dilated_local"
-    x, y = array_operand(name, lhs), array_operand(name, rhs)
-    x, y = same_dtype(name, x, y)
+    x, y = operands.array_operand(name, lhs), operands.array_operand(name, rhs)
+    x, y = operands.same_dtype(name, x, y)
     numbers = conv_dimension_numbers(shape_of(x), shape_of(y), dimension_numbers)
     patches = conv_general_dilated_patches(
         x,

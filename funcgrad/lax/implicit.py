@@ -355,9 +355,7 @@ class _LinearSystem:
                 "its own transpose."
             )
         return run_lifted(
-            self.captured,
-            residuals,
-            lambda: unknown.solved(solve, self.apply, right, "solve"),
+            self.captured, residuals, lambda: unknown.solved(solve, self.apply, right, "solve")
         )
 
     def backward(self, residuals: Values, cts: Values) -> list[Any]:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad import errors
 from funcgrad.api.compilation import jit
 from funcgrad.api.differentiation import jvp, vjp
 from funcgrad.api.limits import limits
@@ -30,13 +31,6 @@ from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Equation, Var
 from funcgrad.core.trace import EVAL, Tracer, using_trace
 from funcgrad.diagnostics.record import OPTIONS, Record, record
-from funcgrad.errors import (
-    ArgumentError,
-    ConcretizationTypeError,
-    FuncgradError,
-    MissingRuleError,
-    TimeLimitError,
-)
 from funcgrad.higher_order.jit import stepwise
 from funcgrad.linting.bodies import Needed, differentiated, form_of, stand_in, walk
 from funcgrad.linting.calls import CallLog, code_of, watching
@@ -149,12 +143,12 @@ class Step:
             with using_trace(EVAL), limits(seconds=self.seconds):
                 try:
                     out = compiled[0](*args)
-                except ConcretizationTypeError:
+                except errors.ConcretizationTypeError:
                     compiled[0] = f
                     out = f(*args)
         # There is no value beside the data, or not in time, or a rule of the user's goes
         # backwards only.
-        except (np.linalg.LinAlgError, ArgumentError, TimeLimitError):
+        except (np.linalg.LinAlgError, errors.ArgumentError, errors.TimeLimitError):
             return None
         return [*out] if isinstance(out, list | tuple) else [out]
 
@@ -257,7 +251,7 @@ class Subject:
     def has_break(self) -> bool:
         """Whether value or derivative at the data is not finite, or differs from its limits."""
         if self.active:
-            with stepwise(False), suppress(MissingRuleError, ArgumentError):
+            with stepwise(False), suppress(errors.MissingRuleError, errors.ArgumentError):
                 if not _are_finite(self._gradient(self.active, ())):
                     return True
         return self.differs or not all(_are_finite(here) for here, *_ in self._surroundings())
@@ -295,7 +289,7 @@ class Subject:
         for derivative in (self._tangents, self._gradient):
             try:
                 yield from self._beside(derivative)
-            except (MissingRuleError, ArgumentError):  # a rule that goes one way only
+            except (errors.MissingRuleError, errors.ArgumentError):  # a rule that goes one way only
                 continue
             if not is_single:
                 return
@@ -316,7 +310,7 @@ class Subject:
                 places = (scale, -scale, 16 * scale, -16 * scale)
                 try:
                     sides = [self._at(compute, directions, times) for times in places]
-                except (np.linalg.LinAlgError, TimeLimitError):
+                except (np.linalg.LinAlgError, errors.TimeLimitError):
                     break  # there is no value so far from the arguments, or none in time
                 are_finite &= all(map(_are_finite, sides))
                 yield [here, *sides]
@@ -334,7 +328,7 @@ class Subject:
                 compute = jit(derivative)
                 try:
                     compute(self.active, self.active)
-                except FuncgradError:
+                except errors.FuncgradError:
                     compute = derivative
         seconds = patience(time.monotonic() - start)
 
@@ -388,7 +382,7 @@ class Subject:
         try:
             _, dots = equation.primitive.jvp(values, tangents)
         # A user's rule for reverse mode alone, or an operation without a value at these operands.
-        except (FuncgradError, np.linalg.LinAlgError):
+        except (errors.FuncgradError, np.linalg.LinAlgError):
             return [var for var in equation.outputs if var.aval.dtype.kind in "fc"]
         dots = dots if equation.primitive.multiple_results else [dots]
         return [var for var, dot in zip(equation.outputs, dots, strict=True) if dot is not None]
@@ -403,7 +397,7 @@ class Subject:
             try:
                 with stepwise(False):
                     gradients = self._gradient(at, ())[-len(at) :]
-            except (FuncgradError, np.linalg.LinAlgError):
+            except (errors.FuncgradError, np.linalg.LinAlgError):
                 return set()
             rows = zip(self.inputs, gradients, strict=True)
             found &= {var for var, x in rows if not np.any(x) and np.size(x)}

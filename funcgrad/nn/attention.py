@@ -109,12 +109,7 @@ def dot_product_attention(
     if added:
         logits = logits + _broadcast(name, "bias", added[0], scores)
     seen = _seen(
-        name,
-        scores,
-        mask,
-        is_causal,
-        (query_seq_lengths, key_value_seq_lengths),
-        local_window_size,
+        name, scores, mask, is_causal, (query_seq_lengths, key_value_seq_lengths), local_window_size
     )
     weights = normalized(name, logits, -1, seen)
     if drops(name, dropout_rate, dropout_key, "dropout_key=key"):

@@ -405,10 +405,7 @@ def smooth_labels(labels: ArrayLike, alpha: ArrayLike) -> Array:
 
 
 def kl_divergence(
-    log_predictions: ArrayLike,
-    targets: ArrayLike,
-    axis: Axis = -1,
-    where: ArrayLike | None = None,
+    log_predictions: ArrayLike, targets: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None
 ) -> Array:
     """Kullback-Leibler divergence of predicted from true probabilities.
 

@@ -10,15 +10,8 @@ import numpy as np
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import FLOAT64
 from funcgrad.errors import ArgumentError, DtypeError
+from funcgrad.numpy import promotion
 from funcgrad.numpy.elementwise import truth
-from funcgrad.numpy.promotion import (
-    as_value,
-    checked_dtype,
-    normalize_axes,
-    normalize_axis,
-    promote,
-    strong,
-)
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.shape import broadcast_to, drop_axes, reshape, shape_of
 from funcgrad.scipy.exponentials import (
@@ -102,7 +95,7 @@ def logmeanexp(
     total = log_sum("logmeanexp", x, axis, None, keepdims, False, where)
     if where is not None:
         x = broadcast_to(x, np.broadcast_shapes(shape_of(x), shape_of(where)))
-    axes = normalize_axes(axis, len(shape_of(x)), "logmeanexp")
+    axes = promotion.normalize_axes(axis, len(shape_of(x)), "logmeanexp")
     count = _count(x, axes, where)
     if shape_of(count) and not keepdims:
         count = reshape(count, drop_axes(shape_of(x), axes))
@@ -114,7 +107,7 @@ def _count(x: Array, axes: tuple[int, ...], where: ArrayLike | None) -> Array:
     dtype = aval_of(x).dtype
     if where is None:
         return dtype.type(math.prod(shape_of(x)[i] for i in axes))
-    taken = p.convert(truth(as_value(where)), dtype)
+    taken = p.convert(truth(promotion.as_value(where)), dtype)
     return fold_sum(broadcast_to(taken, shape_of(x)), axes)
 
 
@@ -154,17 +147,17 @@ def standardize(
             f"standardize: algorithm must be 'stable' or 'fast', got {algorithm!r}."
         )
     (x,) = floating("standardize", x)
-    axes = normalize_axes(axis, len(shape_of(x)), "standardize")
+    axes = promotion.normalize_axes(axis, len(shape_of(x)), "standardize")
     count = _count(x, axes, where)
 
     def average(values: Array) -> Array:
         return fold_sum(masked(values, where, 0.0), axes) / count
 
-    centered = x - (average(x) if mean is None else as_value(mean))
+    centered = x - (average(x) if mean is None else promotion.as_value(mean))
     if variance is None:
         variance = average(centered * centered)
     else:
-        variance = promote(centered, as_value(variance))[1]
+        variance = promotion.promote(centered, promotion.as_value(variance))[1]
     return centered * p.rsqrt.bind(*floating("standardize", variance + epsilon))
 
 
@@ -191,15 +184,15 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1
         [[1. 0. 0.]
          [0. 0. 1.]]
     """
-    x = strong(as_value(x, "one_hot"))
+    x = promotion.strong(promotion.as_value(x, "one_hot"))
     own, count = aval_of(x).dtype, int(num_classes)
     if count < 0:
         raise ArgumentError(f"one_hot: num_classes must not be negative, got {num_classes}.")
     if own.kind not in "iuf":
         raise DtypeError(f"one_hot needs an array of integers, got {aval_of(x)}.")
-    wanted = FLOAT64 if dtype is None else checked_dtype(dtype, "one_hot")
+    wanted = FLOAT64 if dtype is None else promotion.checked_dtype(dtype, "one_hot")
     shape = shape_of(x)
-    place = normalize_axis(axis, len(shape) + 1, "one_hot")
+    place = promotion.normalize_axis(axis, len(shape) + 1, "one_hot")
     # Indices are compared as int64: a class may not fit into a narrow dtype.
     index = x if own.kind == "f" else p.convert(x, np.dtype(np.int64))
     classes = np.arange(count, dtype=aval_of(index).dtype)

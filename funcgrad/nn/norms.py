@@ -76,11 +76,7 @@ def layer_norm_of(
 
 
 def rms_norm(
-    x: ArrayLike,
-    scale: ArrayLike | None = None,
-    *,
-    axis: Axis = -1,
-    epsilon: float = 1e-5,
+    x: ArrayLike, scale: ArrayLike | None = None, *, axis: Axis = -1, epsilon: float = 1e-5
 ) -> Array:
     """``x / sqrt(mean(x**2) + epsilon) * scale`` of every row: `layer_norm` without the mean.
 

@@ -75,11 +75,7 @@ def _table() -> dict[_Any, _Any]:
     table: dict[_Any, _Any] = {
         _np.lib.stride_tricks.sliding_window_view: _rearranging.sliding_window_view
     }
-    for module, original in (
-        (here, _np),
-        (fft, _np.fft),
-        (linalg, _np.linalg),
-    ):
+    for module, original in ((here, _np), (fft, _np.fft), (linalg, _np.linalg)):
         for name, function in vars(module).items():
             known = getattr(original, name, None)
             if _is_function(known) and _is_function(function) and known is not function:

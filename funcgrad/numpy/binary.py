@@ -12,16 +12,9 @@ from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import BOOL, INT64
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.numpy import elementwise as e
+from funcgrad.numpy import promotion
 from funcgrad.numpy.composed import ldexp
 from funcgrad.numpy.meanings import MEANINGS
-from funcgrad.numpy.promotion import (
-    as_value,
-    normalize_axis,
-    promote,
-    promote_inexact,
-    strong,
-    to_dtype,
-)
 from funcgrad.numpy.reducing import sum
 from funcgrad.numpy.shaping import constant_pad, moveaxis, ravel
 from funcgrad.primitives import elementwise as p
@@ -34,7 +27,7 @@ __all__ = ["bitwise_count", "frexp", "gcd", "lcm", "packbits", "spacing", "unpac
 
 
 def _whole(x: Any, function: str) -> Any:
-    value = as_value(x, function)
+    value = promotion.as_value(x, function)
     if aval_of(value).dtype.kind not in "biu":
         raise DtypeError(f"{function} needs integers, got {aval_of(value)}.")
     return value
@@ -59,7 +52,7 @@ def bitwise_count(x: Any) -> Any:
         >>> print(fnp.bitwise_count([0, 7, -8]))
         [0 3 1]
     """
-    value = strong(_whole(x, "bitwise_count"))
+    value = promotion.strong(_whole(x, "bitwise_count"))
     if aval_of(value).dtype == BOOL:
         return p.convert(value, UINT8)
     return p.convert(population_count.bind(e.absolute(value)), UINT8)
@@ -113,7 +106,7 @@ def lcm(x1: Any, x2: Any) -> Any:
 
 def _integers(x1: Any, x2: Any, function: str) -> tuple[Any, Any]:
     """Both in the dtype of integers that holds them, bools beside integers as 0 and 1."""
-    x, y = map(strong, promote(_whole(x1, function), _whole(x2, function)))
+    x, y = map(promotion.strong, promotion.promote(_whole(x1, function), _whole(x2, function)))
     dtype = aval_of(x).dtype
     if dtype == BOOL:
         raise DtypeError(f"{function} needs integers, got {aval_of(x)}.")
@@ -142,7 +135,7 @@ def frexp(x: Any) -> tuple[Any, Any]:
         >>> print(mantissa, exponent)
         [ 0.5  -0.75] [4 0]
     """
-    (x,) = map(strong, promote_inexact(as_value(x, "frexp")))
+    (x,) = map(promotion.strong, promotion.promote_inexact(promotion.as_value(x, "frexp")))
     dtype = aval_of(x).dtype
     if dtype.kind != "f":
         raise DtypeError(f"frexp is not defined for complex numbers, got {aval_of(x)}.")
@@ -180,7 +173,7 @@ def spacing(x: Any) -> Any:
         >>> print(float(fnp.spacing(1.0)), float(fnp.spacing(-3.0)))
         2.220446049250313e-16 -4.440892098500626e-16
     """
-    (x,) = map(strong, promote_inexact(as_value(x, "spacing")))
+    (x,) = map(promotion.strong, promotion.promote_inexact(promotion.as_value(x, "spacing")))
     dtype = aval_of(x).dtype
     if dtype.kind != "f":
         raise DtypeError(f"spacing is not defined for complex numbers, got {aval_of(x)}.")
@@ -222,10 +215,10 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
         [131 128]
     """
     shifts = _bit_order(bitorder, "packbits")
-    x = e.truth(strong(_whole(a, "packbits")))
+    x = e.truth(promotion.strong(_whole(a, "packbits")))
     if axis is None:
         x, axis = ravel(x), 0
-    axis = normalize_axis(axis, len(shape_of(x)), "packbits")
+    axis = promotion.normalize_axis(axis, len(shape_of(x)), "packbits")
     x = moveaxis(x, axis, -1)
     *lead, n = shape_of(x)
     whole = constant_pad(x, [(0, 0)] * len(lead) + [(0, -n % 8)])
@@ -260,16 +253,16 @@ def unpackbits(
         [1 0 0 0 0 0 1 1]
     """
     shifts = _bit_order(bitorder, "unpackbits")
-    x = strong(as_value(a, "unpackbits"))
+    x = promotion.strong(promotion.as_value(a, "unpackbits"))
     if aval_of(x).dtype != UINT8:
         raise DtypeError(f"unpackbits needs an array of uint8, got {aval_of(x)}.")
     if axis is None:
         x, axis = ravel(x), 0
-    axis = normalize_axis(axis, len(shape_of(x)), "unpackbits")
+    axis = promotion.normalize_axis(axis, len(shape_of(x)), "unpackbits")
     x = moveaxis(x, axis, -1)
     shape = shape_of(x)
     bits = p.bitwise_and.bind(
-        p.right_shift.bind(reshape(x, (*shape, 1)), shifts), to_dtype(1, UINT8)
+        p.right_shift.bind(reshape(x, (*shape, 1)), shifts), promotion.to_dtype(1, UINT8)
     )
     n = shape[-1] * 8
     line = reshape(bits, (*shape[:-1], n))

@@ -250,11 +250,7 @@ def _bin_of(x: Any, edges: Any) -> Any:
 
 
 def histogramdd(
-    sample: Any,
-    bins: Any = 10,
-    range: Any = None,
-    density: bool | None = None,
-    weights: Any = None,
+    sample: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
 ) -> tuple[Any, list[Any]]:
     """Number of points in bins of several dimensions.
 

@@ -13,19 +13,11 @@ from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import BOOL, FLOAT64, INT64, is_complex, is_inexact
 from funcgrad.errors import DtypeError
 from funcgrad.numpy import elementwise as e
+from funcgrad.numpy import promotion
 from funcgrad.numpy.creating import linspace, zeros
 from funcgrad.numpy.indexing import getitem
 from funcgrad.numpy.joining import stack
 from funcgrad.numpy.meanings import MEANINGS
-from funcgrad.numpy.promotion import (
-    as_value,
-    checked_dtype,
-    promote,
-    promote_inexact,
-    promote_to_double,
-    strong,
-    to_dtype,
-)
 from funcgrad.numpy.reducing import refuse_out
 from funcgrad.numpy.selecting import where
 from funcgrad.numpy.shaping import broadcast_arrays, expand_dims, moveaxis, reshape
@@ -65,7 +57,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
         array([-2.,  0.,  2.])
     """
     refuse_out(out, "round")
-    x = strong(as_value(a, "round"))
+    x = promotion.strong(promotion.as_value(a, "round"))
     dtype = aval_of(x).dtype
     if dtype == BOOL:
         if decimals:
@@ -115,15 +107,15 @@ def ldexp(x1: Any, x2: Any) -> Any:
         >>> fg.numpy.ldexp(0.75, 3)
         np.float64(6.0)
     """
-    (x,) = promote_inexact(as_value(x1, "ldexp"))
+    (x,) = promotion.promote_inexact(promotion.as_value(x1, "ldexp"))
     dtype = aval_of(x).dtype
-    n = as_value(x2, "ldexp")
+    n = promotion.as_value(x2, "ldexp")
     if is_complex(dtype) or not np.can_cast(aval_of(n).dtype, INT64):
         raise DtypeError(
             f"ldexp multiplies a real number by a power of 2 whose exponent is an integer that "
             f"int64 can hold, got {aval_of(x)} and {aval_of(n)}."
         )
-    n, info = to_dtype(n, INT64), np.finfo(dtype)
+    n, info = promotion.to_dtype(n, INT64), np.finfo(dtype)
     highest, lowest = np.int64(info.maxexp - 1), np.int64(info.minexp)
     for _ in range(2):
         down = p.select.bind(p.less.bind(n, lowest), lowest + np.int64(info.nmant + 1), n)
@@ -144,7 +136,7 @@ def _power_of_two(n: Any, dtype: np.dtype[Any]) -> Any:
 
 def _widened(x: Any, name: str) -> Any:
     """A floating value, of integers float64: these functions are no ufuncs in NumPy."""
-    (x,) = promote_inexact(as_value(x, name), 0.0)[:1]
+    (x,) = promotion.promote_inexact(promotion.as_value(x, name), 0.0)[:1]
     return x
 
 
@@ -175,11 +167,11 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
         >>> fg.numpy.polyval([1.0, 0.0, -1.0], 3.0)
         np.float64(8.0)
     """
-    coefficients, x = as_value(p, "polyval"), as_value(x, "polyval")
+    coefficients, x = promotion.as_value(p, "polyval"), promotion.as_value(x, "polyval")
     n = shape_of(coefficients)[0]
     if not n:
         return np.zeros(shape_of(x), aval_of(x).dtype)
-    coefficients, x = map(strong, promote(coefficients, x))
+    coefficients, x = map(promotion.strong, promotion.promote(coefficients, x))
     zero = aval_of(x).dtype.type(0)
     out = e.multiply(x, zero)
     for i in range(n):
@@ -223,23 +215,18 @@ def logspace(
         >>> fg.numpy.logspace(0.0, 2.0, 3)
         array([  1.,  10., 100.])
     """
-    values = [as_value(v, "logspace") for v in (start, stop, base)]
+    values = [promotion.as_value(v, "logspace") for v in (start, stop, base)]
     if shape_of(values[2]):
         rank = builtins.max(len(shape_of(v)) for v in values)
         values = [reshape(v, (*(1,) * (rank - len(shape_of(v))), *shape_of(v))) for v in values]
         values[2] = expand_dims(values[2], axis)
     start, stop, base = values
     out = e.power(base, linspace(start, stop, num, endpoint, axis=axis))
-    return out if dtype is None else p.convert(out, checked_dtype(dtype, "logspace"))
+    return out if dtype is None else p.convert(out, promotion.checked_dtype(dtype, "logspace"))
 
 
 def geomspace(
-    start: Any,
-    stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    dtype: Any = None,
-    axis: int = 0,
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Any:
     """Numbers at equal ratios, with given ends.
 
@@ -253,10 +240,10 @@ def geomspace(
         >>> fg.numpy.geomspace(1.0, 8.0, 4)
         array([1., 2., 4., 8.])
     """
-    bounds = [as_value(v, "geomspace") for v in (start, stop)]
+    bounds = [promotion.as_value(v, "geomspace") for v in (start, stop)]
     if builtins.any(not isinstance(v, Tracer) and np.any(np.equal(v, 0)) for v in bounds):
         raise ValueError("Geometric sequence cannot include zero")
-    start, stop = broadcast_arrays(*promote_to_double(*bounds))
+    start, stop = broadcast_arrays(*promotion.promote_to_double(*bounds))
     # The direction of `start`, of which the result does not depend if it is turned back.
     sign = p.stop_gradient.bind(e.sign(start))
     first, last = e.divide(start, sign), e.divide(stop, sign)
@@ -266,7 +253,7 @@ def geomspace(
     if endpoint and num > 1:
         line = where(places == num - 1, last, line)
     out = moveaxis(e.multiply(sign, line), 0, axis)
-    return out if dtype is None else p.convert(out, checked_dtype(dtype, "geomspace"))
+    return out if dtype is None else p.convert(out, promotion.checked_dtype(dtype, "geomspace"))
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
@@ -284,7 +271,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
                [4., 2., 1.],
                [9., 3., 1.]])
     """
-    x = strong(as_value(x, "vander"))
+    x = promotion.strong(promotion.as_value(x, "vander"))
     if len(shape_of(x)) != 1:
         raise ValueError("x must be a one-dimensional array or sequence.")
     dtype = np.promote_types(aval_of(x).dtype, np.int64)

@@ -489,11 +489,7 @@ def cross(
         )
     x, y = (_with_third(v) for v in (x, y))
     (x0, x1, x2), (y0, y1, y2) = _components(x), _components(y)
-    parts = [
-        _difference(x1, y2, x2, y1),
-        _difference(x2, y0, x0, y2),
-        _difference(x0, y1, x1, y0),
-    ]
+    parts = [_difference(x1, y2, x2, y1), _difference(x2, y0, x0, y2), _difference(x0, y1, x1, y0)]
     shape = shape_of(parts[0])
     joined = s.Concatenate(0).bind(*[s.reshape(q, (1, *shape)) for q in parts])
     return s.moveaxis_from_front(joined, normalize_axis(axisc, len(shape) + 1, "cross"))

@@ -12,22 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad import dtypes
 from funcgrad.base.signatures import call_of, docstring
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer
-from funcgrad.dtypes import (
-    BOOL,
-    FLOAT64,
-    INT8,
-    INT64,
-    SUPPORTED,
-    UINT64,
-    complex_dtype,
-    is_complex,
-    is_inexact,
-    real_dtype,
-)
 from funcgrad.errors import DtypeError
 from funcgrad.numpy.promotion import (
     as_value,
@@ -112,7 +101,7 @@ def to_loop(
         asked["signature"] = signature
     loop = ufunc.resolve_dtypes((*given, *(None,) * ufunc.nout), **asked)
     # NumPy's loops of half precision, for bools and short integers, are of float32 here.
-    if not SUPPORTED.keys() >= set(loop):
+    if not dtypes.SUPPORTED.keys() >= set(loop):
         return list(values)
     return [to_dtype(v, d) for v, d in zip(values, loop, strict=False)]
 
@@ -183,22 +172,22 @@ def _numeric(ufunc: np.ufunc, primitive: Primitive) -> Function:
 def _widened(*args: Any) -> list[Any]:
     """Promoted values; bools as int8, in which NumPy evaluates what it has no bool loop for."""
     values = promote(*args)
-    is_exact = aval_of(values[0]).dtype == BOOL
-    return [to_dtype(v, INT8) for v in values] if is_exact else values
+    is_exact = aval_of(values[0]).dtype == dtypes.BOOL
+    return [to_dtype(v, dtypes.INT8) for v in values] if is_exact else values
 
 
 def _comparison(ufunc: np.ufunc, primitive: Primitive) -> Function:
     """A comparison; that of integers is exact, whatever dtypes they have."""
 
     def compute(x: Any, y: Any) -> Any:
-        if is_inexact(aval_of(x).dtype) or is_inexact(aval_of(y).dtype):
+        if dtypes.is_inexact(aval_of(x).dtype) or dtypes.is_inexact(aval_of(y).dtype):
             return primitive.bind(*promote(x, y, is_compared=True))
         dtype = _common_integer(x, y)
         if _is_beyond(y, x, dtype):
             return _constant(bool(ufunc(0, 1 if y > 0 else -1)))(x)
         if _is_beyond(x, y, dtype):
             return _constant(bool(ufunc(1 if x > 0 else -1, 0)))(y)
-        if dtype == FLOAT64:
+        if dtype == dtypes.FLOAT64:
             return _compare_signs(ufunc, primitive, x, y)
         return primitive.bind(to_dtype(x, dtype), to_dtype(y, dtype))
 
@@ -222,7 +211,7 @@ def _is_beyond(x: Any, other: Any, dtype: np.dtype[Any]) -> bool:
 
     Beside a bool it is none: NumPy raises OverflowError then, and so does the conversion here.
     """
-    if type(x) is not int or dtype.kind not in "iu" or aval_of(other).dtype == BOOL:
+    if type(x) is not int or dtype.kind not in "iu" or aval_of(other).dtype == dtypes.BOOL:
         return False
     info = np.iinfo(dtype)
     return not info.min <= x <= info.max
@@ -234,7 +223,7 @@ def _compare_signs(ufunc: np.ufunc, primitive: Primitive, x: Any, y: Any) -> Any
     signed = x if is_first else y
     of_negative = ufunc(-1, 0) if is_first else ufunc(0, -1)
     is_negative = p.less.bind(strong(signed), p.zero_of(signed))
-    order = primitive.bind(to_dtype(x, UINT64), to_dtype(y, UINT64))
+    order = primitive.bind(to_dtype(x, dtypes.UINT64), to_dtype(y, dtypes.UINT64))
     return p.select.bind(is_negative, of_negative, order)
 
 
@@ -245,7 +234,7 @@ def _countable(ufunc: np.ufunc, primitive: Primitive) -> Function:
 
 def _real(x: Any, function: str) -> Any:
     """A value that is not complex."""
-    if is_complex(aval_of(x).dtype):
+    if dtypes.is_complex(aval_of(x).dtype):
         raise DtypeError(f"{function} is not defined for complex numbers, got {aval_of(x)}.")
     return x
 
@@ -269,7 +258,7 @@ def _on_floats(
 def truth(x: Any) -> Any:
     """A bool array: whether elements differ from zero."""
     aval = aval_of(x)
-    return x if aval.dtype == BOOL else p.not_equal.bind(strong(x), aval.dtype.type(0))
+    return x if aval.dtype == dtypes.BOOL else p.not_equal.bind(strong(x), aval.dtype.type(0))
 
 
 def _same(x: Any) -> Any:
@@ -310,7 +299,7 @@ reciprocal = _register(np.reciprocal, lambda x: _reciprocal(x))
 
 def _positive(x: Any) -> Any:
     aval = aval_of(x)
-    if aval.dtype == BOOL:
+    if aval.dtype == dtypes.BOOL:
         raise DtypeError(f"positive is not defined for {aval}. Convert with .astype().")
     return x
 
@@ -331,7 +320,7 @@ def _reciprocal(x: Any) -> Any:
     if dtype.kind == "f":
         return p.div.bind(one, x)
     # As NumPy: of 0 it is what an infinity is converted to.
-    return p.convert(p.div.bind(FLOAT64.type(1), p.convert(x, FLOAT64)), dtype)
+    return p.convert(p.div.bind(dtypes.FLOAT64.type(1), p.convert(x, dtypes.FLOAT64)), dtype)
 
 
 def _fmax(x: Any, y: Any) -> Any:
@@ -367,10 +356,7 @@ def _power(x: Any, y: Any) -> Any:
 
 
 power = _register(np.power, _power)
-float_power = _register(
-    np.float_power,
-    lambda x, y: p.power.bind(*promote_to_double(x, y)),
-)
+float_power = _register(np.float_power, lambda x, y: p.power.bind(*promote_to_double(x, y)))
 
 # Elementary functions.
 sqrt = _inexact(np.sqrt, p.sqrt)
@@ -435,7 +421,7 @@ def _logaddexp(x: Any, y: Any) -> Any:
 def _principal(x: Any) -> Any:
     """A complex logarithm with its imaginary part in ``(-pi, pi]``; real ones as they are."""
     dtype = aval_of(x).dtype
-    if not is_complex(dtype):
+    if not dtypes.is_complex(dtype):
         return x
     height = p.imag.bind(x)
     pi, turn = (aval_of(height).dtype.type(v) for v in (np.pi, 2 * np.pi))
@@ -494,7 +480,7 @@ signbit = _inexact(np.signbit, p.signbit)
 
 
 def _conjugate(x: Any) -> Any:
-    return p.conj.bind(x) if is_complex(aval_of(x).dtype) else _widened(x)[0]
+    return p.conj.bind(x) if dtypes.is_complex(aval_of(x).dtype) else _widened(x)[0]
 
 
 conj = conjugate = _register(np.conjugate, _conjugate)
@@ -511,7 +497,7 @@ def of_scipy(primitive: Any) -> Function:
             return primitive.bind(*_promote_orders(primitive, values))
         values = promote_inexact(*values)
         if primitive.kinds == "c":
-            values = [to_dtype(v, complex_dtype(aval_of(v).dtype)) for v in values]
+            values = [to_dtype(v, dtypes.complex_dtype(aval_of(v).dtype)) for v in values]
         return primitive.bind(*values)
 
     return compute
@@ -537,17 +523,17 @@ def _promote_orders(primitive: Any, values: list[Any]) -> list[Any]:
     )
     out = []
     for i, (v, count) in enumerate(zip(values, is_count, strict=True)):
-        x = to_dtype(v, INT64) if count else next(floating)
+        x = to_dtype(v, dtypes.INT64) if count else next(floating)
         dtype = aval_of(x).dtype
         if not count and i < primitive.orders:
-            x = to_dtype(v, real_dtype(dtype))
+            x = to_dtype(v, dtypes.real_dtype(dtype))
         elif not count and primitive.kinds == "c":
-            x = to_dtype(x, complex_dtype(dtype))
+            x = to_dtype(x, dtypes.complex_dtype(dtype))
         out.append(x)
     return out
 
 
 def require_real(x: Any, function: str) -> None:
     """Raise if ``x`` is complex."""
-    if is_complex(aval_of(x).dtype):
+    if dtypes.is_complex(aval_of(x).dtype):
         raise DtypeError(f"{function} is not defined for complex arguments, got {aval_of(x)}.")

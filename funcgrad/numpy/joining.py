@@ -10,19 +10,9 @@ import numpy as np
 
 from funcgrad.base.signatures import explain
 from funcgrad.errors import ShapeError
+from funcgrad.numpy import shaping
 from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value, normalize_axis, promote, strong
-from funcgrad.numpy.shaping import (
-    astype,
-    atleast_1d,
-    atleast_2d,
-    atleast_3d,
-    broadcast_arrays,
-    cut,
-    expand_dims,
-    ravel,
-    swapaxes,
-)
 from funcgrad.primitives import shape as s
 from funcgrad.primitives.shape import shape_of
 
@@ -52,9 +42,9 @@ def concatenate(arrays: Sequence[Any], axis: int | None = 0, dtype: Any = None) 
     """
     rows = _rows(arrays, "concatenate")
     if axis is None:
-        rows, axis = [ravel(r) for r in rows], 0
+        rows, axis = [shaping.ravel(r) for r in rows], 0
     if dtype is not None:
-        rows = [astype(r, dtype) for r in rows]
+        rows = [shaping.astype(r, dtype) for r in rows]
     index = normalize_axis(axis, len(shape_of(rows[0])), "concatenate")
     return s.Concatenate(index).bind(*rows)
 
@@ -79,7 +69,7 @@ def stack(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Any:
     if len(shapes) > 1:
         raise ShapeError(f"stack: all arrays must have one shape, got {sorted(shapes)}.")
     index = normalize_axis(axis, len(shape_of(rows[0])) + 1, "stack")
-    return concatenate([expand_dims(r, index) for r in rows], index, dtype)
+    return concatenate([shaping.expand_dims(r, index) for r in rows], index, dtype)
 
 
 def vstack(tup: Sequence[Any], dtype: Any = None) -> Any:
@@ -94,7 +84,7 @@ def vstack(tup: Sequence[Any], dtype: Any = None) -> Any:
         array([[1., 2.],
                [3., 4.]])
     """
-    return concatenate([atleast_2d(a) for a in tup], 0, dtype)
+    return concatenate([shaping.atleast_2d(a) for a in tup], 0, dtype)
 
 
 def hstack(tup: Sequence[Any], dtype: Any = None) -> Any:
@@ -108,7 +98,7 @@ def hstack(tup: Sequence[Any], dtype: Any = None) -> Any:
         >>> fg.numpy.hstack([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
         array([1., 2., 3., 4.])
     """
-    rows = [atleast_1d(a) for a in tup]
+    rows = [shaping.atleast_1d(a) for a in tup]
     return concatenate(rows, 0 if len(shape_of(rows[0])) == 1 else 1, dtype)
 
 
@@ -124,7 +114,7 @@ def dstack(tup: Sequence[Any], dtype: Any = None) -> Any:
         array([[[1., 3.],
                 [2., 4.]]])
     """
-    return concatenate([atleast_3d(a) for a in tup], 2, dtype)
+    return concatenate([shaping.atleast_3d(a) for a in tup], 2, dtype)
 
 
 def column_stack(tup: Sequence[Any]) -> Any:
@@ -140,7 +130,7 @@ def column_stack(tup: Sequence[Any]) -> Any:
                [2., 4.]])
     """
     values = [strong(as_value(a)) for a in tup]
-    return concatenate([atleast_2d(v).T if len(shape_of(v)) < 2 else v for v in values], 1)
+    return concatenate([shaping.atleast_2d(v).T if len(shape_of(v)) < 2 else v for v in values], 1)
 
 
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
@@ -183,7 +173,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
         inner = [min(max(int(i) + n if i < 0 else int(i), 0), n) for i in indices_or_sections]
         bounds = [0, *inner, n]
     pairs = pairwise(bounds)
-    return [cut(ary, index, a, max(a, b)) for a, b in pairs]
+    return [shaping.cut(ary, index, a, max(a, b)) for a, b in pairs]
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
@@ -245,7 +235,7 @@ def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     x = as_value(x, "unstack")
     front = s.moveaxis_to_front(x, normalize_axis(axis, len(shape_of(x)), "unstack"))
     n, *rest = shape_of(front)
-    return tuple(s.reshape(cut(front, 0, i, i + 1), tuple(rest)) for i in range(n))
+    return tuple(s.reshape(shaping.cut(front, 0, i, i + 1), tuple(rest)) for i in range(n))
 
 
 def meshgrid(
@@ -268,15 +258,15 @@ def meshgrid(
                [1., 1.],
                [2., 2.]]))
     """
-    values = [atleast_1d(x) for x in xi]
+    values = [shaping.atleast_1d(x) for x in xi]
     n = len(values)
     grids = [
         s.reshape(v, tuple(shape_of(v)[0] if i == k else 1 for i in range(n)))
         for k, v in enumerate(values)
     ]
     if indexing == "xy" and n > 1:
-        grids = [swapaxes(g, 0, 1) for g in grids]
-    return tuple(grids) if sparse else broadcast_arrays(*grids)
+        grids = [shaping.swapaxes(g, 0, 1) for g in grids]
+    return tuple(grids) if sparse else shaping.broadcast_arrays(*grids)
 
 
 explain(globals(), MEANINGS)

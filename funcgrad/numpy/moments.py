@@ -17,27 +17,8 @@ from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import FLOAT64, inexact_dtype, is_complex, is_inexact, real_dtype
 from funcgrad.errors import DtypeError, ShapeError
+from funcgrad.numpy import promotion, reducing
 from funcgrad.numpy.meanings import MEANINGS
-from funcgrad.numpy.promotion import (
-    as_value,
-    checked_dtype,
-    normalize_axis,
-    promote,
-    strong,
-    to_dtype,
-)
-from funcgrad.numpy.reducing import (
-    SMALL,
-    WITH_NAN,
-    fold,
-    folded_axes,
-    mask_of,
-    named,
-    refuse_out,
-    safe_sqrt,
-    sum,
-    without_axes,
-)
 from funcgrad.numpy.skipping_nan import nan_mask
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import shape as s
@@ -49,13 +30,13 @@ __all__ = ["average", "mean", "nanmean", "nanstd", "nanvar", "std", "var"]
 def _mean_dtype(x: Any, dtype: Any, function: str) -> np.dtype[Any]:
     """The dtype of the mean of ``x``: the one that is asked for, or a floating one."""
     if dtype is not None:
-        return checked_dtype(dtype, function)
+        return promotion.checked_dtype(dtype, function)
     return _divisible(aval_of(x).dtype)
 
 
 def _measured(a: Any, dtype: Any, function: str) -> Any:
     """``a`` in the dtype of its mean."""
-    x = strong(as_value(a, function))
+    x = promotion.strong(promotion.as_value(a, function))
     return p.convert(x, _mean_dtype(x, dtype, function))
 
 
@@ -74,14 +55,14 @@ def _count(x: Any, axes: Sequence[int], keepdims: Any, mask: Any, dtype: np.dtyp
         for axis in axes:
             number *= shape_of(x)[axis]
         return dtype.type(number)
-    return p.convert(sum(mask, tuple(axes), keepdims=keepdims), dtype)
+    return p.convert(reducing.sum(mask, tuple(axes), keepdims=keepdims), dtype)
 
 
 def _mean(x: Any, axis: Any, keepdims: Any, mask: Any, name: str) -> Any:
     """The mean in the dtype of ``x``: truncated if that is exact."""
-    axes = folded_axes(axis, len(shape_of(x)), name)
+    axes = reducing.folded_axes(axis, len(shape_of(x)), name)
     kept = x if mask is None else p.select.bind(mask, x, p.zero_of(x))
-    total = fold(ReduceSum, kept, axes, keepdims, name)
+    total = reducing.fold(ReduceSum, kept, axes, keepdims, name)
     own = aval_of(x).dtype
     divided = _divisible(own)
     count = p.convert(_count(x, axes, keepdims, mask, own), divided)
@@ -104,9 +85,9 @@ def mean(
         >>> fg.numpy.mean(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
         array([2., 3.])
     """
-    refuse_out(out, "mean")
+    reducing.refuse_out(out, "mean")
     x = _measured(a, dtype, "mean")
-    return _mean(x, axis, keepdims, mask_of(where, x, "mean"), "mean")
+    return _mean(x, axis, keepdims, reducing.mask_of(where, x, "mean"), "mean")
 
 
 def _variance(
@@ -127,7 +108,7 @@ def _variance(
     if correction is not None and ddof != 0:
         raise ValueError(f"{name}: ddof= and correction= are two names of one number, give one.")
     ddof = ddof if correction is None else correction
-    x = strong(as_value(a, name))
+    x = promotion.strong(promotion.as_value(a, name))
     skips_nan = name.startswith("nan") and is_inexact(aval_of(x).dtype)
     if skips_nan:
         _check_inexact(x, dtype, name)
@@ -135,28 +116,28 @@ def _variance(
     # Distances from a mean that lost its fraction or imaginary part do not lose theirs.
     loses = not is_inexact(inner) or (is_complex(aval_of(x).dtype) and not is_complex(inner))
     x = x if loses else p.convert(x, inner)
-    mask = nan_mask(x, where, name) if skips_nan else mask_of(where, x, name)
+    mask = nan_mask(x, where, name) if skips_nan else reducing.mask_of(where, x, name)
     if mask is not None:
         x = p.select.bind(mask, x, p.zero_of(x))
-    axes = folded_axes(axis, len(shape_of(x)), name)
+    axes = reducing.folded_axes(axis, len(shape_of(x)), name)
     center = (
         _mean(p.convert(x, inner), axes, True, mask, name)
         if mean is None
-        else to_dtype(as_value(mean), inner)
+        else promotion.to_dtype(promotion.as_value(mean), inner)
     )
-    square = _square_size(p.sub.bind(*promote(x, center)))
+    square = _square_size(p.sub.bind(*promotion.promote(x, center)))
     if mask is not None:
         square = p.select.bind(mask, square, p.zero_of(square))
     summed = inner if dtype is not None and not is_inexact(inner) else real_dtype(inner)
-    total = fold(ReduceSum, p.convert(square, summed), axes, keepdims, name)
+    total = reducing.fold(ReduceSum, p.convert(square, summed), axes, keepdims, name)
     count = _count(x, axes, keepdims, mask, summed)
-    left = p.sub.bind(count, to_dtype(ddof, aval_of(count).dtype))
+    left = p.sub.bind(count, promotion.to_dtype(ddof, aval_of(count).dtype))
     zero = p.zero_of(left)
     out = p.div.bind(p.convert(total, aval_of(left).dtype), p.maximum.bind(left, zero))
     if skips_nan:
         nan = aval_of(out).dtype.type(np.nan)
         out = p.select.bind(p.less_equal.bind(left, zero), nan, out)
-    return without_axes(out if dtype is None else p.convert(out, inner))
+    return reducing.without_axes(out if dtype is None else p.convert(out, inner))
 
 
 def _square_size(distance: Any) -> Any:
@@ -171,7 +152,7 @@ def _square_size(distance: Any) -> Any:
 def _root(square: Any) -> Any:
     """The standard deviation for a variance."""
     dtype = aval_of(square).dtype
-    return p.convert(safe_sqrt(p.convert(square, _divisible(dtype))), dtype)
+    return p.convert(reducing.safe_sqrt(p.convert(square, _divisible(dtype))), dtype)
 
 
 def _spread(name: str, summary: str, shown: str) -> Callable[..., Any]:
@@ -189,13 +170,13 @@ def _spread(name: str, summary: str, shown: str) -> Callable[..., Any]:
         mean: Any = None,
         correction: Any = None,
     ) -> Any:
-        refuse_out(out, name)
+        reducing.refuse_out(out, name)
         found = _variance(a, axis, dtype, ddof, keepdims, where, mean, correction, name)
         return _root(found) if is_root else found
 
-    data = WITH_NAN if name.startswith("nan") else SMALL
+    data = reducing.WITH_NAN if name.startswith("nan") else reducing.SMALL
     notes = f"As `numpy.{name}`." + " Where it is 0 its derivative is taken to be 0." * is_root
-    return named(function, name, summary, f"{data}, axis=0) -> {shown}", notes)
+    return reducing.named(function, name, summary, f"{data}, axis=0) -> {shown}", notes)
 
 
 var = _spread("var", "Variance of the elements along axes.", "array([1., 1.])")
@@ -210,14 +191,14 @@ nanstd = _spread(
 
 def _fitted_weights(weights: Any, x: Any, axis: Any) -> Any:
     """Weights of the shape of ``x``; along axes that they lack they repeat."""
-    w = strong(as_value(weights, "average"))
+    w = promotion.strong(promotion.as_value(weights, "average"))
     shape = shape_of(x)
     if shape_of(w) == shape:
         return w
     if axis is None:
         raise TypeError("average: weights of another shape than the array need an axis.")
     given = axis if isinstance(axis, tuple) else (axis,)
-    axes = [normalize_axis(i, len(shape), "average") for i in given]
+    axes = [promotion.normalize_axis(i, len(shape), "average") for i in given]
     if shape_of(w) != tuple(shape[i] for i in axes):
         raise ShapeError(
             f"average: weights {aval_of(w)} do not have the lengths of axes {axes} of {aval_of(x)}."
@@ -245,17 +226,17 @@ def average(
     x = _measured(a, None, "average")
     axis = tuple(axis) if isinstance(axis, list) else axis
     if weights is None:
-        axes = folded_axes(axis, len(shape_of(x)), "average")
+        axes = reducing.folded_axes(axis, len(shape_of(x)), "average")
         result = mean(x, axes, keepdims=keepdims)
         dtype = aval_of(x).dtype
         total = p.convert(_count(x, axes, keepdims, None, dtype), dtype)
     else:
         w = _fitted_weights(weights, x, axis)
-        x, w = promote(x, w)
-        total = sum(w, axis, keepdims=keepdims)
+        x, w = promotion.promote(x, w)
+        total = reducing.sum(w, axis, keepdims=keepdims)
         if not isinstance(total, Tracer) and np.any(total == 0):
             raise ZeroDivisionError("Weights sum to zero, can't be normalized")
-        result = p.div.bind(sum(p.mul.bind(x, w), axis, keepdims=keepdims), total)
+        result = p.div.bind(reducing.sum(p.mul.bind(x, w), axis, keepdims=keepdims), total)
     return (result, s.broadcast_to(total, shape_of(result))) if returned else result
 
 
@@ -285,8 +266,8 @@ def nanmean(
         >>> fg.numpy.nanmean(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=0)
         array([2., 4.])
     """
-    refuse_out(out, "nanmean")
-    x = strong(as_value(a, "nanmean"))
+    reducing.refuse_out(out, "nanmean")
+    x = promotion.strong(promotion.as_value(a, "nanmean"))
     _check_inexact(x, dtype, "nanmean")
     x = _measured(x, dtype, "nanmean")
     return _mean(x, axis, keepdims, nan_mask(x, where, "nanmean"), "nanmean")

@@ -284,10 +284,7 @@ def _median(name: str, summary: str, data: str, shown: str) -> Callable[..., Any
 
 median = _median("median", "Median of the elements along axes.", SMALL, "array([2., 3.])")
 nanmedian = _median(
-    "nanmedian",
-    "Median of the elements along axes that are not nan.",
-    WITH_NAN,
-    "array([2., 4.])",
+    "nanmedian", "Median of the elements along axes that are not nan.", WITH_NAN, "array([2., 4.])"
 )
 
 

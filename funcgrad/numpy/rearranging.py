@@ -13,19 +13,10 @@ from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import INT64, real_dtype
 from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.numpy import shaping
 from funcgrad.numpy.joining import concatenate, stack, unstack
 from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value, checked_dtype, normalize_axes, normalize_axis, strong
-from funcgrad.numpy.shaping import (
-    atleast_1d,
-    cut,
-    moveaxis,
-    ravel,
-    reshape,
-    static_ints,
-    swapaxes,
-    traced_integer,
-)
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import shape as s
 from funcgrad.primitives.bits import Bitcast
@@ -88,7 +79,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
         array([[2., 4.],
                [1., 3.]])
     """
-    turns = traced_integer(k, "rot90")
+    turns = shaping.traced_integer(k, "rot90")
     if turns is not None:
         return _rotated(strong(as_value(m, "rot90")), turns, axes)
     i, j = axes
@@ -97,7 +88,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
         return as_value(m)
     if k == 2:
         return flip(m, (i, j))
-    return swapaxes(flip(m, j), i, j) if k == 1 else flip(swapaxes(m, i, j), j)
+    return shaping.swapaxes(flip(m, j), i, j) if k == 1 else flip(shaping.swapaxes(m, i, j), j)
 
 
 def _rotated(m: Any, turns: Any, axes: tuple[int, int]) -> Any:
@@ -133,7 +124,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     """
     a = as_value(a, "roll")
     if axis is None:
-        return reshape(roll(ravel(a), shift, 0), shape_of(a))
+        return shaping.reshape(roll(shaping.ravel(a), shift, 0), shape_of(a))
     shift = as_value(shift, "roll")
     if isinstance(shift, Tracer):
         return _rolled(a, shift, np.atleast_1d(axis))
@@ -143,7 +134,9 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
         n = shape_of(a)[index]
         k = distance % n if n else 0
         if k:
-            a = concatenate([cut(a, index, n - k, n), cut(a, index, 0, n - k)], index)
+            a = concatenate(
+                [shaping.cut(a, index, n - k, n), shaping.cut(a, index, 0, n - k)], index
+            )
     return a
 
 
@@ -151,13 +144,13 @@ def _rolled(a: Any, shift: Tracer, axes: np.ndarray) -> Any:
     """``a`` moved by traced distances."""
     if shift.dtype.kind not in "iu":
         raise ArgumentError(f"roll needs integer distances, got {shift.aval}: use .astype(int).")
-    (count,) = np.broadcast_shapes(atleast_1d(shift).shape, axes.shape)
+    (count,) = np.broadcast_shapes(shaping.atleast_1d(shift).shape, axes.shape)
     distances = s.broadcast_to(p.convert(strong(shift), INT64), (count,))
     for i, axis in enumerate(np.broadcast_to(axes, (count,)).tolist()):
         index = normalize_axis(axis, len(shape_of(a)), "roll")
         n = shape_of(a)[index]
         if n:
-            distance = s.reshape(cut(distances, 0, i, i + 1), ())
+            distance = s.reshape(shaping.cut(distances, 0, i, i + 1), ())
             places = p.remainder.bind(p.sub.bind(np.arange(n), distance), np.int64(n))
             a = s.moveaxis_from_front(Gather((index,)).bind(a, places), index)
     return a
@@ -172,7 +165,7 @@ def sliding_window_view(
         raise ArgumentError(
             "sliding_window_view: traced arrays are immutable. Leave `writeable` away."
         )
-    lengths = static_ints(window_shape)
+    lengths = shaping.static_ints(window_shape)
     ndim = len(shape_of(x))
     given = range(ndim) if axis is None else np.atleast_1d(axis).tolist()
     axes = [normalize_axis(i, ndim, "sliding_window_view") for i in given]
@@ -189,8 +182,8 @@ def sliding_window_view(
             )
         places = np.arange(count)[:, None] + np.arange(length)
         # The axes of the index come first: one takes the place of the axis, one becomes the last.
-        windows = moveaxis(Gather((i,)).bind(x, places), 1, -1)
-        x = moveaxis(windows, 0, i)
+        windows = shaping.moveaxis(Gather((i,)).bind(x, places), 1, -1)
+        x = shaping.moveaxis(windows, 0, i)
     return x
 
 
@@ -243,7 +236,7 @@ def tile(A: Any, reps: Any) -> Any:
         array([1., 2., 1., 2.])
     """
     a = strong(as_value(A, "tile"))
-    counts = static_ints(reps)
+    counts = shaping.static_ints(reps)
     ndim = max(len(counts), len(shape_of(a)))
     counts = (1,) * (ndim - len(counts)) + counts
     shape = (1,) * (ndim - len(shape_of(a))) + shape_of(a)

@@ -28,16 +28,8 @@ from funcgrad.numpy.promotion import (
 )
 from funcgrad.numpy.shaping import ravel
 from funcgrad.primitives import elementwise as p
+from funcgrad.primitives import reductions
 from funcgrad.primitives import shape as s
-from funcgrad.primitives.reductions import (
-    ArgMax,
-    ArgMin,
-    ReduceAll,
-    ReduceAny,
-    ReduceMax,
-    ReduceMin,
-    ReduceProd,
-)
 from funcgrad.primitives.shape import ReduceSum, shape_of
 
 __all__ = [
@@ -187,7 +179,7 @@ def prod(
     mask = mask_of(where, x, "prod")
     if mask is not None:
         x = p.select.bind(mask, x, p.ones_like(x))
-    product = fold(ReduceProd, x, axis, keepdims, "prod")
+    product = fold(reductions.ReduceProd, x, axis, keepdims, "prod")
     if aval_of(x).dtype.kind == "c" and not folded_axes(axis, len(shape_of(x)), "prod"):
         product = p.mul.bind(product, p.ones_like(x))  # as NumPy: infinite parts are not the same
     if initial is None:
@@ -197,7 +189,7 @@ def prod(
         return p.mul.bind(product, start)
     # Complex numbers with infinite parts are not what they are times 1.
     chosen = np.ones(shape_of(x), bool) if mask is None else mask
-    is_product = fold(ReduceAny, chosen, axis, keepdims, "prod")
+    is_product = fold(reductions.ReduceAny, chosen, axis, keepdims, "prod")
     factor = p.select.bind(is_product, start, p.ones_like(x))
     return p.select.bind(is_product, p.mul.bind(product, factor), start)
 
@@ -275,10 +267,10 @@ def _extreme(
 
 
 max = amax = _extreme(
-    ReduceMax, p.maximum, "max", "Greatest element along axes.", "array([3., 4.])"
+    reductions.ReduceMax, p.maximum, "max", "Greatest element along axes.", "array([3., 4.])"
 )
 min = amin = _extreme(
-    ReduceMin, p.minimum, "min", "Smallest element along axes.", "array([1., 2.])"
+    reductions.ReduceMin, p.minimum, "min", "Smallest element along axes.", "array([1., 2.])"
 )
 
 
@@ -297,7 +289,7 @@ def any(
     mask = mask_of(where, x, "any")
     if mask is not None:
         x = p.bitwise_and.bind(mask, x)
-    return fold(ReduceAny, x, axis, keepdims, "any")
+    return fold(reductions.ReduceAny, x, axis, keepdims, "any")
 
 
 def all(
@@ -315,7 +307,7 @@ def all(
     mask = mask_of(where, x, "all")
     if mask is not None:
         x = p.bitwise_or.bind(p.bitwise_not.bind(mask), x)
-    return fold(ReduceAll, x, axis, keepdims, "all")
+    return fold(reductions.ReduceAll, x, axis, keepdims, "all")
 
 
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
@@ -353,8 +345,8 @@ def _place_of(
     )
 
 
-argmax = _place_of(ArgMax, "argmax", "Index of the greatest element.", "array([1, 1])")
-argmin = _place_of(ArgMin, "argmin", "Index of the smallest element.", "array([0, 0])")
+argmax = _place_of(reductions.ArgMax, "argmax", "Index of the greatest element.", "array([1, 1])")
+argmin = _place_of(reductions.ArgMin, "argmin", "Index of the smallest element.", "array([0, 0])")
 
 
 def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:

@@ -32,12 +32,7 @@ __all__ = ["convolve", "corrcoef", "correlate", "cov"]
 
 
 def convolve(
-    a: Any,
-    v: Any,
-    mode: str = "full",
-    *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None
 ) -> Any:
     """Discrete convolution of two vectors, as `numpy.convolve`.
 

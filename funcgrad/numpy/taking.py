@@ -15,6 +15,7 @@ from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import BOOL, INT64
 from funcgrad.errors import ConcretizationTypeError, OutOfBoundsError
 from funcgrad.numpy import elementwise as e
+from funcgrad.numpy import shaping
 from funcgrad.numpy.creating import zeros
 from funcgrad.numpy.indexing import at, demanded_places, getitem, indexed
 from funcgrad.numpy.joining import concatenate, stack
@@ -32,14 +33,6 @@ from funcgrad.numpy.rearranging import tile
 from funcgrad.numpy.reducing import refuse_out
 from funcgrad.numpy.running import cumsum
 from funcgrad.numpy.selecting import clip, isin, truth_of, where
-from funcgrad.numpy.shaping import (
-    atleast_1d,
-    broadcast_arrays,
-    broadcast_to,
-    moveaxis,
-    ravel,
-    reshape,
-)
 from funcgrad.observers.messages import message
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import shape as s
@@ -154,9 +147,9 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     """
     refuse_out(out, "choose")
     values = promote(*[as_value(c, "choose") for c in choices])
-    index, *rows = broadcast_arrays(as_value(a, "choose"), *values)
+    index, *rows = shaping.broadcast_arrays(as_value(a, "choose"), *values)
     index = p.convert(index, INT64) if aval_of(index).dtype == BOOL else index
-    return getitem_along(stack(rows), reshape(index, (1, *shape_of(index))), 0, mode)[0]
+    return getitem_along(stack(rows), shaping.reshape(index, (1, *shape_of(index))), 0, mode)[0]
 
 
 def _resolved(index: Any, n: int, mode: str, function: str) -> tuple[Any, str]:
@@ -220,7 +213,7 @@ def take_along_axis(
     if axis is None:
         if len(shape_of(index)) != 1:
             raise ValueError("when axis=None, `indices` must have a single dimension.")
-        x, axis = ravel(x), 0
+        x, axis = shaping.ravel(x), 0
     if len(shape_of(index)) != len(shape_of(x)):
         raise ValueError("`indices` and `arr` must have the same number of dimensions")
     axis = normalize_axis(axis, len(shape_of(x)), "take_along_axis")
@@ -270,7 +263,7 @@ def take(
     refuse_out(out, "take")
     x = strong(as_value(a, "take"))
     if axis is None:
-        x, axis = ravel(x), 0
+        x, axis = shaping.ravel(x), 0
     axis = normalize_axis(axis, len(shape_of(x)), "take")
     index = strong(as_value(indices, "take"))
     place = (*(slice(None),) * axis, index)
@@ -314,14 +307,14 @@ def compress(
     refuse_out(out, "compress")
     x = strong(as_value(a, "compress"))
     if axis is None:
-        x, axis = ravel(x), 0
+        x, axis = shaping.ravel(x), 0
     axis = normalize_axis(axis, len(shape_of(x)), "compress")
     mask = truth_of(condition, "compress")
     if size is not None:
         n = shape_of(x)[axis]
-        (places,) = nonzero(ravel(mask), size=size, fill_value=n)
+        (places,) = nonzero(shaping.ravel(mask), size=size, fill_value=n)
         rest = (1,) * (len(shape_of(x)) - axis - 1)
-        places = reshape(places, (*(1,) * axis, size, *rest))
+        places = shaping.reshape(places, (*(1,) * axis, size, *rest))
         return take_along_axis(x, places, axis, mode="fill", fill_value=fill_value)
     if isinstance(mask, Tracer):
         return getitem(x, (*(slice(None),) * axis, mask))
@@ -345,7 +338,7 @@ def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: An
         >>> fg.numpy.extract(np.array([True, False, True]), np.array([1.0, 2.0, 3.0]))
         array([1., 3.])
     """
-    return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)
+    return compress(shaping.ravel(condition), shaping.ravel(arr), size=size, fill_value=fill_value)
 
 
 def delete(
@@ -371,7 +364,7 @@ def delete(
     """
     x = strong(as_value(arr, "delete"))
     if axis is None:
-        x, axis = ravel(x), 0
+        x, axis = shaping.ravel(x), 0
     axis = normalize_axis(axis, len(shape_of(x)), "delete")
     n = shape_of(x)[axis]
     traced = _traced_places(obj, "delete")
@@ -379,10 +372,10 @@ def delete(
         kept = np.delete(np.arange(n), obj)
     elif traced.size == 1 and n:
         kept = np.arange(n - 1)
-        place = _counted_from_start(ravel(traced), n, n - 1, "delete")
+        place = _counted_from_start(shaping.ravel(traced), n, n - 1, "delete")
         kept = where(e.greater_equal(kept, place), kept + 1, kept)
     elif assume_unique_indices and traced.size <= n:
-        places = _counted_from_start(ravel(traced), n, n - 1, "delete")
+        places = _counted_from_start(shaping.ravel(traced), n, n - 1, "delete")
         is_kept = e.logical_not(isin(np.arange(n), places))
         (kept,) = nonzero(is_kept, size=n - traced.size)
     else:
@@ -435,26 +428,26 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     """
     x = strong(as_value(arr, "insert"))
     if axis is None:
-        x, axis = ravel(x), 0
+        x, axis = shaping.ravel(x), 0
     shape = shape_of(x)
     axis = normalize_axis(axis, len(shape), "insert")
     added = to_dtype(as_value(values, "insert"), aval_of(x).dtype)
-    added = reshape(added, (1,) * (len(shape) - len(shape_of(added))) + shape_of(added))
+    added = shaping.reshape(added, (1,) * (len(shape) - len(shape_of(added))) + shape_of(added))
     n = shape[axis]
     traced = _traced_places(obj, "insert")
     places = traced if traced is not None else obj
     if not isinstance(places, slice) and not np.ndim(places):
-        added = moveaxis(added, 0, axis)
-    places = np.arange(n)[places] if isinstance(places, slice) else atleast_1d(places)
+        added = shaping.moveaxis(added, 0, axis)
+    places = np.arange(n)[places] if isinstance(places, slice) else shaping.atleast_1d(places)
     count = shape_of(added)[axis] if len(places) == 1 else len(places)
     if traced is None:
         order = np.insert(np.arange(n), obj, n + np.arange(count))
     else:
         # New elements stand before old ones of their place, and in their own order.
-        new = broadcast_to(_counted_from_start(places, n, n, "insert"), (count,))
+        new = shaping.broadcast_to(_counted_from_start(places, n, n, "insert"), (count,))
         ranks = ArgSort(0, True).bind(concatenate([new, np.arange(n)]))
         order = (ranks + n) % (n + count)
-    added = broadcast_to(added, (*shape[:axis], count, *shape[axis + 1 :]))
+    added = shaping.broadcast_to(added, (*shape[:axis], count, *shape[axis + 1 :]))
     return getitem(concatenate([x, added], axis), (*(slice(None),) * axis, order))
 
 
@@ -485,7 +478,7 @@ def repeat(
     check_placement("repeat", out_sharding=out_sharding)
     x = strong(as_value(a, "repeat"))
     if axis is None or not shape_of(x):
-        x, axis = ravel(x), axis or 0
+        x, axis = shaping.ravel(x), axis or 0
     axis = normalize_axis(axis, len(shape_of(x)), "repeat")
     shape = shape_of(x)
     if total_repeat_length is not None:
@@ -508,13 +501,13 @@ def repeat(
     if times < 0:
         raise ValueError("repeats may not contain negative values.")
     before, after = shape[: axis + 1], shape[axis + 1 :]
-    wide = s.broadcast_to(reshape(x, (*before, 1, *after)), (*before, times, *after))
-    return reshape(wide, (*shape[:axis], shape[axis] * times, *after))
+    wide = s.broadcast_to(shaping.reshape(x, (*before, 1, *after)), (*before, times, *after))
+    return shaping.reshape(wide, (*shape[:axis], shape[axis] * times, *after))
 
 
 def _repeated_places(repeats: Any, n: int, total: int) -> Any:
     """Index of the element, of ``n``, that stands at each of ``total`` places."""
-    ends = cumsum(broadcast_to(as_value(repeats, "repeat"), (n,)))
+    ends = cumsum(shaping.broadcast_to(as_value(repeats, "repeat"), (n,)))
     return e.minimum(searchsorted(ends, np.arange(total), "right"), n - 1)
 
 
@@ -531,12 +524,12 @@ def resize(a: Any, new_shape: Any) -> Any:
         >>> fg.numpy.resize(np.array([1.0, 2.0]), (3,))
         array([1., 2., 1.])
     """
-    x = ravel(strong(as_value(a, "resize")))
+    x = shaping.ravel(strong(as_value(a, "resize")))
     shape = (new_shape,) if isinstance(new_shape, int | np.integer) else tuple(new_shape)
     size, own = int(np.prod(shape, dtype=np.int64)), aval_of(x).size
     if not size or not own:
         return zeros(shape, aval_of(x).dtype)
-    return reshape(part(tile(x, -(-size // own)), 0, 0, size), shape)
+    return shaping.reshape(part(tile(x, -(-size // own)), 0, 0, size), shape)
 
 
 def block(arrays: Any) -> Any:
@@ -563,7 +556,7 @@ def block(arrays: Any) -> Any:
     def joined(rows: Any, level: int) -> Any:
         if not isinstance(rows, list):
             x = strong(as_value(rows, "block"))
-            return reshape(x, (*(1,) * (rank - len(shape_of(x))), *shape_of(x)))
+            return shaping.reshape(x, (*(1,) * (rank - len(shape_of(x))), *shape_of(x)))
         return concatenate([joined(r, level - 1) for r in rows], rank - level)
 
     return joined(arrays, levels)

@@ -30,22 +30,11 @@ from funcgrad.core.avals import Shape, ShapedArray, aval_of
 from funcgrad.core.observers import describe_location
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
+from funcgrad.numpy import views
 from funcgrad.numpy.boxes import known_key
 from funcgrad.numpy.indexing import IndexUpdateHelper, IndexUpdateRef, assigned, indexed
 from funcgrad.numpy.promotion import as_value, check_casting, strong
 from funcgrad.numpy.selected import Selection, selected
-from funcgrad.numpy.views import (
-    Indexed,
-    Step,
-    Strides,
-    Way,
-    basic_key,
-    is_row_major,
-    keeps_any_order,
-    row_major,
-    steps_of,
-    strides_after,
-)
 from funcgrad.observers.source import current_location
 from funcgrad.primitives.elementwise import convert, select
 from funcgrad.primitives.objects import StandsForArray, array_for_numpy, settled
@@ -57,7 +46,7 @@ _STAMPS = count(1)
 """Versions of contents; no two writes get the same."""
 
 ROW_MAJOR: Literal["row-major"] = "row-major"
-Layout = Strides | Literal["row-major"] | None
+Layout = views.Strides | Literal["row-major"] | None
 
 FUNCTIONS: dict[str, Function] = {}
 """The functions of `funcgrad.numpy` as users call them, which the methods are; see `install`."""
@@ -137,7 +126,7 @@ class WritableArray(StandsForArray):
 
     # Views.
 
-    def view_by(self, way: Way, value: Any) -> WritableArray:
+    def view_by(self, way: views.Way, value: Any) -> WritableArray:
         """The view that is a way away, or the copy if NumPy makes one: that is seen later.
 
         Args:
@@ -159,14 +148,16 @@ class WritableArray(StandsForArray):
             return self
         base = base.resolved()
         layout, refusal, is_copy = base._strides, base._refusal, False
-        steps = steps_of(base.aval, self._step) or [(Indexed.whole(base.shape), base.shape)]
+        steps = views.steps_of(base.aval, self._step) or [
+            (views.Indexed.whole(base.shape), base.shape)
+        ]
         for step, shape in steps:
             if layout is None:
-                if not keeps_any_order(step, shape):
+                if not views.keeps_any_order(step, shape):
                     layout, refusal, is_copy = ROW_MAJOR, _ORDER, True
                 continue
-            own = row_major(step.shape) if isinstance(layout, str) else layout
-            layout = strides_after(step, own, shape)
+            own = views.row_major(step.shape) if isinstance(layout, str) else layout
+            layout = views.strides_after(step, own, shape)
             if layout is None:
                 layout, refusal, is_copy = ROW_MAJOR, None, True
         self._strides, self._refusal = layout, refusal
@@ -178,7 +169,7 @@ class WritableArray(StandsForArray):
         self._base, self._step = base, steps[-1][0]
         return self
 
-    def _between(self, step: Step, shape: Shape) -> WritableArray:
+    def _between(self, step: views.Step, shape: Shape) -> WritableArray:
         """A view on the way to another one, which is read when its elements are needed."""
         view = self.view_by(step, np.broadcast_to(self.dtype.type(0), shape))
         view._refusal, view._seen = self._refusal, -1
@@ -250,8 +241,8 @@ class WritableArray(StandsForArray):
     def __setitem__(self, index: Any, value: Any) -> None:
         self.check_writable("x[index] = value")
         if type(value) is WritableArray and value.resolved()._base is self:
-            basic = basic_key(self.shape, index)
-            if basic is not None and Indexed(self.shape, basic[0]).is_same(value._step):
+            basic = views.basic_key(self.shape, index)
+            if basic is not None and views.Indexed(self.shape, basic[0]).is_same(value._step):
                 return  # `y[1:] += z`, whose view has been changed already
         if type(value) is Selection:
             self.replace(value.written_into(self.__jax_array__(), settled_in(index)))
@@ -264,7 +255,7 @@ class WritableArray(StandsForArray):
             self._content = assigned(self._content, index, value)
             self._version = next(_STAMPS)
             return
-        basic = basic_key(self.shape, index)
+        basic = views.basic_key(self.shape, index)
         both = self._step.then(basic[0]) if basic is not None else None
         if both is not None:
             base._assign(both.index, value)
@@ -277,7 +268,7 @@ class WritableArray(StandsForArray):
         if base is None:
             self._content, self._version = value, next(_STAMPS)
             return
-        if isinstance(self._step, Indexed):
+        if isinstance(self._step, views.Indexed):
             base._assign(self._step.index, value)
         else:
             base.replace(self._step.write(None, value))
@@ -338,13 +329,13 @@ class WritableArray(StandsForArray):
         if known_key(index) is not None:
             found = indexed(value, index)
             has_ellipsis = index is Ellipsis or (type(index) is tuple and Ellipsis in index)
-            way: Way = (None, index)
+            way: views.Way = (None, index)
         else:
-            basic = basic_key(self.shape, index)
+            basic = views.basic_key(self.shape, index)
             if basic is None:
                 return made(selected(value, settled_in(index)))
             key, has_ellipsis = basic
-            way = Indexed(self.shape, key)
+            way = views.Indexed(self.shape, key)
             found = way.read(value)
         if not shape_of(found) and not has_ellipsis:
             return found[()] if isinstance(found, np.ndarray) else found
@@ -436,7 +427,9 @@ class WritableArray(StandsForArray):
     def _is_ordered(self) -> bool:
         """Whether elements lie in row-major order, so that those of a result do."""
         layout = self.resolved()._strides
-        return layout is not None and (layout == ROW_MAJOR or is_row_major(self.shape, layout))
+        return layout is not None and (
+            layout == ROW_MAJOR or views.is_row_major(self.shape, layout)
+        )
 
     def view(self, dtype: Any = None, type: Any = None) -> Any:
         if type is None and (dtype is None or np.dtype(dtype) == self.dtype):

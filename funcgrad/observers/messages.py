@@ -10,27 +10,12 @@ from contextlib import AbstractContextManager
 from traceback import walk_stack
 from typing import NoReturn
 
+from funcgrad import errors
 from funcgrad.base import stacks
 from funcgrad.core.observers import Observer, attach, describe_location
 from funcgrad.core.trace import Trace, Tracer
-from funcgrad.errors import (
-    ArgumentError,
-    ConcretizationTypeError,
-    FuncgradError,
-    StackError,
-    TracerArrayConversionError,
-    TracerBoolConversionError,
-    TracerIntegerConversionError,
-)
+from funcgrad.observers import source
 from funcgrad.observers.advice import INSTEAD_OF_LENGTH, INSTEAD_OF_OBJECTS, Asker, is_about_objects
-from funcgrad.observers.source import (
-    SourceLocation,
-    current_location,
-    is_own,
-    is_raised_by_us,
-    location_of,
-    outside_scopes,
-)
 
 
 class _Notes:
@@ -60,18 +45,18 @@ def notes_of(trace: Trace) -> _Notes:
 class Messages(Observer):
     """The observer of errors."""
 
-    locate = staticmethod(current_location)
+    locate = staticmethod(source.current_location)
 
     def tracing(self, what: str) -> AbstractContextManager[None]:
         check_stack(what)
-        return outside_scopes()
+        return source.outside_scopes()
 
     def failed(self, error: Exception, trace: Trace) -> None:
         explain(error, trace)
 
     def refused(self, tracer: Tracer, wanted: str) -> None:
         if wanted == "hash":
-            raise ConcretizationTypeError(
+            raise errors.ConcretizationTypeError(
                 message(
                     tracer,
                     "keys of dicts, members of sets and static arguments must be hashable, but "
@@ -84,7 +69,7 @@ class Messages(Observer):
             _refuse_array(tracer, asker)
         _refuse_length(tracer, asker)
         if wanted == "bool":
-            raise TracerBoolConversionError(
+            raise errors.TracerBoolConversionError(
                 message(
                     tracer,
                     "`if`, `while`, `and`, `or`, `not` and `bool()` need a concrete bool, but this "
@@ -98,8 +83,8 @@ class Messages(Observer):
                 "an index, a shape or a length must be a concrete integer, but this is",
                 asker.instead_of_integer(),
             )
-            raise TracerIntegerConversionError(text)
-        raise ConcretizationTypeError(
+            raise errors.TracerIntegerConversionError(text)
+        raise errors.ConcretizationTypeError(
             message(
                 tracer, f"{wanted} needs a concrete value, but this is", asker.instead_of_scalar()
             )
@@ -114,7 +99,7 @@ def message(tracer: Tracer, what: str, now: str) -> str:
     return "\n".join(
         [
             f"{what} a traced {tracer.aval} inside {tracer.owner.what}.",
-            *describe_location(current_location(), "at"),
+            *describe_location(source.current_location(), "at"),
             *tracer.origin(),
             now,
         ]
@@ -123,7 +108,7 @@ def message(tracer: Tracer, what: str, now: str) -> str:
 
 def _refuse_array(tracer: Tracer, asker: Asker) -> NoReturn:
     """Raise the error for a library that wants the values."""
-    raise TracerArrayConversionError(
+    raise errors.TracerArrayConversionError(
         message(
             tracer,
             f"{asker.library} asked for the values of an array, but it is",
@@ -138,7 +123,7 @@ def _refuse_length(tracer: Tracer, asker: Asker) -> None:
         notes_of(tracer.owner).length = text = message(
             tracer, f"{asker.maker}: the shape depends on", INSTEAD_OF_LENGTH
         )
-        raise TracerIntegerConversionError(text)
+        raise errors.TracerIntegerConversionError(text)
 
 
 def _about_objects(tracer: Tracer) -> str:
@@ -151,12 +136,12 @@ def _refuse_numba(tracer: Tracer) -> NoReturn:
 
     Others (`hasattr`, inspection) find no such attribute.
     """
-    asking = next(f for f, _ in walk_stack(sys._getframe(1)) if not is_own(f.f_code))
+    asking = next(f for f, _ in walk_stack(sys._getframe(1)) if not source.is_own(f.f_code))
     if not str(asking.f_globals.get("__name__")).startswith("numba."):
         raise AttributeError("_numba_type_")
     tracer.check_live()
     asker = Asker()
-    raise TracerArrayConversionError(
+    raise errors.TracerArrayConversionError(
         message(
             tracer,
             f"{asker.compiled}, which Numba compiled, needs arrays, but it was called with",
@@ -185,35 +170,35 @@ def explain(error: Exception, trace: Trace) -> None:
     """
     notes = notes_of(trace)
     if notes.gave_objects and is_about_objects(error):
-        refused = TracerArrayConversionError(
+        refused = errors.TracerArrayConversionError(
             f"an array of objects that stand for traced values inside {trace.what} met a function "
             f"that does not take objects ({error})."
         )
-        add_place(refused, location_of(error.__traceback__))
+        add_place(refused, source.location_of(error.__traceback__))
         refused.args = (f"{refused}\n{INSTEAD_OF_OBJECTS}",)
         raise refused from error
     if notes.gave_part and isinstance(error, ValueError) and _READ_ONLY in str(error):
-        refused_write = ArgumentError(
+        refused_write = errors.ArgumentError(
             f"a change of what NumPy made of an array inside {trace.what}, as np.asarray(x) does, "
             f"would not be seen in the array, as it would be in NumPy ({error})."
         )
-        add_place(refused_write, location_of(error.__traceback__))
+        add_place(refused_write, source.location_of(error.__traceback__))
         refused_write.args = (
             f"{refused_write}\nAssign to the array itself, or to a copy: y = np.array(x).",
         )
         raise refused_write from error
-    if notes.length and _WANTS_LENGTH in str(error) and not isinstance(error, FuncgradError):
-        raise TracerIntegerConversionError(notes.length).with_traceback(
+    if notes.length and _WANTS_LENGTH in str(error) and not isinstance(error, errors.FuncgradError):
+        raise errors.TracerIntegerConversionError(notes.length).with_traceback(
             error.__traceback__
         ) from None
     if isinstance(error, AttributeError) and isinstance(error.obj, Tracer):
         _explain_attribute(error, error.obj)
     hidden = error.__cause__
-    if isinstance(hidden, FuncgradError) and not isinstance(error, FuncgradError):
-        add_place(hidden, location_of(hidden.__traceback__))
+    if isinstance(hidden, errors.FuncgradError) and not isinstance(error, errors.FuncgradError):
+        add_place(hidden, source.location_of(hidden.__traceback__))
         raise hidden from None
-    if isinstance(error, FuncgradError) or is_raised_by_us(error.__traceback__):
-        add_place(error, location_of(error.__traceback__))
+    if isinstance(error, errors.FuncgradError) or source.is_raised_by_us(error.__traceback__):
+        add_place(error, source.location_of(error.__traceback__))
 
 
 def _explain_attribute(error: AttributeError, tracer: Tracer) -> None:
@@ -224,10 +209,10 @@ def _explain_attribute(error: AttributeError, tracer: Tracer) -> None:
         f"a traced {tracer.aval} inside {tracer.owner.what} has no attribute {error.name!r}: it "
         "has those of an ndarray that do not change it or need its values.",
     )
-    add_place(error, location_of(error.__traceback__))
+    add_place(error, source.location_of(error.__traceback__))
 
 
-def add_place(error: Exception, location: SourceLocation | None) -> None:
+def add_place(error: Exception, location: source.SourceLocation | None) -> None:
     """Add a line of the user's to the text of an error, unless it has one already."""
     text = str(error)
     if location is None or "at       " in text or error.args != (text,):
@@ -243,7 +228,7 @@ def check_stack(what: str) -> None:
     """Refuse to trace where a thread has too little stack left: it would crash."""
     left = stacks.left()
     if left is not None and left < _LEAST_STACK:
-        raise StackError(
+        raise errors.StackError(
             f"tracing {what} needs {_LEAST_STACK >> 10} KiB of stack, and this thread has "
             f"{left >> 10} of {(stacks.thread_size() or 0) >> 10} KiB left. Call the function once "
             f"in a thread with more stack (threading.stack_size({stacks.SIZE}) before that is "

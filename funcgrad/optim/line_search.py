@@ -495,9 +495,7 @@ def value_and_grad_from_state(value_fn: ValueFunction) -> Callable[..., tuple[Sc
     return function
 
 
-def _stored(
-    state: State,
-) -> ScaleByBacktrackingLinesearchState | ScaleByZoomLinesearchState:
+def _stored(state: State) -> ScaleByBacktrackingLinesearchState | ScaleByZoomLinesearchState:
     """The part of a state that belongs to a line search which stores gradients."""
     kinds = (ScaleByBacktrackingLinesearchState, ScaleByZoomLinesearchState)
     pending = [state]

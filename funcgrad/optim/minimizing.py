@@ -252,11 +252,7 @@ class _Functions:
         return self.of(fun, args, _as_matrix, partial(_weighted_hessian, sparse=colors))
 
     def program(
-        self,
-        fun: Callable[..., Any],
-        args: Sequence[Any],
-        constraints: Sequence[Any],
-        start: Any,
+        self, fun: Callable[..., Any], args: Sequence[Any], constraints: Sequence[Any], start: Any
     ) -> NonlinearProgram:
         """A function of a tree, and all constraints, with sparse derivatives."""
         limited = [self._limited(c) for c in constraints]

@@ -64,9 +64,7 @@ def scale(step_size: Scalar) -> GradientTransformation:
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.scale(2.0), np.array([1.0, -2.0]))
         array([ 2., -4.])
     """
-    return stateless(
-        lambda updates, params: tree_map(lambda g: like(step_size, g) * g, updates),
-    )
+    return stateless(lambda updates, params: tree_map(lambda g: like(step_size, g) * g, updates))
 
 
 class ScaleByScheduleState(NamedTuple):

@@ -9,20 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Sequence
 
+from funcgrad import lowering
 from funcgrad.core.program import Atom, Equation, Program, Var, last_uses
 from funcgrad.intrinsics import expression
-from funcgrad.lowering import (
-    Barrier,
-    Call,
-    Constant,
-    Contraction,
-    Loop,
-    Pointwise,
-    Reindex,
-    Reshape,
-    While,
-    form_of,
-)
 
 # One unit of work is an arithmetic operation on one element, which is bound by memory. Those on
 # registers, of which functions such as exp consist, take a part of it; the multiplications of a
@@ -33,20 +22,20 @@ _MULTIPLICATION = 1 / 16
 
 def work_of(equation: Equation) -> float:
     """Work of an equation, in arithmetic operations on elements."""
-    form = form_of(equation)
-    if isinstance(form, Reindex | Reshape | Constant | Barrier):
+    form = lowering.form_of(equation)
+    if isinstance(form, lowering.Reindex | lowering.Reshape | lowering.Constant | lowering.Barrier):
         return 0.0
-    if isinstance(form, Call):
+    if isinstance(form, lowering.Call):
         return work_of_program(form.program)
-    if isinstance(form, Loop):
+    if isinstance(form, lowering.Loop):
         return form.length * work_of_program(_attribute(equation, "body"))
-    if isinstance(form, Contraction):
+    if isinstance(form, lowering.Contraction):
         lengths: dict[str, int] = {}
         for labels, atom in zip((form.lhs, form.rhs), equation.inputs, strict=True):
             lengths.update(zip(labels, atom.aval.shape, strict=True))
         return math.prod(lengths.values()) * _MULTIPLICATION
     size = max(a.aval.size for a in (*equation.inputs, *equation.outputs))
-    if isinstance(form, Pointwise):
+    if isinstance(form, lowering.Pointwise):
         return size * max(expression(form.expr).cost * _ON_REGISTERS, 1.0)
     return float(size)
 
@@ -60,9 +49,10 @@ def has_loops(program: Program) -> bool:
     """Whether a program has loops, or calls programs that do."""
 
     def found() -> bool:
-        forms = map(form_of, program.equations)
+        forms = map(lowering.form_of, program.equations)
         return any(
-            isinstance(form, Loop | While) or (isinstance(form, Call) and has_loops(form.program))
+            isinstance(form, lowering.Loop | lowering.While)
+            or (isinstance(form, lowering.Call) and has_loops(form.program))
             for form in forms
         )
 
@@ -125,11 +115,11 @@ class _Storage:
 
     def _owners(self, equation: Equation) -> Sequence[Var]:
         """Owners of the memory of the results."""
-        form, outputs = form_of(equation), equation.outputs
-        if isinstance(form, Reindex | Reshape | Barrier):
+        form, outputs = lowering.form_of(equation), equation.outputs
+        if isinstance(form, lowering.Reindex | lowering.Reshape | lowering.Barrier):
             operands = zip(equation.inputs, outputs, strict=False)
             return [self._owner(a, var) for a, var in operands]
-        if not isinstance(form, Call):
+        if not isinstance(form, lowering.Call):
             return outputs
         inner = form.program
         storage = _storage(inner)
@@ -150,10 +140,10 @@ class _Storage:
 
 
 def _peak_inside(equation: Equation) -> int:
-    form = form_of(equation)
-    if isinstance(form, Call):
+    form = lowering.form_of(equation)
+    if isinstance(form, lowering.Call):
         return peak_of_program(form.program)
-    if isinstance(form, Loop):
+    if isinstance(form, lowering.Loop):
         stacked = sum(v.aval.nbytes for v in equation.outputs)
         return stacked + peak_of_program(_attribute(equation, "body"))
     return 0

@@ -33,11 +33,7 @@ from funcgrad.patterns.known import Scope, form_of
 from funcgrad.patterns.known_part import known_and_rest
 from funcgrad.patterns.slices import with_slices
 from funcgrad.transforms.batch import batch_flat
-from funcgrad.transforms.programs import (
-    LinearizedProgram,
-    linearize_program,
-    transpose_program,
-)
+from funcgrad.transforms.programs import LinearizedProgram, linearize_program, transpose_program
 
 AT_ONCE = 1 << 20
 """Elements of the largest value, for all seeds together, of derivatives that NumPy evaluates."""

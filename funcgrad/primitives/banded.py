@@ -18,20 +18,8 @@ from funcgrad.core.primitive import Value
 from funcgrad.dtypes import BOOL, is_complex
 from funcgrad.errors import ShapeError
 from funcgrad.lowering import Array, Extern, Form, LapackCall, Ref, Routine
+from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import shape as s
-from funcgrad.primitives.elementwise import (
-    Convert,
-    absolute,
-    add,
-    bitwise_and,
-    conj,
-    convert,
-    equal,
-    mul,
-    neg,
-    scale,
-    select,
-)
 from funcgrad.primitives.families import Recipe, instantiate, shape_of, undefined
 from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.linalg import Cholesky, inverse_gaps
@@ -61,7 +49,7 @@ def dense_of(ab: Value, above: int) -> Value:
     out: Value = np.broadcast_to(np.zeros((), aval_of(ab).dtype), shape)
     for row in range(shape_of(ab)[-2]):
         line = part(ab, slice(row, row + 1), slice(None))
-        out = add.bind(out, where_held(np.eye(n, k=above - row, dtype=BOOL), line))
+        out = p.add.bind(out, where_held(np.eye(n, k=above - row, dtype=BOOL), line))
     return out
 
 
@@ -105,8 +93,8 @@ def band_matmul(ab: Value, x: Value, above: int) -> Value:
     out = None
     for row in range(shape_of(ab)[-2]):
         line = part(ab, slice(row, row + 1), slice(None))
-        term = shifted(scale.bind(line, transposed), row - above, n)
-        out = term if out is None else add.bind(out, term)
+        term = shifted(p.scale.bind(line, transposed), row - above, n)
+        out = term if out is None else p.add.bind(out, term)
     assert out is not None
     return matrix_transpose(out)
 
@@ -174,22 +162,22 @@ class BandedSolve(ByMatrix):
     def _perturbed(self, recipe: Recipe, factors: Any) -> Any:
         """The factors with small numbers for pivots that are zero."""
         ab, shape = recipe.inputs[0].aval, factors.aval.shape
-        sizes = recipe(absolute, recipe.inputs[0])
+        sizes = recipe(p.absolute, recipe.inputs[0])
         greatest = recipe(ReduceMax((ab.ndim - 2, ab.ndim - 1)), sizes)
         eps = _least_pivot(1, ab.dtype)
-        least = recipe(mul, greatest, eps)
-        least = recipe(select, recipe(equal, least, least.aval.dtype.type(0)), eps, least)
-        least = recipe(s.Reshape((*shape[:-2], 1, 1)), recipe(Convert(ab.dtype), least))
+        least = recipe(p.mul, greatest, eps)
+        least = recipe(p.select, recipe(p.equal, least, least.aval.dtype.type(0)), eps, least)
+        least = recipe(s.Reshape((*shape[:-2], 1, 1)), recipe(p.Convert(ab.dtype), least))
         is_pivot = np.arange(shape[-1]) == self.below + self.above
-        is_zero = recipe(equal, factors, ab.dtype.type(0))
-        return recipe(select, recipe(bitwise_and, is_zero, is_pivot), least, factors)
+        is_zero = recipe(p.equal, factors, ab.dtype.type(0))
+        return recipe(p.select, recipe(p.bitwise_and, is_zero, is_pivot), least, factors)
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         (ab, b), (tab, tb) = primals, tangents
         out = self.bind(ab, b)
         if tab is not None:
-            moved = neg.bind(band_matmul(tab, out, self.above))
-            tb = moved if tb is None else add.bind(tb, moved)
+            moved = p.neg.bind(band_matmul(tab, out, self.above))
+            tb = moved if tb is None else p.add.bind(tb, moved)
         return out, self.bind(ab, tb)
 
     def transpose(self, ct: Any, ab: Any, b: Any) -> Sequence[Any]:
@@ -382,8 +370,8 @@ class PositiveBandedSolve(ByMatrix):
         out = self.bind(ab, b)
         if tab is not None:
             count = shape_of(ab)[-2] - 1
-            moved = neg.bind(band_matmul(whole_band(tab, self.lower_half), out, count))
-            tb = moved if tb is None else add.bind(tb, moved)
+            moved = p.neg.bind(band_matmul(whole_band(tab, self.lower_half), out, count))
+            tb = moved if tb is None else p.add.bind(tb, moved)
         return out, self.bind(ab, tb)
 
     def transpose(self, ct: Any, ab: Any, b: Any) -> Sequence[Any]:
@@ -396,7 +384,7 @@ def whole_band(half: Value, is_lower: bool) -> Value:
     places = slice(1, None) if is_lower else slice(0, count)
     main = part(half, slice(0, 1) if is_lower else slice(count, None), slice(None))
     if is_complex(aval_of(half).dtype):
-        main = mul.bind(add.bind(main, conj.bind(main)), aval_of(half).dtype.type(0.5))
+        main = p.mul.bind(p.add.bind(main, p.conj.bind(main)), aval_of(half).dtype.type(0.5))
     if not count:
         return main
     given = part(half, places, slice(None))
@@ -447,7 +435,7 @@ class BandedCholesky(ByMatrix):
         row, column = np.ogrid[:rows, :n]
         is_inside = row + column < n if self.lower_half else row + column >= rows - 1
         wide = recipe(s.BroadcastTo(found.aval.shape), is_inside)
-        return [recipe(select, wide, found, found.aval.dtype.type(0))]
+        return [recipe(p.select, wide, found, found.aval.dtype.type(0))]
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         (ab,), (tab,) = primals, tangents
@@ -514,16 +502,16 @@ class EighTridiagonal(ByMatrix):
         td, te = (instantiate(t, x) for t, x in zip(tangents, primals, strict=True))
         w, v = self.bind(d, e)
         n = shape_of(d)[-1]
-        moved = mul.bind(s.reshape(td, (*shape_of(td), 1)), v)
+        moved = p.mul.bind(s.reshape(td, (*shape_of(td), 1)), v)
         if n > 1:
             zero = np.broadcast_to(np.zeros((), aval_of(e).dtype), (*shape_of(e)[:-1], 1))
             lower = as_row(s.Concatenate(len(shape_of(e)) - 1).bind(te, zero))
             transposed = matrix_transpose(v)
-            down = shifted(mul.bind(lower, transposed), 1, n)
-            up = mul.bind(lower, shifted(transposed, -1, n))
-            moved = add.bind(moved, matrix_transpose(add.bind(down, up)))
+            down = shifted(p.mul.bind(lower, transposed), 1, n)
+            up = p.mul.bind(lower, shifted(transposed, -1, n))
+            moved = p.add.bind(moved, matrix_transpose(p.add.bind(down, up)))
         inner = matmul(matrix_transpose(v), moved)
-        rotation = scale.bind(inner, convert(inverse_gaps(w), aval_of(v).dtype))
+        rotation = p.scale.bind(inner, p.convert(inverse_gaps(w), aval_of(v).dtype))
         return [w, v], [diagonal(inner), matmul(v, rotation)]
 
 
@@ -581,8 +569,8 @@ class ToeplitzSolve(ByMatrix):
         tb = tangents[2]
         if aval_of(out).size and (tangents[0] is not None or tangents[1] is not None):
             tc, tr = (instantiate(t, x) for t, x in zip(tangents[:2], (c, r), strict=True))
-            moved = neg.bind(matmul(toeplitz_of(tc, tr), out))
-            tb = moved if tb is None else add.bind(tb, moved)
+            moved = p.neg.bind(matmul(toeplitz_of(tc, tr), out))
+            tb = moved if tb is None else p.add.bind(tb, moved)
         return out, None if tb is None else self.bind(c, r, tb)
 
     def transpose(self, ct: Any, c: Any, r: Any, b: Any) -> Sequence[Any]:

@@ -143,11 +143,7 @@ class _AllReduce(Collective):
         return self.bind(*args), 0
 
     def batch_named(
-        self,
-        args: Sequence[Value],
-        dims: Sequence[BatchDim],
-        size: int,
-        axis_name: Hashable,
+        self, args: Sequence[Value], dims: Sequence[BatchDim], size: int, axis_name: Hashable
     ) -> tuple[Any, Any]:
         combined = self.combine(args[0], dims[0], dict(self.axes)[axis_name])
         if dims[0] is not None and _ranks_of(axis_name) is not None:
@@ -291,11 +287,7 @@ class PVary(_AllReduce):
         return self.bind(*args), dims[0]
 
     def batch_named(
-        self,
-        args: Sequence[Value],
-        dims: Sequence[BatchDim],
-        size: int,
-        axis_name: Hashable,
+        self, args: Sequence[Value], dims: Sequence[BatchDim], size: int, axis_name: Hashable
     ) -> tuple[Any, Any]:
         x, *others = args
         dim = dims[0]
@@ -332,11 +324,7 @@ class Unvary(_AllReduce):
         return self.bind(*args), dims[0]
 
     def batch_named(
-        self,
-        args: Sequence[Value],
-        dims: Sequence[BatchDim],
-        size: int,
-        axis_name: Hashable,
+        self, args: Sequence[Value], dims: Sequence[BatchDim], size: int, axis_name: Hashable
     ) -> tuple[Any, Any]:
         ct, *primal = args
         dim = dims[0]
@@ -410,11 +398,7 @@ class _Exchange(Collective):
         return self.axis_name
 
     def batch_named(
-        self,
-        args: Sequence[Value],
-        dims: Sequence[BatchDim],
-        size: int,
-        axis_name: Hashable,
+        self, args: Sequence[Value], dims: Sequence[BatchDim], size: int, axis_name: Hashable
     ) -> tuple[Any, Any]:
         (x,) = args
         lanes = x if dims[0] is not None else s.repeat_lanes(x, size, axis_name)
@@ -445,11 +429,7 @@ class AxisIndex(_Exchange):
         return shaped((), np.dtype(np.int32))
 
     def batch_named(
-        self,
-        args: Sequence[Value],
-        dims: Sequence[BatchDim],
-        size: int,
-        axis_name: Hashable,
+        self, args: Sequence[Value], dims: Sequence[BatchDim], size: int, axis_name: Hashable
     ) -> tuple[Any, Any]:
         lanes = np.arange(size, dtype=np.int32)
         ranks = _ranks_of(axis_name)
@@ -530,11 +510,7 @@ class OwnPart(_Exchange):
     is_effectful = False
 
     def batch_named(
-        self,
-        args: Sequence[Value],
-        dims: Sequence[BatchDim],
-        size: int,
-        axis_name: Hashable,
+        self, args: Sequence[Value], dims: Sequence[BatchDim], size: int, axis_name: Hashable
     ) -> tuple[Any, Any]:
         (x,) = args
         assert dims[0] is None, "the array is equal in all lanes"

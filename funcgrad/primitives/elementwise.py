@@ -29,15 +29,7 @@ from funcgrad.errors import DtypeError
 from funcgrad.intrinsics import MOST_FACTORS, product_of
 from funcgrad.lowering import Array, Form, Pointwise, Routine, UfuncCall
 from funcgrad.observers.checks import DIVISION, Fault, Kinds
-from funcgrad.primitives.families import (
-    PYTHON_NUMBERS,
-    Elementwise,
-    Recipe,
-    at_numbers_by_code,
-    instantiate,
-    shape_of,
-    zero_jvp,
-)
+from funcgrad.primitives import families
 from funcgrad.primitives.shape import broadcast_to, unbroadcast
 from funcgrad.scalar_tape.rules import NumberCode
 
@@ -45,7 +37,7 @@ Derivative = Callable[..., Value]
 Slots = Sequence[Linear | None]
 
 
-class Unary(Elementwise):
+class Unary(families.Elementwise):
     """A differentiable function of one argument: ``dy = derivative(x, y) * dx``.
 
     Args:
@@ -94,7 +86,7 @@ class Unary(Elementwise):
         names = {"function": self.function, "derivative": self.derivative}
         return NumberCode("float(function(x))", (self.slope,), names=names)
 
-    at_numbers = at_numbers_by_code
+    at_numbers = families.at_numbers_by_code
 
 
 class Blocked(float):
@@ -104,7 +96,7 @@ class Blocked(float):
         return 0.0
 
 
-class Gated(Elementwise):
+class Gated(families.Elementwise):
     """A function that passes its argument on or not: ``dy = dx where gate(x) else 0``."""
 
     def __init__(self, name: str, function: Any, gate: Derivative, code: str, **options: Any):
@@ -136,13 +128,13 @@ def checked_division(
     return out, [Fault(DIVISION, "division by zero", equal.bind(divisor, zero_of(divisor)))]
 
 
-class Constantlike(Elementwise):
+class Constantlike(families.Elementwise):
     """A function that is constant almost everywhere, or whose result is exact."""
 
-    jvp = zero_jvp
+    jvp = families.zero_jvp
 
 
-class Smooth(Elementwise):
+class Smooth(families.Elementwise):
     """A differentiable function of any number of arguments, with a partial derivative for each.
 
     Partials that are right everywhere but where they meet ``0 * inf`` or ``0 / 0`` say so with
@@ -205,7 +197,7 @@ class Smooth(Elementwise):
                 term = self.product.bind(t, slope)
                 total = term if total is None else add.bind(total, term)
         # A single partial derivative that is constant has not been broadcast yet.
-        return out, broadcast_to(total, shape_of(out))
+        return out, broadcast_to(total, families.shape_of(out))
 
 
 class SumOfTerms(Primitive):
@@ -253,7 +245,7 @@ class SumOfTerms(Primitive):
         return self._apply(apply, list(zip(args, dims, strict=True)))
 
     def lower(self, *avals: ShapedArray) -> Form:
-        recipe = Recipe(*avals)
+        recipe = families.Recipe(*avals)
         return recipe.form(self._apply(recipe, recipe.inputs))
 
 
@@ -269,7 +261,7 @@ def is_origin(x: Value, y: Value) -> Value | None:
     return bitwise_and.bind(equal.bind(x, zero_of(x)), equal.bind(y, zero_of(y)))
 
 
-class LinearUnary(Elementwise):
+class LinearUnary(families.Elementwise):
     """A real-linear function of one argument; ``adjoint(ct, aval of x)`` is its transpose."""
 
     def __init__(
@@ -297,13 +289,13 @@ class LinearUnary(Elementwise):
         slope = str(float(self.function(1.0)))
         return NumberCode(self.number, (slope,), names={"function": self.function})
 
-    at_numbers = at_numbers_by_code
+    at_numbers = families.at_numbers_by_code
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         return (self.adjoint(ct, args[0]),)
 
 
-class Sum(Elementwise):
+class Sum(families.Elementwise):
     """``x + sign * y``."""
 
     def __init__(self, name: str, function: Any, sign: int, code: str, **options: Any):
@@ -327,17 +319,17 @@ class Sum(Elementwise):
         tx, ty = tangents
         out = self.bind(x, y)
         if ty is None:
-            return out, broadcast_to(tx, shape_of(out))
+            return out, broadcast_to(tx, families.shape_of(out))
         if tx is None:
             ty = ty if self.sign == 1 else neg.bind(ty)
-            return out, broadcast_to(ty, shape_of(out))
+            return out, broadcast_to(ty, families.shape_of(out))
         return out, self.bind(tx, ty)
 
     @cached_property
     def number_code(self) -> NumberCode:
         return NumberCode("x + y" if self.sign == 1 else "x - y", ("1.0", f"{self.sign}.0"))
 
-    at_numbers = at_numbers_by_code
+    at_numbers = families.at_numbers_by_code
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         x, y = args
@@ -348,7 +340,7 @@ class Sum(Elementwise):
         return ct_x, ct_y if self.sign == 1 else neg.bind(ct_y)
 
 
-class Product(Elementwise):
+class Product(families.Elementwise):
     """``x * y``, bilinear."""
 
     is_bilinear = True
@@ -374,7 +366,7 @@ class Product(Elementwise):
         return out, add.bind(scale.bind(tx, y), scale.bind(ty, x))
 
     number_code = NumberCode("x * y", ("y", "x"))
-    at_numbers = at_numbers_by_code
+    at_numbers = families.at_numbers_by_code
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         x, y = args
@@ -399,7 +391,7 @@ class Divisor(float):
         return other / float(self)
 
 
-class Quotient(Elementwise):
+class Quotient(families.Elementwise):
     """``x / y``, linear in ``x``."""
 
     def _differential(self, primals: Sequence[Value], slots: Slots) -> tuple[Any, Any, Any]:
@@ -430,7 +422,7 @@ class Quotient(Elementwise):
     number_code = NumberCode(
         "x / y", ("Divisor(y)", "-(out / y)"), where="y and isfinite(y)", names={"Divisor": Divisor}
     )
-    at_numbers = at_numbers_by_code
+    at_numbers = families.at_numbers_by_code
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         x, y = args
@@ -442,7 +434,7 @@ class Quotient(Elementwise):
         return _taylor_term_of_quotient(self, k, out, args)
 
 
-def _taylor_term_of_quotient(operation: Elementwise, k: int, out: Any, args: Any) -> Any:
+def _taylor_term_of_quotient(operation: families.Elementwise, k: int, out: Any, args: Any) -> Any:
     """Coefficient of ``y = x / c``: ``x = y c`` is solved for the last coefficient of ``y``."""
     x, c = args
     rest = x(k)
@@ -482,7 +474,7 @@ def _times(number: float, x: Value) -> Value:
     return by.bind(aval_of(x).dtype.type(number), x)
 
 
-class _OfTangent(Elementwise):
+class _OfTangent(families.Elementwise):
     """An operation on a tangent, in which it is linear, and a coefficient."""
 
     def change(self, t: Value, c: Value, out: Value, dc: Value) -> Value:
@@ -542,7 +534,7 @@ class Unscale(_OfTangent):
         return _taylor_term_of_quotient(self, k, out, args)
 
 
-class Pair(Elementwise):
+class Pair(families.Elementwise):
     """``t * s``, and 0 where either of the tangents is 0, whatever the other is. Bilinear.
 
     The derivative of `scale` by its coefficient: an arm that is not taken shows in a zero of the
@@ -617,7 +609,7 @@ def coefficient(derivative: Derivative, *args: Value) -> Value:
         return derivative(*args)
 
 
-class Select(Elementwise):
+class Select(families.Elementwise):
     """``x where condition else y``."""
 
     makes_no_nans = True
@@ -628,7 +620,7 @@ class Select(Elementwise):
         out = self.impl(condition, x, y)
         if tx is None and ty is None:
             return out, None, None
-        return out, self, [condition, instantiate(tx, x), instantiate(ty, y)]
+        return out, self, [condition, families.instantiate(tx, x), families.instantiate(ty, y)]
 
     @with_differential(_differential)
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
@@ -637,7 +629,7 @@ class Select(Elementwise):
         tx, ty = tangents[1:]
         if tx is None and ty is None:
             return out, None
-        return out, self.bind(condition, instantiate(tx, x), instantiate(ty, y))
+        return out, self.bind(condition, families.instantiate(tx, x), families.instantiate(ty, y))
 
     def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
         if avals[0].dtype.kind != "b":
@@ -705,16 +697,10 @@ fmod = _Rest(
 # Operations of derivatives on tangents.
 _TANGENTS: dict[str, Any] = {"kinds": "fc", "code_kinds": "fc", "keeps_weak": True}
 scale = Scale(
-    "scale",
-    _zero_where_zero(np.multiply, 1),
-    "select({0} == 0, {0}, {0} * {1})",
-    **_TANGENTS,
+    "scale", _zero_where_zero(np.multiply, 1), "select({0} == 0, {0}, {0} * {1})", **_TANGENTS
 )
 unscale = Unscale(
-    "unscale",
-    _zero_where_zero(np.true_divide, 1),
-    "select({0} == 0, {0}, {0} / {1})",
-    **_TANGENTS,
+    "unscale", _zero_where_zero(np.true_divide, 1), "select({0} == 0, {0}, {0} / {1})", **_TANGENTS
 )
 _TWO_SCALED = SumOfTerms((scale, scale))
 _QUOTIENT = SumOfTerms((unscale, scale))
@@ -811,7 +797,7 @@ class IntegerPower(Primitive):
         if self.exponent == 2:
             return x * x
         out = np.power(x, aval_of(x).dtype.type(self.exponent))
-        return out.item() if type(x) in PYTHON_NUMBERS else out
+        return out.item() if type(x) in families.PYTHON_NUMBERS else out
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         if not is_inexact(x.dtype):
@@ -965,10 +951,7 @@ hypot: Smooth = Smooth(
 copysign: Smooth = Smooth(
     "copysign",
     np.copysign,
-    [
-        lambda x, y, out: sign.bind(x) * copysign.bind(ones_like(x), y),
-        lambda x, y, out: zero_of(x),
-    ],
+    [lambda x, y, out: sign.bind(x) * copysign.bind(ones_like(x), y), lambda x, y, out: zero_of(x)],
     "copysign({0}, {1})",
     kinds="f",
 )
@@ -1022,7 +1005,7 @@ class Convert(Primitive):
     makes_no_nans = True
 
     def impl(self, x: Any) -> Any:
-        if self.weak and type(x) in PYTHON_NUMBERS:
+        if self.weak and type(x) in families.PYTHON_NUMBERS:
             return self.dtype.type(x).item()
         if not isinstance(x, np.ndarray | np.generic):
             x = np.asarray(x)[()]
@@ -1094,13 +1077,13 @@ def _of_parts(x: Any, y: Any) -> Any:
     return out[()]
 
 
-class _FromParts(Elementwise):
+class _FromParts(families.Elementwise):
     """``x + iy`` without arithmetic: a product with ``i`` makes NaN of infinities."""
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         out = self.bind(*primals)
         x, y = (zero_of(x) if t is None else t for x, t in zip(primals, tangents, strict=True))
-        return out, broadcast_to(self.bind(x, y), shape_of(out))
+        return out, broadcast_to(self.bind(x, y), families.shape_of(out))
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         parts = lambda: real.bind(ct), lambda: neg.bind(imag.bind(ct))
@@ -1127,7 +1110,7 @@ conj: LinearUnary = LinearUnary(
 )
 
 
-def _abs_jvp(self: Elementwise, primals: Any, tangents: Any) -> tuple[Any, Any]:
+def _abs_jvp(self: families.Elementwise, primals: Any, tangents: Any) -> tuple[Any, Any]:
     (x,), (t,) = primals, tangents
     out = self.bind(x)
     if not is_complex(aval_of(x).dtype):
@@ -1138,7 +1121,7 @@ def _abs_jvp(self: Elementwise, primals: Any, tangents: Any) -> tuple[Any, Any]:
     return out, real.bind(scale.bind(t, select.bind(is_zero, zero_of(x), direction)))
 
 
-class _Absolute(Elementwise):
+class _Absolute(families.Elementwise):
     jvp = _abs_jvp
 
     def at_numbers(self, x: float) -> tuple[Any, float] | None:
@@ -1241,7 +1224,7 @@ def _logistic(x: Any) -> Any:
     return (np.where(is_right, 1, small) / (1 + small))[()].astype(x.dtype)
 
 
-def _complex_logistic(recipe: Recipe, x: Var) -> Any:
+def _complex_logistic(recipe: families.Recipe, x: Var) -> Any:
     one, zero = x.aval.dtype.type(1), real_dtype(x.aval.dtype).type(0)
     is_right = recipe(greater_equal, recipe(real, x), zero)
     small = recipe(exp, recipe(select, is_right, recipe(neg, x), x))
@@ -1249,18 +1232,14 @@ def _complex_logistic(recipe: Recipe, x: Var) -> Any:
 
 
 logistic = Unary(
-    "logistic",
-    _logistic,
-    lambda x, y: y * (1 - y),
-    "expit({0})",
-    parts=_complex_logistic,
+    "logistic", _logistic, lambda x, y: y * (1 - y), "expit({0})", parts=_complex_logistic
 )
 
 
-class _Identity(Elementwise):
+class _Identity(families.Elementwise):
     """The identity with derivative zero (`stop_gradient`)."""
 
-    jvp = zero_jvp
+    jvp = families.zero_jvp
     makes_no_nans = True
     stops_gradients = True
 

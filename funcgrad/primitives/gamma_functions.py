@@ -47,18 +47,9 @@ def formula(name: str, *leading: Any) -> Callable[..., Any]:
 
 # The gamma function and its relatives, DLMF 5 and 25.11.
 lgamma = p.Smooth(
-    "lgamma",
-    of_scipy("gammaln"),
-    [lambda x, y: digamma.bind(x)],
-    "lgamma({0})",
-    kinds="f",
+    "lgamma", of_scipy("gammaln"), [lambda x, y: digamma.bind(x)], "lgamma({0})", kinds="f"
 )
-gamma = scipy_row(
-    "gamma",
-    lambda x, y: y * digamma.bind(x),
-    kinds="fc",
-    parts=formula("gamma"),
-)
+gamma = scipy_row("gamma", lambda x, y: y * digamma.bind(x), kinds="fc", parts=formula("gamma"))
 rgamma = scipy_row("rgamma", lambda x, y: -y * digamma.bind(x), kinds="fc")
 
 

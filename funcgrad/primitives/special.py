@@ -195,9 +195,7 @@ logit = scipy_row(
     code=("select(abs({0} - 0.5) < 0.2, log1p((2 * {0} - 1) / (1 - {0})), log({0} / (1 - {0})))"),
 )
 log_expit = scipy_row(
-    "log_expit",
-    lambda x, y: logistic.bind(-x),
-    code="-(log1p(exp(-abs({0}))) - minimum({0}, 0))",
+    "log_expit", lambda x, y: logistic.bind(-x), code="-(log1p(exp(-abs({0}))) - minimum({0}, 0))"
 )
 
 

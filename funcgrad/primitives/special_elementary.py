@@ -103,10 +103,7 @@ inv_boxcox1p = Special(
     lambda y, p, x: -_power_slope(log1p.bind(x), p) * exp.bind((1 - p) * log1p.bind(x)),
 )
 powm1 = Special(
-    "powm1",
-    "x y",
-    lambda x, p, y: p * power.bind(x, p - 1),
-    lambda x, p, y: (y + 1) * log.bind(x),
+    "powm1", "x y", lambda x, p, y: p * power.bind(x, p - 1), lambda x, p, y: (y + 1) * log.bind(x)
 )
 
 

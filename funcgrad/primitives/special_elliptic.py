@@ -70,12 +70,7 @@ def _times(x: Value, slope: Callable[[], Value]) -> Value:
 
 
 elliprd: Special = Special(
-    "elliprd",
-    "x y z",
-    _rd_first,
-    lambda x, y, z, v: _rd_first(y, x, z, v),
-    _rd_last,
-    kinds="fc",
+    "elliprd", "x y z", _rd_first, lambda x, y, z, v: _rd_first(y, x, z, v), _rd_last, kinds="fc"
 )
 elliprf = Special(
     "elliprf",

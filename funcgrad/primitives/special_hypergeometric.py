@@ -115,14 +115,10 @@ eval_jacobi: Special = _polynomial(
     lambda low, n, a, b, x: (n + a + b + 1) / 2 * eval_jacobi.bind(low, a + 1, b + 1, x),
 )
 eval_sh_jacobi: Special = _polynomial(
-    "eval_sh_jacobi",
-    "p q",
-    lambda low, n, p, q, x: n * eval_sh_jacobi.bind(low, p + 2, q + 1, x),
+    "eval_sh_jacobi", "p q", lambda low, n, p, q, x: n * eval_sh_jacobi.bind(low, p + 2, q + 1, x)
 )
 eval_gegenbauer: Special = _polynomial(
-    "eval_gegenbauer",
-    "alpha",
-    lambda low, n, a, x: 2 * a * eval_gegenbauer.bind(low, a + 1, x),
+    "eval_gegenbauer", "alpha", lambda low, n, a, x: 2 * a * eval_gegenbauer.bind(low, a + 1, x)
 )
 eval_genlaguerre: Special = _polynomial(
     "eval_genlaguerre", "alpha", lambda low, n, a, x: -eval_genlaguerre.bind(low, a + 1, x)
@@ -131,9 +127,7 @@ eval_laguerre = _polynomial(
     "eval_laguerre", "", lambda low, n, x: -eval_genlaguerre.bind(low, _one(x), x)
 )
 eval_legendre = _polynomial(
-    "eval_legendre",
-    "",
-    lambda low, n, x: (n + 1) / 2 * eval_jacobi.bind(low, _one(x), _one(x), x),
+    "eval_legendre", "", lambda low, n, x: (n + 1) / 2 * eval_jacobi.bind(low, _one(x), _one(x), x)
 )
 eval_sh_legendre = _polynomial(
     "eval_sh_legendre",

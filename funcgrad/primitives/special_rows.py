@@ -17,6 +17,7 @@ from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import BatchDim, Value
 from funcgrad.dtypes import is_complex
 from funcgrad.lowering import Form
+from funcgrad.primitives import families
 from funcgrad.primitives.elementwise import (
     Convert,
     Derivative,
@@ -29,15 +30,6 @@ from funcgrad.primitives.elementwise import (
     sign,
 )
 from funcgrad.primitives.expressions import Formula, evaluate, evaluated, function, record
-from funcgrad.primitives.families import (
-    Elementwise,
-    Recipe,
-    UfuncFunction,
-    align_ranks,
-    shape_of,
-    ufunc_form,
-    undefined,
-)
 from funcgrad.primitives.shape import broadcast_to
 
 MODULE = "scipy.special._ufuncs"
@@ -86,13 +78,13 @@ class Special(Smooth):
         self.is_double = is_double
         self.damping = damping
         given = [
-            undefined(name, argument) if partial is None else partial
+            families.undefined(name, argument) if partial is None else partial
             for argument, partial in zip(self.arguments, partials, strict=True)
         ]
         options = {"kinds": "f", "code_kinds": "f" if code else "", **options}
         options.setdefault("mixed", self.orders > 0)
         text = f"{name}({', '.join(f'{{{i}}}' for i in range(len(given)))})"
-        function = UfuncFunction(MODULE, ufunc or name, casts=self.orders > 0)
+        function = families.UfuncFunction(MODULE, ufunc or name, casts=self.orders > 0)
         super().__init__(name, function, given, code or text, **options)
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
@@ -113,7 +105,7 @@ class Special(Smooth):
     def lower(self, *avals: ShapedArray) -> Any:
         is_counted = self.integers and avals[0].dtype.kind in "iu"
         if is_counted and (self.is_single or avals[-1].dtype.char in "dD"):
-            return ufunc_form(self.function, avals, kinds="iufc")
+            return families.ufunc_form(self.function, avals, kinds="iufc")
         if is_counted or (self.is_double and avals[-1].dtype.char not in "dD"):
             return doubled_form(self, avals)
         return super().lower(*avals)
@@ -124,7 +116,7 @@ class Counted(Special):
 
     def __init__(self, name: str, arguments: str, *partials: Derivative | None) -> None:
         super().__init__(name, arguments, *partials, mixed=True)
-        self.function = UfuncFunction(MODULE, name, casts=True)
+        self.function = families.UfuncFunction(MODULE, name, casts=True)
 
     def impl(self, *args: Any) -> Any:
         k, n, p = args
@@ -132,8 +124,8 @@ class Counted(Special):
 
     def lower(self, *avals: ShapedArray) -> Any:
         if avals[1].dtype.kind == "i":
-            return ufunc_form(self.function, avals, kinds="iufc")
-        recipe = Recipe(*avals)
+            return families.ufunc_form(self.function, avals, kinds="iufc")
+        recipe = families.Recipe(*avals)
         k, n, p = recipe.inputs
         double = Convert(_DOUBLE["f"])
         count = recipe(Convert(np.dtype(np.int64)), n)
@@ -141,9 +133,9 @@ class Counted(Special):
         return recipe.form(recipe(Convert(avals[-1].dtype), out))
 
 
-def doubled_form(primitive: Elementwise, avals: Sequence[ShapedArray]) -> Form:
+def doubled_form(primitive: families.Elementwise, avals: Sequence[ShapedArray]) -> Form:
     """The form of what is evaluated in double precision, of arguments in single precision."""
-    recipe = Recipe(*avals)
+    recipe = families.Recipe(*avals)
     wide = [
         x if a.dtype.kind in "iu" else recipe(Convert(_DOUBLE[a.dtype.kind]), x)
         for a, x in zip(avals, recipe.inputs, strict=True)
@@ -156,7 +148,7 @@ def doubled_form(primitive: Elementwise, avals: Sequence[ShapedArray]) -> Form:
 _DOUBLE = {"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}
 
 
-class SpecialParts(Elementwise):
+class SpecialParts(families.Elementwise):
     """A function of `scipy.special` with several results.
 
     Args:
@@ -186,7 +178,7 @@ class SpecialParts(Elementwise):
         self.results = tuple(results.split())
         self.slopes = slopes
         options = {"kinds": "f", "code_kinds": "", **options}
-        super().__init__(name, UfuncFunction(MODULE, name), f"{name}(...)", **options)
+        super().__init__(name, families.UfuncFunction(MODULE, name), f"{name}(...)", **options)
 
     def impl(self, *args: Any) -> list[Any]:
         if not self.is_double:
@@ -205,22 +197,24 @@ class SpecialParts(Elementwise):
             if t is None:
                 continue
             if row is None:
-                undefined(self.name, argument)()
+                families.undefined(self.name, argument)()
                 continue
             for i, slope in enumerate(coefficients(row)):
                 term = scale.bind(t, slope)
                 before = totals[i]
                 totals[i] = term if before is None else add.bind(before, term)
-        return outs, [broadcast_to(t, shape_of(out)) for t, out in zip(totals, outs, strict=True)]
+        return outs, [
+            broadcast_to(t, families.shape_of(out)) for t, out in zip(totals, outs, strict=True)
+        ]
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
-        outs = self.bind(*align_ranks(args, dims))
+        outs = self.bind(*families.align_ranks(args, dims))
         return outs, [0] * len(outs)
 
     def lower(self, *avals: ShapedArray) -> Any:
         dtype = avals[-1].dtype
         if not self.is_double or dtype == _DOUBLE["f"]:
-            return ufunc_form(self.function, avals, len(self.results))
+            return families.ufunc_form(self.function, avals, len(self.results))
         return doubled_form(self, avals)
 
 
@@ -309,12 +303,12 @@ class Composed(Smooth):
                 return parts(evaluated, *args)
 
         given = [
-            undefined(name, argument) if partial is None else partial
+            families.undefined(name, argument) if partial is None else partial
             for argument, partial in zip(self.arguments, partials, strict=True)
         ]
         super().__init__(name, evaluate, given, name, kinds="f", code_kinds="", parts=parts)
 
 
-def table(*rows: Elementwise) -> dict[str, Elementwise]:
+def table(*rows: families.Elementwise) -> dict[str, families.Elementwise]:
     """Primitives by their names."""
     return {row.name: row for row in rows}

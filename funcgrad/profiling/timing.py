@@ -16,15 +16,7 @@ import numpy as np
 
 from funcgrad.base.records import dataclass
 from funcgrad.compiler import abi
-from funcgrad.compiler.loops.language import (
-    Assign,
-    Body,
-    Evaluate,
-    For,
-    While,
-    every,
-    variables,
-)
+from funcgrad.compiler.loops.language import Assign, Body, Evaluate, For, While, every, variables
 from funcgrad.compiler.native.translate import simplified
 from funcgrad.compiler.nest.allocate import Nested
 from funcgrad.compiler.nest.cost import moves_of

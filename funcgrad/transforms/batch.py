@@ -171,11 +171,7 @@ def _trace_of(axis_name: Hashable, parent: Trace, what: str, size: int) -> Batch
 
 
 def _batch_named(
-    primitive: Primitive,
-    args: Sequence[Any],
-    dims: Sequence[int | None],
-    size: int,
-    name: Hashable,
+    primitive: Primitive, args: Sequence[Any], dims: Sequence[int | None], size: int, name: Hashable
 ) -> tuple[Any, Any]:
     """Apply the rule for a named axis, by default that for any axis, under its name."""
     rule = batch_named(primitive)

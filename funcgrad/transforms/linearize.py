@@ -91,11 +91,7 @@ class TapeEntry:
     __slots__ = ("count", "first", "inputs", "primitive", "source")
 
     def __init__(
-        self,
-        primitive: Primitive,
-        inputs: list[Any],
-        first: int,
-        source: Location | None = None,
+        self, primitive: Primitive, inputs: list[Any], first: int, source: Location | None = None
     ) -> None:
         self.primitive = primitive
         self.inputs = inputs

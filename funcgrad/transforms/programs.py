@@ -115,9 +115,7 @@ def _separate_flat(
 
 
 def _split_program(
-    program: Program,
-    is_active: Mask,
-    split: Callable[..., tuple[list[Any], LinearMap]],
+    program: Program, is_active: Mask, split: Callable[..., tuple[list[Any], LinearMap]]
 ) -> LinearizedProgram:
     name = program.name
     with using_trace(EVAL):

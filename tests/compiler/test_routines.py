@@ -514,7 +514,7 @@ def test_the_threads_of_libraries_are_theirs(name: str, monkeypatch: pytest.Monk
     try:
         found = []
         for is_threaded in (False, True):
-            monkeypatch.setattr(routines, "has_threads", lambda module, x=is_threaded: x)
+            monkeypatch.setattr(foreign, "has_threads", lambda module, x=is_threaded: x)
             compiled = fg.jit(lambda a: IN_PARTS[name](a) * 1.0, threads=4).lower(STACK).compile()
             found.append(compiled(STACK))
     finally:
@@ -530,8 +530,8 @@ def test_the_threads_of_libraries_are_theirs(name: str, monkeypatch: pytest.Monk
 def test_who_takes_part_where_a_library_has_threads(
     is_threaded: bool, is_possible: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(routines, "has_threads", lambda module: is_threaded)
-    monkeypatch.setattr(routines, "distance_to_one_thread", lambda module: 64 * is_possible)
+    monkeypatch.setattr(foreign, "has_threads", lambda module: is_threaded)
+    monkeypatch.setattr(foreign, "distance_to_one_thread", lambda module: 64 * is_possible)
     threads: list[int] = []
     step_of = routines.step_of
 
@@ -559,8 +559,8 @@ def test_which_matrices_are_for_one_thread(
     shape: tuple[int, ...], threads: int, expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(routines, "has_threads", lambda module: True)
-    monkeypatch.setattr(routines, "distance_to_one_thread", lambda x: asked.append(x) or 64)
+    monkeypatch.setattr(foreign, "has_threads", lambda module: True)
+    monkeypatch.setattr(foreign, "distance_to_one_thread", lambda x: asked.append(x) or 64)
     fg.jit(lambda a: np.linalg.svd(a)[1], threads=threads).lower(np.zeros(shape)).compile()
     assert bool(asked) == expected
 

@@ -11,16 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from funcgrad.compiler.machine import FEW
-from funcgrad.compiler.native import llvm_backend
-from funcgrad.compiler.native.llvm import (
-    I1,
-    I64,
-    POINTER,
-    Function,
-    Module,
-    Type,
-    vector_of,
-)
+from funcgrad.compiler.native import llvm, llvm_backend
 from funcgrad.compiler.native.processor import is_x86
 from funcgrad.compiler.native.scalars import Builder, Emitted
 
@@ -28,7 +19,7 @@ _PIECE = 64
 """Bytes of the vectors that are put together, at most."""
 
 
-def loader(module: Module, type: Type, step: int) -> str:
+def loader(module: llvm.Module, type: llvm.Type, step: int) -> str:
     """The symbol of the function that loads a vector: ``(first, flags, whether all are there)``.
 
     Args:
@@ -37,9 +28,9 @@ def loader(module: Module, type: Type, step: int) -> str:
         step: How many elements it is from one to the next: not 0 or 1.
     """
 
-    def write(module: Module, symbol: str) -> None:
-        arguments = [POINTER, vector_of(I1, type.count), I1]
-        builder = Builder(module, Function(symbol, type, arguments, "alwaysinline nounwind"))
+    def write(module: llvm.Module, symbol: str) -> None:
+        arguments = [llvm.POINTER, llvm.vector_of(llvm.I1, type.count), llvm.I1]
+        builder = Builder(module, llvm.Function(symbol, type, arguments, "alwaysinline nounwind"))
         pointer, flags, is_whole = builder.arguments("pbb")
         if abs(step) > FEW and not _has_permutations():
             builder.end(f"ret {_each(pointer, flags, type, step)}")
@@ -54,19 +45,19 @@ def loader(module: Module, type: Type, step: int) -> str:
             parts = [a.mixed(b, range(size)) for a, b in pairs]
         builder.end(f"ret {parts[0]}")
         builder.begin(some)
-        count = flags.packed().intrinsic("ctpop").cast(I64, "i")
+        count = flags.packed().intrinsic("ctpop").cast(llvm.I64, "i")
         first = _first_ones(module, type, step)
         builder.end(f"ret {builder.call(first, type, 'u', pointer, count)}")
 
     return module.helper(f"apart{step}.{type.suffix}", write).symbol
 
 
-def _first_ones(module: Module, type: Type, step: int) -> str:
+def _first_ones(module: llvm.Module, type: llvm.Type, step: int) -> str:
     """The symbol of a function that loads so many of the first lanes: ``(first, count)``."""
 
-    def write(module: Module, symbol: str) -> None:
+    def write(module: llvm.Module, symbol: str) -> None:
         attributes = "alwaysinline nounwind"
-        builder = Builder(module, Function(symbol, type, [POINTER, I64], attributes))
+        builder = Builder(module, llvm.Function(symbol, type, [llvm.POINTER, llvm.I64], attributes))
         pointer, count = builder.arguments("pi")
         element, room = type.element, builder.room(type)
         builder.do(f"store {builder.number(type, 0)}, {room}")
@@ -89,13 +80,13 @@ def _has_permutations() -> bool:
     return not is_x86() or "+avx512f" in features.split(",")
 
 
-def _each(pointer: Emitted, flags: Emitted, type: Type, step: int) -> Emitted:
+def _each(pointer: Emitted, flags: Emitted, type: llvm.Type, step: int) -> Emitted:
     """The vector, of which every element is loaded by itself: the first one is always there.
 
     It takes the place of those that are not, so that nothing is asked lane by lane.
     """
     builder, element, count = pointer.builder, type.element, type.count
-    kind = vector_of(I64, count)
+    kind = llvm.vector_of(llvm.I64, count)
     places = ", ".join([f"i64 {k * step}" for k in range(count)])
     text = f"select {flags}, {kind} <{places}>, {kind} zeroinitializer"
     offsets = builder.let(text, kind, "i")
@@ -107,7 +98,7 @@ def _each(pointer: Emitted, flags: Emitted, type: Type, step: int) -> Emitted:
     return flags.select(found, builder.number(type, 0))
 
 
-def _pieces(pointer: Emitted, type: Type, step: int) -> Iterator[Emitted]:
+def _pieces(pointer: Emitted, type: llvm.Type, step: int) -> Iterator[Emitted]:
     """The vector in pieces of a register."""
     builder, element = pointer.builder, type.element
     count = min(type.count, _PIECE // element.nbytes)
@@ -116,17 +107,17 @@ def _pieces(pointer: Emitted, type: Type, step: int) -> Iterator[Emitted]:
     for k in range(type.count // count):
         # Of a piece that is read backwards, the last element comes first in memory.
         start = k * span if step > 0 else ((k + 1) * count - 1) * step
-        address = builder.moved(pointer, builder.number(I64, start), element)
-        yield _chosen(address, vector_of(element, count), places)
+        address = builder.moved(pointer, builder.number(llvm.I64, start), element)
+        yield _chosen(address, llvm.vector_of(element, count), places)
 
 
-def _chosen(address: Emitted, type: Type, places: Sequence[int]) -> Emitted:
+def _chosen(address: Emitted, type: llvm.Type, places: Sequence[int]) -> Emitted:
     """Elements out of whole registers, of which the last one ends with the last element."""
     builder, last = address.builder, max(places)
     found = builder.number(type, 0)
     for start in range(0, last + 1, type.count):
         begin = min(start, last + 1 - type.count)
-        place = builder.moved(address, builder.number(I64, begin), type.element)
+        place = builder.moved(address, builder.number(llvm.I64, begin), type.element)
         register = builder.let(f"load {type}, {place}, align {type.nbytes}", type, "i")
         # Lanes from this register, and those that others have given or will give.
         inside = range(start, start + type.count)

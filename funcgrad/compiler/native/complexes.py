@@ -4,32 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from funcgrad.compiler.native import elementary
+from funcgrad.compiler.native import elementary, types
 from funcgrad.compiler.native.llvm import F32, F64, I1, I8, I64, POINTER, Type, integer, vector_of
 from funcgrad.compiler.native.scalars import Builder, Emitted
-from funcgrad.compiler.native.types import (
-    BOOL,
-    FLOAT64,
-    PARTS,
-    SCALARS,
-    WEAK_FLOAT,
-    Lanes,
-    Literal,
-    Pointer,
-    Vector,
-    Words,
-    element_of,
-)
 
-KINDS: dict[Any, str] = {t: "f" if name[0] == "c" else name[0] for name, t in SCALARS.items()}
+KINDS: dict[Any, str] = {t: "f" if name[0] == "c" else name[0] for name, t in types.SCALARS.items()}
 """For every scalar type its kind; for a complex one, that of its parts."""
 
 _LLVM: dict[Any, Type] = {
-    t: I1 if t is BOOL
+    t: I1 if t is types.BOOL
     else integer(int(name[1:])) if name[0] in "iu"
     else F32 if name in ("f32", "c64")
     else F64
-    for name, t in SCALARS.items()
+    for name, t in types.SCALARS.items()
 }  # fmt: skip
 
 
@@ -37,16 +24,16 @@ def llvm_type(t: Any) -> Type:
     """The LLVM type of a value; of a complex one, that of a part."""
     if t in _LLVM:
         return _LLVM[t]
-    if isinstance(t, Vector):
+    if isinstance(t, types.Vector):
         return vector_of(_LLVM[t.element], t.count)
-    if t is WEAK_FLOAT:
+    if t is types.WEAK_FLOAT:
         return F64
-    return POINTER if isinstance(t, Pointer | Words) else I64  # that of a literal
+    return POINTER if isinstance(t, types.Pointer | types.Words) else I64  # that of a literal
 
 
 def memory_type(t: Any) -> Type:
     """The LLVM type of an array element: parts of complex ones, bytes for bools."""
-    return I8 if t is BOOL else _LLVM[t]
+    return I8 if t is types.BOOL else _LLVM[t]
 
 
 class Complex:
@@ -120,23 +107,23 @@ class Complex:
 
 def convert(value: Any, t: Any) -> Any:
     """A scalar or vector converted to type ``t``; a scalar fills a vector."""
-    if isinstance(t, Vector):
+    if isinstance(t, types.Vector):
         value = convert(value, t.element)
         return value if value.lanes else value.splat(t.count)
     if isinstance(value, Complex):
-        if t not in PARTS:
+        if t not in types.PARTS:
             return convert(value.re, t)
-        return Complex(convert(value.re, PARTS[t]), convert(value.im, PARTS[t]))
-    if t in PARTS:
-        part = convert(value, PARTS[t])
+        return Complex(convert(value.re, types.PARTS[t]), convert(value.im, types.PARTS[t]))
+    if t in types.PARTS:
+        part = convert(value, types.PARTS[t])
         return Complex(part, part.constant(0))
     return value.cast(_LLVM[t], KINDS[t])
 
 
 def constant(builder: Builder, t: Any, number: Any) -> Any:
     """The constant ``number`` of type ``t``, of a scalar or of a vector."""
-    element, type = element_of(t), llvm_type(t)
-    if element in PARTS:
+    element, type = types.element_of(t), llvm_type(t)
+    if element in types.PARTS:
         parts = float(number.real), float(number.imag)
         return Complex(*(builder.number(type, part, "f") for part in parts))
     kind = KINDS[element]
@@ -145,14 +132,14 @@ def constant(builder: Builder, t: Any, number: Any) -> Any:
 
 def cast(builder: Builder, value: Any, source: Any, target: Any) -> Any:
     """A value of type ``source`` as one of type ``target``; weak ones may be Python's numbers."""
-    if isinstance(target, Literal):
+    if isinstance(target, types.Literal):
         return None
-    if isinstance(source, Literal):
+    if isinstance(source, types.Literal):
         value = source.literal_value
     if isinstance(value, int | float):
-        return constant(builder, FLOAT64 if target is WEAK_FLOAT else target, value)
+        return constant(builder, types.FLOAT64 if target is types.WEAK_FLOAT else target, value)
     if source is target:
         return value
-    if isinstance(source, Lanes):
+    if isinstance(source, types.Lanes):
         return value.numbers(source.count)
     return convert(value, target)

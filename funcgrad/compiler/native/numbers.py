@@ -7,50 +7,29 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from funcgrad.compiler.native import elementary, integers
+from funcgrad.compiler.native import elementary, integers, types
 from funcgrad.compiler.native.complexes import KINDS, Complex, convert, llvm_type
 from funcgrad.compiler.native.llvm_backend import has_fused_products
 from funcgrad.compiler.native.scalars import Builder, Emitted
 from funcgrad.compiler.native.threefry import threefry2x32
-from funcgrad.compiler.native.types import (
-    BOOL,
-    FLOAT32,
-    FLOAT64,
-    INT32,
-    INT64,
-    PARTS,
-    SCALARS,
-    UINT32,
-    UINT64,
-    Signature,
-    element_of,
-    is_weak,
-    signature,
-    strong,
-)
-from funcgrad.compiler.native.vecmath.division import (
-    Divisor,
-    divisor,
-    integer_quotient,
-    quotient,
-)
+from funcgrad.compiler.native.vecmath.division import Divisor, divisor, integer_quotient, quotient
 from funcgrad.compiler.native.words import define, expect, promote
 from funcgrad.intrinsics import CASTS, INTRINSICS, Intrinsic
 
 
-def rule_of(intrinsic: Intrinsic) -> Callable[[Any], Signature]:
+def rule_of(intrinsic: Intrinsic) -> Callable[[Any], types.Signature]:
     """Arguments of one promoted type of the kinds that the table of intrinsics allows."""
 
-    def rule(args: Any) -> Signature:
+    def rule(args: Any) -> types.Signature:
         expect(len(args) == intrinsic.arity, f"{intrinsic.arity} arguments are needed", args)
         t = promote(args)
         if intrinsic.kinds in ("f", "fc") and KINDS[t] != "f":
-            t = FLOAT64
-        kind = "c" if t in PARTS else KINDS[t]
+            t = types.FLOAT64
+        kind = "c" if t in types.PARTS else KINDS[t]
         what = f"the kind of dtype must be one of {intrinsic.kinds!r}"
         expect(kind in intrinsic.kinds, what, args)
-        result = {"same": t, "bool": BOOL, "real": PARTS.get(t, t)}[intrinsic.result]
-        return signature(result, *[t] * len(args))
+        result = {"same": t, "bool": types.BOOL, "real": types.PARTS.get(t, t)}[intrinsic.result]
+        return types.signature(result, *[t] * len(args))
 
     return rule
 
@@ -253,50 +232,50 @@ def _libm(name: str) -> Callable[..., Emitted]:
 
 
 # Casts, selection and bit patterns.
-def _cast_rule(t: Any) -> Callable[[Any], Signature]:
-    def rule(args: Any) -> Signature:
-        if t in PARTS and len(args) == 2:
-            return signature(t, PARTS[t], PARTS[t])
+def _cast_rule(t: Any) -> Callable[[Any], types.Signature]:
+    def rule(args: Any) -> types.Signature:
+        if t in types.PARTS and len(args) == 2:
+            return types.signature(t, types.PARTS[t], types.PARTS[t])
         expect(len(args) == 1, "a cast has one argument", args)
         # A literal is rounded to the target at once.
-        source = t if is_weak(args[0]) else strong(args[0])
+        source = t if types.is_weak(args[0]) else types.strong(args[0])
         expect(source in KINDS, "a cast needs a scalar", args)
-        return signature(t, source)
+        return types.signature(t, source)
 
     return rule
 
 
-def _cast(builder: Builder, sig: Signature, values: list[Any]) -> Any:
+def _cast(builder: Builder, sig: types.Signature, values: list[Any]) -> Any:
     return Complex(*values) if len(values) == 2 else convert(values[0], sig.return_type)
 
 
-def _select_rule(args: Any) -> Signature:
+def _select_rule(args: Any) -> types.Signature:
     expect(len(args) == 3, "select takes a condition and two values", args)
     t = promote(args[1:])
-    return signature(t, BOOL, t, t)
+    return types.signature(t, types.BOOL, t, t)
 
 
-def _bits_rule(source: Any, target: Any) -> Callable[[Any], Signature]:
-    return lambda args: signature(target, source)
+def _bits_rule(source: Any, target: Any) -> Callable[[Any], types.Signature]:
+    return lambda args: types.signature(target, source)
 
 
-def _bitcast(builder: Builder, sig: Signature, values: list[Any]) -> Any:
+def _bitcast(builder: Builder, sig: types.Signature, values: list[Any]) -> Any:
     (value,), t = values, sig.return_type
-    return value.converted("bitcast", llvm_type(t).element, KINDS[element_of(t)])
+    return value.converted("bitcast", llvm_type(t).element, KINDS[types.element_of(t)])
 
 
 _RULES = {
     **dict.fromkeys(("select", "select_unpredictable"), _select_rule),
-    "threefry2x32": lambda args: signature(UINT64, *[UINT32] * 4),
+    "threefry2x32": lambda args: types.signature(types.UINT64, *[types.UINT32] * 4),
 }
 """The signatures of intrinsics whose arguments are not of one type."""
 
 for _x in INTRINSICS.values():
     if _x.name in CASTS:
-        define(_x.name, _cast_rule(SCALARS[_x.name]))(_cast)
+        define(_x.name, _cast_rule(types.SCALARS[_x.name]))(_cast)
     elif _x.name.startswith("bitcast_"):
         _from, _to = _x.name.split("_")[1:]
-        define(_x.name, _bits_rule(SCALARS[_from], SCALARS[_to]))(_bitcast)
+        define(_x.name, _bits_rule(types.SCALARS[_from], types.SCALARS[_to]))(_bitcast)
     else:
         _emission = _EMISSIONS.get(_x.name) or partial(elementary.emit, _x.name)
         define(_x.name, _RULES.get(_x.name) or rule_of(_x))(_of_values(_emission))
@@ -334,17 +313,17 @@ def _beyond_infinity(bits: Emitted) -> int:
     return (1 << (23 if bits.width == 32 else 52)) - 1
 
 
-def _rule_by_type(results: Mapping[Any, Any]) -> Callable[[Any], Signature]:
+def _rule_by_type(results: Mapping[Any, Any]) -> Callable[[Any], types.Signature]:
     """One argument, whose type says that of the result."""
 
-    def rule(args: Any) -> Signature:
+    def rule(args: Any) -> types.Signature:
         expect(len(args) == 1 and args[0] in results, "one argument of another type", args)
-        return signature(results[args[0]], args[0])
+        return types.signature(results[args[0]], args[0])
 
     return rule
 
 
-_ORDERED = {FLOAT32: INT32, FLOAT64: INT64}
+_ORDERED = {types.FLOAT32: types.INT32, types.FLOAT64: types.INT64}
 _FLOATS = {order: t for t, order in _ORDERED.items()}
 
 for _name, _descends in (("ascending", False), ("descending", True)):
@@ -354,8 +333,8 @@ for _name, _descends in (("ascending", False), ("descending", True)):
     define(f"from_{_name}", _rule_by_type(_FLOATS))(_of_values(_emission))
 
 
-@define("muladd", lambda args: signature(promote(args), *[promote(args)] * len(args)))
-def _muladd(builder: Builder, sig: Signature, values: list[Any]) -> Any:
+@define("muladd", lambda args: types.signature(promote(args), *[promote(args)] * len(args)))
+def _muladd(builder: Builder, sig: types.Signature, values: list[Any]) -> Any:
     """``x y + z``, rounded once where the processor has an instruction for that."""
     x, y, z = values
     return x.intrinsic("fmuladd", y, z)

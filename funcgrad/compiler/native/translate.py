@@ -18,15 +18,6 @@ from typing import Any, NamedTuple
 from funcgrad.compiler.loops import language
 from funcgrad.compiler.loops.common import name_common
 from funcgrad.compiler.loops.hoist import hoist
-from funcgrad.compiler.loops.language import (
-    END,
-    Apply,
-    Body,
-    Expression,
-    Number,
-    Statement,
-    Variable,
-)
 from funcgrad.compiler.native import llvm
 from funcgrad.compiler.native.complexes import KINDS, Complex, cast, llvm_type
 from funcgrad.compiler.native.elementary import settle_formulas
@@ -140,10 +131,10 @@ class _Lowering:
             metadata = module.number_lines(self.function)
             rows = zip(language.every(body), lines, strict=True)
             self.lines = {id(x): metadata(line) for x, line in rows}
-        self.statements([*body, END])
+        self.statements([*body, language.END])
 
     # Statements.
-    def statements(self, body: Body) -> None:
+    def statements(self, body: language.Body) -> None:
         for statement in body:
             if self.builder.block.end:
                 return  # never reached
@@ -151,7 +142,7 @@ class _Lowering:
             self.statement(statement)
             self.builder.line = outer
 
-    def statement(self, statement: Statement) -> None:
+    def statement(self, statement: language.Statement) -> None:
         match statement:
             case language.Assign(name, value):
                 self.assign(name, value)
@@ -183,7 +174,7 @@ class _Lowering:
             builder.jump(end)
         builder.begin(end)
 
-    def repeat(self, test: Expression, body: Body) -> None:
+    def repeat(self, test: language.Expression, body: language.Body) -> None:
         builder = self.builder
         head = builder.new_block("while")
         builder.jump(head)
@@ -239,13 +230,13 @@ class _Lowering:
             self.is_in_vectors = False
 
     # Variables.
-    def assign(self, name: str, value: Expression) -> None:
+    def assign(self, name: str, value: language.Expression) -> None:
         t = self.types[name]
         if name in self.in_memory:
             self.store(name, self.operand(value, strong(t)))
         elif not is_weak(t):
             self.values[name] = self.operand(value, t)
-        elif isinstance(value, Number):
+        elif isinstance(value, language.Number):
             self.values[name] = value.value
         else:
             self.values[name] = self.load(str(value))
@@ -278,16 +269,16 @@ class _Lowering:
         return found
 
     # Expressions.
-    def operand(self, x: Expression, t: Any) -> Any:
+    def operand(self, x: language.Expression, t: Any) -> Any:
         """The value of an expression, of type ``t``."""
-        if isinstance(x, Apply):
+        if isinstance(x, language.Apply):
             return cast(self.builder, self.applied(x), self.signatures[x].return_type, t)
-        if isinstance(x, Variable):
+        if isinstance(x, language.Variable):
             return cast(self.builder, self.load(x.name), self.types[x.name], t)
-        assert isinstance(x, Number)
+        assert isinstance(x, language.Number)
         return cast(self.builder, x.value, None, t)
 
-    def applied(self, x: Apply) -> Any:
+    def applied(self, x: language.Apply) -> Any:
         """The value of a word."""
         self.n_vectors += x.word in _VECTORS
         signature = self.signatures[x]

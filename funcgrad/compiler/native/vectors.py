@@ -5,30 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from funcgrad.compiler.native import types
 from funcgrad.compiler.native.memory import stretches
 from funcgrad.compiler.native.numbers import select
 from funcgrad.compiler.native.scalars import Builder
-from funcgrad.compiler.native.types import (
-    Lanes,
-    Signature,
-    Vector,
-    element_of,
-    signature,
-    strong,
-    vector,
-)
 from funcgrad.compiler.native.words import define, expect, literal_of, promote
 from funcgrad.intrinsics import INTRINSICS
 
 
-def _present_rule(args: Any) -> Signature:
-    expect(len(args) == 3 and isinstance(args[0], Lanes), "present(lanes, value, other)", args)
-    t = vector(promote([element_of(t) for t in args[1:]]), args[0].count)
-    return signature(t, args[0], t, t)
+def _present_rule(args: Any) -> types.Signature:
+    expect(
+        len(args) == 3 and isinstance(args[0], types.Lanes), "present(lanes, value, other)", args
+    )
+    t = types.vector(promote([types.element_of(t) for t in args[1:]]), args[0].count)
+    return types.signature(t, args[0], t, t)
 
 
 @define("present", _present_rule, is_mapped=False)
-def _present(builder: Builder, sig: Signature, values: list[Any]) -> Any:
+def _present(builder: Builder, sig: types.Signature, values: list[Any]) -> Any:
     """A value in the lanes that are there, another one elsewhere."""
     index, value, other = values
     if not sig.args[0].is_partial:
@@ -36,31 +30,31 @@ def _present(builder: Builder, sig: Signature, values: list[Any]) -> Any:
     return select(index.mask, value, other)
 
 
-def _splat_rule(args: Any) -> Signature:
+def _splat_rule(args: Any) -> types.Signature:
     expect(len(args) == 2, "splat(value, count)", args)
-    t = strong(args[0])
-    return signature(vector(t, literal_of(args[1], args)), t, args[1])
+    t = types.strong(args[0])
+    return types.signature(types.vector(t, literal_of(args[1], args)), t, args[1])
 
 
 @define("splat", _splat_rule, is_mapped=False)
-def _splat(builder: Builder, sig: Signature, values: list[Any]) -> Any:
+def _splat(builder: Builder, sig: types.Signature, values: list[Any]) -> Any:
     """A vector of one value."""
     return values[0].splat(sig.return_type.count)
 
 
-def _half_rule(args: Any) -> Signature:
-    expect(len(args) == 1 and isinstance(args[0], Vector), "half of a vector", args)
+def _half_rule(args: Any) -> types.Signature:
+    expect(len(args) == 1 and isinstance(args[0], types.Vector), "half of a vector", args)
     (t,) = args
-    return signature(vector(t.element, t.count // 2), t)
+    return types.signature(types.vector(t.element, t.count // 2), t)
 
 
 define("low", _half_rule, is_mapped=False)(lambda builder, sig, values: values[0].half(False))
 define("high", _half_rule, is_mapped=False)(lambda builder, sig, values: values[0].half(True))
 
 
-def _across_rule(args: Any) -> Signature:
-    expect(len(args) == 1 and isinstance(args[0], Vector), "a vector", args)
-    return signature(args[0].element, args[0])
+def _across_rule(args: Any) -> types.Signature:
+    expect(len(args) == 1 and isinstance(args[0], types.Vector), "a vector", args)
+    return types.signature(args[0].element, args[0])
 
 
 def _across(reduction: str) -> Callable[..., Any]:
@@ -74,10 +68,10 @@ for _intrinsic in INTRINSICS.values():
         )
 
 
-def _trade_rule(args: Any) -> Signature:
-    expect(len(args) == 3 and isinstance(args[0], Vector), "two vectors and a stretch", args)
+def _trade_rule(args: Any) -> types.Signature:
+    expect(len(args) == 3 and isinstance(args[0], types.Vector), "two vectors and a stretch", args)
     literal_of(args[2], args)
-    return signature(args[0], args[0], args[0], args[2])
+    return types.signature(args[0], args[0], args[0], args[2])
 
 
 def _trade(is_high: bool) -> Callable[..., Any]:
@@ -86,7 +80,7 @@ def _trade(is_high: bool) -> Callable[..., Any]:
     The low one gets every other stretch of the high one in place of its own next ones.
     """
 
-    def emission(builder: Builder, sig: Signature, values: list[Any]) -> Any:
+    def emission(builder: Builder, sig: types.Signature, values: list[Any]) -> Any:
         low, high, _ = values
         masks = stretches(sig.return_type.count, sig.args[2].literal_value)
         return low.mixed(high, masks[is_high])

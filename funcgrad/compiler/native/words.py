@@ -17,46 +17,30 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.compiler.native import types
 from funcgrad.compiler.native.complexes import KINDS
-from funcgrad.compiler.native.types import (
-    BOOL,
-    FLOAT64,
-    INT64,
-    SCALARS,
-    WEAK_FLOAT,
-    Lanes,
-    Literal,
-    Signature,
-    TypingError,
-    Vector,
-    element_of,
-    is_weak,
-    signature,
-    strong,
-    vector,
-)
 
 _DTYPES = {
     t: np.dtype("bool" if name == "b1" else f"{name[0]}{int(name[1:]) // 8}")
-    for name, t in SCALARS.items()
+    for name, t in types.SCALARS.items()
 }
 _BY_DTYPE = {dtype: t for t, dtype in _DTYPES.items()}
 
 
 def promote(args: Sequence[Any]) -> Any:
     """The common type of scalars, as in NumPy."""
-    strongs = {strong(t) for t in args if not is_weak(t)}
+    strongs = {types.strong(t) for t in args if not types.is_weak(t)}
     if not strongs <= KINDS.keys():
-        raise TypingError(f"no common scalar type of {', '.join(map(str, args))}")
+        raise types.TypingError(f"no common scalar type of {', '.join(map(str, args))}")
     if not strongs:
-        return FLOAT64 if WEAK_FLOAT in args else INT64
+        return types.FLOAT64 if types.WEAK_FLOAT in args else types.INT64
     common = strongs.pop()
     if strongs:
         common = _BY_DTYPE[np.result_type(_DTYPES[common], *(_DTYPES[t] for t in strongs))]
-    if WEAK_FLOAT in args and KINDS[common] != "f":
-        return FLOAT64
-    if common == BOOL and any(is_weak(t) for t in args):
-        return INT64
+    if types.WEAK_FLOAT in args and KINDS[common] != "f":
+        return types.FLOAT64
+    if common == types.BOOL and any(types.is_weak(t) for t in args):
+        return types.INT64
     return common
 
 
@@ -71,7 +55,7 @@ class Word:
     def __init__(
         self,
         name: str,
-        rule: Callable[[Any], Signature],
+        rule: Callable[[Any], types.Signature],
         emission: Callable[..., Any],
         is_pure: bool = True,
         is_mapped: bool = True,
@@ -81,9 +65,9 @@ class Word:
         self.emission = emission
         self.is_pure = is_pure
         self.is_mapped = is_mapped
-        self.signatures: dict[tuple[Any, ...], Signature] = {}
+        self.signatures: dict[tuple[Any, ...], types.Signature] = {}
 
-    def sign(self, args: tuple[Any, ...]) -> Signature:
+    def sign(self, args: tuple[Any, ...]) -> types.Signature:
         """The signature for arguments of these types.
 
         Raises:
@@ -94,16 +78,19 @@ class Word:
             found = self.signatures[args] = self._signature(args)
         return found
 
-    def _signature(self, args: tuple[Any, ...]) -> Signature:
-        counts = {t.count for t in args if isinstance(t, Vector | Lanes)}
+    def _signature(self, args: tuple[Any, ...]) -> types.Signature:
+        counts = {t.count for t in args if isinstance(t, types.Vector | types.Lanes)}
         if not counts or not self.is_mapped:
             return self.rule(args)
         expect(len(counts) == 1, "vectors must be of one length", args)
         (count,) = counts
-        elements = (INT64 if isinstance(t, Lanes) else element_of(t) for t in args)
+        elements = (
+            types.INT64 if isinstance(t, types.Lanes) else types.element_of(t) for t in args
+        )
         scalars = self.rule(tuple(elements))
-        return signature(
-            vector(scalars.return_type, count), *(vector(t, count) for t in scalars.args)
+        return types.signature(
+            types.vector(scalars.return_type, count),
+            *(types.vector(t, count) for t in scalars.args),
         )
 
 
@@ -114,12 +101,12 @@ def expect(condition: bool, what: str, args: Sequence[Any]) -> None:
         TypingError: It does not.
     """
     if not condition:
-        raise TypingError(f"{what}, got {', '.join(map(str, args))}")
+        raise types.TypingError(f"{what}, got {', '.join(map(str, args))}")
 
 
 def literal_of(t: Any, args: Any) -> int:
     """The number that an argument is."""
-    expect(isinstance(t, Literal), "the number of lanes must be a literal int", args)
+    expect(isinstance(t, types.Literal), "the number of lanes must be a literal int", args)
     return int(t.literal_value)
 
 

@@ -76,10 +76,7 @@ class Step:
 
 
 def step_of(
-    kernel: int,
-    parts: Sequence[list[int]],
-    n_threads: int,
-    held: Sequence[np.ndarray] = (),
+    kernel: int, parts: Sequence[list[int]], n_threads: int, held: Sequence[np.ndarray] = ()
 ) -> Step:
     """The step whose parts, if there are several, run on up to so many threads.
 

@@ -11,13 +11,7 @@ import numpy as np
 
 from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.loops.language import NamedFunction
-from funcgrad.compiler.loops.library.fourier import (
-    MEANINGS,
-    PASS_WORDS,
-    Fourier,
-    Layout,
-    passes_of,
-)
+from funcgrad.compiler.loops.library.fourier import MEANINGS, PASS_WORDS, Fourier, Layout, passes_of
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.dtypes import complex_dtype, real_dtype
 from funcgrad.lowering import FourierCall

@@ -33,11 +33,7 @@ from funcgrad.compiler.abi import ABI, CONTROL_WORDS, OWN_WORD
 from funcgrad.compiler.loops.language import Function, NamedFunction
 from funcgrad.compiler.loops.library import strided, tiles
 from funcgrad.compiler.runtime import threads
-from funcgrad.compiler.runtime.dependencies import (
-    SOURCES,
-    installation,
-    sources_digest,
-)
+from funcgrad.compiler.runtime.dependencies import SOURCES, installation, sources_digest
 from funcgrad.compiler.runtime.disk_cache import DiskCache, from_home, open_default, size_limit
 from funcgrad.compiler.runtime.executor import executor_code as executor_program
 from funcgrad.compiler.runtime.linker import link

@@ -244,11 +244,7 @@ def _name(code: bytes, strings: _Section, start: int) -> bytes:
 
 
 def _function(
-    code: bytes,
-    sections: list[_Section],
-    symbols: _Section,
-    starts: dict[int, int],
-    wanted: bytes,
+    code: bytes, sections: list[_Section], symbols: _Section, starts: dict[int, int], wanted: bytes
 ) -> int | None:
     """The address of a named function that is defined here."""
     for name, _, _, section, value, _ in _SYMBOL.iter_unpack(_content(code, symbols)):

@@ -13,25 +13,11 @@ from dataclasses import field
 import numpy as np
 
 from funcgrad.base.records import dataclass
-from funcgrad.compiler import abi
+from funcgrad.compiler import abi, machine
 from funcgrad.compiler.abi import MOST_LANES, TILE_WORDS, in_order
 from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.loops.language import NamedFunction
-from funcgrad.compiler.loops.library.tiles import (
-    DEPTH,
-    FEW_ROWS,
-    Kind,
-    Tiles,
-    rows_at_once,
-)
-from funcgrad.compiler.machine import (
-    CACHES,
-    FEW,
-    PARTS_PER_THREAD,
-    SEVERAL,
-    VECTOR_BYTES,
-    WORD_BYTES,
-)
+from funcgrad.compiler.loops.library.tiles import DEPTH, FEW_ROWS, Kind, Tiles, rows_at_once
 from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.nodes import Product
 from funcgrad.compiler.nest.split import part_count, threads_of_product
@@ -41,19 +27,19 @@ from funcgrad.compiler.runtime.executable import Step, lanes_of, scratch_words, 
 from funcgrad.compiler.runtime.library_calls import ForeignStep, ForeignWords, fortran_word
 from funcgrad.dtypes import short_name
 
-FEW_COLUMNS = SEVERAL * VECTOR_BYTES // WORD_BYTES
+FEW_COLUMNS = machine.SEVERAL * machine.VECTOR_BYTES // machine.WORD_BYTES
 """Columns of the tiles of few rows, at least: memory is read along rows of B."""
 
-TILE_BYTES = CACHES[1][0] // 2
+TILE_BYTES = machine.CACHES[1][0] // 2
 """Size of a block of B: it stays in the second cache."""
 
-SMALL_TILE = 2 * VECTOR_BYTES // WORD_BYTES
+SMALL_TILE = 2 * machine.VECTOR_BYTES // machine.WORD_BYTES
 """Rows, and columns, below which tiles are not divided any further."""
 
-TILES_PER_THREAD = PARTS_PER_THREAD // 2
+TILES_PER_THREAD = machine.PARTS_PER_THREAD // 2
 """Tiles of a thread, at least: each copies what it reads of the operands."""
 
-LEAST_SYMMETRIC = FEW * SMALL_TILE
+LEAST_SYMMETRIC = machine.FEW * SMALL_TILE
 """Rows of the smallest symmetric result of which a half is copied."""
 
 

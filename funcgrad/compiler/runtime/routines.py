@@ -10,16 +10,7 @@ import numpy as np
 
 from funcgrad import lowering as forms
 from funcgrad.base.records import dataclass
-from funcgrad.compiler import abi
-from funcgrad.compiler.foreign import (
-    LAPACK_MODULE,
-    LETTERS,
-    distance_to_one_thread,
-    has_threads,
-    linear_algebra_function,
-    sort_function,
-    ufunc_loop,
-)
+from funcgrad.compiler import abi, foreign
 from funcgrad.compiler.loops.language import NamedFunction
 from funcgrad.compiler.loops.library.elimination import Elimination
 from funcgrad.compiler.loops.library.selection import Selection
@@ -106,8 +97,8 @@ class ForeignCall:
         self.n_threads = n_threads
         self._divide()
         library = self._library
-        if library and self._is_for_one_thread and has_threads(library):
-            self.is_on_one_thread = distance_to_one_thread(library) != 0
+        if library and self._is_for_one_thread and foreign.has_threads(library):
+            self.is_on_one_thread = foreign.distance_to_one_thread(library) != 0
             if not self.is_on_one_thread:
                 self.n_threads = min(n_threads, 1)
                 self._divide()
@@ -142,7 +133,7 @@ class ForeignCall:
         """The layout in which small matrices are worked on, and the facts of the program."""
         lanes = kernel_store.tile_shape(np.float64).lanes
         layout = InLanes if _is_in_lanes(self._count, *call.sizes[:2], lanes) else InRows
-        return layout, (call.name, LETTERS[self._arrays[0].dtype.char], lanes)
+        return layout, (call.name, foreign.LETTERS[self._arrays[0].dtype.char], lanes)
 
     @property
     def codes(self) -> list[NamedFunction]:
@@ -155,7 +146,7 @@ class ForeignCall:
         if isinstance(self.call, forms.SelectCall):
             return [_selection(self._arrays[0].dtype)]
         if isinstance(self.call, forms.EliminationCall):
-            return [Elimination.named(self.call.name, LETTERS[self._arrays[-1].dtype.char])]
+            return [Elimination.named(self.call.name, foreign.LETTERS[self._arrays[-1].dtype.char])]
         return [ForeignStep.named()]
 
     @property
@@ -246,7 +237,7 @@ class ForeignCall:
     def _library(self) -> str:
         """The extension module through which it calls a library with threads, if it does."""
         if isinstance(self.call, forms.LapackCall | forms.Together):
-            return LAPACK_MODULE
+            return foreign.LAPACK_MODULE
         if isinstance(self.call, forms.UfuncCall) and self.call.module.startswith("numpy.linalg"):
             return self.call.module
         return ""
@@ -287,7 +278,7 @@ class ForeignCall:
 
     def _ufunc(self, call: forms.UfuncCall, begin: int, end: int) -> ForeignWords:
         arrays = [self.node.memory[i] for i in call.arrays]
-        loop = ufunc_loop(call, tuple(x.dtype for x in arrays))
+        loop = foreign.ufunc_loop(call, tuple(x.dtype for x in arrays))
         assert loop is not None  # it was there when the node was made
         lengths: dict[str, int] = {}
         steps, core_steps, places = [], [], []
@@ -301,7 +292,7 @@ class ForeignCall:
             places.append(_place(x, 0, begin * step))
         function = loop.function
         if self.is_on_one_thread:
-            function += distance_to_one_thread(call.module)
+            function += foreign.distance_to_one_thread(call.module)
         words = ForeignWords(function, abi.BY_FLAG if call.may_fail else abi.NEVER)
         words.clears_flags = True
         words.places = places
@@ -312,8 +303,8 @@ class ForeignCall:
 
     def _lapack(self, call: forms.LapackCall) -> ForeignWords:
         memory, n = self.node.memory, self.node.n_stack
-        name = LETTERS[call.dtype.char] + call.name
-        function = linear_algebra_function(name, self.is_on_one_thread)
+        name = foreign.LETTERS[call.dtype.char] + call.name
+        function = foreign.linear_algebra_function(name, self.is_on_one_thread)
         words = ForeignWords(function, abi.BY_INFO if call.may_fail else abi.NEVER)
         for x in call.arguments:
             if isinstance(x, forms.Ref):
@@ -363,7 +354,7 @@ class ForeignCall:
     def _sort(self, call: forms.SortCall) -> ForeignWords:
         values = self.node.memory[call.values]
         n, length = len(values.shape) - 1, values.shape[-1]
-        function = sort_function(values.dtype, call.order is not None, call.stable)
+        function = foreign.sort_function(values.dtype, call.order is not None, call.stable)
         words = ForeignWords(function, abi.BY_RESULT)
         arrays = [values] if call.order is None else [values, self.node.memory[call.order]]
         words.places = [_place(x, n) for x in arrays]

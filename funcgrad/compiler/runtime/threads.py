@@ -30,15 +30,7 @@ from funcgrad.base import environment
 from funcgrad.base.forking import in_children
 from funcgrad.compiler import abi
 from funcgrad.compiler.loops.builder import SystemProgram, is_other, read_word
-from funcgrad.compiler.loops.language import (
-    SLOTS,
-    WORDS,
-    Expression,
-    Variable,
-    call,
-    equal,
-    of,
-)
+from funcgrad.compiler.loops.language import SLOTS, WORDS, Expression, Variable, call, equal, of
 from funcgrad.errors import ArgumentError
 
 MOST_THREADS = 256

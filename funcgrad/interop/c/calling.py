@@ -79,10 +79,7 @@ class CompiledFunction:
             if self.signature.returns
             else self.signature.declaration(self.name, names)
         )
-        self._messages = [
-            "there was no scratch memory",
-            "a step of the program has failed",
-        ]
+        self._messages = ["there was no scratch memory", "a step of the program has failed"]
         self._lock = Lock()
         self._plans: dict[tuple[int, ...], _Plan] = {}
         miss = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.c_int64))

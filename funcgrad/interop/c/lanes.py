@@ -25,24 +25,11 @@ from funcgrad.compiler.native.types import (
     element_of,
 )
 from funcgrad.compiler.native.vocabulary import WORDS
+from funcgrad.interop.c import words
 from funcgrad.interop.c.formulas import VALUES, definition
 from funcgrad.interop.c.functions import scalar_function
 from funcgrad.interop.c.parts import PART, lines_of, width_of_stage
 from funcgrad.interop.c.signature import RESERVED
-from funcgrad.interop.c.words import (
-    FLAG_OPERATORS,
-    MASK,
-    Prelude,
-    at,
-    c_type,
-    convert,
-    held,
-    is_special,
-    literal,
-    put,
-    scalar_call,
-    short,
-)
 from funcgrad.intrinsics import INTRINSICS
 
 LANE = "lane"
@@ -75,7 +62,7 @@ class Printer(Protocol):
 
     types: dict[str, Any]
     signatures: dict[Apply, Signature]
-    prelude: Prelude
+    prelude: words.Prelude
     declared: set[str]
     uses: Counter[str]
     n_places: int
@@ -118,7 +105,7 @@ def _is_by_lane(printer: Printer, x: Expression) -> bool:
         return True
     if not any(isinstance(s, Vector | Lanes) for s in (t, *args)):
         return True
-    is_mapped = WORDS[x.word].is_mapped and not is_special(x.word)
+    is_mapped = WORDS[x.word].is_mapped and not words.is_special(x.word)
     if not isinstance(t, Vector) or not (is_mapped or x.word in VALUES or x.word in _OF_MEMORY):
         return False
     return all(_is_by_lane(printer, y) for y in x.operands)
@@ -245,7 +232,7 @@ class Run:
 
     def _print_rare(self, stage: Rare) -> None:
         t, args = stage.signature
-        kinds = [short(s if isinstance(self.printer.type_of(x), Vector) else element_of(s))
+        kinds = [words.short(s if isinstance(self.printer.type_of(x), Vector) else element_of(s))
                  for x, s in zip(stage.given, args, strict=True)]  # fmt: skip
         name = "_".join(["fg_lanes", stage.word, *kinds])
         letters = "abcd"[: len(args)]
@@ -253,10 +240,10 @@ class Run:
             f"{a}->x[k]" if "x" in kind else a for a, kind in zip(letters, kinds, strict=True)
         ]
         takes = [
-            f"const {c_type(s)} *{a}" if "x" in kind else f"{c_type(element_of(s))} {a}"
+            f"const {words.c_type(s)} *{a}" if "x" in kind else f"{words.c_type(element_of(s))} {a}"
             for a, s, kind in zip(letters, args, kinds, strict=True)
         ]
-        word = f"{stage.word}_{short(element_of(args[0]))}"
+        word = f"{stage.word}_{words.short(element_of(args[0]))}"
         body = (
             f"    int64_t rare = 0;\n    FG_INDEPENDENT\n"
             f"    for (int k = 0; k < {self.count}; k++)\n"
@@ -264,8 +251,8 @@ class Run:
             f"    if (rare)\n        for (int k = 0; k < {self.count}; k++)\n"
             f"            r->x[k] = fg_{word}({', '.join(places)});"
         )
-        self.prelude.use(f"{c_type(t)} {' '.join(takes)} {body}")
-        head = f"static void {name}({', '.join([f'{c_type(t)} *r', *takes])}) {{"
+        self.prelude.use(f"{words.c_type(t)} {' '.join(takes)} {body}")
+        head = f"static void {name}({', '.join([f'{words.c_type(t)} *r', *takes])}) {{"
         self.prelude.need(name, f"{head}\n{body}\n}}")
         self.declare(stage.name)
         given = [f"&{named(stage.name)}"]
@@ -278,7 +265,7 @@ class Run:
     def declare(self, name: str) -> None:
         """Declare the variable of a name, unless it is."""
         if name not in self.printer.declared:
-            kind = self.prelude.use(c_type(self.printer.types[name]))
+            kind = self.prelude.use(words.c_type(self.printer.types[name]))
             self.printer.write(self.depth, f"{kind} {named(name)};")
             self.printer.declared.add(name)
 
@@ -337,7 +324,7 @@ class Run:
         is_local = name in self.local
         if is_local and not self.printer.uses[name]:
             return f"(void){self._text(value, t)};"
-        kind = VALUES[short(t.element)]
+        kind = VALUES[words.short(t.element)]
         if t.element is BOOL:
             text, bits = self._mask(value)
             self.masks[name] = bits = bits if bits and is_local else 64
@@ -368,8 +355,8 @@ class Run:
         if isinstance(x, Apply) and not is_of_lanes(x.word):
             t = element_of(self.printer.signatures[x].args[0])
             if t in _MASKED:
-                bits = int(short(t)[1:])
-            elif x.word in FLAG_OPERATORS or x.word == "select":
+                bits = int(words.short(t)[1:])
+            elif x.word in words.FLAG_OPERATORS or x.word == "select":
                 return self._combined(x)
         return f"(-(int{bits}_t){self._text(x, BOOL)})", bits
 
@@ -384,7 +371,7 @@ class Run:
         given = [text if n == bits else f"(int{bits}_t){text}" for text, n in masks]
         if x.word == "select":
             return "(({0} & {1}) | (~{0} & {2}))".format(*given), bits
-        symbol = FLAG_OPERATORS[x.word]
+        symbol = words.FLAG_OPERATORS[x.word]
         return f"({f' {symbol} '.join(given) if len(given) > 1 else symbol + given[0]})", bits
 
     def _text(self, x: Expression, t: Any) -> str:
@@ -392,7 +379,7 @@ class Run:
         t = element_of(t)
         number = self.printer.known(x)
         if number is not None:
-            return self.prelude.use(literal(number, t))
+            return self.prelude.use(words.literal(number, t))
         source = self.printer.type_of(x)
         if isinstance(source, Lanes):
             text, source = f"({self.index_of(x)}.first + {LANE})", INT64
@@ -414,17 +401,17 @@ class Run:
         t = element_of(signature.return_type)
         match x.word:
             case "load" | "load_apart":
-                return at(t, LANE, self.address_of(x, t))
+                return words.at(t, LANE, self.address_of(x, t))
             case "load_where":
                 pointer = self.printer.expression(x.operands[0], signature.args[0])
                 index = self.index_of(x.operands[1])
                 flag, other = map(self._text, x.operands[2:4], signature.args[2:4])
                 test = f"{LANE} < {index}.count && {flag}"
-                return f"({test} ? {at(t, f'{index}.first + {LANE}', pointer)} : {other})"
+                return f"({test} ? {words.at(t, f'{index}.first + {LANE}', pointer)} : {other})"
             case "load_each" | "load_run":
                 pointer = self.printer.expression(x.operands[0], signature.args[0])
-                place, kind = self._text(x.operands[1], signature.args[1]), held(t)
-                return at(t, "0", f"((const {kind} *)((const char *){pointer} + {place}))")
+                place, kind = self._text(x.operands[1], signature.args[1]), words.held(t)
+                return words.at(t, "0", f"((const {kind} *)((const char *){pointer} + {place}))")
             case "present":
                 index = signature.args[0]
                 value = self._text(x.operands[1], t)
@@ -434,7 +421,7 @@ class Run:
                 test = f"{LANE} < {self.index_of(x.operands[0])}.count"
                 if t in _INTEGERS:
                     # With a branch gcc would load what it is a place of in one way only.
-                    return f"fg_choose_{short(t)}(-(int64_t)({test}), {value}, {other})"
+                    return f"fg_choose_{words.short(t)}(-(int64_t)({test}), {value}, {other})"
                 return f"({test} ? {value} : {other})"
             case "splat":
                 return self._text(x.operands[0], t)
@@ -443,19 +430,19 @@ class Run:
                 text = f"{named(str(x.operands[0]))}.x[{place}]"
                 return f"({text} != 0)" if t is BOOL else text
         given = [self._text(y, s) for y, s in zip(x.operands, signature.args, strict=True)]
-        if _is_written(x.word, short(element_of(signature.args[0]))):
+        if _is_written(x.word, words.short(element_of(signature.args[0]))):
             given = [*map(self._apart, given, x.operands, signature.args)]
         elements = Signature(t, tuple(map(element_of, signature.args)))
         if x.word in VALUES:
             if len(given) == 2:
-                return f"fg_make_{short(t)}({', '.join(given)})"
+                return f"fg_make_{words.short(t)}({', '.join(given)})"
             return _converted(given[0], elements.args[0], t)
         if x.word == "select" and not isinstance(self.printer.type_of(x.operands[0]), Vector):
             # A flag of all lanes: a branch would keep compilers from vectors.
             mask = f"mask_{self._number()}"
             self.before.append(f"const int64_t {mask} = -(int64_t){given[0]};")
-            return f"fg_choose_{short(t)}({mask}, {', '.join(given[1:])})"
-        text = scalar_call(x.word, elements, given)
+            return f"fg_choose_{words.short(t)}({mask}, {', '.join(given[1:])})"
+        text = words.scalar_call(x.word, elements, given)
         if _has_own_way(x.word, signature):
             text = text.replace("fg_", "fg_usual_", 1)
         return text
@@ -468,7 +455,7 @@ class Run:
         """
         if isinstance(self.printer.type_of(x), Vector) or self.printer.known(x) is not None:
             return text
-        name, kind = f"every_{self._number()}", VALUES[short(element_of(t))]
+        name, kind = f"every_{self._number()}", VALUES[words.short(element_of(t))]
         self.before += [
             f"{kind} {name}[{self.count}];",
             f"for (int64_t {LANE} = 0; {LANE} < {self.count}; {LANE}++) {name}[{LANE}] = {text};",
@@ -494,17 +481,17 @@ class Run:
             name = self.pointers[key] = f"from_{self._number()}"
             signature = self.printer.signatures[x]
             pointer = self.printer.expression(x.operands[0], signature.args[0])
-            index, kind = self.index_of(x.operands[1]), held(t)
+            index, kind = self.index_of(x.operands[1]), words.held(t)
             parts = 2 if t in PARTS else 1
             room = f"{kind} some_{name}[{parts * self.count}];"
             if x.word == "load_apart":
                 step = self.printer.expression(x.operands[2], INT64)
-                function = f"fg_apart_{short(t)}"
+                function = f"fg_apart_{words.short(t)}"
                 self.before.append(room)
                 call = f"{pointer} + {index}.first * {step}, {index}.count, {self.count}, {step}"
                 value = f"{function}(some_{name}, {call})"
             elif signature.args[1].is_partial:
-                function = f"fg_some_{short(PARTS.get(t, t))}"
+                function = f"fg_some_{words.short(PARTS.get(t, t))}"
                 self.before.append(room)
                 place = f"{pointer} + {_times(parts)}{index}.first"
                 call = f"{place}, {_times(parts)}{index}.count, {parts * self.count}"
@@ -520,7 +507,7 @@ class Run:
         if key not in self.pointers:
             name = self.pointers[key] = f"flags_{self._number()}"
             self.before += [
-                f"{MASK} {name}[{self.count}];",
+                f"{words.MASK} {name}[{self.count}];",
                 "FG_LOOP",
                 f"for (int64_t {LANE} = 0; {LANE} < {self.count}; {LANE}++) "
                 f"{name}[{LANE}] = (0 - (int64_t){pointer}[{LANE}]) >> 63;",
@@ -544,19 +531,19 @@ class Run:
     def _store(self, x: Apply) -> str:
         t = element_of(self.printer.signatures[x].args[2])
         value = self._text(x.operands[2], t)
-        return self.prelude.use(f"{put(t, LANE, value, self.target_of(x))};")
+        return self.prelude.use(f"{words.put(t, LANE, value, self.target_of(x))};")
 
     def target_of(self, x: Apply) -> str:
         """The place where a word stores elements, side by side."""
         signature = self.printer.signatures[x]
         t = element_of(signature.args[2])
-        number, kind, parts = self._number(), held(t), 2 if t in PARTS else 1
+        number, kind, parts = self._number(), words.held(t), 2 if t in PARTS else 1
         name, room = f"to_{number}", f"some_{number}"
         place, count = self.place_of(x), f"{self.index_of(x.operands[1])}.count"
         is_partial, is_later = signature.args[1].is_partial, self.is_later(x)
         if is_partial or is_later:
             self.before.append(f"{kind} {room}[{parts * self.count}];")
-            function = f"fg_back_{short(PARTS.get(t, t))}"
+            function = f"fg_back_{words.short(PARTS.get(t, t))}"
             test = "" if is_later else f"if ({count} < {self.count}) "
             copied = f"{_times(parts)}{count}, {parts * self.count}"
             self.after.append(self.prelude.use(f"{test}{function}({place}, {room}, {copied});"))
@@ -571,7 +558,7 @@ class Run:
         signature = self.printer.signatures[x]
         pointer = self.printer.expression(x.operands[0], signature.args[0])
         t = element_of(signature.args[2])
-        self.prelude.use(held(t))
+        self.prelude.use(words.held(t))
         return f"{pointer} + {_times(2 if t in PARTS else 1)}{self.index_of(x.operands[1])}.first"
 
     def is_later(self, x: Apply) -> bool:
@@ -601,7 +588,7 @@ class Run:
         name, pointer = f"some_{number}", f"to_{number}"
         self.before.append(f"{kind} {name}[{count}];")
         self.before.append(
-            f"{held(element_of(signature.args[2]))} *{pointer} = {self.place_of(x)};"
+            f"{words.held(element_of(signature.args[2]))} *{pointer} = {self.place_of(x)};"
         )
         loop = f"for (int {PART} = 0; {PART} < {count}; {PART}++)"
         self.after += ["FG_UNROLL", f"{loop} {to.format(pointer)} = {name}[{PART}];"]
@@ -615,8 +602,8 @@ class Run:
 def _converted(text: str, source: Any, t: Any) -> str:
     """A scalar of another type; flags are a choice, for compilers have vectors for that."""
     if source is BOOL and t is not BOOL and t not in PARTS:
-        return f"({text} ? {literal(1, t)} : {literal(0, t)})"
-    return convert(text, source, t)
+        return f"({text} ? {words.literal(1, t)} : {words.literal(0, t)})"
+    return words.convert(text, source, t)
 
 
 def _times(parts: int) -> str:
@@ -642,18 +629,18 @@ def _is_written(word: str, name: str) -> bool:
         return False
     t = SCALARS[name]
     given = list("abcd"[: intrinsic.arity])
-    text = scalar_call(word, Signature(t, (t,) * len(given)), given)
+    text = words.scalar_call(word, Signature(t, (t,) * len(given)), given)
     return text.startswith(f"fg_{word}_") and word not in VALUES
 
 
 def _has_rare(word: str, signature: Signature) -> bool:
-    name = short(element_of(signature.args[0]))
+    name = words.short(element_of(signature.args[0]))
     return _is_written(word, name) and definition(word, name, True).has_rare
 
 
 def _has_own_way(word: str, signature: Signature) -> bool:
     """Whether loops over lanes take another way than single numbers."""
-    name = short(element_of(signature.args[0]))
+    name = words.short(element_of(signature.args[0]))
     if not _is_written(word, name):
         return False
     ours, other = (definition(word, name, is_of_lanes).text for is_of_lanes in (True, False))

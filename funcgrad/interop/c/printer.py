@@ -12,15 +12,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from funcgrad.compiler.loops import language
-from funcgrad.compiler.loops.language import (
-    Apply,
-    Assign,
-    Body,
-    Expression,
-    Function,
-    Number,
-    Variable,
-)
 from funcgrad.compiler.native.signatures import give_types, type_of_number
 from funcgrad.compiler.native.translate import simplified
 from funcgrad.compiler.native.types import BOOL, INT64, NONE, Lanes, Vector, Words, is_weak
@@ -28,7 +19,7 @@ from funcgrad.interop.c.lanes import Run, accesses, area, count_of, is_same, nam
 from funcgrad.interop.c.words import Prelude, c_type, convert, literal
 
 
-def print_function(function: Function, name: str, prelude: Prelude) -> str:
+def print_function(function: language.Function, name: str, prelude: Prelude) -> str:
     """The definition of ``int64_t name(int64_t *slots, const int64_t *args)``.
 
     Args:
@@ -44,7 +35,7 @@ def print_function(function: Function, name: str, prelude: Prelude) -> str:
 class _Printer:
     """Prints the statements of a kernel, with the types that its blocks have."""
 
-    def __init__(self, function: Function, prelude: Prelude) -> None:
+    def __init__(self, function: language.Function, prelude: Prelude) -> None:
         types = give_types(function)
         self.types, self.signatures = types.variables, types.words
         self.prelude = prelude
@@ -76,7 +67,7 @@ class _Printer:
     def write(self, depth: int, text: str) -> None:
         self.lines.append("    " * depth + text)
 
-    def statements(self, body: Body, depth: int) -> None:
+    def statements(self, body: language.Body, depth: int) -> None:
         for count, group in itertools.groupby(body, lambda x: count_of(self, x)):
             if count:
                 Run(self, count, depth).print(list(group))
@@ -89,11 +80,11 @@ class _Printer:
         match statement:
             case language.Assign(name, value):
                 self.assign(name, value, depth)
-            case language.Evaluate(Apply("store", (*places, value, area)) as x) if isinstance(
-                self.signatures[x].args[1], Lanes
+            case language.Evaluate(language.Apply("store", (*places, value, area)) as x) if (
+                isinstance(self.signatures[x].args[1], Lanes)
             ):
-                found = Variable(self.vector(value, self.signatures[x].args[2]))
-                store = Apply("store", (*places, found, area))
+                found = language.Variable(self.vector(value, self.signatures[x].args[2]))
+                store = language.Apply("store", (*places, found, area))
                 self.signatures[store] = self.signatures[x]
                 Run(self, self.types[found.name].count, depth).print([language.Evaluate(store)])
             case language.Evaluate(value):
@@ -118,13 +109,13 @@ class _Printer:
             case language.For():
                 self.count(statement, depth)
 
-    def assign(self, name: str, value: Expression, depth: int) -> None:
+    def assign(self, name: str, value: language.Expression, depth: int) -> None:
         t = self.types[name]
-        if is_weak(t) and isinstance(value, Number):
+        if is_weak(t) and isinstance(value, language.Number):
             self.numbers[name] = value.value
             return
         if isinstance(t, Vector):
-            assert isinstance(value, Apply)
+            assert isinstance(value, language.Apply)
             text = self.call(value)
         else:
             text = self.expression(value, t)
@@ -155,37 +146,37 @@ class _Printer:
         self.statements(loop.body, depth + 1)
         self.write(depth, "}")
 
-    def test(self, test: Expression) -> str:
+    def test(self, test: language.Expression) -> str:
         return _bare(self.expression(test, BOOL))
 
     # Expressions.
 
-    def type_of(self, x: Expression) -> Any:
-        if isinstance(x, Apply):
+    def type_of(self, x: language.Expression) -> Any:
+        if isinstance(x, language.Apply):
             return self.signatures[x].return_type
-        if isinstance(x, Variable):
+        if isinstance(x, language.Variable):
             return self.types[x.name]
-        assert isinstance(x, Number)
+        assert isinstance(x, language.Number)
         return type_of_number(x.value)
 
     def name_of(self, name: str) -> str:
         """The name of a variable in C."""
         return named(name)
 
-    def known(self, x: Expression) -> Any:
+    def known(self, x: language.Expression) -> Any:
         """The number that an expression is, or `None`."""
-        if isinstance(x, Number):
+        if isinstance(x, language.Number):
             return x.value
-        return self.numbers.get(x.name) if isinstance(x, Variable) else None
+        return self.numbers.get(x.name) if isinstance(x, language.Variable) else None
 
-    def expression(self, x: Expression, t: Any) -> str:
+    def expression(self, x: language.Expression, t: Any) -> str:
         """The text of an expression whose value is to be of type ``t``."""
         if isinstance(t, Vector):
             return named(self.vector(x, t))
         number = self.known(x)
         if number is not None:
             return self.prelude.use(literal(number, t))
-        text = self.call(x) if isinstance(x, Apply) else named(str(x))
+        text = self.call(x) if isinstance(x, language.Apply) else named(str(x))
         return self.converted(text, self.type_of(x), t)
 
     def new(self, t: Any) -> str:
@@ -196,20 +187,20 @@ class _Printer:
         self.uses[name] = -1
         return name
 
-    def vector(self, x: Expression, t: Any) -> str:
+    def vector(self, x: language.Expression, t: Any) -> str:
         """The variable that a vector is in."""
-        if isinstance(x, Variable) and self.types[x.name] == t:
+        if isinstance(x, language.Variable) and self.types[x.name] == t:
             return x.name
         name = self.new(t)
-        assign = Assign(name, x)
+        assign = language.Assign(name, x)
         if count_of(self, assign):
             Run(self, t.count, self.depth).print([assign])
         else:
-            assert isinstance(x, Apply)
+            assert isinstance(x, language.Apply)
             self.write(self.depth, f"{self.prelude.use(c_type(t))} {name} = {self.call(x)};")
         return name
 
-    def call(self, x: Apply) -> str:
+    def call(self, x: language.Apply) -> str:
         signature = self.signatures[x]
         if x.word == "room":
             words = -(-signature.args[0].literal_value // 8)
@@ -228,10 +219,10 @@ class _Printer:
         return self.prelude.use(convert(text, source, t))
 
 
-def _variables(x: Expression) -> Iterator[Variable]:
-    if isinstance(x, Variable):
+def _variables(x: language.Expression) -> Iterator[language.Variable]:
+    if isinstance(x, language.Variable):
         yield x
-    elif isinstance(x, Apply):
+    elif isinstance(x, language.Apply):
         for operand in x.operands:
             yield from _variables(operand)
 
@@ -265,9 +256,9 @@ def _is_independent(loop: language.For) -> bool:
     inner = set(language.assigned(body))
     return all(
         is_same(x.operands[:2], place)
-        and isinstance(place[0], Variable)
+        and isinstance(place[0], language.Variable)
         and place[0].name not in inner
-        and isinstance(place[1], Variable)
+        and isinstance(place[1], language.Variable)
         and place[1].name == loop.index
         for x in touched
         if (place := written.get(area(x))) is not None

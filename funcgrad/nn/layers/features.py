@@ -67,11 +67,7 @@ def dense(
 
 
 def embedding(
-    n: int,
-    features: int,
-    *,
-    embedding_init: Initializer | None = None,
-    dtype: Any = np.float32,
+    n: int, features: int, *, embedding_init: Initializer | None = None, dtype: Any = np.float32
 ) -> Layer:
     """A vector for every integer, a row of a table.
 

@@ -233,13 +233,7 @@ def _applied(
     names = ("kernel", "recurrent_kernel", "bias", *more)
 
     def apply(
-        params: Tree,
-        state: Tree,
-        carry: Any,
-        x: Array,
-        *,
-        key: Array = None,
-        train: bool = False,
+        params: Tree, state: Tree, carry: Any, x: Array, *, key: Array = None, train: bool = False
     ) -> tuple[Any, Tree]:
         given = entries(name, "params", params, *names)
         check_features(name, as_value(x, name), given[0], 2)

@@ -109,9 +109,7 @@ class Differences(stepping.Method):
     ) -> stepping.Attempt:
         order = memory["order"]
         known = lax.cond(
-            h == memory["grid"],
-            lambda: state,
-            lambda: _rescaled(state, order, h / memory["grid"]),
+            h == memory["grid"], lambda: state, lambda: _rescaled(state, order, h / memory["grid"])
         )
         predicted, pull = _sum(_BOTH, order, known)
         c = h / stepping.row_of(_as(_ALPHA, h), order)

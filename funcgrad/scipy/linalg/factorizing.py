@@ -286,12 +286,7 @@ def qr_multiply(
         (n,) = shape_of(c)
         c = s.reshape(c, (n, 1) if mode == "left" else (1, n))
     inner = (
-        (shape_of(q)[-1], shape_of(c)[-2])
-        if mode == "left"
-        else (
-            shape_of(c)[-1],
-            shape_of(q)[-2],
-        )
+        (shape_of(q)[-1], shape_of(c)[-2]) if mode == "left" else (shape_of(c)[-1], shape_of(q)[-2])
     )
     if inner[0] != inner[1]:
         raise ShapeError(f"qr_multiply: {aval_of(c)} does not fit the factor {aval_of(q)}.")

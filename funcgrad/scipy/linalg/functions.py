@@ -170,11 +170,7 @@ def _pade(a: Any, coefficients: Sequence[float]) -> tuple[Any, Any]:
 
 
 def expm_frechet(
-    A: Any,
-    E: Any,
-    method: str | None = None,
-    compute_expm: bool = True,
-    check_finite: bool = True,
+    A: Any, E: Any, method: str | None = None, compute_expm: bool = True, check_finite: bool = True
 ) -> Any:
     """Exponential of a matrix and its derivative in a direction.
 

@@ -22,15 +22,9 @@ from funcgrad.numpy import (
     shaping,
 )
 from funcgrad.numpy.promotion import as_value
+from funcgrad.primitives import banded
 from funcgrad.primitives import linalg as primitives
 from funcgrad.primitives import shape as s
-from funcgrad.primitives.banded import (
-    BandedCholesky,
-    BandedSolve,
-    PositiveBandedSolve,
-    ToeplitzSolve,
-    band_transpose,
-)
 from funcgrad.primitives.elementwise import real
 from funcgrad.primitives.indexing import take_along_axis
 from funcgrad.primitives.matrices import adjoint, identity_like
@@ -273,7 +267,7 @@ def solve_banded(
     """
     below, above = (int(i) for i in l_and_u)
     ab, b, is_vector = _band_system("solve_banded", ab, b, below + above + 1)
-    return operands.as_answer(BandedSolve(below, above).bind(ab, b), is_vector)
+    return operands.as_answer(banded.BandedSolve(below, above).bind(ab, b), is_vector)
 
 
 def _band_system(function: str, ab: Any, b: Any, rows: int | None) -> tuple[Any, Any, bool]:
@@ -314,7 +308,7 @@ def solveh_banded(
         array([1., 1.])
     """
     ab, b, is_vector = _band_system("solveh_banded", ab, b, None)
-    return operands.as_answer(PositiveBandedSolve(bool(lower)).bind(ab, b), is_vector)
+    return operands.as_answer(banded.PositiveBandedSolve(bool(lower)).bind(ab, b), is_vector)
 
 
 def cholesky_banded(
@@ -339,7 +333,7 @@ def cholesky_banded(
         array([[0., 1.],
                [2., 2.]])
     """
-    return BandedCholesky(bool(lower)).bind(linalg.matrix(ab, "cholesky_banded"))
+    return banded.BandedCholesky(bool(lower)).bind(linalg.matrix(ab, "cholesky_banded"))
 
 
 def cho_solve_banded(
@@ -366,9 +360,9 @@ def cho_solve_banded(
     cb, lower = cb_and_lower
     cb, b, is_vector = _band_system("cho_solve_banded", cb, b, None)
     count = shape_of(cb)[-2] - 1
-    factor = BandedSolve(count, 0) if lower else BandedSolve(0, count)
-    transposed = band_transpose(elementwise.conj(cb), factor.below, factor.above)
-    other = BandedSolve(factor.above, factor.below)
+    factor = banded.BandedSolve(count, 0) if lower else banded.BandedSolve(0, count)
+    transposed = banded.band_transpose(elementwise.conj(cb), factor.below, factor.above)
+    other = banded.BandedSolve(factor.above, factor.below)
     first, second = ((factor, cb), (other, transposed))[:: 1 if lower else -1]
     return operands.as_answer(second[0].bind(second[1], first[0].bind(first[1], b)), is_vector)
 
@@ -407,7 +401,7 @@ def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
             f"solve_toeplitz: {aval_of(c)}, {aval_of(r)} and {aval_of(b)} are no square system."
         )
     wide = s.reshape(b, (n, aval_of(b).size // max(n, 1)))
-    return s.reshape(ToeplitzSolve().bind(c, r, wide), shape_of(b))
+    return s.reshape(banded.ToeplitzSolve().bind(c, r, wide), shape_of(b))
 
 
 def matmul_toeplitz(

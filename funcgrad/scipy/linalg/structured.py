@@ -159,12 +159,7 @@ def companion(a: Any) -> Any:
         raise ValueError("companion: the first coefficient must not be zero.")
     first = (-a[..., 1:] / a[..., :1])[..., None, :]
     rest = np.broadcast_to(
-        np.eye(n - 2, n - 1, dtype=aval_of(a).dtype),
-        (
-            *shape_of(a)[:-1],
-            n - 2,
-            n - 1,
-        ),
+        np.eye(n - 2, n - 1, dtype=aval_of(a).dtype), (*shape_of(a)[:-1], n - 2, n - 1)
     )
     return joining.concatenate([first, rest], -2)
 

@@ -18,14 +18,8 @@ from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import along, extended, floating
+from funcgrad.scipy.ndimage import splines
 from funcgrad.scipy.ndimage.filters import cast, per_axis, summand
-from funcgrad.scipy.ndimage.splines import (
-    check_order,
-    coefficients,
-    extension_of,
-    weights_at,
-    within,
-)
 
 __all__ = ["affine_transform", "map_coordinates", "rotate", "shift", "zoom"]
 
@@ -39,13 +33,13 @@ def _prepared(
     """Coefficients, and by how many elements they go beyond the array."""
     if not prefilter or order < 2:
         return x, 0
-    extension = extension_of(name, mode)
+    extension = splines.extension_of(name, mode)
     padding = _PADDING if mode in ("nearest", "grid-constant") else 0
     for axis in range(len(shape_of(x))):
         if padding:
             x = extended(x, axis, padding, padding, mode, cval)
     for axis in range(len(shape_of(x))):
-        x = coefficients(x, axis, order, extension)
+        x = splines.coefficients(x, axis, order, extension)
     return x, padding
 
 
@@ -59,7 +53,7 @@ class _Place:
         elif mode == "wrap":
             c = fnp.where((c < 0) | (c > n - 1), c % max(n - 1, 1), c)
         base = fnp.floor(c if order % 2 else c + 0.5)
-        self.weights = weights_at(c - base if order % 2 else c - base + 0.5, order)
+        self.weights = splines.weights_at(c - base if order % 2 else c - base + 0.5, order)
         first = fnp.astype(base, np.int64) - order // 2
         self.indices, self.beyond = [], []
         for k in range(order + 1):
@@ -67,13 +61,13 @@ class _Place:
             self.beyond.append((index < 0) | (index >= n) if mode == "grid-constant" else None)
             is_nearest = mode == "nearest"
             self.indices.append(
-                fnp.clip(index, 0, n - 1) if is_nearest else within(index, n, extension)
+                fnp.clip(index, 0, n - 1) if is_nearest else splines.within(index, n, extension)
             )
 
 
 def _at_places(x: Any, places: Sequence[Any], order: int, mode: str, cval: Any, name: str) -> Any:
     """Splines with these coefficients at places, one array of coordinates for each axis."""
-    extension = extension_of(name, mode)
+    extension = splines.extension_of(name, mode)
     rows = [_Place(c, n, order, mode, extension) for c, n in zip(places, shape_of(x), strict=True)]
     out: Any = 0
     for taps in itertools.product(range(order + 1), repeat=len(rows)):
@@ -93,7 +87,7 @@ def _at_places(x: Any, places: Sequence[Any], order: int, mode: str, cval: Any, 
 
 def _along_axes(x: Any, places: Sequence[Any], order: int, mode: str, cval: Any, name: str) -> Any:
     """Splines at a grid: one vector of coordinates for each axis."""
-    extension = extension_of(name, mode)
+    extension = splines.extension_of(name, mode)
     masks = []
     ndim = len(places)
     for axis, c in enumerate(places):
@@ -160,7 +154,7 @@ def map_coordinates(
     name = "map_coordinates"
     if isinstance(output, int) and not isinstance(output, bool):
         output, order = None, output
-    order = check_order(name, order)
+    order = splines.check_order(name, order)
     x, dtype = summand(name, input, output)
     places = [as_value(c, name) for c in coordinates]
     if len(places) != len(shape_of(x)) or not places:
@@ -209,7 +203,7 @@ def shift(
         >>> print(ndimage.shift(np.array([1.0, 2.0, 4.0]), 0.5, order=1))
         [0.  1.5 3. ]
     """
-    order = check_order("shift", order)
+    order = splines.check_order("shift", order)
     x, dtype = summand("shift", input, output)
     (steps,) = _coordinates("shift", x, shift)
     steps = fnp.broadcast_to(steps, (len(shape_of(x)),))
@@ -250,7 +244,7 @@ def zoom(
         >>> print(ndimage.zoom(np.array([1.0, 3.0]), 2.0, order=1, mode="nearest"))
         [1.         1.66666667 2.33333333 3.        ]
     """
-    order = check_order("zoom", order)
+    order = splines.check_order("zoom", order)
     x, dtype = summand("zoom", input, output)
     factors = [float(z) for z in per_axis("zoom", "zoom", zoom, len(shape_of(x)))]
     lengths = [round(n * z) for n, z in zip(shape_of(x), factors, strict=True)]
@@ -305,7 +299,7 @@ def affine_transform(
         [1.  1.5 2. ]
     """
     name = "affine_transform"
-    order = check_order(name, order)
+    order = splines.check_order(name, order)
     x, dtype = summand(name, input, output)
     shape = shape_of(x) if output_shape is None else tuple(int(n) for n in output_shape)
     n = len(shape_of(x))
@@ -371,7 +365,7 @@ def rotate(
                [1., 3.]])
     """
     name = "rotate"
-    order = check_order(name, order)
+    order = splines.check_order(name, order)
     x, dtype = summand(name, input, output)
     ndim = len(shape_of(x))
     plane = sorted({int(a) % ndim if ndim else 0 for a in axes})

@@ -150,12 +150,7 @@ def kurtosis(
 
 @quiet
 def sem(
-    a: Any,
-    axis: Axis = 0,
-    ddof: int = 1,
-    nan_policy: str = "propagate",
-    *,
-    keepdims: bool = False,
+    a: Any, axis: Axis = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False
 ) -> Any:
     """Standard error of the mean.
 
@@ -173,12 +168,7 @@ def sem(
 
 @quiet
 def variation(
-    a: Any,
-    axis: Axis = 0,
-    nan_policy: str = "propagate",
-    ddof: int = 0,
-    *,
-    keepdims: bool = False,
+    a: Any, axis: Axis = 0, nan_policy: str = "propagate", ddof: int = 0, *, keepdims: bool = False
 ) -> Any:
     """Standard deviation over the mean.
 
@@ -291,12 +281,7 @@ def gzscore(a: Any, *, axis: Axis = 0, ddof: int = 0, nan_policy: str = "propaga
 
 @quiet
 def gstd(
-    a: Any,
-    axis: Axis = 0,
-    ddof: int = 1,
-    *,
-    keepdims: bool = False,
-    nan_policy: str = "propagate",
+    a: Any, axis: Axis = 0, ddof: int = 1, *, keepdims: bool = False, nan_policy: str = "propagate"
 ) -> Any:
     """Geometric standard deviation: ``exp`` of that of the logarithms.
 

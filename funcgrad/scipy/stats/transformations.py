@@ -66,12 +66,7 @@ def _boxcox(logarithm: Any, exponent: Any) -> Any:
 
 @quiet
 def boxcox_llf(
-    lmb: Any,
-    data: Any,
-    *,
-    axis: Axis = 0,
-    keepdims: bool = False,
-    nan_policy: str = "propagate",
+    lmb: Any, data: Any, *, axis: Axis = 0, keepdims: bool = False, nan_policy: str = "propagate"
 ) -> Any:
     """Logarithm of the likelihood of an exponent in `boxcox`.
 
@@ -144,12 +139,7 @@ def yeojohnson(x: Any, lmbda: Any = None, *, nan_policy: str = "propagate") -> A
 
 @quiet
 def yeojohnson_llf(
-    lmb: Any,
-    data: Any,
-    *,
-    axis: Axis = 0,
-    nan_policy: str = "propagate",
-    keepdims: bool = False,
+    lmb: Any, data: Any, *, axis: Axis = 0, nan_policy: str = "propagate", keepdims: bool = False
 ) -> Any:
     """Logarithm of the likelihood of an exponent in `yeojohnson`.
 

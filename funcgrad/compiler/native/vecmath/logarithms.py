@@ -5,16 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from funcgrad.compiler.native.vecmath.arithmetic import (
-    INF,
-    MANTISSA,
-    NAN,
-    as_float,
-    by_double,
-    pattern,
-    polynomial,
-    power_of_two,
-)
+from funcgrad.compiler.native.vecmath import arithmetic
 from funcgrad.compiler.native.vecmath.exponentials import LN2
 
 _SQRT_HALF = math.sqrt(0.5)
@@ -35,16 +26,16 @@ _LOG = {
 
 def exponent_and_mantissa(x: Any) -> tuple[Any, Any]:
     """Integer ``k`` and ``m`` of a normal ``x = 2**k m`` with ``sqrt(1/2) <= m < sqrt(2)``."""
-    mantissa = MANTISSA[x.width]
+    mantissa = arithmetic.MANTISSA[x.width]
     bits = x.bits()
-    k = (bits - pattern(_SQRT_HALF, x.width)) >> mantissa
+    k = (bits - arithmetic.pattern(_SQRT_HALF, x.width)) >> mantissa
     return k, (bits - (k << mantissa)).as_float()
 
 
 def normalized(x: Any) -> tuple[Any, Any]:
     """``x`` times a power of two that makes it normal, and that power's negative exponent."""
     lowest = {32: 2.0**-126, 64: 2.0**-1022}[x.width]
-    shift = MANTISSA[x.width] + 2
+    shift = arithmetic.MANTISSA[x.width] + 2
     tiny = x < lowest
     return tiny.select(x * 2.0**shift, x), tiny.select(x.constant(-float(shift)), 0.0)
 
@@ -52,10 +43,10 @@ def normalized(x: Any) -> tuple[Any, Any]:
 def _log_tail(f: Any) -> Any:
     """``log(1 + f) - f + f**2 / 2`` for ``sqrt(1/2) <= 1 + f < sqrt(2)``."""
     if f.width == 32:
-        return f * f * f * polynomial(f, _LOG[32])
+        return f * f * f * arithmetic.polynomial(f, _LOG[32])
     s = f / (f + 2)
     z = s * s
-    return s * z.fma(polynomial(z, _LOG[64]), f * f * 0.5)
+    return s * z.fma(arithmetic.polynomial(z, _LOG[64]), f * f * 0.5)
 
 
 def _log_of(k: Any, f: Any) -> Any:
@@ -66,22 +57,22 @@ def _log_of(k: Any, f: Any) -> Any:
 
 def _where_defined(value: Any, x: Any, at: float) -> Any:
     """``value`` above the pole of a logarithm, -inf on it, NaN below, and inf at inf."""
-    value = (x == INF).select(x, value)
-    below = (x == at).select(x.constant(-INF), x.constant(NAN))
+    value = (x == arithmetic.INF).select(x, value)
+    below = (x == at).select(x.constant(-arithmetic.INF), x.constant(arithmetic.NAN))
     return (x > at).select(value, below)
 
 
 def log(x: Any) -> Any:
     normal, shift = normalized(x)
     k, m = exponent_and_mantissa(normal)
-    return _where_defined(_log_of(as_float(k) + shift, m - 1), x, 0.0)
+    return _where_defined(_log_of(arithmetic.as_float(k) + shift, m - 1), x, 0.0)
 
 
 def _log_base(x: Any, unit: tuple[float, float], inverse: tuple[float, float]) -> Any:
     """Logarithm to another base: ``unit`` is log_base(2), ``inverse`` 1 / log(base), in parts."""
     normal, shift = normalized(x)
     k, m = exponent_and_mantissa(normal)
-    k = as_float(k) + shift
+    k = arithmetic.as_float(k) + shift
     f = m - 1
     # f - f**2/2 + tail in two parts: the head has half the bits, so that its product is exact.
     half = f * f * 0.5
@@ -123,10 +114,10 @@ def log1p(x: Any) -> Any:
     rounded = u - 1
     lost = (1 - (u - rounded)) + (x - rounded)  # exactly 1 + x - u
     k, m = exponent_and_mantissa(u)
-    correction = lost * power_of_two(-k, x.width)
+    correction = lost * arithmetic.power_of_two(-k, x.width)
     # Where x is huge the correction is nothing, and its scale not a number.
     f = (m - 1) + (x < 2.0**100).select(correction, 0.0)
-    return (x == 0).select(x, _where_defined(_log_of(as_float(k), f), x, -1.0))
+    return (x == 0).select(x, _where_defined(_log_of(arithmetic.as_float(k), f), x, -1.0))
 
 
 # ----------------------------------------------------------------- inverse hyperbolic functions
@@ -143,24 +134,24 @@ def _log1p_of_sum(digits: int, x: Any, rest: Any, doublings: Any) -> Any:
     """``log(1 + x + rest) + doublings log 2`` for ``x >= 0`` and a rest of few last places."""
     u = x + 1
     k, m = exponent_and_mantissa(u)
-    floating = as_float(k) + doublings
+    floating = arithmetic.as_float(k) + doublings
     # Below sqrt(2) the fraction is x itself.
     same = floating == 0
     f = same.select(x, m - 1)
     half = f * f * 0.5
     high, low = LN2[64]
     if digits == 32:
-        tail = half * f * 2 * polynomial(f, _SHORT_LOG)
+        tail = half * f * 2 * arithmetic.polynomial(f, _SHORT_LOG)
         return floating.fma(high + low, f - (half - tail))
     # Rounding errors change the logarithm by their share of the mantissa; the inverse of that
     # needs few digits. Where x is huge the loss is nothing, and its scale not a number.
     lost = (x > 1).select(1 - (u - x), x - (u - 1)) + rest
-    lost = (x < 2.0**100).select(lost * power_of_two(-k, 64), 0.0)
+    lost = (x < 2.0**100).select(lost * arithmetic.power_of_two(-k, 64), 0.0)
     lost = same.select(rest, lost) * (1 - f * (1 - f * (1 - f * (1 - f))))
     return floating.fma(high, f - (half - (floating.fma(low, _log_tail(f)) + lost)))
 
 
-@by_double
+@arithmetic.by_double
 def asinh(digits: int, x: Any) -> Any:
     a = x.absolute()
     huge = a > 2.0**30
@@ -174,10 +165,10 @@ def asinh(digits: int, x: Any) -> Any:
     total, lost = huge.select(a - 1, total), huge.select(0.0, lost)
     doublings = huge.select(x.constant(1.0), 0.0)
     value = _log1p_of_sum(digits, total, lost, doublings)
-    return (a < INF).select(value, a).copysign(x)
+    return (a < arithmetic.INF).select(value, a).copysign(x)
 
 
-@by_double
+@arithmetic.by_double
 def acosh(digits: int, x: Any) -> Any:
     huge = x > 2.0**30
     t = huge.select(1.0, x) - 1
@@ -193,11 +184,11 @@ def acosh(digits: int, x: Any) -> Any:
     total, lost = huge.select(x - 1, total), huge.select(0.0, lost)
     doublings = huge.select(x.constant(1.0), 0.0)
     value = _log1p_of_sum(digits, total, lost, doublings)
-    value = (x < INF).select(value, x)
-    return (x >= 1).select(value, NAN)
+    value = (x < arithmetic.INF).select(value, x)
+    return (x >= 1).select(value, arithmetic.NAN)
 
 
-@by_double
+@arithmetic.by_double
 def atanh(digits: int, x: Any) -> Any:
     a = x.absolute()
     below = a < 1
@@ -209,5 +200,5 @@ def atanh(digits: int, x: Any) -> Any:
         lost = (1 - denominator) - b
         rest = (quotient.fma(-denominator, numerator) - quotient * lost) / denominator
     value = _log1p_of_sum(digits, quotient, rest, zero) * 0.5
-    outside = (a == 1).select(x.constant(INF), NAN)
+    outside = (a == 1).select(x.constant(arithmetic.INF), arithmetic.NAN)
     return below.select(value, outside).copysign(x)

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from funcgrad.compiler.native.vecmath.arithmetic import (
-    INF,
-    MANTISSA,
-    NAN,
-    as_float,
-    by_double,
-    nearest,
-    pattern,
-    polynomial,
-    power_of_two,
-)
+from funcgrad.compiler.native.vecmath import arithmetic
 from funcgrad.compiler.native.vecmath.exponentials import LN2, exp_of_sum
 from funcgrad.compiler.native.vecmath.logarithms import exponent_and_mantissa, normalized
 
@@ -26,19 +16,19 @@ _INVERSE_CBRT = (
 _CBRT2 = 1.2599210498948732
 
 
-@by_double
+@arithmetic.by_double
 def cbrt(digits: int, x: Any) -> Any:
     a = x.absolute()
     normal, shift = (a, 0.0) if digits == 32 else normalized(a)
     bits = normal.bits()
-    k = bits >> MANTISSA[64]
-    one = pattern(1.0, 64)
-    m = ((bits & ((1 << MANTISSA[64]) - 1)) | one).as_float()
+    k = bits >> arithmetic.MANTISSA[64]
+    one = arithmetic.pattern(1.0, 64)
+    m = ((bits & ((1 << arithmetic.MANTISSA[64]) - 1)) | one).as_float()
     # 2**e m = (2**third)**3 y with 1/2 <= y < 4.
-    e = as_float(k - 1023) + shift
-    n, third = nearest(e, 1 / 3)
+    e = arithmetic.as_float(k - 1023) + shift
+    n, third = arithmetic.nearest(e, 1 / 3)
     left = n.fma(-3.0, e)
-    first = polynomial(m, _INVERSE_CBRT)
+    first = arithmetic.polynomial(m, _INVERSE_CBRT)
     below, above = left < 0, left > 0
     factor = below.select(x.constant(_CBRT2), above.select(x.constant(1 / _CBRT2), 1.0))
     first = first * factor
@@ -51,11 +41,11 @@ def cbrt(digits: int, x: Any) -> Any:
         power = root * root
         excess = power.fma(root, -y) + root.fma(root, -power) * root
         root = root - excess * square * (1 / 3)
-    value = root * power_of_two(third, 64)
-    return ((a > 0) & (a < INF)).select(value, a).copysign(x)
+    value = root * arithmetic.power_of_two(third, 64)
+    return ((a > 0) & (a < arithmetic.INF)).select(value, a).copysign(x)
 
 
-@by_double
+@arithmetic.by_double
 def hypot(digits: int, x: Any, y: Any) -> Any:
     a, b = x.absolute(), y.absolute()
     large, small = (a > b).select(a, b), (a > b).select(b, a)
@@ -68,7 +58,7 @@ def hypot(digits: int, x: Any, y: Any) -> Any:
     value = large.fma(large, small * small).sqrt()
     if digits == 64:
         value = value * back
-    return ((a == INF) | (b == INF)).select(x.constant(INF), value)
+    return ((a == arithmetic.INF) | (b == arithmetic.INF)).select(x.constant(arithmetic.INF), value)
 
 
 # (atanh(s) / s - 1 - z / 3) / z**2 by powers of z = s**2, for (1 + s) / (1 - s) within a factor
@@ -100,14 +90,14 @@ def _log_in_parts(x: Any) -> tuple[Any, Any]:
     """``log x`` for positive finite ``x`` to about 66 binary digits."""
     normal, shift = normalized(x)
     k, m = exponent_and_mantissa(normal)
-    k = as_float(k) + shift
+    k = arithmetic.as_float(k) + shift
     numerator, denominator = m - 1, m + 1
     s = numerator / denominator
     lost = m - (denominator - 1)
     s_low = (s.fma(-denominator, numerator) - s * lost) / denominator
     z, z_low = _product(s, s_low, s, s_low)
     # atanh(s) = s (1 + z (1/3 + z (1/5 + ...))), outer terms in two parts.
-    inner = z * polynomial(z, _ATANH)
+    inner = z * arithmetic.polynomial(z, _ATANH)
     u, u_low = _sum(s.constant(_THIRD[0]), inner)
     w, w_low = _product(z, z_low, u, u_low + _THIRD[1])
     v, v_low = _sum(s.constant(1.0), w)
@@ -121,15 +111,17 @@ def _short_log(x: Any) -> Any:
     k, m = exponent_and_mantissa(x)
     s = (m - 1) / (m + 1)
     z = s * s
-    return as_float(k).fma(LN2[64][0] + LN2[64][1], (s * z).fma(polynomial(z, _SHORT_ATANH), s * 2))
+    return arithmetic.as_float(k).fma(
+        LN2[64][0] + LN2[64][1], (s * z).fma(arithmetic.polynomial(z, _SHORT_ATANH), s * 2)
+    )
 
 
 def _magnitude(digits: int, a: Any, y: Any) -> Any:
     """``a ** y`` for ``a >= 0``."""
-    regular = (a > 0) & (a < INF)
+    regular = (a > 0) & (a < arithmetic.INF)
     safe = regular.select(a, 1.0)
     log, log_low = (_short_log(safe), None) if digits == 32 else _log_in_parts(safe)
-    log = regular.select(log, (a == 0).select(a.constant(-INF), a))
+    log = regular.select(log, (a == 0).select(a.constant(-arithmetic.INF), a))
     product = log * y
     if log_low is None:
         return exp_of_sum(digits, product, a.constant(0.0))
@@ -137,13 +129,13 @@ def _magnitude(digits: int, a: Any, y: Any) -> Any:
     return exp_of_sum(digits, product, (rest.absolute() < 1).select(rest, 0.0))
 
 
-@by_double
+@arithmetic.by_double
 def pow(digits: int, x: Any, y: Any) -> Any:
     value = _magnitude(digits, x.absolute(), y)
     whole = y.rint() == y
     half = y * 0.5
     odd = whole & (half.rint() != half)
     value = odd.select(value.copysign(x), value)
-    value = ((x < 0) & (x > -INF) & ~whole).select(NAN, value)
-    one = (y == 0) | (x == 1) | ((x == -1) & (y.absolute() == INF))
+    value = ((x < 0) & (x > -arithmetic.INF) & ~whole).select(arithmetic.NAN, value)
+    one = (y == 0) | (x == 1) | ((x == -1) & (y.absolute() == arithmetic.INF))
     return one.select(1.0, value)

@@ -56,12 +56,7 @@ def product(p: Any, q: Any) -> Any:
 def _cross(a: Any, b: Any) -> Any:
     x, y = ([v[..., i] for i in range(3)] for v in (a, b))
     return fnp.stack(
-        [
-            x[1] * y[2] - x[2] * y[1],
-            x[2] * y[0] - x[0] * y[2],
-            x[0] * y[1] - x[1] * y[0],
-        ],
-        axis=-1,
+        [x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0]], axis=-1
     )
 
 
