@@ -397,6 +397,7 @@ class _Stepper:
         else:
             step = job.step(self.n_threads)
         step.flushes = self.flushes and _is_single(job)
+        step.computes = len(job.parts) == 1 and not isinstance(job, ForeignCall)
         return step
 
     def _kernel_step(self, job: Kernel) -> Step:

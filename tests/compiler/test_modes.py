@@ -97,6 +97,19 @@ def test_a_conversion_keeps_what_it_converts() -> None:
     np.testing.assert_array_equal(fg.jit(lambda x: x.astype(float) * 0.5)(x), x.astype(float) * 0.5)
 
 
+def test_code_by_address_gives_the_mode_back() -> None:
+    single, double, before = np.full(3, TINY), np.full(3, SMALL), seen()[:2]
+    halved = fg.cfunc(lambda x: x * 0.5, "float32[3] -> float32[3]")
+    np.testing.assert_array_equal(halved(single), 0)
+    assert seen()[:2] == before
+    halved = fg.cfunc(both, "float32[3], float64[3] -> float32[3], float64[3]")
+    np.testing.assert_array_equal(halved(single, double), (np.zeros(3), double / 2))
+    assert seen()[:2] == before
+    halved = fg.cfunc(lambda x: x * 0.5, "float64[3] -> float64[3]")
+    np.testing.assert_array_equal(halved(double), double / 2)
+    assert seen()[:2] == before
+
+
 def test_a_loop_in_one_kernel_has_one_mode() -> None:
     def loop(x: Any, y: Any) -> Any:
         return fg.lax.fori_loop(0, 2, lambda i, c: both(*c), (x, y))

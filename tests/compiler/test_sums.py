@@ -11,6 +11,7 @@ import pytest
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
+from tests.compiler.plans import plan
 
 LENGTH = 3 * 10**6
 
@@ -140,6 +141,16 @@ def test_every_axis_of_every_view(fold: str, code: str, is_odd: bool) -> None:
         assert np.asarray(found).dtype == reference.dtype
         rtol = 1e-5 if reference.dtype == np.float32 else 1e-13
         np.testing.assert_allclose(found, reference, rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_sums_of_one_known_number(dtype: str) -> None:
+    def slope(s: Any, y: Any, z: Any) -> Any:
+        return fg.vjp(lambda s: fnp.sum((s + y) * 3 + z, axis=0), s)[1](fnp.ones_like(z))[0]
+
+    args = np.ones((), dtype), np.ones((100, 7), dtype), np.ones(7, dtype)
+    assert fg.jit(slope)(*args) == 2100
+    assert "kernel 0: 1 iterations;  ->" in plan(slope, *args)
 
 
 def has_value(view: Any, axis: Any, fold: str) -> bool:

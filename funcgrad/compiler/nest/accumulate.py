@@ -114,11 +114,17 @@ class Accumulator:
             total = call(f"from_{self.order}", total)
         return self.source.assign(f"{self.name}a", total)
 
-    def end_block(self, value: Expression | None = None) -> None:
-        if not self.is_accurate:
-            return
+    def end_block(self) -> Expression:
+        """The accumulator of a block as one number."""
+        return self._over_lanes()
+
+    def begin_with(self, value: Expression) -> None:
+        """Take the sum of the first block."""
+        self.source.assign(f"{self.name}s", call("f64", value))
+
+    def add_block(self, value: Expression) -> None:
+        """Add the sum of a block to those of the blocks before."""
         source, n = self.source, self.name
-        value = self._over_lanes() if value is None else value
         s, e = Variable(f"{n}s"), Variable(f"{n}e")
         if self.dtype.itemsize == 4:
             source.assign(f"{n}s", s + call("f64", value))
@@ -131,7 +137,7 @@ class Accumulator:
     def add(self, value: Expression) -> None:
         """Fold in one value outside of blocks."""
         if self.is_accurate:
-            self.end_block(value)
+            self.add_block(value)
         else:
             self.step(value)
 

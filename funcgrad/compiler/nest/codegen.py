@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from funcgrad.compiler.loops.language import Expression, Number, Variable, applied, call
+from funcgrad.compiler.loops.language import Expression, Number, Variable, applied, call, equal
 from funcgrad.compiler.machine import (
     FUNCTION,
     SEVERAL,
@@ -297,8 +297,27 @@ class _Writer:
             for span, part in self._parts(block, body, vectors, limits):
                 with space.elements(span, vectors, self.carried):
                     self._statements(part, loaded)
-            for node in blocked:
-                self.folds[node].end_block()
+            self._end_blocks(blocked, equal(block[0], row.begin))
+
+    def _end_blocks(self, blocked: list[Node], is_first: Expression) -> None:
+        """Add the sums of a block, but the first ones, to those of the blocks before."""
+        plan, sums = self.plan, {node: self.folds[node].end_block() for node in blocked}
+        begun = [
+            node
+            for node in blocked
+            if len(plan.row) == 1 and not (plan.outer and plan.kind(node) == "total")
+        ]
+        # Nobody waits for additions to 0 where there is one block.
+        if begun:
+            with self.source.when(is_first):
+                for node in begun:
+                    self.folds[node].begin_with(sums[node])
+            with self.source.otherwise():
+                for node in begun:
+                    self.folds[node].add_block(sums[node])
+        for node in blocked:
+            if node not in begun:
+                self.folds[node].add_block(sums[node])
 
     def _parts(
         self, span: Span, body: list[Node], vectors: Vectors | None, limits: Limits | None

@@ -273,6 +273,8 @@ class Lowering(Builder):
         x, form = _without_single(x, form)
         if not form.axes:
             return [x if x.dtype == out.dtype else whole(self.copy(x, out.dtype))]
+        if isinstance(x, Uniform) and form.accurate and out.dtype.kind in "iufc":
+            return [_sum_of_equal(x, form, out)]
         order = followed_order([x])
         if order is None:
             return [self.result(Fold((x,), (out,), form))]
@@ -524,6 +526,16 @@ def _rebased(chain: Sequence[Put], start: Operand, node: Node) -> Iterator[Node]
         put = replace(link, operands=operands, outs=(out,), target=target, step="{0} + {1}")
         yield put.like(link)
         start = whole(out)
+
+
+def _sum_of_equal(x: Uniform, form: forms.Reduction, out: Value) -> Uniform:
+    """A sum of one number that is known now: a product with the number of terms."""
+    is_integer = out.dtype.kind in "iu"
+    dtype = out.dtype if is_integer else np.result_type(out.dtype, np.float64)
+    count = math.prod(x.shape[axis] for axis in form.axes)
+    with np.errstate(all="ignore"):
+        found = np.multiply(dtype.type(x.scalar), dtype.type(count)) if count else dtype.type(0)
+        return Uniform(out.dtype.type(found), out.shape)
 
 
 def _without_single(x: Operand, form: forms.Reduction) -> tuple[Operand, forms.Reduction]:

@@ -93,7 +93,7 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
             return Vectors(narrow, narrow)
     wide = narrow * _registers(plan, body, n_single > 0, is_chain)
     if cost >= HEAVY:
-        count = min(SHORT_REGISTERS * narrow, wide) if is_short else wide
+        count = wide if is_chain and not is_short else min(SHORT_REGISTERS * narrow, wide)
         return Vectors(count, count)
     if is_inner and row.size < wide:
         wide = narrow

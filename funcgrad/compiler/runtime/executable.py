@@ -67,12 +67,14 @@ class Step:
         words: Its arguments.
         held: Arrays and objects whose addresses are among the words: they live as long as the step.
         flushes: Whether subnormal numbers are zero while it runs.
+        computes: Whether it only computes: it calls neither tables nor libraries nor Python.
     """
 
     address: int
     words: list[int]
     held: Sequence[Any] = ()
     flushes: bool = False
+    computes: bool = False
 
 
 def step_of(
@@ -137,9 +139,10 @@ class Stretch:
         """
         n = len(self.steps)
         replaced = set(written)
-        offset = 3 + 3 * n
+        offset = 4 + 3 * n
         total = offset + sum(len(step.words) for step in self.steps)
-        words = [n, len(guards), total]
+        is_plain = all(step.computes and not step.flushes for step in self.steps)
+        words = [n, len(guards), total, int(is_plain)]
         for step in self.steps:
             words += [step.address, offset, int(step.flushes)]
             offset += len(step.words)

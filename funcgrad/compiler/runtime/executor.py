@@ -95,11 +95,14 @@ class _Executor(SystemProgram):
     The number of objects is -1 where a step of another table runs this one.
 
     ``slots[FIRST_SLOT + k], k < n_objects``: address of a Python object, replaced by that of its
-    data. The table: number of steps; number of guarded objects; word offset of the guards; for each
-    step (kernel address, word offset of its arguments, whether subnormal numbers are zero while it
-    runs, on processors that can); arguments; guards.
+    data. The table: number of steps; number of guarded objects; word offset of the guards; whether
+    all steps compute only, with the caller's control word; for each step (kernel address, word
+    offset of its arguments, whether subnormal numbers are zero while it runs, on processors that
+    can); arguments; guards.
 
-    A step that is not such runs with the caller's control word: so do those that run tables.
+    A step that is not such runs with the caller's control word: so do those that run tables. Where
+    all steps only compute and no Python has called, it is neither read nor written: each of these
+    waits for all arithmetic that has begun.
 
     Returns 0; 1 + the index of the step that failed, with its error code in ``slots[0]``; or,
     before anything has run, -1 - the index of the first object that does not agree.
@@ -119,19 +122,20 @@ class _Executor(SystemProgram):
             with self.count(0, n_objects) as k:
                 self.put_word(objects, k, self._field(read_word(objects, k), "DATA"))
         self.put_word(SLOTS, abi.LOOK_SLOT, Variable("look"))
+        keeps = self.let(is_other(n_objects, 0) | equal(self.word(table, 3), 0))
         # Before a step that runs a table others have raised flags, which are not the caller's.
-        with self.when(n_objects >= 0):
+        with self.when(keeps & (n_objects >= 0)):
             self.put_word(SLOTS, abi.MODE_SLOT, call("read_control"))
         mode = self.let(0)
         with self.count(0, read_word(table, 0)) as i:
-            row = self.let(table + (i * 24 + 24))
+            row = self.let(table + (i * 24 + 32))
             self._set_mode(mode, self.word(row, 2))
             code = self.call(read_word(row, 0), SLOTS, table + read_word(row, 1) * 8)
             with self.when(is_other(code, 0)):
                 self.put_word(SLOTS, 0, code)
-                self._leave_mode()
+                self._leave_mode(keeps)
                 self.give_back(i + 1)
-        self._leave_mode()
+        self._leave_mode(keeps)
 
     def _set_mode(self, mode: Variable, wanted: Expression) -> None:
         with self.when(is_other(mode, wanted)):
@@ -140,9 +144,10 @@ class _Executor(SystemProgram):
             self.do("write_control", call("select", flushes, call("flushing", callers), callers))
             self.change(mode, wanted)
 
-    def _leave_mode(self) -> None:
+    def _leave_mode(self, keeps: Variable) -> None:
         """Give the caller its control word back, which a handler of a signal may have changed."""
-        self.do("write_control", read_word(SLOTS, abi.MODE_SLOT))
+        with self.when(keeps):
+            self.do("write_control", read_word(SLOTS, abi.MODE_SLOT))
 
     def _check_objects(self, objects: Expression, guarded: Expression, guards: Expression) -> None:
         """Return where an object does not agree with its guard.
