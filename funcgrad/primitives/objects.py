@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.dialect import NUMPY, default_dtype, dialect
+from funcgrad.base.dialect import NUMPY, dialect
 from funcgrad.base.pytree import PyTreeDef, opened, tree_flatten
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import MUTABLE_TYPES, Value
@@ -256,8 +256,8 @@ def _settled_array(x: np.ndarray) -> Any:
     """An array of objects that stand for one; floats of 16 bits, as the dialect computes them."""
     if x.dtype.char == "O":
         return _joined(x) if _holds_numbers(x) else x
-    dtype = default_dtype(x.dtype)
-    return x if dtype == x.dtype else np.ndarray.astype(x, dtype)
+    narrow = dialect().narrow
+    return x if narrow is None else narrow(x)
 
 
 def flatten_values(tree: Any, like: PyTreeDef | None = None) -> tuple[list[Any], PyTreeDef]:

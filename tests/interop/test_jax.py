@@ -1089,13 +1089,22 @@ for is_on in (False, True):
                    weak + x, jnp.where(x > 0, x, weak), x * number,
                    jnp.asarray(number), number * x, jnp.multiply(number, 3), -x, x.mean(), x.max(),
                    x.clip(0, 1), x.cumsum(), x.at[0].set(1.0), x.at[1:].add(x[1:]), x.at[2].get()]
+        square = lambda v: (v**2).sum()
+        compiled = [lambda v: 2 * v, lambda v: v * x, square, jax.grad(square), jnp.zeros_like,
+                    lambda v: jax.lax.cond(v[0] > 1, lambda: v, lambda: v * 2.0),
+                    lambda v: jax.lax.scan(lambda c, a: (c + a, c * a), v[0], v)[1],
+                    lambda v: jax.jit(lambda a: a + 1)(v * 2), jax.vmap(lambda a: a * 2)]
+        stored += [jax.jit(f)(x) for f in compiled]
+        stored += [jax.grad(square)(x), jax.jit(lambda t: t)({"a": x})["a"],
+                   jax.eval_shape(square, x)]
         assert {a.dtype for a in stored} == {np.dtype(kind)}, [a.dtype for a in stored]
+        stored.pop()
         assert all(isinstance(a, jax.Array) for a in stored)
         single_ones = [x.astype(jnp.float32), x * single, single @ x, x * np.float32(2),
                        jnp.add(x, single), single * x,
-                       jnp.sum(x, dtype=jnp.float32), jax.jit(lambda v: 2 * v)(x),
-                       jax.jit(lambda v: v * x)(single), jax.grad(lambda v: (v**2).sum())(x),
-                       jax.vmap(lambda v: v.astype(kind))(x), jax.jit(lambda t: t)({"a": x})["a"]]
+                       jnp.sum(x, dtype=jnp.float32), jax.jit(lambda v: v * x)(single),
+                       jax.jit(lambda v: v.astype(jnp.float32) * 2)(x),
+                       jax.vmap(lambda v: v.astype(kind))(x)]
         assert {a.dtype for a in single_ones} == {np.dtype("f4")}, [a.dtype for a in single_ones]
         half = np.sin(np.asarray(x, "f4")).astype(kind.dtype)
         assert (np.asarray(jnp.sin(x)) == half).all()

@@ -125,9 +125,13 @@ for n in (3, jnp.int32(3), jnp.asarray(3)):
                  jax.jit(jaxpr_as_fun(counted))(n)):
         assert type(outs[0]) is type(table_of_jax) and outs[0] == 10, outs
 assert {v.aval.strip_weak_type().shape for v in counted.jaxpr.invars} == {()}
+again = jax.make_jaxpr(lambda n: eval_jaxpr(counted.jaxpr, [], n))(jnp.int32(1))
+assert [e.primitive for e in again.eqns] == [e.primitive for e in counted.eqns]
 jax.config.update("jax_enable_x64", True)
 found = [eqn.primitive.name for eqn in closed.eqns]
 assert {"scan", "exp", "custom_jvp_call", "power_of", "jit"} <= set(found), found
+call = closed.eqns[found.index("custom_jvp_call")]
+assert call.primitive.get_bind_params(call.params)["subfuns"][0].call_wrapped(3.0)[0] == 9.0
 table_of_rules = {lax.exp_p: jnp.log, power_p: None}
 assert sum(eqn.primitive in table_of_rules for eqn in closed.eqns) == 2
 inner = next(e.params["jaxpr"] for e in closed.eqns if e.primitive.name == "jit")

@@ -13,6 +13,8 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from funcgrad import extend, lax
 from funcgrad.api import custom, staging
 from funcgrad.base.pytree import tree_map
@@ -20,7 +22,7 @@ from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.printer import Names, format_program
 from funcgrad.core.program import Atom, Equation, Program, Var, evaluate
 from funcgrad.core.program import Literal as Scalar
-from funcgrad.core.trace import current_trace
+from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.core.typecheck import check_program
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.custom import CustomCall
@@ -93,7 +95,18 @@ class Native(Primitive):
             )
         return _with_params(self.instance, params)
 
-    def bind(self, *args: Any, **params: Any) -> Any:
+    def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
+        if "call_jaxpr" not in params:
+            return params
+        others = {name: value for name, value in params.items() if name != "call_jaxpr"}
+        return {**others, "subfuns": (Called(params["call_jaxpr"]),)}
+
+    def bind(self, *args: Any, subfuns: Sequence[Any] = (), **params: Any) -> Any:
+        if subfuns:
+            (function,) = subfuns
+            if not isinstance(function, Called):
+                return function.call_wrapped(*args)
+            params = {**params, "call_jaxpr": function.jaxpr}
         if self.instance is not None:
             return super().bind(*_agreeing(args), **params)
         function = getattr(lax, _FUNCTIONS.get(self.name, self.name), None)
@@ -109,10 +122,13 @@ def _agreeing(args: Sequence[Any]) -> Sequence[Any]:
     if len(strong) != 1:
         return args
     (dtype,) = strong
-    return [
-        Convert(dtype).bind(x) if a.weak_type and a.dtype.kind == "i" else x
-        for x, a in zip(args, avals, strict=True)
-    ]
+
+    def agreeing(x: Any, aval: ShapedArray) -> Any:
+        if not aval.weak_type or aval.dtype.kind != "i":
+            return x
+        return Convert(dtype).bind(x) if isinstance(x, Tracer) else np.asarray(x, dtype)[()]
+
+    return list(map(agreeing, args, avals))
 
 
 def _primitive_of(equation: Equation) -> Primitive:
@@ -595,6 +611,18 @@ class WrappedFun:
     def call_wrapped(self, *args: Any, **kwargs: Any) -> Any:
         """Call it."""
         return self.f(*args, **kwargs)
+
+
+class Called(WrappedFun):
+    """The function of a program that an equation calls.
+
+    Args:
+        jaxpr: The program.
+    """
+
+    def __init__(self, jaxpr: ClosedJaxpr) -> None:
+        super().__init__(jaxpr_as_fun(jaxpr))
+        self.jaxpr = jaxpr
 
 
 def wrap_init(f: Callable[..., Any], params: Any = None, *, debug_info: Any = None) -> WrappedFun:

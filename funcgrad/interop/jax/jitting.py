@@ -16,7 +16,7 @@ from funcgrad.higher_order.jit import how_jit_runs
 from funcgrad.interop.jax.arrays import Adopted, Array, DeletedArray, adopt, weak_array
 from funcgrad.interop.jax.places import Labels
 from funcgrad.interop.jax.placing import given
-from funcgrad.interop.jax.widths import rules
+from funcgrad.interop.jax.widths import given_halves, rules
 from funcgrad.observers.promotion import PROMOTIONS
 
 
@@ -125,4 +125,5 @@ class AdoptedJit(Adopted):
         for leaf in tree_leaves((args, kwargs)):
             if type(leaf) is DeletedArray:
                 leaf.refuse()
+        args, kwargs = given_halves((args, kwargs))
         return super().__call__(*args, **kwargs)

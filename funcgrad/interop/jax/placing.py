@@ -50,7 +50,7 @@ from funcgrad.interop.jax.places import (
     without_names,
 )
 from funcgrad.interop.jax.terms import stacking, summed, terms_of, with_terms, without_terms
-from funcgrad.interop.jax.widths import in_few_bits
+from funcgrad.interop.jax.widths import gradients_stored, in_few_bits
 from funcgrad.primitives.objects import HoldsArray
 from funcgrad.primitives.shape import Reshape
 from funcgrad.random.key_arrays import KeyArray
@@ -212,7 +212,7 @@ class _InPlaces(Adopted):
 
 
 def placing_gradients(transformation: Callable[..., Any]) -> Callable[..., Any]:
-    """`grad` or `value_and_grad`, whose gradients lie as the arguments do.
+    """`grad` or `value_and_grad`, whose gradients lie and are stored as the arguments are.
 
     What is reduced in the type of an argument is unreduced in that of its gradient, and the
     reverse. Where nothing is known of an argument, it is how `shard_map` divides it.
@@ -228,22 +228,26 @@ def placing_gradients(transformation: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         compute = transformation(fun, argnums, has_aux, **options)
 
+        def changed(out: Any, change: Callable[[Any, int], Any]) -> Any:
+            """The results with other gradients, made of those and of the argument's number."""
+            found = out if is_grad and not has_aux else out[not is_grad]
+            if isinstance(argnums, int):
+                found = change(found, argnums)
+            else:
+                found = tuple(map(change, found, argnums))
+            if not is_grad:
+                return out[0], found
+            return (found, out[1]) if has_aux else found
+
         def run(*args: Any, **kwargs: Any) -> Any:
             if not Labels.are_there:
-                return compute(*args, **kwargs)
+                out = compute(*args, **kwargs)
+                return changed(out, lambda gradient, i: gradients_stored(gradient, args[i]))
             places = [[place_of(x) for x in tree_leaves(arg)] for arg in args]
             with noting() as notes:
                 of_noted = transformation(_noted(fun, places, notes), argnums, has_aux, **options)
                 out = of_noted(*args, **kwargs)
-            found = out if is_grad and not has_aux else out[not is_grad]
-            if isinstance(argnums, int):
-                found = _lying_as(found, places[argnums])
-            else:
-                pairs = zip(found, argnums, strict=True)
-                found = tuple(_lying_as(gradient, places[i]) for gradient, i in pairs)
-            if not is_grad:
-                return out[0], found
-            return (found, out[1]) if has_aux else found
+            return changed(out, lambda gradient, i: _lying_as(gradient, places[i]))
 
         return _InPlaces(compute, run)
 

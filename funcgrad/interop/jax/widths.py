@@ -6,14 +6,15 @@ nobody asked for, by the dialect. Within the library numbers may have 64 bits, a
 words of random keys have. The switch belongs to the process, and a block to its thread and context.
 
 Floats of 16 bits are stored: functions compute in float32, and what they give is stored as their
-arguments are. Traced values have float32; those that a compiled function converts to 16 bits and
-gives are stored so.
+arguments are. Traced values have float32; those that a compiled function converts to 16 bits, or
+takes so, and what it computes of them and of numbers alone, are stored so if it gives them.
 """
 
 from __future__ import annotations
 
 import copy
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -26,10 +27,18 @@ from funcgrad.api.arguments import name_of
 from funcgrad.api.staging import ShapeDtypeStruct
 from funcgrad.base.dialect import NARROWER, NUMPY, Dialect
 from funcgrad.base.imports import load
-from funcgrad.base.pytree import register_pytree_node, tree_map
-from funcgrad.core.trace import Tracer
+from funcgrad.base.pytree import (
+    register_pytree_node,
+    tree_flatten,
+    tree_leaves,
+    tree_map,
+    tree_unflatten,
+)
+from funcgrad.core.program import Atom, Var
+from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.dtypes import INT64
 from funcgrad.primitives.elementwise import Convert
+from funcgrad.transforms.stage import StageTrace, StageTracer
 
 ml_dtypes: Any = load("ml_dtypes") if find_spec("ml_dtypes") else None
 
@@ -51,7 +60,10 @@ def narrow(x: Any) -> Any:
 
 
 def computed(x: Any) -> Any:
-    """A value in a dtype that is computed in."""
+    """A value in a dtype that is computed in; what it was stored in is known where it is traced."""
+    around = _halves.get()
+    if around is not None and current_trace() is around.trace:
+        x = around.opened(x)
     return _converted(x, rules().dtypes)
 
 
@@ -116,7 +128,7 @@ def stored(values: Iterable[Any]) -> np.dtype[Any] | None:
             if asked is not None or isinstance(x, np.dtype | type):
                 return asked
         elif isinstance(x, np.ndarray | np.generic | Tracer) and not _is_weak(x):
-            held.add(None if dtype is None or dtype.kind in "biu" else dtype)
+            held.add(None if dtype is None or dtype.kind in "biu" else half_of(x) or dtype)
     held.discard(None)
     return held.pop() if len(held) == 1 and held <= HALVES.keys() else None
 
@@ -136,7 +148,8 @@ def stored_as(value: Any, dtype: np.dtype[Any]) -> Any:
         parts = [stored_as(x, dtype) for x in value]
         return type(value)._make(parts) if hasattr(value, "_make") else type(value)(parts)
     if isinstance(value, Tracer):
-        return _noted(value, dtype) if value.aval.dtype.kind == "f" else value
+        is_other = value.aval.dtype.kind == "f" and half_of(value) != dtype
+        return _noted(value, dtype) if is_other else value
     is_array = isinstance(value, np.ndarray) and value.dtype.kind == "f"
     return np.ndarray.astype(value, dtype) if is_array else value
 
@@ -245,37 +258,147 @@ def _built(dtype: np.dtype[Any], parts: Sequence[Any]) -> Any:
 
 register_pytree_node(Half, lambda x: ((x.value,), x.dtype), _built)
 
-_halves: ContextVar[list[tuple[Any, np.dtype[Any]]] | None] = ContextVar(
-    "funcgrad_jax_halves", default=None
-)
-"""Traced arrays of the function around that were converted to 16 bits, and their dtypes."""
+
+class Given(Half):
+    """An argument of a compiled function that is stored in 16 bits: a node of a tree."""
+
+    __slots__ = ()
+
+
+register_pytree_node(Given, lambda x: ((x.value,), x.dtype), lambda dtype, x: Given(x[0], dtype))
+
+
+def given_halves(arguments: Any) -> Any:
+    """Arguments of a function that is compiled, with a `Given` for each of 16 bits."""
+    if all(half_of(x) is None for x in tree_leaves(arguments)):
+        return arguments
+    return tree_map(
+        lambda x: x if (half := half_of(x)) is None else Given(_converted(x, HALVES), half),
+        arguments,
+    )
+
+
+def half_of(x: Any) -> np.dtype[Any] | None:
+    """The dtype of 16 bits in which an array, a traced one or a type is stored, if it is."""
+    if isinstance(x, StageTracer):
+        around = _halves.get()
+        dtype = around.half_of(x) if around is not None and around.known else None
+    else:
+        dtype = x.dtype if isinstance(x, np.ndarray | Struct) else None
+    return dtype if dtype in HALVES else None
+
+
+def gradients_stored(gradients: Any, primals: Any) -> Any:
+    """Gradients, of which those of arrays that are stored in 16 bits are so, too."""
+    halves = list(map(half_of, tree_leaves(primals)))
+    if not any(halves):
+        return gradients
+    leaves, treedef = tree_flatten(gradients)
+    pairs = zip(leaves, halves, strict=True)
+    return tree_unflatten(treedef, [g if h is None else stored_as(g, h) for g, h in pairs])
+
+
+def _is_given(x: Any) -> bool:
+    return type(x) is Given
+
+
+_NUMBER = object()
+"""Mark of an array that was a weak number: it takes the kind of the array beside it."""
+
+
+class _Conversions:
+    """Conversions to 16 bits in a program under construction.
+
+    Attributes:
+        known: The dtypes of 16 bits by names in the program; ``None`` for another dtype.
+        done: How many equations were looked at.
+    """
+
+    def __init__(self, trace: StageTrace) -> None:
+        self.trace = trace
+        self.known: dict[Atom, Any] = {}
+        self.done = 0
+
+    def converted(self, x: Any, dtype: np.dtype[Any] | None) -> Any:
+        """An array that nothing else is, of a dtype of 16 bits, or of none."""
+        equations = self.trace.equations
+        start = len(equations)
+        x = Convert(x.dtype).bind(x)
+        self.known.update((e.outputs[0], dtype) for e in equations[start:])
+        return x
+
+    def opened(self, x: Any) -> Any:
+        """An argument or a constant, of which it is known if it is stored in 16 bits."""
+        if isinstance(x, np.ndarray) and x.dtype in HALVES:
+            x = Given(_converted(x, HALVES), x.dtype)
+        return self.converted(x.value, x.dtype) if _is_given(x) else x
+
+    def half_of(self, x: StageTracer) -> Any:
+        """Dtype of a traced array, as far as it is known: what is computed of 16 bits alone has such."""
+        known, equations = self.known, self.trace.equations
+        for equation in itertools.islice(equations, self.done, None):
+            y = equation.outputs[0]
+            if y in known:
+                continue
+            inputs = [x for x in equation.inputs if isinstance(x, Var) and x.aval.dtype.kind == "f"]
+            if isinstance(equation.primitive, Convert) and inputs and inputs[0].aval.weak_type:
+                known[y] = _NUMBER
+                continue
+            kinds = {known.get(x) for x in inputs if not x.aval.weak_type} - {_NUMBER}
+            if len(kinds) == 1 and (kind := kinds.pop()) is not None:
+                known.update((y, kind) for y in equation.outputs if y.aval.dtype == FLOAT32)
+        self.done = len(equations)
+        return known.get(x.atom)
+
+
+_halves: ContextVar[_Conversions | None] = ContextVar("funcgrad_jax_halves", default=None)
+"""Conversions of the function around, while it is traced."""
 
 
 def _noted(x: Any, dtype: np.dtype[Any]) -> Any:
-    """Note that a traced array is of 16 bits, if it is; an array that nothing else is."""
-    noted = _halves.get()
-    if noted is None or dtype not in HALVES:
+    """Note which dtype a traced array was converted to; an array that nothing else is."""
+    around = _halves.get()
+    is_half = dtype in HALVES
+    if around is None or not (is_half or (around.known and dtype == x.dtype)):
         return x
-    noted.append((x := Convert(x.dtype).bind(x), dtype))
-    return x
+    return around.converted(x, dtype if is_half else None)
 
 
 JAX_32.converted = JAX_64.converted = _noted
 
 
 def giving_halves(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """A function to be traced, with a `Half` for each result that it has converted to 16 bits."""
+    """A function to be traced, with a `Half` for each result of 16 bits.
+
+    Such are arrays that it takes so or converts, and what is computed of them and of numbers alone.
+    """
 
     def traced(*args: Any, **kwargs: Any) -> Any:
-        token = _halves.set([])
+        trace = current_trace()
+        if not isinstance(trace, StageTrace):  # it is not compiled
+            args, kwargs = tree_map(
+                lambda x: stored_as(x.value, x.dtype) if _is_given(x) else x,
+                (args, kwargs),
+                is_leaf=_is_given,
+            )
+            return fun(*args, **kwargs)
+        conversions = _Conversions(trace)
+        token = _halves.set(conversions)
         try:
-            found, noted = fun(*args, **kwargs), _halves.get() or []
+            args, kwargs = tree_map(conversions.opened, (args, kwargs), is_leaf=_is_given)
+            found = fun(*args, **kwargs)
         finally:
             _halves.reset(token)
-        halves = {id(x): dtype for x, dtype in noted}
-        if not halves:
+        # A tree is not built again without need: some nodes say then where arrays lie.
+        if not conversions.known and not any(map(half_of, tree_leaves(found))):
             return found
-        return tree_map(lambda x: Half(x, halves[id(x)]) if id(x) in halves else x, found)
+
+        def marked(x: Any) -> Any:
+            x = conversions.opened(x)
+            half = conversions.half_of(x) if isinstance(x, StageTracer) else None
+            return Half(x, half) if half in HALVES else x
+
+        return tree_map(marked, found)
 
     functools.update_wrapper(traced, fun)
     return traced

@@ -31,6 +31,7 @@ from funcgrad.interop.jax.widths import (
     canonical,
     computed,
     generator_name,
+    given_halves,
     giving_halves,
     in_few_bits,
     is_x64,
@@ -370,7 +371,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return tree_map(_array_of_type, fun(*args, **kwargs))
 
     traced = giving_halves(in_few_bits(with_arrays))
-    args, kwargs = tree_map(computed, (args, kwargs))
+    args, kwargs = given_halves((args, kwargs))
     found = Adopted(staging.eval_shape)(traced, *args, **kwargs)
     return tree_map(_struct, found)
 
