@@ -334,7 +334,7 @@ class _Conversions:
         return self.converted(x.value, x.dtype) if _is_given(x) else x
 
     def half_of(self, x: StageTracer) -> Any:
-        """Dtype of a traced array, as far as it is known: what is computed of 16 bits alone has such."""
+        """Dtype of a traced array, as far as it is known: 16 bits of what is computed of such."""
         known, equations = self.known, self.trace.equations
         for equation in itertools.islice(equations, self.done, None):
             y = equation.outputs[0]
