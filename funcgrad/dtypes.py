@@ -236,6 +236,8 @@ def itemsize_bits(dtype: Any) -> int:
         >>> fg.dtypes.itemsize_bits(np.float32)
         32
     """
+    if dtype is None:
+        raise ValueError("dtypes.itemsize_bits: the dtype must not be None.")
     known = dtype if isinstance(dtype, ExtendedDtype) else np.dtype(dtype)
     return 8 * known.itemsize
 

@@ -191,7 +191,21 @@ class Switch(Primitive):
             outs = Switch(branches).bind(index, *operands)
             return outs, [0 if on else None for on in out_mapped]
         outs = self._by_lane(index, operands, mapped, size)
-        return outs, [0] * len(outs)
+        out_dims: list[BatchDim] = [0] * len(outs)
+        for i, k in self._handed_on().items():
+            outs[i], out_dims[i] = operands[k], dims[1:][k]
+        return outs, out_dims
+
+    def _handed_on(self) -> dict[int, int]:
+        """Results that are the same operand in all branches, and which."""
+        first, *others = self.branches
+        places = {id(x): k for k, x in enumerate(first.inputs)}
+        found = {i: places[id(x)] for i, x in enumerate(first.outputs) if id(x) in places}
+        return {
+            i: k
+            for i, k in found.items()
+            if all(branch.outputs[i] is branch.inputs[k] for branch in others)
+        }
 
     def _batched(self, mapped: Mask, size: int) -> tuple[tuple[Program, ...], Mask]:
         derived = [batch_program(b, mapped, size) for b in self.branches]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -121,7 +122,7 @@ def _weights(
 
 
 def _shape(function: str, image: Any, shape: Sequence[int]) -> tuple[int, ...]:
-    lengths = tuple(int(n) for n in shape)
+    lengths = tuple(map(index, shape))
     if len(lengths) != len(shape_of(image)) or any(n < 0 for n in lengths):
         raise ShapeError(
             f"image.{function}: shape must have {len(shape_of(image))} lengths, one for each axis "

@@ -86,6 +86,8 @@ def scan(
     """
     what = f"scan({name_of(f)})"
     check_function(f, "f", what)
+    if not isinstance(unroll, bool):
+        checked_integer(unroll, "unroll", what, 0)
     label = checked_label(progress, what)
     loop = _Carry(init, "init", what)
     leaves, tree = tree_flatten(xs)

@@ -233,7 +233,7 @@ def platform_dependent(
         **per_platform: A function for each platform, by its name.
 
     Raises:
-        ArgumentError: If there is neither a function for the CPU nor a default.
+        NotImplementedError: If there is neither a function for the CPU nor a default.
 
     Example:
         >>> from funcgrad import lax
@@ -243,7 +243,7 @@ def platform_dependent(
     chosen = per_platform.get("cpu", default)
     if chosen is None:
         named = ", ".join(sorted(per_platform)) or "no platform"
-        raise ArgumentError(
+        raise NotImplementedError(
             f"lax.platform_dependent needs `cpu=` or `default=`, got functions for {named}."
         )
     return chosen(*args)

@@ -71,7 +71,7 @@ def padtype_to_pads(
         return [(0, 0)] * len(in_shape)
     pads = []
     for n, window, stride in zip(in_shape, window_shape, window_strides, strict=True):
-        both = int(max((-(-n // stride) - 1) * stride + window - n, 0))
+        both = int(max((-(-int(n) // int(stride)) - 1) * int(stride) + int(window) - int(n), 0))
         low = both // 2 if name == "SAME" else both - both // 2
         pads.append((low, both - low))
     return pads

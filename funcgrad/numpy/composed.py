@@ -136,8 +136,8 @@ def _power_of_two(n: Any, dtype: np.dtype[Any]) -> Any:
 
 def _widened(x: Any, name: str) -> Any:
     """A floating value, of integers float64: these functions are no ufuncs in NumPy."""
-    (x,) = promotion.promote_inexact(promotion.as_value(x, name), 0.0)[:1]
-    return x
+    value = promotion.as_value(x, name)
+    return promotion.strong(promotion.promote_quotient(value, 1)[0])
 
 
 def sinc(x: Any) -> Any:

@@ -17,7 +17,7 @@ from funcgrad.numpy.promotion import (
     as_value,
     checked_dtype,
     normalize_axis,
-    promote,
+    promote_quotient,
     strong,
     to_dtype,
 )
@@ -113,6 +113,8 @@ def full(
     """
     check_placement("full", device=device, out_sharding=out_sharding)
     shape, fill = static_ints(shape), as_value(fill_value, "full")
+    if any(n < 0 for n in shape):
+        raise ShapeError(f"negative dimensions are not allowed, got {shape}.")
     fill = strong(fill) if dtype is None else to_dtype(fill, checked_dtype(dtype, "full"))
     fill = fill[()] if isinstance(fill, np.ndarray) and fill.ndim == 0 else fill
     if shape_of(fill):
@@ -296,7 +298,7 @@ def linspace(
         array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
     check_placement("linspace", device=device)
-    start, stop = (strong(v) for v in promote(*map(as_value, (start, stop)), 0.0)[:2])
+    start, stop = map(strong, promote_quotient(*map(as_value, (start, stop))))
     ends = p.add.bind(start, p.mul.bind(stop, aval_of(stop).dtype.type(0)))
     wanted = aval_of(ends).dtype
     divisions = max(num - 1 if endpoint else num, 1)

@@ -561,6 +561,11 @@ def _tolist(self: Tracer) -> Any:
     return _exact(self, "tolist").tolist()
 
 
+def _tobytes(self: Tracer, order: Any = "C") -> bytes:
+    found: bytes = _exact(self, "tobytes").tobytes(order)
+    return found
+
+
 def _imag(self: Tracer) -> Any:
     return p.imag.bind(self) if self.dtype.kind == "c" else creating.zeros_like(self)
 
@@ -608,6 +613,7 @@ _METHODS: dict[str, Any] = {
     "transpose": _transpose,
     "astype": _astype,
     "item": _item,
+    "tobytes": _tobytes,
     "tolist": _tolist,
     "byteswap": _byteswap,
     "compress": lambda self, condition, axis=None, out=None, **options: _functions[np.compress](

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.dialect import NUMPY, dialect
+from funcgrad.base.dialect import NUMPY, dialect, fails_as_nan
 from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
@@ -103,7 +103,7 @@ def _variance(
 ) -> Any:
     """Mean of squared distances from the mean, with ``ddof`` taken off the count.
 
-    What skips nan, by its name, is nan where nothing is left of the count.
+    What skips nan, by its name, is nan where nothing is left of the count; in JAX all are.
     """
     if correction is not None and ddof != 0:
         raise ValueError(f"{name}: ddof= and correction= are two names of one number, give one.")
@@ -134,7 +134,7 @@ def _variance(
     left = p.sub.bind(count, promotion.to_dtype(ddof, aval_of(count).dtype))
     zero = p.zero_of(left)
     out = p.div.bind(p.convert(total, aval_of(left).dtype), p.maximum.bind(left, zero))
-    if skips_nan:
+    if skips_nan or fails_as_nan():
         nan = aval_of(out).dtype.type(np.nan)
         out = p.select.bind(p.less_equal.bind(left, zero), nan, out)
     return reducing.without_axes(out if dtype is None else p.convert(out, inner))
@@ -232,6 +232,9 @@ def average(
         total = p.convert(_count(x, axes, keepdims, None, dtype), dtype)
     else:
         w = _fitted_weights(weights, x, axis)
+        given = aval_of(promotion.as_value(a))
+        if not is_inexact(aval_of(w).dtype) and not is_inexact(given.dtype):
+            w = p.convert(w, aval_of(x).dtype)
         x, w = promotion.promote(x, w)
         total = reducing.sum(w, axis, keepdims=keepdims)
         if not isinstance(total, Tracer) and np.any(total == 0):

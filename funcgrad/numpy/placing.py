@@ -336,7 +336,7 @@ def trim_zeros(filt: Any, trim: Any = "fb", axis: Any = None) -> Any:
     for i in axes:
         places = kept[i]
         first = int(places.min()) if places.size else x.shape[i]
-        last = int(places.max()) + 1 if places.size else x.shape[i]
+        last = int(places.max()) + 1 if places.size else 0
         cuts[i] = slice(
             first if "f" in trim.lower() else 0, last if "b" in trim.lower() else x.shape[i]
         )
@@ -362,13 +362,20 @@ class _Joining:
     def __getitem__(self, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
         axis, ndmin, shift = self.axis, self.ndmin, self.shift
+        form = ""
         if parts and isinstance(parts[0], str):
-            axis, ndmin, shift = self._directive(parts[0])
+            if parts[0] in ("r", "c"):
+                form = parts[0]
+            else:
+                axis, ndmin, shift = self._directive(parts[0])
             parts = parts[1:]
         if not parts:
             raise ValueError("need at least one array to concatenate")
         arrays = [strong(x) for x in promote(*map(self._part, parts))]
-        return joining.concatenate([self._spread(x, max(ndmin, 1), shift) for x in arrays], axis)
+        made = joining.concatenate([self._spread(x, max(ndmin, 1), shift) for x in arrays], axis)
+        if not form or len(shape_of(made)) != 1:
+            return made
+        return shaping.reshape(made, (1, -1) if form == "r" else (-1, 1))
 
     def _directive(self, text: str) -> tuple[int, int, int]:
         words = text.split(",")
@@ -376,8 +383,8 @@ class _Joining:
             numbers = [int(word) for word in words]
         except ValueError:
             raise ArgumentError(
-                f"{self!r}: the directive must be up to three integers, as in '0,2,1', got "
-                f"{text!r}. It makes no matrices ('r' and 'c')."
+                f"{self!r}: the directive must be up to three integers, as in '0,2,1', or 'r' or "
+                f"'c' for an array of one row or column, got {text!r}."
             ) from None
         axis, ndmin, shift = (*numbers, *(self.axis, self.ndmin, self.shift)[len(numbers) :])
         return axis, ndmin, shift

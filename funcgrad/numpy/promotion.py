@@ -58,6 +58,8 @@ def as_value(x: Any, function: str = "this function") -> Any:
         return _checked(value, function)
     if isinstance(value, Cell):
         value.refuse_as_array(function)
+    if isinstance(x, int | float | complex):  # of a class of its own, as members of IntEnum
+        return np.asarray(x).item()
     if isinstance(x, range) or _is_buffer(x):
         return _checked(np.asarray(x), function)
     raise DtypeError(
@@ -122,10 +124,21 @@ def result_dtype(avals: Sequence[ShapedArray]) -> np.dtype[Any]:
     first = avals[0]
     if all(a.dtype == first.dtype for a in avals):
         return first.dtype
+    deciding = _deciding(avals)
     return _in_bits_of_dialect(
         avals,
-        np.result_type(*(weak_representative(a.dtype) if a.weak_type else a.dtype for a in avals)),
+        np.result_type(
+            *(weak_representative(a.dtype) if a.weak_type else a.dtype for a in deciding)
+        ),
     )
+
+
+def _deciding(avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+    """The types that decide about the dtype of a result: in JAX, of floats and integers, floats."""
+    if dialect() is NUMPY:
+        return avals
+    inexact = [a for a in avals if is_inexact(a.dtype)]
+    return avals if all(a.weak_type for a in inexact) else inexact
 
 
 def _in_bits_of_dialect(avals: Sequence[ShapedArray], dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -241,21 +254,30 @@ def promote_to_double(*args: Any) -> list[Any]:
 
 
 def _inexact_dtype_of(avals: Sequence[ShapedArray], dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Every argument finds its floating dtype by itself: int8 with uint16 is float32."""
+    """Every argument finds its floating dtype by itself: int8 with uint16 is float32.
+
+    In JAX it is that of the dtype to which they promote.
+    """
     if is_inexact(dtype):
         return dtype
+    if dialect() is not NUMPY:
+        return _in_bits_of_dialect(avals, inexact_dtype(dtype))
     deciding = [a.dtype for a in avals if not a.weak_type and a.dtype != BOOL] or [dtype]
     return _in_bits_of_dialect(avals, np.result_type(*map(inexact_dtype, deciding)))
 
 
 def promote_quotient(x: Any, y: Any) -> list[Any]:
-    """Dividend and divisor: quotients of exact numbers are float64, also those of narrow ones."""
+    """Dividend and divisor: quotients of exact numbers are float64, also those of narrow ones.
+
+    In JAX they have the dtype of other floating functions of them.
+    """
     avals = [aval_of(x), aval_of(y)]
-    if is_inexact(noted_dtype((x, y), avals)):
+    promoted = noted_dtype((x, y), avals)
+    if is_inexact(promoted):
         return promote(x, y)
     if all(a.weak_type for a in avals):
         return [_weak_to(x, FLOAT64), _weak_to(y, FLOAT64)]
-    dtype = _in_bits_of_dialect(avals, FLOAT64)
+    dtype = FLOAT64 if dialect() is NUMPY else _inexact_dtype_of(avals, promoted)
     return [to_dtype(x, dtype), to_dtype(y, dtype)]
 
 

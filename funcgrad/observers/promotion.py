@@ -109,7 +109,7 @@ _WAYS_IN = (
 """Files of funcgrad between a user's line and an elementwise operation."""
 _COMPOSED = (
     *("experimental", "image", "nn", "optim", "random", "scipy"),
-    *(f"numpy/{name}" for name in ("binning", "fft", "linalg", "polynomials")),
+    *(f"numpy/{name}" for name in ("binning", "fft", "linalg", "neighbouring", "polynomials")),
 )
 """Files of functions that are made of others, with dtypes of their own."""
 

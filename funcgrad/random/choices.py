@@ -57,6 +57,7 @@ def permutation(
     array = array_of("permutation", x)
     ndim = len(shape_of(array))
     if not ndim:
+        canonical_axis("permutation", axis, 1)
         return _shuffle(key, lax.iota(_INT64, _count("permutation", x)), 0)
     place = canonical_axis("permutation", axis, ndim)
     if independent or ndim == 1:

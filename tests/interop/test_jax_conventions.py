@@ -140,6 +140,61 @@ assert jax.device_get({"a": "text", "b": jnp.ones(2)})["a"] == "text" and jnp.sh
 assert jax.api_util.safe_map(max, [1, 5], [2, 3]) == [2, 5]
 jax.core.pytype_aval_mappings[list] = jax.core.pytype_aval_mappings[np.ndarray]
 
+# Beside floats, integers say nothing about a dtype; quotients of narrow ones are narrow.
+with jax.enable_x64(True):
+    narrow, wide = jnp.arange(1, 4, dtype="int8"), jnp.arange(3, dtype="int64")
+    single = jnp.arange(3, dtype="float32")
+    for made in (single * wide, wide + single, jnp.fmod(single, wide), narrow / narrow,
+                 jnp.kron(single, wide), jnp.sinc(narrow), jax.jit(jnp.heaviside)(single, wide)):
+        assert made.dtype == np.float32
+    assert (wide / narrow).dtype == np.float64 == (narrow + 1.5).dtype
+    assert jnp.result_type(single, wide) == np.float32
+    assert jax.dtypes.result_type(jnp.array(1.0), return_weak_type_flag=True)[1]
+with jax.numpy_dtype_promotion("strict"):
+    jnp.linspace(narrow[0], narrow[1], 3), jnp.average(narrow, weights=narrow)
+    jnp.trapezoid(narrow)
+with jax.numpy_rank_promotion("raise"):
+    assert refused(lambda: jnp.ones(2) + jnp.ones((1, 2)))
+
+# Operators refuse containers, and arrays integers that do not fit.
+assert refused(lambda: row + [1, 2, 3], TypeError) and refused(lambda: jnp.ndarray((1,)), TypeError)
+assert 20.0 in row and 5 not in row and refused(lambda: row in row) and refused(lambda: 1 in row[0])
+assert refused(lambda: jnp.array(2**40), OverflowError)
+assert refused(lambda: random.randint(key, (2,), 0, 2**40), OverflowError)
+assert refused(lambda: random.choice(key, 5, 2), TypeError) and refused(lambda: jnp.ones((-1, 1)))
+assert jnp.r_["c", [1, 2], [3]].shape == (3, 1) and jnp.c_["r", [1, 2], [3, 4]].shape == (2, 2)
+assert np.isnan(jnp.take(row, jnp.array([1, 7]))).tolist() == [False, True]
+assert jnp.take(row, jnp.array([7]), fill_value=-1.0) == -1.0 and jnp.isclose(keys[0], keys[0])
+assert refused(lambda: jnp.pad(row, 1, "foo"), NotImplementedError)
+assert refused(lambda: jnp.choose(jnp.array([3]), [row, row]))
+assert jnp.choose(jnp.array([1, 0]), [row[:2], row[1:]]).tolist() == [20.0, 20.0]
+assert [x.shape for x in jax.jit(jnp.ix_)(row, row[:2])] == [(3, 1), (1, 2)]
+assert jnp.convolve(jnp.arange(3), jnp.arange(2)).dtype == np.float32
+assert jax.lax.map(lambda x: x * 2, row, batch_size=0).tolist() == [20.0, 40.0, 60.0]
+assert np.isnan(jnp.var(jnp.arange(2.0), ddof=3))
+
+# A value that all branches hand on is not mapped; functions with rules take positions.
+first, second = lambda x, y: (x + 1, y), lambda x, y: (x, y)
+choose = lambda x, y: jax.lax.cond(x < 1, first, second, x, y)
+both = jax.vmap(choose, (0, None), (0, None))(jnp.arange(3), row)
+assert both[1].tolist() == row.tolist()
+kept = lambda x, y: jax.lax.scan(lambda c, _: (c, None), y, None, 2)[0]
+choose = lambda x, y: jax.lax.cond(x < 1, kept, kept, x, y)
+assert jax.vmap(choose, (0, None), None)(jnp.arange(3.0), jnp.array(2.0)) == 2.0
+ruled = jax.custom_jvp(lambda x, *, z=None: x)
+ruled.defjvp(lambda at, dots: (at[0], dots[0]))
+assert refused(lambda: ruled(1.0, z=2.0), TypeError)
+
+# Equations.
+one = jnp.eye(2)
+assert np.isnan(jax.scipy.linalg.solve_sylvester(one, -one, one)).all()
+assert np.allclose(jax.scipy.linalg.solve_sylvester(one, one, one), one / 2)
+assert jax.scipy.sparse.linalg.cg(lambda x: x, 1.0)[0].weak_type
+assert refused(lambda: jax.scipy.sparse.linalg.cg(lambda x: x, row, {"x": row}))
+assert refused(lambda: jax.scipy.linalg.helmert(0))
+assert jax.scipy.linalg.fiedler_companion(jnp.ones((3, 1))).shape == (3, 0, 0)
+assert refused(lambda: jax.scipy.linalg.convolution_matrix(row[0], 3))
+
 # Arrays of parts.
 mesh = jax.make_mesh((1,), ("x",))
 place = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))

@@ -378,7 +378,7 @@ def test_trimmed():
         (lambda: fnp.place(X, [True], 1.0, inplace=False), ShapeError, "differ in size"),
         (lambda: fnp.histogramdd(POINTS, [2]), ShapeError, "for 2 axes"),
         (lambda: fnp.histogramdd(POINTS, [2, [1, 0]]), ValueError, "increase monotonically"),
-        (lambda: fnp.r_["c", X], ArgumentError, "up to three integers"),
+        (lambda: fnp.r_["x", X], ArgumentError, "up to three integers"),
         (lambda: fnp.put(X, 0, 1.0, "up", inplace=False), ValueError, "got 'up'"),
         (lambda: fnp.take_along_axis(X, [[0]], 1, "up"), ValueError, "got 'up'"),
         (lambda: fg.jit(fnp.setxor1d)(LINE, LINE), ConcretizationTypeError, "setxor1d"),

@@ -23,7 +23,7 @@ from funcgrad.base.dialect import enter_dialect, leave_dialect
 from funcgrad.base.error_state import without_warnings
 from funcgrad.base.placement import CPU, Device, check_placement
 from funcgrad.base.pytree import is_tree_node, register_pytree_node, tree_map
-from funcgrad.core.avals import ShapedArray, shaped
+from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.dtypes import INT64, UINT64, check_dtype
 from funcgrad.interop.jax.devices import NamedSharding, Sharding, SingleDeviceSharding
@@ -42,12 +42,17 @@ from funcgrad.interop.jax.widths import (
     stored_as,
 )
 from funcgrad.numpy import at
+from funcgrad.numpy.promotion import noted_dtype
+from funcgrad.observers.promotion import PROMOTIONS
 from funcgrad.primitives import objects
 from funcgrad.primitives.elementwise import Convert
 from funcgrad.primitives.objects import HoldsArray, StandsForArray, settled
 
 
 class _Kind(type):
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("jax.Array is no function: arrays are made by jax.numpy.array and others.")
+
     def __instancecheck__(cls, instance: Any) -> bool:
         return type.__instancecheck__(cls, instance) or isinstance(instance, Tracer | HoldsArray)
 
@@ -339,15 +344,23 @@ def _operator(name: str, is_reflected: bool) -> Callable[[Any, Any], Any]:
         if self.dtype in HALVES or getattr(other, "dtype", None) in HALVES:
             operands = (other, self) if is_reflected else (self, other)
             return Adopted(function, stores=True)(*operands)
+        if PROMOTIONS.users:
+            noted_dtype((self, other), [aval_of(self), aval_of(settled(other))])
+        if is_x64() and (name == "truediv" or _kind_of(other) != self.dtype.kind):
+            # Integers beside floats say nothing, and quotients of narrow ones are narrow.
+            return _FOLLOWING[function](*((other, self) if is_reflected else (self, other)))
         with without_warnings() as block, block:
-            kind = _KIND_OF_NUMBERS.get(type(other), "")
-            is_weak = self.weak_type or getattr(other, "weak_type", False)
-            if is_weak or (is_x64() and _is_higher(kind, self.dtype.kind)):
+            if self.weak_type or getattr(other, "weak_type", False):
                 made = adopt(function(other, self) if is_reflected else function(self, other))
                 return weakly_of(made, (self, other))
             return adopt(of_ndarrays(self, other))
 
     return compute
+
+
+def _kind_of(x: Any) -> str:
+    """The kind of numbers of an operand; empty if it is none of NumPy's."""
+    return str(getattr(getattr(x, "dtype", None), "kind", _KIND_OF_NUMBERS.get(type(x), "")))
 
 
 def _comparison(name: str) -> Callable[[Any, Any], Any]:
@@ -386,7 +399,7 @@ def _stands_for_array(x: Any) -> bool:
     return hasattr(x, "__array__") or hasattr(x, "__jax_array__")
 
 
-_OPERANDS = (np.ndarray, np.generic, int, float, complex, list, tuple)
+_OPERANDS = (np.ndarray, np.generic, int, float, complex)
 for _name in _FUNCTIONS:
     for _is_reflected in (False, True):
         _made = _operator(_name, _is_reflected)
@@ -667,6 +680,10 @@ class Adopted:
 
     def __repr__(self) -> str:
         return repr(self._original)
+
+
+_FOLLOWING = {function: Adopted(function, keeps_weak=True) for function in _FUNCTIONS.values()}
+"""Functions of operators by the rules of JAX for dtypes."""
 
 
 def _lying(x: Any, place: Any, name: str) -> Any:

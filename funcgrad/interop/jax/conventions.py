@@ -1,4 +1,4 @@
-"""Functions of ``jax.numpy`` whose arguments or results differ from those of NumPy's."""
+"""Functions and methods whose arguments or results differ from those of NumPy and SciPy."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad import numpy
+from funcgrad import lax, numpy
+from funcgrad.api import vectorization
+from funcgrad.base.imports import load
 from funcgrad.core.trace import Tracer
-from funcgrad.errors import ConcretizationTypeError, DtypeError
-from funcgrad.interop.jax.arrays import Adopted, Array
+from funcgrad.errors import ArgumentError, ConcretizationTypeError, DtypeError, ShapeError
+from funcgrad.interop.jax.arrays import Adopted, Array, weakly_of
+from funcgrad.numpy.padding import KEYWORDS
+from funcgrad.numpy.promotion import promote_inexact
+from funcgrad.random.key_arrays import KeyArray
 
 Array.searchsorted = Adopted(numpy.searchsorted)  # type: ignore[method-assign]
 
@@ -56,6 +61,169 @@ def take_along_axis(
 
 
 @Adopted
+@functools.wraps(numpy.take)
+def take(
+    a: Any,
+    indices: Any,
+    axis: int | None = None,
+    out: None = None,
+    mode: Any = None,
+    **options: Any,
+) -> Any:
+    """`numpy.take`, where places outside are filled by default, as in JAX."""
+    return numpy.take(a, indices, axis, out, "fill" if mode is None else mode, **options)
+
+
+@Adopted
+def ix_(*args: Any) -> tuple[Any, ...]:
+    """`numpy.ix_`, also of traced vectors."""
+    made = []
+    for i, x in enumerate(map(numpy.asarray, args)):
+        if x.ndim != 1:
+            raise ShapeError(f"ix_: arguments must have one axis, got shape {x.shape}.")
+        index = numpy.nonzero(x)[0] if x.dtype == np.bool_ else x
+        made.append(index.reshape((*(1,) * i, -1, *(1,) * (len(args) - i - 1))))
+    return tuple(made)
+
+
+@Adopted
+@functools.wraps(numpy.choose)
+def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+    """`numpy.choose`, which cannot check traced indices."""
+    if mode == "raise":
+        if isinstance(a, Tracer):
+            raise ConcretizationTypeError(
+                "choose: traced indices cannot be checked; pass mode='clip' or 'wrap'."
+            )
+        if np.any((np.asarray(a) < 0) | (np.asarray(a) >= len(choices))):
+            raise ValueError("invalid entry in choice array")
+    return numpy.choose(a, choices, out, mode)
+
+
+def _of_floats(function: Any) -> Any:
+    """A function of two vectors, which integers are floats for."""
+
+    @functools.wraps(function)
+    def compute(a: Any, v: Any, *args: Any, **options: Any) -> Any:
+        lines = promote_inexact(*map(numpy.asarray, (a, v)))
+        return function(*lines, *args, **options)
+
+    return Adopted(compute, stores=True)
+
+
+convolve, correlate = _of_floats(numpy.convolve), _of_floats(numpy.correlate)
+
+
+@Adopted
+@functools.wraps(numpy.hypot)
+def hypot(x1: Any, x2: Any) -> Any:
+    """`numpy.hypot` of real numbers."""
+    if any(numpy.iscomplexobj(x) for x in (x1, x2)):
+        raise DtypeError("hypot is not defined for complex arguments.")
+    return numpy.hypot(x1, x2)
+
+
+@Adopted
+@functools.wraps(numpy.isclose)
+def isclose(a: Any, b: Any, *args: Any, **options: Any) -> Any:
+    """`numpy.isclose`; random keys are close if they are equal."""
+    if isinstance(a, KeyArray) and isinstance(b, KeyArray):
+        return a == b
+    return numpy.isclose(a, b, *args, **options)
+
+
+@Adopted
+@functools.wraps(numpy.pad)
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
+    """`numpy.pad`, of which JAX says that other modes are not implemented."""
+    if not callable(mode) and mode not in KEYWORDS:
+        raise NotImplementedError(f"Unimplemented padding mode {mode!r} for np.pad.")
+    return numpy.pad(array, pad_width, mode, **options)
+
+
+def _contains(self: Any, item: Any) -> bool:
+    """``item in x``, of a number and a vector."""
+    if not isinstance(item, np.ndarray | np.generic | Tracer | int | float | complex):
+        raise TypeError(f"Array.__contains__: unsupported operand type {type(item).__name__!r}.")
+    if self.ndim != 1 or np.ndim(item):
+        raise ValueError(
+            "Array.__contains__: the array must have one axis and the value none, got shapes "
+            f"{self.shape} and {np.shape(item)}."
+        )
+    return bool(numpy.any(numpy.equal(self, item)))
+
+
+Array.__contains__ = _contains  # type: ignore[method-assign]
+
+_map = Adopted(lax.map)
+
+
+def map_rows(f: Any, xs: Any, *, batch_size: int | None = None) -> Any:
+    """`lax.map`; a batch size of 0 stands for one batch of all rows."""
+    if batch_size == 0:
+        return Adopted(vectorization.vmap(f))(xs)
+    return _map(f, xs, batch_size=batch_size)
+
+
+def _solver(name: str) -> Any:
+    """An iterative solver, whose solution is weak as the right-hand side is."""
+
+    def solved(A: Any, b: Any, *args: Any, **options: Any) -> Any:
+        solve = getattr(load("funcgrad.scipy.sparse.linalg"), name)
+        x, info = Adopted(solve)(A, b, *args, **options)
+        return weakly_of(x, (b,)), info
+
+    solved.__name__ = solved.__qualname__ = name
+    return solved
+
+
+def _of_linalg(name: str) -> Any:
+    return getattr(load("funcgrad.scipy.linalg"), name)
+
+
+@Adopted
+def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
+    """`scipy.linalg.solve_sylvester`; nan where eigenvalues of both sum to less than ``tol``."""
+    x = _of_linalg("solve_sylvester")(A, B, C)
+    a, b = (numpy.linalg.eigvals(lax.stop_gradient(numpy.asarray(m))) for m in (A, B))
+    is_singular = numpy.abs(a[..., :, None] + b[..., None, :]) < tol
+    return numpy.where(numpy.any(is_singular), numpy.asarray(np.nan, x.dtype), x)
+
+
+@Adopted
+def fiedler_companion(a: Any) -> Any:
+    """`scipy.linalg.fiedler_companion`; of one coefficient it has no rows."""
+    found = _of_linalg("fiedler_companion")(a)
+    length = max(np.shape(a)[-1] - 1, 0)
+    return found.reshape((*np.shape(a)[:-1], length, length))
+
+
+@Adopted
+def helmert(n: int, full: bool = False) -> Any:
+    """`scipy.linalg.helmert` of a positive order."""
+    if n <= 0:
+        raise ArgumentError(f"helmert: n must be a positive integer, got {n}.")
+    return _of_linalg("helmert")(n, full)
+
+
+@Adopted
+def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+    """`scipy.linalg.convolution_matrix` of vectors."""
+    if not np.ndim(a):
+        raise ShapeError("convolution_matrix: a must be at least 1-dimensional, got a number.")
+    return _of_linalg("convolution_matrix")(a, n, mode)
+
+
+LINALG = {
+    name: globals()[name]
+    for name in ("convolution_matrix", "fiedler_companion", "helmert", "solve_sylvester")
+}
+
+
+SOLVERS = {name: _solver(name) for name in ("bicgstab", "cg", "gmres")}
+
+
+@Adopted
 @functools.wraps(numpy.ravel_multi_index)
 def ravel_multi_index(
     multi_index: Any, dims: Any, mode: str = "raise", order: str = "C", dtype: Any = None
@@ -73,7 +241,7 @@ def ravel_multi_index(
         found = np.int64(0)
         for index, length in pairs if order == "C" else pairs[::-1]:
             found = found * int(length) + numpy.astype(numpy.asarray(index), np.int64)
-    return found if dtype is None else numpy.astype(found, dtype)
+    return numpy.astype(found, numpy.result_type(*multi_index) if dtype is None else dtype)
 
 
 @Adopted

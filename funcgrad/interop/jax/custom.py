@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from funcgrad.api import custom
+from funcgrad.api.arguments import Function
 from funcgrad.base.dialect import enter_dialect, leave_dialect
 from funcgrad.base.error_state import without_warnings
 from funcgrad.base.pytree import tree_map
@@ -22,11 +23,20 @@ class OfPackage(custom.CustomFunction):
 
     method = ""
 
+    def def_vmap(self, vmap_rule: Function) -> Function:
+        """Give the function its batching rule, or the one that it decorates, if that takes one."""
+        inner = self.rules.fun
+        if isinstance(inner, custom_vmap):
+            return inner.def_vmap(vmap_rule)
+        return super().def_vmap(vmap_rule)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         given = self.rules
         is_bare = given.jvp is None and given.fwd is None and given.vmap is None
         if is_bare and self.method:
             raise AttributeError(f"{self.name} has no rule yet: give it one by {self.method}.")
+        if kwargs:
+            args, kwargs = self._resolve(args, kwargs), {}
         token = enter_dialect(rules())
         try:
             if current_trace() is EVAL and not is_x64():  # traces narrow what they are given

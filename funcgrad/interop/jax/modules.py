@@ -243,15 +243,18 @@ _NUMPY: dict[str, Any] = {
     },
     "array": words.array,
     "asarray": words.asarray,
-    "bincount": conventions.bincount,
-    "ravel_multi_index": conventions.ravel_multi_index,
-    "take_along_axis": conventions.take_along_axis,
+    **{
+        name: getattr(conventions, name)
+        for name in (
+            "bincount", "choose", "convolve", "correlate", "hypot", "isclose", "ix_", "pad",
+            "ravel_multi_index", "take", "take_along_axis", "unravel_index",
+        )
+    },
     **{
         f"{name}{like}": getattr(words, f"{name}{like}")
         for name in ("empty", "full", "ones", "zeros")
         for like in ("", "_like")
     },
-    "unravel_index": conventions.unravel_index,
     "iscomplexobj": scalars.iscomplexobj,
     "isrealobj": scalars.isrealobj,
     "isscalar": words.isscalar,
@@ -334,6 +337,7 @@ SOURCES: dict[str, Source] = {
             "cond": words.cond,
             "scan": words.scan,
             "fori_loop": words.fori_loop,
+            "map": conventions.map_rows,
             "while_loop": words.while_loop,
             "pcast": placing.pcast,
             "pvary": placing.pvary,
@@ -360,18 +364,23 @@ SOURCES: dict[str, Source] = {
         }
     ),
     "jax.random": Source(
-        {"PRNGKey": random_keys.PRNGKey, "key": random_keys.key}, ("funcgrad.random",)
+        {
+            name: getattr(random_keys, name) for name in ("PRNGKey", "choice", "key", "randint")
+        },
+        ("funcgrad.random",),
     ),
     "jax.ref": Source(_REFERENCES, ("funcgrad.ref",)),
     "jax.scipy": Source({}),
     **{
         f"jax.scipy.{name}": Source({}, (f"funcgrad.scipy.{name}",))
         for name in (
-            "cluster", "cluster.vq", "fft", "integrate", "interpolate", "linalg", "optimize",
-            "signal", "sparse", "sparse.linalg", "spatial", "spatial.transform",
+            "cluster", "cluster.vq", "fft", "integrate", "interpolate", "optimize",
+            "signal", "sparse", "spatial", "spatial.transform",
             "special", "stats",
         )
     },
+    "jax.scipy.linalg": Source(conventions.LINALG, ("funcgrad.scipy.linalg",)),
+    "jax.scipy.sparse.linalg": Source(conventions.SOLVERS, ("funcgrad.scipy.sparse.linalg",)),
     "jax.scipy.ndimage": Source({"map_coordinates": words.map_coordinates}),
     "jax.sharding": Source(_SHARDINGS),
     "jax.stages": Source({}, ("funcgrad.stages",), False),

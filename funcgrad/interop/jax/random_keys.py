@@ -38,6 +38,45 @@ def _seeding(function: Callable[..., Any]) -> Callable[..., Any]:
 key, PRNGKey = _seeding(random.key), _seeding(random.PRNGKey)
 
 
+def check_fits(x: int, dtype: Any = None) -> None:
+    """Raise if an integer fits neither into the bits that there are, nor into a dtype.
+
+    Args:
+        x: The integer.
+        dtype: A dtype of integers.
+
+    Raises:
+        OverflowError: With the dtype that integers have.
+    """
+    default = np.dtype(np.int64 if is_x64() else np.int32)
+    limits = [np.iinfo(kind) for kind in (default, dtype) if kind is not None]
+    if not any(limit.min <= x <= limit.max for limit in limits):
+        raise OverflowError(f"Python int {x} too large to convert to {default}")
+
+
+@Adopted
+@functools.wraps(random.randint)
+def randint(
+    key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, **options: Any
+) -> Any:
+    """`random.randint`; bounds that are Python's integers fit into the bits that there are."""
+    wanted = None if dtype is None else np.dtype(dtype)
+    if wanted is None or wanted.itemsize >= (8 if is_x64() else 4):
+        for bound in (minval, maxval):
+            if type(bound) is int:
+                check_fits(bound, wanted)
+    return random.randint(key, shape, minval, maxval, dtype, **options)
+
+
+@Adopted
+@functools.wraps(random.choice)
+def choice(key: Any, a: Any, shape: Any = (), *args: Any, **options: Any) -> Any:
+    """`random.choice`, whose shape is a sequence."""
+    if isinstance(shape, int):
+        raise TypeError(f"random.choice: shape must be a sequence of integers, got {shape}.")
+    return random.choice(key, a, shape, *args, **options)
+
+
 def filled(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that fills an array, also one of keys: numbers fill all of their words.
 

@@ -100,7 +100,9 @@ finfo, iinfo = _limits(np.finfo if ml_dtypes is None else ml_dtypes.finfo), _lim
 def iscomplexobj(x: Any) -> bool:
     """Whether an array, a number or a kind of numbers is complex."""
     dtype = getattr(x, "dtype", None)
-    return dtype.kind == "c" if isinstance(dtype, np.dtype) else numpy.iscomplexobj(x)
+    if isinstance(dtype, np.dtype):
+        return dtype.kind == "c"
+    return x is not None and numpy.iscomplexobj(x)
 
 
 def isrealobj(x: Any) -> bool:

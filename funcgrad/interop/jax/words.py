@@ -16,7 +16,7 @@ from funcgrad.base.pytree import broadcast_prefix, tree_leaves, tree_map
 from funcgrad.core.axes import tracked_axes
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, using_trace
 from funcgrad.distributed.processes import world
-from funcgrad.dtypes import float0
+from funcgrad.dtypes import float0, weak_representative
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.mesh_lanes import declaring_kinds, lane_type
 from funcgrad.interop.jax.arrays import Adopted, Array, adopt, weak_array, weak_number, weakly
@@ -24,7 +24,7 @@ from funcgrad.interop.jax.devices import DEVICES
 from funcgrad.interop.jax.jitting import AdoptedJit, JittedOfArrays
 from funcgrad.interop.jax.places import place_of
 from funcgrad.interop.jax.placing import keeping_places, placing_gradients, placing_lanes
-from funcgrad.interop.jax.random_keys import filled
+from funcgrad.interop.jax.random_keys import check_fits, filled
 from funcgrad.interop.jax.widths import (
     SWITCH,
     Struct,
@@ -332,10 +332,33 @@ def _in_bits(function: Callable[..., Any]) -> Callable[..., Any]:
         named = {id(d): d for d in (getattr(x, "dtype", x) for x in args)}
         if len(named) == 1 and isinstance(found := next(iter(named.values())), KeyDtype):
             return found
-        found = function(*args, **options)
+        found = function(*_deciding(args), **options)
         return tuple(map(canonical, found)) if type(found) is tuple else canonical(found)
 
     return compute
+
+
+def _deciding(args: Sequence[Any]) -> list[Any]:
+    """Arrays and dtypes that decide about a dtype: beside floats, integers do not.
+
+    Weak arrays are Python's numbers.
+    """
+    known = [_representative(x) if getattr(x, "weak_type", False) is True else x for x in args]
+    kinds = [_kind_of_dtype(getattr(x, "dtype", x)) for x in known]
+    if not any(kind in ("f", "c") for kind in kinds):
+        return known
+    return [x for x, kind in zip(known, kinds, strict=True) if kind not in ("b", "i", "u")]
+
+
+def _representative(x: Any) -> Any:
+    """The number of Python's that promotes as a weak array, also of dtypes that NumPy lacks."""
+    return 0.0 if x.dtype.kind == "V" else weak_representative(x.dtype)
+
+
+def _kind_of_dtype(dtype: Any) -> str:
+    """The kind of numbers of what names a dtype; empty for anything else."""
+    is_name = isinstance(dtype, np.dtype | type | str)
+    return np.dtype(dtype).kind if is_name else ""
 
 
 canonicalize_dtype = _in_bits(dtypes.canonicalize_dtype)
@@ -355,6 +378,8 @@ def _making(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def compute(x: Any, *args: Any, **options: Any) -> Any:
+        if type(x) is int and not args and options.get("dtype") is None:
+            check_fits(x)
         made = make(_array_of_type(x), *args, **options)
         is_number = type(x) in (int, float, complex) or getattr(x, "weak_type", False)
         if not is_number or args or options.get("dtype") is not None:

@@ -7,10 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad import lax
 from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
-from funcgrad.numpy import creating, linalg, ordering, rearranging, shaping, taking
+from funcgrad.numpy import (
+    creating,
+    joining,
+    linalg,
+    ordering,
+    rearranging,
+    selecting,
+    shaping,
+    taking,
+)
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import linalg as primitives
 from funcgrad.primitives import shape as s
@@ -415,11 +425,11 @@ def schur(
 def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     """Complex Schur form from the real one.
 
-    As `scipy.linalg.rsf2csf`.
+    As `scipy.linalg.rsf2csf`: a rotation for each block of two rows, from the last one on.
 
     Args:
-        T: Real Schur form, block upper triangular, ``(n, n)``.
-        Z: Unitary matrix of the decomposition.
+        T: Real Schur form, block upper triangular, ``(..., n, n)``.
+        Z: Unitary matrix of the decomposition; leading axes broadcast.
         check_finite: Without effect.
 
     Example:
@@ -431,8 +441,40 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     t, z = operands.matrices("rsf2csf", T, Z)
     operands.check_equal_shapes("rsf2csf", t, z)
     t, z = operands.as_complex(t), operands.as_complex(z)
-    triangle, turn, _ = Schur().bind(t)
-    return triangle, linalg.matmul(z, turn)
+    n = shape_of(t)[-1]
+
+    def step(i: Any, state: Any) -> Any:
+        t, z = state
+        return _without_block(t, z, n - 2 - i)
+
+    return lax.fori_loop(0, max(n - 1, 0), step, (t, z))
+
+
+def _without_block(t: Any, z: Any, k: Any) -> tuple[Any, Any]:
+    """A Schur form turned so that the element below the diagonal in column ``k`` vanishes."""
+    n, place = shape_of(t)[-1], np.arange(shape_of(t)[-1])
+    rows = lax.dynamic_slice_in_dim(t, k, 2, -2)
+    block = lax.dynamic_slice_in_dim(rows, k, 2, -1)
+    below, last = block[..., 1, 0], block[..., 1, 1]
+    size = linalg.norm(block[..., 0, 0, None], axis=-1) + linalg.norm(last[..., None], axis=-1)
+    is_block = abs(below) > np.finfo(aval_of(t).dtype).eps * size
+    shift = linalg.eigvals(block)[..., 0] - last
+    r = linalg.norm(joining.stack([shift, below], -1), axis=-1)
+    r = selecting.where(is_block, r, 1)
+    # The identity where there is no block.
+    c, s = selecting.where(is_block, shift / r, 1), selecting.where(is_block, below / r, 0)
+    turn = joining.stack([joining.stack([c.conj(), s], -1), joining.stack([-s, c], -1)], -2)
+    back = turn.conj().swapaxes(-1, -2)
+
+    def turned(x: Any, is_kept: Any) -> Any:
+        columns = lax.dynamic_slice_in_dim(x, k, 2, -1)
+        made = selecting.where(is_kept[:, None], columns, linalg.matmul(columns, back))
+        return lax.dynamic_update_slice_in_dim(x, made, k, -1)
+
+    rows = selecting.where(place < k, rows, linalg.matmul(turn, rows))
+    t = turned(lax.dynamic_update_slice_in_dim(t, rows, k, -2), place > k + 1)
+    is_below = (place[:, None] == k + 1) & (place == k)
+    return selecting.where(is_below, 0, t), turned(z, np.zeros(n, np.bool_))
 
 
 def cdf2rdf(w: Any, v: Any) -> tuple[Any, Any]:

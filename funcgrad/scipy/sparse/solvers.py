@@ -15,6 +15,7 @@ import scipy.sparse
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
 from funcgrad.api.differentiation import linear_transpose
+from funcgrad.base.pytree import tree_flatten
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.flatten_util import ravel_pytree
@@ -169,6 +170,13 @@ def _is_function(A: Any) -> bool:
     return hasattr(A, "__matmul__") and not (hasattr(A, "dtype") or hasattr(A, "matvec"))
 
 
+def _check_like(name: str, x0: Any, b: Any) -> None:
+    """Raise if a first guess has not the structure and shapes of the right-hand side."""
+    (guess, tree), (right, wanted) = tree_flatten(x0), tree_flatten(b)
+    if tree != wanted or list(map(np.shape, guess)) != list(map(np.shape, right)):
+        raise ShapeError(f"{name}: x0 must have the structure {wanted} and the shapes of b.")
+
+
 class _System:
     """A system as a function of vectors."""
 
@@ -190,6 +198,8 @@ class _System:
             dtype = np.result_type(self.right.dtype, aslinearoperator(A).dtype)
             self.right = fnp.astype(self.right, dtype)
         dtype = self.right.dtype
+        if x0 is not None and is_function:
+            _check_like(name, x0, b)
         start = fnp.zeros(self.size, dtype) if x0 is None else ravel_pytree(x0)[0]
         self.start = fnp.astype(start, dtype)
         self.is_function = is_function
