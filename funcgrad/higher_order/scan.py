@@ -19,7 +19,7 @@ from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import divided_axis
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program, Var, evaluate
-from funcgrad.core.trace import EVAL, Tracer, using_trace
+from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import NonFiniteError
 from funcgrad.higher_order.checked_programs import CheckedProgram, check_program
 from funcgrad.higher_order.checks import Failure, nothing
@@ -506,12 +506,7 @@ def bind_scan(
     progress: str | None = None,
     kind: type[Scan] = Scan,
 ) -> list[Any]:
-    """Run a scan, with what does not need to wait for it computed before it.
-
-    A traced value that every step hands on is the same behind the scan.
-    """
-    ahead = len(consts)
-    same = [body.outputs[i] is body.inputs[ahead + i] for i in range(len(carry))]
+    """Run a scan, with what does not need to wait for it computed before it."""
     body, all_consts = hoisted(body, consts)
     split = None
     if not kind.is_counted:
@@ -521,9 +516,6 @@ def bind_scan(
         body = split.body
     scan = kind(body, len(all_consts), len(carry), length, reverse, progress)
     results: list[Any] = scan.bind(*all_consts, *carry, *xs)
-    for i, x in enumerate(carry):
-        if same[i] and isinstance(x, Tracer):
-            results[i] = x
     return results
 
 

@@ -167,7 +167,7 @@ def _scan(
     rest = put_back(cells, results, what)
     k = len(loop.avals)
     y_tree = staged.out_tree.children()[1]
-    carry = kept_weak(rest[:k], loop.avals)
+    carry = loop.handed_on(body, len(cells), kept_weak(rest[:k], loop.avals))
     ys = kept_weak(rest[k:], staged.out_avals[k:])
     return tree_unflatten(loop.tree, carry), tree_unflatten(y_tree, ys)
 
@@ -520,6 +520,21 @@ class _Carry:
             else:
                 converted.append(np.asarray(x, aval.dtype))
         return converted
+
+    def handed_on(self, body: Any, n_cells: int, carry: list[Any]) -> list[Any]:
+        """The carry behind the loop: a traced value that every step hands on is the initial one.
+
+        Args:
+            body: The program of a step, and what it closes over.
+            n_cells: How many references are carried in front of the value.
+            carry: What the loop gave.
+        """
+        program, ahead = body.program, len(body.captured)
+        for i, x in enumerate(self.leaves, n_cells):
+            is_same = program.outputs[i] is program.inputs[ahead + i]
+            if is_same and isinstance(x, Tracer) and x.aval == aval_of(carry[i - n_cells]):
+                carry[i - n_cells] = x
+        return carry
 
     def stage(
         self,
