@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from string import ascii_letters
 
 import numpy as np
 
-from funcgrad.base.records import dataclass
-from funcgrad.compiler.machine import CACHES, EVEN_PARTS, FEW, SEVERAL, THREAD_WORK
+from funcgrad.compiler.machine import CACHES, FEW, SEVERAL
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.layout import (
     Operand,
@@ -100,25 +99,6 @@ def _copied_windows(x: Operand) -> tuple[View, list[Shape]] | None:
     return windows.reindexed(form, sum(lengths, ())), lengths
 
 
-@dataclass(frozen=True)
-class _Roles:
-    """Roles of the letters of a contraction in a batched matrix product.
-
-    Attributes:
-        batch: Those that count products; an operand that lacks some is the same in all of these.
-        rows: Those of the rows of the first operand.
-        columns: Those of the columns of the second one.
-        summed: Those of which each product is a sum.
-        added: Those of the batch over which products are added up.
-    """
-
-    batch: list[str]
-    rows: list[str]
-    columns: list[str]
-    summed: list[str]
-    added: list[str]
-
-
 class Contractor(Letters):
     """A contraction as a stack of matrix products, or as a sum of elementwise products.
 
@@ -184,7 +164,7 @@ class Contractor(Letters):
             return False
         sides = (self.form.lhs, self.rows, self.summed), (self.form.rhs, self.summed, self.columns)
         return all(
-            isinstance(x, View) and self._layout(x, side[0], self.batch, *side[1:]) is not None
+            isinstance(x, View) and self._layout(x, *side) is not None
             for x, side in zip(self.operands, sides, strict=True)
         )
 
@@ -236,9 +216,8 @@ class Contractor(Letters):
             return True
         if is_overlapping(matrix) or self._is_tiny:
             return False
-        roles = self._roles(self.form.lhs, self.operands[0], self.form.rhs, self.operands[1])
-        sides = (roles.summed, roles.columns) if is_rhs else (roles.rows, roles.summed)
-        return self._layout(matrix, own, roles.batch, *sides) is None
+        sides = (self.summed, self.columns) if is_rhs else (self.rows, self.summed)
+        return self._layout(matrix, own, *sides) is None
 
     @property
     def _is_tiny(self) -> bool:
@@ -336,78 +315,28 @@ class Contractor(Letters):
         return self.builder.result(Point(aligned, (Value(space, aligned[0].dtype),), "{0} * {1}"))
 
     def _by_matrices(self, lhs: str, x: Operand, rhs: str, y: Operand, out: str) -> Operand:
-        roles = self._roles(lhs, x, rhs, y)
-        a = self._matrices(x, lhs, roles.batch, roles.rows, roles.summed)
-        b = self._matrices(y, rhs, roles.batch, roles.summed, roles.columns)
-        order = [*roles.batch, *roles.rows, *roles.columns]
+        a = self._matrices(x, lhs, self.rows, self.summed)
+        b = self._matrices(y, rhs, self.summed, self.columns)
+        order = [*self.batch, *self.rows, *self.columns]
         value = Value(self._shape(order), x.dtype)
         self.builder.add(Product((a, b), (value,)))
-        if roles.added:
-            order = order[len(roles.added) :]
-            value = self.builder.summed(whole(value), tuple(range(len(roles.added))))
         strides = dict(zip(order, value.strides, strict=True))
         return View(value, self._shape(out), tuple(strides[c] for c in out))
 
-    def _roles(self, lhs: str, x: Operand, rhs: str, y: Operand) -> _Roles:
-        """The stack of products for which the fewest elements have to be copied.
-
-        An operand whose rows, columns or terms do not lie in memory as a matrix may still be a
-        stack of matrices: axes of it count products then, in each of which the other operand is
-        the same, or which are added up.
-        """
-        given = _Roles(self.batch, self.rows, self.columns, self.summed, [])
-        best, least = given, self._copied(given, lhs, x, rhs, y)
-        if not least:
-            return given
-        for roles in self._other_roles(given):
-            cost = 2 * self._copied(roles, lhs, x, rhs, y)
-            if roles.added:
-                cost += 4 * self.size([*roles.batch, *roles.rows, *roles.columns])
-            work = self.size([*roles.rows, *roles.columns, *roles.summed])
-            if cost < least and work >= THREAD_WORK // EVEN_PARTS:
-                best, least = roles, cost
-        return best
-
-    def _other_roles(self, given: _Roles) -> Iterator[_Roles]:
-        """The same with some axes as those of stacks."""
-        batch, rows, columns, summed = given.batch, given.rows, given.columns, given.summed
-        for n in range(1, len(rows) + 1):
-            yield _Roles([*batch, *rows[:n]], rows[n:], columns, summed, [])
-        for n in range(1, len(columns) + 1):
-            yield _Roles([*batch, *columns[:n]], rows, columns[n:], summed, [])
-        for n in range(1, len(summed)):
-            yield _Roles([*summed[:n], *batch], rows, columns, summed[n:], summed[:n])
-
-    def _copied(self, roles: _Roles, lhs: str, x: Operand, rhs: str, y: Operand) -> int:
-        """How many elements have to be copied."""
-        return sum(
-            math.prod(operand.shape)
-            for operand, own, rows, columns in (
-                (x, lhs, roles.rows, roles.summed),
-                (y, rhs, roles.summed, roles.columns),
-            )
-            if not isinstance(operand, View)
-            or self._layout(operand, own, roles.batch, rows, columns) is None
-        )
-
-    def _matrices(
-        self, x: Operand, own: str, batch: list[str], rows: list[str], columns: list[str]
-    ) -> View:
+    def _matrices(self, x: Operand, own: str, rows: list[str], columns: list[str]) -> View:
         """An operand as a stack of matrices; copied if no strides describe it."""
-        found = self._layout(x, own, batch, rows, columns) if isinstance(x, View) else None
+        found = self._layout(x, own, rows, columns) if isinstance(x, View) else None
         if found is None:
-            labels = [*(c for c in batch if c in own), *rows, *columns]
+            labels = [*(c for c in self.batch if c in own), *rows, *columns]
             ordered = _spread(x, own, "".join(labels), self._shape(labels))
             copy = whole(self.builder.copy(ordered))
-            found = self._layout(copy, "".join(labels), batch, rows, columns)
+            found = self._layout(copy, "".join(labels), rows, columns)
         assert found is not None  # contiguous matrices
         return found
 
-    def _layout(
-        self, x: View, own: str, batch: list[str], rows: list[str], columns: list[str]
-    ) -> View | None:
+    def _layout(self, x: View, own: str, rows: list[str], columns: list[str]) -> View | None:
         """A view as a stack of matrices that BLAS takes, if it is one."""
-        parts = batch, rows, columns
+        parts = self.batch, rows, columns
         shape = tuple(map(self.size, parts))
         if 0 in x.shape:
             return View(x.value, shape, (0, 0, 0))

@@ -1,10 +1,9 @@
-"""Axes in pieces: short ones element by element, others between the borders of what is read there.
+"""Short axes, element by element.
 
 ``specialize : groups -> groups``. Where a kernel would loop over a short axis in its innermost
 loop, or add up along it, it computes instead one value for every element of that axis: three
 coordinates, two states, four rows. What is left is a loop over the next axis, which is long enough
-for vectors, and sums in registers. Where elements along an axis come from different arrays, no more
-of them from one than from all others, each piece becomes values of its own, which ask nothing.
+for vectors, and sums in registers.
 """
 
 from __future__ import annotations
@@ -17,13 +16,11 @@ from typing import Any
 
 from funcgrad.compiler.machine import (
     FEW,
-    KERNEL_CYCLES,
     KERNEL_NODES,
     SEVERAL,
     SHORT_AXIS,
-    VECTOR_BYTES,
 )
-from funcgrad.compiler.nest.access import Pieces, box_size, core_of, is_everything, seen_box
+from funcgrad.compiler.nest.access import Pieces, is_everything, seen_box
 from funcgrad.compiler.nest.coalesce import rows_of
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.kernel import neutral
@@ -57,7 +54,7 @@ Range = tuple[int, int]
 
 
 def specialize(graph: Graph, groups: Sequence[Group], is_inner: bool = False) -> bool:
-    """Write out axes in pieces; changes the graph.
+    """Write out short axes; changes the graph.
 
     Args:
         graph: The graph.
@@ -72,7 +69,7 @@ def specialize(graph: Graph, groups: Sequence[Group], is_inner: bool = False) ->
     replaced: dict[Node, list[Node]] = {}
     written: dict[Value, Pieces] = {}
     for group in groups:
-        found = _elements(group, is_inner, readers) or _pieces(group)
+        found = _elements(group, is_inner, readers)
         if found is None:
             continue
         try:
@@ -136,33 +133,6 @@ def _elements(
     return (axis, [(e, e + 1) for e in range(space[axis])]) if is_worth_it else None
 
 
-def _pieces(group: Group) -> tuple[int, list[Range]] | None:
-    """An axis of a group, and its pieces, in which nothing need be asked about its indices.
-
-    Where most elements lie on one side of all borders of a long axis, these are asked at the edges
-    only.
-    """
-    space, guards = group.space, [node for node in group.nodes if isinstance(node, Guard)]
-    if not guards or group.walk is not None:
-        return None
-    asked = [sum(guard.box[axis] != (0, n) for guard in guards) for axis, n in enumerate(space)]
-    axis = asked.index(max(asked))
-    core, _ = core_of(space, [guard.box for guard in guards])
-    is_short = space[-1] <= SHORT_AXIS and asked[-1] == asked[axis]
-    if 2 * box_size(core) > math.prod(space) and not is_short:
-        return None
-    axis = len(space) - 1 if is_short else axis
-    borders = sorted({0, space[axis], *(end for guard in guards for end in guard.box[axis])})
-    ranges = list(itertools.pairwise(borders))
-    n_kernels = len(ranges)
-    if axis == len(space) - 1 > 0 and space[axis] <= SEVERAL:
-        ranges, n_kernels = [(e, e + 1) for e in range(space[axis])], 1
-    is_little = max(len(ranges), len(group.nodes) // FEW) <= SEVERAL
-    vectors = max(asked) * math.prod(space) * group.nodes[0].out.dtype.itemsize / VECTOR_BYTES
-    is_worth_it = n_kernels * KERNEL_CYCLES < vectors * FEW
-    return (axis, ranges) if is_little and is_worth_it else None
-
-
 def _is_read_whole(group: Group, axis: int, readers: Mapping[Value, Sequence[Node]]) -> bool:
     """Whether elements would be put together again for what does not read them one by one."""
     outs = [out for node in group.nodes if len(node.space) > axis for out in node.outs]
@@ -199,7 +169,7 @@ class _NotAligned(Exception):
 class _Writing:
     """The nodes of a group with one axis in pieces.
 
-    Nodes of pieces that are single elements are without the axis; operands have it, of length 1.
+    Pieces are single elements: nodes are without the axis, and operands have it, of length 1.
     """
 
     def __init__(
@@ -213,7 +183,6 @@ class _Writing:
         self.axis = axis
         self.length = group.space[axis]
         self.ranges = ranges
-        self.is_dropped = all(end - first == 1 for first, end in ranges)
         self.parts: dict[Value, Pieces] = {}
         """For every value that had the axis, an operand for each piece of it."""
         self.nodes: list[Node] = []
@@ -254,8 +223,7 @@ class _Writing:
             box = seen_box(node.box, cut(starts), shape)
             if box is None or is_everything(box, shape):
                 return operands[box is None]
-            box = without(box, self.axis) if self.is_dropped else box
-            return self._made(node, operands, shape, box=box)
+            return self._made(node, operands, shape, box=without(box, self.axis))
         if isinstance(node, Point):
             known = _sum_with_zero(node, operands)
             if known is not None:
@@ -298,13 +266,11 @@ class _Writing:
     ) -> View:
         """The result of a node in one piece, which is added."""
         position = self.axis if position < 0 else position
-        stored = without(shape, position) if self.is_dropped else shape
-        out = Value(stored, node.out.dtype)
-        own = tuple(map(self._dropped, operands)) if self.is_dropped else tuple(operands)
+        out = Value(without(shape, position), node.out.dtype)
+        own = tuple(map(self._dropped, operands))
         self._add(replace(node, operands=own, outs=(out,), **changes))
         strides = [*out.strides]
-        if self.is_dropped:
-            strides.insert(position, 0)
+        strides.insert(position, 0)
         return View(out, shape, tuple(strides))
 
     def _dropped(self, x: S) -> S:
