@@ -32,7 +32,6 @@ from funcgrad.compiler.nest.kernel import Kernel, KernelBuilder, value_of
 from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point
 from funcgrad.compiler.nest.plan import Plan, is_function, width
-from funcgrad.compiler.nest.scattered import Scattered
 from funcgrad.compiler.nest.tiles import TransposedTiles
 from funcgrad.compiler.nest.unswitch import NOTHING, Limits, Part, Unswitcher
 from funcgrad.compiler.nest.vectorize import vectors_of
@@ -73,7 +72,6 @@ class _Writer:
         self.space = plan.space
         self.guards = Guards(plan)
         self.gathers = Gathers(plan)
-        self.scattered = Scattered(plan, self.gathers)
         self.unswitcher = Unswitcher(plan, self.gathers.is_watched)
         self.tiles = TransposedTiles(plan)
         self.names: dict[Value, Expression] = {}
@@ -86,7 +84,6 @@ class _Writer:
         self.tiles.declare()
         self.guards.declare()
         self.gathers.declare()
-        self.scattered.declare()
         self._accumulators()
         with self.space.inside(plan.batch):
             self._batch()
@@ -374,7 +371,6 @@ class _Writer:
             else:
                 lanes = self.space.index_of(plan.row[-1]) if self.space.in_vectors else None
                 self.folds[node].step(value, lanes)
-        self.scattered.store()
         self.names = names
 
     def _load_overwritten(self, body: list[Node], loaded: dict[Access, Variable]) -> None:
@@ -411,9 +407,7 @@ class _Writer:
             value = value_of(node.expr, [*map(of, node.operands)], dtypes, node.out.dtype)
             result = self.source.assign(name, value)
         self.names[node.out] = result
-        if node in self.plan.scattered:
-            self.scattered.waiting[node] = result
-        elif node in self.plan.outs:
+        if node in self.plan.outs:
             self.space.store(self.plan.outs[node], result)
 
     def _name(self, node: Node, loaded: dict[Access, Variable], operand: Operand) -> Expression:

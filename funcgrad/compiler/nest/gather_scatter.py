@@ -120,13 +120,7 @@ def generate_check(node: Checked) -> Iterator[Kernel]:
 
 @generates(Put)
 def generate_scatter(node: Put) -> Iterator[Kernel]:
-    """The kernels of a scatter: a copy, into which elements are then taken.
-
-    None, if what computes the elements writes them to their places.
-    """
-    given = node.operands[1]
-    if isinstance(given, View) and given.value.scatter is node:
-        return
+    """The kernels of a scatter: a copy, into which elements are then taken."""
     yield from _copied(node.operands[0], whole(node.out))
     yield _Scatter(node).kernel
 

@@ -10,7 +10,7 @@ from funcgrad.compiler.nest.iteration import Access
 from funcgrad.compiler.nest.layout import Operand, Value, View
 from funcgrad.compiler.nest.nodes import Pick, Site
 from funcgrad.compiler.nest.places import refuse_worst, resolve, watch
-from funcgrad.compiler.nest.plan import Plan, is_same_number
+from funcgrad.compiler.nest.plan import Plan
 
 Terms = list[Expression]
 Test = Expression | None
@@ -55,15 +55,6 @@ class Gathers:
                 if not self.plan.is_fixed(node, node.operands[k + 1]):
                     self.watched[site] = f"w{len(self.watched)}", Variable(f"m{i}_{k}")
                     watch(self.source, self.watched[site][0])
-
-    def refuses(self, index: Operand, length: int) -> bool:
-        """Whether the kernel ends before its loops if an index is outside of an axis."""
-        return any(
-            node.lengths[k] == length and self.plan.is_fixed(node, x) and is_same_number(x, index)
-            for node in self.plan.nodes
-            if isinstance(node, Pick) and node.mode == "raise"
-            for k, x in enumerate(node.operands[1:])
-        )
 
     def is_watched(self, node: Pick) -> bool:
         """Whether some of its indices are looked at wherever it is computed."""

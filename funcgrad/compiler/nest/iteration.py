@@ -19,7 +19,6 @@ from funcgrad.compiler.loops.strip_mine import Vectors, strip_mine
 from funcgrad.compiler.machine import SEVERAL, VECTOR_BYTES
 from funcgrad.compiler.nest.kernel import KernelBuilder
 from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View
-from funcgrad.compiler.nest.nodes import Put
 
 Span = tuple[Expression, Expression]
 """Half-open range of an index: its begin and its end."""
@@ -40,7 +39,6 @@ class Access:
         loop: The loop that indexes it, if one does.
         neighbour: An access to the same elements but for a small distance: both count from one
             pointer, so that LLVM sees that they lie beside each other.
-        scatter: The scatter whose indices move its first element, if there is one.
     """
 
     def __init__(
@@ -60,7 +58,6 @@ class Access:
         self.scope = 0
         self.loop: Loop | None = None
         self.neighbour: Access | None = None
-        self.scatter: Put | None = None
 
     @property
     def pointer(self) -> Variable:
@@ -192,7 +189,7 @@ class IterationSpace:
         loop = self.loops[-1] if self.loops else None
         if loop is None or loop.longest < 2 or not 2 <= loop.steps[access] <= SEVERAL:
             return None
-        for other in (x for x in self.accesses if x.scatter is access.scatter is None):
+        for other in self.accesses:
             distance = access.offset - other.offset
             near = other.neighbour is None and 0 < distance < loop.steps[access]
             if near and (other.value, other.strides) == (access.value, access.strides):

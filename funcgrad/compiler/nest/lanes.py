@@ -100,8 +100,6 @@ class _Lanes:
                 return False
         if isinstance(node, Guard) and node.box[axis] != (0, self.count):
             return False
-        if node.out.scatter is not None:
-            return False
         read = [x for x in node.operands if isinstance(x, View) and x.value.home in self.changing]
         return all(self._is_aligned(x, axis) for x in (*read, node.out.part or whole(node.out)))
 

@@ -46,12 +46,11 @@ class Value:
         home: The value whose memory it is written to: itself, a donated input, an array that it is
             a part of.
         part: Where in an assembled array it is written; ``None`` if nowhere.
-        scatter: The scatter whose indices say from where in its memory the part counts, if any do.
     """
 
     __slots__ = (
         "array", "bounds", "dtype", "home", "is_free", "is_stored", "maker", "offset", "part",
-        "scatter", "shape", "slot", "strides",
+        "shape", "slot", "strides",
     )  # fmt: skip
 
     def __init__(self, shape: Shape, dtype: np.dtype[Any]) -> None:
@@ -65,7 +64,6 @@ class Value:
         self.is_stored = True
         self.home: Value = self
         self.part: View | None = None
-        self.scatter: Any = None
         self.slot = -1
         self.offset = 0
 

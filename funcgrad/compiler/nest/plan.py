@@ -36,7 +36,7 @@ from funcgrad.compiler.nest.layout import (
     contiguous_strides,
     whole,
 )
-from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Put, depth_first
+from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, depth_first
 from funcgrad.dtypes import BOOL
 
 LONG = SUM_BLOCK
@@ -47,18 +47,6 @@ SHORT_REGISTERS = VECTORS // 2
 
 Rows that are no longer than these are one vector each, whose values stay in registers.
 """
-
-
-_FROM_END = ("raise", "fill", "place")
-"""Modes in which an index that is inside of an axis means one place; negative ones count from the
-end."""
-
-
-def is_same_number(a: Operand, b: Operand) -> bool:
-    """Whether operands that are one number each show the same one."""
-    return (
-        isinstance(a, View) and isinstance(b, View) and (a.value, a.offset) == (b.value, b.offset)
-    )
 
 
 def width(dtypes: Iterable[np.dtype[Any]]) -> int:
@@ -79,7 +67,6 @@ class Plan:
         first: The loop that is divided among threads, if there is one.
         bodies: The nodes that each stage computes of all elements.
         outs: Where results are stored.
-        scattered: For results that a scatter's indices place, the accesses to these.
         sums: Where column folds accumulate.
         row_vectors: The vector that holds a whole row, if there is one.
         is_crossed: Whether some arrays are read along their rows and others across.
@@ -250,13 +237,10 @@ class Plan:
         found = dict(zip(self.order[n:], row, strict=True))
         return tuple(found.get(i, 0) for i in range(len(self.shape)))
 
-    def _access(
-        self, value: Value, strides: Sequence[int], offset: int = 0, scatter: Put | None = None
-    ) -> Access:
-        key = (value.home, tuple(strides), offset, scatter)
+    def _access(self, value: Value, strides: Sequence[int], offset: int = 0) -> Access:
+        key = (value.home, tuple(strides), offset)
         if key not in self.accesses:
             self.accesses[key] = Access(value.home, strides, offset)
-            self.accesses[key].scatter = scatter
         return self.accesses[key]
 
     def operand_access(self, operand: View, node: Node) -> Access:
@@ -272,27 +256,20 @@ class Plan:
 
     def _collect(self) -> None:
         self.outs: dict[Node, Access] = {}
-        self.scattered: dict[Node, list[Access]] = {}
         self.sums: dict[Node, Access] = {}
         for node in self.nodes:
             self.read(node)
             if node.out.is_stored:
-                place, scatter = node.out.part or whole(node.out), node.out.scatter
+                place = node.out.part or whole(node.out)
                 strides = self._out_strides(node, place.strides)
-                self.outs[node] = self._access(place.value, strides, place.offset, scatter)
-                if scatter is not None:
-                    self.scattered[node] = [
-                        self._access(x.value, (0,) * len(self.shape), x.offset)
-                        for x in scatter.operands[2:]
-                    ]
+                self.outs[node] = self._access(place.value, strides, place.offset)
             elif node.out in self.scratch_of:
                 self.outs[node] = self._access(self.scratch_of[node.out], self._memory_strides())
             if self.kind(node) == "column":
                 self.sums[node] = self._column_access(node)
         operands = (x for node in self.nodes for x in node.operands if isinstance(x, View))
         read = {x.value.home for x in operands if x.value not in self.made}
-        self.only_written = {x.value for x in self.outs.values()} - read
-        self.only_written -= {x.value for x in self.outs.values() if x.scatter is not None}
+        self.only_written = {access.value for access in self.outs.values()} - read
 
     def _column_access(self, node: Node) -> Access:
         """Accumulator of a column fold: the result, or float64 memory for sums of floats."""
@@ -303,25 +280,6 @@ class Plan:
         memory = Value(shape, np.dtype(np.float64))
         self.scratch.append(memory)
         return self._access(memory, self._memory_strides())
-
-    def puts_back(self, node: Node, x: Operand) -> bool:
-        """Whether a result is what stands already where a scatter places it."""
-        out = self.outs[node]
-        scatter, old = out.scatter, self.made.get(x.value) if isinstance(x, View) else None
-        if scatter is None or not scatter.is_replaced or not isinstance(old, Pick):
-            return False
-        if [y.value for y in self.outs.values()].count(out.value) > 1 or old.mode not in _FROM_END:
-            return False
-        table = old.operands[0]
-        assert isinstance(table, View)
-        place = table.value.home, table.strides, table.offset
-        pairs = zip(old.operands[1:], scatter.operands[2:], strict=True)
-        return (
-            place == (out.value, out.strides, out.offset)
-            and (old.lengths, old.steps) == (scatter.lengths, scatter.steps)
-            and scatter.mode in _FROM_END
-            and all(is_same_number(a, b) for a, b in pairs)
-        )
 
     # Loops.
 

@@ -388,7 +388,7 @@ class Unswitcher:
         if node in self.plan.outs:
             old = self._source(chosen[node], chosen) if node in chosen else None
             if not isinstance(old, View) or old.value in self.plan.made:
-                return old is None or not self.plan.puts_back(node, old)
+                return True
             return self.plan.operand_access(old, node) is not self.plan.outs[node]
         return isinstance(node, Pick) and self.is_watched(node)
 

@@ -4,10 +4,6 @@
 its place in the assembled array as its memory, and so does a product of matrices whose elements lie
 side by side there. Parts that it covers are cut out of what was there before, so that the order in
 which parts are written does not matter.
-
-Where a scatter changes one row or column of an array, at a place that is known when the row is
-computed, what computes it looks up the place and writes there. It may read other rows, at the
-index at which it writes: a rotation of two rows is one loop that changes both.
 """
 
 from __future__ import annotations
@@ -15,20 +11,17 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import pairwise
 
 from funcgrad.compiler.machine import FEW, QUESTIONS
 from funcgrad.compiler.nest.access import Pieces, are_apart, box_of
 from funcgrad.compiler.nest.fuse import Group
-from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View, reshaped, same_strides
+from funcgrad.compiler.nest.layout import Operand, Value, View, reshaped, same_strides
 from funcgrad.compiler.nest.nodes import (
     Copies,
     Graph,
     Node,
-    Pick,
     Point,
     Product,
-    Put,
     StridedProduct,
     values_read,
 )
@@ -47,26 +40,8 @@ class _Plan:
             for value in values_read(node):
                 self.readers[value].append(node)
 
-    def done(self, node: Node) -> int:
-        """The group whose kernel does what a node does."""
-        given = node.operands[1] if isinstance(node, Put) else None
-        if isinstance(given, View) and given.value.scatter is node:
-            return self.home[given.value.maker]
-        return self.home.get(node, -1)
-
-    def is_there(self, node: Put, own: int) -> bool:
-        """Whether an array that a scatter changes where it is may be changed in a group before."""
-        base = node.operands[0]
-        if not isinstance(base, View) or base.value.home is not node.out.home:
-            return False
-        maker = base.value.maker
-        done = -1 if maker is None else self.done(maker)
-        is_before = done < own or done < self.home[maker]
-        later = (reader for reader in self.readers[base.value] if self.home[reader] > own)
-        return is_before and done <= own and all(reader is node for reader in later)
-
-    def is_movable(self, operand: Operand, node: Copies | Put) -> bool:
-        """Whether an operand of an assembly or scatter can be written where it belongs."""
+    def is_movable(self, operand: Operand, node: Copies) -> bool:
+        """Whether an operand of an assembly can be written where it belongs."""
         if not isinstance(operand, View) or not operand.is_whole:
             return False
         value, maker = operand.value, operand.value.maker
@@ -122,8 +97,6 @@ def write_through(graph: Graph, groups: Sequence[Group]) -> None:
         if isinstance(node, Copies) and 0 < len(node.places) <= MAX_PIECES:
             while _move(node, plan):
                 pass
-        if isinstance(node, Put):
-            _move_row(node, plan)
 
 
 def _move(node: Copies, plan: _Plan) -> bool:
@@ -180,62 +153,3 @@ def _may_change(node: Copies, operand: View, place: View, plan: _Plan) -> bool:
     if plan.reads_elsewhere(maker, base.value, place):
         return False
     return all(plan.home[reader] <= own or reader is node for reader in plan.readers[base.value])
-
-
-def _move_row(node: Put, plan: _Plan) -> None:
-    """Let what computes the elements of a scatter write them, if they are a row with one place."""
-    _, given, *indices = node.operands
-    n_places = math.prod(given.shape[: len(given.shape) - node.n_rest])
-    is_row = bool(indices) and n_places == 1 < math.prod(given.shape) == max(given.shape)
-    if not is_row or any(node.sites) or 0 in node.lengths or not plan.is_movable(given, node):
-        return
-    assert isinstance(given, View)
-    if not isinstance(given.value.maker, Point):
-        return
-    own = plan.home[given.value.maker]
-    group, part = plan.groups[own], reshaped(node.target, given.value.shape)
-    if not isinstance(part, View) or group.walk is not None or not plan.is_there(node, own):
-        return
-    if any(isinstance(x, Uniform) or plan.home.get(x.value.maker, -1) >= own for x in indices):
-        return
-    if all(_is_beside(inner, node, part) for inner in group.nodes):
-        given.value.home, given.value.part, given.value.scatter = node.out.home, part, node
-
-
-def _is_beside(inner: Node, node: Put, part: View) -> bool:
-    """Whether a node may run while a scatter writes a row, of which each index is written in turn.
-
-    In the array that changes, it may read and write other rows, or the same one, at the same index.
-    """
-    home = node.out.home
-    for x in inner.operands:
-        if isinstance(x, View) and x.value.home is home:
-            mover = inner if isinstance(inner, Pick) and x is inner.operands[0] else None
-            if not _is_row_beside(x, mover, node, part):
-                return False
-    if inner.out.home is not home:
-        return True
-    there, scatter = inner.out.part, inner.out.scatter
-    return there is not None and scatter is not None and _is_row_beside(there, scatter, node, part)
-
-
-def _is_row_beside(x: View, mover: Pick | Put | None, node: Put, part: View) -> bool:
-    """Whether elements at an index lie in a row, maybe at a computed place, as those of another.
-
-    So it is if the numbers of a row and of an element in it follow from where an element lies, as
-    they do not in windows.
-    """
-    if not same_strides(x.shape, x.strides, part.strides) or len(node.steps) != 1:
-        return False
-    (step,), (length,) = node.steps, node.lengths
-    axes = [(s, n) for s, n in zip(part.strides, part.shape, strict=True) if n > 1]
-    axes = sorted([*axes, (step, length)])
-    if any(t < s * n for (s, n), (t, _) in pairwise(axes)):
-        return False
-    first, rest = divmod(x.offset - part.offset, step)
-    last = first
-    if mover is not None:
-        if mover.steps != node.steps:
-            return False
-        last += mover.lengths[0] - 1
-    return not rest and 0 <= first <= last < length
