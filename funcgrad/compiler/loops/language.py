@@ -24,6 +24,7 @@ from functools import lru_cache
 from typing import Any
 
 from funcgrad.base.forking import cached_property
+from funcgrad.base.records import dataclass
 from funcgrad.intrinsics import OPERATORS
 
 SCOPES = 1 << 20
@@ -42,8 +43,6 @@ def _reflected(word: str) -> Callable[[Expression, float], Expression]:
 
 class Expression:
     """A value; operators make others of it."""
-
-    __slots__ = ()
 
     __add__, __radd__ = _operator("add"), _reflected("add")
     __sub__, __rsub__ = _operator("subtract"), _reflected("subtract")
@@ -71,32 +70,27 @@ Walker = Callable[[Expression], Expression]
 """A function that makes another expression of one."""
 
 
+@dataclass(eq=False)
 class Variable(Expression):
     """The value of a variable."""
 
-    __match_args__ = ("name",)
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
+    name: str
 
     def __str__(self) -> str:
         return self.name
 
 
+@dataclass(eq=False)
 class Number(Expression):
     """A number that is written down: an integer, a float or a flag of Python."""
 
-    __match_args__ = ("value",)
-    __slots__ = ("value",)
-
-    def __init__(self, value: float) -> None:
-        self.value = value
+    value: float
 
     def __str__(self) -> str:
         return repr(self.value)
 
 
+@dataclass(eq=False)
 class Apply(Expression):
     """The value of a word at others.
 
@@ -105,12 +99,8 @@ class Apply(Expression):
         operands: What it is applied to.
     """
 
-    __match_args__ = ("word", "operands")
-    __slots__ = ("operands", "word")
-
-    def __init__(self, word: str, operands: tuple[Expression, ...]) -> None:
-        self.word = word
-        self.operands = operands
+    word: str
+    operands: tuple[Expression, ...]
 
     def __str__(self) -> str:
         symbol = SYMBOLS.get(self.word)
@@ -190,8 +180,6 @@ WORDS = Variable("args")
 class Statement:
     """One statement."""
 
-    __slots__ = ()
-
     def parts(self) -> tuple[str, list[Expression], Sequence[Body]]:
         """The variable that it assigns, or "", what it computes, and the blocks inside."""
         return "", [], ()
@@ -208,15 +196,12 @@ class Statement:
 Body = Sequence[Statement]
 
 
+@dataclass(eq=False)
 class Assign(Statement):
     """Give a variable a value."""
 
-    __match_args__ = ("name", "value")
-    __slots__ = ("name", "value")
-
-    def __init__(self, name: str, value: Expression) -> None:
-        self.name = name
-        self.value = value
+    name: str
+    value: Expression
 
     def parts(self) -> tuple[str, list[Expression], Sequence[Body]]:
         return self.name, [self.value], ()
@@ -228,14 +213,11 @@ class Assign(Statement):
         yield f"{self.name} = {self.value}"
 
 
+@dataclass(eq=False)
 class Evaluate(Statement):
     """Compute a value for what it does to memory."""
 
-    __match_args__ = ("value",)
-    __slots__ = ("value",)
-
-    def __init__(self, value: Apply) -> None:
-        self.value = value
+    value: Apply
 
     def parts(self) -> tuple[str, list[Expression], Sequence[Body]]:
         return "", [self.value], ()
@@ -251,6 +233,7 @@ class Evaluate(Statement):
                 yield str(self.value)
 
 
+@dataclass(eq=False)
 class For(Statement):
     """Run statements for every index of a range.
 
@@ -263,24 +246,12 @@ class For(Statement):
         is_cold: Whether few iterations run, so that the loop is left as it is.
     """
 
-    __match_args__ = ("index", "start", "stop", "step", "body", "is_cold")
-    __slots__ = ("body", "index", "is_cold", "start", "step", "stop")
-
-    def __init__(
-        self,
-        index: str,
-        start: Expression,
-        stop: Expression,
-        step: int,
-        body: Body,
-        is_cold: bool = False,
-    ) -> None:
-        self.index = index
-        self.start = start
-        self.stop = stop
-        self.step = step
-        self.body = body
-        self.is_cold = is_cold
+    index: str
+    start: Expression
+    stop: Expression
+    step: int
+    body: Body
+    is_cold: bool = False
 
     def parts(self) -> tuple[str, list[Expression], Sequence[Body]]:
         return self.index, [self.start, self.stop], (self.body,)
@@ -296,15 +267,12 @@ class For(Statement):
         yield from indented(self.body)
 
 
+@dataclass(eq=False)
 class While(Statement):
     """Run statements as long as a test holds, which is made before each time."""
 
-    __match_args__ = ("test", "body")
-    __slots__ = ("body", "test")
-
-    def __init__(self, test: Expression, body: Body) -> None:
-        self.test = test
-        self.body = body
+    test: Expression
+    body: Body
 
     def parts(self) -> tuple[str, list[Expression], Sequence[Body]]:
         return "", [self.test], (self.body,)
@@ -317,16 +285,13 @@ class While(Statement):
         yield from indented(self.body)
 
 
+@dataclass(eq=False)
 class If(Statement):
     """Run statements if a test holds, and others if it does not."""
 
-    __match_args__ = ("test", "body", "otherwise")
-    __slots__ = ("body", "otherwise", "test")
-
-    def __init__(self, test: Expression, body: Body, otherwise: Body = ()) -> None:
-        self.test = test
-        self.body = body
-        self.otherwise = otherwise
+    test: Expression
+    body: Body
+    otherwise: Body = ()
 
     def parts(self) -> tuple[str, list[Expression], Sequence[Body]]:
         return "", [self.test], (self.body, self.otherwise)
@@ -345,20 +310,15 @@ class If(Statement):
 class Break(Statement):
     """Leave the innermost loop."""
 
-    __slots__ = ()
-
     def lines(self) -> Iterator[str]:
         yield "break"
 
 
+@dataclass(eq=False)
 class Return(Statement):
     """Leave the kernel with a result."""
 
-    __match_args__ = ("value",)
-    __slots__ = ("value",)
-
-    def __init__(self, value: Expression) -> None:
-        self.value = value
+    value: Expression
 
     def parts(self) -> tuple[str, list[Expression], Sequence[Body]]:
         return "", [self.value], ()
@@ -559,13 +519,11 @@ END = Return(Number(0))
 # Templates of forms.
 
 
+@dataclass(eq=False)
 class _Argument(Expression):
     """The place of an argument in a template."""
 
-    __slots__ = ("number",)
-
-    def __init__(self, number: int) -> None:
-        self.number = number
+    number: int
 
 
 def applied(template: str, operands: Sequence[Expression]) -> Expression:
