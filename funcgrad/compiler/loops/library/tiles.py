@@ -25,7 +25,7 @@ from typing import Any
 
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.abi import TILE_WORDS
-from funcgrad.compiler.loops.language import Expression, Variable, call, equal, of
+from funcgrad.compiler.loops.language import Expression, Variable, call, of
 from funcgrad.compiler.loops.library.elements import Index, Program
 from funcgrad.compiler.machine import FEW, SUM_BLOCK, VECTOR_BYTES
 
@@ -137,18 +137,6 @@ class InRegisters(Program):
             for x, total in zip(panel, sums[r * len(panel) :], strict=False):
                 self.change(total, call("muladd", number, x, total))
 
-    def add_to(
-        self, pointer: Expression, index: Expression, new: Expression, adds: Expression | None
-    ) -> None:
-        """C (+)= numbers that lie side by side."""
-        if adds is None:
-            self.store(pointer, index, new, _RESULT)
-            return
-        new = self.let(new)
-        with self.when(adds):
-            self.change(new, call("load", pointer, index, _RESULT) + new)
-        self.store(pointer, index, new, _RESULT)
-
     def add_all(
         self, sums: Sequence[Variable], places: Sequence[tuple[Expression, Expression]],
         adds: Expression, scope: int,
@@ -181,70 +169,44 @@ class Tiles(InRegisters):
     # Inner loops.
 
     def inner(
-        self, rows: int, vectors: int, k: Expression, a: Expression,
-        b: tuple[Expression, Expression], c: tuple[Expression, Expression], adds: Expression,
+        self, rows: int, vectors: int, k: Expression, a: tuple[Sequence[Expression], Expression],
+        b: tuple[Expression, Expression], c: Sequence[Expression], columns: Expression,
+        adds: Expression,
     ) -> None:  # fmt: skip
-        """C (+)= a panel of A times a panel of B, in registers.
+        """C (+)= rows of A times a panel of B, in registers.
 
         Args:
-            rows: Rows of the panel of A.
-            vectors: Vectors of a row of the panel of B.
+            rows: How many rows.
+            vectors: Vectors of a row of the panel.
             k: How many rows it has.
-            a: Where the panel of A is.
-            b: Where that of B is, and how far its rows are apart.
-            c: Where the sums belong, and how many bytes its rows are apart.
+            a: Where rows of A begin, and how many bytes their numbers are apart.
+            b: Where the panel is, and how far its rows are apart.
+            c: Where the sums of each row belong.
+            columns: How many of them there are.
             adds: Whether to add them there.
         """
-        lines = [self.pointer(c[0] + c[1] * r) for r in range(rows)]
-        places = [(line, self.near(v * self.lanes)) for line in lines for v in range(vectors)]
+        lines = [self.pointer(line) for line in c[:rows]]
+        tail = self.let(call("some_lanes", (vectors - 1) * self.lanes, columns, self.lanes))
+        indices = [*(self.near(v * self.lanes) for v in range(vectors - 1)), tail]
+        places = [(line, index) for line in lines for index in indices]
         for line in lines:  # C is needed at the end
             for v in range(vectors):
                 self.evaluate(call("prefetch", call("advance", line, v * self.lanes), 1))
-        at_a, at_b = self.pointer(a), self.pointer(b[0])
-        sums = [self.let(self.zeros) for _ in places]
+        starts, at_b = [self.pointer(start) for start in a[0][:rows]], self.pointer(b[0])
+        distance, sums = self.let(call("i64", 0)), [self.let(self.zeros) for _ in places]
         with self.count(0, k):
-            panel = [self.let(self._load(at_b, v * self.lanes)) for v in range(vectors)]
-            numbers = [self.let(call("load", at_a, r, _OWN)) for r in range(rows)]
+            panel = [
+                self.let(call("load", at_b, self.near(v * self.lanes), _PANELS))
+                for v in range(vectors)
+            ]
+            numbers = [
+                self.let(call("load", call("offset", start, distance), 0, _GIVEN))
+                for start in starts
+            ]
             self.multiply(numbers, panel, sums)
-            self.change(at_a, call("advance", at_a, rows))
+            self.change(distance, distance + a[1])
             self.change(at_b, call("advance", at_b, b[1]))
         self.add_all(sums, places, adds, _RESULT)
-
-    def _load(self, pointer: Expression, place: Index) -> Expression:
-        """A vector of a panel of B."""
-        return call("load", pointer, self.near(place), _PANELS)
-
-    def narrow(
-        self, vectors: int, sizes: tuple[Expression, Expression, Expression], a: Matrix,
-        b: Expression, c: tuple[Expression, Expression],
-    ) -> None:  # fmt: skip
-        """C = A times a panel of B that has all columns, without panels of A.
-
-        Few columns do not pay for copies of A: its numbers are read where they are. The last rows
-        are computed together with some that have been already.
-        """
-        m, n, k = sizes
-        rows = self.shape.rows[0]
-        tail = call("some_lanes", (vectors - 1) * self.lanes, n, self.lanes)
-        with self.count(0, m, rows) as counter:
-            i = self.let(call("minimum", counter, m - rows))
-            lines = [self.pointer(a.address + (i + r) * a.row) for r in range(rows)]
-            sums = [self.let(self.zeros) for _ in range(rows * vectors)]
-            distance, at_b = self.let(call("i64", 0)), self.pointer(b)
-            with self.count(0, k):
-                panel = [self.let(self._load(at_b, v * self.lanes)) for v in range(vectors)]
-                numbers = [
-                    self.let(call("load", call("offset", line, distance), 0, _GIVEN))
-                    for line in lines
-                ]
-                self.multiply(numbers, panel, sums)
-                self.change(distance, distance + a.column)
-                self.change(at_b, call("advance", at_b, vectors * self.lanes))
-            for r in range(rows):
-                line = self.pointer(c[0] + (i + r) * c[1])
-                for v in range(vectors):
-                    index = tail if v == vectors - 1 else self.near(v * self.lanes)
-                    self.store(line, index, sums[r * vectors + v], _RESULT)
 
     def few(
         self, rows: int, sizes: tuple[Expression, Expression], a: Matrix, b: Matrix,
@@ -281,9 +243,11 @@ class Tiles(InRegisters):
             line = self.pointer(c[0] + c[1] * r)
             own = self.let(call("advance", sums, r * SPAN))
             with self.count(0, whole, self.lanes) as j:
-                self.add_to(line, self.near(j), call("load", own, self.near(j), _OWN), adds)
+                total = self.let(call("load", own, self.near(j), _OWN))
+                self.add_all([total], [(line, self.near(j))], adds, _RESULT)
             with self.when(whole < columns):
-                self.add_to(line, tail, call("load", own, self.near(whole), _OWN), adds)
+                total = self.let(call("load", own, self.near(whole), _OWN))
+                self.add_all([total], [(line, tail)], adds, _RESULT)
 
     def _add_rows(
         self, sums: Expression, j: Expression, lines: Sequence[Expression],
@@ -354,7 +318,7 @@ class Tiles(InRegisters):
             parts = [self.pointer(to + (k * width * q + i) * self.size) for q in range(2)]
             with self.count(0, k):
                 for q, part in enumerate(parts):
-                    self.copy((part, 0), (source, q), (_OWN, _GIVEN))
+                    self.copy((part, 0), (source, q), (_GIVEN, _GIVEN))
                     self.change(part, call("advance", part, width))
                 self.change(source, call("offset", source, a.column))
 
@@ -401,24 +365,11 @@ class Tiles(InRegisters):
         m, n, k_all = sizes
         shape, depth = self.shape, DEPTH // self.unit
         panel = self.let(call("room", shape.rows[0] * DEPTH * self.size))
-        edge = self.let(call("room", shape.rows[0] * shape.width * self.size))
         with self.count(0, call("maximum", k_all, 1), depth) as p:
             k = self.let(call("minimum", k_all - p, depth))
             block = self._part(a, p * a.column)
             self._pack_all(n, k, self._part(b, p * b.row), panels)
-            sums = (m, n, k), block, (panel, edge, panels), c, self.let(p > 0)
-            if self.kind is Kind.MIRRORED or self.unit == 2:
-                self._rows(*sums)
-            else:
-                # Few columns do not pay for copies of A.
-                is_one_block = (n <= shape.width) & (k_all <= depth) & (k_all > 0)
-                with self.when(is_one_block & (m >= shape.rows[0])):
-                    self._of_vectors(
-                        self._columns(n, of(0))[2],
-                        lambda v: self.narrow(v, (m, n, k), block, panels, c),
-                    )
-                with self.otherwise():
-                    self._rows(*sums)
+            self._rows((m, n, k), block, (panel, panels), c, self.let(p > 0))
 
     def _of_vectors(self, vectors: Expression, write: Callable[[int], None]) -> None:
         """Statements for the number of vectors in a row of a panel of B."""
@@ -439,56 +390,52 @@ class Tiles(InRegisters):
 
     def _rows(
         self, sizes: tuple[Expression, Expression, Expression], a: Matrix,
-        own: tuple[Expression, Expression, Expression], c: tuple[Expression, Expression],
-        adds: Expression,
+        own: tuple[Expression, Expression], c: tuple[Expression, Expression], adds: Expression,
     ) -> None:  # fmt: skip
-        """C (+)= a block of columns of A times the panels of B that belong to it."""
+        """C (+)= a block of columns of A times the panels of B that belong to it.
+
+        Few columns do not pay for a copy of A: its numbers are read where they are. In the place of
+        rows beyond the last one that is computed again.
+        """
         m, n, k = sizes
-        panel, edge, panels = own
+        panel, panels = own
         greatest, width, unit = self.shape.rows[0], self.shape.width, self.unit
+        is_few = self.let(n <= (width if unit == 1 else 0))
         with self.count(0, m, greatest) as i:
             rows = self.let(call("minimum", m - i, greatest))
             chosen: Expression = of(greatest)
             for fewer in self.shape.rows[1:]:
                 chosen = call("select", rows <= fewer, fewer, chosen)
-            chosen = self.let(chosen)
-            self.pack("a", (panel, _OWN), chosen, self._part(a, i * a.row), k, rows)
+            chosen, part = self.let(chosen), self._part(a, i * a.row)
+            with self.when(~is_few):
+                self.pack("a", (panel, _GIVEN), chosen, part, k, rows)
+            start, row, column = (
+                self.let(call("select", is_few, there, copied))
+                for there, copied in (
+                    (part.address, panel),
+                    (a.row, of(self.size)),
+                    (a.column, chosen * self.size),
+                )
+            )
+            numbers = [self.let(call("minimum", rows - 1, r)) for r in range(greatest)]
+            starts = [self.let(start + number * row) for number in numbers]
+            lines = [self.let(c[0] + (i + number) * c[1]) for number in numbers]
             with self.count(0, n, width) as j:
                 columns, padded, vectors = self._columns(n, j)
-                is_whole = self.let(equal(rows, chosen) & equal(columns, padded))
-                place = self.let(c[0] + i * c[1] + j * self.size)
-                to = self.let(call("select", is_whole, place, edge))
-                line = self.let(call("select", is_whole, c[1], width * self.size))
-                with self.count(0, unit) as part:
-                    from_a = self.let(panel + k * chosen * part * self.size)
-                    from_b = panels + (j * k * unit + padded * part) * self.size
-                    b = self.let(from_b), self.let(padded * unit)
-                    adds_here = self.let(adds | (part > 0))
-                    at_once, target = self.let(is_whole & adds_here), (to, line)
-                    inner = partial(self._inner_of, k=k, a=from_a, b=b, c=target, adds=at_once)
+                with self.count(0, unit) as q:
+                    moved = [x + k * chosen * q * self.size for x in starts] if unit > 1 else starts
+                    b = self.let(panels + (j * k * unit + padded * q) * self.size)
+                    inner = partial(
+                        self._inner_of, k=k, a=(moved, column), b=(b, self.let(padded * unit)),
+                        c=[line + j * self.size for line in lines], columns=columns,
+                        adds=self.let(adds | (q > 0)),
+                    )  # fmt: skip
                     cases = {r: partial(inner, vectors, r) for r in self.shape.rows}
                     self.by_number(chosen, cases, self.shape.rows[-1])
-                    with self.when(~is_whole):
-                        self.put(place, c[1], edge, (rows, columns), adds_here)
 
     def _inner_of(self, vectors: Expression, rows: int, **places: Any) -> None:
         """The inner loop of so many rows."""
         self._of_vectors(vectors, lambda v: self.inner(rows, v, **places))
-
-    def put(
-        self, place: Expression, line: Expression, edge: Expression,
-        sizes: tuple[Expression, Expression], adds: Expression,
-    ) -> None:  # fmt: skip
-        """C (+)= the part of a matrix that lies in C."""
-        rows, columns = sizes
-        whole = self.let(columns & -4)
-        with self.count(0, rows) as i:
-            to = self.pointer(place + i * line)
-            source = self.pointer(edge + i * (self.shape.width * self.size))
-            with self.count(0, whole, 4) as j:
-                self.add_to(to, self.near(j, 4), call("load", source, self.near(j, 4), _OWN), adds)
-            with self.count(whole, columns) as j:
-                self.add_to(to, j, call("load", source, j, _OWN), adds)
 
     def few_tile(
         self, sizes: tuple[Expression, Expression, Expression], a: Matrix, b: Matrix,
