@@ -23,11 +23,11 @@ from typing import Any
 
 import numpy as np
 
-import funcgrad.numpy.values as fnp
 from funcgrad.base.forking import cached_property
 from funcgrad.base.pytree import register_pytree_node
 from funcgrad.errors import ArgumentError
 from funcgrad.patterns.greedy import FEW_STEPS, compiled, greedy_program, star_program
+from funcgrad.patterns.interleave import in_order
 from funcgrad.patterns.sparsity_pattern import SparsityPattern
 from funcgrad.patterns.substitution import Substitution, acyclic_colors
 from funcgrad.primitives.sparse import scipy_sparse
@@ -173,14 +173,7 @@ class Coloring:
         """The entries of a matrix, in the order of rows, from its products, flattened."""
         if self.is_acyclic:
             return self.substitution.entries(products)
-        return fnp.take(products, self._narrow_sources, mode="clip")
-
-    @cached_property
-    def _narrow_sources(self) -> Any:
-        """The sources in half the memory, which a program reads for each matrix."""
-        m, n = self.pattern.shape
-        is_small = self.n_columns * m + self.n_rows * n <= np.iinfo(np.int32).max
-        return self.sources.astype(np.int32) if is_small else self.sources
+        return in_order([products], [products.size], self.sources, products.dtype)
 
 
 # A constant of whatever holds it, such as results of solvers.

@@ -5,6 +5,9 @@ its index give: on *diagonals*. Of each of them the coefficients are an array, o
 value where they are. A linear operation does to coefficients what it does to the value, and index
 sets say which diagonal they are then on. So there is an operation for every entry, as in formulas
 that are derived by hand, where products with seeds compute the zeros between entries, too.
+
+A sum over elements depends on many columns, which no diagonal has. Of a symmetric matrix such rows,
+those of hubs, follow from mirrored entries: only their places are kept.
 """
 
 from __future__ import annotations
@@ -120,7 +123,18 @@ class Diagonal:
         return fnp.broadcast_to(np.asarray(self.values, dtype), self.shape)
 
 
-Diagonals = list[Diagonal]
+@dataclass(frozen=True)
+class Hidden:
+    """Dependence of a value on columns whose coefficients are not computed.
+
+    Args:
+        relation: Where it may be.
+    """
+
+    relation: Relation
+
+
+Diagonals = list[Diagonal | Hidden]
 
 
 def whole(shape: Shape) -> Box:
@@ -153,7 +167,11 @@ def unit_diagonal(aval: Any, width: int, column: int) -> Diagonals:
 
 
 def push(
-    scope: Scope, values: Sequence[Any], given: Sequence[Diagonals], width: int
+    scope: Scope,
+    values: Sequence[Any],
+    given: Sequence[Diagonals],
+    width: int,
+    is_symmetric: bool = False,
 ) -> list[Diagonals]:
     """Diagonals of the results of a program that is linear in inputs with diagonals.
 
@@ -162,6 +180,7 @@ def push(
         values: The inputs that have values; anything for the others.
         given: The diagonals of each input, none for those with values.
         width: The number of columns.
+        is_symmetric: Whether the matrix is, so that a few dense rows may be hidden.
 
     Raises:
         NotDiagonalError: If a value has none, or too many.
@@ -185,9 +204,10 @@ def push(
         form = form_of(equation)
         inner = form.program if isinstance(form, forms.Call) else spelled_out(equation, form)
         if inner is not None and not primitive.is_effectful:
-            results = push(scope.callee(inner, equation.inputs), args, each, width)
+            results = push(scope.callee(inner, equation.inputs), args, each, width, is_symmetric)
         else:
-            step = Step(equation, form, scope, args, [bool(d) for d in each], width)
+            is_active = [bool(d) for d in each]
+            step = Step(equation, form, scope, args, is_active, width, is_symmetric)
             results = [step.result(each)]
         found.update(zip(equation.outputs, results, strict=True))
     return [found.get(a, []) for a in program.outputs]
@@ -208,6 +228,7 @@ class Step:
         args: Its operands, zeros for those that have diagonals.
         is_active: Which have these.
         width: The number of columns.
+        is_symmetric: Whether the matrix is.
     """
 
     def __init__(
@@ -218,6 +239,7 @@ class Step:
         args: Sequence[Any],
         is_active: Sequence[bool],
         width: int,
+        is_symmetric: bool = False,
     ) -> None:
         primitive = equation.primitive
         if primitive.multiple_results or primitive.is_composite or primitive.is_effectful:
@@ -227,32 +249,49 @@ class Step:
             raise NotDiagonalError
         self.equation, self.form, self.scope, self.width = equation, form, scope, width
         self.primitive, self.aval, self.is_active = primitive, out.aval, is_active
-        self.args = args
+        self.args, self.is_symmetric = args, is_symmetric
         pairs = zip(equation.inputs, is_active, strict=True)
         self.known = [0.0 if active else scope.value(a) for a, active in pairs]
 
     def result(self, each: Sequence[Diagonals]) -> Diagonals:
         """The diagonals of the result, by those of the operands."""
-        found: Diagonals = []
+        found: list[Diagonal] = []
+        hidden: list[Hidden] = []
         for k, diagonals in enumerate(each):
             if diagonals and not self.scope.is_zero(self.equation, k):
                 for diagonal in diagonals:
-                    for image in self._images(k, diagonal.cropped()):
-                        found = _with(found, image, self.aval)
-        return found
+                    for image in self._images(k, diagonal):
+                        if isinstance(image, Hidden):
+                            hidden.append(image)
+                        else:
+                            found = _with(found, image, self.aval)
+        if len(hidden) > MOST_DIAGONALS:
+            raise NotDiagonalError
+        return [*found, *hidden]
 
-    def _images(self, k: int, diagonal: Diagonal) -> list[Diagonal]:
+    def _images(self, k: int, given: Diagonal | Hidden) -> list[Diagonal | Hidden]:
         """Diagonals that one becomes, index by index along short axes if it is taken apart."""
+        if isinstance(given, Hidden):
+            return self._hidden(k, given.relation)
+        diagonal = given.cropped()
         try:
             image = self._image(k, diagonal)
             return [] if image is None else [image]
         except NotDiagonalError:
             short = [i for i, side in enumerate(diagonal.box) if 1 < len(side) <= MOST_TERMS]
             if not short:
-                raise
+                shape = self.equation.inputs[k].aval.shape
+                return self._hidden(k, Relation(shape, self.width, diagonal.pieces))
             axis = short[-1]
             parts = (diagonal.at(axis, [range(i, i + 1)]) for i in diagonal.box[axis])
             return [image for part in parts for d in part for image in self._images(k, d)]
+
+    def _hidden(self, k: int, relation: Relation) -> list[Diagonal | Hidden]:
+        """The places of an image, if they may be hidden: there are no more than in a dense row."""
+        image = image_through(self.equation, self.scope, self.form, k, relation)
+        if not self.is_symmetric or image.bound > self.width:
+            raise NotDiagonalError
+        return [] if image.is_empty else [Hidden(image)]
 
     def _image(self, k: int, diagonal: Diagonal) -> Diagonal | None:
         shape = self.equation.inputs[k].aval.shape
@@ -410,7 +449,7 @@ def _is_one_to_one(relation: Relation, image: Relation) -> bool:
     )
 
 
-def _with(diagonals: Diagonals, more: Diagonal | None, aval: Any) -> Diagonals:
+def _with(diagonals: list[Diagonal], more: Diagonal | None, aval: Any) -> list[Diagonal]:
     """Diagonals and another one, which may be on the affine map of one of them."""
     if more is None:
         return diagonals
@@ -581,10 +620,15 @@ def entries(
         is_symmetric: Whether an entry counts only if its mirror image is there.
     """
     places: list[tuple[Any, Any, Any]] = [(np.zeros(0, np.int64),) * 3]
+    hidden: list[Any] = [np.zeros(0, np.int64)]
     parts: list[tuple[Diagonal, Any]] = []
     start = taken = 0
     for diagonals, aval in zip(results, avals, strict=True):
         for diagonal in diagonals:
+            if isinstance(diagonal, Hidden):
+                row, column = diagonal.relation.places
+                hidden.append((row + start) * width + column)
+                continue
             row, column = Relation(aval.shape, width, diagonal.pieces).places
             inside = _numbers(row, aval.shape, diagonal)
             places.append((row + start, column, inside + taken))
@@ -596,14 +640,10 @@ def entries(
     numbers, chosen = np.unique(row * width + column, return_index=True)
     if len(numbers) < len(row) and len(numbers) != len(np.unique(source)):
         raise NotDiagonalError
-    row, column, source = row[chosen], column[chosen], source[chosen]
+    source = source[chosen]
     if is_symmetric:
-        mirrored = column * width + row
-        place = np.minimum(np.searchsorted(numbers, mirrored), max(len(numbers) - 1, 0))
-        # Entries above the diagonal serve for those below, too.
-        source = np.where(column < row, source[place], source)
-        is_there = numbers[place] == mirrored
-        row, column, source = row[is_there], column[is_there], source[is_there]
+        numbers, source = _mirrored(numbers, source, np.unique(np.concatenate(hidden)), width)
+    row, column = np.divmod(numbers, width)
     parts, source = _used(parts, source)
     indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=start))])
     matrix = scipy_sparse().csr_array((np.ones(len(row), np.bool_), column, indptr), (start, width))
@@ -619,6 +659,40 @@ def entries(
         return in_order(vectors, sizes, source, dtype)
 
     return SparsityPattern.of(matrix), data
+
+
+def _mirrored(numbers: Any, source: Any, hidden: Any, width: int) -> tuple[Any, Any]:
+    """Numbers of the entries of a symmetric matrix that have mirror images, and their sources.
+
+    Args:
+        numbers: Row times width plus column of entries, ascending.
+        source: Where these come from.
+        hidden: Numbers of entries whose sums are not known, so that mirrored ones serve for them.
+        width: The number of columns.
+
+    Raises:
+        NotDiagonalError: If neither is known.
+    """
+    every = np.union1d(numbers, hidden) if len(hidden) else numbers
+    row, column = np.divmod(every, width)
+    mirrored = column * width + row
+    is_there = _is_among(mirrored, every)
+    every, mirrored = every[is_there], mirrored[is_there]
+    # Entries above the diagonal serve for those below, too.
+    served = np.minimum(every, mirrored)
+    if len(hidden):
+        is_known = ~_is_among(numbers, hidden)
+        numbers, source = numbers[is_known], source[is_known]
+        served = np.where(_is_among(served, numbers), served, np.maximum(every, mirrored))
+        if not _is_among(served, numbers).all():
+            raise NotDiagonalError
+    return every, source[np.searchsorted(numbers, served)]
+
+
+def _is_among(wanted: Any, numbers: Any) -> Any:
+    """Tell which numbers are among others, which ascend."""
+    places = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
+    return numbers[places] == wanted if len(numbers) else np.zeros(len(wanted), np.bool_)
 
 
 def _used(

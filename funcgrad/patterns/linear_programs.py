@@ -136,7 +136,7 @@ class Derivative:
         given: list[Diagonals] = [*([] for _ in residuals), *units]
         values = [*residuals, *map(zeros_of, avals)]
         try:
-            found = iter(push(scope, values, given, width))
+            found = iter(push(scope, values, given, width, is_symmetric))
             each = [next(found) if on else [] for on in self.linearized.is_active_out]
             return entries(each, self.program.out_avals, width, is_symmetric)
         except NotDiagonalError:

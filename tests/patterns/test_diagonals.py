@@ -173,7 +173,32 @@ def sparse_parts(x):
     return np.sum(x[::11] ** 3) + np.sum(x**2 * 0.5) + np.sum(np.sin(x[3::2]))
 
 
-@pytest.mark.parametrize("f", [wood, staggered, sparse_parts, in_groups, coupled])
+def arrow(x):
+    return np.sum((x[:-1] ** 2 + x[-1] ** 2) ** 2) - np.sum(x[:-1])
+
+
+def around_the_first(x):
+    return np.sum(np.exp(x - x[0]) * x) + x[1] * x[-1]
+
+
+def with_a_hub(x):
+    return np.sum((x[:-4] ** 2 + 2 * x[1:-3] ** 2 + 3 * x[2:-2] ** 2 + 5 * x[-1] ** 2) ** 2)
+
+
+def with_two_hubs(x):
+    return np.sum(np.cos(x[2:] * x[1:-1] + x[0])) + np.sum(x[:5] ** 2 * x[7])
+
+
+HUBS = [arrow, around_the_first, with_a_hub, with_two_hubs]
+
+
+@pytest.mark.parametrize("f", HUBS)
+def test_dense_rows_of_hessians_are_those_of_columns(f, monkeypatch):
+    monkeypatch.delattr("funcgrad.api.sparse_derivatives.coloring")
+    assert fg.hessian(f, sparse=True)(np.linspace(0.1, 1.0, 24)).shape == (24, 24)
+
+
+@pytest.mark.parametrize("f", [wood, staggered, sparse_parts, in_groups, coupled, *HUBS])
 @pytest.mark.parametrize("n", [12, 24, 96])
 def test_strided_parts_of_hessians(f, n):
     x = np.random.default_rng(n).uniform(-1.0, 1.0, n)
