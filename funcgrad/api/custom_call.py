@@ -269,7 +269,7 @@ class Call(KeepsTracers):
                 x for x in tree_leaves(self._dynamic(leaves)) if not isinstance(x, Cell)
             ]
             leaves = [
-                CustomVJPPrimal(x, bool(active))
+                CustomVJPPrimal(x, bool(active) and aval_of(x).dtype.kind in "fc")
                 for x, active in zip(values_given, is_active, strict=True)
             ]
 

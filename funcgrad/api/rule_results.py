@@ -13,7 +13,11 @@ import numpy as np
 
 from funcgrad.api.arguments import leaf_paths, same_type
 from funcgrad.base import pytree
-from funcgrad.base.dialect import default_dtype, ignores_cotangents_of_integers
+from funcgrad.base.dialect import (
+    default_dtype,
+    ignores_cotangents_of_integers,
+    repeats_cotangents,
+)
 from funcgrad.base.scalars import plain_number
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import Tracer
@@ -243,8 +247,8 @@ class Fit:
             rows.extend([(path, tree)] * treedef.num_leaves)
             return []
         children, got = pytree.tree_flatten_with_path(tree, is_leaf=lambda x: x is not tree)
-        if treedef.is_leaf and got.is_leaf:
-            rows.append((path, plain_number(tree)))
+        if got.is_leaf and (treedef.is_leaf or repeats_cotangents()):
+            rows.extend([(path, plain_number(tree))] * treedef.num_leaves)
             return []
         if not got.has_root_of(treedef) or len(children) != len(treedef.children()):
             raise TreeError(
@@ -259,7 +263,7 @@ class Fit:
         ]
 
     def _leaf(self, value: Any, aval: ShapedArray, path: str) -> Any:
-        if value is None or isinstance(value, SymbolicZero):
+        if value is None or (isinstance(value, SymbolicZero) and value.shape == aval.shape):
             return None
         value = settled(value)
         is_float0 = isinstance(value, np.ndarray) and value.dtype == float0

@@ -29,6 +29,7 @@ class Dialect:
         array: From a concrete value to the array of the library that rules of users are given;
             ``None`` if they are given NumPy's.
         generator: Name of the generator of random bits that keys without another one belong to.
+        is_partitionable: Whether random numbers do not depend on how many are drawn.
         checks_places: Whether known indices out of bounds raise.
         places: Dtype of places in sorted arrays, ``None`` for that of indices.
         converted: From a traced array that a program has converted, and the dtype that it named,
@@ -41,6 +42,7 @@ class Dialect:
         "converted",
         "dtypes",
         "generator",
+        "is_partitionable",
         "name",
         "narrow",
         "places",
@@ -59,6 +61,7 @@ class Dialect:
         self.weak: Callable[[Any], Any] | None = None
         self.array: Callable[[Any], Any] | None = None
         self.generator = "threefry2x32"
+        self.is_partitionable = True
         self.checks_places = name == "numpy"
         self.places: np.dtype[Any] | None = None
         self.converted: Callable[[Any, np.dtype[Any]], Any] | None = None
@@ -94,6 +97,11 @@ def fails_as_nan() -> bool:
 
 def ignores_cotangents_of_integers() -> bool:
     """Whether rules may give cotangents of arguments that have none, as in JAX."""
+    return dialect() is not NUMPY
+
+
+def repeats_cotangents() -> bool:
+    """Whether an array that a rule gives for a container stands for all leaves, as in JAX."""
     return dialect() is not NUMPY
 
 

@@ -58,10 +58,12 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Ar
     x = array_operand("fft", x)
     lengths = tuple(int(n) for n in fft_lengths)
     ndim = len(shape_of(x))
+    if not lengths:
+        return x
     expected = list(lengths)
-    if kind is FftType.IRFFT and lengths:
+    if kind is FftType.IRFFT:
         expected[-1] = lengths[-1] // 2 + 1
-    if not lengths or ndim < len(lengths) or list(shape_of(x)[-len(lengths) :]) != expected:
+    if ndim < len(lengths) or list(shape_of(x)[-len(lengths) :]) != expected:
         raise ShapeError(
             f"lax.fft: the last axes of {aval_of(x)} must have lengths {tuple(expected)} for "
             f"{kind.name} with fft_lengths={lengths}. Pad or cut it, or use funcgrad.numpy.fft."

@@ -21,6 +21,7 @@ import numpy as np
 from funcgrad.base.namespaces import present
 from funcgrad.base.signatures import signature_of
 from funcgrad.core.trace import EVAL, Tracer, current_trace
+from funcgrad.dtypes import float0
 from funcgrad.errors import KeyArrayError, NonConcreteBooleanIndexError
 from funcgrad.numpy.elementwise import DIRECT, UFUNCS
 from funcgrad.numpy.promotion import strong
@@ -155,7 +156,7 @@ def creating(function: Function) -> Function:
                 return function(*args, **kwargs)
             options = {k: settled_in(v) for k, v in kwargs.items()}
             found = function(*map(settled_in, args), **options)
-            if isinstance(found, np.ndarray | Tracer):
+            if isinstance(found, np.ndarray | Tracer) and found.dtype != float0:
                 return WritableArray(strong(found), ROW_MAJOR)
             return found
         except KeyArrayError as error:

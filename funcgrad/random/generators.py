@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad import lax
+from funcgrad.errors import ShapeError
 from funcgrad.lax.counter_hashes import Words, philox2x32, philox4x32, threefry4x32
 from funcgrad.lax.operands import Array
 from funcgrad.primitives import elementwise as p
@@ -67,6 +68,11 @@ class Generator:
     width = 2
 
     @property
+    def sequential(self) -> Generator:
+        """The generator whose numbers depend on how many are drawn, as JAX had them once."""
+        return self
+
+    @property
     def n_parts(self) -> int:
         """Integers of 64 bits that a key is held as."""
         return 2 if self.width > 2 else 1
@@ -90,6 +96,10 @@ class Generator:
     def bits(self, words: Words, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
         """Unsigned integers of a shape."""
         return folded(threefry2x32.bind(*words, *numbers_of(shape)), dtype)
+
+    def lanes(self, words: Words, shape: Sequence[int]) -> Array:
+        """Keys of Threefry-2x32 for all numbers of a shape, each as an integer of 64 bits."""
+        return self.bits(words, shape, UINT64)
 
 
 class _Threefry4x32(Generator):
@@ -146,6 +156,10 @@ class _Rbg(Generator):
 
     name, tag, width = "rbg", "rbg", 4
 
+    @property
+    def sequential(self) -> Generator:
+        return _SequentialRbg()
+
     def seeded(self, seed: Array) -> Parts:
         return seed, seed
 
@@ -166,6 +180,10 @@ class _UnsafeRbg(_Rbg):
 
     name, tag = "unsafe_rbg", "urbg"
 
+    @property
+    def sequential(self) -> Generator:
+        return self
+
     def split(self, words: Words, shape: Sequence[int]) -> Parts:
         drawn = self._generated(words, (10 * math.prod(shape), 4), UINT32)[::10]
         found = [lax.reshape(drawn[:, i], shape) for i in range(4)]
@@ -178,7 +196,63 @@ class _UnsafeRbg(_Rbg):
         return joined(*found[:2]), joined(*found[2:])
 
 
-THREEFRY = Generator()
+def _hashes(words: Words, count: int) -> Array:
+    """Hashes of the first numbers: of the first half of them together with the second."""
+    half = (count + 1) // 2
+    first = lax.iota(UINT32, half)
+    second = lax.add(first, np.uint32(half))
+    if count % 2:  # the last one has no other
+        second = lax.select(lax.eq(first, np.uint32(half - 1)), lax.full_like(second, 0), second)
+    return threefry2x32.bind(*words, first, second)
+
+
+def _sequence(words: Words, count: int) -> Array:
+    """So many words: the first ones of all hashes, then the second ones."""
+    return lax.concatenate(list(halves(_hashes(words, count))), 0)[:count]
+
+
+class _SequentialThreefry(Generator):
+    """Threefry-2x32 as it is with ``jax_threefry_partitionable`` off."""
+
+    def split(self, words: Words, shape: Sequence[int]) -> Parts:
+        pairs = lax.reshape(_sequence(words, 2 * math.prod(shape)), (*shape, 2))
+        return (joined(pairs[..., 0], pairs[..., 1]),)
+
+    def lanes(self, words: Words, shape: Sequence[int]) -> Array:
+        return self.split(words, shape)[0]
+
+    def bits(self, words: Words, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+        size, width = math.prod(shape), 8 * dtype.itemsize
+        count = -(-size * width // 32)
+        if count >= 0xFFFFFFFF:
+            raise ShapeError(
+                f"random: {size} numbers of {width} bits cannot be drawn at once with "
+                "jax_threefry_partitionable off. Draw them in parts, or switch it on."
+            )
+        if dtype == UINT64:
+            return lax.reshape(_hashes(words, count), shape)
+        drawn = _sequence(words, count)
+        if dtype != UINT32:  # each word is cut, beginning with its lowest bits
+            shifts = np.arange(0, 32, width, dtype=np.uint32)
+            cut = lax.shift_right_logical(lax.expand_dims(drawn, (1,)), shifts[None])
+            drawn = lax.reshape(cut, (count * len(shifts),))
+        return lax.reshape(p.convert(drawn[:size], dtype), shape)
+
+
+class _SequentialRbg(_Rbg):
+    def split(self, words: Words, shape: Sequence[int]) -> Parts:
+        first, second = (_SEQUENTIAL.split(words[i : i + 2], shape)[0] for i in (0, 2))
+        return first, second
+
+
+class _Threefry(Generator):
+    @property
+    def sequential(self) -> Generator:
+        return _SEQUENTIAL
+
+
+_SEQUENTIAL = _SequentialThreefry()
+THREEFRY = _Threefry()
 GENERATORS = {
     g.name: g
     for g in (THREEFRY, _Threefry4x32(), _Philox2x32(), _Philox4x32(), _Rbg(), _UnsafeRbg())

@@ -56,7 +56,9 @@ def _dtype_of(name: str, impl: Any, dtype: Any = None) -> KeyDtype:
 
 def _generator_of(key: ArrayLike) -> Generator:
     """The generator that a key, or words of keys, belong to."""
-    return key.dtype.generator if type(key) is KeyArray else GENERATORS[dialect().generator]
+    rules = dialect()
+    found = key.dtype.generator if type(key) is KeyArray else GENERATORS[rules.generator]
+    return found if rules.is_partitionable else found.sequential
 
 
 def key(seed: ArrayLike, *, impl: Any = None, dtype: Any = None) -> KeyArray:
@@ -212,6 +214,17 @@ def random_bits(
         dtype: Of unsigned integers.
     """
     return _generator_of(key).bits(words_of(name, key), shape, dtype)
+
+
+def lanes_of(name: str, key: ArrayLike, shape: Sequence[int]) -> Array:
+    """A key of its own for every number of a shape, as integers of 64 bits.
+
+    Args:
+        name: The function that draws, for messages.
+        key: A key.
+        shape: The shape.
+    """
+    return _generator_of(key).lanes(words_of(name, key), shape)
 
 
 def _like(key: ArrayLike, parts: Sequence[Array]) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad import lax
+from funcgrad.base.dialect import dialect
 from funcgrad.core.avals import aval_of
 from funcgrad.lax.operands import Array, ArrayLike
 from funcgrad.primitives import elementwise as p
@@ -20,7 +21,7 @@ from funcgrad.primitives.random import threefry2x32
 from funcgrad.primitives.reductions import ReduceAny
 from funcgrad.random.distributions import normal_of
 from funcgrad.random.generators import folded, halves
-from funcgrad.random.keys import random_bits
+from funcgrad.random.keys import lanes_of
 from funcgrad.random.uniform import unit_of
 
 Lanes = tuple[Array, Array]
@@ -32,13 +33,24 @@ def _words(blocks: Array) -> Lanes:
     return high, low
 
 
-def _child(keys: Lanes, place: int) -> Lanes:
+def _child(keys: Lanes, place: int, count: int = 2) -> Lanes:
     """One of the keys into which each is split."""
-    return _words(threefry2x32.bind(*keys, np.uint32(0), np.uint32(place)))
+    if dialect().is_partitionable:
+        return _words(threefry2x32.bind(*keys, np.uint32(0), np.uint32(place)))
+
+    def word(i: int) -> Array:  # the first words of all hashes come first
+        hashed = threefry2x32.bind(*keys, np.uint32(i % count), np.uint32(i % count + count))
+        return halves(hashed)[i // count]
+
+    return word(2 * place), word(2 * place + 1)
 
 
 def _unit(keys: Lanes, dtype: np.dtype[Any]) -> Array:
     """A uniform number from each key."""
+    is_wide = dtype.itemsize == 8
+    if not dialect().is_partitionable:
+        block = threefry2x32.bind(*keys, np.uint32(0), np.uint32(is_wide))
+        return unit_of(block if is_wide else halves(block)[0], dtype)
     block = threefry2x32.bind(*keys, np.uint32(0), np.uint32(0))
     return unit_of(folded(block, np.dtype(f"u{dtype.itemsize}")), dtype)
 
@@ -65,7 +77,7 @@ def gamma_numbers(name: str, key: ArrayLike, alpha: Array, is_log: bool) -> Arra
         The samples, once differentiable in the parameters.
     """
     fixed = p.stop_gradient.bind(alpha)
-    keys = _words(random_bits(name, key, shape_of(alpha)))
+    keys = _words(lanes_of(name, key, shape_of(alpha)))
     drawn = _draw(keys, fixed, aval_of(alpha).dtype, is_log)
     return (log_gamma_sample if is_log else gamma_sample).bind(alpha, drawn)
 
@@ -107,9 +119,9 @@ def _accepted(keys: Lanes, c: Array, d: Array, dtype: np.dtype[Any]) -> Array:
 
     def step(state: Any) -> Any:
         keys, left, v = state
-        following = _child(keys, 0)
-        cube, square = _positive(_child(keys, 1), c, left, dtype)
-        u = _unit(_child(keys, 2), dtype)
+        following = _child(keys, 0, 3)
+        cube, square = _positive(_child(keys, 1, 3), c, left, dtype)
+        u = _unit(_child(keys, 2, 3), dtype)
         v = p.select.bind(left, cube, v)
         again = p.bitwise_and.bind(left, is_open(square, cube, u))
         return _chosen(left, following, keys), again, v

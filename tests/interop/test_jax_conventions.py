@@ -122,6 +122,21 @@ for name in ("rbg", "philox4x32"):
     assert np.isclose(jax.grad(run)(1.0), expected)
     assert np.isclose(jax.jit(jax.grad(run))(1.0), expected)
 
+# Bits as JAX has them without jax_threefry_partitionable (its values).
+with jax.threefry_partitionable(False):
+    old, words = random.key(3), [1024511538, 90224275, 2603795180]
+    assert random.bits(old, (3,), "uint8").tolist() == [155, 99, 138]
+    assert random.bits(old, (3,), "uint32").tolist() == words
+    split = [[877192987, 1614509672], [1950127089, 3448417067], [2823528474, 3529024829]]
+    assert random.key_data(random.split(old, 3)).tolist() == split
+    assert random.permutation(old, 11).tolist() == [6, 0, 8, 5, 4, 1, 2, 7, 3, 9, 10]
+    drawn = [2.174755, 3.232742, 1.958019, 2.595816, 2.1538]
+    assert np.allclose(random.gamma(old, 2.5, (5,)), drawn, rtol=1e-5)
+    draw, two = (lambda key: random.uniform(key, (3,))), random.split(old, 2)
+    assert (jax.vmap(draw)(two)[1] == jax.jit(draw)(two[1])).all()
+assert random.bits(random.key(3), (3,), "uint32").tolist() != words
+assert jax.config.jax_threefry_partitionable is True
+
 # Floats of ml_dtypes are floats.
 if importlib.util.find_spec("ml_dtypes"):
     for kind in (jnp.bfloat16, np.dtype("bfloat16"), "bfloat16"):
@@ -173,6 +188,22 @@ assert jnp.convolve(jnp.arange(3), jnp.arange(2)).dtype == np.float32
 assert jax.lax.map(lambda x: x * 2, row, batch_size=0).tolist() == [20.0, 40.0, 60.0]
 assert np.isnan(jnp.var(jnp.arange(2.0), ddof=3))
 
+# Sparse matrices and recurrent networks.
+from jax.experimental import rnn
+from jax.experimental.sparse import bcoo
+matrix = bcoo.BCOO.fromdense(jnp.array([[1.0, 0.0], [2.0, 3.0]]))
+dims = (((1,), (0,)), ((), ()))
+assert bcoo.bcoo_dot_general(matrix, jnp.ones(2), dimension_numbers=dims).tolist() == [1, 5]
+weights = rnn.init_lstm_weight(random.key(0), 2, 3, 2, True)
+assert weights.shape == (rnn.get_num_params_in_lstm(2, 3, 2, True),)
+state = jnp.zeros((4, 1, 3))
+parts = (jnp.ones((1, 5, 2)), state, state, weights, jnp.array([4], jnp.int32), 2, 3, 2, 0.0, True)
+y, h, c = jax.jit(rnn.lstm, static_argnums=(5, 6, 7, 8, 9))(*parts)
+assert y.shape == (1, 5, 6) and not y[0, 4].any() and h.shape == c.shape == (4, 1, 3)
+assert np.allclose(y[0, 3, :3], h[2, 0]) and np.allclose(y[0, 0, 3:], h[3, 0])
+twice = rnn.swap_lstm_gates(rnn.swap_lstm_gates(weights, 2, 3, 2, True), 2, 3, 2, True)
+assert (twice == weights).all()
+
 # A value that all branches hand on is not mapped; functions with rules take positions.
 first, second = lambda x, y: (x + 1, y), lambda x, y: (x, y)
 choose = lambda x, y: jax.lax.cond(x < 1, first, second, x, y)
@@ -184,6 +215,16 @@ assert jax.vmap(choose, (0, None), None)(jnp.arange(3.0), jnp.array(2.0)) == 2.0
 ruled = jax.custom_jvp(lambda x, *, z=None: x)
 ruled.defjvp(lambda at, dots: (at[0], dots[0]))
 assert refused(lambda: ruled(1.0, z=2.0), TypeError)
+
+pair = jax.custom_vjp(lambda x: x[0] * x[1])
+pair.defvjp(lambda x: (pair(x), x), lambda x, ct: (ct,))  # one cotangent stands for both
+assert [float(g) for g in jax.grad(pair)((2.0, 3.0))] == [1.0, 1.0]
+pulled = jax.closure_convert(jax.vjp(lambda x, z: z * x, 2.0, 3.0)[1], 2.0)
+assert [float(g) for g in pulled[0](2.0, *pulled[1])] == [6.0, 4.0]
+lanes = jax.custom_vjp(jax.custom_batching.custom_vmap(lambda x: x))
+lanes.def_vmap(lambda size, is_mapped, x: (x + 1, True))
+lanes.defvjp(lambda x: (lanes(x), None), lambda _, ct: (ct,))
+assert jax.vmap(lanes)(jnp.arange(2.0)).tolist() == [1.0, 2.0]
 
 # Equations.
 one = jnp.eye(2)

@@ -345,7 +345,7 @@ def _operator(name: str, is_reflected: bool) -> Callable[[Any, Any], Any]:
             operands = (other, self) if is_reflected else (self, other)
             return Adopted(function, stores=True)(*operands)
         if PROMOTIONS.users:
-            noted_dtype((self, other), [aval_of(self), aval_of(settled(other))])
+            _refuse_promotion((self, other))
         if is_x64() and (name == "truediv" or _kind_of(other) != self.dtype.kind):
             # Integers beside floats say nothing, and quotients of narrow ones are narrow.
             return _FOLLOWING[function](*((other, self) if is_reflected else (self, other)))
@@ -356,6 +356,15 @@ def _operator(name: str, is_reflected: bool) -> Callable[[Any, Any], Any]:
             return adopt(of_ndarrays(self, other))
 
     return compute
+
+
+def _refuse_promotion(operands: tuple[Any, Any]) -> None:
+    """Raise if the context does not allow that these are promoted, or broadcast."""
+    token = enter_dialect(rules())
+    try:
+        noted_dtype(operands, [aval_of(settled(x)) for x in operands])
+    finally:
+        leave_dialect(token)
 
 
 def _kind_of(x: Any) -> str:

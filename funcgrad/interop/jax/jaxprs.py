@@ -500,7 +500,7 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Any, l
         *example_args: As there.
     """
     examples = example_args if is_x64() else tree_map(narrow_weak, example_args)
-    converted, values = custom.closure_convert(fun, *examples)
+    converted, values = custom.closure_convert(in_few_bits(fun), *examples)
     return adopt(converted), list(map(outside, values))
 
 

@@ -160,7 +160,7 @@ _BLOCKS = (
     "allow_f16_reductions", "array_garbage_collection_guard", "debug_key_reuse",
     "enable_checks", "enable_custom_prng", "explain_cache_misses",
     "legacy_prng_key", "no_execution", "remove_size_one_mesh_axis_from_type",
-    "softmax_custom_jvp", "thread_guard", "threefry_partitionable", "transfer_guard",
+    "softmax_custom_jvp", "thread_guard", "transfer_guard",
     "transfer_guard_device_to_device", "transfer_guard_device_to_host",
     "transfer_guard_host_to_device",
 )  # fmt: skip
@@ -211,6 +211,7 @@ _JAX = {
     "reshard": placing.reshard,
     "shard_map": placing.shard_map,
     "smap": placing.smap,
+    "threefry_partitionable": widths.threefry_partitionable,
     "typeof": types.type_of,
     "value_and_grad": words.value_and_grad,
     "vjp": words.vjp,
@@ -322,10 +323,12 @@ SOURCES: dict[str, Source] = {
     ),
     "jax.experimental.ode": Source({}, ("funcgrad.experimental.ode",)),
     "jax.experimental.pjit": Source({"pjit": words.jit}),
+    "jax.experimental.rnn": Source({}, (f"{_HERE}.rnn",)),
     "jax.experimental.shard_map": Source({"shard_map": placing.experimental_shard_map}),
     "jax.experimental.sparse": Source(
-        {"BCOO": sparse_arrays.BCOO, "sparsify": sparse_arrays.sparsify}
+        {**sparse_arrays.OF_BCOO, "sparsify": sparse_arrays.sparsify}
     ),
+    "jax.experimental.sparse.bcoo": Source(sparse_arrays.OF_BCOO),
     "jax.experimental.sparse.linalg": Source({}, (f"{_HERE}.lobpcg",)),
     "jax.flatten_util": Source({}, ("funcgrad.flatten_util",)),
     "jax.extend.backend": Source(devices.BACKENDS),

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad import numpy
 from funcgrad.base.pytree import register_pytree_node
 from funcgrad.errors import ArgumentError
 from funcgrad.interop.jax.arrays import adopt, plain
@@ -90,6 +91,32 @@ class BCOO(SparseArray):
         return self.T
 
 
+def bcoo_dot_general(
+    lhs: BCOO, rhs: Any, *, dimension_numbers: Any, preferred_element_type: Any = None
+) -> Any:
+    """A matrix times a dense array.
+
+    Args:
+        lhs: The matrix.
+        rhs: The array.
+        dimension_numbers: The axis of each that is summed over; without batches.
+        preferred_element_type: Dtype of the result.
+
+    Raises:
+        ArgumentError: If there are batches, or more axes than one.
+    """
+    (ours, theirs), batches = dimension_numbers
+    if any(map(len, batches)) or len(ours) != 1 or len(theirs) != 1:
+        raise ArgumentError(
+            f"bcoo_dot_general: one axis of a matrix is summed over here, got {dimension_numbers}."
+        )
+    matrix = lhs if ours[0] == 1 else lhs.T
+    lines = numpy.moveaxis(numpy.asarray(rhs), theirs[0], 0)
+    flat = matrix @ lines.reshape((lines.shape[0], -1))
+    found = flat.reshape((flat.shape[0], *lines.shape[1:]))
+    return found if preferred_element_type is None else found.astype(preferred_element_type)
+
+
 def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
     """The function: matrices are multiplied by their operators, in any function.
 
@@ -109,3 +136,6 @@ def _of(data: Any, pattern: Pattern) -> BCOO:
 register_pytree_node(
     BCOO, lambda a: ([a.data], a.pattern), lambda pattern, data: _of(data[0], pattern)
 )
+
+OF_BCOO: dict[str, Any] = {"BCOO": BCOO, "bcoo_dot_general": bcoo_dot_general}
+"""Names of ``jax.experimental.sparse.bcoo``."""

@@ -167,20 +167,23 @@ class _Switch:
     Attributes:
         is_on: Whether there are 64 bits.
         generator: The generator of random bits.
+        is_partitionable: Whether random numbers do not depend on how many are drawn.
         checks_places: Whether known indices out of bounds raise.
     """
 
-    __slots__ = ("checks_places", "generator", "is_on")
+    __slots__ = ("checks_places", "generator", "is_on", "is_partitionable")
 
     def __init__(self) -> None:
         self.is_on = False
         self.checks_places = False
         self.generator = NUMPY.generator
+        self.is_partitionable = True
 
 
 SWITCH = _Switch()
 _chosen: ContextVar[bool | None] = ContextVar("funcgrad_jax_x64", default=None)
 _generator: ContextVar[str | None] = ContextVar("funcgrad_jax_generator", default=None)
+_partitionable: ContextVar[bool | None] = ContextVar("funcgrad_jax_partitionable", default=None)
 
 
 def is_x64() -> bool:
@@ -193,9 +196,10 @@ def rules() -> Dialect:
     """The rules that functions of the package follow."""
     dialect = JAX_64 if is_x64() else JAX_32
     generator = generator_name()
-    if generator == dialect.generator and not SWITCH.checks_places:
+    is_usual = generator == dialect.generator and not SWITCH.checks_places
+    if is_usual and is_partitionable():
         return dialect
-    return _chosen_rules(dialect, generator, SWITCH.checks_places)
+    return _chosen_rules(dialect, generator, SWITCH.checks_places, is_partitionable())
 
 
 def generator_name() -> str:
@@ -203,11 +207,20 @@ def generator_name() -> str:
     return _generator.get() or SWITCH.generator
 
 
+def is_partitionable() -> bool:
+    """Whether random numbers do not depend on how many are drawn, in this thread and context."""
+    chosen = _partitionable.get()
+    return SWITCH.is_partitionable if chosen is None else chosen
+
+
 @functools.cache
-def _chosen_rules(dialect: Dialect, generator: str, checks_places: bool) -> Dialect:
+def _chosen_rules(
+    dialect: Dialect, generator: str, checks_places: bool, partitionable: bool
+) -> Dialect:
     """The same rules with what is chosen otherwise."""
     made = copy.copy(dialect)
     made.generator, made.checks_places = generator, checks_places
+    made.is_partitionable = partitionable
     return made
 
 
@@ -445,6 +458,20 @@ def default_prng_impl(new_val: str) -> Iterator[None]:
         yield
     finally:
         _generator.reset(token)
+
+
+@contextmanager
+def threefry_partitionable(new_val: bool = True) -> Iterator[None]:
+    """A block in which random numbers do not depend on how many are drawn, or do.
+
+    Args:
+        new_val: Whether they do not.
+    """
+    token = _partitionable.set(bool(new_val))
+    try:
+        yield
+    finally:
+        _partitionable.reset(token)
 
 
 @contextmanager

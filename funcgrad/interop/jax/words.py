@@ -34,6 +34,7 @@ from funcgrad.interop.jax.widths import (
     given_halves,
     giving_halves,
     in_few_bits,
+    is_partitionable,
     is_x64,
     ml_dtypes,
     narrow,
@@ -294,6 +295,9 @@ class Config(settings.Config):
         if name == _PLACES:
             SWITCH.checks_places = bool(value)
             return
+        if name == _PARTITIONABLE:
+            SWITCH.is_partitionable = bool(value)
+            return
         if name == "jax_num_cpu_devices":
             DEVICES.ask_for(value)
         super().update(name, value)
@@ -305,7 +309,7 @@ class Config(settings.Config):
     @property
     def values(self) -> dict[str, Any]:
         """All flags and their values."""
-        of_package = (is_x64(), generator_name(), SWITCH.checks_places)
+        of_package = (is_x64(), generator_name(), SWITCH.checks_places, is_partitionable())
         return {**super().values, **dict(zip(_SWITCHES, of_package, strict=True))}
 
     @property
@@ -317,7 +321,8 @@ class Config(settings.Config):
 _X64 = "jax_enable_x64"
 _GENERATOR = "jax_default_prng_impl"
 _PLACES = "jax_check_static_indices"
-_SWITCHES = (_X64, _GENERATOR, _PLACES)
+_PARTITIONABLE = "jax_threefry_partitionable"
+_SWITCHES = (_X64, _GENERATOR, _PLACES, _PARTITIONABLE)
 config = Config()
 
 

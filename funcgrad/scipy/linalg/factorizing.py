@@ -442,12 +442,15 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     operands.check_equal_shapes("rsf2csf", t, z)
     t, z = operands.as_complex(t), operands.as_complex(z)
     n = shape_of(t)[-1]
+    if n < 2:
+        return t, z
 
     def step(i: Any, state: Any) -> Any:
         t, z = state
         return _without_block(t, z, n - 2 - i)
 
-    return lax.fori_loop(0, max(n - 1, 0), step, (t, z))
+    found: tuple[Any, Any] = lax.fori_loop(0, n - 1, step, (t, z))
+    return found
 
 
 def _without_block(t: Any, z: Any, k: Any) -> tuple[Any, Any]:

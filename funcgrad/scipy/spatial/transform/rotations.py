@@ -124,7 +124,7 @@ class Rotation:
         return cls(q, normalize=False)
 
     @classmethod
-    def identity(cls, num: int | None = None, *, shape: Any = None, dtype: Any = float) -> Rotation:
+    def identity(cls, num: int | None = None, dtype: Any = float, *, shape: Any = None) -> Rotation:
         """Rotations that change nothing: one, ``num``, or an array of a shape."""
         lengths = () if num is None else (int(num),)
         lengths = lengths if shape is None else tuple(np.atleast_1d(shape).tolist())
