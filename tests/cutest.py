@@ -6,16 +6,19 @@
     python -m tests.cutest --sources cutest --ways here
 
 The folder has the packages ``sif2jax`` and what it imports, and ``asdex`` to compare with. Of each
-problem the Hessian of
-the objective and the Jacobian of the constraints are taken: their patterns, colours, the first
-value and later ones, in seconds of the processor; one process for each side takes the problems in
-turn. Up to 500 variables JAX's dense derivatives at two points say which entries must be there.
+problem the Hessian of the objective and the Jacobian of the constraints are taken: their patterns,
+colours, the first value and later ones, in seconds of the processor. One process for each side
+takes the problems in turn, and imports the module of each when it is its turn: that of all takes
+JAX minutes. Up to 500 variables JAX's dense derivatives at two points say which entries must be
+there.
 With ``--out`` records are kept in that folder, and a run goes on where the last one ended.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import importlib
 import json
 import os
 import signal
@@ -24,8 +27,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from statistics import geometric_mean
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -37,8 +42,8 @@ DENSE = 500
 """Variables up to which dense derivatives say what is missed."""
 LARGE = 5_000
 """Variables from which times are compared."""
-START = 1_800
-"""Seconds for the problems to be imported."""
+START = 300
+"""Seconds for a process to import what it needs."""
 PATIENCE = 8
 """Seconds that are waited for each second of the processor that a problem may take."""
 NAMES = "names.txt"
@@ -50,7 +55,7 @@ Derivative = dict[str, Any]
 # The process that runs the problems one way.
 
 
-def run_problems(way: str, out: Path, most: int, seconds: float) -> None:
+def run_problems(way: str, sources: Path, out: Path, most: int, seconds: float) -> None:
     """Run the problems whose names are read, and write a line for each."""
     if way == HERE:
         from funcgrad.interop.jax import install  # noqa: PLC0415 (JAX's runs know nothing of it)
@@ -59,21 +64,61 @@ def run_problems(way: str, out: Path, most: int, seconds: float) -> None:
     import jax  # noqa: PLC0415 (it may be the stand-in)
 
     jax.config.update("jax_enable_x64", True)
-    import sif2jax  # noqa: PLC0415
-
+    problems = problems_of(sources)
     record = out / f"{way}.jsonl"
     # What the first of all derivatives loads is no problem's.
     MEASURES[way]("hessian", lambda x: (x**3).sum(), np.ones(3), out / "none.npy")
-    problems = {type(problem).__name__: problem for problem in sif2jax.problems}
     (out / NAMES).write_text("\n".join(problems))
     for name in map(str.strip, sys.stdin):
         _watch(seconds)
         try:
-            found = _results(way, problems[name], name, out, most)
+            found = _results(way, problems[name](), name, out, most)
         except Exception as error:  # it is the result of the problem
             found = {"error": f"{type(error).__name__}: {error}"[:300]}
         signal.setitimer(signal.ITIMER_REAL, 0)
         _write(record, {"name": name, **found})
+
+
+def problems_of(sources: Path) -> dict[str, Callable[[], Any]]:
+    """Makers of all problems by their names, none of which is imported yet.
+
+    The packages of problems list them in their first files, which are read instead of run.
+    """
+    root = sources / "sif2jax"
+    found: dict[str, Callable[[], Any]] = {}
+    for folder in (root, root / "cutest", *(p.parent for p in root.glob("cutest/_*/__init__.py"))):
+        package = ModuleType(".".join(folder.relative_to(sources).parts))
+        package.__path__ = [str(folder)]
+        sys.modules[package.__name__] = package
+        found |= _listed(package.__name__, ast.parse((folder / "__init__.py").read_text()))
+    general = importlib.import_module("sif2jax._problem")
+    kinds = {name: x for name, x in vars(general).items() if name.startswith("Abstract")}
+    vars(sys.modules["sif2jax"]).update(kinds)
+    return found
+
+
+def _listed(package: str, tree: ast.Module) -> dict[str, Callable[[], Any]]:
+    """The problems that the first file of a package imports and makes."""
+    modules = {
+        alias.name: f"{package}.{node.module}"
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    lists = (
+        n.value for n in tree.body if isinstance(n, ast.Assign) and isinstance(n.value, ast.Tuple)
+    )
+    calls = (
+        x.func.id
+        for each in lists
+        for x in each.elts
+        if isinstance(x, ast.Call) and isinstance(x.func, ast.Name)
+    )
+    return {name: partial(_made, modules[name], name) for name in calls}
+
+
+def _made(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(module), name)()
 
 
 def _watch(seconds: float) -> None:
@@ -217,6 +262,7 @@ class Side:
         command = [sys.executable, "-m", "tests.cutest", "--inside", self.way]
         command += ["--out", str(self.options.out), "--most", str(self.options.most)]
         command += ["--seconds", str(self.options.seconds)]
+        command += ["--sources", str(self.options.sources)]
         self.process = subprocess.Popen(
             command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, text=True
         )
@@ -336,7 +382,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--inside", choices=WAYS, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.inside:
-        run_problems(options.inside, options.out, options.most, options.seconds)
+        sources, out = options.sources, options.out
+        run_problems(options.inside, sources, out, options.most, options.seconds)
         return 0
     if options.sources is None or not (options.sources / "sif2jax").is_dir():
         print("there is no sif2jax: pip install --target cutest sif2jax asdex; --sources cutest")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -43,3 +44,32 @@ def test_what_is_missed_fails(
 def test_it_asks_for_the_sources(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cutest.main(["--sources", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
     assert "pip install --target cutest sif2jax asdex" in capsys.readouterr().out
+
+
+def test_problems_are_imported_one_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages = ("sif2jax", "sif2jax.cutest", "sif2jax.cutest._some")
+    files = {
+        "__init__.py": "raise ImportError",
+        "_problem.py": "class AbstractProblem: ...",
+        "cutest/__init__.py": "raise ImportError",
+        "cutest/_some/__init__.py": (
+            "from .a import A as A\nfrom .b import B as B\nsome_problems = (\n    A(),\n    B(),\n)\n"
+        ),
+        "cutest/_some/a.py": "from sif2jax import AbstractProblem\nclass A(AbstractProblem): ...",
+        "cutest/_some/b.py": "raise ImportError",
+    }
+    for name, text in files.items():
+        file = tmp_path / "sif2jax" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    made = ("sif2jax._problem", "sif2jax.cutest._some.a", "sif2jax.cutest._some.b")
+    for module in (*packages, *made):
+        monkeypatch.setitem(sys.modules, module, None)  # so that it is gone behind the test
+        monkeypatch.delitem(sys.modules, module)
+    problems = cutest.problems_of(tmp_path)
+    assert list(problems) == ["A", "B"]
+    assert type(problems["A"]()).__name__ == "A"
+    with pytest.raises(ImportError):
+        problems["B"]()
