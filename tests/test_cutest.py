@@ -55,7 +55,7 @@ def test_problems_are_imported_one_at_a_time(
         "_problem.py": "class AbstractProblem: ...",
         "cutest/__init__.py": "raise ImportError",
         "cutest/_some/__init__.py": (
-            "from .a import A as A\nfrom .b import B as B\nsome_problems = (\n    A(),\n    B(),\n)\n"
+            "from .a import A as A\nfrom .b import B as B\nsome_problems = (A(), B())\n"
         ),
         "cutest/_some/a.py": "from sif2jax import AbstractProblem\nclass A(AbstractProblem): ...",
         "cutest/_some/b.py": "raise ImportError",
