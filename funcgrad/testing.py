@@ -20,6 +20,7 @@ from funcgrad.api.differentiation import jvp, vjp
 from funcgrad.api.vectorization import vmap
 from funcgrad.base.namespaces import present
 from funcgrad.base.pytree import tree_unflatten
+from funcgrad.base.records import dataclass
 from funcgrad.errors import ArgumentError, FuncgradError
 from funcgrad.primitives.objects import flatten_held
 
@@ -116,20 +117,13 @@ def _leaves(tree: Any) -> list[Any]:
     return flatten_held(tree)[0]
 
 
+@dataclass(eq=False)
 class _Checker:
-    def __init__(
-        self,
-        modes: Sequence[str],
-        atol: Tolerance,
-        rtol: Tolerance,
-        eps: float | None,
-        rng: np.random.Generator,
-    ) -> None:
-        self.modes = modes
-        self.atol = atol
-        self.rtol = rtol
-        self.eps = eps
-        self.rng = rng
+    modes: Sequence[str]
+    atol: Tolerance
+    rtol: Tolerance
+    eps: float | None
+    rng: np.random.Generator
 
     def check(self, f: Function, args: tuple[Any, ...], order: int, last: int) -> None:
         leaves, treedef = flatten_held(args)

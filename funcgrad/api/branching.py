@@ -27,6 +27,7 @@ import numpy as np
 from funcgrad import numpy as fnp
 from funcgrad.api.rewriting import RESERVED
 from funcgrad.base.pytree import tree_flatten, tree_leaves, tree_map, tree_structure
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import (
@@ -63,6 +64,7 @@ def read(get: Function) -> Any:
         return UNDEFINED
 
 
+@dataclass(eq=False)
 class State:
     """The variables of a statement.
 
@@ -75,21 +77,12 @@ class State:
         changed: Those of them into which it writes, as far as can be seen.
     """
 
-    def __init__(
-        self,
-        names: Sequence[str],
-        read: Function,
-        write: Function,
-        others: Sequence[str],
-        read_others: Function,
-        changed: Sequence[str],
-    ) -> None:
-        self.names = names
-        self.read = read
-        self.write = write
-        self.others = others
-        self.read_others = read_others
-        self.changed = changed
+    names: Sequence[str]
+    read: Function
+    write: Function
+    others: Sequence[str]
+    read_others: Function
+    changed: Sequence[str]
 
 
 # Conditions.

@@ -20,6 +20,7 @@ from funcgrad.api.arguments import (
     positional_parameters,
 )
 from funcgrad.api.staging import ShapeDtypeStruct, StagedFunction, argument_paths, without_float0
+from funcgrad.base.annotations import Keywords
 from funcgrad.base.pytree import tree_unflatten
 from funcgrad.base.records import dataclass
 from funcgrad.base.transformed import Transformed
@@ -107,9 +108,7 @@ def checkpoint(
             return named
         return tuple({*normalize_argnums(static_argnums, len(args), what), *named})
 
-    def staged_call(
-        args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[StagedFunction, list[Any]]:
+    def staged_call(args: tuple[Any, ...], kwargs: Keywords) -> tuple[StagedFunction, list[Any]]:
         """The function, traced now or before, and the values of its arguments."""
         static = static_positions(args)
         dynamic = [a for i, a in enumerate(args) if i not in static]
@@ -142,9 +141,7 @@ def checkpoint(
         fixed = [(i, args[i]) for i in sorted(static)]
         return remembered([fun, fixed, sorted(options.items())], key, stage, lambda s: s), leaves
 
-    def closing_over(
-        of_dynamic: Function, dynamic: list[Any], kwargs: dict[str, Any]
-    ) -> StagedFunction:
+    def closing_over(of_dynamic: Function, dynamic: list[Any], kwargs: Keywords) -> StagedFunction:
         """The function of the arguments that are no references."""
 
         def of_both(inner: list[Any], inner_kwargs: dict[str, Any]) -> Any:
@@ -154,7 +151,7 @@ def checkpoint(
         (function,), given = closing_over_cells([of_both], (dynamic, kwargs))
         return StagedFunction(function, given, {}, what, carries=True)
 
-    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def run(args: tuple[Any, ...], kwargs: Keywords) -> Any:
         if current_trace() is EVAL:
             return call_untraced(fun, args, kwargs, static_positions(args))
         staged, leaves = staged_call(args, kwargs)

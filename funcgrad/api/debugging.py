@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from funcgrad.api.arguments import check_callable, name_of
 from funcgrad.api.staging import with_held_types
+from funcgrad.base.annotations import Function
 from funcgrad.base.pytree import keystr, tree_flatten_with_path, tree_unflatten
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import Tracer
@@ -37,9 +38,7 @@ _FORMATTED = re.compile(r"Traced<.*> in ")
 _NUMBERS = bool | int | float | complex | np.generic
 
 
-def debug_callback(
-    callback: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs: Any
-) -> None:
+def debug_callback(callback: Function, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
     """Call a Python function with values, for its effect.
 
     It runs whenever the surrounding code runs: in compiled code, in every step of a loop, once per
@@ -166,7 +165,7 @@ def check_format(fmt: str, args: Any, kwargs: Any) -> None:
 
 
 def pure_callback(
-    callback: Callable[..., Any],
+    callback: Function,
     result_shape_dtypes: Any,
     *args: Any,
     vmap_method: str | None = None,
@@ -214,11 +213,7 @@ def pure_callback(
 
 
 def io_callback(
-    callback: Callable[..., Any],
-    result_shape_dtypes: Any,
-    *args: Any,
-    ordered: bool = False,
-    **kwargs: Any,
+    callback: Function, result_shape_dtypes: Any, *args: Any, ordered: bool = False, **kwargs: Any
 ) -> Any:
     """Call a Python function that may have effects and results, once per evaluation.
 
@@ -256,7 +251,7 @@ class _Call:
     """A callback of pytrees as one of flat values, with the types that it promises."""
 
     def __init__(
-        self, callback: Callable[..., Any], promised: Any, args: Any, kwargs: Any, what: str
+        self, callback: Function, promised: Any, args: Any, kwargs: Any, what: str
     ) -> None:
         check_callable(callback, what)
         self.label = f"{what}({name_of(callback)}){place().rstrip()}"
@@ -272,7 +267,7 @@ class _Call:
                 )
         self.flat: FlatFunction = self._flat(callback, in_tree)
 
-    def _flat(self, callback: Callable[..., Any], in_tree: Any) -> FlatFunction:
+    def _flat(self, callback: Function, in_tree: Any) -> FlatFunction:
         def flat(*values: Any) -> Sequence[Any]:
             args, kwargs = tree_unflatten(in_tree, values)
             leaves, tree = flatten_held(callback(*args, **kwargs))

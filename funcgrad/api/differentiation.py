@@ -27,6 +27,7 @@ from funcgrad.api.linear_functions import (
     check_tangents,
 )
 from funcgrad.base import pytree
+from funcgrad.base.annotations import Values
 from funcgrad.base.error_state import without_warnings
 from funcgrad.base.transformed import HoldsProgram, Wrapper
 from funcgrad.core.avals import ShapedArray, aval_of
@@ -250,9 +251,7 @@ def is_differentiable(x: Any, holomorphic: bool, allow_int: bool, is_reverse: bo
     return "exact" if allow_int and kind in "biu" else False
 
 
-def refuse_input(
-    args: Sequence[Any], chosen: Sequence[int], what: str, number: int, bad: Any
-) -> bool:
+def refuse_input(args: Values, chosen: Sequence[int], what: str, number: int, bad: Any) -> bool:
     path = [path for i in chosen for path in leaf_paths(args[i], f"args[{i}]")][number]
     given = [leaf for i in chosen for leaf in pytree.tree_leaves(args[i])][number]
     if isinstance(given, objects.HoldsArray):
@@ -392,11 +391,7 @@ def _linearized(
 
 
 def _signed(
-    flat: FlatFunction,
-    outs: Sequence[Any],
-    avals: Sequence[ShapedArray],
-    linear: LinearMap,
-    what: str,
+    flat: FlatFunction, outs: Values, avals: Sequence[ShapedArray], linear: LinearMap, what: str
 ) -> tuple[Signature, LinearMap]:
     """The types of a function, and its derivative without that of extra results."""
     out_avals = tuple(aval_of(x) for x in outs)
@@ -409,7 +404,7 @@ def _signed(
     return signature, LinearMap(linear.inputs, linear.entries, linear.length, outputs, point)
 
 
-def _avals(leaves: Sequence[Any], tree: Any, what: str) -> list[ShapedArray]:
+def _avals(leaves: Values, tree: Any, what: str) -> list[ShapedArray]:
     """Types of arguments; an unsupported one is named by its path."""
     try:
         return [aval_of(x) for x in leaves]

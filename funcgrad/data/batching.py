@@ -20,6 +20,7 @@ import numpy as np
 
 from funcgrad import random
 from funcgrad.base.pytree import PyTreeDef, keystr, tree_flatten_with_path
+from funcgrad.base.records import dataclass
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.primitives.objects import is_traced
 from funcgrad.random.key_arrays import KeyArray
@@ -29,22 +30,15 @@ Seed = Any
 """A Python integer, or a key of `funcgrad.random`."""
 
 
+@dataclass(eq=False, repr=False)
 class Batches:
     """Batches of a data set: every loop gives the same ones; `len` counts them."""
 
-    def __init__(
-        self,
-        arrays: list[np.ndarray],
-        treedef: PyTreeDef,
-        size: int,
-        order: np.ndarray | None,
-        drop_last: bool,
-    ) -> None:
-        self._arrays = arrays
-        self._treedef = treedef
-        self._size = size
-        self._order = order
-        self._drop_last = drop_last
+    _arrays: list[np.ndarray]
+    _treedef: PyTreeDef
+    _size: int
+    _order: np.ndarray | None
+    _drop_last: bool
 
     def __len__(self) -> int:
         count = len(self._arrays[0])

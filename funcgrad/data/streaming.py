@@ -27,6 +27,7 @@ from funcgrad import random
 from funcgrad.api.vectorization import vmap
 from funcgrad.base.forking import cached_property
 from funcgrad.base.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_map
+from funcgrad.base.records import dataclass
 from funcgrad.data.batching import Seed, key_of
 from funcgrad.data.direct import Buffers
 from funcgrad.data.sources import Source, read, view
@@ -39,29 +40,21 @@ LEAST_BLOCKS = 4
 """The least number of blocks of a lane, where examples are few."""
 
 
+@dataclass(eq=False, repr=False)
 class Stream:
     """Batches of a source, the result of `stream`: every loop gives the same; `len` counts them."""
 
-    def __init__(
-        self,
-        leaves: list[Any],
-        treedef: Any,
-        size: int,
-        key: Any,
-        lanes: int,
-        window: int,
-        part: tuple[int, int],
-        start: int,
-    ) -> None:
-        self._leaves = leaves
-        self._treedef = treedef
-        self._size = size
-        self._key = key
-        self._lanes = lanes
-        self._window = window
-        self._part = part
-        self._start = start
-        self._count = len(leaves[0])
+    _leaves: list[Any]
+    _treedef: Any
+    _size: int
+    _key: Any
+    _lanes: int
+    _window: int
+    _part: tuple[int, int]
+    _start: int
+
+    def __post_init__(self) -> None:
+        self._count = len(self._leaves[0])
 
     def __len__(self) -> int:
         return max(self._batches - self._start, 0)

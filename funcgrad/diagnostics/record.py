@@ -17,6 +17,7 @@ import numpy as np
 from funcgrad.api.arguments import leaf_paths, name_of
 from funcgrad.api.differentiation import grad
 from funcgrad.api.staging import ShapeDtypeStruct, aval_like
+from funcgrad.base.annotations import Function
 from funcgrad.base.pytree import tree_unflatten
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.observers import describe_location
@@ -246,11 +247,7 @@ def _scopes(source: SourceLocation | None) -> Group:
 
 
 def record(
-    function: Callable[..., Any],
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
-    what: str,
-    prefix: str = "args",
+    function: Function, args: Sequence[Any], kwargs: dict[str, Any], what: str, prefix: str = "args"
 ) -> Record:
     """Run a function and keep what it did.
 

@@ -19,6 +19,7 @@ import numpy as np
 from funcgrad.api.arguments import check_callable
 from funcgrad.api.compilation import jit
 from funcgrad.api.differentiation import grad, jvp
+from funcgrad.base.annotations import Function
 from funcgrad.base.records import dataclass
 from funcgrad.errors import ArgumentError
 from funcgrad.flatten_util import ravel_pytree
@@ -91,12 +92,7 @@ class Spectrum:
 
 
 def hessian_spectrum(
-    loss: Callable[..., Any],
-    params: Any,
-    *batch: Any,
-    steps: int = 30,
-    starts: int = 4,
-    seed: int = 0,
+    loss: Function, params: Any, *batch: Any, steps: int = 30, starts: int = 4, seed: int = 0
 ) -> Spectrum:
     """Extreme eigenvalues and the density of the spectrum of a loss' Hessian.
 

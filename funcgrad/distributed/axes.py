@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from funcgrad.base import environment
+from funcgrad.base.records import dataclass
 from funcgrad.core.axes import axis_scope
 from funcgrad.distributed.failing import note_exit
 from funcgrad.distributed.processes import Alone, Processes, axis_of, subgroups, world
@@ -18,25 +19,20 @@ from funcgrad.higher_order.jit import along_processes
 from funcgrad.higher_order.staging import located
 
 
+@dataclass(eq=False)
 class Spmd:
     """A function, or a block, in which names stand for axes of processes."""
 
-    def __init__(
-        self,
-        function: Callable[..., Any] | None,
-        lengths: dict[Hashable, int],
-        communicator: Any,
-        deterministic: bool,
-        check: bool,
-    ) -> None:
-        self.function = function
-        self.lengths = lengths
-        self.communicator = communicator
-        self.deterministic = deterministic
-        self.check = check
+    function: Callable[..., Any] | None
+    lengths: dict[Hashable, int]
+    communicator: Any
+    deterministic: bool
+    check: bool
+
+    def __post_init__(self) -> None:
         self._entered: list[tuple[ExitStack, list[Alone | Processes]]] = []
-        if function is not None:
-            update_wrapper(self, function)
+        if self.function is not None:
+            update_wrapper(self, self.function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.function is None:  # a decorator

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from funcgrad.base.annotations import Values
 from funcgrad.base.records import dataclass
 from funcgrad.core.facets import Facet
 from funcgrad.core.program import Equation, Program, Var, last_uses
@@ -34,11 +35,11 @@ class CheckedProgram:
     sites: tuple[Site, ...]
     n_outputs: int
 
-    def failure(self, results: Sequence[Any]) -> Failure:
+    def failure(self, results: Values) -> Failure:
         """First failure, from the results of the program."""
         return Failure.of_flat(self.sites, results[self.n_outputs :])
 
-    def found(self, results: Sequence[Any]) -> list[Failure]:
+    def found(self, results: Values) -> list[Failure]:
         """The same, or nothing if nothing is looked for."""
         return [self.failure(results)] if self.sites else []
 
@@ -63,9 +64,7 @@ def _check_program(program: Program, kinds: Kinds) -> CheckedProgram:
     return CheckedProgram(staged, tuple(sites), n)
 
 
-def evaluate_checked(
-    program: Program, args: Sequence[Any], kinds: Kinds
-) -> tuple[list[Any], Failure]:
+def evaluate_checked(program: Program, args: Values, kinds: Kinds) -> tuple[list[Any], Failure]:
     """Results of a program under the current trace, and what was found wrong."""
     environment: dict[Any, Any] = dict(program.constants)
     environment.update(zip(program.inputs, args, strict=True))
@@ -96,9 +95,7 @@ makes_no_nans = Facet("makes_no_nans", False)
 
 
 @stands_for("equation")
-def _apply(
-    equation: Equation, args: Sequence[Any], kinds: Kinds
-) -> tuple[Sequence[Any], Sequence[Any]]:
+def _apply(equation: Equation, args: Values, kinds: Kinds) -> tuple[Sequence[Any], Sequence[Any]]:
     """Results of an equation, and what may be wrong with it."""
     primitive = equation.primitive
     rule = checked(primitive)

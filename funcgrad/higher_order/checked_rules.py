@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from funcgrad.base.annotations import Function
 from funcgrad.core.avals import aval_of
 from funcgrad.core.program import evaluate
 from funcgrad.higher_order.checked_programs import CheckedProgram, evaluate_checked
@@ -29,11 +30,7 @@ class CheckedRules:
     """
 
     def __init__(
-        self,
-        inner: CheckedProgram,
-        kinds: Kinds,
-        jvp: Callable[..., Any] | None,
-        vjp: Callable[..., Any] | None,
+        self, inner: CheckedProgram, kinds: Kinds, jvp: Function | None, vjp: Function | None
     ) -> None:
         self.inner = inner
         self.kinds = kinds

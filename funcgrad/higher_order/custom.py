@@ -319,23 +319,18 @@ class CustomCall(Primitive):
         return outs, [0] * len(outs)
 
 
+@dataclass(eq=False)
 class _VjpPair:
     """Both directions of the linear operation that a vjp rule defines."""
 
-    def __init__(
-        self,
-        rules: Rules,
-        pull: Pull,
-        n_primals: int,
-        out_avals: Sequence[ShapedArray],
-        is_active: Sequence[bool],
-    ) -> None:
-        self.rules = rules
-        self.pull = pull
-        self.n_primals = n_primals
-        self.out_avals = out_avals
-        self.is_active = is_active
-        self.is_inexact = [a.dtype.kind in "fc" for a in out_avals]
+    rules: Rules
+    pull: Pull
+    n_primals: int
+    out_avals: Sequence[ShapedArray]
+    is_active: Sequence[bool]
+
+    def __post_init__(self) -> None:
+        self.is_inexact = [a.dtype.kind in "fc" for a in self.out_avals]
 
     def forward(self, residuals: Values, tangents: Values) -> list[Any]:
         full = _spread(tangents, self.is_active)

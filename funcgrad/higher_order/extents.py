@@ -197,6 +197,7 @@ def _places(iterations: Sequence[Sequence[Equation]], j: int) -> Integers:
     return np.array([w[0] for w in windows if w is not None], np.int64)
 
 
+@dataclass(eq=False)
 class _Analysis:
     """Extents of the results of a body, in order.
 
@@ -207,18 +208,13 @@ class _Analysis:
         tables: As in `extents_of`.
     """
 
-    def __init__(
-        self,
-        iterations: Sequence[Sequence[Equation]],
-        shapes: Sequence[Sequence[Integers]],
-        local: Mapping[int, tuple[int, int]],
-        tables: Collection[int],
-    ) -> None:
-        self.iterations = iterations
-        self.tables = tables
-        self.shapes = shapes
-        self.local = local
-        self.longest = [self._longest(j) for j in range(len(shapes))]
+    iterations: Sequence[Sequence[Equation]]
+    shapes: Sequence[Sequence[Integers]]
+    local: Mapping[int, tuple[int, int]]
+    tables: Collection[int]
+
+    def __post_init__(self) -> None:
+        self.longest = [self._longest(j) for j in range(len(self.shapes))]
         self.found: dict[tuple[int, int], tuple[Extents, bool]] = {}
         """By equation and result: its extents, and whether it is a view of an array."""
 

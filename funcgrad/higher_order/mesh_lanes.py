@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
+from funcgrad.base.annotations import Values
 from funcgrad.base.ranks import Ranks
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
@@ -262,11 +263,7 @@ def lane_type(x: Any) -> LaneType:
 
 
 def kinds_along(
-    axis: DividedAxis,
-    primitive: Primitive,
-    args: Sequence[Any],
-    kinds: Sequence[str],
-    outs: Sequence[Any],
+    axis: DividedAxis, primitive: Primitive, args: Values, kinds: Sequence[str], outs: Values
 ) -> list[str]:
     """Kinds of the results of an operation.
 
@@ -290,7 +287,7 @@ def kinds_along(
 
 
 def _check_mixture(
-    axis: DividedAxis, primitive: Primitive, kinds: Sequence[str], args: Sequence[Any]
+    axis: DividedAxis, primitive: Primitive, kinds: Sequence[str], args: Values
 ) -> None:
     """Refuse an operation of varying and invariant operands where the axis tracks them."""
     shared = [x for x, kind in zip(args, kinds, strict=True) if kind == INVARYING]

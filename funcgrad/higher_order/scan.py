@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from funcgrad.base.annotations import Values
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import divided_axis
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
@@ -112,7 +113,7 @@ class Scan(Primitive):
     def shows_progress(self) -> bool:
         return self.progress is not None
 
-    def split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+    def split(self, args: Values) -> tuple[list[Any], list[Any], list[Any]]:
         """Constants, carry, scanned arrays."""
         a, b = self.n_consts, self.n_consts + self.n_carry
         return list(args[:a]), list(args[a:b]), list(args[b:])
@@ -137,7 +138,7 @@ class Scan(Primitive):
             return self._run_in_parts(self.progress, args)
         return self.run(executable_of(self.body), args)
 
-    def _run_in_parts(self, label: str, args: Sequence[Any]) -> list[Any]:
+    def _run_in_parts(self, label: str, args: Values) -> list[Any]:
         """The loop over some of the steps, until there are no more."""
         consts, carry, xs = self.split(args)
         if self.length == 0:
@@ -153,7 +154,7 @@ class Scan(Primitive):
                 bar.update(stop - start)
         return [*carry, *ys]
 
-    def _run_sampled(self, rounds: Rounds, args: Sequence[Any]) -> list[Any]:
+    def _run_sampled(self, rounds: Rounds, args: Values) -> list[Any]:
         """The loop, of which rounds that nobody sees are compiled, and many of them as a loop."""
         length = self.steps(args)
         if rounds.unseen >= length:
@@ -184,7 +185,7 @@ class Scan(Primitive):
             done += n
         return [*carry, *ys]
 
-    def steps(self, args: Sequence[Any]) -> int:
+    def steps(self, args: Values) -> int:
         """Number of steps that are taken with these arguments."""
         return self.length
 
@@ -193,14 +194,14 @@ class Scan(Primitive):
         y_avals = self.body.out_avals[self.n_carry :]
         return [np.empty((self.length, *a.shape), a.dtype) for a in y_avals]
 
-    def run(self, step: Callable[..., Sequence[Any]], args: Sequence[Any]) -> list[Any]:
+    def run(self, step: Callable[..., Sequence[Any]], args: Values) -> list[Any]:
         """The loop in Python."""
         if self.progress is None:
             return self._run(step, args, None)
         with progress_bar(self.progress, self.length) as bar:
             return self._run(step, args, bar)
 
-    def _run(self, step: Callable[..., Sequence[Any]], args: Sequence[Any], bar: Any) -> list[Any]:
+    def _run(self, step: Callable[..., Sequence[Any]], args: Values, bar: Any) -> list[Any]:
         consts, carry, xs = self.split(args)
         with using_trace(EVAL):
             ys = self.empty_results()
@@ -280,9 +281,7 @@ class Scan(Primitive):
         ]
         return stage_closed(run, [a.strong() for a in kinds], f"jvp_{self.body.name}")
 
-    def _active_inputs(
-        self, tangents: Sequence[Any], results: Callable[[Mask], Sequence[bool]]
-    ) -> Mask:
+    def _active_inputs(self, tangents: Values, results: Callable[[Mask], Sequence[bool]]) -> Mask:
         """Inputs of the body that have tangents: the fixed point over the carry."""
         active = [t is not None for t in tangents]
         a, b = self.n_consts, self.n_consts + self.n_carry
@@ -498,9 +497,9 @@ class Scan(Primitive):
 
 def bind_scan(
     body: Program,
-    consts: Sequence[Any],
-    carry: Sequence[Any],
-    xs: Sequence[Any],
+    consts: Values,
+    carry: Values,
+    xs: Values,
     length: int,
     reverse: bool,
     progress: str | None = None,
@@ -621,7 +620,7 @@ def aval_of_linear(x: Any) -> ShapedArray:
     return aval.strong()
 
 
-def cut(values: Sequence[Any], *counts: int) -> list[list[Any]]:
+def cut(values: Values, *counts: int) -> list[list[Any]]:
     """Consecutive parts of the given lengths, and the rest."""
     parts, start = [], 0
     for n in counts:
@@ -630,16 +629,12 @@ def cut(values: Sequence[Any], *counts: int) -> list[list[Any]]:
     return [*parts, list(values[start:])]
 
 
-def dense_tangents(
-    active: Sequence[bool], primals: Sequence[Any], dots: Sequence[Any]
-) -> list[Any]:
+def dense_tangents(active: Sequence[bool], primals: Values, dots: Values) -> list[Any]:
     """Tangents of the active values, zeros where there are none."""
     return [instantiate(t, x) for x, t, on in zip(primals, dots, active, strict=True) if on]
 
 
-def _instantiated(
-    active: Mask, primals: Sequence[Any], tangents: Sequence[Any]
-) -> list[Any | None]:
+def _instantiated(active: Mask, primals: Values, tangents: Values) -> list[Any | None]:
     """Tangents, with zeros for active inputs that have none."""
     return [
         instantiate(t, x) if on else None

@@ -7,11 +7,12 @@ lane did not choose contribute nothing, not even to its derivatives.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from funcgrad.base.annotations import Function
 from funcgrad.base.pytree import tree_unflatten
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.program import Program, evaluate
@@ -46,11 +47,7 @@ _NOT_GIVEN: Any = object()
 
 
 def cond(
-    pred: Any,
-    true_fun: Callable[..., Any],
-    false_fun: Callable[..., Any],
-    *operands: Any,
-    operand: Any = _NOT_GIVEN,
+    pred: Any, true_fun: Function, false_fun: Function, *operands: Any, operand: Any = _NOT_GIVEN
 ) -> Any:
     """``true_fun(*operands)`` if ``pred`` holds, else ``false_fun(*operands)``.
 
@@ -94,7 +91,7 @@ def cond(
 
 
 def switch(
-    index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _NOT_GIVEN
+    index: Any, branches: Sequence[Function], *operands: Any, operand: Any = _NOT_GIVEN
 ) -> Any:
     """``branches[index](*operands)``, the index clipped to the branches that exist.
 
@@ -163,7 +160,7 @@ def _joined(operands: tuple[Any, ...], operand: Any, what: str) -> tuple[Any, ..
 
 def _choose(
     index: Any,
-    branches: Sequence[Callable[..., Any]],
+    branches: Sequence[Function],
     labels: Sequence[str],
     operands: tuple[Any, ...],
     what: str,

@@ -13,6 +13,7 @@ from typing import Any
 
 from funcgrad.base.dialect import default_dtype
 from funcgrad.base.pytree import PyTreeDef, tree_map, tree_structure, tree_unflatten
+from funcgrad.base.records import dataclass
 from funcgrad.base.scalars import plain_number, scalar_number
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.trace import EVAL, current_trace
@@ -299,6 +300,7 @@ class _Root:
         return unknown(self.tangent_solve(slope, tree_unflatten(tree, right)), "tangent_solve")
 
 
+@dataclass(eq=False)
 class _LinearSystem:
     """A linear system under a transformation, solvable in both directions.
 
@@ -308,16 +310,12 @@ class _LinearSystem:
         directions: The linear function and its solver, then those of the transpose.
     """
 
-    def __init__(
-        self,
-        unknown: _Unknown,
-        captured: Captured,
-        directions: Sequence[tuple[FlatFunction, Solver | None]],
-    ) -> None:
-        self.unknown = unknown
-        self.captured = captured
-        self.directions = directions
-        self.apply, self.solve = directions[0]
+    unknown: _Unknown
+    captured: Captured
+    directions: Sequence[tuple[FlatFunction, Solver | None]]
+
+    def __post_init__(self) -> None:
+        self.apply, self.solve = self.directions[0]
 
     def run(self, has_aux: bool) -> Any:
         inputs = [*self.captured, *self.unknown.leaves]

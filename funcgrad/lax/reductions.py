@@ -11,6 +11,7 @@ import numpy as np
 
 from funcgrad.base.placement import check_placement
 from funcgrad.base.pytree import PyTreeDef
+from funcgrad.base.records import dataclass
 from funcgrad.base.signatures import call_of, docstring, explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Primitive
@@ -227,24 +228,20 @@ def reduce(
     return treedef.unflatten(fold_pairs.along(dimensions))
 
 
+@dataclass(eq=False)
 class _Fold:
     """A fold by an associative function of pytrees of scalars."""
 
-    def __init__(
-        self,
-        computation: Callable[[Any, Any], Any],
-        treedef: PyTreeDef,
-        arrays: list[Array],
-        starts: list[Array],
-    ) -> None:
-        self.computation = computation
-        self.treedef = treedef
-        self.arrays = arrays
-        self.starts = starts
-        self.what = f"lax.reduce({name_of(computation)})"
-        shapes = {shape_of(x) for x in arrays}
-        if len(shapes) != 1 or any(shape_of(v) for v in starts):
-            types = ", ".join(str(aval_of(x)) for x in (*arrays, *starts))
+    computation: Callable[[Any, Any], Any]
+    treedef: PyTreeDef
+    arrays: list[Array]
+    starts: list[Array]
+
+    def __post_init__(self) -> None:
+        self.what = f"lax.reduce({name_of(self.computation)})"
+        shapes = {shape_of(x) for x in self.arrays}
+        if len(shapes) != 1 or any(shape_of(v) for v in self.starts):
+            types = ", ".join(str(aval_of(x)) for x in (*self.arrays, *self.starts))
             raise ShapeError(
                 f"{self.what}: operands must have one shape and init_values must be scalars, got "
                 f"{types}."

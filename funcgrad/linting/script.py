@@ -22,6 +22,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from funcgrad.base.annotations import Function
 from funcgrad.base.pytree import tree_leaves
 from funcgrad.core.observers import attach, detach
 from funcgrad.core.trace import Tracer
@@ -104,9 +105,7 @@ def lint_script(
     reports = [] if reports is None else reports
     seen: set[CodeType | int] = set()
 
-    def before(
-        f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], argnums: Any
-    ) -> None:
+    def before(f: Function, args: Sequence[Any], kwargs: dict[str, Any], argnums: Any) -> None:
         key = getattr(f, "__code__", id(f))
         if key in seen or any(isinstance(x, Tracer) for x in tree_leaves((args, kwargs))):
             return
@@ -150,11 +149,9 @@ def replaced(package: ModuleType, before: Callable[[Any, Any, Any, Any], None]) 
     """
     originals = {name: getattr(package, name) for name in (*DIFFERENTIATES, *AT_POINTS)}
 
-    def watched(original: Callable[..., Any]) -> Callable[..., Any]:
+    def watched(original: Function) -> Function:
         @functools.wraps(original)
-        def transformation(
-            fun: Callable[..., Any], argnums: Any = 0, *options: Any, **names: Any
-        ) -> Any:
+        def transformation(fun: Function, argnums: Any = 0, *options: Any, **names: Any) -> Any:
             derivative = original(fun, argnums, *options, **names)
 
             @functools.wraps(derivative)
@@ -166,9 +163,9 @@ def replaced(package: ModuleType, before: Callable[[Any, Any, Any, Any], None]) 
 
         return transformation
 
-    def watched_at(original: Callable[..., Any], point: Callable[..., Any]) -> Callable[..., Any]:
+    def watched_at(original: Function, point: Function) -> Function:
         @functools.wraps(original)
-        def derivative(fun: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        def derivative(fun: Function, *args: Any, **options: Any) -> Any:
             before(fun, point(*args, **options), {}, None)
             return original(fun, *args, **options)
 

@@ -22,6 +22,7 @@ from funcgrad import errors
 from funcgrad.api.compilation import jit
 from funcgrad.api.differentiation import jvp, vjp
 from funcgrad.api.limits import limits
+from funcgrad.base.annotations import Values
 from funcgrad.base.forking import cached_property
 from funcgrad.base.pytree import tree_unflatten
 from funcgrad.base.records import dataclass
@@ -123,9 +124,7 @@ class Step:
             return []
         return self._run(self.primitive.bind, *self.at(times)) or []
 
-    def tangents(
-        self, primals: Sequence[Any], tangents: Sequence[Any]
-    ) -> tuple[list[Any], list[Any]] | None:
+    def tangents(self, primals: Values, tangents: Values) -> tuple[list[Any], list[Any]] | None:
         """Results and tangents of the operation, if it has tangents."""
         if all(t is None for t in tangents) or self.primitive.is_composite:
             return None
@@ -332,7 +331,7 @@ class Subject:
                     compute = derivative
         seconds = patience(time.monotonic() - start)
 
-        def limited(values: Sequence[Any], directions: Sequence[Any]) -> list[Any]:
+        def limited(values: Values, directions: Sequence[Any]) -> list[Any]:
             with stepwise(False), limits(seconds=seconds):  # loops run compiled, many times
                 return compute(values, directions)
 
@@ -342,12 +341,12 @@ class Subject:
         rows = zip(self.active, directions, strict=True)
         return derivative([moved(x, d, times) for x, d in rows], directions)
 
-    def _tangents(self, values: Sequence[Any], directions: Sequence[Any]) -> list[Any]:
+    def _tangents(self, values: Values, directions: Sequence[Any]) -> list[Any]:
         """The floating results, and their derivatives along directions."""
         results, dots = jvp(self.floating, tuple(values), tuple(directions))
         return [*results, *dots]
 
-    def _gradient(self, values: Sequence[Any], directions: Sequence[Any]) -> list[Any]:
+    def _gradient(self, values: Values, directions: Sequence[Any]) -> list[Any]:
         """The floating results, and the derivative of a sum of them with fixed weights."""
         results, pull = vjp(self.floating, *values)
         weights = np.random.default_rng(0)
@@ -418,7 +417,7 @@ def _is_active(x: Any) -> bool:
     return not isinstance(x, OPTIONS) and aval_of(x).dtype.kind in "fc"
 
 
-def _are_finite(values: Sequence[Any]) -> bool:
+def _are_finite(values: Values) -> bool:
     return all(np.isfinite(x).all() for x in values)
 
 
@@ -438,9 +437,7 @@ class _Inner(Observer):
 
     any = False
 
-    def computed(
-        self, operation: str, operands: Sequence[Any], results: Sequence[Any], primitive: Any
-    ) -> None:
+    def computed(self, operation: str, operands: Values, results: Values, primitive: Any) -> None:
         self.any = self.any or operation.startswith(DERIVED)
 
 
@@ -469,18 +466,12 @@ class _Evaluations(Observer):
         finally:
             self.rounds.pop()
 
-    def computed(
-        self, operation: str, operands: Sequence[Any], results: Sequence[Any], primitive: Any
-    ) -> None:
+    def computed(self, operation: str, operands: Values, results: Values, primitive: Any) -> None:
         if primitive is not None and operation == primitive.name:
             self.show(primitive, operands, results)
 
     def show(
-        self,
-        primitive: Any,
-        operands: Sequence[Any],
-        results: Sequence[Any],
-        moves: Sequence[bool] | None = None,
+        self, primitive: Any, operands: Values, results: Values, moves: Sequence[bool] | None = None
     ) -> None:
         """Let a rule look, which may evaluate operations itself: compiled, as nobody watches."""
         if self.is_looking:
@@ -520,9 +511,7 @@ class _Derivatives(_Evaluations):
         super().__init__(look, seconds)
         self.inner = set(inner)
 
-    def computed(
-        self, operation: str, operands: Sequence[Any], results: Sequence[Any], primitive: Any
-    ) -> None:
+    def computed(self, operation: str, operands: Values, results: Values, primitive: Any) -> None:
         if primitive is None or self.is_looking:
             return
         place = (primitive, _line())

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad import lax
+from funcgrad.base.annotations import ShapeLike
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.higher_order.staging import located
@@ -59,8 +60,8 @@ def pads_of(name: str, padding: Padding, count: int) -> str | list[tuple[int, in
 
 def max_pool(
     inputs: ArrayLike,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int] | None = None,
+    window_shape: ShapeLike,
+    strides: ShapeLike | None = None,
     padding: Padding = "VALID",
 ) -> Array:
     """The largest element of every window.
@@ -94,8 +95,8 @@ def max_pool(
 
 def min_pool(
     inputs: ArrayLike,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int] | None = None,
+    window_shape: ShapeLike,
+    strides: ShapeLike | None = None,
     padding: Padding = "VALID",
 ) -> Array:
     """The smallest element of every window; arguments and result are as in `max_pool`.
@@ -119,8 +120,8 @@ def pooled_extreme(
     name: str,
     choose: Callable[[Any, Any], Any],
     inputs: ArrayLike,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int] | None,
+    window_shape: ShapeLike,
+    strides: ShapeLike | None,
     padding: Padding,
 ) -> Array:
     """`max_pool` or `min_pool` under the name of a function or a layer."""
@@ -138,8 +139,8 @@ def pooled_extreme(
 
 def avg_pool(
     inputs: ArrayLike,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int] | None = None,
+    window_shape: ShapeLike,
+    strides: ShapeLike | None = None,
     padding: Padding = "VALID",
     count_include_pad: bool = True,
 ) -> Array:
@@ -172,8 +173,8 @@ def avg_pool(
 def pooled_mean(
     name: str,
     inputs: ArrayLike,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int] | None,
+    window_shape: ShapeLike,
+    strides: ShapeLike | None,
     padding: Padding,
     count_include_pad: bool,
 ) -> Array:
@@ -188,11 +189,7 @@ def pooled_mean(
 
 
 def _windows(
-    name: str,
-    x: Array,
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int] | None,
-    padding: Padding,
+    name: str, x: Array, window_shape: ShapeLike, strides: ShapeLike | None, padding: Padding
 ) -> tuple[tuple[int, ...], tuple[int, ...], list[tuple[int, int]]]:
     """Lengths, distances and padding of windows along all axes of an array."""
     count = 1 if isinstance(window_shape, int | np.integer) else len(window_shape)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.annotations import Function, Values
 from funcgrad.base.dialect import NUMPY, default_dtype, dialect
 from funcgrad.base.pytree import held_in, tree_unflatten
 from funcgrad.base.signatures import explain
@@ -30,7 +31,7 @@ from funcgrad.transforms.batch import batch_flat
 __all__ = ["apply_along_axis", "apply_over_axes", "vectorize"]
 
 
-def _mapped(function: Callable[..., Any], stacks: Sequence[Any], what: str) -> Any:
+def _mapped(function: Function, stacks: Sequence[Any], what: str) -> Any:
     """Results, stacked in front, of a function of the rows of arrays of equal length."""
     size = shape_of(stacks[0])[0]
     trees: list[Any] = []
@@ -48,9 +49,7 @@ def _mapped(function: Callable[..., Any], stacks: Sequence[Any], what: str) -> A
     return tree_unflatten(trees[0], full)
 
 
-def apply_along_axis(
-    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
-) -> Any:
+def apply_along_axis(func1d: Function, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
     """A function applied to the vectors along an axis.
 
     As `numpy.apply_along_axis`: a function of every line along an axis.
@@ -140,7 +139,7 @@ def _core_axes(signature: str | None, count: int, what: str) -> tuple[Cores, Cor
     return names, result_names
 
 
-def _check_core(values: Sequence[Any], cores: Sequence[Sequence[str]], what: str) -> dict[str, int]:
+def _check_core(values: Values, cores: Sequence[Sequence[str]], what: str) -> dict[str, int]:
     """The lengths of core axes; those of one name have one length."""
     lengths: dict[str, int] = {}
     for x, names in zip(values, cores, strict=True):
@@ -155,9 +154,7 @@ def _check_core(values: Sequence[Any], cores: Sequence[Sequence[str]], what: str
     return lengths
 
 
-def _check_results(
-    leaves: Sequence[Any], cores: Cores | None, lengths: dict[str, int], what: str
-) -> None:
+def _check_results(leaves: Values, cores: Cores | None, lengths: dict[str, int], what: str) -> None:
     """Results, stacked in front, have the core axes that the signature says; by default none."""
     if cores is not None and len(leaves) != len(cores):
         raise ArgumentError(
@@ -178,11 +175,8 @@ def _check_results(
 
 
 def vectorize(
-    pyfunc: Callable[..., Any],
-    *,
-    excluded: Collection[int | str] = frozenset(),
-    signature: str | None = None,
-) -> Callable[..., Any]:
+    pyfunc: Function, *, excluded: Collection[int | str] = frozenset(), signature: str | None = None
+) -> Function:
     """A function of elements, or of core arrays, made one of arrays that broadcast.
 
     `numpy.vectorize` cannot be differentiated through; this can.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from funcgrad.base.annotations import Function
 from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
@@ -44,9 +44,7 @@ def filled(a: Any, fill: complex, name: str) -> Any:
     return x if mask is None else p.select.bind(mask, x, aval_of(x).dtype.type(fill))
 
 
-def _nan_fold(
-    fold: Callable[..., Any], fill: int, name: str, summary: str, shown: str
-) -> Callable[..., Any]:
+def _nan_fold(fold: Function, fill: int, name: str, summary: str, shown: str) -> Function:
     def function(
         a: Any,
         axis: Any = None,
@@ -77,9 +75,7 @@ def nan_mask(x: Any, where: Any, name: str) -> Any:
     return p.bitwise_and.bind(present, mask)
 
 
-def _nan_extreme(
-    extreme: Callable[..., Any], fill: float, name: str, summary: str, shown: str
-) -> Callable[..., Any]:
+def _nan_extreme(extreme: Function, fill: float, name: str, summary: str, shown: str) -> Function:
     def function(
         a: Any,
         axis: Any = None,
@@ -120,9 +116,7 @@ nanmin = _nan_extreme(
 )
 
 
-def _nan_place(
-    place: Callable[..., Any], fill: float, name: str, summary: str, shown: str
-) -> Callable[..., Any]:
+def _nan_place(place: Function, fill: float, name: str, summary: str, shown: str) -> Function:
     def function(a: Any, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
         x = strong(as_value(a, name))
         present = _present(x)

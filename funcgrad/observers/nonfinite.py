@@ -12,7 +12,7 @@ value of a mask.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base import environment
+from funcgrad.base.annotations import Values
 from funcgrad.core.avals import aval_of
 from funcgrad.core.observers import Observer, attach, detach
 from funcgrad.core.primitive import Linear
@@ -52,9 +53,7 @@ class _Watch(Observer):
     def evaluating(self, operation: str) -> AbstractContextManager[Any]:
         return np.errstate(all="ignore") if watched_kinds() else nullcontext()
 
-    def computed(
-        self, operation: str, operands: Sequence[Any], results: Sequence[Any], primitive: Any
-    ) -> None:
+    def computed(self, operation: str, operands: Values, results: Values, primitive: Any) -> None:
         if watched_kinds():
             is_elementwise = primitive is None or primitive.is_elementwise
             inspect(operation, operands, results, is_elementwise)
@@ -86,9 +85,7 @@ def watching(kind: str, enable: bool) -> Iterator[Kinds]:
         _kinds.reset(token)
 
 
-def inspect(
-    operation: str, operands: Sequence[Any], results: Sequence[Any], is_elementwise: bool
-) -> None:
+def inspect(operation: str, operands: Values, results: Values, is_elementwise: bool) -> None:
     """Raise if a watched kind of value is in the results but not in the operands.
 
     Args:
@@ -118,7 +115,7 @@ def inspect(
                 _first_reader.get().extend(_reader(operation, given))
 
 
-def _error(operation: str, kind: str, operands: Sequence[Any], result: Any) -> NonFiniteError:
+def _error(operation: str, kind: str, operands: Values, result: Any) -> NonFiniteError:
     location = current_location()
     line = None if location is None else str(location)
     seen = tuple(x for x in operands if x is not None and not isinstance(x, Linear))
@@ -126,14 +123,14 @@ def _error(operation: str, kind: str, operands: Sequence[Any], result: Any) -> N
     return NonFiniteError(text, kind, operation, line, seen, result)
 
 
-def _reader(operation: str, given: Sequence[Any]) -> list[str]:
+def _reader(operation: str, given: Values) -> list[str]:
     location = current_location()
     lines = [] if location is None else [f"  at            {location}"]
     lines.append(f"  read by       {operation}")
     return lines + [f"  operand       {describe(x)}" for x in given]
 
 
-def check_results(what: str, results: Sequence[Any], holders: Callable[[], list[str]]) -> None:
+def check_results(what: str, results: Values, holders: Callable[[], list[str]]) -> None:
     """Raise if results contain a NaN, while NaNs are watched for: none of the operations made it.
 
     Args:
@@ -168,9 +165,7 @@ def _contains(value: Any, kind: str) -> bool:
     return array.dtype.kind in "fc" and bool(_TESTS[kind](array).any())
 
 
-def _message(
-    operation: str, kind: str, line: str | None, operands: Sequence[Any], result: Any
-) -> str:
+def _message(operation: str, kind: str, line: str | None, operands: Values, result: Any) -> str:
     array = np.asarray(result)
     lines = [f"{operation} gave the first {kind}."]
     if line is not None:

@@ -25,6 +25,7 @@ import numpy as np
 
 from funcgrad.base.forking import cached_property
 from funcgrad.base.pytree import register_pytree_node
+from funcgrad.base.records import dataclass
 from funcgrad.errors import ArgumentError
 from funcgrad.patterns.greedy import FEW_STEPS, compiled, greedy_program, star_program
 from funcgrad.patterns.interleave import in_order
@@ -57,6 +58,7 @@ MOST_SHIFTS = 4
 """How many times as many remainders as necessary may be tried before a graph is coloured."""
 
 
+@dataclass(eq=False)
 class Coloring:
     """Colouring: the columns and rows of a matrix that are computed together.
 
@@ -81,20 +83,14 @@ class Coloring:
         [0 1 0 1]
     """
 
-    def __init__(
-        self,
-        pattern: SparsityPattern,
-        column_colors: Any = None,
-        row_colors: Any = None,
-        is_symmetric: bool = False,
-        is_acyclic: bool = False,
-    ) -> None:
-        self.pattern = pattern
-        self.column_colors = column_colors
-        self.row_colors = row_colors
-        self.is_symmetric = is_symmetric
-        self.is_acyclic = is_acyclic
-        self.n_columns, self.n_rows = (_count(c) for c in (column_colors, row_colors))
+    pattern: SparsityPattern
+    column_colors: Any = None
+    row_colors: Any = None
+    is_symmetric: bool = False
+    is_acyclic: bool = False
+
+    def __post_init__(self) -> None:
+        self.n_columns, self.n_rows = (_count(c) for c in (self.column_colors, self.row_colors))
 
     def __repr__(self) -> str:
         m, n = self.pattern.shape

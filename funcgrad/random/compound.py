@@ -6,10 +6,10 @@ implicit one, that of the quantile of a fixed probability.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from funcgrad import lax
+from funcgrad.base.annotations import ShapeLike
 from funcgrad.base.signatures import explain
 from funcgrad.errors import ShapeError
 from funcgrad.lax.operands import Array, ArrayLike
@@ -27,7 +27,7 @@ from funcgrad.random.uniform import uniform
 def loggamma(
     key: ArrayLike,
     a: ArrayLike,
-    shape: int | Sequence[int] | None = None,
+    shape: ShapeLike | None = None,
     dtype: Any = None,
     *,
     out_sharding: None = None,
@@ -56,7 +56,7 @@ def loggamma(
 def gamma(
     key: ArrayLike,
     a: ArrayLike,
-    shape: int | Sequence[int] | None = None,
+    shape: ShapeLike | None = None,
     dtype: Any = None,
     *,
     out_sharding: None = None,
@@ -86,7 +86,7 @@ def beta(
     key: ArrayLike,
     a: ArrayLike,
     b: ArrayLike,
-    shape: int | Sequence[int] | None = None,
+    shape: ShapeLike | None = None,
     dtype: Any = None,
     *,
     out_sharding: None = None,
@@ -118,7 +118,7 @@ def beta(
 def dirichlet(
     key: ArrayLike,
     alpha: ArrayLike,
-    shape: int | Sequence[int] | None = None,
+    shape: ShapeLike | None = None,
     dtype: Any = None,
     *,
     out_sharding: None = None,
@@ -156,7 +156,7 @@ def dirichlet(
 def chisquare(
     key: ArrayLike,
     df: ArrayLike,
-    shape: int | Sequence[int] | None = None,
+    shape: ShapeLike | None = None,
     dtype: Any = None,
     *,
     out_sharding: None = None,
@@ -185,7 +185,7 @@ def chisquare(
 def t(
     key: ArrayLike,
     df: ArrayLike,
-    shape: int | Sequence[int] = (),
+    shape: ShapeLike = (),
     dtype: Any = None,
     *,
     out_sharding: None = None,
@@ -216,7 +216,7 @@ def f(
     key: ArrayLike,
     dfnum: ArrayLike,
     dfden: ArrayLike,
-    shape: int | Sequence[int] | None = None,
+    shape: ShapeLike | None = None,
     dtype: Any = None,
     *,
     out_sharding: None = None,
@@ -247,12 +247,7 @@ def f(
 
 
 def generalized_normal(
-    key: ArrayLike,
-    p: float,
-    shape: int | Sequence[int] = (),
-    dtype: Any = None,
-    *,
-    out_sharding: None = None,
+    key: ArrayLike, p: float, shape: ShapeLike = (), dtype: Any = None, *, out_sharding: None = None
 ) -> Array:
     """Numbers with a density proportional to ``exp(-|x|**p)``.
 
@@ -280,7 +275,7 @@ def ball(
     key: ArrayLike,
     d: int,
     p: ArrayLike = 2,
-    shape: int | Sequence[int] = (),
+    shape: ShapeLike = (),
     dtype: Any = None,
     *,
     out_sharding: None = None,
@@ -315,7 +310,7 @@ def ball(
 def lognormal(
     key: ArrayLike,
     sigma: ArrayLike = 1.0,
-    shape: int | Sequence[int] | None = None,
+    shape: ShapeLike | None = None,
     dtype: Any = None,
     *,
     out_sharding: None = None,
@@ -342,11 +337,7 @@ def lognormal(
 
 
 def double_sided_maxwell(
-    key: ArrayLike,
-    loc: ArrayLike,
-    scale: ArrayLike,
-    shape: int | Sequence[int] = (),
-    dtype: Any = None,
+    key: ArrayLike, loc: ArrayLike, scale: ArrayLike, shape: ShapeLike = (), dtype: Any = None
 ) -> Array:
     """Maxwell-distributed numbers with a random sign, scaled and shifted.
 
@@ -376,7 +367,7 @@ def triangular(
     left: ArrayLike,
     mode: ArrayLike,
     right: ArrayLike,
-    shape: int | Sequence[int] | None = None,
+    shape: ShapeLike | None = None,
     dtype: Any = None,
     *,
     out_sharding: None = None,
@@ -413,7 +404,7 @@ def triangular(
 def wald(
     key: ArrayLike,
     mean: ArrayLike,
-    shape: int | Sequence[int] | None = None,
+    shape: ShapeLike | None = None,
     dtype: Any = None,
     *,
     out_sharding: None = None,

@@ -9,12 +9,13 @@ JAX's.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from funcgrad import lax
+from funcgrad.base.annotations import ShapeLike
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import INT64
 from funcgrad.errors import DtypeError, ShapeError
@@ -86,7 +87,7 @@ def _accepted(
 def poisson(
     key: ArrayLike,
     lam: ArrayLike,
-    shape: int | Sequence[int] | None = None,
+    shape: ShapeLike | None = None,
     dtype: Any = None,
     *,
     out_sharding: None = None,
@@ -177,11 +178,7 @@ def _both(x: Array, y: Array) -> Array:
 
 
 def binomial(
-    key: ArrayLike,
-    n: ArrayLike,
-    p: ArrayLike,
-    shape: int | Sequence[int] | None = None,
-    dtype: Any = None,
+    key: ArrayLike, n: ArrayLike, p: ArrayLike, shape: ShapeLike | None = None, dtype: Any = None
 ) -> Array:
     """Numbers of successes of probability ``p`` in ``n`` trials.
 
@@ -316,7 +313,7 @@ def multinomial(
     n: ArrayLike,
     p: ArrayLike,
     *,
-    shape: int | Sequence[int] | None = None,
+    shape: ShapeLike | None = None,
     dtype: Any = None,
     unroll: int | bool = 1,
 ) -> Array:

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base import environment
+from funcgrad.base.annotations import FlatFunction, Values
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.observers import OBSERVED, report_failure
 from funcgrad.core.primitive import Linear, Primitive
@@ -162,9 +163,7 @@ class NumberTrace(LinearizeTrace):
         self.tracers.append(tracer)
         return tracer
 
-    def arguments(
-        self, primals: Sequence[Any], is_active: Sequence[bool]
-    ) -> list[NumberTracer] | None:
+    def arguments(self, primals: Values, is_active: Sequence[bool]) -> list[NumberTracer] | None:
         """Tracers for all arguments of the function, if all are finite numbers."""
         kinds = set(map(type, primals))
         if not (_DOUBLES.issuperset(kinds) and all(is_active)):
@@ -293,7 +292,7 @@ class NumberTrace(LinearizeTrace):
             return value.primal, value
         return super().split(value)
 
-    def pull(self, outputs: Sequence[Any], cts: Sequence[Any], n_arguments: int) -> list[Any]:
+    def pull(self, outputs: Sequence[Any], cts: Values, n_arguments: int) -> list[Any]:
         """Let cotangents of results become those of all tracers and tape positions.
 
         Args:
@@ -450,7 +449,7 @@ class NumberMap:
         self._outputs = outputs
         self._n_arguments = n_arguments
 
-    def pull(self, cts: Sequence[Any]) -> list[Any]:
+    def pull(self, cts: Values) -> list[Any]:
         """Cotangents of the inputs for cotangents of the outputs (``None`` for zeros)."""
         trace, inputs, nothing = self._trace, self._inputs, NOTHING
         pending = trace.pull(self._outputs, cts, self._n_arguments)
@@ -475,10 +474,7 @@ class NumberMap:
 
 
 def linearize_once(
-    function: Callable[..., Sequence[Any]],
-    primals: Sequence[Any],
-    is_active: Sequence[bool],
-    what: str,
+    function: FlatFunction, primals: Values, is_active: Sequence[bool], what: str
 ) -> tuple[list[Any], LinearMap | NumberMap]:
     """Linearize a function as `linearize_flat` does, to pull the linear map at once, and only once.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from funcgrad import lax
+from funcgrad.base.annotations import ShapeLike
 from funcgrad.base.signatures import explain
 from funcgrad.errors import ShapeError
 from funcgrad.higher_order.staging import located
@@ -60,9 +61,7 @@ def flatten() -> Layer:
 
 
 def max_pool(
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int] | None = None,
-    padding: Padding = "VALID",
+    window_shape: ShapeLike, strides: ShapeLike | None = None, padding: Padding = "VALID"
 ) -> Layer:
     """The largest element of every window, `nn.max_pool`.
 
@@ -87,9 +86,7 @@ def max_pool(
 
 
 def min_pool(
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int] | None = None,
-    padding: Padding = "VALID",
+    window_shape: ShapeLike, strides: ShapeLike | None = None, padding: Padding = "VALID"
 ) -> Layer:
     """The smallest element of every window, `nn.min_pool`; otherwise as `max_pool`.
 
@@ -113,8 +110,8 @@ def min_pool(
 
 
 def avg_pool(
-    window_shape: int | Sequence[int],
-    strides: int | Sequence[int] | None = None,
+    window_shape: ShapeLike,
+    strides: ShapeLike | None = None,
     padding: Padding = "VALID",
     count_include_pad: bool = True,
 ) -> Layer:

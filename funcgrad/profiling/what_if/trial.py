@@ -83,6 +83,7 @@ class WhatIf:
     __repr__ = __str__
 
 
+@dataclass(eq=False)
 class Subject:
     """A function with its arguments, and its lines, the slowest first.
 
@@ -94,15 +95,14 @@ class Subject:
         leaves: The arrays among the arguments.
     """
 
-    def __init__(
-        self,
-        f: Callable[..., Any],
-        args: Sequence[Any],
-        kwargs: dict[str, Any],
-        lines: Sequence[SourceLocation],
-    ) -> None:
-        self.f, self.args, self.kwargs, self.lines = f, tuple(args), kwargs, tuple(lines)
-        self.leaves, self.tree = tree_flatten((self.args, kwargs))
+    f: Callable[..., Any]
+    args: Sequence[Any]
+    kwargs: dict[str, Any]
+    lines: Sequence[SourceLocation]
+
+    def __post_init__(self) -> None:
+        self.args, self.lines = tuple(self.args), tuple(self.lines)
+        self.leaves, self.tree = tree_flatten((self.args, self.kwargs))
 
     def with_leaves(self, leaves: Sequence[Any]) -> Callable[[], Any]:
         """Call with other arrays."""

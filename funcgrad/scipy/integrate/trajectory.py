@@ -141,6 +141,7 @@ def first_length(
     return fnp.astype(fnp.where(fnp.isnan(given), length, given), t.dtype)
 
 
+@dataclass(eq=False)
 class AdaptiveLoop:
     """The loop that finds steps.
 
@@ -149,21 +150,15 @@ class AdaptiveLoop:
     accepted step; the ending functions there and how often they changed sign.
     """
 
-    def __init__(
-        self,
-        equation: Equation,
-        controls: Controls,
-        consts: Values,
-        tf: Any,
-        max_steps: int | None = None,
-    ) -> None:
-        self.max_steps = max_steps
-        self.equation = equation
-        self.method = equation.method
-        self.controls = controls
-        self.consts = consts
-        self.tf = tf
-        self.system = equation.at(consts)
+    equation: Equation
+    controls: Controls
+    consts: Values
+    tf: Any
+    max_steps: int | None = None
+
+    def __post_init__(self) -> None:
+        self.method = self.equation.method
+        self.system = self.equation.at(self.consts)
 
     def start(self, t: Any, y: Any) -> dict[str, Any]:
         f = self.system.slope
