@@ -117,29 +117,39 @@ def units(found: Sequence[np.ndarray], known: Sequence[np.ndarray]) -> float:
     return worst
 
 
-def ratio(f: Callable[..., Any], made: Exported, args: Sequence[Any], folder: Path) -> float:
-    """Processor time of a call of the file in that of a call by address in the process.
+def ratios(
+    commands: Sequence[Sequence[str]],
+    f: Callable[..., Any],
+    made: Exported,
+    args: Sequence[Any],
+    folder: Path,
+) -> list[float]:
+    """Processor time of a call of the file, by every compiler, in that by address in the process.
 
-    Each is the least of many short runs, of both in turn: other processes only add to it.
+    Each is the least of many short runs, of all in turn: other processes only add to it.
     """
-    library = str(folder / "timed.so")
     flags = ["-std=c99", "-O3", "-march=native", "-fno-math-errno", "-shared", "-fPIC"]
-    source = str(folder / f"{made.name}.c")
-    subprocess.run(["gcc", *flags, source, "-o", library, "-lm"], check=True)
-    of_file = getattr(ctypes.CDLL(library), f"{made.name}_by_addresses")
+    source, libraries = str(folder / f"{made.name}.c"), []
+    for k, command in enumerate(commands):
+        libraries.append(str(folder / f"timed_{k}.so"))
+        whole = ["-mprefer-vector-width=512"] * ("clang" in Path(command[0]).name)
+        subprocess.run([*command, *flags, *whole, source, "-o", libraries[-1], "-lm"], check=True)
     there = fg.cfunc(lambda *args: tuple(fg.tree.leaves(f(*args))), str(made.signature))
     arrays = [
         np.ascontiguousarray(x, t.dtype) for x, t in zip(args, made.signature.leaves, strict=True)
     ]
     arrays += [np.empty(t.shape({}), t.dtype) for t in made.signature.outs]
     given = (ctypes.c_void_p * len(arrays))(*(x.ctypes.data for x in arrays))
-    calls = partial(of_file, given, None), partial(there._by_addresses, None, given)
-    least = [float("inf"), float("inf")]
+    calls = [partial(there._by_addresses, None, given)]
+    for library in libraries:
+        of_file = getattr(ctypes.CDLL(library), f"{made.name}_by_addresses")
+        calls.append(partial(of_file, given, None))
+    least = [float("inf")] * len(calls)
     counts = [max(1, int(1e-3 / seconds(call, 2))) for call in calls]
     for _ in range(40):
         for k, call in enumerate(calls):
             least[k] = min(least[k], seconds(call, counts[k]))
-    return least[0] / least[1]
+    return [x / least[0] for x in least[1:]]
 
 
 def seconds(call: Callable[[], int], count: int) -> float:
@@ -162,7 +172,9 @@ def main() -> int:
         if shutil.which(name.split()[0], path=beside)
     ]
     has_emulator = all(shutil.which(name) for name in (COMPILER, EMULATOR))
-    wrong, slow, ratios, count, refused = [], [], {}, 0, 0
+    wrong, slow, count, refused = [], [], 0, 0
+    timed = [command for command in compilers if len(command) == 1]
+    found_ratios: dict[str, dict[str, float]] = {command[0]: {} for command in timed}
     equal: Counter[str] = Counter()
     chosen = [x for x in programs() if options.only in x[0]][: options.programs]
     for name, f, args in chosen:
@@ -204,16 +216,22 @@ def main() -> int:
                 equal[EMULATOR] += not units(found, known)
                 if not is_near(found, known):
                     wrong.append(f"{name}, {EMULATOR}")
-            ratios[name] = ratio(f, made, args, folder)
+            taken = ratios(timed, f, made, args, folder)
+        for command, x in zip(timed, taken, strict=True):
+            found_ratios[command[0]][name] = x
         slow += [f"{name}: {max(seconds):.1f} s"] * (max(seconds) > SECONDS)
         texts = ", ".join(f"{x:.1f}" for x in seconds)
-        print(f"{name:40} compiled in {texts} s, {ratios[name]:.2f} of the time", flush=True)
-    mean = np.exp(np.mean(np.log([*ratios.values()])))
-    above = sorted(((x, name) for name, x in ratios.items() if x > RATIO), reverse=True)
+        parts = ", ".join(f"{x:.2f}" for x in taken)
+        print(f"{name:40} compiled in {texts} s, {parts} of the time", flush=True)
     print(f"{count} programs ({refused} call libraries); bits are equal in", dict(equal))
-    print(f"time in that of the process: mean {mean:.2f}, {len(above)} above {RATIO}")
-    for x, name in above:
-        print(f"    {x:.2f} {name}")
+    for compiler, rows in found_ratios.items():
+        mean = np.exp(np.mean(np.log([*rows.values()])))
+        above = sorted(((x, name) for name, x in rows.items() if x > RATIO), reverse=True)
+        print(
+            f"{compiler}: time in that of the process: mean {mean:.2f}, {len(above)} above {RATIO}"
+        )
+        for x, name in above:
+            print(f"    {x:.2f} {name}")
     print("compiled in more than", SECONDS, "s:", *slow or ["none"])
     print("wrong:", *wrong or ["none"])
     return bool(wrong)

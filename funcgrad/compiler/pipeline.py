@@ -24,7 +24,7 @@ from funcgrad.compiler.nest.codegen import generate, generate_copy
 from funcgrad.compiler.nest.cost import cycles_of
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.gather_scatter import GENERATORS, is_there
-from funcgrad.compiler.nest.join import join
+from funcgrad.compiler.nest.join import join, join_program
 from funcgrad.compiler.nest.kernel import Kernel, Place, Site
 from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.lower import build, simplified
@@ -75,6 +75,7 @@ def compile_program(
     donated: Sequence[bool] = (),
     threads: int | None = None,
     memory: int | None = None,
+    is_joined: bool = False,
 ) -> Executable:
     """Compile a program.
 
@@ -84,6 +85,8 @@ def compile_program(
         threads: How many threads large kernels may use; ``None`` for the least limit of the calls
             in the program, or else all cores.
         memory: Bytes that a call may need besides its arguments; ``None`` for no limit.
+        is_joined: Whether one kernel is to run all of a program of few elements: for calls that
+            need no Python, in which steps take time.
 
     Returns:
         A callable of the flat inputs.
@@ -91,14 +94,18 @@ def compile_program(
     Raises:
         MemoryBudgetError: The limit is too small.
     """
-    return stacks.with_room(lambda: _compile_program(program, donated, threads, memory))
+    return stacks.with_room(lambda: _compile_program(program, donated, threads, memory, is_joined))
 
 
 def _compile_program(
-    program: Program, donated: Sequence[bool], threads: int | None, limit: int | None
+    program: Program,
+    donated: Sequence[bool],
+    threads: int | None,
+    limit: int | None,
+    is_joined: bool,
 ) -> Executable:
     with kernel_store.counting() as counts:
-        return _compiled(program, donated, threads, limit, counts)
+        return _compiled(program, donated, threads, limit, is_joined, counts)
 
 
 def _compiled(
@@ -106,6 +113,7 @@ def _compiled(
     donated: Sequence[bool],
     threads: int | None,
     limit: int | None,
+    is_joined: bool,
     counts: kernel_store.Stats,
 ) -> Executable:
     lowered = simplified(program)
@@ -115,6 +123,8 @@ def _compiled(
     graph, jobs, memory = _plan(lowered, donated, n_threads, limit)
     if is_on("join"):
         join(jobs, _is_single, n_threads)
+        if is_joined:
+            join_program(jobs, graph, memory)
     functions = {job.text: job.function for job, _ in _every(jobs) if isinstance(job, Kernel)}
     codes = list(dict.fromkeys(_codes(jobs)))
     if any(warm_memory.is_large(v.shape, v.dtype) for v in graph.outputs if v.home is v):

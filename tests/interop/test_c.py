@@ -31,6 +31,10 @@ def loss(w, x):
     return np.sum(np.tanh(x @ w))
 
 
+def loss_and_slope(x):
+    return fg.value_and_grad(lambda x: handed_over(x)[0] * repeated(x)[0])(x)
+
+
 def pointers(*arrays):
     """Arrays as arguments of functions of `ctypes`."""
     return [
@@ -58,6 +62,45 @@ def test_every_dtype_in_arrays_and_as_number(dtype):
     assert f.ctypes(5, given, number, out, end, None) == 0
     assert flag
     np.testing.assert_array_equal(replaced, np.ones(5, dtype))
+
+
+def handed_over(x):
+    """Numbers and short arrays that several kernels hand to each other."""
+    scale = np.exp(x[0])
+    z = (x - x.mean()) / scale
+    return np.sum(np.log1p(z**2)) + np.log(scale) * np.max(z), np.cumsum(z)[::2] * scale
+
+
+def repeated(x):
+    def body(i, carry):
+        total, y = carry
+        return total + np.sum(y) * x[i], np.tanh(y) + total
+
+    total, y = fg.lax.fori_loop(0, 4, body, (x[0], x))
+    chosen = fg.lax.cond(total > 0, lambda: np.sin(y[0]), lambda: y[1] * 2)
+    return chosen + total, y * chosen
+
+
+def factorised(x):
+    a = np.outer(x, x) + np.eye(len(x))
+    root = np.linalg.cholesky(a)
+    z = np.linalg.solve(root, x * 2)
+    return np.sum(z**2) - np.sum(np.log(np.diag(root))), z
+
+
+@pytest.mark.parametrize(
+    ("f", "n_steps"), [(handed_over, 1), (repeated, 1), (factorised, None), (loss_and_slope, 1)]
+)
+def test_steps_of_few_elements_are_one(f, n_steps):
+    x = R.standard_normal(7)
+    expected = fg.jit(f)(x)
+    compiled = fg.cfunc(f, f"float64[7] -> float64, float64[{len(expected[1])}]")
+    for _ in range(2):
+        for a, b in zip(compiled(x), expected, strict=True):
+            assert_close(a, b)
+    ((_, plan),) = compiled._plans.items()
+    steps = plan.executable.stretch.steps
+    assert len(steps) == n_steps or (n_steps is None and len(steps) > 1)
 
 
 def test_sizes_by_name_compile_nothing_new():

@@ -123,14 +123,16 @@ def programs() -> list[Any]:
 def test_registers_of_any_length_and_none_give_the_same_bits(flags, tmp_path):
     few = R.standard_normal((9, 5, 5))
 
-    def f(a, z, x):
+    def f(a, z, x, k):
         products = a @ a[:, :13], a[:3] @ a, z[:5] @ z.T, z @ z[:, ::2]
-        return *products, x.sum(), (x * 2 - x / 3).sum(), fg.numpy.linalg.det(few)
+        sums = x.sum(), (x * 2 - x / 3).sum()
+        return *products, *sums, fg.numpy.linalg.det(few), 2.5 * k.astype(float)
 
     args = (
         R.standard_normal((37, 37)),
         (R.standard_normal((20, 20)) + 1j * R.standard_normal((20, 20))).astype("F"),
         np.append(R.standard_normal(3000), -0.0).astype("f"),
+        R.integers(-9, 9, 40),
     )
     made, expected = exported(f, args, "program")
     assert "fg_held_f32" in made.source

@@ -1,4 +1,4 @@
-"""Loops and branches over few elements as one kernel.
+"""Loops, branches and programs over few elements as one kernel.
 
 ``join : jobs -> jobs``. The executor runs a loop by a table: for every kernel of the body it reads
 a row, calls, and the kernel reads its words. Where the kernels have little to do, that takes most
@@ -22,6 +22,7 @@ scopes of its own, which begin anew with it.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -48,12 +49,13 @@ from funcgrad.compiler.loops.language import (
 )
 from funcgrad.compiler.loops.unroll import number_of, unroll
 from funcgrad.compiler.machine import FEW, JOINED_WORK, LOOP_OPERATIONS, SEVERAL, SMALL
-from funcgrad.compiler.nest.allocate import Nested, Section
+from funcgrad.compiler.nest.allocate import Memory, Nested, Section
 from funcgrad.compiler.nest.arrange import is_on
+from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.kernel import Bits, Kernel, KernelBuilder, Place, Whole, word_of
 from funcgrad.compiler.nest.lanes import lanes_of
 from funcgrad.compiler.nest.layout import Value, View
-from funcgrad.compiler.nest.nodes import Branch, Loop, Node, Site, precision
+from funcgrad.compiler.nest.nodes import Branch, Graph, Loop, Nest, Node, Site, precision
 from funcgrad.compiler.nest.registers import Registers, carries_of, is_same, word_read
 from funcgrad.intrinsics import CASTS, INTRINSICS
 
@@ -127,6 +129,53 @@ def _is_brief(job: Nested) -> bool:
     return True
 
 
+def join_program(jobs: Sequence[list[Any]], graph: Graph, memory: Memory) -> None:
+    """Put one kernel in the place of each run of kernels of few elements in a program.
+
+    Each is computed as it was: what the executor does between them is left out, and numbers that
+    one hands to the next are variables, too. All words are numbers that are written down, lengths
+    included: such a kernel serves one program. Bits are the same but for sums in loops of single
+    numbers, whose order is LLVM's.
+
+    Args:
+        jobs: For every group of the program, what runs it, when everything has its place.
+        graph: The nodes.
+        memory: Where everything is.
+    """
+    places = [(row, k) for row in jobs for k in range(len(row))]
+    for is_run, run in itertools.groupby(places, lambda place: _is_few(place[0][place[1]])):
+        found = [*run]
+        joined = _joined_run([row[k] for row, k in found], graph, memory) if is_run else None
+        if joined is not None:
+            for row, k in found:
+                row[k] = None
+            row, k = found[0]
+            row[k] = joined
+    for row in jobs:
+        row[:] = [job for job in row if job is not None]
+
+
+def _is_few(job: Any) -> bool:
+    """Whether a job is a kernel of few elements."""
+    return isinstance(job, Kernel) and len(job.parts) == 1 and job.work <= JOINED_WORK
+
+
+def _joined_run(kernels: list[Kernel], graph: Graph, memory: Memory) -> Kernel | None:
+    """The kernel of a run of kernels, if it can be one."""
+    bodies = {id(kernel): kernel.function.body for kernel in kernels}
+    modes = {precision(kernel.nodes) for kernel in kernels} - {""}
+    n_lines = sum(1 for body in bodies.values() for _ in every(body))
+    if len(kernels) < 2 or len(modes) > 1 or n_lines > MOST_LINES:
+        return None
+    nodes = [node for kernel in kernels for node in kernel.nodes]
+    section = Section(graph, [Group(0, node) for node in nodes], [kernels])
+    job = Nested(Nest((), (), (graph,), ()), [section], arena_slots=[memory.arena_slot])
+    registers = Registers(job, bodies, is_run=True)
+    made = _Joiner(job, registers, bodies, is_fixed=True).kernel()
+    made.nodes = nodes
+    return made
+
+
 def _kernels(job: Nested) -> Iterator[Any]:
     """Iterate over the kernels of a loop or branch, and of those inside of it."""
     for section in job.sections:
@@ -170,9 +219,16 @@ class _Joiner:
     """Writes the function of one loop or branch."""
 
     def __init__(
-        self, job: Nested, registers: Registers, bodies: Mapping[int, Body], lanes: int, length: int
+        self,
+        job: Nested,
+        registers: Registers,
+        bodies: Mapping[int, Body],
+        lanes: int = 0,
+        length: int = 0,
+        is_fixed: bool = False,
     ) -> None:
         self.source = KernelBuilder()
+        self.is_fixed = is_fixed
         self.job = job
         self.registers = registers
         self.bodies = bodies
@@ -197,7 +253,7 @@ class _Joiner:
             self._leave_carried()
         # Slots around the loop are read once.
         first = [
-            Assign(variable.name, read_word(SLOTS, self.source.word(slot)))
+            Assign(variable.name, read_word(SLOTS, self._read(slot)))
             for slot, variable in self.slots.items()
             if slot not in self.set_inside
         ]
@@ -217,6 +273,9 @@ class _Joiner:
 
     def _nested(self, job: Nested) -> None:
         self.arenas.update(job.arena_slots)
+        if not isinstance(job.node, Loop | Branch):
+            self._section(job.sections[0])
+            return
         for slot, origin, nbytes in job.sets():
             self._set(slot, self._address(origin, nbytes))
         for link in job.node.links:
@@ -246,10 +305,10 @@ class _Joiner:
         if not nbytes and slot in self.set_inside and slot not in self.arenas:
             return start
         if value is None:
-            return start + self.source.word(nbytes)
+            return start + self._read(nbytes)
         key = value.home, nbytes - value.offset
         if key not in self.distances:
-            self.distances[key] = self.source.word(nbytes)
+            self.distances[key] = self._read(nbytes)
         return start + self.distances[key]
 
     def _scope(self) -> int:
@@ -341,7 +400,7 @@ class _Joiner:
             for slot, address in ((now, new), (following, old), (spare, new)):
                 self._set(slot, address)
         for slot, nbytes in job.moves():
-            self._set(slot, self._slot(slot) + self.source.word(nbytes))
+            self._set(slot, self._slot(slot) + self._read(nbytes))
 
     def _end(self, now: Value, final: Value | None) -> None:
         """Carried values after a loop whose length is known."""
@@ -363,7 +422,7 @@ class _Joiner:
             if self.registers.of(carry.now) is not None:
                 address = self._address(spare.slot, spare.offset)
                 self._store(carry.now, address)
-            self.source.evaluate(call("write_word", SLOTS, self.source.word(place), address))
+            self.source.evaluate(call("write_word", SLOTS, self._read(place), address))
 
     def _branch(self, job: Nested, node: Any) -> None:
         assert isinstance(node, Branch)
@@ -411,6 +470,12 @@ class _Joiner:
             return word
         if isinstance(word, int) and (word in (0, 1) or isinstance(word, Whole)):
             return call("i64", word)
+        return self._read(word)
+
+    def _read(self, word: int | Site) -> Expression:
+        """A word that is read from memory, or one that is written down."""
+        if self.is_fixed and isinstance(word, int):
+            return call("i64", int(word))
         return self.source.word(word)
 
     def _kernel(self, kernel: Kernel) -> None:
@@ -475,6 +540,8 @@ class _Joiner:
             return None
 
         body = rewritten(self.bodies[id(kernel)], change, lambda name: prefix + name, replace)
+        if kernel.joined:  # it has as many as all kernels in it
+            self.n_scopes = max(self.n_scopes, int(max(scopes, default=0)) // SCOPES * SCOPES)
         for scope in sorted(scopes):
             self.source.evaluate(call("scope", scope))
         self.source.body += body

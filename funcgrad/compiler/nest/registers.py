@@ -14,7 +14,7 @@ arrays, and numbers of which a kernel asks more than to load or store them.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from funcgrad.compiler.loops.language import (
     Apply,
@@ -30,18 +30,24 @@ from funcgrad.compiler.machine import SEVERAL, SMALL
 from funcgrad.compiler.nest.allocate import Nested
 from funcgrad.compiler.nest.kernel import Kernel, word_of
 from funcgrad.compiler.nest.layout import Value
-from funcgrad.compiler.nest.nodes import Carry, Link, Loop
+from funcgrad.compiler.nest.nodes import Carry, Link, Loop, Nest, Node
 
 
 class Registers:
     """The variables of a loop or branch and of those inside of it.
 
+    Args:
+        job: The loop or branch.
+        bodies: The statements of kernels.
+        is_run: Whether it is a run of kernels instead. All their numbers are in memory as well.
+
     Attributes:
         before: Numbers from around the loop that have variables, which it finds in memory.
     """
 
-    def __init__(self, job: Nested, bodies: Mapping[int, Body]) -> None:
+    def __init__(self, job: Nested, bodies: Mapping[int, Body], is_run: bool = False) -> None:
         self._bodies = bodies
+        self._is_run = is_run
         self._memory = _Classes()
         self._kin = _Classes()
         self._excluded: set[Value] = set()
@@ -70,7 +76,9 @@ class Registers:
                 name = f"r{len(self._names)}"
                 names = [f"{name}_{i}" for i in range(math.prod(value.shape))]
                 self._names[leader] = [*map(Variable, [name] if len(names) == 1 else names)]
-        self.before = [v for v in self._known if self.of(v) is not None and v not in self._made]
+        # A run of kernels loads all that it finds in memory, whoever has put it there.
+        made = set() if is_run else self._made
+        self.before = [v for v in self._known if self.of(v) is not None and v not in made]
 
     def of(self, value: Value) -> list[Variable] | None:
         """The variables of the elements of an array, if it has any."""
@@ -78,7 +86,7 @@ class Registers:
 
     def is_kept(self, value: Value) -> bool:
         """Whether a number is stored to memory as well, for what reads it after the loop."""
-        return self._memory.leader(value.home) in self._kept
+        return self._is_run or self._memory.leader(value.home) in self._kept
 
     # Constraints on the memory of scalars.
 
@@ -132,6 +140,8 @@ class Registers:
     def _kernel(self, kernel: Kernel) -> None:
         """Read off how a kernel uses its pointers; scratch memory is its own."""
         self._excluded.update(kernel.scratch)
+        if kernel.joined:  # it knows the memory of values without their names
+            self._excluded.update(value.home for value in _written(kernel.nodes))
         places = kernel.places
         pointers: dict[str, tuple[Value, int]] = {}
         for statement in every(self._bodies[id(kernel)]):
@@ -170,6 +180,14 @@ class Registers:
             case Apply(_, operands):
                 for y in operands:
                     self._use(y, pointers)
+
+
+def _written(nodes: Iterable[Node]) -> Iterator[Value]:
+    """Values that nodes write, those around loops and branches by what is inside of these, too."""
+    for node in nodes:
+        yield from node.outs
+        if isinstance(node, Nest):
+            yield from (link.outer for link in node.links)
 
 
 def carries_of(job: Nested) -> tuple[Carry, ...]:

@@ -316,7 +316,8 @@ class CompiledFunction:
         if sizes in self._plans:
             return
         known = dict(zip(self.signature.names, sizes, strict=True))
-        executable = compiled(self._fun, self.signature, known, self._what)
+        # A kernel of all steps has the sizes of one plan.
+        executable = compiled(self._fun, self.signature, known, self._what, is_joined=not known)
         frame = executable.take_frame()
         memory = executable.memory
         slots = frame.slots.copy()
@@ -354,7 +355,11 @@ class CompiledFunction:
 
 
 def compiled(
-    fun: Callable[..., Any], signature: Signature, sizes: Mapping[str, int], what: str
+    fun: Callable[..., Any],
+    signature: Signature,
+    sizes: Mapping[str, int],
+    what: str,
+    is_joined: bool = False,
 ) -> Executable:
     """A function as a program for some sizes, which runs on one thread and without Python.
 
@@ -363,6 +368,7 @@ def compiled(
         signature: Its types.
         sizes: All sizes, by name.
         what: How messages call it.
+        is_joined: Whether one kernel runs all of a program of few elements.
 
     Raises:
         ArgumentError: The results are not those of the signature, or the program needs Python.
@@ -380,7 +386,7 @@ def compiled(
         )
     if staged.belongs_to_call:
         raise ArgumentError(f"{what}: the function uses traced values from outside of it.")
-    executable = executable_of(staged.program, 1)
+    executable = executable_of(staged.program, 1, is_joined=is_joined)
     if not executable.is_native:
         raise ArgumentError(
             f"{what}: the function has an operation that NumPy evaluates, which code without "

@@ -100,8 +100,10 @@ def _fits(loop: Loop, x: Expression, t: Any, width: int) -> bool:
     if x.word in ("load", "low", "high"):
         return t is not BOOL and (x.word == "load" or isinstance(x.operands[0], Variable))
     given = [element_of(s) for s in loop.printer.signatures[x].args]
-    is_same = x.word == short(t) or x.word.startswith("bitcast_")
-    if not is_same and x.word not in _WORDS[short(t)[0]]:
+    is_same = x.word == short(t) and (
+        given[0] is t or not isinstance(loop.printer.type_of(x.operands[0]), Vector)
+    )
+    if not is_same and not x.word.startswith("bitcast_") and x.word not in _WORDS[short(t)[0]]:
         return False
     return all(_fits(loop, y, s, width) for y, s in zip(x.operands, given, strict=True))
 
