@@ -47,7 +47,9 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 def _operands(function: str, *args: Any, dtype: Any = None) -> list[Any]:
     """Values of one strong dtype."""
-    values = [strong(v) for v in promote(*[as_value(a, function) for a in args])]
+    values = promote(*[as_value(a, function) for a in args])
+    if any(aval_of(v).weak_type for v in values):
+        values = list(map(strong, values))
     if dtype is None:
         return values
     wanted = checked_dtype(dtype, function)
@@ -164,12 +166,25 @@ def _stacked_plan(
     return (*shapes, x_stack + x_core, y_stack + y_core, stack + result)
 
 
+@lru_cache(maxsize=4096)
+def _product_alone(function: str, x: ShapedArray, y: ShapedArray, core: str) -> Contract | None:
+    """The operation that a product of the last axes is, if it is one alone."""
+    x_shape, y_shape, x_labels, y_labels, out = _stacked_plan(function, x, y, core)
+    x_alone, y_alone, product = _product_plan(x_labels, y_labels, out)
+    is_whole = x_shape == x.shape and y_shape == y.shape and x.dtype != BOOL
+    return product if is_whole and x_alone is y_alone is None else None
+
+
 def _stacked_product(function: str, x: Any, y: Any, core: str) -> Any:
     """A product of the last axes, by ``core`` such as ``"ij,jk->ik"``, over broadcast stacks.
 
     Stack axes that only one operand has are free axes of the product: nothing is repeated.
     """
-    plan = _stacked_plan(function, aval_of(x), aval_of(y), core)
+    x_aval, y_aval = aval_of(x), aval_of(y)
+    product = _product_alone(function, x_aval, y_aval, core)
+    if product is not None:
+        return product.bind(x, y)
+    plan = _stacked_plan(function, x_aval, y_aval, core)
     x_shape, y_shape, x_labels, y_labels, out = plan
     return _multiply_sum(x_labels, y_labels, out, s.reshape(x, x_shape), s.reshape(y, y_shape))
 

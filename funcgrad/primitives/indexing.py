@@ -23,7 +23,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from funcgrad.core.avals import Shape, ShapedArray, aval_of, shaped
-from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
+from funcgrad.core.primitive import (
+    BatchDim,
+    Linear,
+    Primitive,
+    Value,
+    is_linear,
+    with_differential,
+)
 from funcgrad.dtypes import INT64, UINT64
 from funcgrad.errors import DtypeError, OutOfBoundsError, ShapeError
 from funcgrad.lowering import Extern, Form, Lookup, Replace, Scatter, Window
@@ -223,6 +230,12 @@ def _checked_starts(
     return out, faults
 
 
+def _read_differential(
+    self: Gather, primals: Sequence[Value], slots: Sequence[Linear | None]
+) -> tuple[Any, Any, Any]:
+    return self.impl(*primals), self._linear(), [slots[0], *primals[1:]]
+
+
 class Gather(Primitive):
     """Elements of ``x`` at index arrays of some of its axes.
 
@@ -290,6 +303,7 @@ class Gather(Primitive):
         rest = tuple(x.shape[i] for i in _rest(x.ndim, self.axes))
         return shaped((*_index_shape(self.name, indices), *rest), x.dtype)
 
+    @with_differential(_read_differential)
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         x, *indices = primals
         return self.bind(x, *indices), self._linear().bind(tangents[0], *indices)

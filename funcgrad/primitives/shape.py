@@ -6,6 +6,7 @@ as are slicing and padding; so they live together, below all arithmetic.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -42,7 +43,8 @@ class Reshape(Primitive):
         return len(self.shape)
 
     def impl(self, x: Any) -> Any:
-        return np.reshape(x, self.shape)
+        # NumPy's functions take several times as long as methods, which other classes may lack.
+        return x.reshape(self.shape) if type(x) is np.ndarray else np.reshape(x, self.shape)
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         out = x.update(shape=self.shape)
@@ -82,7 +84,8 @@ class Transpose(Primitive):
     makes_no_nans = True
 
     def impl(self, x: Any) -> Any:
-        return np.transpose(x, self.permutation)
+        is_array = type(x) is np.ndarray
+        return x.transpose(self.permutation) if is_array else np.transpose(x, self.permutation)
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         if sorted(self.permutation) != list(range(x.ndim)):
@@ -124,6 +127,10 @@ def moveaxis_from_front(x: Value, axis: int) -> Value:
     return Transpose(tuple(order)).bind(x)
 
 
+_FEW = 256
+"""Elements that are written faster than `numpy.broadcast_to` makes a view of one."""
+
+
 class BroadcastTo(Primitive):
     """Repetition along new leading axes and along axes of length 1, as NumPy broadcasts."""
 
@@ -137,6 +144,8 @@ class BroadcastTo(Primitive):
         return len(self.shape)
 
     def impl(self, x: Any) -> Any:
+        if isinstance(x, np.generic) and math.prod(self.shape) <= _FEW:
+            return np.full(self.shape, x)
         repeated = np.broadcast_to(x, self.shape)
         if type(x) not in PYTHON_SCALARS:
             return repeated
@@ -226,6 +235,8 @@ def drop_axes(shape: Shape, axes: Sequence[int]) -> Shape:
 
 def restore_axes(x: Value, shape: Shape, axes: Sequence[int]) -> Value:
     """``x``, whose ``axes`` had been reduced, repeated to the ``shape`` before the reduction."""
+    if len(axes) == len(shape):
+        return broadcast_to(x, shape)
     kept = tuple(1 if i in axes else n for i, n in enumerate(shape))
     return broadcast_to(reshape(x, kept), shape)
 
@@ -276,12 +287,16 @@ class Slice(Primitive):
         return tuple([-(-(b - a) // s) for a, b, s in rows])
 
     def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
-        if self._shape == x.shape:
+        shape = x.shape
+        if self._shape == shape:
             return (ct,)
-        rows = zip(self.starts, self._shape, self.strides, x.shape, strict=True)
+        return (_pad_around(self, shape).bind(ct, np.zeros((), ct.dtype)),)
+
+    def pad_around(self, shape: Shape) -> Pad:
+        """The adjoint of a slice of an array of this shape, with zeros around it."""
+        rows = zip(self.starts, self._shape, self.strides, shape, strict=True)
         highs = tuple(n - a - (m and (m - 1) * s + 1) for a, m, s, n in rows)
-        padding = Pad(self.starts, highs, tuple(s - 1 for s in self.strides))
-        return (padding.bind(ct, np.zeros((), ct.dtype)),)
+        return Pad(self.starts, highs, tuple(s - 1 for s in self.strides))
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         size = shape_of(args[0])[0]
@@ -290,6 +305,9 @@ class Slice(Primitive):
 
     def lower(self, x: ShapedArray) -> Form:
         return Reindex(tuple(range(x.ndim)), self.starts, self.strides)
+
+
+_pad_around = lru_cache(4096)(Slice.pad_around)
 
 
 class Reverse(Primitive):
@@ -333,15 +351,21 @@ class Pad(Primitive):
 
     def impl(self, x: Any, fill: Any) -> Any:
         x = np.asarray(x)
-        out = np.full(self._shape(x.shape), fill, x.dtype)
-        piece = self._piece(x.shape)
+        shape, target, source = _places_of_pad(self, x.shape)
+        out = np.empty(shape, x.dtype)
+        out[...] = fill
+        out[target] = x[source]
+        return out
+
+    def places(self, shape: Shape) -> tuple[Shape, tuple[slice, ...], tuple[slice, ...]]:
+        """The shape of the result, where elements come there, and which of the argument."""
+        piece = self._piece(shape)
         target = tuple(
             slice(a, a + (n - 1) * s + 1 if n else a, s)
             for a, s, n in zip(piece.starts, piece.steps, piece.sizes, strict=True)
         )
         source = tuple(slice(a, a + n) for a, n in zip(piece.lows, piece.sizes, strict=True))
-        out[target] = x[source]
-        return out
+        return self._shape(shape), target, source
 
     def abstract_eval(self, x: ShapedArray, fill: ShapedArray) -> ShapedArray:
         if fill.shape or fill.dtype != x.dtype:
@@ -416,6 +440,9 @@ class Pad(Primitive):
 
     def lower(self, x: ShapedArray, fill: ShapedArray) -> Form:
         return Assemble((self._piece(x.shape),), fill=True)
+
+
+_places_of_pad = lru_cache(4096)(Pad.places)
 
 
 class Concatenate(Primitive):

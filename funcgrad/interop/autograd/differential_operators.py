@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad import numpy as fnp
 from funcgrad.api.arguments import aval_of_argument, leaf_paths, name_of
 from funcgrad.api.differentiation import jvp, vjp
+from funcgrad.api.differentiation import value_and_grad as of_scalar
 from funcgrad.api.jacobians import jacrev
-from funcgrad.base.pytree import tree_flatten, tree_leaves, tree_map
+from funcgrad.base.pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 from funcgrad.base.signatures import signature_of
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
@@ -95,6 +97,28 @@ def _check_one_real(value: Any, what: str) -> None:
         )
 
 
+def _value_and_gradient(fun: Function, x: Any, what: str) -> tuple[Any, Any]:
+    """The value, a real number in any shape, and the gradient."""
+    _check_floating(x, what)
+    tree = shape = None
+
+    def number(x: Any) -> Any:
+        nonlocal tree, shape
+        out = fun(x)
+        _check_one_real(out, what)
+        if type(out) is float or getattr(out, "shape", None) == ():
+            return out
+        ((leaf,), tree) = tree_flatten(out)
+        shape = np.shape(leaf)
+        return fnp.reshape(leaf, ())
+
+    number.__name__ = name_of(fun)
+    value, gradient = of_scalar(number)(x)
+    if tree is not None:
+        value = tree_unflatten(tree, [fnp.reshape(value, shape)])
+    return value, gradient
+
+
 @unary_to_nary
 def make_vjp(fun: Function, x: Any) -> tuple[Function, Any]:
     """The function that pulls cotangents back, and the value: ``make_vjp(fun)(x) -> (vjp, ans)``.
@@ -151,10 +175,7 @@ def grad(fun: Function, x: Any) -> Any:
         >>> grad(lambda x: np.sum(x ** 2))(np.array([1.0, 2.0]))
         array([2., 4.])
     """
-    what = f"grad({name_of(fun)})"
-    pull, value = _pullback(fun, x, what)
-    _check_one_real(value, what)
-    return pull(_ones(value))
+    return _value_and_gradient(fun, x, f"grad({name_of(fun)})")[1]
 
 
 @unary_to_nary
@@ -167,10 +188,7 @@ def value_and_grad(fun: Function, x: Any) -> tuple[Any, Any]:
         >>> float(value), float(slope)
         (8.0, 12.0)
     """
-    what = f"value_and_grad({name_of(fun)})"
-    pull, value = _pullback(fun, x, what)
-    _check_one_real(value, what)
-    return value, pull(_ones(value))
+    return _value_and_gradient(fun, x, f"value_and_grad({name_of(fun)})")
 
 
 @unary_to_nary
