@@ -170,6 +170,7 @@ with jax.numpy_dtype_promotion("strict"):
     jnp.trapezoid(narrow)
 with jax.numpy_rank_promotion("raise"):
     assert refused(lambda: jnp.ones(2) + jnp.ones((1, 2)))
+    assert (jnp.ones((2, 2)) @ jnp.ones(2)).tolist() == [2.0, 2.0]
 
 # Operators refuse containers, and arrays integers that do not fit.
 assert refused(lambda: row + [1, 2, 3], TypeError) and refused(lambda: jnp.ndarray((1,)), TypeError)

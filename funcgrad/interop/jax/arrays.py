@@ -341,7 +341,8 @@ def _operator(name: str, is_reflected: bool) -> Callable[[Any, Any], Any]:
     def compute(self: Any, other: Any) -> Any:
         if not isinstance(other, _OPERANDS) and not _stands_for_array(other):
             return NotImplemented
-        if self.dtype in HALVES or getattr(other, "dtype", None) in HALVES:
+        is_half = self.dtype in HALVES or getattr(other, "dtype", None) in HALVES
+        if is_half or (PROMOTIONS.users and name == "matmul"):  # which broadcasts by other rules
             operands = (other, self) if is_reflected else (self, other)
             return Adopted(function, stores=True)(*operands)
         if PROMOTIONS.users:
