@@ -321,11 +321,13 @@ def _tangent(by: str) -> Callable[[str, float], str]:
     return lambda template, x: _IDENTITIES[by, 1](by, x) if 0 < x < math.inf else template
 
 
-_PRODUCT, _QUOTIENT = "{0} * {1}", "{0} / {1}"
+_PRODUCT, _QUOTIENT, _BOTH = "{0} * {1}", "{0} / {1}", "{0} & {1}"
 SCALED, UNSCALED = (f"select({{0}} == 0, {{0}}, {x})" for x in (_PRODUCT, _QUOTIENT))
 _IDENTITIES: dict[tuple[str, int], Callable[[str, float], str]] = {
     (_PRODUCT, 0): lambda template, x: "{1}" if x == 1 else template,
     (_PRODUCT, 1): lambda template, x: "{0}" if x == 1 else template,
+    (_BOTH, 0): lambda template, x: "{1}" if x == 1 else template,
+    (_BOTH, 1): lambda template, x: "{0}" if x == 1 else template,
     (_QUOTIENT, 1): _quotient,
     ("{0} - {1}", 1): lambda template, x: "{0}" if x == 0 and math.copysign(1, x) > 0 else template,
     (SCALED, 0): lambda template, x: (
@@ -343,12 +345,12 @@ _MAX_BITS = 1 << 62
 def with_constants(template: str, scalars: Sequence[Any]) -> str:
     """A template that says the same where some arguments are known, and costs less.
 
-    Factors and divisors of one, and differences from zero, are no operations; quotients by powers
-    of two are products. Tangents times finite constants are zero where the tangents are. All that
-    is exact, to the sign of a zero. Powers with small exponents are products and square roots.
-    Those of floats are exact at zeros and infinities of both signs as `pow` is, and within two
-    units in the last place elsewhere. Integers are divided by powers of two by their bits, exactly:
-    a shift to the right rounds down, as the quotient does.
+    Factors and divisors of one, differences from zero and flags that are set are no operations;
+    quotients by powers of two are products. Tangents times finite constants are zero where the
+    tangents are. All that is exact, to the sign of a zero. Powers with small exponents are products
+    and square roots. Those of floats are exact at zeros and infinities of both signs as `pow` is,
+    and within two units in the last place elsewhere. Integers are divided by powers of two by their
+    bits, exactly: a shift to the right rounds down, as the quotient does.
 
     Args:
         template: The template.
@@ -360,7 +362,7 @@ def with_constants(template: str, scalars: Sequence[Any]) -> str:
     if len(scalars) != 2:
         return template
     for k, number in enumerate(scalars):
-        if number is not None and number.dtype.kind == "f":
+        if number is not None and number.dtype.kind in "fb":
             template = _IDENTITIES.get((template, k), _unchanged)(template, float(number))
     known = scalars[1]
     if known is None:

@@ -25,9 +25,9 @@ from funcgrad.higher_order.switch import Switch
 from funcgrad.lowering import Call, Contraction, Form, Reduction
 from funcgrad.primitives.contraction import Contract
 from funcgrad.primitives.creation import Iota
-from funcgrad.primitives.elementwise import add, bitwise_and, greater_equal, less, select, sub
-from funcgrad.primitives.indexing import DynamicSlice
-from funcgrad.primitives.shape import Concatenate, Pad, Slice, reshape, shape_of
+from funcgrad.primitives.elementwise import add, bitwise_and, greater_equal, less, neg, select, sub
+from funcgrad.primitives.indexing import DynamicSlice, Gather
+from funcgrad.primitives.shape import Pad, Slice, moveaxis_from_front, reshape, shape_of
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.programs import stage_closed
@@ -97,10 +97,7 @@ class Bounded(Primitive):
         for x, own, aligned in zip(operands, self.parts, self.aligned, strict=True):
             for axis, (a, b) in enumerate(zip(own, aligned, strict=True)):
                 if a is not None and b is not None and a != b:
-                    distance = sub.bind(bounds[a][0], bounds[b][0])
-                    size = np.int64(shape_of(x)[axis])
-                    is_before = less.bind(distance, np.int64(0))
-                    x = rotated(x, axis, select.bind(is_before, add.bind(distance, size), distance))
+                    x = Moved(axis).bind(x, sub.bind(bounds[a][0], bounds[b][0]))
             ends = [None if p is None or p in kept else bounds[p] for p in aligned]
             taken.append(within(x, self._neutral(avals), ends))
         found = self.fold.bind(*taken)
@@ -200,6 +197,12 @@ class Bounded(Primitive):
         """Whether derivatives are products of the same parts."""
         return isinstance(self.fold, Contract) and self.parts == self.aligned
 
+    @property
+    def whole_product(self) -> Primitive | None:
+        """The product of whole arrays that it is where it is not zero."""
+        is_part = all(p is None or p in self.out for places in self.parts for p in places)
+        return self.fold if self._is_product and is_part else None
+
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         x, y, *bounds = args
         assert isinstance(self.fold, Contract)
@@ -269,17 +272,51 @@ def is_inside(shape: Sequence[int], bounds: Sequence[tuple[Any, Any] | None]) ->
     return found
 
 
-def rotated(x: Any, axis: int, by: Any) -> Any:
-    """An array whose elements are moved towards its beginning, around the end.
+class Moved(Primitive):
+    """``bind(x, by)``: elements nearer to the beginning by so many places, or farther; others zero.
 
-    Args:
-        x: The array.
-        axis: The axis.
-        by: By how much: less than the length of the axis, and not negative.
+    What goes beyond an end is lost, so the transpose moves the other way.
+
+    Attributes:
+        axis: The axis along which they move.
     """
-    shape = shape_of(x)
-    starts = [by if i == axis else np.int64(0) for i in range(len(shape))]
-    return DynamicSlice(tuple(shape)).bind(Concatenate(axis).bind(x, x), *starts)
+
+    axis: int
+
+    makes_no_nans = True
+
+    def impl(self, x: Any, by: Any) -> Any:
+        rows, out = np.moveaxis(np.asarray(x), self.axis, 0), np.zeros_like(x)
+        first, n = int(by), len(rows)
+        low, high = min(max(-first, 0), n), max(min(n - first, n), 0)
+        np.moveaxis(out, self.axis, 0)[low:high] = rows[low + first : high + first]
+        return out
+
+    def abstract_eval(self, x: ShapedArray, by: ShapedArray) -> ShapedArray:
+        return x
+
+    def _whole(self, x: Any, by: Any) -> list[Any]:
+        """The same by places that are computed."""
+        n, ndim = shape_of(x)[self.axis], len(shape_of(x))
+        index = add.bind(Iota((n,), 0, INT64).bind(), by)
+        taken = moveaxis_from_front(Gather((self.axis,), "clip").bind(x, index), self.axis)
+        ends = neg.bind(by), sub.bind(np.int64(n), by)
+        bounds = [ends if i == self.axis else None for i in range(ndim)]
+        return [within(taken, np.zeros((), aval_of(x).dtype), bounds)]
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        return self.bind(*primals), self.bind(tangents[0], primals[1])
+
+    def transpose(self, ct: Any, x: Any, by: Any) -> Sequence[Any]:
+        return self.bind(ct, neg.bind(by)), None
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        size = mapped_length(args, dims)
+        outs, out_dims = batch_flat(self._whole, args, dims, size, self.name)
+        return outs[0], out_dims[0]
+
+    def lower(self, *avals: ShapedArray) -> Form:
+        return Call(stage_closed(self._whole, avals, self.name))
 
 
 def within(x: Any, rest: Any, bounds: Sequence[tuple[Any, Any] | None]) -> Any:
@@ -288,4 +325,4 @@ def within(x: Any, rest: Any, bounds: Sequence[tuple[Any, Any] | None]) -> Any:
     return x if inside is None else select.bind(inside, x, rest)
 
 
-__all__ = ["Bounded", "Places", "can_be_bounded", "is_inside", "rotated", "within"]
+__all__ = ["Bounded", "Moved", "Places", "can_be_bounded", "is_inside", "within"]

@@ -15,6 +15,8 @@ from typing import Any
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.axes import axis_scope
+from funcgrad.core.facets import Facet
+from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Equation, Program, Var, axis_names, evaluate
 from funcgrad.lowering import Contraction, form_of
 from funcgrad.passes.cse import cse
@@ -27,6 +29,9 @@ LEAST_WORK = 4096
 MEMORY_FACTOR = 4
 """Products of all steps may take so many times the memory of the arrays that are scanned over: the
 four gates of an LSTM do."""
+
+whole_product: Facet[Primitive | None] = Facet("whole_product", None)
+"""The product of whole arrays that an operation computes a part of, if that is all it does."""
 
 
 def invariant_vars(body: Program, n_consts: int) -> set[Var]:
@@ -153,9 +158,11 @@ def _work(equation: Equation) -> int:
     """Multiplications of a product, 0 of anything else."""
     if axis_names(equation.primitive):
         return 0  # what computes it is not known before the axis is mapped
-    form = form_of(equation)
+    avals = [atom.aval for atom in equation.inputs[:2]]
+    whole = whole_product(equation.primitive)
+    form = form_of(equation) if whole is None else whole.lower(*avals)
     if not isinstance(form, Contraction):
         return 0
-    x, y = (atom.aval.shape for atom in equation.inputs)
+    x, y = (aval.shape for aval in avals)
     lengths = dict(zip(form.lhs + form.rhs, (*x, *y), strict=True))
     return math.prod(lengths.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from funcgrad.base.records import dataclass
 from funcgrad.core.primitive import Primitive
-from funcgrad.higher_order.bounded import Bounded, Places, rotated, within
+from funcgrad.core.program import Var
+from funcgrad.higher_order.bounded import Bounded, Moved, Places, within
 from funcgrad.higher_order.counted import with_count
 from funcgrad.higher_order.scan import Scan
 from funcgrad.primitives.elementwise import add, mul
@@ -53,6 +54,47 @@ class Walk:
         return moveaxis_to_front(Reverse((axis,)).bind(part) if self.step < 0 else part, axis)
 
 
+Begins = np.ndarray[Any, np.dtype[np.int64]]
+"""Places where the windows of all iterations begin, along each axis."""
+
+
+def shared_rows(
+    windows: Sequence[tuple[Var | None, Sequence[int], Begins]], uses: Mapping[Var, int]
+) -> dict[Var, Walk]:
+    """Arrays of which iterations read windows of one row each, some of which need more than a walk.
+
+    Their cotangents are rows, too: nothing is added to a whole array in any iteration.
+
+    Args:
+        windows: Arrays that are the same in all iterations, the lengths of windows of them, and
+            their places.
+        uses: How often iterations read each of these arrays.
+
+    Returns:
+        By array, the walk along its rows.
+    """
+    moves: dict[Var, list[tuple[int, set[Walk]]]] = {}
+    for source, sizes, places in windows:
+        if source is not None:
+            shape = source.aval.shape
+            moving = np.flatnonzero((places != places[0]).any(0)).tolist()
+            found = set()
+            for axis in moving:
+                step, *others = set(np.diff(places[:, axis]).tolist())
+                if sizes[axis] == 1 and not others:
+                    at = tuple(int(places[0, axis]) if i == axis else 0 for i in range(len(shape)))
+                    row = tuple(1 if i == axis else n for i, n in enumerate(shape))
+                    found.add(Walk(at, row, (1,) * len(shape), axis, step))
+            moves.setdefault(source, []).append((len(moving), found))
+    rows = {}
+    for source, ways in moves.items():
+        numbers, walks = zip(*ways, strict=True)
+        common = set.intersection(*walks)
+        if common and len(ways) == uses[source] and min(numbers) == 1 < max(numbers):
+            (rows[source],) = common
+    return rows
+
+
 @dataclass(frozen=True)
 class Window:
     """How the body reads a window.
@@ -60,15 +102,17 @@ class Window:
     Attributes:
         sizes: Its lengths along each axis.
         strides: The distances of its elements.
-        starts: By axis: a number, or the argument of the body that is it; ``None`` if windows are
+        starts: By axis: a number, or the argument of the body that is it; none if windows are
             walked along.
-        walked: Which argument of the body it is in that case.
+        walked: Which argument of the body it is in that case, or that it is a part of.
+        axis: The axis that the latter lacks.
     """
 
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     starts: tuple[Any, ...]
     walked: Any = None
+    axis: int = 0
 
     def evaluate(self, primitive: Primitive, operands: Sequence[Any], find: Find) -> Any:
         """The window of this iteration: of an array, if it is not walked along.
@@ -79,7 +123,11 @@ class Window:
             find: The value of an operand of the body.
         """
         if self.walked is not None:
-            return reshape(find(self.walked), self.sizes)
+            row = find(self.walked)
+            if not self.starts:
+                return reshape(row, self.sizes)
+            shape = shape_of(row)
+            operands = [reshape(row, (*shape[: self.axis], 1, *shape[self.axis :]))]
         (x,) = operands
         spans = tuple(m and (m - 1) * s + 1 for m, s in zip(self.sizes, self.strides, strict=True))
         window = DynamicSlice(spans).bind(x, *map(find, self.starts))
@@ -186,7 +234,7 @@ class Step:
         for i, shifts in enumerate(self.shifts):
             for axis, shift in enumerate(shifts):
                 if shift is not None:
-                    found[i] = rotated(found[i], axis, find(shift))
+                    found[i] = Moved(axis).bind(found[i], find(shift))
         return found
 
 
@@ -254,5 +302,5 @@ class UpdateOfPart(Step):
 
 __all__ = [
     "Argument", "Bounds", "Constant", "Counted", "Entry", "FoldOfParts", "Growing", "Local",
-    "Operand", "Step", "UpdateOfPart", "Walk", "Window",
+    "Operand", "Step", "UpdateOfPart", "Walk", "Window", "shared_rows",
 ]  # fmt: skip

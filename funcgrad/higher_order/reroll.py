@@ -392,11 +392,14 @@ class _Rolling:
     def _read(self) -> None:
         """Find the operands of every equation of the body, and the windows that move."""
         columns = np.cumsum([0, *(len(e.inputs) for e in self.body)]).tolist()
-        self.reads = Counter(
-            self.run.fixed.get(column)
-            for column, equation in zip(columns, self.body, strict=False)
-            if read_window(equation.primitive) is not None
-        )
+        windows = [
+            (self.run.fixed.get(column), window[1], self.ragged.places[j])
+            for j, (column, equation) in enumerate(zip(columns, self.body, strict=False))
+            if (window := read_window(equation.primitive)) is not None
+        ]
+        self.reads = Counter(source for source, *_ in windows)
+        uses = Counter(self.run.fixed.values())
+        self.rows = loop_body.shared_rows(windows, uses) if self.is_single else {}
         for j, (column, equation) in enumerate(zip(columns, self.body, strict=False)):
             step = self._window(j, equation, column) or self._step(j, equation)
             operands: list[loop_body.Operand] = []
@@ -474,9 +477,10 @@ class _Rolling:
             return None
         _, sizes, strides = window
         first = tuple(places[0].tolist())
-        is_walk = self.is_single and len(moving) == 1 and sizes[moving[0]] == 1
         fixed = self.run.fixed.get(column)
-        if is_walk and fixed is not None and self.reads[fixed] <= _MOST_WALKS:
+        row = None if fixed is None else self.rows.get(fixed)
+        is_walk = self.is_single and len(moving) == 1 and sizes[moving[0]] == 1
+        if is_walk and row is None and fixed is not None and self.reads[fixed] <= _MOST_WALKS:
             steps = np.diff(places[:, moving[0]])
             if (steps == steps[0]).all():
                 walk = loop_body.Walk(first, sizes, strides, moving[0], int(steps[0]))
@@ -486,7 +490,11 @@ class _Rolling:
             self._numbers(numbers) if i in moving else first[i]
             for i, numbers in enumerate(places.T)
         ]
-        return loop_body.Window(sizes, strides, tuple(starts))
+        if row is None or fixed is None:
+            return loop_body.Window(sizes, strides, tuple(starts))
+        starts[row.axis] = 0
+        walked = self._walk(self.rewriting.atom(fixed), row)
+        return loop_body.Window(sizes, strides, tuple(starts), walked, row.axis)
 
     def _numbers(self, values: Sequence[int] | Integers) -> loop_body.Operand | int:
         """Integers, one for each iteration, as a constant, a formula of the counter or a table."""
@@ -504,8 +512,7 @@ class _Rolling:
             return None
         if handling.kind == "fold":
             return self._fold(handling)
-        shapes = [x.aval.shape for x in equation.inputs]
-        shifts = tuple(map(self._shifts, handling.operands, handling.aligned, shapes))
+        shifts = tuple(map(self._shifts, handling.operands, handling.aligned))
         if handling.kind == "plain":
             return loop_body.Step(shifts) if any(x is not None for s in shifts for x in s) else None
         extents = handling.aligned[1]
@@ -515,14 +522,12 @@ class _Rolling:
         )
         return loop_body.UpdateOfPart(shifts, starts, tuple(map(self._bounds, extents)))
 
-    def _shifts(
-        self, own: Extents, aligned: Extents, shape: Sequence[int]
-    ) -> tuple[loop_body.Operand | int | None, ...]:
+    def _shifts(self, own: Extents, aligned: Extents) -> tuple[loop_body.Operand | int | None, ...]:
         return tuple(
             None
             if a is None or b is None or a.begins is None or a.begins == b.begins
-            else self._numbers([(x - y) % n for x, y in zip(a.begins, b.bounds[0], strict=True)])
-            for a, b, n in zip(own, aligned, shape, strict=True)
+            else self._numbers([x - y for x, y in zip(a.begins, b.bounds[0], strict=True)])
+            for a, b in zip(own, aligned, strict=True)
         )
 
     def _bounds(self, extent: Extent | None) -> loop_body.Bounds | None:
@@ -673,7 +678,7 @@ class _Rolling:
                 result = primitive.bind(*args)
             else:
                 result = step.evaluate(primitive, args, find)
-            if type(step) is loop_body.Window and step.walked is not None:
+            if type(step) is loop_body.Window and step.walked is not None and not step.starts:
                 rows[id(result)] = find(step.walked)
             made.append(result if primitive.multiple_results else [result])
         return list(map(find, outputs))

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
 from funcgrad.core.typecheck import check_program
-from funcgrad.higher_order.bounded import Bounded
+from funcgrad.higher_order.bounded import Bounded, Moved
 from funcgrad.primitives.contraction import Contract
 from funcgrad.primitives.reductions import ReduceAll, ReduceMax, ReduceMin, ReduceProd
 from funcgrad.primitives.shape import ReduceSum
@@ -427,6 +428,34 @@ def test_products_of_parts(n: int, first: int, second: int, has_rows: bool) -> N
     lanes = fg.vmap(lambda b: operation.bind(x, y, b[0], b[1], b[2], b[3]))(rows)
     swapped = fold.impl(x[:, second : second + n], y[first : first + n])
     np.testing.assert_allclose(lanes, [wanted, swapped], rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("by", [-9, -2, 0, 3, 5])
+def test_moved_elements(axis: int, by: int) -> None:
+    x, move = np.arange(1.0, 31).reshape(6, 5), Moved(axis).bind
+    wanted = move(x, by)
+    kept = [slice(max(-by, 0), max(x.shape[axis] - by, 0)), slice(None)][:: 1 - 2 * axis]
+    assert_array_equal(wanted[tuple(kept)], part(x, axis, max(by, 0), max(x.shape[axis] + by, 0)))
+    assert np.count_nonzero(wanted) == wanted[tuple(kept)].size
+    both = fg.jit(lambda x, by: (move(x, by), fg.linear_transpose(lambda y: move(y, by), x)(x)[0]))
+    for got, expected in zip(both(x, by), (wanted, move(x, -by)), strict=True):
+        assert_array_equal(got, expected)
+    lanes = fg.vmap(lambda by: move(x, by))(np.array([by, -by]))
+    assert_array_equal(lanes, [wanted, move(x, -by)])
+
+
+def test_cotangents_of_rows_are_rows() -> None:
+    gradient = fg.grad(lambda a, b: np.sum(solve_triangular(a, b)[0]))
+    loops = [e for e in fg.make_jaxpr(gradient)(*arguments(44)).eqns if "scan" in e.primitive.name]
+    for loop in loops:
+        assert max(x.ndim for x in loop.primitive.body.out_avals) == 1
+
+
+def test_products_of_parts_leave_loops_of_cotangents() -> None:
+    gradient = fg.grad(lambda a, b: np.sum(covariances(a, b)[0] ** 2))
+    text = str(fg.make_jaxpr(gradient)(*arguments(70)))
+    assert "bounded" not in text.partition("reverse=True")[2]
 
 
 def test_conditions_of_parts() -> None:

@@ -54,7 +54,7 @@ class Gathers:
                 self.sites[site] = self.source.word(site)
                 if not self.plan.is_fixed(node, node.operands[k + 1]):
                     self.watched[site] = f"w{len(self.watched)}", Variable(f"m{i}_{k}")
-                    watch(self.source, self.watched[site][0])
+                    watch(self.source, self.watched[site][0], node.operands[k + 1].dtype)
 
     def is_watched(self, node: Pick) -> bool:
         """Whether some of its indices are looked at wherever it is computed."""

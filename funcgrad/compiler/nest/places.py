@@ -56,10 +56,15 @@ def resolve(
     if mode == "wrap" and dtype == UINT64:
         source.assign(name, call("i64", index % call("u64", length)))
         return None
-    at = source.assign(f"{name}i", signed(index, dtype))
+    is_short = mode == "raise" and is_narrow(dtype)
+    at = source.assign(f"{name}i", index if is_short else signed(index, dtype))
     if mode == "raise":
-        counted = call("u64", _counted(source, name, at, dtype, length))
-        source.assign(name, call("i64", call("minimum", counted, call("u64", length - 1))))
+        word, last = "u64", call("u64", length - 1)
+        if is_short:
+            word = f"u{8 * dtype.itemsize}"
+            last = call(word, call("minimum", length - 1, (1 << 8 * dtype.itemsize) - 1))
+        counted = call(word, _counted(source, name, at, dtype, length))
+        source.assign(name, call("i64", call("minimum", counted, last)))
         if worst:
             if lanes is not None:
                 counted = call("across_maximum", call("present", lanes, counted, 0))
@@ -76,6 +81,11 @@ def resolve(
         place = source.assign(name, call("select", at < 0, at + length, at))
         return (place >= 0) & (place < length)
     return None
+
+
+def is_narrow(dtype: np.dtype[np.generic]) -> bool:
+    """Whether indices are compared as they are, more of them at once than of 64 bits."""
+    return dtype.kind == "u" and dtype.itemsize < INT64.itemsize
 
 
 def signed(index: Expression, dtype: np.dtype[np.generic]) -> Expression:
@@ -99,18 +109,18 @@ def _counted(
     return source.assign(f"{name}c", call("select", at < 0, at + length, at))
 
 
-def watch(source: KernelBuilder, worst: str) -> None:
+def watch(source: KernelBuilder, worst: str, dtype: np.dtype[np.generic]) -> None:
     """Statements before the loops in which indices are looked at: the worst one is kept.
 
     Out of bounds are those that are great as unsigned numbers, once they were counted from the
     start. So a maximum tells, without a branch, whether any is.
     """
-    source.assign(worst, call("u64", 0))
+    source.assign(worst, call(f"u{8 * dtype.itemsize}" if is_narrow(dtype) else "u64", 0))
 
 
 def refuse_worst(source: KernelBuilder, worst: str, length: Expression, site: Expression) -> None:
     """Statements behind the loops, which end the kernel if the worst index is out of bounds."""
-    with source.when(Variable(worst) >= call("u64", length)):
+    with source.when(call("u64", Variable(worst)) >= call("u64", length)):
         at = source.assign(f"{worst}i", call("i64", Variable(worst)))
         refuse(source, site, call("select", at < 0, at - length, at), Number(NOWHERE))
 

@@ -9,7 +9,7 @@ loop repeats those operations, and the forward loop keeps only its carried value
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from funcgrad.compiler.machine import CACHES, cycles_of_moving
 from funcgrad.compiler.nest.cost import cycles_of_computing
@@ -80,10 +80,12 @@ class _Pair:
             return
         self.length = length
         self.walks = self._walks()
+        # Everything; what needs no further stack of carried values; conditions on the index, which
+        # bound the rows of those who compute them (`unswitch`).
         again = self._choose()
-        carried = {v for node in again for v in values_read(node)} & self.carried
-        if not again or not self._is_worth_it(again, carried):
-            # Conditions on the index bound the rows of those who compute them (`unswitch`).
+        if not self._is_worth_it(again):
+            again = self._choose(self._reads_nothing_carried)
+        if not self._is_worth_it(again):
             again = self._choose(_is_condition)
         if again:
             self._repeat(again)
@@ -168,7 +170,16 @@ class _Pair:
                 return None
         return set(found)
 
-    def _is_worth_it(self, again: Iterable[Node], carried: set[Value]) -> bool:
+    def _reads_nothing_carried(self, node: Node) -> bool:
+        nodes = depth_first(
+            [node], lambda x: [self.made[v] for v in values_read(x) if v in self.made]
+        )
+        return self.carried.isdisjoint(v for x in nodes for v in values_read(x))
+
+    def _is_worth_it(self, again: Sequence[Node]) -> bool:
+        if not again:
+            return False
+        carried = {v for node in again for v in values_read(node)} & self.carried
         size = sum(math.prod(value.shape) for value in self.gone)
         size -= 2 * sum(math.prod(now.shape) for now in carried if now not in self.kept)
         work = sum(cycles_of_computing(node) * math.prod(node.out.shape) for node in again)

@@ -63,7 +63,7 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
     # The order of a sum along the only row is ours, which a file of C can follow. Columns are added
     # up as those of a batch are.
     is_sum = sums and len(plan.space.loops) == 1 and all(row.steps[x] < 0 for x in apart)
-    least = 0 if is_sum else max(HEAVY, LOOKUP * n_single)
+    least = 0 if is_sum else max(0 if is_inner else HEAVY, LOOKUP * n_single)
     if (apart or n_single) and (cost < least or is_guarded):
         return None
     if any(access.dtype.kind == "c" for access in far):
