@@ -134,7 +134,10 @@ class Coloring:
             found[alone] = self.n_columns * m + keys[alone]
         if self.column_colors is not None:
             keys = self.column_colors.astype(np.int64)[columns] * m + rows
-            alone = _is_alone(keys, self.column_colors[columns] >= 0)
+            is_colored = self.column_colors >= 0
+            alone = is_colored[columns]
+            if np.count_nonzero(is_colored) > self.n_columns:
+                alone = _is_alone(keys, alone)
             found[alone] = keys[alone]
             if self.is_symmetric and not alone.all():
                 mirrored = self.column_colors.astype(np.int64)[rows] * m + columns

@@ -22,6 +22,9 @@ from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape
 from funcgrad.primitives.sparse import scipy_sparse
 
+FULL = 8
+"""Marks in a dense matrix take less time than sorting from one entry of so many on."""
+
 MOST_PIECES = 512
 """Pieces of one relation; more become a sparse matrix."""
 
@@ -483,6 +486,10 @@ class Relation:
             return self.extra
         if any(p.size == self.n_rows * self.width for p in self.pieces):
             return full_matrix(self.n_rows, self.width)
+        if self.bound * FULL > self.n_rows * self.width:
+            is_there = np.zeros((self.n_rows, self.width), np.bool_)
+            self.mark(is_there)
+            return _of_marks(is_there)
         found = matrix_of(*self._of_pieces(), (self.n_rows, self.width))
         return found if self.extra is None else found + self.extra
 
@@ -494,6 +501,21 @@ class Relation:
             return row, column
         extra = self.extra.tocoo()
         return np.concatenate([row, extra.row]), np.concatenate([column, extra.col])
+
+    def mark(self, is_there: Any) -> None:
+        """Set the elements of a dense matrix of bools where there are entries."""
+        strides, flat = strides_of(self.shape), is_there.reshape(-1)
+        for piece in self.pieces:
+            first = _dot(piece.starts, strides) * self.width + piece.column
+            steps = [
+                d.stride + (0 if d.axis == FREE else d.step * strides[d.axis] * self.width)
+                for d in piece.dims
+            ]
+            sizes = [d.size for d in piece.dims]
+            np.lib.stride_tricks.as_strided(flat[first:], sizes, steps)[...] = True
+        if self.extra is not None:
+            extra = self.extra.tocoo()
+            is_there[extra.row, extra.col] = True
 
     def _of_pieces(self) -> tuple[Any, Any]:
         strides = strides_of(self.shape)
@@ -518,6 +540,15 @@ def matrix_of(rows: Any, columns: Any, shape: tuple[int, int]) -> Any:
     """A matrix of bools with entries in these rows and columns."""
     entries = np.ones(len(rows), np.bool_)
     return scipy_sparse().coo_array((entries, (rows, columns)), shape).tocsr()
+
+
+def _of_marks(is_there: Any) -> Any:
+    """The sparse matrix of a dense one."""
+    n = is_there.shape[1]
+    starts = np.concatenate([[0], np.cumsum(is_there.sum(axis=1))])
+    indices = (np.flatnonzero(is_there) % max(n, 1)).astype(np.int32)
+    entries = np.ones(len(indices), np.bool_)
+    return scipy_sparse().csr_array((entries, indices, starts), is_there.shape)
 
 
 def full_matrix(n_rows: int, width: int) -> Any:

@@ -139,8 +139,7 @@ class SparsityPattern:
         start = 0
         for relation, count in self.relations:
             if relation is not None:
-                rows, columns = relation.places
-                is_there[rows + start, columns] = True
+                relation.mark(is_there[start : start + count])
             start += count
         rows, columns = np.nonzero(is_there)
         return rows, columns
