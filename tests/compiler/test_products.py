@@ -160,7 +160,7 @@ def test_few_columns_are_multiplied_as_many_are(letter: str, features: str) -> N
 
 def test_inner_loops_that_few_rows_need() -> None:
     shape = inner_shape(4, "+avx512f")
-    assert [rows_at_once(shape, m) for m in (1, 3, 4, 7, 8)] == [
+    assert [rows_at_once(shape.few, m) for m in (1, 3, 4, 7, 8)] == [
         (1,),
         (2, 1),
         (4,),

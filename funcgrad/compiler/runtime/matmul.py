@@ -103,7 +103,7 @@ class Multiplication:
         """How many rows are taken at once, where they are few."""
         if not self._is_few:
             return ()
-        return rows_at_once(kernel_store.tile_shape(self.node.out.dtype), self.node.sizes[1])
+        return rows_at_once(kernel_store.tile_shape(self.node.out.dtype).few, self.node.sizes[1])
 
     @property
     def _is_symmetric(self) -> bool:

@@ -12,7 +12,8 @@ from funcgrad.base.records import dataclass
 from funcgrad.compiler.abi import STRIDED_WORDS, in_order
 from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.loops.language import NamedFunction
-from funcgrad.compiler.loops.library.strided import Strided, rows_at_once
+from funcgrad.compiler.loops.library.strided import Strided
+from funcgrad.compiler.loops.library.tiles import rows_at_once
 from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.nodes import StridedProduct
 from funcgrad.compiler.nest.split import MOST_RANGES, part_count, threads_of_product
@@ -79,7 +80,7 @@ class StridedMultiplication:
         """Codes of the step."""
         node, dtype = self.node, self.node.out.dtype
         shape = kernel_store.strided_shape(dtype)
-        rows = rows_at_once(node.counts[1], shape)
+        rows = rows_at_once(shape.rows, node.counts[1])
         return [Strided.named(LETTERS[dtype.char], shape, rows, node.is_near)]
 
     def step(self, n_threads: int) -> Step:

@@ -38,24 +38,13 @@ def inner_shape(itemsize: int, features: str) -> Shape:
     return Shape(packed.lanes, *((MANY_ROWS, MANY_VECTORS) if has_many else (_FEW_ROWS, 2)))
 
 
-def rows_at_once(rows: int, shape: Shape) -> tuple[int, ...]:
-    """The rows of the inner loops through which so many rows go, each the greatest that fits."""
-    most = shape.rows[0]
-    found, rest = [most] * (rows >= most), rows % most
-    for fewer in shape.rows[1:]:
-        if rest >= fewer:
-            found.append(fewer)
-            rest %= fewer
-    return tuple(found)
-
-
 class Strided(InRegisters):
     """Strided products: the sums of groups of rows.
 
     Args:
         letter: BLAS's type: s or d.
         shape: What its inner loops can look like.
-        rows: How many rows its inner loops have: `rows_at_once`.
+        rows: How many rows its inner loops have (`tiles.rows_at_once`).
         is_near: Whether the rows of A are neighbours.
     """
 

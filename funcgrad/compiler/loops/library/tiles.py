@@ -89,10 +89,10 @@ class Kind(Enum):
     """Tiles of a matrix that is symmetric: half of them are copies."""
 
 
-def rows_at_once(shape: Shape, rows: int) -> tuple[int, ...]:
-    """The numbers of rows that few rows are taken in, each the greatest that is left."""
+def rows_at_once(counts: Sequence[int], rows: int) -> tuple[int, ...]:
+    """The numbers of rows, of some, that so many rows are taken in, each the greatest that fits."""
     found = []
-    for at_once in shape.few:
+    for at_once in counts:
         if rows >= at_once:
             found.append(at_once)
             rows %= at_once
