@@ -46,11 +46,6 @@ class FunctionBuilder:
     def __init__(self) -> None:
         self.body: list[Statement] = []
 
-    @property
-    def function(self) -> Function:
-        """The function."""
-        return Function(self.body)
-
     def assign(self, name: str, value: Expression | float) -> Variable:
         """Give a variable a value."""
         self.body.append(Assign(name, of(value)))

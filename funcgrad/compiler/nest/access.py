@@ -239,9 +239,6 @@ def split_ranges(
                 start, step = start // n, max(step // n, 1)
             elif step == 1 and start % n == count % n == 0:
                 start, count = start // n, count // n
-            elif start // n == (start + step * (count - 1)) // n:
-                found[axis] = start % n, step, count
-                start, step, count = start // n, 1, 1
             else:
                 return None
         for axis in run[:1]:

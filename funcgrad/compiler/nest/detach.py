@@ -62,9 +62,6 @@ def _is_worth_it(group: Group, after: dict[Node, None]) -> bool:
         return False  # it stays on one thread, and holds on to what it has
     if rows < MIN_ROWS or not any(isinstance(node, Fold) for node in group.nodes):
         return False
-    made = {out for node in group.nodes for out in node.outs}
-    if not any(value in made for node in after for value in values_read(node)):
-        return False
     is_slow = any(node.is_expensive for node in after)
     if is_slow and math.prod(group.space) <= MAX_ROW * rows:
         return True

@@ -3,8 +3,7 @@
 ``fit : groups -> groups``. Where the most memory is in use, values that wait there for a later
 reader give their memory up, one after the other: the group that computes a value runs once more
 before that reader, after those that made what it reads and is gone by then. Kernels are the same.
-Candidates are ordered by the bytes that they free for each cycle of work that is done twice. Where
-a second run and its reader fit into one kernel, the value is not written to memory again.
+Candidates are ordered by the bytes that they free for each cycle of work that is done twice.
 
 Left out: loops, branches and calls of libraries, which run once.
 
@@ -21,11 +20,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from funcgrad.base.records import dataclass
-from funcgrad.compiler.machine import (
-    SEVERAL,
-)
+from funcgrad.compiler.machine import SEVERAL
 from funcgrad.compiler.nest.cost import cycles_of
-from funcgrad.compiler.nest.fuse import Group, joined
+from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.layout import Value
 from funcgrad.compiler.nest.nodes import (
     Graph,
@@ -47,7 +44,7 @@ def fit(graph: Graph, groups: Sequence[Group]) -> list[Group]:
     order = search.run()
     if len(order) == len(groups):
         return list(groups)
-    found = _Repetition(search, order).run()
+    found = _repeated(groups, order, search.outputs)
     # A run computes only the values that are read from it, not those read from other runs.
     nodes = [node for group in found for node in group.nodes]
     twice = (groups[i] for i, count in Counter(order).items() if count > 1)
@@ -115,7 +112,6 @@ class _Search:
             for g in (group.nodes for group in groups)
         ]
         self.cycles = [cycles_of(group.nodes) for group in groups]
-        self.known_joins: dict[tuple[int, int], bool] = {}
 
     def run(self) -> list[int]:
         """The order in which groups run."""
@@ -142,39 +138,15 @@ class _Search:
                     used[value, last[self.maker[value]]].append(position)
             last[i] = position
             used.update(((value, position), []) for value in self.made[i])
-        homes = self.homes(order, used)
         changes = [0] * (len(order) + 1)
         for (value, position), readers in used.items():
-            if any(homes[reader] != homes[position] for reader in readers or [position + 1]):
-                changes[position] += value.nbytes
-                changes[readers[-1] + 1 if readers else position + 1] -= value.nbytes
+            changes[position] += value.nbytes
+            changes[readers[-1] + 1 if readers else position + 1] -= value.nbytes
         live, total = [], 0
         for i, change in zip(order, changes, strict=False):
             total += change
             live.append(total + self.limit.scratch[i])
         return _Lifetimes(used, live)
-
-    def homes(self, order: Sequence[int], used: dict[Version, list[int]]) -> list[int]:
-        """For every run the position of the one whose kernel computes it: its own or a later one.
-
-        Runs before their only reader join it where one kernel can compute all.
-        """
-        homes = list(range(len(order) + 1))
-        firsts = dict(zip(reversed(order), reversed(range(len(order))), strict=True))
-        for position in reversed(range(len(order) - 1)):
-            i, home = order[position], homes[position + 1]
-            if firsts[i] == position:
-                continue
-            readers = [r for value in self.made[i] for r in used[value, position]]
-            if readers and all(homes[r] == home for r in readers) and self._joins(i, order[home]):
-                homes[position] = home
-        return homes
-
-    def _joins(self, first: int, second: int) -> bool:
-        key = first, second
-        if key not in self.known_joins:
-            self.known_joins[key] = joined(self.groups[first], self.groups[second]) is not None
-        return self.known_joins[key]
 
     def _candidates(
         self, order: Sequence[int], now: _Lifetimes
@@ -212,55 +184,22 @@ class _Search:
         return sorted(found) if all(self.can_repeat[i] for i in found) else None
 
 
-class _Repetition:
+def _repeated(groups: Sequence[Group], order: Sequence[int], outputs: set[Value]) -> list[Group]:
     """Groups in an order in which some occur again."""
-
-    def __init__(self, search: _Search, order: Sequence[int]) -> None:
-        self.search = search
-        self.order = order
-        self.now: dict[Value, Value] = {}
-        """For values that were computed again what readers read instead."""
-
-    def run(self) -> list[Group]:
-        search = self.search
-        homes = search.homes(self.order, search.lifetimes(self.order).used)
-        runs: list[Group] = []
-        done: set[int] = set()
-        for position, i in enumerate(self.order):
-            epoch = search.groups[self.order[homes[position]]].nodes[0].epoch
-            runs.append(self._again(i, len(runs), epoch) if i in done else self._first(i))
-            done.add(i)
-        found: list[Group] = []
-        full: set[int] = set()
-        """Kernels that one run more did not fit into: earlier runs may be what that one reads."""
-        for position in reversed(range(len(runs))):
-            home = homes[position]
-            together = None
-            if home != position and home not in full:
-                together = joined(runs[position], found[-1])
-            if together is None:
-                full.add(home)
-                found.append(runs[position])
-            else:
-                found[-1] = together
-        return found[::-1]
-
-    def _first(self, i: int) -> Group:
-        group = self.search.groups[i]
-        for node in group.nodes:
-            node.operands = tuple(reading(x, self.now) for x in node.operands)
-        return group
-
-    def _again(self, i: int, index: int, epoch: int) -> Group:
-        own = self.search.groups[i]
-        instead = dict(self.now)
-        for node in own.nodes:
-            instead.pop(node.out, None)
+    runs: list[Group] = []
+    now: dict[Value, Value] = {}  # for values that were computed again what readers read instead
+    for i in order:
+        own = groups[i]
+        if own not in runs:
+            for node in own.nodes:
+                node.operands = tuple(reading(x, now) for x in node.operands)
+            runs.append(own)
+            continue
+        instead = {value: other for value, other in now.items() if value.maker not in own.nodes}
         nodes = [cloned(node, instead) for node in own.nodes]
-        for node in nodes:
-            node.epoch = epoch
-        self.now |= {n.out: instead[n.out] for n in own.nodes if n.out not in self.search.outputs}
-        group = Group(len(self.search.groups) + index, nodes[0])
+        now |= {n.out: instead[n.out] for n in own.nodes if n.out not in outputs}
+        group = Group(len(groups) + len(runs), nodes[0])
         group.nodes, group.space, group.walk = nodes, own.space, own.walk
         group.precision = own.precision
-        return group
+        runs.append(group)
+    return runs

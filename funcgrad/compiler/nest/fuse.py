@@ -273,22 +273,6 @@ def _is_near(distance: int, shape: Shape, strides: Shape) -> bool:
     return abs(distance) < SEVERAL
 
 
-def joined(a: Group, b: Group) -> Group | None:
-    """A group of two, the second of which reads the first; ``None`` if no kernel computes both."""
-    if not (a.is_fusable and b.is_fusable) or len(a.nodes) + len(b.nodes) > KERNEL_NODES:
-        return None
-    b.deps.add(a.index)
-    merged = _united(a, b)
-    if merged is None:
-        return None
-    group = Group(b.index, a.nodes[0])
-    group.nodes = a.nodes + b.nodes
-    group.space, group.walk = merged
-    group.precision = a.precision or b.precision
-    group.deps = a.deps | b.deps - {a.index}
-    return group
-
-
 def _united(a: Group, b: Group) -> tuple[Shape, Walk | None] | None:
     """Space and walk of the union, or ``None`` if one kernel cannot compute it."""
     found = _same_space(a, b)

@@ -227,8 +227,6 @@ def _places(
         places.lanes.update(walked if len(walked) == 1 else ())
     if all(map(_are_places, places.indices, places.lengths)):
         places.mode = "place"
-    elif form.mode == "raise" and not any(places.sites) and all(map(_is_counted, places.indices)):
-        places.mode = "clip"
     row = (*strides.tolist(), *(array.strides[i] for i in rest))
     places.first = View(array.value, shape, row, offset if math.prod(shape) else 0)
     return places
@@ -248,8 +246,6 @@ def _of_window(x: View, starts: Sequence[Operand], shape: Shape) -> _Places:
 
 
 def _picked(builder: Builder, places: _Places, out: Value, fill: Any = None) -> View:
-    if not places.indices:
-        return builder.result(Point((places.first,), (out,), "{0}"))
     operands = (places.first, *places.indices)
     lengths, steps = tuple(places.lengths), tuple(places.steps)
     sites = tuple(places.sites)
@@ -305,12 +301,6 @@ def _is_inside(index: Operand, length: int) -> bool:
     """Whether indices are not out of bounds, whatever the arguments are."""
     bounds = bounds_of(index)
     return bounds is not None and -length <= bounds[0] and bounds[1] < length
-
-
-def _is_counted(index: Operand) -> bool:
-    """Whether indices are not negative, whatever the arguments are."""
-    bounds = bounds_of(index)
-    return bounds is not None and bounds[0] >= 0
 
 
 def _are_places(index: Operand, length: int) -> bool:

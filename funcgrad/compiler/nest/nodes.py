@@ -74,11 +74,6 @@ class Node:
         return False
 
     @property
-    def cost(self) -> int:
-        """Operations of an expression for every element, as of `intrinsics`; 0 if it has none."""
-        return 0
-
-    @property
     def is_expensive(self) -> bool:
         """Whether that is better kept than computed a second time."""
         return False
@@ -106,6 +101,7 @@ class Point(Node):
 
     @property
     def cost(self) -> int:
+        """Operations of its expression for every element, as of `intrinsics`."""
         return expression(self.expr).cost
 
     @property

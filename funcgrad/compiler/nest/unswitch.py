@@ -329,8 +329,8 @@ class Unswitcher:
         is_strided = any(side.kind == "multiple" for side in sides)
         if is_strided and (roots or _folds(self.plan, body)):
             return None
-        if not _keeps_order(self.plan, body, vectors, bool(roots)):
-            return None
+        if vectors is None and _rounded(self.plan, body):
+            return None  # LLVM adds in an order of its own, which depends on where a row is divided
         ordered = tuple(sorted(sides, key=self._order))
         rank = not roots, saved, len(sides)
         outer = Part(outside, chosen)
@@ -424,17 +424,7 @@ def is_bounded(x: Operand) -> bool:
     if type(maker) is not Point or maker.out.dtype != BOOL:
         return False
     word, operands = parts_of(maker)
-    is_asked = asks_index(maker) or _asks_for_multiples(word, operands)
-    return is_asked or (word in _DECISIVE and any(map(is_bounded, operands)))
-
-
-def _asks_for_multiples(word: str, operands: Sequence[Operand]) -> bool:
-    """Whether a number divides those that count along the last axis, or whether it does not."""
-    divided = _remainder_of(word, operands)
-    if divided is None:
-        return False
-    _, (x, y) = parts_of(divided)
-    return isinstance(x, View) and not _varies(y) and _counts(x)
+    return asks_index(maker) or (word in _DECISIVE and any(map(is_bounded, operands)))
 
 
 def _remainder_of(word: str, operands: Sequence[Operand]) -> Point | None:
@@ -514,22 +504,6 @@ def _has_opposite(sides: Sides) -> bool:
     return len(sides) == 1 and all(side.kind in _OPPOSITE for side in sides)
 
 
-def _keeps_order(
-    plan: Plan, body: Collection[Node], vectors: Vectors | None, has_outside: bool
-) -> bool:
-    """Whether folds of floats along a row come out the same if it is divided.
-
-    LLVM adds them in an order of its own where they are not written in vectors; then blocks are
-    left out as wholes.
-    """
-    if vectors is not None:
-        return True
-    if not _rounded(plan, body):
-        return True
-    folds = _folds(plan, body)
-    return not has_outside and all(n.form.accurate and n.out.dtype.kind == "f" for n in folds)
-
-
 def _folds(plan: Plan, body: Collection[Node]) -> list[Fold]:
     """The folds along the row."""
     return [n for n in body if isinstance(n, Fold) and plan.kind(n) in ("inner", "total")]
@@ -607,10 +581,6 @@ class Limits:
     def within(self, span: Span, body: Collection[Node], vectors: Vectors | None) -> Span:
         """The part of a span between the bounds, as whole vectors of it."""
         begin, end = span
-        if vectors is None and _rounded(self.plan, body):
-            # LLVM adds in an order of its own: all of a block, or nothing.
-            is_apart = call("bitwise_or", self.low >= end, self.high <= begin)
-            return begin, self.source.assign("part_end", call("select", is_apart, begin, end))
         unit = vectors.wide if vectors is not None and _rounded(self.plan, body) else 1
         first: Expression = begin
         last: Expression = end
