@@ -22,19 +22,10 @@ __all__ = [
 ]  # fmt: skip
 
 SUPPORTED: dict[np.dtype[Any], str] = {
-    np.dtype(np.bool_): "bool",
-    np.dtype(np.int8): "i8",
-    np.dtype(np.int16): "i16",
-    np.dtype(np.int32): "i32",
-    np.dtype(np.int64): "i64",
-    np.dtype(np.uint8): "u8",
-    np.dtype(np.uint16): "u16",
-    np.dtype(np.uint32): "u32",
-    np.dtype(np.uint64): "u64",
-    np.dtype(np.float32): "f32",
-    np.dtype(np.float64): "f64",
-    np.dtype(np.complex64): "c64",
-    np.dtype(np.complex128): "c128",
+    dtype: "bool" if dtype.kind == "b" else f"{dtype.kind}{8 * dtype.itemsize}"
+    for dtype in map(
+        np.dtype, ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", "c8", "c16")
+    )
 }
 """Supported dtypes and their short names in printed programs."""
 

@@ -59,22 +59,14 @@ EXPENSIVE = 4
 
 def _table() -> Iterator[Intrinsic]:
     for name, kinds in (
-        ("add", "biufc"),
-        ("subtract", "iufc"),
-        ("multiply", "biufc"),
-        ("bitwise_xor", "biu"),
-        ("left_shift", "iu"),
-        ("right_shift", "iu"),
-    ):
+        ("add", "biufc"), ("subtract", "iufc"), ("multiply", "biufc"), ("bitwise_xor", "biu"),
+        ("left_shift", "iu"), ("right_shift", "iu"),
+    ):  # fmt: skip
         yield Intrinsic(name, 2, kinds, 1)
     for name, kinds in (
-        ("equal", "biufc"),
-        ("not_equal", "biufc"),
-        ("less", "biuf"),
-        ("less_equal", "biuf"),
-        ("greater", "biuf"),
-        ("greater_equal", "biuf"),
-    ):
+        ("equal", "biufc"), ("not_equal", "biufc"), ("less", "biuf"), ("less_equal", "biuf"),
+        ("greater", "biuf"), ("greater_equal", "biuf"),
+    ):  # fmt: skip
         yield Intrinsic(name, 2, kinds, 1, result="bool")
     for name, across in (("maximum", "max"), ("minimum", "min")):
         yield Intrinsic(name, 2, "biuf", 1, "llvm", across=across)
@@ -86,13 +78,9 @@ def _table() -> Iterator[Intrinsic]:
     ):
         yield Intrinsic(name, 2, kinds, 1, across=across, is_by_part=across == "add")
     for name, kinds in (
-        ("negative", "iufc"),
-        ("positive", "iufc"),
-        ("bitwise_not", "biu"),
-        ("logical_not", "b"),
-        ("sign", "iufc"),
-        ("conj", "iufc"),
-    ):
+        ("negative", "iufc"), ("positive", "iufc"), ("bitwise_not", "biu"), ("logical_not", "b"),
+        ("sign", "iufc"), ("conj", "iufc"),
+    ):  # fmt: skip
         yield Intrinsic(name, 1, kinds, 1)
     for name in ("abs", "real", "imag"):
         yield Intrinsic(name, 1, "iufc", 1, result="real")
@@ -113,30 +101,13 @@ def _table() -> Iterator[Intrinsic]:
         yield Intrinsic(name, 1, "f", 1, "llvm")
     yield Intrinsic("sqrt", 1, "f", 4, "llvm")
     for name, cost, libm in (
-        ("exp", 8, "few"),
-        ("exp2", 8, "few"),
-        ("expm1", 12, "never"),
-        ("log", 10, "few"),
-        ("log2", 10, "few"),
-        ("log10", 10, "few"),
-        ("log1p", 12, "few"),
-        ("cbrt", 12, "never"),
-        ("sin", 12, "always"),
-        ("cos", 12, "always"),
-        ("tan", 16, "always"),
-        ("asin", 12, "few"),
-        ("acos", 12, "few"),
-        ("atan", 12, "few"),
-        ("sinh", 12, "never"),
-        ("cosh", 12, "never"),
-        ("tanh", 12, "never"),
-        ("asinh", 16, "few"),
-        ("acosh", 16, "few"),
-        ("atanh", 16, "never"),
-        ("erf", 16, "always"),
-        ("erfc", 20, "always"),
-        ("expit", 10, "never"),
-    ):
+        ("exp", 8, "few"), ("exp2", 8, "few"), ("expm1", 12, "never"), ("log", 10, "few"),
+        ("log2", 10, "few"), ("log10", 10, "few"), ("log1p", 12, "few"), ("cbrt", 12, "never"),
+        ("sin", 12, "always"), ("cos", 12, "always"), ("tan", 16, "always"), ("asin", 12, "few"),
+        ("acos", 12, "few"), ("atan", 12, "few"), ("sinh", 12, "never"), ("cosh", 12, "never"),
+        ("tanh", 12, "never"), ("asinh", 16, "few"), ("acosh", 16, "few"), ("atanh", 16, "never"),
+        ("erf", 16, "always"), ("erfc", 20, "always"), ("expit", 10, "never"),
+    ):  # fmt: skip
         yield Intrinsic(name, 1, "f", cost, "formula", libm)
     yield Intrinsic("pow", 2, "iuf", 24, "formula", "always")
     yield Intrinsic("atan2", 2, "f", 16, "formula", "few")
@@ -160,28 +131,13 @@ INTRINSICS: dict[str, Intrinsic] = {x.name: x for x in _table()}
 """The table, by name."""
 
 OPERATORS: dict[type[ast.AST], str] = {
-    ast.Add: "add",
-    ast.Sub: "subtract",
-    ast.Mult: "multiply",
-    ast.Div: "divide",
-    ast.FloorDiv: "floor_divide",
-    ast.Mod: "remainder",
-    ast.BitAnd: "bitwise_and",
-    ast.BitOr: "bitwise_or",
-    ast.BitXor: "bitwise_xor",
-    ast.LShift: "left_shift",
-    ast.RShift: "right_shift",
-    ast.USub: "negative",
-    ast.UAdd: "positive",
-    ast.Invert: "bitwise_not",
-    ast.Not: "logical_not",
-    ast.Eq: "equal",
-    ast.NotEq: "not_equal",
-    ast.Lt: "less",
-    ast.LtE: "less_equal",
-    ast.Gt: "greater",
-    ast.GtE: "greater_equal",
-}
+    ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide",
+    ast.FloorDiv: "floor_divide", ast.Mod: "remainder", ast.BitAnd: "bitwise_and",
+    ast.BitOr: "bitwise_or", ast.BitXor: "bitwise_xor", ast.LShift: "left_shift",
+    ast.RShift: "right_shift", ast.USub: "negative", ast.UAdd: "positive",
+    ast.Invert: "bitwise_not", ast.Not: "logical_not", ast.Eq: "equal", ast.NotEq: "not_equal",
+    ast.Lt: "less", ast.LtE: "less_equal", ast.Gt: "greater", ast.GtE: "greater_equal",
+}  # fmt: skip
 """The intrinsic that an operator stands for."""
 
 

@@ -37,17 +37,9 @@ class Dialect:
     """
 
     __slots__ = (
-        "array",
-        "checks_places",
-        "converted",
-        "dtypes",
-        "generator",
-        "is_partitionable",
-        "name",
-        "narrow",
-        "places",
-        "weak",
-    )
+        "array", "checks_places", "converted", "dtypes", "generator", "is_partitionable", "name",
+        "narrow", "places", "weak",
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -210,19 +210,9 @@ class PyTreeDef:
     """
 
     __slots__ = (
-        "_build",
-        "_children",
-        "_form",
-        "_hash",
-        "_is_fixed",
-        "_is_flat",
-        "_meta",
-        "_node",
-        "_take",
-        "_uses",
-        "is_transient",
-        "num_leaves",
-    )
+        "_build", "_children", "_form", "_hash", "_is_fixed", "_is_flat", "_meta", "_node", "_take",
+        "_uses", "is_transient", "num_leaves",
+    )  # fmt: skip
 
     def __init__(self, node: _Node | None, meta: Hashable, children: tuple[PyTreeDef, ...]) -> None:
         self._node = node

@@ -26,13 +26,8 @@ from funcgrad.lowering import Background, NativeCall, Ref
 from funcgrad.observers.source import current_location
 
 LAUNCHED = (
-    "OMPI_COMM_WORLD_SIZE",
-    "PMI_SIZE",
-    "PMI_RANK",
-    "PMIX_RANK",
-    "MPI_LOCALNRANKS",
-    "PALS_RANKID",
-)
+    "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK", "MPI_LOCALNRANKS", "PALS_RANKID",
+)  # fmt: skip
 """Variables that launchers of MPI set."""
 
 MOST = 2**31 - 1

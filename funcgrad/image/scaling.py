@@ -48,16 +48,9 @@ class ResizeMethod(enum.Enum):
 
 _NAMES = {
     "nearest": ResizeMethod.NEAREST,
-    "linear": ResizeMethod.LINEAR,
-    "bilinear": ResizeMethod.LINEAR,
-    "trilinear": ResizeMethod.LINEAR,
-    "triangle": ResizeMethod.LINEAR,
-    "cubic": ResizeMethod.CUBIC,
-    "bicubic": ResizeMethod.CUBIC,
-    "tricubic": ResizeMethod.CUBIC,
-    "cubic-pytorch": ResizeMethod.CUBIC_PYTORCH,
-    "bicubic-pytorch": ResizeMethod.CUBIC_PYTORCH,
-    "tricubic-pytorch": ResizeMethod.CUBIC_PYTORCH,
+    **dict.fromkeys(("linear", "bilinear", "trilinear", "triangle"), ResizeMethod.LINEAR),
+    **{f"{letters}cubic": ResizeMethod.CUBIC for letters in ("", "bi", "tri")},
+    **{f"{letters}cubic-pytorch": ResizeMethod.CUBIC_PYTORCH for letters in ("", "bi", "tri")},
     "lanczos3": ResizeMethod.LANCZOS3,
     "lanczos5": ResizeMethod.LANCZOS5,
 }

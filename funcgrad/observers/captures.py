@@ -66,15 +66,9 @@ class Captures:
     """
 
     __slots__ = (
-        "_arrays",
-        "_function",
-        "_functions",
-        "_generators",
-        "_pause",
-        "_reported",
-        "_variables",
+        "_arrays", "_function", "_functions", "_generators", "_pause", "_reported", "_variables",
         "left",
-    )
+    )  # fmt: skip
 
     def __init__(self, function: Any) -> None:
         self.left = 0

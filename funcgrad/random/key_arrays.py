@@ -80,19 +80,12 @@ _ANSWERS: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(_COMPARED, _BOTH),
     **dict.fromkeys(
         (
-            "iscomplexobj",
-            "isfinite",
-            "isinf",
-            "isnan",
-            "isrealobj",
-            "isscalar",
-            "ndim",
-            "shape",
+            "iscomplexobj", "isfinite", "isinf", "isnan", "isrealobj", "isscalar", "ndim", "shape",
             "size",
         ),
         _FIRST,
     ),
-}
+}  # fmt: skip
 """Likewise functions whose results are no keys."""
 
 

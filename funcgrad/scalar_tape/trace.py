@@ -83,14 +83,8 @@ class NumberTracer(Tracer):
     """
 
     __slots__ = (
-        "cotangent",
-        "first",
-        "first_slope",
-        "is_strong",
-        "number",
-        "second",
-        "second_slope",
-    )
+        "cotangent", "first", "first_slope", "is_strong", "number", "second", "second_slope",
+    )  # fmt: skip
     owner: NumberTrace
     cotangent: float
     first: NumberTracer | None

@@ -231,17 +231,9 @@ class Frame:
     """
 
     __slots__ = (
-        "address",
-        "arena",
-        "ids",
-        "numbers",
-        "numbers_address",
-        "pack",
-        "pack_numbers",
-        "places",
-        "results",
-        "slots",
-    )
+        "address", "arena", "ids", "numbers", "numbers_address", "pack", "pack_numbers", "places",
+        "results", "slots",
+    )  # fmt: skip
 
     def __init__(self, memory: Memory, constants: Sequence[Constant], numbers: Numbers) -> None:
         self.numbers: Any = np.zeros(len(numbers.places))

@@ -22,17 +22,9 @@ _NOT_THEIRS = (
     "__main__",
 )
 _HOMES = (
-    "extend",
-    "core",
-    "tracer",
-    "builtins",
-    "util",
-    "numpy.numpy_vjps",
-    "numpy.numpy_boxes",
-    "numpy.numpy_wrapper",
-    "differential_operators",
-    "wrap_util",
-)
+    "extend", "core", "tracer", "builtins", "util", "numpy.numpy_vjps", "numpy.numpy_boxes",
+    "numpy.numpy_wrapper", "differential_operators", "wrap_util",
+)  # fmt: skip
 """Modules whose names the others import from each other."""
 
 

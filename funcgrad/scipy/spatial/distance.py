@@ -165,25 +165,13 @@ def _sokalsneath(u: Any, v: Any, w: Any = None) -> Any:
 
 
 _METRICS: dict[str, Metric] = {
-    "braycurtis": _braycurtis,
-    "canberra": _canberra,
-    "chebyshev": _chebyshev,
-    "cityblock": _cityblock,
-    "correlation": _correlation,
-    "cosine": _cosine,
-    "dice": _dice,
-    "euclidean": _euclidean,
-    "hamming": _hamming,
-    "jaccard": _jaccard,
-    "mahalanobis": _mahalanobis,
-    "minkowski": _minkowski,
-    "rogerstanimoto": _rogerstanimoto,
-    "russellrao": _russellrao,
-    "seuclidean": _seuclidean,
-    "sokalsneath": _sokalsneath,
-    "sqeuclidean": _sqeuclidean,
-    "yule": _yule,
-}
+    metric.__name__.removeprefix("_"): metric
+    for metric in (
+        _braycurtis, _canberra, _chebyshev, _cityblock, _correlation, _cosine, _dice, _euclidean,
+        _hamming, _jaccard, _mahalanobis, _minkowski, _rogerstanimoto, _russellrao, _seuclidean,
+        _sokalsneath, _sqeuclidean, _yule,
+    )
+}  # fmt: skip
 
 _ALIASES = {
     "cheb": "chebyshev", "cheby": "chebyshev", "chebychev": "chebyshev", "ch": "chebyshev",
