@@ -100,11 +100,10 @@ def _checked(test: Any, word: str) -> Any:
     test = settled(test)
     aval = aval_of(test)
     if aval.shape:
-        raise ShapeError(
-            located(
-                f"`{word}` needs one bool, got {aval.strong()}.",
-                "Reduce it with .any() or .all(), or choose element by element with numpy.where.",
-            )
+        raise located(
+            ShapeError,
+            f"`{word}` needs one bool, got {aval.strong()}.",
+            "Reduce it with .any() or .all(), or choose element by element with numpy.where.",
         )
     return test if aval.dtype.kind == "b" else test != 0
 
@@ -117,12 +116,11 @@ def known(test: Any, where: str) -> Any:
         where: The statement that stays Python's.
     """
     if _is_traced(test):
-        raise TracerBoolConversionError(
-            located(
-                f"{where} cannot depend on a traced value, {aval_of(settled(test))}.",
-                "Only `if`, `while`, `for`, `and`, `or`, `not` and conditional expressions can: "
-                "move it out of that statement, or use numpy.where or lax.cond.",
-            )
+        raise located(
+            TracerBoolConversionError,
+            f"{where} cannot depend on a traced value, {aval_of(settled(test))}.",
+            "Only `if`, `while`, `for`, `and`, `or`, `not` and conditional expressions can: "
+            "move it out of that statement, or use numpy.where or lax.cond.",
         )
     return test
 
@@ -430,20 +428,18 @@ class _Traced:
     def _check_changed(self, name: str, value: Any) -> None:
         """Raise for a place that is no variable, and no array that was made inside."""
         if "." in name:
-            raise ArgumentError(
-                located(
-                    f"the attribute `{name}` is assigned inside of `{self.word}` with a traced "
-                    "condition.",
-                    "Assign a variable, and the attribute behind it.",
-                )
+            raise located(
+                ArgumentError,
+                f"the attribute `{name}` is assigned inside of `{self.word}` with a traced "
+                "condition.",
+                "Assign a variable, and the attribute behind it.",
             )
         if isinstance(value, np.ndarray):
-            raise ArgumentError(
-                located(
-                    f"`{name}` is an array of NumPy, {aval_of(value)}, that is changed inside of "
-                    f"`{self.word}` with a traced condition.",
-                    "Make it by funcgrad.numpy, such as fnp.zeros(n) or fnp.array(x).",
-                )
+            raise located(
+                ArgumentError,
+                f"`{name}` is an array of NumPy, {aval_of(value)}, that is changed inside of "
+                f"`{self.word}` with a traced condition.",
+                "Make it by funcgrad.numpy, such as fnp.zeros(n) or fnp.array(x).",
             )
 
     @contextmanager
@@ -481,12 +477,11 @@ class _Traced:
         now = _items(value)
         if len(now) == len(items) and all(a is b for a, b in zip(now, items, strict=True)):
             return
-        raise TreeError(
-            located(
-                f"`{name}` is a {type(value).__name__} that is changed inside of `{self.word}` "
-                "with a traced condition: what it holds would depend on values.",
-                "Write into an array that has room for all: y = fnp.zeros(n), and y[i] = x.",
-            )
+        raise located(
+            TreeError,
+            f"`{name}` is a {type(value).__name__} that is changed inside of `{self.word}` "
+            "with a traced condition: what it holds would depend on values.",
+            "Write into an array that has room for all: y = fnp.zeros(n), and y[i] = x.",
         )
 
     @property
@@ -600,18 +595,19 @@ class _Branch(_Traced):
         dynamic = _is_dynamic(first), _is_dynamic(second)
         if dynamic == (False, False):
             if not _is_same(first, second):
-                raise TreeError(self._differ(name, first, second))
+                raise self._differ(TreeError, name, first, second)
         elif dynamic != (True, True) or tree_structure(_plain(first)) != tree_structure(
             _plain(second)
         ):
-            raise TreeError(self._differ(name, first, second))
+            raise self._differ(TreeError, name, first, second)
         elif [aval_of(settled(x)).shape for x in tree_leaves(first)] != [
             aval_of(settled(x)).shape for x in tree_leaves(second)
         ]:
-            raise ShapeError(self._differ(name, first, second))
+            raise self._differ(ShapeError, name, first, second)
 
-    def _differ(self, name: str, value: Any, other: Any) -> str:
+    def _differ(self, kind: Any, name: str, value: Any, other: Any) -> Exception:
         return located(
+            kind,
             f"{_shown(name)} differs between the arms of an `if` with a traced condition.",
             f"  in one arm    {_text(other)}",
             f"  in the other  {_text(value)}",
@@ -731,9 +727,9 @@ class _Loop(_Traced):
         for name, before, value in zip(self.state.names, self.before, after, strict=True):
             if name in self.carried:
                 if value is UNDEFINED:
-                    raise TreeError(self._changed(name, "is deleted"))
+                    raise self._changed(name, "is deleted")
                 if not _is_dynamic(value):
-                    raise TreeError(self._changed(name, f"becomes {_text(value)}"))
+                    raise self._changed(name, f"becomes {_text(value)}")
                 results[name] = _plain(value)
             elif value is before or value is UNDEFINED or _is_same(before, value):
                 continue
@@ -747,9 +743,7 @@ class _Loop(_Traced):
                 self.carried.add(name)
                 more = True
             else:
-                raise TreeError(
-                    self._changed(name, f"is {_text(before)} and becomes {_text(value)}")
-                )
+                raise self._changed(name, f"is {_text(before)} and becomes {_text(value)}")
         if more:
             raise _Again
         return results
@@ -782,16 +776,16 @@ class _Loop(_Traced):
                 )
                 if len(group) > 1 and is_written and not given.isdisjoint(group):
                     shown = " and ".join(f"`{name}`" for name in group)
-                    raise ArgumentError(
-                        located(
-                            f"{shown} are names of one array, which a step of a `{self.word}` loop "
-                            "that is traced writes into, and one of them is given another array.",
-                            "Give each an array of its own: y = x.copy().",
-                        )
+                    raise located(
+                        ArgumentError,
+                        f"{shown} are names of one array, which a step of a `{self.word}` loop "
+                        "that is traced writes into, and one of them is given another array.",
+                        "Give each an array of its own: y = x.copy().",
                     )
 
-    def _changed(self, name: str, what: str) -> str:
+    def _changed(self, name: str, what: str) -> TreeError:
         return located(
+            TreeError,
             f"{_shown(name)} {what} in a step of a `{self.word}` loop that is traced.",
             "What a step hands on must be arrays or numbers of one shape and type.",
         )

@@ -113,7 +113,7 @@ def spmd(
         array([1., 3.])
     """
     if f is not None and not callable(f):
-        raise ArgumentError(located(f"spmd: f must be a function, got {f!r}."))
+        raise located(ArgumentError, f"spmd: f must be a function, got {f!r}.")
     return Spmd(f, {axis_name: 0}, comm, deterministic, _checks(check))
 
 
@@ -153,11 +153,10 @@ def mesh(
     if list(lengths.values()).count(-1) == 1 and known and n % known == 0:
         lengths = {name: n // known if k == -1 else k for name, k in lengths.items()}
     if not lengths or prod(lengths.values()) != n or min(lengths.values()) < 1:
-        raise ArgumentError(
-            located(
-                f"mesh: {dict(axes)} does not fit {n} process{'es' * (n != 1)}.",
-                "The product of the lengths is the number after mpiexec -n; one may be -1.",
-            )
+        raise located(
+            ArgumentError,
+            f"mesh: {dict(axes)} does not fit {n} process{'es' * (n != 1)}.",
+            "The product of the lengths is the number after mpiexec -n; one may be -1.",
         )
     return Spmd(f, lengths, total, deterministic, _checks(check))
 

@@ -67,11 +67,10 @@ def save(path: PathLike, tree: Tree, axis_name: Hashable = None) -> None:
     number = _on_main(lambda: _new_folder(folder))
     parts = [np.asarray(x.part) for x in leaves if is_shard(x)]
     if any(part.ndim > 1 for part in parts):
-        raise ArgumentError(
-            located(
-                "save: shards of stacked arrays cannot be saved.",
-                "Save a FlatShard for each of them: [FlatShard(part, x.shape) for part in x.part].",
-            )
+        raise located(
+            ArgumentError,
+            "save: shards of stacked arrays cannot be saved.",
+            "Save a FlatShard for each of them: [FlatShard(part, x.shape) for part in x.part].",
         )
     rest = tree_unflatten(treedef, [None if is_shard(x) else x for x in leaves])
     everyone = all_processes()
@@ -122,11 +121,10 @@ def load(path: PathLike, like: Tree = None, axis_name: Hashable = None) -> Tree:
     folder = Path(path)
     leaves, treedef = flatten_shards(like)
     if not any(map(is_shard, leaves)):
-        raise ArgumentError(
-            located(
-                f"load: {os.fspath(path)} holds divided arrays.",
-                "Pass like=tree, with a FlatShard for each of them.",
-            )
+        raise located(
+            ArgumentError,
+            f"load: {os.fspath(path)} holds divided arrays.",
+            "Pass like=tree, with a FlatShard for each of them.",
         )
     axis = _axis_of_all(axis_name, "load")
     manifest = _on_main(lambda: load_file(folder / MANIFEST))
@@ -144,11 +142,10 @@ def _axis_of_all(name: Hashable, what: str) -> AxisOfShards:
     """The axis along which arrays are divided, which has to be one of all processes."""
     axis, n = AxisOfShards(name, 0, what), all_processes().size
     if axis.size != n:
-        raise ArgumentError(
-            located(
-                f"{what}: arrays are divided among {axis.size} of {n} processes.",
-                "Put those of other axes of the mesh together before, or write several files.",
-            )
+        raise located(
+            ArgumentError,
+            f"{what}: arrays are divided among {axis.size} of {n} processes.",
+            "Put those of other axes of the mesh together before, or write several files.",
         )
     return axis
 
@@ -192,16 +189,15 @@ def _check_shapes(path: PathLike, like: Tree, found: list[tuple[int, ...]]) -> N
     pairs = tree_flatten_with_path(like, is_leaf=is_shard)[0]
     wanted = [(keystr(at), x.shape) for at, x in pairs if is_shard(x)]
     if len(wanted) != len(found):
-        raise ShapeError(
-            located(
-                f"load: {os.fspath(path)} has {len(found)} divided arrays, like {len(wanted)}.",
-                "Which arrays are divided depends on `least` of flat_shard and sharded.",
-            )
+        raise located(
+            ShapeError,
+            f"load: {os.fspath(path)} has {len(found)} divided arrays, like {len(wanted)}.",
+            "Which arrays are divided depends on `least` of flat_shard and sharded.",
         )
     for (at, shape), other in zip(wanted, found, strict=True):
         if shape != other:
-            raise ShapeError(
-                located(f"load: like{at} has shape {shape}, but {other} in {os.fspath(path)}.")
+            raise located(
+                ShapeError, f"load: like{at} has shape {shape}, but {other} in {os.fspath(path)}."
             )
 
 
@@ -253,7 +249,7 @@ def _on_main(function: Callable[[], Any]) -> Any:
     if error is not None:
         raise error
     if failure is not None:
-        raise DistributedError(located(f"rank 0 failed: {failure}"))
+        raise located(DistributedError, f"rank 0 failed: {failure}")
     return result
 
 
@@ -265,7 +261,7 @@ def _on_all(function: Callable[[], Any]) -> Any:
     if error is not None:
         raise error
     if failures:
-        raise DistributedError(located(f"rank {failures[0][0]} failed: {failures[0][1]}"))
+        raise located(DistributedError, f"rank {failures[0][0]} failed: {failures[0][1]}")
     return result
 
 

@@ -140,7 +140,7 @@ def gather(tree: Tree, axis: int = 0, axis_name: Hashable = None) -> Tree:
     rows = ranks.everyones((str(treedef), leaves))
     if len({row[0] for row in rows}) > 1:
         listed = "\n".join(f"  rank {i:<8} {row[0]}" for i, row in enumerate(rows))
-        raise DistributedError(located("gather: the pytrees of the ranks differ.", listed))
+        raise located(DistributedError, "gather: the pytrees of the ranks differ.", listed)
     columns = zip(*(row[1] for row in rows), strict=True)
     return tree_unflatten(treedef, [np.concatenate(parts, axis) for parts in columns])
 
@@ -194,7 +194,7 @@ def shard(tree: Tree, axis: int = 0, axis_name: Hashable = None) -> Tree:
     def part(leaf: Any) -> Any:
         array = np.asarray(leaf)
         if not -array.ndim <= axis < array.ndim:
-            raise ShapeError(located(f"shard: an array of shape {array.shape} has no axis {axis}."))
+            raise located(ShapeError, f"shard: an array of shape {array.shape} has no axis {axis}.")
         places = _part(array.shape[axis], ranks)
         cut = (*(slice(None) for _ in range(axis % array.ndim)), slice(places.start, places.stop))
         return array[cut].copy()
@@ -254,7 +254,7 @@ def axis_of_processes(name: Hashable, operation: str) -> Any:
     if name is not None:
         found, _ = named_axis(name, operation)
         if not isinstance(found, Ranks):
-            raise ArgumentError(located(f"{operation}: {name!r} is an axis of vmap."))
+            raise located(ArgumentError, f"{operation}: {name!r} is an axis of vmap.")
         return found
     bound: Sequence[Any] = [axis for axis, _ in axes_in_scope() if isinstance(axis, Ranks)]
     return bound[-1] if bound else all_processes()
@@ -262,16 +262,15 @@ def axis_of_processes(name: Hashable, operation: str) -> Any:
 
 def _check_root(root: int, axis: Ranks, operation: str) -> None:
     if not 0 <= root < axis.size:
-        raise ArgumentError(
-            located(f"{operation}: there is no rank {root} among {axis.size} processes.")
+        raise located(
+            ArgumentError, f"{operation}: there is no rank {root} among {axis.size} processes."
         )
 
 
 def _check_concrete(tree: Tree, operation: str) -> None:
     if any(is_traced(leaf) for leaf in flatten_held(tree)[0]):
-        raise ArgumentError(
-            located(
-                f"{operation} works on concrete values, and this is a traced one.",
-                "Within transformed functions use the collectives of funcgrad.lax.",
-            )
+        raise located(
+            ArgumentError,
+            f"{operation} works on concrete values, and this is a traced one.",
+            "Within transformed functions use the collectives of funcgrad.lax.",
         )

@@ -202,11 +202,10 @@ class AxisOfShards:
         if name is None:
             processes = [axis for axis, _ in axes_in_scope() if isinstance(axis, Ranks)]
             if not processes:
-                raise ArgumentError(
-                    located(
-                        f"{what}: there is no axis of processes around the call.",
-                        "Call it inside distributed.spmd(axis_name=...), or pass axis_name.",
-                    )
+                raise located(
+                    ArgumentError,
+                    f"{what}: there is no axis of processes around the call.",
+                    "Call it inside distributed.spmd(axis_name=...), or pass axis_name.",
                 )
             name = processes[-1]
         self.name = name

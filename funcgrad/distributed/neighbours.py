@@ -59,16 +59,17 @@ def halo(
                [  2., -14.]])
     """
     if mode not in MODES:
-        raise ArgumentError(located(f"halo: mode must be one of {MODES}, got {mode!r}."))
+        raise located(ArgumentError, f"halo: mode must be one of {MODES}, got {mode!r}.")
     axes = [axis] if isinstance(axis, int) else list(axis)
     names = list(axis_name) if isinstance(axis_name, list | tuple) else [axis_name] * len(axes)
     widths = [width] * len(axes) if isinstance(width, int) else list(width)
     if not len(axes) == len(names) == len(widths) or len(set(names)) < len(names):
-        raise ArgumentError(
-            located(f"halo: {len(axes)} axes need as many names and widths, got {names}, {widths}.")
+        raise located(
+            ArgumentError,
+            f"halo: {len(axes)} axes need as many names and widths, got {names}, {widths}.",
         )
     if min(widths, default=0) < 0:
-        raise ArgumentError(located(f"halo: widths must not be negative, got {widths}."))
+        raise located(ArgumentError, f"halo: widths must not be negative, got {widths}.")
     for k, name, n in zip(axes, names, widths, strict=True):
         x = _with_halo(x, k % x.ndim, name, index(n), mode)
     return x
@@ -77,8 +78,8 @@ def halo(
 def _with_halo(x: Any, k: int, name: Hashable, width: int, mode: str) -> Any:
     axis = AxisOfShards(name, 0, "halo")
     if x.shape[k] < width:
-        raise ShapeError(
-            located(f"halo: axis {k} of a part of shape {x.shape} is shorter than {width}.")
+        raise located(
+            ShapeError, f"halo: axis {k} of a part of shape {x.shape} is shorter than {width}."
         )
 
     def rows(start: int, stop: int) -> Any:
@@ -140,12 +141,11 @@ def pipeline(
         y = stage(params, x)
         for a, b in zip(tree_leaves(x), tree_leaves(y), strict=True):
             if (a.shape, a.dtype) != (b.shape, b.dtype):
-                raise ShapeError(
-                    located(
-                        f"pipeline: a stage makes {b.dtype}{list(b.shape)} of "
-                        f"{a.dtype}{list(a.shape)}.",
-                        "What a stage gives is what the next one takes.",
-                    )
+                raise located(
+                    ShapeError,
+                    f"pipeline: a stage makes {b.dtype}{list(b.shape)} of "
+                    f"{a.dtype}{list(a.shape)}.",
+                    "What a stage gives is what the next one takes.",
                 )
         return y
 

@@ -83,12 +83,13 @@ def sharded(
         ((64, 64), (4096,))
     """
     if reduce not in REDUCTIONS:
-        raise ArgumentError(
-            located(f"sharded: reduce must be one of {REDUCTIONS}, got {reduce!r}.")
+        raise located(
+            ArgumentError, f"sharded: reduce must be one of {REDUCTIONS}, got {reduce!r}."
         )
     if message_dtype not in (None, "bfloat16"):
-        raise ArgumentError(
-            located(f"sharded: message_dtype must be None or 'bfloat16', got {message_dtype!r}.")
+        raise located(
+            ArgumentError,
+            f"sharded: message_dtype must be None or 'bfloat16', got {message_dtype!r}.",
         )
     inner = with_extra_args_support(optimizer)
 
@@ -199,8 +200,8 @@ def top_k_mean(fraction: float, axis_name: Hashable = None) -> GradientTransform
         (array([0., 3.]), array([2., 0.]))
     """
     if not 0 < fraction <= 1:
-        raise ArgumentError(
-            located(f"top_k_mean: fraction must be above 0 and at most 1, got {fraction}.")
+        raise located(
+            ArgumentError, f"top_k_mean: fraction must be above 0 and at most 1, got {fraction}."
         )
 
     def init(params: Any) -> TopKState:

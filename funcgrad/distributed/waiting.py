@@ -82,7 +82,7 @@ class Waits:
     def __enter__(self) -> Waits:
         with _STARTING:
             if executable.observers:
-                raise ArgumentError(located("waits: another profile is running in this process."))
+                raise located(ArgumentError, "waits: another profile is running in this process.")
             executable.observers.append(self._found)
         forget_call_paths()
         self._axis.everyones(None)

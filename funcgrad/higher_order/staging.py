@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, Self, SupportsIndex
+from typing import Any, Self, SupportsIndex, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from funcgrad.primitives.elementwise import Convert
 from funcgrad.primitives.objects import flatten_values, settled
 from funcgrad.transforms.programs import Replay
 from funcgrad.transforms.stage import StageTrace, stage_with_cells
+
+E = TypeVar("E", bound=Exception)
 
 
 class Staged:
@@ -204,38 +206,39 @@ def check_leaf(leaf: Any, path: str, what: str) -> ShapedArray:
         return aval_of(leaf)
     except (DtypeError, TypeError, ValueError) as error:
         if isinstance(leaf, np.ndarray | np.generic):  # an array of a dtype that is not supported
-            raise DtypeError(located(f"{what}: `{path}`: {error}")) from None
+            raise located(DtypeError, f"{what}: `{path}`: {error}") from None
         kind = type(leaf).__name__
         cure = (
             "Return numbers, arrays or pytrees of them."
             if path.startswith("result")
             else "Pass numbers, arrays or pytrees of them, and close over anything else."
         )
-        raise DtypeError(
-            located(f"{what}: `{path}` is a {kind}, which is neither an array nor a number.", cure)
+        raise located(
+            DtypeError,
+            f"{what}: `{path}` is a {kind}, which is neither an array nor a number.",
+            cure,
         ) from None
 
 
 def check_function(function: Any, name: str, what: str) -> None:
     """An error if an argument that should be a function is none."""
     if not callable(function):
-        raise ArgumentError(
-            located(
-                f"{what}: `{name}` must be a function, got {described(function)}.",
-                "Wrap values in a function: lambda *args: value.",
-            )
+        raise located(
+            ArgumentError,
+            f"{what}: `{name}` must be a function, got {described(function)}.",
+            "Wrap values in a function: lambda *args: value.",
         )
 
 
 def checked_integer(value: Any, name: str, what: str, least: int | None = None) -> int:
     """An argument that must be a known integer."""
     if not isinstance(value, SupportsIndex):
-        raise ArgumentError(
-            located(f"{what}: `{name}` must be an integer, got {described(value)}.")
+        raise located(
+            ArgumentError, f"{what}: `{name}` must be an integer, got {described(value)}."
         )
     found = value.__index__()
     if least is not None and found < least:
-        raise ArgumentError(located(f"{what}: `{name}` must be at least {least}, got {found}."))
+        raise located(ArgumentError, f"{what}: `{name}` must be at least {least}, got {found}.")
     return found
 
 
@@ -254,11 +257,11 @@ def described(value: Any) -> str:
     return f"an {name}" if name[0] in "aeiou" else f"a {name}"
 
 
-def located(problem: str, *lines: str) -> str:
-    """A message: what is wrong, the user's line, and what else there is to say, line by line."""
+def located(error: Callable[[str], E], problem: str, *lines: str) -> E:
+    """An error that says what is wrong, the user's line, and what else there is, line by line."""
     location = current_location()
     where = [] if location is None else [f"  at            {location}"]
-    return "\n".join([problem, *where, *lines])
+    return error("\n".join([problem, *where, *lines]))
 
 
 def place() -> str:

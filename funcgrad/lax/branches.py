@@ -77,12 +77,11 @@ def cond(
     check_function(false_fun, "false_fun", what)
     aval = check_leaf(pred, "pred", what)
     if aval.shape:
-        raise ShapeError(
-            located(
-                f"{what}: `pred` must be a scalar, got {aval}.",
-                "Reduce it with .any() or .all(), choose element by element with numpy.where, or "
-                "map the function with vmap.",
-            )
+        raise located(
+            ShapeError,
+            f"{what}: `pred` must be a scalar, got {aval}.",
+            "Reduce it with .any() or .all(), choose element by element with numpy.where, or "
+            "map the function with vmap.",
         )
     holds = pred if aval.dtype.kind == "b" else not_equal.bind(pred, aval.dtype.type(0))
     return _choose(
@@ -118,30 +117,29 @@ def switch(
         6.0 3.0
     """
     if not isinstance(branches, Sequence):
-        raise ArgumentError(
-            located(f"switch: `branches` must be a list of functions, got {described(branches)}.")
+        raise located(
+            ArgumentError,
+            f"switch: `branches` must be a list of functions, got {described(branches)}.",
         )
     what = f"switch({', '.join(map(name_of, branches))})"
     if not branches:
-        raise ArgumentError(located("switch: there must be at least one branch."))
+        raise located(ArgumentError, "switch: there must be at least one branch.")
     operands = _joined(operands, operand, what)
     labels = [f"branches[{i}]" for i in range(len(branches))]
     for branch, label in zip(branches, labels, strict=True):
         check_function(branch, label, what)
     aval = check_leaf(index, "index", what)
     if aval.shape:
-        raise ShapeError(
-            located(
-                f"{what}: `index` must be a scalar, got {aval}.",
-                "Map the function with vmap to choose for every element.",
-            )
+        raise located(
+            ShapeError,
+            f"{what}: `index` must be a scalar, got {aval}.",
+            "Map the function with vmap to choose for every element.",
         )
     if aval.dtype.kind not in "iu":
-        raise DtypeError(
-            located(
-                f"{what}: `index` must be an integer, got {aval}.",
-                "Convert it with .astype(int), or use cond for a bool.",
-            )
+        raise located(
+            DtypeError,
+            f"{what}: `index` must be an integer, got {aval}.",
+            "Convert it with .astype(int), or use cond for a bool.",
         )
     if len(branches) == 1:
         return branches[0](*operands)
@@ -152,8 +150,8 @@ def _joined(operands: tuple[Any, ...], operand: Any, what: str) -> tuple[Any, ..
     if operand is _NOT_GIVEN:
         return operands
     if operands:
-        raise ArgumentError(
-            located(f"{what}: pass operands by position, or one by name, not both.")
+        raise located(
+            ArgumentError, f"{what}: pass operands by position, or one by name, not both."
         )
     return (operand,)
 
@@ -210,7 +208,7 @@ def _common_types(staged: Sequence[Staged], names: Sequence[str], what: str) -> 
     first = staged[0]
     if any(other.out_tree != first.out_tree for other in staged):
         trees = [f"  {n:<13} {s.out_tree}" for n, s in zip(names, staged, strict=True)]
-        raise TreeError(located(f"{what}: branches must return equal structures.", *trees))
+        raise located(TreeError, f"{what}: branches must return equal structures.", *trees)
     types: list[ShapedArray] = []
     wrong = []
     for i, (path, *avals) in enumerate(
@@ -224,12 +222,11 @@ def _common_types(staged: Sequence[Staged], names: Sequence[str], what: str) -> 
         else:
             types.append(common)
     if wrong:
-        raise ShapeError(
-            located(
-                f"{what}: branches must return equal types.",
-                *wrong,
-                "Convert them (.astype, np.broadcast_to).",
-            )
+        raise located(
+            ShapeError,
+            f"{what}: branches must return equal types.",
+            *wrong,
+            "Convert them (.astype, np.broadcast_to).",
         )
     return types
 

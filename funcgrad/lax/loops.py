@@ -129,11 +129,10 @@ def _scan_cells(
 def _checked_pair(out: Any, what: str) -> tuple[Any, Any]:
     """Check that a step returned a carry and an output."""
     if not isinstance(out, tuple | list) or len(out) != 2:
-        raise TreeError(
-            located(
-                f"{what}: the function must return a pair (carry, y), got {described(out)}.",
-                "Return `carry, None` if there is nothing to stack.",
-            )
+        raise located(
+            TreeError,
+            f"{what}: the function must return a pair (carry, y), got {described(out)}.",
+            "Return `carry, None` if there is nothing to stack.",
         )
     carry, y = out
     return carry, y
@@ -264,11 +263,10 @@ def _check_condition(condition: Staged, what: str, name: str) -> None:
     is_leaf = condition.out_tree.num_leaves == 1 and condition.paths == [""]
     if not is_leaf or avals[0].shape != () or avals[0].dtype.kind != "b":
         got = avals[0].strong() if is_leaf else condition.out_tree
-        raise ShapeError(
-            located(
-                f"{what}: {name} must return one bool, got {got}.",
-                "Reduce it with .any() or .all(), or compare numbers: x != 0.",
-            )
+        raise located(
+            ShapeError,
+            f"{what}: {name} must return one bool, got {got}.",
+            "Reduce it with .any() or .all(), or compare numbers: x != 0.",
         )
 
 
@@ -337,14 +335,13 @@ def _index_dtype(lower: Any, upper: Any, what: str) -> Any:
     for name, bound in (("lower", lower), ("upper", upper)):
         aval = check_leaf(bound, name, what)
         if aval.dtype.kind not in "iu":
-            raise DtypeError(
-                located(
-                    f"{what}: `{name}` must be an integer, got {aval}.",
-                    "Convert it with int(...) or .astype(int).",
-                )
+            raise located(
+                DtypeError,
+                f"{what}: `{name}` must be an integer, got {aval}.",
+                "Convert it with int(...) or .astype(int).",
             )
         if aval.shape:
-            raise ShapeError(located(f"{what}: `{name}` must be a scalar, got {aval}."))
+            raise located(ShapeError, f"{what}: `{name}` must be a scalar, got {aval}.")
         if not aval.weak_type:
             dtype = aval.dtype if dtype is None else np.result_type(dtype, aval.dtype)
     return dtype
@@ -467,26 +464,26 @@ class _Walked:
         reason = f"length={known} was given"
         for aval, path in zip(self.own, self.paths, strict=True):
             if not aval.shape:
-                raise ShapeError(
-                    located(
-                        f"{self.what}: `{path}` is {aval}, which has no axis to walk along.",
-                        "Close over what is the same in all steps. A list of numbers is a pytree: "
-                        "make it an array.",
-                    )
+                raise located(
+                    ShapeError,
+                    f"{self.what}: `{path}` is {aval}, which has no axis to walk along.",
+                    "Close over what is the same in all steps. A list of numbers is a pytree: "
+                    "make it an array.",
                 )
             if known is None:
                 known, reason = aval.shape[0], f"`{path}` has length {aval.shape[0]}"
             elif aval.shape[0] != known:
-                raise ShapeError(
-                    located(
-                        f"{self.what}: `{path}` has length {aval.shape[0]}, but {reason}.",
-                        "All arrays of xs need equal leading lengths.",
-                    )
+                raise located(
+                    ShapeError,
+                    f"{self.what}: `{path}` has length {aval.shape[0]}, but {reason}.",
+                    "All arrays of xs need equal leading lengths.",
                 )
         if known is None:
             cure = ["Pass length=..."] if self.what.startswith("scan") else []
-            raise ArgumentError(
-                located(f"{self.what}: xs has no arrays, so the number of steps is unknown.", *cure)
+            raise located(
+                ArgumentError,
+                f"{self.what}: xs has no arrays, so the number of steps is unknown.",
+                *cure,
             )
         return known
 
@@ -611,12 +608,11 @@ class _Carry:
         tree = staged.out_tree.children()[0] if has_outputs else staged.out_tree
         if tree != self.tree:
             shown = [t.children()[1] if self.is_counted else t for t in (self.tree, tree)]
-            raise TreeError(
-                located(
-                    f"{self.what}: the carry must keep its structure.",
-                    f"  initially     {shown[0]}",
-                    f"  returned      {shown[1]}",
-                )
+            raise located(
+                TreeError,
+                f"{self.what}: the carry must keep its structure.",
+                f"  initially     {shown[0]}",
+                f"  returned      {shown[1]}",
             )
         return staged
 
@@ -649,10 +645,9 @@ class _Carry:
             if before != after
         ]
         if wrong:
-            raise ShapeError(
-                located(
-                    f"{self.what}: the carry must keep its types.",
-                    *wrong,
-                    "Convert the initial value or the returned one (.astype, np.broadcast_to).",
-                )
+            raise located(
+                ShapeError,
+                f"{self.what}: the carry must keep its types.",
+                *wrong,
+                "Convert the initial value or the returned one (.astype, np.broadcast_to).",
             )

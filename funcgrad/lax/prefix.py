@@ -60,23 +60,21 @@ def associative_scan(
         out = fn(tree_unflatten(tree, a), tree_unflatten(tree, b))
         outs, out_paths, out_tree = leaves_with_paths(out, "result")
         if out_tree != tree:
-            raise TreeError(
-                located(
-                    f"{what}: the function must keep the structure.",
-                    f"  elems         {tree}",
-                    f"  returned      {out_tree}",
-                )
+            raise located(
+                TreeError,
+                f"{what}: the function must keep the structure.",
+                f"  elems         {tree}",
+                f"  returned      {out_tree}",
             )
         for x, y, path in zip(a, outs, out_paths, strict=True):
             wanted, got = aval_of(x).strong(), check_leaf(y, path, what).strong()
             if wanted != got:
-                raise ShapeError(
-                    located(
-                        f"{what}: the function must keep the types of its arguments, which are "
-                        f"stacked along axis {axis}.",
-                        f"  `{path}`: {got} from {wanted}",
-                        "Convert the elements before (.astype), and reduce no axis.",
-                    )
+                raise located(
+                    ShapeError,
+                    f"{what}: the function must keep the types of its arguments, which are "
+                    f"stacked along axis {axis}.",
+                    f"  `{path}`: {got} from {wanted}",
+                    "Convert the elements before (.astype), and reduce no axis.",
                 )
         return outs
 
@@ -94,14 +92,14 @@ def _check_lengths(
     avals: Sequence[ShapedArray], paths: Sequence[str], axis: int, what: str
 ) -> None:
     if not avals:
-        raise ArgumentError(located(f"{what}: elems has no arrays."))
+        raise located(ArgumentError, f"{what}: elems has no arrays.")
     for aval, path in zip(avals, paths, strict=True):
         if not -aval.ndim <= axis < aval.ndim:
-            raise ShapeError(located(f"{what}: `{path}` is {aval}, which has no axis {axis}."))
+            raise located(ShapeError, f"{what}: `{path}` is {aval}, which has no axis {axis}.")
     lengths = [aval.shape[axis] for aval in avals]
     if len(set(lengths)) > 1:
         rows = ", ".join(f"`{p}` has {n}" for p, n in zip(paths, lengths, strict=True))
-        raise ShapeError(located(f"{what}: lengths along axis {axis} differ: {rows}."))
+        raise located(ShapeError, f"{what}: lengths along axis {axis} differ: {rows}.")
 
 
 def _prefixes(

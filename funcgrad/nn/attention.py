@@ -89,8 +89,8 @@ def dot_product_attention(
     """
     name = "nn.dot_product_attention"
     if implementation not in (None, "xla"):
-        raise ArgumentError(
-            located(f"{name}: implementation must be None or 'xla', got {implementation!r}.")
+        raise located(
+            ArgumentError, f"{name}: implementation must be None or 'xla', got {implementation!r}."
         )
     operands = [query, key, value, *([] if bias is None else [bias])]
     q, k, v, *added = floating(name, *operands)
@@ -130,12 +130,11 @@ def _check_operands(name: str, q: Array, k: Array, v: Array) -> None:
         (b, _, n, h), (other_b, _, heads, other_h), _ = shapes
         fits = b == other_b and h == other_h and heads > 0 and n % heads == 0
     if not fits:
-        raise ShapeError(
-            located(
-                f"{name}: query must have axes (batch, length, heads, features), key and value one "
-                "shape with the same batch and features and a number of heads that divides that "
-                f"of the query, got {aval_of(q)}, {aval_of(k)} and {aval_of(v)}."
-            )
+        raise located(
+            ShapeError,
+            f"{name}: query must have axes (batch, length, heads, features), key and value one "
+            "shape with the same batch and features and a number of heads that divides that "
+            f"of the query, got {aval_of(q)}, {aval_of(k)} and {aval_of(v)}.",
         )
 
 
@@ -144,11 +143,10 @@ def _broadcast(name: str, what: str, x: Array, scores: tuple[int, ...]) -> Array
     shape = shape_of(x)
     lifted = (*(1,) * (4 - len(shape)), *shape)
     if len(lifted) != 4 or any(m not in (1, n) for m, n in zip(lifted, scores, strict=True)):
-        raise ShapeError(
-            located(
-                f"{name}: the {what} must broadcast to the scores (batch, heads, queries, keys) "
-                f"of shape {scores}, got {aval_of(x)}."
-            )
+        raise located(
+            ShapeError,
+            f"{name}: the {what} must broadcast to the scores (batch, heads, queries, keys) "
+            f"of shape {scores}, got {aval_of(x)}.",
         )
     return reshape(x, lifted)
 
@@ -168,11 +166,10 @@ def _seen(
     if mask is not None:
         given = as_value(mask, name)
         if aval_of(given).dtype.kind != "b":
-            raise DtypeError(
-                located(
-                    f"{name}: the mask must be bools, True where a key is seen, got "
-                    f"{aval_of(given)}. Numbers that are added to the scores are a bias."
-                )
+            raise located(
+                DtypeError,
+                f"{name}: the mask must be bools, True where a key is seen, got "
+                f"{aval_of(given)}. Numbers that are added to the scores are a bias.",
             )
         parts.append(_broadcast(name, "mask", given, scores))
     places = np.ones((t, s), bool)

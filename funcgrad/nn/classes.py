@@ -26,7 +26,7 @@ def checked_integers(name: str, what: str, labels: ArrayLike, advice: str = "") 
     index = strong(as_value(labels, name))
     if aval_of(index).dtype.kind not in "iu":
         problem = f"{name}: {what} must be integers, got {aval_of(index)}."
-        raise DtypeError(located(f"{problem} {advice}".rstrip()))
+        raise located(DtypeError, f"{problem} {advice}".rstrip())
     return index
 
 
@@ -50,11 +50,10 @@ def within(name: str, what: str, index: Array, count: int) -> Array:
     outside = (index < 0) | (index >= count)
     if np.any(outside):
         wrong = np.asarray(index)[outside].flat[0]
-        raise OutOfBoundsError(
-            located(
-                f"{name}: there are {count} {what}, 0 to {count - 1}, got {wrong} in "
-                f"{aval_of(index)}. What is missing needs a place of its own, or a mask."
-            )
+        raise located(
+            OutOfBoundsError,
+            f"{name}: there are {count} {what}, 0 to {count - 1}, got {wrong} in "
+            f"{aval_of(index)}. What is missing needs a place of its own, or a mask.",
         )
     return index
 

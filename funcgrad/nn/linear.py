@@ -71,15 +71,14 @@ def check_features(name: str, x: Array, kernel: Array, ndim: int, groups: int = 
     """Check the axes of a kernel, and that the last axis of an input has its features."""
     shape, taken = shape_of(x), shape_of(kernel)
     if len(taken) != ndim:
-        raise ShapeError(
-            located(f"{name}: the kernel must have {ndim} axes, got {aval_of(kernel)}.")
+        raise located(
+            ShapeError, f"{name}: the kernel must have {ndim} axes, got {aval_of(kernel)}."
         )
     if not shape or shape[-1] != taken[-2] * groups:
-        raise ShapeError(
-            located(
-                f"{name}: the kernel {aval_of(kernel)} takes {taken[-2] * groups} features in the "
-                f"last axis of its input, got {aval_of(x)}."
-            )
+        raise located(
+            ShapeError,
+            f"{name}: the kernel {aval_of(kernel)} takes {taken[-2] * groups} features in the "
+            f"last axis of its input, got {aval_of(x)}.",
         )
 
 
@@ -113,7 +112,7 @@ def embed_of(name: str, table: ArrayLike, indices: ArrayLike) -> Array:
     (table,) = floating(name, table)
     index = checked_integers(name, "indices", indices)
     if len(shape_of(table)) != 2:
-        raise ShapeError(located(f"{name}: the table must have two axes, got {aval_of(table)}."))
+        raise located(ShapeError, f"{name}: the table must have two axes, got {aval_of(table)}.")
     return Gather((0,), "fill", np.nan).bind(table, within(name, "rows", index, shape_of(table)[0]))
 
 
@@ -185,11 +184,10 @@ def conv_of(
     check_features(name, x, kernel, count + 2, groups)
     x, kernel, *rest = floating(name, x, kernel, *([] if bias is None else [bias]))
     if shape_of(kernel)[-1] % groups:
-        raise ShapeError(
-            located(
-                f"{name}: {groups} groups must divide the {shape_of(kernel)[-1]} outputs of the "
-                f"kernel {aval_of(kernel)}."
-            )
+        raise located(
+            ShapeError,
+            f"{name}: {groups} groups must divide the {shape_of(kernel)[-1]} outputs of the "
+            f"kernel {aval_of(kernel)}.",
         )
     steps = per_axis(name, "strides", strides, count)
     gaps = per_axis(name, "dilation", dilation, count)
@@ -273,10 +271,9 @@ def conv_transpose_of(
 def checked_mode(name: str, mode: str) -> str:
     """NumPy's word for a mode of padding."""
     if mode not in _MODES:
-        raise ArgumentError(
-            located(
-                f"{name}: padding_mode must be one of {', '.join(map(repr, _MODES))}, got {mode!r}."
-            )
+        raise located(
+            ArgumentError,
+            f"{name}: padding_mode must be one of {', '.join(map(repr, _MODES))}, got {mode!r}.",
         )
     return _MODES[mode]
 
@@ -289,17 +286,17 @@ def _border(
     word = padding.upper() if isinstance(padding, str) else ""
     if word in _MODES_OF_PADDING:
         if mode not in ("constant", _MODES_OF_PADDING[word]):
-            raise ArgumentError(
-                located(
-                    f"{name}: padding {padding!r} is a mode itself, got also padding_mode="
-                    f"{padding_mode!r}."
-                )
+            raise located(
+                ArgumentError,
+                f"{name}: padding {padding!r} is a mode itself, got also padding_mode="
+                f"{padding_mode!r}.",
             )
         return [((n - 1) // 2, n // 2) for n in spans], _MODES_OF_PADDING[word]
     if word == "CAUSAL":
         if len(spans) != 1:
-            raise ArgumentError(
-                located(f"{name}: padding 'CAUSAL' is for kernels of one axis, not {len(spans)}.")
+            raise located(
+                ArgumentError,
+                f"{name}: padding 'CAUSAL' is for kernels of one axis, not {len(spans)}.",
             )
         return [(spans[0] - 1, 0)], mode
     return pads_of(name, padding, len(spans)), mode
@@ -309,14 +306,13 @@ def _window_axes(name: str, x: Array, kernel: Array) -> int:
     """Along how many axes a kernel slides."""
     count = len(shape_of(kernel)) - 2
     if count < 1 or len(shape_of(x)) <= count:
-        raise ShapeError(
-            located(
-                f"{name}: the input needs the {max(count, 0)} axes along which the kernel "
-                f"{aval_of(kernel)} slides, and one of features, got {aval_of(x)}."
-                if count > 0
-                else f"{name}: the kernel needs axes along which it slides, one of inputs and one "
-                f"of outputs, got {aval_of(kernel)}."
-            )
+        raise located(
+            ShapeError,
+            f"{name}: the input needs the {max(count, 0)} axes along which the kernel "
+            f"{aval_of(kernel)} slides, and one of features, got {aval_of(x)}."
+            if count > 0
+            else f"{name}: the kernel needs axes along which it slides, one of inputs and one "
+            f"of outputs, got {aval_of(kernel)}.",
         )
     return count
 

@@ -43,11 +43,10 @@ def _pair(name: str, predictions: ArrayLike, targets: ArrayLike, what: str) -> l
         n in (1, m) for n, m in zip(reversed(own), reversed(shape), strict=False)
     )
     if not fits:
-        raise ShapeError(
-            located(
-                f"losses.{name}: {what} {aval_of(y)} do not broadcast to the shape of the "
-                f"predictions {aval_of(x)}. Reshape one to the shape of the other."
-            )
+        raise located(
+            ShapeError,
+            f"losses.{name}: {what} {aval_of(y)} do not broadcast to the shape of the "
+            f"predictions {aval_of(x)}. Reshape one to the shape of the other.",
         )
     return [x, s.broadcast_to(y, shape)]
 
@@ -369,14 +368,13 @@ def softmax_cross_entropy_with_integer_labels(
 def _check_classes(name: str, x: Array, labels: Array, axis: int) -> None:
     expected = s.drop_axes(s.shape_of(x), (axis,))
     if s.shape_of(labels) != expected:
-        raise ShapeError(
-            located(
-                f"{name}: labels must have the shape {expected} of the logits {aval_of(x)} without "
-                f"axis {axis}, got {aval_of(labels)}."
-            )
+        raise located(
+            ShapeError,
+            f"{name}: labels must have the shape {expected} of the logits {aval_of(x)} without "
+            f"axis {axis}, got {aval_of(labels)}.",
         )
     if not s.shape_of(x)[axis]:
-        raise ShapeError(located(f"{name}: axis {axis} of the logits {aval_of(x)} has no classes."))
+        raise located(ShapeError, f"{name}: axis {axis} of the logits {aval_of(x)} has no classes.")
 
 
 def smooth_labels(labels: ArrayLike, alpha: ArrayLike) -> Array:
@@ -400,7 +398,7 @@ def smooth_labels(labels: ArrayLike, alpha: ArrayLike) -> Array:
     """
     x, alpha = floating("losses.smooth_labels", labels, alpha)
     if not s.shape_of(x):
-        raise ShapeError(located("losses.smooth_labels: labels need an axis of classes."))
+        raise located(ShapeError, "losses.smooth_labels: labels need an axis of classes.")
     return (1.0 - alpha) * x + alpha / s.shape_of(x)[-1]
 
 

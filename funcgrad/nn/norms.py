@@ -161,11 +161,10 @@ def group_norm_of(
     x, scale, bias, axes = _operands(name, x, scale, bias, -1)
     shape = shape_of(x)
     if len(shape) < 2 or groups < 1 or shape[-1] % groups:
-        raise ShapeError(
-            located(
-                f"{name}: the last axis of an input (batch, ..., features) must divide into "
-                f"{groups} groups, got {aval_of(x)}."
-            )
+        raise located(
+            ShapeError,
+            f"{name}: the last axis of an input (batch, ..., features) must divide into "
+            f"{groups} groups, got {aval_of(x)}.",
         )
     split = reshape(x, (*shape[:-1], groups, shape[-1] // groups))
     places = (*range(1, len(shape) - 1), len(shape))
@@ -259,8 +258,8 @@ def batch_norm(
 def checked_bessel(name: str, bessel: str) -> str:
     """One of the three words."""
     if bessel not in ("never", "running", "always"):
-        raise ArgumentError(
-            located(f"{name}: bessel must be 'never', 'running' or 'always', got {bessel!r}.")
+        raise located(
+            ArgumentError, f"{name}: bessel must be 'never', 'running' or 'always', got {bessel!r}."
         )
     return bessel
 
@@ -290,11 +289,10 @@ def batch_norm_of(
     axes = tuple(i for i in range(len(shape_of(x))) if i not in places)
     n = _count(x, axes) * (1 if axis_name is None else lax.axis_size(axis_name))
     if bessel != "never" and n < 2:
-        raise ShapeError(
-            located(
-                f"{name}: {aval_of(x)} has {n} number(s) for every feature, of which no variance "
-                "with Bessel's correction can be taken: use a larger batch, or bessel='never'."
-            )
+        raise located(
+            ShapeError,
+            f"{name}: {aval_of(x)} has {n} number(s) for every feature, of which no variance "
+            "with Bessel's correction can be taken: use a larger batch, or bessel='never'.",
         )
 
     def total(v: Array) -> Array:
@@ -340,11 +338,10 @@ def _along(name: str, what: str, v: Array, x: Array, axes: tuple[int, ...]) -> A
     shape = shape_of(x)
     lengths = tuple(shape[i] for i in axes)
     if shape_of(v) != lengths:
-        raise ShapeError(
-            located(
-                f"{name}: the {what} must have the shape {lengths} of the features of "
-                f"{aval_of(x)}, got {aval_of(v)}."
-            )
+        raise located(
+            ShapeError,
+            f"{name}: the {what} must have the shape {lengths} of the features of "
+            f"{aval_of(x)}, got {aval_of(v)}.",
         )
     return reshape(v, tuple(n if i in axes else 1 for i, n in enumerate(shape)))
 

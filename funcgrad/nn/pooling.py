@@ -32,11 +32,10 @@ def per_axis(name: str, what: str, values: int | Sequence[int], count: int) -> t
     """One positive integer for each of ``count`` axes."""
     found = (values,) * count if isinstance(values, int | np.integer) else tuple(values)
     if len(found) != count or any(v < 1 for v in found):
-        raise ArgumentError(
-            located(
-                f"{name}: {what} must be one integer of at least 1, or {count} of them, one per "
-                f"axis of the window, got {values}."
-            )
+        raise located(
+            ArgumentError,
+            f"{name}: {what} must be one integer of at least 1, or {count} of them, one per "
+            f"axis of the window, got {values}.",
         )
     return tuple(map(int, found))
 
@@ -49,11 +48,10 @@ def pads_of(name: str, padding: Padding, count: int) -> str | list[tuple[int, in
         return [(int(padding), int(padding))] * count
     pads = [(p, p) if isinstance(p, int | np.integer) else tuple(p) for p in padding]
     if len(pads) != count or any(len(pair) != 2 for pair in pads):
-        raise ArgumentError(
-            located(
-                f"{name}: padding must be 'SAME', 'VALID', 'SAME_LOWER', an integer, or {count} "
-                f"integers or pairs (low, high), one per axis of the window, got {padding!r}."
-            )
+        raise located(
+            ArgumentError,
+            f"{name}: padding must be 'SAME', 'VALID', 'SAME_LOWER', an integer, or {count} "
+            f"integers or pairs (low, high), one per axis of the window, got {padding!r}.",
         )
     return [(int(low), int(high)) for low, high in pads]
 
@@ -198,11 +196,10 @@ def _windows(
     shape = shape_of(x)
     leading = len(shape) - count - 1
     if leading < 0:
-        raise ShapeError(
-            located(
-                f"{name}: a window {window} slides along {count} axes before the last one, which "
-                f"are the features, but the input is {aval_of(x)}."
-            )
+        raise located(
+            ShapeError,
+            f"{name}: a window {window} slides along {count} axes before the last one, which "
+            f"are the features, but the input is {aval_of(x)}.",
         )
     pads = pads_of(name, padding, count)
     if isinstance(pads, str):

@@ -58,8 +58,8 @@ def checked_rate(name: str, rate: ArrayLike) -> ArrayLike:
     value = as_value(rate, name)
     is_scalar = not shape_of(value)
     if not is_scalar or not (is_traced(value) or 0 <= value <= 1):
-        raise ArgumentError(
-            located(f"{name}: rate must be a probability, 0 to 1, got {_shown(value)}.")
+        raise located(
+            ArgumentError, f"{name}: rate must be a probability, 0 to 1, got {_shown(value)}."
         )
     return value
 
@@ -74,7 +74,7 @@ def drops(name: str, rate: ArrayLike, key: ArrayLike | None, how: str) -> bool:
     if not is_traced(rate) and rate == 0:
         return False
     if key is None:
-        raise ArgumentError(located(f"{name} needs a random key in training: {how}."))
+        raise located(ArgumentError, f"{name} needs a random key in training: {how}.")
     return True
 
 

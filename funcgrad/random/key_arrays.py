@@ -108,7 +108,7 @@ class KeyDtype(ExtendedDtype):
 
     def holding(self, *arrays: Any) -> KeyArray:
         if len(arrays) != self.n_parts:
-            raise KeyArrayError(located(f"keys of dtype {self} are not mapped here.", _INSTEAD))
+            raise located(KeyArrayError, f"keys of dtype {self} are not mapped here.", _INSTEAD)
         return KeyArray(arrays[0], self, arrays[1:])
 
     def __reduce__(self) -> Any:
@@ -333,7 +333,7 @@ class KeyArray(HoldsArray):
         return self._error(f"{what}: random keys, {self.aval_text}, met values that are no keys.")
 
     def _error(self, problem: str) -> KeyArrayError:
-        return KeyArrayError(located(problem, _INSTEAD), self)
+        return located(lambda text: KeyArrayError(text, self), problem, _INSTEAD)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
         raise self._error(f"an ndarray holds numbers, but these are random keys, {self.aval_text}.")
@@ -411,7 +411,7 @@ def _together(name: str, answers: Sequence[Any]) -> Any:
     """The answer for keys of those for their integers."""
     found, *others = answers
     if others and name == "isin":
-        raise KeyArrayError(located("isin is not defined of keys of four words.", _INSTEAD))
+        raise located(KeyArrayError, "isin is not defined of keys of four words.", _INSTEAD)
     join = np.logical_or if name in _DIFFER else np.logical_and
     for other in others if name in _COMPARED else ():
         found = join(found, other)

@@ -79,8 +79,8 @@ def attention(
     shared = heads if kv_heads is None else kv_heads
     checked_rate(name, dropout)
     if heads < 1 or shared < 1 or heads % shared:
-        raise ArgumentError(
-            located(f"{name}: {shared} heads of keys and values do not divide {heads} heads.")
+        raise located(
+            ArgumentError, f"{name}: {shared} heads of keys and values do not divide {heads} heads."
         )
 
     def init(key: Array, x: Any, memory: Any = None, mask: Any = None) -> tuple[Tree, Tree]:
@@ -88,8 +88,8 @@ def attention(
         others = inputs if memory is None else _sequence(name, memory)
         width = inputs if features is None else features
         if width % heads:
-            raise ShapeError(
-                located(f"{name}: {heads} heads do not divide {width} features: give features=.")
+            raise located(
+                ShapeError, f"{name}: {heads} heads do not divide {width} features: give features=."
             )
         narrow = width // heads * shared
         outputs = inputs if out_features is None else out_features
@@ -153,7 +153,7 @@ def _sequence(name: str, x: Any) -> int:
     """Number of features of a sequence, or of a batch of them."""
     struct = typed(name, x)
     if struct.ndim not in (2, 3):
-        raise ShapeError(
-            located(f"{name} needs sequences (batch, length, features), got {struct}.")
+        raise located(
+            ShapeError, f"{name} needs sequences (batch, length, features), got {struct}."
         )
     return struct.shape[-1]

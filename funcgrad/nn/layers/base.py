@@ -74,8 +74,9 @@ def as_layer(name: str, part: Layer | Callable[..., Any]) -> Layer:
     if isinstance(part, Layer):
         return part
     if not callable(part):
-        raise ArgumentError(
-            located(f"{name} is made of layers and functions of arrays, got {described(part)}.")
+        raise located(
+            ArgumentError,
+            f"{name} is made of layers and functions of arrays, got {described(part)}.",
         )
     return function_layer(part)
 
@@ -101,11 +102,10 @@ def entries(name: str, what: str, tree: Tree, *names: str) -> list[Array]:
     """
     if not isinstance(tree, dict) or set(tree) != set(names):
         given = f"one with {_listed(tree)}" if isinstance(tree, dict) else described(tree)
-        raise TreeError(
-            located(
-                f"{name}: {what} must be a dict with {_listed(names)}, as init returns it, got "
-                f"{given}."
-            )
+        raise located(
+            TreeError,
+            f"{name}: {what} must be a dict with {_listed(names)}, as init returns it, got "
+            f"{given}.",
         )
     return [tree[key] for key in names]
 

@@ -149,11 +149,10 @@ def _states(name: str, parts: list[Layer], params: Tree, state: Tree) -> list[Tr
             len(given) == len(parts) or (what == "state" and not given)
         )
         if not fits:
-            raise TreeError(
-                located(
-                    f"{name}: {what} must be a tuple with one entry for each of the {len(parts)} "
-                    f"layers, as init returns it, got {described(given)}."
-                )
+            raise located(
+                TreeError,
+                f"{name}: {what} must be a tuple with one entry for each of the {len(parts)} "
+                f"layers, as init returns it, got {described(given)}.",
             )
     return list(state) or [()] * len(parts)
 
@@ -205,11 +204,10 @@ def residual(layer: Part, shortcut: Part | None = None) -> Layer:
 def _added(x: Array, y: Array) -> Array:
     before, after = types_of("layers.residual", (x, y))
     if before.shape != after.shape:
-        raise ShapeError(
-            located(
-                f"layers.residual: what is added must have one shape, got {before} and {after}. "
-                "Give a layer shortcut= that maps the one to the other."
-            )
+        raise located(
+            ShapeError,
+            f"layers.residual: what is added must have one shape, got {before} and {after}. "
+            "Give a layer shortcut= that maps the one to the other.",
         )
     return x + y
 
@@ -276,7 +274,7 @@ def repeat(layer: Part, count: int) -> Layer:
     name = f"layers.repeat(..., {count})"
     part = as_layer(name, layer)
     if count < 1:
-        raise ArgumentError(located(f"{name}: the count must be positive."))
+        raise located(ArgumentError, f"{name}: the count must be positive.")
 
     def init(key: Array, *inputs: Any) -> tuple[Tree, Tree]:
         types = types_of(name, inputs)

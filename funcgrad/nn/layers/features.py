@@ -156,15 +156,14 @@ def conv(
     name = f"layers.conv({features}, {window})"
     linear.checked_mode(name, padding_mode)
     if groups < 1 or features % groups:
-        raise ArgumentError(located(f"{name}: {groups} groups do not divide {features} features."))
+        raise located(ArgumentError, f"{name}: {groups} groups do not divide {features} features.")
 
     def init(key: Array, x: Any) -> tuple[Tree, Tree]:
         inputs = _last_axis(name, x, len(window))
         if inputs % groups:
-            raise ShapeError(
-                located(
-                    f"{name}: {groups} groups do not divide the {inputs} features of its input."
-                )
+            raise located(
+                ShapeError,
+                f"{name}: {groups} groups do not divide the {inputs} features of its input.",
             )
         shape = (*window, inputs // groups, features)
         return _kernel_and_bias(key, shape, bias, kernel_init, bias_init, dtype), ()
@@ -254,13 +253,12 @@ def _last_axis(name: str, x: Any, places: int = 0) -> int:
     """Number of features of an input with at least so many axes before them."""
     struct = typed(name, x)
     if struct.ndim < places + 1:
-        raise ShapeError(
-            located(
-                f"{name} needs an input with {places} axes along which windows slide, and one of "
-                f"features, got {struct}."
-                if places
-                else f"{name} needs an input with an axis of features, got {struct}."
-            )
+        raise located(
+            ShapeError,
+            f"{name} needs an input with {places} axes along which windows slide, and one of "
+            f"features, got {struct}."
+            if places
+            else f"{name} needs an input with an axis of features, got {struct}.",
         )
     return struct.shape[-1]
 

@@ -209,7 +209,7 @@ def _given(
 def _features(name: str, x: Any, axis: int) -> int:
     struct = typed(name, x)
     if not struct.ndim:
-        raise ShapeError(located(f"{name} needs an input with an axis of features, got {struct}."))
+        raise located(ShapeError, f"{name} needs an input with an axis of features, got {struct}.")
     return struct.shape[normalize_axis(axis, struct.ndim, name)]
 
 

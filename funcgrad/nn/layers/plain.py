@@ -54,7 +54,7 @@ def flatten() -> Layer:
         x = as_value(x, "layers.flatten()")
         shape = shape_of(x)
         if not shape:
-            raise ShapeError(located("layers.flatten() needs an input with a batch axis."))
+            raise located(ShapeError, "layers.flatten() needs an input with a batch axis.")
         return reshape(x, (shape[0], math.prod(shape[1:])))
 
     return function_layer(flat)

@@ -209,7 +209,7 @@ def _initial(
     def init(key: Array, carry: Any, x: Any) -> tuple[Tree, Tree]:
         struct = typed(name, x)
         if not struct.ndim:
-            raise ShapeError(located(f"{name} needs an input with an axis of features."))
+            raise located(ShapeError, f"{name} needs an input with an axis of features.")
         keys = random.split(key, 1 + gates)
         squares = [recurrent_init(k, (features, features), dtype) for k in keys[1:]]
         params = {
@@ -315,8 +315,8 @@ def _element(name: str, xs: Any, time_axis: int) -> ShapeDtypeStruct:
     """Type of one element of a sequence."""
     struct = typed(name, xs)
     if struct.ndim < 2:
-        raise ShapeError(
-            located(f"{name} needs sequences (batch, length, features), got {struct}.")
+        raise located(
+            ShapeError, f"{name} needs sequences (batch, length, features), got {struct}."
         )
     place = normalize_axis(time_axis, struct.ndim, name)
     return ShapeDtypeStruct(struct.shape[:place] + struct.shape[place + 1 :], struct.dtype)

@@ -271,50 +271,32 @@ _DOC = """Root between two points where signs differ{how}.
     """
 
 
-def bisect(
-    f: Function, a: Any, b: Any, args: Any = (), xtol: Any = XTOL, rtol: Any = RTOL,
-    maxiter: int = 100, full_output: bool = False, disp: bool = True,
-) -> Any:  # fmt: skip
-    search = _Search("bisect", f, args, full_output, disp)
-    return search.between(_bisection, a, b, xtol, rtol, maxiter)
+def _bracketing(name: str, how: str) -> Function:
+    def find(
+        f: Function, a: Any, b: Any, args: Any = (), xtol: Any = XTOL, rtol: Any = RTOL,
+        maxiter: int = 100, full_output: bool = False, disp: bool = True,
+    ) -> Any:  # fmt: skip
+        search = _Search(name, f, args, full_output, disp)
+        return search.between(_METHODS[name], a, b, xtol, rtol, maxiter)
+
+    find.__name__ = find.__qualname__ = name
+    find.__doc__ = _DOC.format(name=name, how=how, more="")
+    return find
 
 
-def brentq(
-    f: Function, a: Any, b: Any, args: Any = (), xtol: Any = XTOL, rtol: Any = RTOL,
-    maxiter: int = 100, full_output: bool = False, disp: bool = True,
-) -> Any:  # fmt: skip
-    search = _Search("brentq", f, args, full_output, disp)
-    return search.between(_brent, a, b, xtol, rtol, maxiter)
-
-
-def brenth(
-    f: Function, a: Any, b: Any, args: Any = (), xtol: Any = XTOL, rtol: Any = RTOL,
-    maxiter: int = 100, full_output: bool = False, disp: bool = True,
-) -> Any:  # fmt: skip
-    search = _Search("brenth", f, args, full_output, disp)
-    return search.between(_brent, a, b, xtol, rtol, maxiter)
-
-
-def ridder(
-    f: Function, a: Any, b: Any, args: Any = (), xtol: Any = XTOL, rtol: Any = RTOL,
-    maxiter: int = 100, full_output: bool = False, disp: bool = True,
-) -> Any:  # fmt: skip
-    search = _Search("ridder", f, args, full_output, disp)
-    return search.between(_ridder, a, b, xtol, rtol, maxiter)
+bisect = _bracketing("bisect", ", by halving")
+brentq = _bracketing("brentq", ", by Brent's method")
+brenth = _bracketing("brenth", "; it is found by `brentq`'s method")
+ridder = _bracketing("ridder", ", by Ridder's method")
 
 
 def toms748(
     f: Function, a: Any, b: Any, args: Any = (), k: int = 1, xtol: Any = XTOL, rtol: Any = RTOL,
     maxiter: int = 100, full_output: bool = False, disp: bool = True,
 ) -> Any:  # fmt: skip
-    search = _Search("toms748", f, args, full_output, disp)
-    return search.between(_brent, a, b, xtol, rtol, maxiter)
+    return _Search("toms748", f, args, full_output, disp).between(_brent, a, b, xtol, rtol, maxiter)
 
 
-bisect.__doc__ = _DOC.format(name="bisect", how=", by halving", more="")
-brentq.__doc__ = _DOC.format(name="brentq", how=", by Brent's method", more="")
-brenth.__doc__ = _DOC.format(name="brenth", how="; it is found by `brentq`'s method", more="")
-ridder.__doc__ = _DOC.format(name="ridder", how=", by Ridder's method", more="")
 toms748.__doc__ = _DOC.format(
     name="toms748",
     how="; it is found by `brentq`'s method",
