@@ -15,6 +15,7 @@ from funcgrad.optim.transformation import (
     Params,
     Scalar,
     State,
+    Step,
     Updates,
     like,
     square,
@@ -128,9 +129,7 @@ def zero_nans() -> GradientTransformation:
     def init(params: Params) -> State:
         return ZeroNansState(tree_map(lambda x: fnp.array(False), params))
 
-    def update(
-        updates: Updates, state: State, params: Params | None = None
-    ) -> tuple[Updates, State]:
+    def update(updates: Updates, state: State, params: Params | None = None) -> Step:
         found = tree_map(lambda x: fnp.any(fnp.isnan(x)), updates)
         zeroed = tree_map(lambda x: fnp.where(fnp.isnan(x), fnp.zeros_like(x), x), updates)
         return zeroed, ZeroNansState(found)

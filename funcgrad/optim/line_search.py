@@ -31,6 +31,7 @@ from funcgrad.optim.transformation import (
     Params,
     Scalar,
     State,
+    Step,
     Updates,
     dtype_of,
     first_count,
@@ -123,7 +124,7 @@ def scale_by_backtracking_linesearch(
         grad: Updates | None = None,
         value_fn: ValueFunction | None = None,
         **extra_args: Any,
-    ) -> tuple[Updates, State]:
+    ) -> Step:
         name = "scale_by_backtracking_linesearch"
         loss = _loss(name, params, value, grad, value_fn, extra_args)
         scalar = _scalar_type(params)
@@ -264,7 +265,7 @@ def scale_by_zoom_linesearch(
         grad: Updates | None = None,
         value_fn: ValueFunction | None = None,
         **extra_args: Any,
-    ) -> tuple[Updates, State]:
+    ) -> Step:
         loss = _loss("scale_by_zoom_linesearch", params, value, grad, value_fn, extra_args)
         scalar = _scalar_type(params)
         start = Point(scalar(0.0), scalar(value), scalar(inner(updates, grad)))

@@ -14,6 +14,7 @@ from funcgrad.optim.transformation import (
     GradientTransformationExtraArgs,
     Params,
     State,
+    Step,
     Updates,
     with_extra_args_support,
 )
@@ -59,7 +60,7 @@ def masked(
 
     def update(
         updates: Updates, state: State, params: Params | None = None, **extra_args: Any
-    ) -> tuple[Updates, State]:
+    ) -> Step:
         bools = _bools(mask, updates)
         chosen = parts(updates, bools)
         given = None if params is None else parts(params, bools)
@@ -137,7 +138,7 @@ def multi_transform(
 
     def update(
         updates: Updates, state: State, params: Params | None = None, **extra_args: Any
-    ) -> tuple[Updates, State]:
+    ) -> Step:
         states = {}
         for label, tx in groups.items():
             before = state.inner_states[label]

@@ -33,6 +33,7 @@ from funcgrad.optim.transformation import (
     Params,
     ScalarOrSchedule,
     State,
+    Step,
     Updates,
     chain,
     dtype_of,
@@ -97,9 +98,7 @@ def scale_by_lbfgs(
             weights,
         )
 
-    def update(
-        updates: Updates, state: State, params: Params | None = None
-    ) -> tuple[Updates, State]:
+    def update(updates: Updates, state: State, params: Params | None = None) -> Step:
         params = needed(params, "scale_by_lbfgs")
         dtype = _real_dtype(params)
         has_pair = state.count > 0

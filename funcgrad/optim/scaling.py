@@ -31,6 +31,7 @@ from funcgrad.optim.transformation import (
     ScalarOrSchedule,
     Schedule,
     State,
+    Step,
     Updates,
     as_float,
     dtype_of,
@@ -88,9 +89,7 @@ def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
     def init(params: Params) -> State:
         return ScaleByScheduleState(first_count())
 
-    def update(
-        updates: Updates, state: State, params: Params | None = None
-    ) -> tuple[Updates, State]:
+    def update(updates: Updates, state: State, params: Params | None = None) -> Step:
         step_size = step_size_fn(state.count)
         scaled = tree_map(lambda g: like(step_size, g) * g, updates)
         return scaled, ScaleByScheduleState(next_count(state.count))
@@ -254,9 +253,7 @@ def scale_by_adam(
     def init(params: Params) -> State:
         return ScaleByAdamState(first_count(), zeros_like(params, mu_dtype), squares_like(params))
 
-    def update(
-        updates: Updates, state: State, params: Params | None = None
-    ) -> tuple[Updates, State]:
+    def update(updates: Updates, state: State, params: Params | None = None) -> Step:
         count = next_count(state.count)
         mu = moment(b1, tree_map(_in_dtype_of, state.mu, updates), updates)
         nu = moment(b2, state.nu, updates, 2)
@@ -303,9 +300,7 @@ def scale_by_adamax(
     def init(params: Params) -> State:
         return ScaleByAdamaxState(first_count(), zeros_like(params), squares_like(params))
 
-    def update(
-        updates: Updates, state: State, params: Params | None = None
-    ) -> tuple[Updates, State]:
+    def update(updates: Updates, state: State, params: Params | None = None) -> Step:
         count = next_count(state.count)
         mu = moment(b1, state.mu, updates)
         nu = tree_map(
@@ -352,9 +347,7 @@ def scale_by_yogi(
             first_count(), tree_map(filled, params), squares_like(params, initial_accumulator_value)
         )
 
-    def update(
-        updates: Updates, state: State, params: Params | None = None
-    ) -> tuple[Updates, State]:
+    def update(updates: Updates, state: State, params: Params | None = None) -> Step:
         count = next_count(state.count)
         mu = moment(b1, state.mu, updates)
 
@@ -403,9 +396,7 @@ def scale_by_radam(
     def init(params: Params) -> State:
         return ScaleByAdamState(first_count(), zeros_like(params), squares_like(params))
 
-    def update(
-        updates: Updates, state: State, params: Params | None = None
-    ) -> tuple[Updates, State]:
+    def update(updates: Updates, state: State, params: Params | None = None) -> Step:
         count = next_count(state.count)
         mu, nu = moment(b1, state.mu, updates), moment(b2, state.nu, updates, 2)
         mean = corrected_mean(b1, mu, updates, count, nesterov)
@@ -470,9 +461,7 @@ def scale_by_rms(
             ScaleByRmsWithCountState(first_count(), nu) if bias_correction else ScaleByRmsState(nu)
         )
 
-    def update(
-        updates: Updates, state: State, params: Params | None = None
-    ) -> tuple[Updates, State]:
+    def update(updates: Updates, state: State, params: Params | None = None) -> Step:
         nu = moment(decay, state.nu, updates, 2)
         if not bias_correction:
             return _over_roots(updates, nu, eps, eps_in_sqrt), ScaleByRmsState(nu)
@@ -535,9 +524,7 @@ def scale_by_stddev(
             return ScaleByRStdDevWithCountState(first_count(), mu, nu)
         return ScaleByRStdDevState(mu, nu)
 
-    def update(
-        updates: Updates, state: State, params: Params | None = None
-    ) -> tuple[Updates, State]:
+    def update(updates: Updates, state: State, params: Params | None = None) -> Step:
         mu, nu = moment(decay, state.mu, updates), moment(decay, state.nu, updates, 2)
         if not bias_correction:
             variance = tree_map(lambda m, v: v - square(m), mu, nu)
@@ -579,9 +566,7 @@ def scale_by_rss(
     def init(params: Params) -> State:
         return ScaleByRssState(squares_like(params, initial_accumulator_value))
 
-    def update(
-        updates: Updates, state: State, params: Params | None = None
-    ) -> tuple[Updates, State]:
+    def update(updates: Updates, state: State, params: Params | None = None) -> Step:
         sums = tree_map(
             lambda s, g: s + to_dtype(square(g), dtype_of(s)), state.sum_of_squares, updates
         )
@@ -617,9 +602,7 @@ def scale_by_adadelta(rho: Scalar = 0.9, eps: Scalar = 1e-6) -> GradientTransfor
     def init(params: Params) -> State:
         return ScaleByAdaDeltaState(squares_like(params), squares_like(params))
 
-    def update(
-        updates: Updates, state: State, params: Params | None = None
-    ) -> tuple[Updates, State]:
+    def update(updates: Updates, state: State, params: Params | None = None) -> Step:
         e_g = moment(rho, state.e_g, updates, 2)
 
         def scaled(g: Array, of_g: Array, of_x: Array) -> Array:
@@ -656,9 +639,7 @@ def scale_by_lion(
     def init(params: Params) -> State:
         return ScaleByLionState(first_count(), zeros_like(params, mu_dtype))
 
-    def update(
-        updates: Updates, state: State, params: Params | None = None
-    ) -> tuple[Updates, State]:
+    def update(updates: Updates, state: State, params: Params | None = None) -> Step:
         means = tree_map(_in_dtype_of, state.mu, updates)
         signs = tree_map(fnp.sign, moment(b1, means, updates))
         kept = tree_map(_in_dtype_of, moment(b2, means, updates), state.mu)
@@ -704,9 +685,7 @@ def trace(
     def init(params: Params) -> State:
         return TraceState(zeros_like(params, accumulator_dtype))
 
-    def update(
-        updates: Updates, state: State, params: Params | None = None
-    ) -> tuple[Updates, State]:
+    def update(updates: Updates, state: State, params: Params | None = None) -> Step:
         def step(g: Array, t: Array) -> Array:
             return g + like(decay, g) * to_dtype(t, dtype_of(g))
 
@@ -741,9 +720,7 @@ def ema(
     def init(params: Params) -> State:
         return EmaState(first_count(), zeros_like(params, accumulator_dtype))
 
-    def update(
-        updates: Updates, state: State, params: Params | None = None
-    ) -> tuple[Updates, State]:
+    def update(updates: Updates, state: State, params: Params | None = None) -> Step:
         count = next_count(state.count)
         mean = moment(decay, tree_map(_in_dtype_of, state.ema, updates), updates)
         out = scaled_by(correction(decay, count), mean) if debias else mean

@@ -40,6 +40,9 @@ Updates = Any
 State = Any
 """Pytrees: of parameters, of as many updates of the same shapes, of what is remembered."""
 
+Step = tuple[Updates, State]
+"""Updates that a transformation returns, and what it remembers from now on."""
+
 Schedule = Callable[[Any], Any]
 ScalarOrSchedule = Any
 """A scalar, or a function from the number of steps done so far to one."""
@@ -52,7 +55,7 @@ class Init(Protocol):
 class Update(Protocol):
     def __call__(
         self, updates: Updates, state: State, params: Params | None = None, **extra_args: Any
-    ) -> tuple[Updates, State]: ...
+    ) -> Step: ...
 
 
 class GradientTransformation(NamedTuple):
@@ -74,7 +77,7 @@ class GradientTransformation(NamedTuple):
     """
 
     init: Callable[[Params], State]
-    update: Callable[..., tuple[Updates, State]]
+    update: Callable[..., Step]
 
 
 class GradientTransformationExtraArgs(GradientTransformation):
@@ -115,7 +118,7 @@ def with_extra_args_support(tx: GradientTransformation) -> GradientTransformatio
 
     def update(
         updates: Updates, state: State, params: Params | None = None, **extra_args: Any
-    ) -> tuple[Updates, State]:
+    ) -> Step:
         return tx.update(updates, state, params)
 
     return GradientTransformationExtraArgs(tx.init, update)
@@ -134,9 +137,7 @@ def stateless(f: Callable[[Updates, Params | None], Updates]) -> GradientTransfo
         (-3.0, EmptyState())
     """
 
-    def update(
-        updates: Updates, state: State, params: Params | None = None
-    ) -> tuple[Updates, State]:
+    def update(updates: Updates, state: State, params: Params | None = None) -> Step:
         return f(updates, params), state
 
     return GradientTransformation(lambda params: EmptyState(), update)
@@ -201,7 +202,7 @@ def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
 
     def update(
         updates: Updates, state: State, params: Params | None = None, **extra_args: Any
-    ) -> tuple[Updates, State]:
+    ) -> Step:
         if not isinstance(state, tuple) or len(state) != len(links):
             raise ArgumentError(
                 f"update of a chain of {len(links)} transformations needs the tuple of as many "

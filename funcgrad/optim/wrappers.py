@@ -22,6 +22,7 @@ from funcgrad.optim.transformation import (
     Params,
     Scalar,
     State,
+    Step,
     Updates,
     as_float,
     copies,
@@ -172,7 +173,7 @@ def apply_if_finite(
 
     def update(
         updates: Updates, state: State, params: Params | None = None, **extra_args: Any
-    ) -> tuple[Updates, State]:
+    ) -> Step:
         finite = fnp.array(True)
         for leaf in tree_leaves(updates):
             finite = finite & fnp.all(fnp.isfinite(leaf))
@@ -220,9 +221,7 @@ def params_ema(decay: Scalar) -> GradientTransformation:
     def init(params: Params) -> State:
         return ParamsEmaState(copies(params))
 
-    def update(
-        updates: Updates, state: State, params: Params | None = None
-    ) -> tuple[Updates, State]:
+    def update(updates: Updates, state: State, params: Params | None = None) -> Step:
         new = tree_map(
             lambda p, u, mean: to_dtype(p + to_dtype(u, dtype_of(p)), dtype_of(mean)),
             needed(params, "params_ema"),
@@ -307,7 +306,7 @@ def inject_hyperparams(
 
         def update(
             updates: Updates, state: State, params: Params | None = None, **extra_args: Any
-        ) -> tuple[Updates, State]:
+        ) -> Step:
             hyperparams = {**state.hyperparams, **scheduled(state.count)}
             tx = built(hyperparams)
             updates, after = tx.update(updates, state.inner_state, params, **extra_args)

@@ -97,16 +97,9 @@ class Differences(stepping.Method):
         }
 
     def attempt(
-        self,
-        system: stepping.System,
-        t: Any,
-        h: Any,
-        state: Any,
-        memory: Any,
-        is_clipped: Any,
-        failed: Any,
-        controls: stepping.Controls,
+        self, system: stepping.System, begin: stepping.Begin, controls: stepping.Controls
     ) -> stepping.Attempt:
+        t, h, state, memory, is_clipped, failed = begin
         order = memory["order"]
         known = lax.cond(
             h == memory["grid"], lambda: state, lambda: _rescaled(state, order, h / memory["grid"])

@@ -42,16 +42,9 @@ class Explicit(stepping.Method):
         return k
 
     def attempt(
-        self,
-        system: stepping.System,
-        t: Any,
-        h: Any,
-        state: Any,
-        memory: Any,
-        is_clipped: Any,
-        failed: Any,
-        controls: stepping.Controls,
+        self, system: stepping.System, begin: stepping.Begin, controls: stepping.Controls
     ) -> stepping.Attempt:
+        t, h, state, memory, _, failed = begin
         slopes = self.stages(system.slope, t, h, state, memory)
         end = state + h * _combined(self.weights, slopes)
         slopes.append(system.slope(t + h, end))

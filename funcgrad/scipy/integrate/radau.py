@@ -81,16 +81,9 @@ class Radau(stepping.Method):
         }
 
     def attempt(
-        self,
-        system: stepping.System,
-        t: Any,
-        h: Any,
-        state: Any,
-        memory: Any,
-        is_clipped: Any,
-        failed: Any,
-        controls: stepping.Controls,
+        self, system: stepping.System, begin: stepping.Begin, controls: stepping.Controls
     ) -> stepping.Attempt:
+        t, h, state, memory, is_clipped, _ = begin
         y, k = state[0], memory["k"]
         end = t + h
         evaluates = memory["needs_jacobian"]

@@ -9,7 +9,7 @@ derivatives. What the derivative of a step must know of it are the *notes* of th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
@@ -86,6 +86,26 @@ class System:
         return self.matrices.jacobian(lambda v: self.slope(t, v), y)
 
 
+class Begin(NamedTuple):
+    """The begin of an attempt at a step.
+
+    Attributes:
+        t: Begin.
+        h: Length.
+        state: The state at the begin.
+        memory: What the method remembers.
+        is_clipped: Whether the length is not the one that the method chose.
+        failed: Whether the last attempt failed.
+    """
+
+    t: Any
+    h: Any
+    state: Any
+    memory: Any
+    is_clipped: Any
+    failed: Any
+
+
 @dataclass(frozen=True)
 class Attempt:
     """Outcome of an attempt at a step.
@@ -153,29 +173,8 @@ class Method:
         """The memory at the begin, where the slope is ``k``."""
         raise NotImplementedError
 
-    def attempt(
-        self,
-        system: System,
-        t: Any,
-        h: Any,
-        state: Any,
-        memory: Any,
-        is_clipped: Any,
-        failed: Any,
-        controls: Controls,
-    ) -> Attempt:
-        """Try a step.
-
-        Args:
-            system: The equation.
-            t: Begin.
-            h: Length.
-            state: The state at the begin.
-            memory: What the method remembers.
-            is_clipped: Whether the length is not the one that the method chose.
-            failed: Whether the last attempt failed.
-            controls: Tolerances.
-        """
+    def attempt(self, system: System, begin: Begin, controls: Controls) -> Attempt:
+        """Try a step of an equation, up to tolerances."""
         raise NotImplementedError
 
     def following(self, system: System, piece: Piece) -> Callable[..., Any]:

@@ -36,7 +36,7 @@ from funcgrad.higher_order.rules import Rules
 from funcgrad.primitives.elementwise import stop_gradient
 from funcgrad.primitives.objects import is_traced
 from funcgrad.scipy.integrate.matrices import Dense
-from funcgrad.scipy.integrate.stepping import Controls, Method, Piece, System, rms, row_of
+from funcgrad.scipy.integrate.stepping import Begin, Controls, Method, Piece, System, rms, row_of
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.linearize import linearize_flat
 from funcgrad.transforms.programs import stage_closed
@@ -200,9 +200,8 @@ class AdaptiveLoop:
         wanted = fnp.maximum(wanted, least)
         is_last = t + wanted >= self.tf
         h = fnp.where(is_last, self.tf - t, wanted)
-        found = self.method.attempt(
-            self.system, t, h, y, state["memory"], h != state["h"], state["failed"], self.controls
-        )
+        begin = Begin(t, h, y, state["memory"], h != state["h"], state["failed"])
+        found = self.method.attempt(self.system, begin, self.controls)
         is_good = found.is_good & ~too_short
 
         def chosen(new: Any, old: Any) -> Any:

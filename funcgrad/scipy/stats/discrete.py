@@ -7,7 +7,6 @@ integers, whose derivatives are 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -24,7 +23,7 @@ from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.reductions import ReduceAny
 from funcgrad.primitives.shape import broadcast_to, shape_of
 from funcgrad.scipy.stats import formulas as f
-from funcgrad.scipy.stats.families import Distribution, Method, both, either, quiet
+from funcgrad.scipy.stats.families import Distribution, Method, Standard, both, either, quiet
 from funcgrad.scipy.stats.meanings import METHODS
 
 __all__ = ["bernoulli", "betabinom", "binom", "geom", "hypergeom", "nbinom", "poisson", "randint"]
@@ -67,7 +66,7 @@ class Discrete(Distribution):
         Returns:
             Logarithms, ``-inf`` for what is no integer of the support.
         """
-        return self._mass("logpmf", k, args, kwargs, self.log_mass, -_INF)
+        return self._mass(self._standardized("logpmf", k, args, kwargs), self.log_mass, -_INF)
 
     @quiet
     def pmf(self, k: Any, *args: Any, **kwargs: Any) -> Any:
@@ -76,18 +75,9 @@ class Discrete(Distribution):
         Returns:
             Probabilities, 0 for what is no integer of the support.
         """
-        return self._mass("pmf", k, args, kwargs, self.mass, 0.0)
+        return self._mass(self._standardized("pmf", k, args, kwargs), self.mass, 0.0)
 
-    def _mass(
-        self,
-        method: str,
-        k: Any,
-        args: Sequence[Any],
-        kwargs: dict[str, Any],
-        formula: Method,
-        outside: float,
-    ) -> Any:
-        found = self._standardized(method, k, args, kwargs)
+    def _mass(self, found: Standard, formula: Method, outside: float) -> Any:
         low, high = self.support_of(*found.parameters)
         y = f.stop_gradient(found.y)
         is_outside = either(y < low, y > high)
@@ -96,17 +86,7 @@ class Discrete(Distribution):
         out = f.select(p.isnan.bind(y), math.nan, formula(y, *found.parameters))
         return self._checked(f.select(is_outside, outside, out), found)
 
-    def _probability(
-        self,
-        method: str,
-        x: Any,
-        args: Sequence[Any],
-        kwargs: dict[str, Any],
-        formula: Method,
-        before: float,
-        after: float,
-    ) -> Any:
-        found = self._standardized(method, x, args, kwargs)
+    def _probability(self, found: Standard, formula: Method, before: float, after: float) -> Any:
         low, high = self.support_of(*found.parameters)
         y = f.floor(f.stop_gradient(found.y))
         out = f.select(y < low, before, formula(y, *found.parameters))
@@ -119,7 +99,8 @@ class Discrete(Distribution):
         Returns:
             Integers, in a floating dtype; nan where ``q`` is no probability.
         """
-        return self._inverse("ppf", q, args, kwargs, self._is_covered, 0, 1)
+        (q,), found = self._arguments("ppf", [q], args, kwargs)
+        return self._inverse(q, found, self._is_covered, 0, 1)
 
     @quiet
     def isf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
@@ -128,7 +109,8 @@ class Discrete(Distribution):
         Returns:
             Integers, in a floating dtype; nan where ``q`` is no probability.
         """
-        return self._inverse("isf", q, args, kwargs, self._is_left, 1, 0)
+        (q,), found = self._arguments("isf", [q], args, kwargs)
+        return self._inverse(q, found, self._is_left, 1, 0)
 
     def _is_covered(self, k: Any, high: Any, q: Any, *parameters: Any) -> Any:
         return either(self.below(k, *parameters) >= q - _slack(q), k >= high)
@@ -140,16 +122,8 @@ class Discrete(Distribution):
         return self.above(k, *parameters) <= _NEGLIGIBLE
 
     def _inverse(
-        self,
-        method: str,
-        q: Any,
-        args: Sequence[Any],
-        kwargs: dict[str, Any],
-        reached: Method,
-        at_low: float,
-        at_high: float,
+        self, q: Any, found: Standard, reached: Method, at_low: float, at_high: float
     ) -> Any:
-        (q,), found = self._arguments(method, [q], args, kwargs)
         dtype = aval_of(q).dtype
         q, *own = (broadcast_to(f.stop_gradient(v), found.shape) for v in (q, *found.parameters))
         low, high = (

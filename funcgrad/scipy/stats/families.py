@@ -238,7 +238,8 @@ class Distribution:
         Returns:
             Probabilities.
         """
-        return self._probability("cdf", x, args, kwargs, self.below, 0.0, 1.0)
+        found = self._standardized("cdf", x, args, kwargs)
+        return self._probability(found, self.below, 0.0, 1.0)
 
     @quiet
     def sf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
@@ -247,7 +248,8 @@ class Distribution:
         Returns:
             Probabilities.
         """
-        return self._probability("sf", x, args, kwargs, self.above, 1.0, 0.0)
+        found = self._standardized("sf", x, args, kwargs)
+        return self._probability(found, self.above, 1.0, 0.0)
 
     @quiet
     def logcdf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
@@ -256,7 +258,8 @@ class Distribution:
         Returns:
             Logarithms of probabilities.
         """
-        return self._probability("logcdf", x, args, kwargs, self.log_below, -math.inf, 0.0)
+        found = self._standardized("logcdf", x, args, kwargs)
+        return self._probability(found, self.log_below, -math.inf, 0.0)
 
     @quiet
     def logsf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
@@ -265,18 +268,10 @@ class Distribution:
         Returns:
             Logarithms of probabilities.
         """
-        return self._probability("logsf", x, args, kwargs, self.log_above, 0.0, -math.inf)
+        found = self._standardized("logsf", x, args, kwargs)
+        return self._probability(found, self.log_above, 0.0, -math.inf)
 
-    def _probability(
-        self,
-        method: str,
-        x: Any,
-        args: Sequence[Any],
-        kwargs: dict[str, Any],
-        formula: Method,
-        before: float,
-        after: float,
-    ) -> Any:
+    def _probability(self, found: Standard, formula: Method, before: float, after: float) -> Any:
         raise NotImplementedError
 
     @quiet
@@ -565,17 +560,7 @@ class Continuous(Distribution):
             outside = either(outside, y > high)
         return self._checked(f.select(outside, -math.inf, out), found)
 
-    def _probability(
-        self,
-        method: str,
-        x: Any,
-        args: Sequence[Any],
-        kwargs: dict[str, Any],
-        formula: Method,
-        before: float,
-        after: float,
-    ) -> Any:
-        found = self._standardized(method, x, args, kwargs)
+    def _probability(self, found: Standard, formula: Method, before: float, after: float) -> Any:
         low, high = self.support_of(*found.parameters)
         out = formula(found.y, *found.parameters)
         out = f.select(found.y <= low, before, out)
@@ -588,7 +573,8 @@ class Continuous(Distribution):
         Returns:
             Quantiles; nan where ``q`` is no probability.
         """
-        return self._inverse("ppf", q, args, kwargs, self.quantile, 0, 1)
+        (q,), found = self._arguments("ppf", [q], args, kwargs)
+        return self._inverse(q, found, self.quantile, 0, 1)
 
     @quiet
     def isf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
@@ -597,19 +583,12 @@ class Continuous(Distribution):
         Returns:
             Quantiles; nan where ``q`` is no probability.
         """
-        return self._inverse("isf", q, args, kwargs, self.quantile_above, 1, 0)
+        (q,), found = self._arguments("isf", [q], args, kwargs)
+        return self._inverse(q, found, self.quantile_above, 1, 0)
 
     def _inverse(
-        self,
-        method: str,
-        q: Any,
-        args: Sequence[Any],
-        kwargs: dict[str, Any],
-        formula: Method,
-        at_low: float,
-        at_high: float,
+        self, q: Any, found: Standard, formula: Method, at_low: float, at_high: float
     ) -> Any:
-        (q,), found = self._arguments(method, [q], args, kwargs)
         low, high = self.support_of(*found.parameters)
         out = formula(q, *found.parameters)
         out = f.select(q == at_low, low, out)
