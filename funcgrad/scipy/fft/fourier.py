@@ -96,27 +96,11 @@ def _line(name: str, transform: Function) -> Function:
     return _named(name, along_a_line)
 
 
-def _plane(name: str, transform: Function) -> Function:
-    def along_two_axes(
-        x: Any,
-        s: Any = None,
-        axes: Any = (-2, -1),
-        norm: str | None = None,
-        overwrite_x: bool = False,
-        workers: int | None = None,
-        *,
-        plan: Any = None,
-    ) -> Any:
-        return transform(_checked(name, x, plan), s, axes, norm)
-
-    return _named(name, along_two_axes)
-
-
-def _space(name: str, transform: Function) -> Function:
+def _space(name: str, transform: Function, default: tuple[int, ...] | None = None) -> Function:
     def along_axes(
         x: Any,
         s: Any = None,
-        axes: Any = None,
+        axes: Any = default,
         norm: str | None = None,
         overwrite_x: bool = False,
         workers: int | None = None,
@@ -193,12 +177,12 @@ rfft = _line("rfft", transforms.rfft)
 irfft = _line("irfft", transforms.irfft)
 hfft = _line("hfft", transforms.hfft)
 ihfft = _line("ihfft", transforms.ihfft)
-fft2 = _plane("fft2", transforms.fft2)
-ifft2 = _plane("ifft2", transforms.ifft2)
-rfft2 = _plane("rfft2", transforms.rfft2)
-irfft2 = _plane("irfft2", transforms.irfft2)
-hfft2 = _plane("hfft2", _hermitian)
-ihfft2 = _plane("ihfft2", _inverse_hermitian)
+fft2 = _space("fft2", transforms.fft2, (-2, -1))
+ifft2 = _space("ifft2", transforms.ifft2, (-2, -1))
+rfft2 = _space("rfft2", transforms.rfft2, (-2, -1))
+irfft2 = _space("irfft2", transforms.irfft2, (-2, -1))
+hfft2 = _space("hfft2", _hermitian, (-2, -1))
+ihfft2 = _space("ihfft2", _inverse_hermitian, (-2, -1))
 fftn = _space("fftn", transforms.fftn)
 ifftn = _space("ifftn", transforms.ifftn)
 rfftn = _space("rfftn", transforms.rfftn)
