@@ -13,11 +13,7 @@ import numpy as np
 
 from funcgrad.api.arguments import leaf_paths, same_type
 from funcgrad.base import pytree
-from funcgrad.base.dialect import (
-    default_dtype,
-    ignores_cotangents_of_integers,
-    repeats_cotangents,
-)
+from funcgrad.base.dialect import default_dtype, ignores_cotangents_of_integers, repeats_cotangents
 from funcgrad.base.scalars import plain_number
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import Tracer

@@ -176,10 +176,7 @@ def watching_stepwise(kind: str, enable: bool) -> Iterator[None]:
 
 
 def executable_of(
-    program: Program,
-    threads: int | None = None,
-    memory: int | None = None,
-    is_joined: bool = False,
+    program: Program, threads: int | None = None, memory: int | None = None, is_joined: bool = False
 ) -> Executable:
     """The compiled form of a program, compiled once for every number of threads and limit."""
     found: Executable = program.memo(

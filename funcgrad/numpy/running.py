@@ -74,68 +74,50 @@ nancumprod = _cumulative(
 
 
 def _with_initial(
-    name: str, x: Any, axis: Any, dtype: Any, include: bool, primitive: Any, first: int
-) -> Any:
-    x = summand(x, dtype, name)
-    x = x if shape_of(x) else s.reshape(x, (1,))
-    shape = shape_of(x)
-    if axis is None and len(shape) != 1:
-        raise ValueError(f"{name} of {aval_of(x)} needs an axis.")
-    index = normalize_axis(0 if axis is None else axis, len(shape), name)
-    out = _along(x, primitive)(index).bind(x)
-    if not include:
-        return out
-    zeros = (0,) * len(shape)
-    lows = tuple(int(i == index) for i in range(len(shape)))
-    return s.Pad(lows, zeros, zeros).bind(out, aval_of(x).dtype.type(first))
+    primitive: Any, name: str, summary: str, first: int, shown: str
+) -> Callable[..., Any]:
+    def function(
+        x: Any,
+        /,
+        *,
+        axis: int | None = None,
+        dtype: Any = None,
+        out: None = None,
+        include_initial: bool = False,
+    ) -> Any:
+        refuse_out(out, name)
+        x = summand(x, dtype, name)
+        x = x if shape_of(x) else s.reshape(x, (1,))
+        shape = shape_of(x)
+        if axis is None and len(shape) != 1:
+            raise ValueError(f"{name} of {aval_of(x)} needs an axis.")
+        index = normalize_axis(0 if axis is None else axis, len(shape), name)
+        folded = _along(x, primitive)(index).bind(x)
+        if not include_initial:
+            return folded
+        zeros = (0,) * len(shape)
+        lows = tuple(int(i == index) for i in range(len(shape)))
+        return s.Pad(lows, zeros, zeros).bind(folded, aval_of(x).dtype.type(first))
+
+    table = {**MEANINGS, "axis": "The axis, counted from the end if negative. A vector needs none."}
+    call = f"{SMALL}, axis=0) -> {shown}"
+    return named(function, name, summary, call, f"As `numpy.{name}`.", table)
 
 
-def cumulative_sum(
-    x: Any,
-    /,
-    *,
-    axis: int | None = None,
-    dtype: Any = None,
-    out: None = None,
-    include_initial: bool = False,
-) -> Any:
-    """Cumulative sum along an axis, as `numpy.cumulative_sum`.
-
-    Args:
-        axis: The axis, counted from the end if negative. A vector needs none.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.cumulative_sum(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
-        array([[1., 2.],
-               [4., 6.]])
-    """
-    refuse_out(out, "cumulative_sum")
-    return _with_initial("cumulative_sum", x, axis, dtype, include_initial, Cumsum, 0)
-
-
-def cumulative_prod(
-    x: Any,
-    /,
-    *,
-    axis: int | None = None,
-    dtype: Any = None,
-    out: None = None,
-    include_initial: bool = False,
-) -> Any:
-    """Cumulative product along an axis, as `numpy.cumulative_prod`.
-
-    Args:
-        axis: The axis, counted from the end if negative. A vector needs none.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.cumulative_prod(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
-        array([[1., 2.],
-               [3., 8.]])
-    """
-    refuse_out(out, "cumulative_prod")
-    return _with_initial("cumulative_prod", x, axis, dtype, include_initial, Cumprod, 1)
+cumulative_sum = _with_initial(
+    Cumsum,
+    "cumulative_sum",
+    "Cumulative sum along an axis.",
+    0,
+    "array([[1., 2.],\n       [4., 6.]])",
+)
+cumulative_prod = _with_initial(
+    Cumprod,
+    "cumulative_prod",
+    "Cumulative product along an axis.",
+    1,
+    "array([[1., 2.],\n       [3., 8.]])",
+)
 
 
 explain(globals(), MEANINGS)

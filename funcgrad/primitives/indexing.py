@@ -23,14 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from funcgrad.core.avals import Shape, ShapedArray, aval_of, shaped
-from funcgrad.core.primitive import (
-    BatchDim,
-    Linear,
-    Primitive,
-    Value,
-    is_linear,
-    with_differential,
-)
+from funcgrad.core.primitive import BatchDim, Linear, Primitive, Value, is_linear, with_differential
 from funcgrad.dtypes import INT64, UINT64
 from funcgrad.errors import DtypeError, OutOfBoundsError, ShapeError
 from funcgrad.lowering import Extern, Form, Lookup, Replace, Scatter, Window

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.signatures import explain
+from funcgrad.base.signatures import docstring, explain
 from funcgrad.errors import ArgumentError
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.stats import formulas as f
@@ -61,77 +62,44 @@ def tmean(
     return sample.finished(sample.mean(sample.x), keepdims)
 
 
-@quiet
-def tvar(
-    a: Any,
-    limits: Limits = None,
-    inclusive: tuple[bool, bool] = (True, True),
-    axis: Axis = 0,
-    ddof: int = 1,
-    *,
-    nan_policy: str = "propagate",
-    keepdims: bool = False,
-) -> Any:
-    """Variance of the numbers between limits.
+def _spread(
+    name: str, summary: str, returns: str, shown: str, measure: Callable[[Sample, int], Any]
+) -> Callable[..., Any]:
+    @quiet
+    def function(
+        a: Any,
+        limits: Limits = None,
+        inclusive: tuple[bool, bool] = (True, True),
+        axis: Axis = 0,
+        ddof: int = 1,
+        *,
+        nan_policy: str = "propagate",
+        keepdims: bool = False,
+    ) -> Any:
+        sample = _trimmed(name, a, limits, inclusive, axis, nan_policy)
+        return sample.finished(measure(sample, ddof), keepdims)
 
-    Returns:
-        Variances.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.tvar(np.array([1.0, 2.0, 4.0, 7.0]))
-        np.float64(7.0)
-    """
-    sample = _trimmed("tvar", a, limits, inclusive, axis, nan_policy)
-    return sample.finished(sample.variance(ddof), keepdims)
+    function.__name__ = function.__qualname__ = name
+    call = f"fg.scipy.stats.{name}(np.array([1.0, 2.0, 4.0, 7.0])) -> np.float64({shown})"
+    function.__doc__ = docstring(f"{summary} of the numbers between limits.", {}, call, "", returns)
+    return function
 
 
-def tstd(
-    a: Any,
-    limits: Limits = None,
-    inclusive: tuple[bool, bool] = (True, True),
-    axis: Axis = 0,
-    ddof: int = 1,
-    *,
-    nan_policy: str = "propagate",
-    keepdims: bool = False,
-) -> Any:
-    """Standard deviation of the numbers between limits.
-
-    Returns:
-        Standard deviations.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.tstd(np.array([1.0, 2.0, 4.0, 7.0]))
-        np.float64(2.6457513110645907)
-    """
-    return f.sqrt(tvar(a, limits, inclusive, axis, ddof, nan_policy=nan_policy, keepdims=keepdims))
-
-
-@quiet
-def tsem(
-    a: Any,
-    limits: Limits = None,
-    inclusive: tuple[bool, bool] = (True, True),
-    axis: Axis = 0,
-    ddof: int = 1,
-    *,
-    nan_policy: str = "propagate",
-    keepdims: bool = False,
-) -> Any:
-    """Standard error of the mean of the numbers between limits.
-
-    Returns:
-        Standard errors.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.tsem(np.array([1.0, 2.0, 4.0, 7.0]))
-        np.float64(1.3228756555322954)
-    """
-    sample = _trimmed("tsem", a, limits, inclusive, axis, nan_policy)
-    return sample.finished(f.sqrt(sample.variance(ddof) / sample.n), keepdims)
+tvar = _spread("tvar", "Variance", "Variances.", "7.0", Sample.variance)
+tstd = _spread(
+    "tstd",
+    "Standard deviation",
+    "Standard deviations.",
+    "2.6457513110645907",
+    lambda sample, ddof: f.sqrt(sample.variance(ddof)),
+)
+tsem = _spread(
+    "tsem",
+    "Standard error of the mean",
+    "Standard errors.",
+    "1.3228756555322954",
+    lambda sample, ddof: f.sqrt(sample.variance(ddof) / sample.n),
+)
 
 
 def tmin(
