@@ -19,42 +19,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from funcgrad.compiler.loops.language import (
-    SLOTS,
-    Apply,
-    Assign,
-    Body,
-    Evaluate,
-    Expression,
-    For,
-    Function,
-    Statement,
-    Variable,
-    While,
-    assigned,
-    rebuilt,
-)
+from funcgrad.compiler.loops import language
 
 
-def hoist(function: Function, is_pure: Callable[[str], bool]) -> Function:
+def hoist(function: language.Function, is_pure: Callable[[str], bool]) -> language.Function:
     """A kernel with what does not vary moved out of its loops.
 
     Args:
         function: The kernel.
         is_pure: Whether the word of a name neither reads nor writes memory.
     """
-    return Function(_Hoister(function, is_pure).treated(function.body)[0])
+    return language.Function(_Hoister(function, is_pure).treated(function.body)[0])
 
 
 class _Hoister:
-    def __init__(self, function: Function, is_pure: Callable[[str], bool]) -> None:
+    def __init__(self, function: language.Function, is_pure: Callable[[str], bool]) -> None:
         self.is_pure = is_pure
-        self.assignments = Counter(assigned(function.body))
+        self.assignments = Counter(language.assigned(function.body))
         self.n_moved = 0
 
-    def treated(self, body: Body) -> tuple[list[Statement], set[str]]:
+    def treated(self, body: language.Body) -> tuple[list[language.Statement], set[str]]:
         """Statements with their loops hoisted out of, inner ones first; the names they assign."""
-        treated: list[Statement] = []
+        treated: list[language.Statement] = []
         names: set[str] = set()
         for statement in body:
             target, operands, blocks = statement.parts()
@@ -65,7 +51,7 @@ class _Hoister:
                 blocks = [block for block, _ in found]
                 inside = {target}.union(*(inner for _, inner in found))
                 names |= inside
-                if isinstance(statement, For | While):
+                if isinstance(statement, language.For | language.While):
                     loop = _Loop(self, inside, *blocks)
                     treated += loop.moved
                     names.update([moved.name for moved in loop.moved])
@@ -87,19 +73,19 @@ class _Loop:
         body: What stays.
     """
 
-    def __init__(self, hoister: _Hoister, varying: set[str], body: Body) -> None:
+    def __init__(self, hoister: _Hoister, varying: set[str], body: language.Body) -> None:
         self.hoister = hoister
-        self.moved: list[Assign] = []
+        self.moved: list[language.Assign] = []
         self.varying = varying
         self.known: dict[int, bool] = {}
         self.body = self._kept(body)
 
-    def _kept(self, body: Body) -> list[Statement]:
+    def _kept(self, body: language.Body) -> list[language.Statement]:
         return [kept for statement in body if (kept := self._treated(statement)) is not None]
 
-    def _treated(self, statement: Statement) -> Statement | None:
+    def _treated(self, statement: language.Statement) -> language.Statement | None:
         """A statement without what does not vary in it; nothing if it is moved."""
-        if isinstance(statement, Assign):
+        if isinstance(statement, language.Assign):
             name, value = statement.name, statement.value
             if self.hoister.assignments[name] == 1 and self._is_invariant(value):
                 self.varying.discard(name)
@@ -107,27 +93,29 @@ class _Loop:
                 self.moved.append(statement)
                 return None
             found = self._named(value)
-            return statement if found is value else Assign(name, found)
+            return statement if found is value else language.Assign(name, found)
         match statement:
-            case Evaluate(Apply("write_word")) | For() | While():  # only cold paths write words
+            case (
+                language.Evaluate(language.Apply("write_word")) | language.For() | language.While()
+            ):  # only cold paths write words
                 return statement
         target, operands, blocks = statement.parts()
         operands = [self._named(x) for x in operands]
         return statement.of_parts(target, operands, [self._kept(block) for block in blocks])
 
-    def _named(self, value: Expression) -> Expression:
+    def _named(self, value: language.Expression) -> language.Expression:
         """A value, of which what does not vary has names of its own."""
         if not self._is_invariant(value) or not _is_computed(value):
-            return rebuilt(value, self._named)
+            return language.rebuilt(value, self._named)
         name = self.hoister.new_name()
-        self.moved.append(Assign(name, value))
-        return Variable(name)
+        self.moved.append(language.Assign(name, value))
+        return language.Variable(name)
 
-    def _is_invariant(self, value: Expression) -> bool:
+    def _is_invariant(self, value: language.Expression) -> bool:
         """Asked of an expression, and then of its parts: one answer for each."""
-        if isinstance(value, Variable):
+        if isinstance(value, language.Variable):
             return value.name not in self.varying
-        if not isinstance(value, Apply):
+        if not isinstance(value, language.Apply):
             return True
         found = self.known.get(id(value))
         if found is None:
@@ -135,12 +123,12 @@ class _Loop:
             self.known[id(value)] = found
         return found
 
-    def _is_pure(self, value: Apply) -> bool:
+    def _is_pure(self, value: language.Apply) -> bool:
         if value.word == "read_word":
-            return value.operands[0] is not SLOTS
+            return value.operands[0] is not language.SLOTS
         return self.hoister.is_pure(value.word)
 
 
-def _is_computed(value: Expression) -> bool:
+def _is_computed(value: language.Expression) -> bool:
     """Whether a value is more than a variable, a number or a word of the arguments."""
-    return isinstance(value, Apply) and value.word != "read_word"
+    return isinstance(value, language.Apply) and value.word != "read_word"

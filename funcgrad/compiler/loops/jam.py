@@ -11,40 +11,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from funcgrad.compiler.loops.language import (
-    Assign,
-    Body,
-    For,
-    Statement,
-    Variable,
-    assigned,
-    renamed,
-)
+from funcgrad.compiler.loops import language
 
 
-def jam(loop: For, count: int) -> list[Statement]:
+def jam(loop: language.For, count: int) -> list[language.Statement]:
     """A loop of several iterations at a time, and one of what is left.
 
     Args:
         loop: The loop, whose step is 1.
         count: How many iterations are computed at once.
     """
-    own = {*assigned(loop.body, of_indices=False)}
+    own = {*language.assigned(loop.body, of_indices=False)}
 
-    def jammed(body: Body) -> Iterator[Statement]:
+    def jammed(body: language.Body) -> Iterator[language.Statement]:
         for statement in body:
-            if isinstance(statement, For):
+            if isinstance(statement, language.For):
                 target, span, blocks = statement.parts()
                 yield statement.of_parts(target, span, [[*jammed(block)] for block in blocks])
             else:
                 for k in range(count):
                     names = {name: f"{name}_{k}" for name in own}
-                    values = {loop.index: Variable(loop.index) + k} if k else None
-                    yield from renamed([statement], names, values)
+                    values = {loop.index: language.Variable(loop.index) + k} if k else None
+                    yield from language.renamed([statement], names, values)
 
-    whole = Variable(f"{loop.index}_whole")
+    whole = language.Variable(f"{loop.index}_whole")
     return [
-        Assign(whole.name, loop.stop - (loop.stop - loop.start) % count),
-        For(loop.index, loop.start, whole, count, [*jammed(loop.body)]),
-        For(loop.index, whole, loop.stop, 1, loop.body),
+        language.Assign(whole.name, loop.stop - (loop.stop - loop.start) % count),
+        language.For(loop.index, loop.start, whole, count, [*jammed(loop.body)]),
+        language.For(loop.index, whole, loop.stop, 1, loop.body),
     ]

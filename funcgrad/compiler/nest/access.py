@@ -16,19 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from funcgrad.base.records import dataclass
-from funcgrad.compiler.nest.layout import (
-    Box,
-    Operand,
-    Range,
-    Shape,
-    Value,
-    View,
-    cut,
-    is_overlapping,
-    reindex_of,
-    reshaped,
-    whole,
-)
+from funcgrad.compiler.nest import layout
 from funcgrad.lowering import Reindex
 
 
@@ -41,22 +29,22 @@ class Pieces:
         places: The places, views of one value.
     """
 
-    operands: tuple[Operand, ...]
-    places: tuple[View, ...]
+    operands: tuple[layout.Operand, ...]
+    places: tuple[layout.View, ...]
 
-    def __iter__(self) -> Iterator[tuple[Operand, View]]:
+    def __iter__(self) -> Iterator[tuple[layout.Operand, layout.View]]:
         return zip(self.operands, self.places, strict=True)
 
     @staticmethod
-    def of(pairs: Iterable[tuple[Operand, View]]) -> Pieces:
+    def of(pairs: Iterable[tuple[layout.Operand, layout.View]]) -> Pieces:
         """Pieces given one by one."""
         pairs = [*pairs]
         return Pieces(tuple(x for x, _ in pairs), tuple(place for _, place in pairs))
 
     @property
-    def boxes(self) -> list[Box] | None:
+    def boxes(self) -> list[layout.Box] | None:
         """The places, if all of them are boxes."""
-        boxes: list[Box] = []
+        boxes: list[layout.Box] = []
         for place in self.places:
             box = box_of(place)
             if box is None:
@@ -64,9 +52,9 @@ class Pieces:
             boxes.append(box)
         return boxes
 
-    def only(self, view: View) -> Operand | None:
+    def only(self, view: layout.View) -> layout.Operand | None:
         """Return the operand that a view shows, if all of it belongs to one piece that is a box."""
-        form = reindex_of(view)
+        form = layout.reindex_of(view)
         if form is None:
             return None
         for operand, place in zip(reversed(self.operands), reversed(self.places), strict=True):
@@ -80,28 +68,28 @@ class Pieces:
                 return shown if is_everything(seen, view.shape) else None
         return None
 
-    def inside(self, place: View, shape: Shape) -> Pieces | None:
+    def inside(self, place: layout.View, shape: layout.Shape) -> Pieces | None:
         """The pieces of a larger array in which this one, of a shape, lies at a place."""
-        outer = reshaped(place, shape)
-        if not isinstance(outer, View):
+        outer = layout.reshaped(place, shape)
+        if not isinstance(outer, layout.View):
             return None
-        found: list[tuple[Operand, View]] = []
+        found: list[tuple[layout.Operand, layout.View]] = []
         for x, inner in self:
-            form = reindex_of(inner)
+            form = layout.reindex_of(inner)
             if form is None:
                 return None
             part = outer.reindexed(form, inner.shape)
             if not is_in_order(part):  # it may be along one axis, if its own axes are
                 size = (math.prod(part.shape),)
-                row, spot = reshaped(x, size), reshaped(part, size)
-                if row is not None and isinstance(spot, View):
+                row, spot = layout.reshaped(x, size), layout.reshaped(part, size)
+                if row is not None and isinstance(spot, layout.View):
                     x, part = row, spot
             found.append((x, part))
         return Pieces.of(found)
 
-    def without(self, part: View) -> list[tuple[Operand, View]] | None:
+    def without(self, part: layout.View) -> list[tuple[layout.Operand, layout.View]] | None:
         """Pieces without what a part covers; ``None`` where the rest would be no boxes."""
-        found: list[tuple[Operand, View]] = []
+        found: list[tuple[layout.Operand, layout.View]] = []
         box = box_of(part)
         for operand, place in self:
             if are_apart(part, place):
@@ -111,19 +99,19 @@ class Pieces:
             if own is None or box is None:
                 return None
             for rest in difference(own, box):
-                form = cut([a - b for (a, _), (b, _) in zip(rest, own, strict=True)])
+                form = layout.cut([a - b for (a, _), (b, _) in zip(rest, own, strict=True)])
                 sizes = tuple(b - a for a, b in rest)
                 found.append((operand.reindexed(form, sizes), place.reindexed(form, sizes)))
         return found
 
-    def split(self, runs: Sequence[range], space: Shape) -> Pieces | None:
+    def split(self, runs: Sequence[range], space: layout.Shape) -> Pieces | None:
         """The same in a space into whose axes those of the array split, if each is regular there.
 
         Args:
             runs: For every axis those that it becomes.
             space: The space.
         """
-        found: list[tuple[Operand, View]] = []
+        found: list[tuple[layout.Operand, layout.View]] = []
         for x, place in self:
             ranges = ranges_of(place) if is_in_order(place) else None
             split = None if ranges is None else split_ranges(ranges, runs, space)
@@ -131,18 +119,20 @@ class Pieces:
                 return None
             starts, steps, sizes = zip(*split, strict=True) if split else ((), (), ())
             lengths = [tuple(sizes[axis] for axis in run) for run in runs]
-            spot = whole(Value(space, x.dtype)).reindexed(replace(cut(starts), steps=steps), sizes)
+            spot = layout.whole(layout.Value(space, x.dtype)).reindexed(
+                replace(layout.cut(starts), steps=steps), sizes
+            )
             found.append((x.divided(lengths), spot.of(place.value)))
         return Pieces.of(found)
 
-    def as_view(self) -> View | None:
+    def as_view(self) -> layout.View | None:
         """The view that shows the same, if all pieces lie in one array like that.
 
         Slices of one array, stacked at even distances, lie in that array already: a view with an
         axis more shows them. Pieces come in the order of their places, which they fill.
         """
         parts, first = self.operands, self.operands[0] if self.operands else None
-        if len(parts) < 2 or not isinstance(first, View):
+        if len(parts) < 2 or not isinstance(first, layout.View):
             return None
         out = self.places[0].value
         if len(parts) * math.prod(first.shape) != math.prod(out.shape):
@@ -153,7 +143,7 @@ class Pieces:
             begin = k * first.shape[axis] * out.strides[axis]
             if (place.offset, place.strides) != (begin, out.strides):
                 return None
-            if not isinstance(part, View) or part.value is not first.value:
+            if not isinstance(part, layout.View) or part.value is not first.value:
                 return None
             if (part.shape, part.strides) != (first.shape, first.strides):
                 return None
@@ -163,8 +153,12 @@ class Pieces:
             return None
         shape = (*first.shape[:axis], *(n for n, _ in found), *first.shape[axis:])
         strides = (*first.strides[:axis], *(s for _, s in found), *first.strides[axis:])
-        view = View(first.value, shape, strides, offsets[0])
-        return view if is_overlapping(view) or reshaped(view, out.shape) is not None else None
+        view = layout.View(first.value, shape, strides, offsets[0])
+        return (
+            view
+            if layout.is_overlapping(view) or layout.reshaped(view, out.shape) is not None
+            else None
+        )
 
 
 def _even(offsets: Sequence[int]) -> list[tuple[int, int]] | None:
@@ -181,9 +175,9 @@ def _even(offsets: Sequence[int]) -> list[tuple[int, int]] | None:
     return None if outer is None else [*outer, (length, distance)]
 
 
-def ranges_of(place: View) -> list[Range] | None:
+def ranges_of(place: layout.View) -> list[layout.Range] | None:
     """The indices that a view has along every axis of its value, if it is regular there."""
-    form = reindex_of(place)
+    form = layout.reindex_of(place)
     if form is None:
         return None
     found = [(start, 1, 1) for start in form.starts]
@@ -193,16 +187,16 @@ def ranges_of(place: View) -> list[Range] | None:
     return found
 
 
-def is_in_order(place: View) -> bool:
+def is_in_order(place: layout.View) -> bool:
     """Whether every axis of a view goes up the same axis of its value, if it goes along any."""
-    form = reindex_of(place)
+    form = layout.reindex_of(place)
     if form is None or len(place.shape) != len(place.value.shape):
         return False
     walks = enumerate(zip(form.axes, form.steps, strict=True))
     return all(axis in (None, k) and step > 0 for k, (axis, step) in walks)
 
 
-def box_of(place: View) -> Box | None:
+def box_of(place: layout.View) -> layout.Box | None:
     """The box of its value that a view with the same axes covers, if it is one."""
     ranges = ranges_of(place)
     if ranges is None or not is_in_order(place) or any(step != 1 for _, step, _ in ranges):
@@ -210,7 +204,7 @@ def box_of(place: View) -> Box | None:
     return tuple((a, a + n) for a, _, n in ranges)
 
 
-def are_apart(one: View, other: View) -> bool:
+def are_apart(one: layout.View, other: layout.View) -> bool:
     """Whether two places are known to have no element in common."""
     first, second = ranges_of(one), ranges_of(other)
     if first is None or second is None:
@@ -218,7 +212,7 @@ def are_apart(one: View, other: View) -> bool:
     return any(never_meet(a, b) for a, b in zip(first, second, strict=True))
 
 
-def never_meet(a: Range, b: Range) -> bool:
+def never_meet(a: layout.Range, b: layout.Range) -> bool:
     """Whether two ranges of indices are known to have none in common."""
     (first, step, n), (start, pace, m) = a, b
     if first + step * (n - 1) < start or start + pace * (m - 1) < first:
@@ -227,10 +221,10 @@ def never_meet(a: Range, b: Range) -> bool:
 
 
 def split_ranges(
-    ranges: Sequence[Range], runs: Sequence[range], space: Shape
-) -> list[Range] | None:
+    ranges: Sequence[layout.Range], runs: Sequence[range], space: layout.Shape
+) -> list[layout.Range] | None:
     """The same indices of a space with more axes, if they are ranges there."""
-    found: list[Range] = [(0, 1, n) for n in space]
+    found: list[layout.Range] = [(0, 1, n) for n in space]
     for (start, step, count), run in zip(ranges, runs, strict=True):
         for axis in run[:0:-1]:
             n = space[axis]
@@ -246,7 +240,7 @@ def split_ranges(
     return found
 
 
-def seen_box(box: Box, form: Reindex, shape: Shape) -> Box | None:
+def seen_box(box: layout.Box, form: Reindex, shape: layout.Shape) -> layout.Box | None:
     """The indices of a reindexed array that lead into a box of it, or ``None`` if there are none.
 
     Every axis of the array is walked along by one axis at most.
@@ -271,21 +265,21 @@ def is_empty(box: Sequence[tuple[int, int]]) -> bool:
     return any(a >= b for a, b in box)
 
 
-def everything(shape: Shape) -> Box:
+def everything(shape: layout.Shape) -> layout.Box:
     """The box of all indices."""
     return tuple((0, n) for n in shape)
 
 
-def is_everything(box: Box, shape: Shape) -> bool:
+def is_everything(box: layout.Box, shape: layout.Shape) -> bool:
     return box == everything(shape)
 
 
-def box_size(box: Box) -> int:
+def box_size(box: layout.Box) -> int:
     """Number of indices in a box."""
     return math.prod(max(b - a, 0) for a, b in box)
 
 
-def difference(a: Box, b: Box) -> Iterator[Box]:
+def difference(a: layout.Box, b: layout.Box) -> Iterator[layout.Box]:
     """Set difference of two overlapping boxes, as disjoint boxes."""
     rest = list(a)
     for axis, ((low, high), (begin, end)) in enumerate(zip(a, b, strict=True)):
@@ -296,7 +290,7 @@ def difference(a: Box, b: Box) -> Iterator[Box]:
         rest[axis] = (max(low, begin), min(high, end))
 
 
-def largest_beside(box: Box, hole: Box) -> Box:
+def largest_beside(box: layout.Box, hole: layout.Box) -> layout.Box:
     """The largest part of a box, itself a box, that has nothing in common with a part of it."""
     if is_empty(hole):
         return box
@@ -307,7 +301,7 @@ def largest_beside(box: Box, hole: Box) -> Box:
     return max(parts, key=box_size, default=hole)
 
 
-def core_of(space: Shape, boxes: Iterable[Box]) -> tuple[Box, list[bool]]:
+def core_of(space: layout.Shape, boxes: Iterable[layout.Box]) -> tuple[layout.Box, list[bool]]:
     """Find a large box that no edge of some boxes cuts, with flags of those that contain it."""
     core, sides = everything(space), []
     for box in boxes:
@@ -318,6 +312,6 @@ def core_of(space: Shape, boxes: Iterable[Box]) -> tuple[Box, list[bool]]:
     return core, sides
 
 
-def common_box(a: Box, b: Box) -> Box:
+def common_box(a: layout.Box, b: layout.Box) -> layout.Box:
     """Intersection of two boxes."""
     return tuple((max(x[0], y[0]), min(x[1], y[1])) for x, y in zip(a, b, strict=True))

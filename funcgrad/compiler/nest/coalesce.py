@@ -13,17 +13,8 @@ import math
 from collections.abc import Sequence
 
 from funcgrad.compiler.machine import FEW, SEVERAL, VECTOR_BYTES, VECTORS
+from funcgrad.compiler.nest import layout
 from funcgrad.compiler.nest.fuse import Group, fuse_nodes
-from funcgrad.compiler.nest.layout import (
-    Operand,
-    Shape,
-    Uniform,
-    Value,
-    View,
-    contiguous_strides,
-    same_strides,
-    whole,
-)
 from funcgrad.compiler.nest.nodes import Fold, Graph, Node, Point
 from funcgrad.compiler.nest.plan import width
 
@@ -64,7 +55,10 @@ def _is_coalesced(group: Group) -> bool:
     if folds and space[-1] <= FEW:
         return False  # a few results stay in registers (`specialize`)
     outs = [out for node in group.nodes if isinstance(node, Point) for out in node.outs]
-    if not all(same_strides(out.shape, out.strides, contiguous_strides(space)) for out in outs):
+    if not all(
+        layout.same_strides(out.shape, out.strides, layout.contiguous_strides(space))
+        for out in outs
+    ):
         return False
     operands = [x for node in group.nodes for x in node.operands]
     is_repeated = any(_is_same_in_all(x) for x in operands)
@@ -73,14 +67,14 @@ def _is_coalesced(group: Group) -> bool:
     )
 
 
-def _is_joined(x: Operand) -> bool:
+def _is_joined(x: layout.Operand) -> bool:
     """Whether rows of an operand follow each other, or all elements are the same."""
-    return isinstance(x, Uniform) or x.strides[-2] == x.shape[-1] * x.strides[-1]
+    return isinstance(x, layout.Uniform) or x.strides[-2] == x.shape[-1] * x.strides[-1]
 
 
-def _is_same_in_all(x: Operand) -> bool:
+def _is_same_in_all(x: layout.Operand) -> bool:
     """Whether all rows of an operand are the same one."""
-    return isinstance(x, View) and not any(x.strides[:-1]) and x.strides[-1] != 0
+    return isinstance(x, layout.View) and not any(x.strides[:-1]) and x.strides[-1] != 0
 
 
 def _count(group: Group) -> int:
@@ -105,11 +99,11 @@ def _coalesced(
     space, joined = group.space, _joined_shape(group.space, count)
     before: list[Node] = []
     after: list[Node] = []
-    tiles: dict[Operand, Node] = {}
+    tiles: dict[layout.Operand, Node] = {}
     for i, node in enumerate(group.nodes):
         made: list[Node] = []
         for x in node.operands:
-            if isinstance(x, View) and not _is_joined(x) and x not in tiles:
+            if isinstance(x, layout.View) and not _is_joined(x) and x not in tiles:
                 tiles[x] = _repeated(x, count).like(node)
                 made.append(tiles[x])
         before += made
@@ -119,38 +113,38 @@ def _coalesced(
         )
         last = [node]
         if isinstance(node, Fold):
-            some = Value((*joined[:-2], joined[-1]), node.out.dtype)
-            parts = whole(some).divided([*((n,) for n in space[:-2]), (count, space[-1])])
+            some = layout.Value((*joined[:-2], joined[-1]), node.out.dtype)
+            parts = layout.whole(some).divided([*((n,) for n in space[:-2]), (count, space[-1])])
             group.nodes[i] = Fold(node.operands, (some,), node.form).like(node)
             after.append(Fold((parts,), node.outs, node.form).like(node))
             last = [group.nodes[i], after[-1]]
         else:
             for out in node.outs:
-                out.shape, out.strides = joined, contiguous_strides(joined)
+                out.shape, out.strides = joined, layout.contiguous_strides(joined)
         replaced[node] = [*made, *last]
     group.space = joined
     return before, after
 
 
-def _joined_shape(shape: Shape, count: int) -> Shape:
+def _joined_shape(shape: layout.Shape, count: int) -> layout.Shape:
     *stack, n_rows, length = shape
     return (*stack, n_rows // count, count * length)
 
 
-def _joined(x: Operand, count: int) -> Operand:
+def _joined(x: layout.Operand, count: int) -> layout.Operand:
     """An operand with some rows as one."""
     *stack, _, step = x.strides
     strides = (*stack, count * x.shape[-1] * step, step)
     return x.walked(_joined_shape(x.shape, count), strides, x.offset)
 
 
-def _repeated(x: View, count: int) -> Point:
+def _repeated(x: layout.View, count: int) -> Point:
     """The row that all rows are, some times."""
     shape = (count, x.shape[-1])
     row = x.walked(shape, (0, x.strides[-1]), x.offset)
-    return Point((row,), (Value(shape, x.dtype),), "{0}")
+    return Point((row,), (layout.Value(shape, x.dtype),), "{0}")
 
 
-def _as_rows(tile: Value, shape: Shape) -> View:
+def _as_rows(tile: layout.Value, shape: layout.Shape) -> layout.View:
     """A repeated row as all long rows of a shape."""
-    return View(tile, shape, (*(0 for _ in shape[1:]), 1))
+    return layout.View(tile, shape, (*(0 for _ in shape[1:]), 1))

@@ -13,15 +13,8 @@ from functools import partial
 
 import numpy as np
 
+from funcgrad.compiler import machine
 from funcgrad.compiler.loops.language import Expression, Number, Variable, applied, call, equal
-from funcgrad.compiler.machine import (
-    FUNCTION,
-    SEVERAL,
-    SHORT_AXIS,
-    SUM_BLOCK,
-    VECTOR_BYTES,
-    VECTORS,
-)
 from funcgrad.compiler.nest.accumulate import Accumulator
 from funcgrad.compiler.nest.arrange import is_on
 from funcgrad.compiler.nest.fuse import Group, Walk
@@ -36,14 +29,14 @@ from funcgrad.compiler.nest.tiles import TransposedTiles
 from funcgrad.compiler.nest.unswitch import NOTHING, Limits, Part, Unswitcher
 from funcgrad.compiler.nest.vectorize import vectors_of
 
-TILE = 2 * VECTOR_BYTES // 4
+TILE = 2 * machine.VECTOR_BYTES // 4
 """Columns of a tile, in kernels that read some arrays along their rows and others across them: what
 is read or written across stays in the nearest cache until all of a cache line was used."""
 
 
 def generate(group: Group, is_inner: bool = False) -> Kernel:
     """The kernel of a group of points and folds; in a loop, one of few elements is in numbers."""
-    is_small = is_inner and math.prod(group.space) <= SEVERAL
+    is_small = is_inner and math.prod(group.space) <= machine.SEVERAL
     return _Writer(group.nodes, group.space, group.walk, is_small, is_inner).kernel
 
 
@@ -93,7 +86,7 @@ class _Writer:
     def _finished(self) -> Kernel:
         plan, first = self.plan, self.plan.first
         is_parallel = bool(plan.batch) or not self.crossing or first is plan.row[0]
-        each = len(plan.accesses) + FUNCTION * sum(map(is_function, self.nodes))
+        each = len(plan.accesses) + machine.FUNCTION * sum(map(is_function, self.nodes))
         return self.source.kernel(
             first.size if first is not None else 1,
             scratch=plan.scratch,
@@ -176,7 +169,7 @@ class _Writer:
         steps = {loop.steps[access] for access in (self.plan.outs[node], self.plan.sums[node])}
         vectors = None
         if steps == {1}:
-            count = VECTORS * VECTOR_BYTES // width([node.out.dtype])
+            count = machine.VECTORS * machine.VECTOR_BYTES // width([node.out.dtype])
             vectors = Vectors(count, count)
         span, outer = (loop.begin, loop.end), self.plan.row[:-1]
         with self.space.inside(outer), self.space.elements(span, vectors):
@@ -191,7 +184,7 @@ class _Writer:
         *others, loop = self.plan.outer
         with (
             self.space.inside(others),
-            self.source.blocks("rows", loop.begin, loop.end, SUM_BLOCK) as block,
+            self.source.blocks("rows", loop.begin, loop.end, machine.SUM_BLOCK) as block,
         ):
             with self.space.over(loop, block):
                 self._row()
@@ -245,7 +238,7 @@ class _Writer:
         """Whether a pass over the row reads neighbours one after the other."""
         full = filter(self.plan.is_full, body)
         steps = (self.plan.row[-1].steps[x] for node in full for x in self.plan.read(node))
-        return all(0 <= step <= SHORT_AXIS for step in steps)
+        return all(0 <= step <= machine.SHORT_AXIS for step in steps)
 
     def _hoist(self, body: list[Node]) -> dict[Access, Variable]:
         """Loads that are the same all along the row, among what has been read for it."""
@@ -279,7 +272,9 @@ class _Writer:
         if not blocked:
             for span, part in self._parts((row.begin, row.end), body, vectors, limits):
                 if limits is not None and limits.stride is not None:
-                    self.skipped = SEVERAL  # of so many elements one is computed, by a guess
+                    self.skipped = (
+                        machine.SEVERAL
+                    )  # of so many elements one is computed, by a guess
                     with space.strided(*limits.over_multiples(span)):
                         self._statements(part, loaded)
                 else:
@@ -287,7 +282,7 @@ class _Writer:
             return
         # Where elements do not lie beside each other, fewer lanes share the additions.
         is_dense = vectors is not None or max(row.steps.values()) <= 1
-        length = SUM_BLOCK if is_dense else SUM_BLOCK // 8
+        length = machine.SUM_BLOCK if is_dense else machine.SUM_BLOCK // 8
         with self.source.blocks("block", row.begin, row.end, length) as block:
             for node in blocked:
                 self.folds[node].start_block()

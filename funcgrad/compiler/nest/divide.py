@@ -17,26 +17,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from funcgrad.compiler.machine import (
-    EVEN_PARTS,
-    FEW,
-    FUNCTION,
-    PRODUCT,
-    SEVERAL,
-    SUM_BLOCK,
-    THREAD_WORK,
-)
+from funcgrad.compiler import machine
+from funcgrad.compiler.nest import layout
 from funcgrad.compiler.nest.builder import sum_over
 from funcgrad.compiler.nest.fuse import Group, Walk, fuse_nodes, kind_of
-from funcgrad.compiler.nest.layout import (
-    S,
-    Shape,
-    Uniform,
-    Value,
-    View,
-    contiguous_strides,
-    whole,
-)
 from funcgrad.compiler.nest.nodes import (
     Fold,
     Graph,
@@ -53,25 +37,28 @@ from funcgrad.compiler.nest.plan import LONG, is_function
 from funcgrad.compiler.nest.split import even_parts
 from funcgrad.intrinsics import expression
 
-MIN_WORK = 2 * THREAD_WORK
+MIN_WORK = 2 * machine.THREAD_WORK
 """Numbers that a walk reads, and eight for each function: where it is less, one thread takes it."""
 
-MIN_PART = SEVERAL * SUM_BLOCK
+MIN_PART = machine.SEVERAL * machine.SUM_BLOCK
 """Elements of a part beside which its own sums are few."""
 
-MIN_ROW = FEW * SEVERAL
+MIN_ROW = machine.FEW * machine.SEVERAL
 """Elements of the shortest row beside which one number takes no memory to speak of."""
 
-MIN_DEPOSITS = THREAD_WORK // 2
+MIN_DEPOSITS = machine.THREAD_WORK // 2
 """Elements that are taken in, fewer of which are left to one thread."""
 
-MANY = FEW * SEVERAL
+MANY = machine.FEW * machine.SEVERAL
 """How many times as many elements are taken in as there are places, at least."""
 
-MIN_TERMS = SUM_BLOCK // 2
+MIN_TERMS = machine.SUM_BLOCK // 2
 """Terms of a product of matrices in the smallest part of its sums."""
 
-MIN_PRODUCTS, MOST_SUMS = PRODUCT * THREAD_WORK, THREAD_WORK // (FEW * SEVERAL)
+MIN_PRODUCTS, MOST_SUMS = (
+    machine.PRODUCT * machine.THREAD_WORK,
+    machine.THREAD_WORK // (machine.FEW * machine.SEVERAL),
+)
 """Multiplications of the least product whose sums are divided, and elements of the largest one."""
 
 
@@ -99,11 +86,11 @@ def _divided_product(node: Product) -> list[Node] | None:
     (_, row, column), (_, down, along) = a.strides, b.strides
     a = a.walked((n_parts, m, terms), (terms * column, row, column), a.offset)
     b = b.walked((n_parts, terms, n), (terms * down, down, along), b.offset)
-    if not all(isinstance(x, View) and Matrices.of(x) is not None for x in (a, b)):
+    if not all(isinstance(x, layout.View) and Matrices.of(x) is not None for x in (a, b)):
         return None
-    parts = Value((n_parts, *node.out.shape), node.out.dtype)
+    parts = layout.Value((n_parts, *node.out.shape), node.out.dtype)
     product = Product((a, b), (parts,))
-    return [product, Fold((whole(parts),), node.outs, sum_over((0,)))]
+    return [product, Fold((layout.whole(parts),), node.outs, sum_over((0,)))]
 
 
 def _n_deposit_parts(node: Put) -> int:
@@ -115,7 +102,7 @@ def _n_deposit_parts(node: Put) -> int:
     is_sum = expression(node.step).is_sum and node.out.dtype.kind in ("iufc" if is_number else "iu")
     if not is_sum or len(shape) == node.n_rest or node.operands[1].dtype != node.out.dtype:
         return 0
-    return even_parts(shape[0], 1) or (EVEN_PARTS if shape[0] > EVEN_PARTS else 0)
+    return even_parts(shape[0], 1) or (machine.EVEN_PARTS if shape[0] > machine.EVEN_PARTS else 0)
 
 
 def _divided_deposit(node: Put) -> list[Node] | None:
@@ -126,29 +113,29 @@ def _divided_deposit(node: Put) -> list[Node] | None:
     dtype, length = node.out.dtype, taken[0].shape[0]
     even = length - length % n_parts
     # The remainder, which no part has, is added last.
-    out = node.out if even == length else Value(node.out.shape, dtype)
-    parts = Value((n_parts, *out.shape), dtype)
+    out = node.out if even == length else layout.Value(node.out.shape, dtype)
+    parts = layout.Value((n_parts, *out.shape), dtype)
     target = _split(node.target.narrowed(0, 0, even), n_parts)
     strides = (target.strides[0] + math.prod(out.shape), *target.strides[1:])
     shares = [_split(y.narrowed(0, 0, even), n_parts) for y in taken]
     put = replace(
         node,
-        operands=(Uniform(dtype.type(0), parts.shape), *shares),
+        operands=(layout.Uniform(dtype.type(0), parts.shape), *shares),
         outs=(parts,),
-        target=View(parts, target.shape, strides, target.offset),
+        target=layout.View(parts, target.shape, strides, target.offset),
         lanes=frozenset({0, *(axis + 1 for axis in node.lanes)}),
     )
     nodes: list[Node] = [put]
     form = sum_over((0,))
-    if isinstance(x, Uniform) and x.scalar == 0:
-        nodes.append(Fold((whole(parts),), (out,), form))
+    if isinstance(x, layout.Uniform) and x.scalar == 0:
+        nodes.append(Fold((layout.whole(parts),), (out,), form))
     else:
-        total = Fold((whole(parts),), (Value(out.shape, dtype),), form)
-        nodes += [total, Point((x, whole(total.out)), (out,), "{0} + {1}")]
+        total = Fold((layout.whole(parts),), (layout.Value(out.shape, dtype),), form)
+        nodes += [total, Point((x, layout.whole(total.out)), (out,), "{0} + {1}")]
     if even < length:
         rest = [y.narrowed(0, even, length) for y in taken]
         last = node.target.narrowed(0, even, length)
-        nodes.append(replace(node, operands=(whole(out), *rest), target=last))
+        nodes.append(replace(node, operands=(layout.whole(out), *rest), target=last))
     return nodes
 
 
@@ -197,7 +184,7 @@ def _n_rows(group: Group) -> int:
     space, walk = group.space, group.walk
     if walk is None or walk.row < len(space):
         return 0
-    enough = (k for k in range(1, len(space)) if math.prod(space[:k]) >= EVEN_PARTS)
+    enough = (k for k in range(1, len(space)) if math.prod(space[:k]) >= machine.EVEN_PARTS)
     n = next(enough, 0)
     return n if math.prod(space[n:]) >= MIN_ROW else 0
 
@@ -215,9 +202,9 @@ def _by_rows(group: Group, n: int) -> dict[Node, tuple[Fold, Fold]]:
 
 def _work(group: Group) -> int:
     made = {out for node in group.nodes for out in node.outs}
-    operands = [x for node in group.nodes for x in node.operands if isinstance(x, View)]
+    operands = [x for node in group.nodes for x in node.operands if isinstance(x, layout.View)]
     n_read = len({(x.value, x.strides, x.offset) for x in operands if x.value not in made})
-    return math.prod(group.space) * (n_read + FUNCTION * sum(map(is_function, group.nodes)))
+    return math.prod(group.space) * (n_read + machine.FUNCTION * sum(map(is_function, group.nodes)))
 
 
 def _after_all(group: Group) -> dict[Node, None]:
@@ -261,7 +248,7 @@ def _divided(group: Group, n_parts: int) -> dict[Node, tuple[Fold, Fold]]:
             node.box = ((0, n_parts), (0, length), *node.box[1:])
         for out in node.outs:
             out.shape = _split_shape(out.shape, n_parts)
-            out.strides = contiguous_strides(out.shape)
+            out.strides = layout.contiguous_strides(out.shape)
     assert group.walk is not None
     is_row = group.walk.row == len(group.space)
     group.space = _split_shape(group.space, n_parts)
@@ -270,7 +257,7 @@ def _divided(group: Group, n_parts: int) -> dict[Node, tuple[Fold, Fold]]:
     return found
 
 
-def _in_two(node: Fold, parts: Shape, axes: tuple[int, ...]) -> tuple[Fold, Fold]:
+def _in_two(node: Fold, parts: layout.Shape, axes: tuple[int, ...]) -> tuple[Fold, Fold]:
     """A fold of parts, and one of their results.
 
     Args:
@@ -278,18 +265,18 @@ def _in_two(node: Fold, parts: Shape, axes: tuple[int, ...]) -> tuple[Fold, Fold
         parts: The shape of what the first one gives: axes that count parts come first.
         axes: The axes that the first one folds.
     """
-    some = Value(parts, node.out.dtype)
+    some = layout.Value(parts, node.out.dtype)
     counting = tuple(range(len(parts) - len(node.out.shape)))
     first = Fold(node.operands, (some,), replace(node.form, axes=axes))
-    then = Fold((whole(some),), node.outs, replace(node.form, axes=counting))
+    then = Fold((layout.whole(some),), node.outs, replace(node.form, axes=counting))
     return first.like(node), then.like(node)
 
 
-def _split_shape(shape: Shape, n_parts: int) -> Shape:
+def _split_shape(shape: layout.Shape, n_parts: int) -> layout.Shape:
     return n_parts, shape[0] // n_parts, *shape[1:]
 
 
-def _split(operand: S, n_parts: int) -> S:
+def _split(operand: layout.S, n_parts: int) -> layout.S:
     """An operand with its first axis as two."""
     first, *rest = operand.shape
     return operand.divided([(n_parts, first // n_parts), *((n,) for n in rest)])

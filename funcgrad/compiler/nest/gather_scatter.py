@@ -27,6 +27,7 @@ from funcgrad.compiler.loops.language import (
     sum_of,
 )
 from funcgrad.compiler.machine import FEW, SEVERAL, SHORT_AXIS, SUM_BLOCK, VECTOR_BYTES, VECTORS
+from funcgrad.compiler.nest import nodes
 from funcgrad.compiler.nest.accumulate import Accumulator
 from funcgrad.compiler.nest.codegen import generate_copy
 from funcgrad.compiler.nest.iteration import FIRST, Access, IterationSpace, Loop, Span, Vectors
@@ -39,15 +40,6 @@ from funcgrad.compiler.nest.layout import (
     View,
     contiguous_strides,
     whole,
-)
-from funcgrad.compiler.nest.nodes import (
-    ArgFold,
-    Checked,
-    Copies,
-    Node,
-    Put,
-    Scan,
-    Search,
 )
 from funcgrad.compiler.nest.places import is_wrong, refuse, resolve, signed
 from funcgrad.intrinsics import expression
@@ -79,11 +71,11 @@ def _declared(space: IterationSpace, loops: list[Loop] | None = None) -> Loop:
 
 
 Generator = Callable[[Any], Iterable[Kernel]]
-GENERATORS: dict[type[Node], Generator] = {}
+GENERATORS: dict[type[nodes.Node], Generator] = {}
 """Functions that write the kernels of nodes that share them with no other, by their types."""
 
 
-def generates(kind: type[Node]) -> Callable[[Generator], Generator]:
+def generates(kind: type[nodes.Node]) -> Callable[[Generator], Generator]:
     """Register the function that writes the kernels of a type of nodes."""
 
     def register(generate: Generator) -> Generator:
@@ -93,8 +85,8 @@ def generates(kind: type[Node]) -> Callable[[Generator], Generator]:
     return register
 
 
-@generates(Checked)
-def generate_check(node: Checked) -> Iterator[Kernel]:
+@generates(nodes.Checked)
+def generate_check(node: nodes.Checked) -> Iterator[Kernel]:
     """The kernel that makes indices places, and looks for the first wrong one if there is any."""
     (index,) = node.operands
     source = KernelBuilder()
@@ -118,8 +110,8 @@ def generate_check(node: Checked) -> Iterator[Kernel]:
     yield source.kernel(first.size, work=2 * math.prod(node.out.shape))
 
 
-@generates(Put)
-def generate_scatter(node: Put) -> Iterator[Kernel]:
+@generates(nodes.Put)
+def generate_scatter(node: nodes.Put) -> Iterator[Kernel]:
     """The kernels of a scatter: a copy, into which elements are then taken."""
     yield from _copied(node.operands[0], whole(node.out))
     yield _Scatter(node).kernel
@@ -132,7 +124,7 @@ class _Scatter:
     those of some places, if that is how they turn out to be.
     """
 
-    def __init__(self, node: Put) -> None:
+    def __init__(self, node: nodes.Put) -> None:
         _, updates, *indices = node.operands
         self.node = node
         self.source = source = KernelBuilder()
@@ -306,8 +298,8 @@ def is_there(operand: Operand, place: View) -> bool:
     return operand.value.home is place.value.home
 
 
-@generates(Copies)
-def generate_copies(node: Copies) -> Iterator[Kernel]:
+@generates(nodes.Copies)
+def generate_copies(node: nodes.Copies) -> Iterator[Kernel]:
     """The kernels of an assembly."""
     for operand, place in zip(node.operands, node.places, strict=True):
         yield from _copied(operand, place)
@@ -324,8 +316,8 @@ ARG_BLOCK = 2 * SUM_BLOCK
 """Elements of the part of a line that is looked through for its extreme a second time."""
 
 
-@generates(ArgFold)
-def generate_argfold(node: ArgFold) -> Iterator[Kernel]:
+@generates(nodes.ArgFold)
+def generate_argfold(node: nodes.ArgFold) -> Iterator[Kernel]:
     """The kernel that finds extreme elements along an axis."""
     (x,) = node.operands
     assert isinstance(x, View)
@@ -334,7 +326,7 @@ def generate_argfold(node: ArgFold) -> Iterator[Kernel]:
     yield _argfold_by_columns(node, x) if is_column else _argfold_by_rows(node, x)
 
 
-def _argfold_by_rows(node: ArgFold, x: View) -> Kernel:
+def _argfold_by_rows(node: nodes.ArgFold, x: View) -> Kernel:
     """One line after the other: its blocks first, then the block that has the extreme."""
     source, form, axis = KernelBuilder(), node.form, node.form.axis
     line, out = Access(x), Access(whole(node.out), _with_axis(whole(node.out).strides, axis))
@@ -430,7 +422,7 @@ class _Extreme:
                     source.leave()
 
 
-def _argfold_by_columns(node: ArgFold, x: View) -> Kernel:
+def _argfold_by_columns(node: nodes.ArgFold, x: View) -> Kernel:
     """All lines beside each other at once: their extremes so far are kept in memory."""
     source, form, axis, rank = KernelBuilder(), node.form, node.form.axis, len(x.shape)
     memory = Value(x.shape[axis + 1 :], x.dtype)
@@ -454,8 +446,8 @@ def _argfold_by_columns(node: ArgFold, x: View) -> Kernel:
     return source.kernel(first.size, scratch=[memory], work=math.prod(x.shape))
 
 
-@generates(Search)
-def generate_search(node: Search) -> Iterator[Kernel]:
+@generates(nodes.Search)
+def generate_search(node: nodes.Search) -> Iterator[Kernel]:
     """The kernel of binary searches: all those of a block make each step together.
 
     They do not wait for each other's loads, and no step takes a branch.
@@ -499,8 +491,8 @@ def generate_search(node: Search) -> Iterator[Kernel]:
     yield source.kernel(first.size, is_parallel=True, work=work)
 
 
-@generates(Scan)
-def generate_scan(node: Scan) -> Iterator[Kernel]:
+@generates(nodes.Scan)
+def generate_scan(node: nodes.Scan) -> Iterator[Kernel]:
     """The kernel of a running fold.
 
     Loops over the other axes, then along the axis, with the results so far in registers: those of

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from funcgrad.compiler.machine import CACHES, KERNEL_NODES, SEVERAL, VECTOR_BYTES
+from funcgrad.compiler.nest import nodes
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.layout import (
     Shape,
@@ -22,26 +23,13 @@ from funcgrad.compiler.nest.layout import (
     contiguous_strides,
     whole,
 )
-from funcgrad.compiler.nest.nodes import (
-    Branch,
-    Carry,
-    Copies,
-    Graph,
-    Loop,
-    Node,
-    Point,
-    Put,
-    Routine,
-    readers_of,
-    values_read,
-)
 from funcgrad.compiler.nest.registers import is_small
 from funcgrad.compiler.nest.unswitch import keeps_elements
 
 NOTHING: Mapping[Value, Value] = {}
 
 
-def read_first(graph: Graph, groups: Sequence[Group]) -> list[Group]:
+def read_first(graph: nodes.Graph, groups: Sequence[Group]) -> list[Group]:
     """Groups in an order in which arrays are read before others change them.
 
     The derivative of a step that reads one element of an array and replaces another one does so
@@ -50,7 +38,7 @@ def read_first(graph: Graph, groups: Sequence[Group]) -> list[Group]:
     order = [*groups]
     home = {node: group for group in groups for node in group.nodes}
     position = {group: i for i, group in enumerate(groups)}
-    readers = readers_of(home)
+    readers = nodes.readers_of(home)
     for group in groups:
         for changed, _ in _changed(group.nodes[0]):
             others = {home[reader] for reader in readers[changed]} - {group}
@@ -69,7 +57,7 @@ def _put_off(groups: list[Group], readers: Iterable[Group]) -> list[Group]:
     has_effect = False
     for group in groups:
         is_effectful = any(node.is_effectful for node in group.nodes)
-        read = {value for node in group.nodes for value in values_read(node)}
+        read = {value for node in group.nodes for value in nodes.values_read(node)}
         if late and made.isdisjoint(read) and not (has_effect and is_effectful):
             early.append(group)
             continue
@@ -79,14 +67,14 @@ def _put_off(groups: list[Group], readers: Iterable[Group]) -> list[Group]:
     return groups if set(late).intersection(readers) else early + late
 
 
-def reuse_inputs(graph: Graph, groups: Sequence[Group], donated: Sequence[bool]) -> None:
+def reuse_inputs(graph: nodes.Graph, groups: Sequence[Group], donated: Sequence[bool]) -> None:
     """Let outputs replace donated inputs of their type that nothing needs any more."""
     free: dict[tuple[Shape, Any], list[Value]] = {}
     for value, given in zip(graph.inputs, donated, strict=False):
         if given:
             free.setdefault((value.shape, value.dtype), []).append(value)
     home = {node: i for i, group in enumerate(groups) for node in group.nodes}
-    readers = readers_of(home)
+    readers = nodes.readers_of(home)
     shapes = graph.out_shapes or [out.shape for out in graph.outputs]
     for out, shape in zip(graph.outputs, shapes, strict=True):
         i = home[out.maker]
@@ -94,7 +82,7 @@ def reuse_inputs(graph: Graph, groups: Sequence[Group], donated: Sequence[bool])
         changed = [value for value, changes in _changed(out.maker) if changes is out]
         if changed:
             candidates = [value for value in candidates if value in changed]
-        elif not isinstance(out.maker, Point):
+        elif not isinstance(out.maker, nodes.Point):
             continue
         for value in candidates:
             if _is_done_with(value, i, home, readers[value], groups):
@@ -106,8 +94,8 @@ def reuse_inputs(graph: Graph, groups: Sequence[Group], donated: Sequence[bool])
 def _is_done_with(
     value: Value,
     i: int,
-    home: Mapping[Node, int],
-    readers: Iterable[Node],
+    home: Mapping[nodes.Node, int],
+    readers: Iterable[nodes.Node],
     groups: Sequence[Group],
 ) -> bool:
     """Whether an element of a value is read by nobody once group ``i`` has written one there."""
@@ -118,7 +106,7 @@ def _is_done_with(
     )
 
 
-def _reads_plainly(node: Node, value: Value) -> bool:
+def _reads_plainly(node: nodes.Node, value: Value) -> bool:
     """Whether a node reads a value only at the index that it computes, as what it writes."""
     plain = node.space, contiguous_strides(node.space), 0
     return all(
@@ -128,12 +116,12 @@ def _reads_plainly(node: Node, value: Value) -> bool:
     )
 
 
-def _changed(node: Node) -> Iterator[tuple[Value, Value]]:
+def _changed(node: nodes.Node) -> Iterator[tuple[Value, Value]]:
     """The arrays that a node changes where they are, if it reads them nowhere else, and into what.
 
     They have the type of what becomes of them.
     """
-    if isinstance(node, Routine):
+    if isinstance(node, nodes.Routine):
         found = node.replaced
         if isinstance(found, View) and found.is_whole and found.dtype == node.out.dtype:
             yield found.value, node.out
@@ -144,15 +132,15 @@ def _changed(node: Node) -> Iterator[tuple[Value, Value]]:
             if [y.value for y in node.operands if isinstance(y, View)].count(x.value) == 1:
                 yield x.value, memory.value
         return
-    if isinstance(node, Loop):
+    if isinstance(node, nodes.Loop):
         yield from _started_from(node)
         return
-    if isinstance(node, Branch):
+    if isinstance(node, nodes.Branch):
         yield from _given_up(node)
         return
-    if not isinstance(node, Put | Copies):
+    if not isinstance(node, nodes.Put | nodes.Copies):
         return
-    if isinstance(node, Copies) and (
+    if isinstance(node, nodes.Copies) and (
         node.is_fresh or not node.places or not node.places[0].is_whole
     ):
         return
@@ -163,7 +151,7 @@ def _changed(node: Node) -> Iterator[tuple[Value, Value]]:
         yield x.value, node.out
 
 
-def _started_from(loop: Loop) -> Iterator[tuple[Value, Value]]:
+def _started_from(loop: nodes.Loop) -> Iterator[tuple[Value, Value]]:
     """Starts of loops, and results that may have the same memory.
 
     Those of loops of unknown length are written to by changes in place, or when the loop has ended;
@@ -180,12 +168,12 @@ def _started_from(loop: Loop) -> Iterator[tuple[Value, Value]]:
             yield start, carry.final
 
 
-def _changes_a_part(body: Graph, carry: Carry) -> bool:
+def _changes_a_part(body: nodes.Graph, carry: nodes.Carry) -> bool:
     """Whether an iteration makes what it carries by changes of parts of it alone."""
-    return type(carry.next.maker) is not Point and carry.now in _origins(body, carry.next)
+    return type(carry.next.maker) is not nodes.Point and carry.now in _origins(body, carry.next)
 
 
-def _given_up(branch: Branch) -> Iterator[tuple[Value, Value]]:
+def _given_up(branch: nodes.Branch) -> Iterator[tuple[Value, Value]]:
     """Arrays that every body changes where they are or leaves as they are, and into what."""
     around = {link.inner: link.outer for link in branch.links if link.inner.maker is None}
     read = Counter(x.value for x in branch.operands if isinstance(x, View))
@@ -204,14 +192,14 @@ def _given_up(branch: Branch) -> Iterator[tuple[Value, Value]]:
                 break
 
 
-def _origins(graph: Graph, value: Value) -> list[Value]:
+def _origins(graph: nodes.Graph, value: Value) -> list[Value]:
     """Inputs of a graph that become one of its results by changes of what is in their memory.
 
     Other readers are done before: they read the same elements, or make something small.
     """
-    readers = readers_of(graph.nodes)
+    readers = nodes.readers_of(graph.nodes)
 
-    def is_left(x: Value, maker: Node) -> bool:
+    def is_left(x: Value, maker: nodes.Node) -> bool:
         most = math.prod(x.shape) // SEVERAL
         return all(
             node is maker
@@ -222,7 +210,7 @@ def _origins(graph: Graph, value: Value) -> list[Value]:
 
     while value.maker is not None:
         maker = value.maker
-        if type(maker) is Point:
+        if type(maker) is nodes.Point:
             read = dict.fromkeys(x.value for x in maker.operands if isinstance(x, View))
             return [
                 x
@@ -237,7 +225,7 @@ def _origins(graph: Graph, value: Value) -> list[Value]:
     return [value]
 
 
-def given_by(branch: Branch, graph: Graph) -> dict[Value, Value]:
+def given_by(branch: nodes.Branch, graph: nodes.Graph) -> dict[Value, Value]:
     """The results of a body that are changed where an input is, each with this input.
 
     That is so where what is around the branch has given up the input, so that both have one memory.
@@ -251,9 +239,11 @@ def given_by(branch: Branch, graph: Graph) -> dict[Value, Value]:
     return found
 
 
-def _read_a_copy(graph: Graph, groups: list[Group], value: Value, readers: Iterable[Node]) -> None:
+def _read_a_copy(
+    graph: nodes.Graph, groups: list[Group], value: Value, readers: Iterable[nodes.Node]
+) -> None:
     """Let the readers of an array, which others write to in between, read a copy of it."""
-    copy = Point((whole(value),), (Value(value.shape, value.dtype),), "{0}")
+    copy = nodes.Point((whole(value),), (Value(value.shape, value.dtype),), "{0}")
     for node in readers:
         node.operands = tuple(
             x.of(copy.out) if isinstance(x, View) and x.value is value else x for x in node.operands
@@ -272,9 +262,9 @@ def _becomes(operand: View, memory: View) -> bool:
     )
 
 
-def _ends(node: Node, other: Node) -> bool:
+def _ends(node: nodes.Node, other: nodes.Node) -> bool:
     """Whether a node waits for what another one has begun: it reads nothing of its own."""
-    return isinstance(node, Routine) and node.begun_by is other
+    return isinstance(node, nodes.Routine) and node.begun_by is other
 
 
 def _ends_with_vectors(value: Value) -> bool:
@@ -286,9 +276,9 @@ def _ends_with_vectors(value: Value) -> bool:
 
 
 def change_in_place(
-    graph: Graph,
+    graph: nodes.Graph,
     groups: list[Group],
-    around: Loop | None = None,
+    around: nodes.Loop | None = None,
     given: Mapping[Value, Value] = NOTHING,
 ) -> None:
     """Let arrays be changed where these are, if nothing needs them as they were.
@@ -303,7 +293,7 @@ def change_in_place(
     replaced = {carry.now: carry.next for carry in carries if carry.final is not None}
     inputs, outputs = set(graph.inputs), set(graph.outputs)
     home = {node: i for i, group in enumerate(groups) for node in group.nodes}
-    readers = readers_of(home)
+    readers = nodes.readers_of(home)
     for out, now in given.items():
         out.home = now
     for i, group in reversed(list(enumerate(groups))):
@@ -338,17 +328,17 @@ def change_in_place(
 
 
 def _replace_elements(
-    home: Mapping[Node, int],
-    readers: Mapping[Value, list[Node]],
+    home: Mapping[nodes.Node, int],
+    readers: Mapping[Value, list[nodes.Node]],
     groups: Sequence[Group],
     replaced: Mapping[Value, Value],
 ) -> None:
     """Compute carried values of loops in place, where their old elements are."""
-    used = {v for node in home for v in (*values_read(node), *node.outs) if v.is_stored}
+    used = {v for node in home for v in (*nodes.values_read(node), *node.outs) if v.is_stored}
     is_near = sum(value.nbytes for value in used) <= CACHES[1][0]
     for now, following in replaced.items():
         out = _before_changes(following)
-        if math.prod(now.shape) <= SEVERAL or not isinstance(out.maker, Point):
+        if math.prod(now.shape) <= SEVERAL or not isinstance(out.maker, nodes.Point):
             continue  # these few have variables instead
         if is_near and not _ends_with_vectors(now) and not keeps_elements(out.maker, now):
             continue  # both stay in the cache anyway

@@ -17,6 +17,7 @@ import numpy as np
 
 from funcgrad import lowering as forms
 from funcgrad.compiler.foreign import resolve
+from funcgrad.compiler.nest import lookups
 from funcgrad.compiler.nest.access import Pieces
 from funcgrad.compiler.nest.bounds import decided, without_division
 from funcgrad.compiler.nest.builder import Builder
@@ -33,14 +34,6 @@ from funcgrad.compiler.nest.layout import (
     first,
     same_strides,
     whole,
-)
-from funcgrad.compiler.nest.lookups import (
-    count_of,
-    deposited,
-    known_numbers,
-    looked_up,
-    replaced,
-    window,
 )
 from funcgrad.compiler.nest.loops import Nester
 from funcgrad.compiler.nest.nodes import (
@@ -198,7 +191,7 @@ class Lowering(Builder):
     def _pointwise(self, form: forms.Pointwise, operands: Operands) -> Results:
         aval = self.asked.outputs[0].aval
         for k in form.counts:
-            operands = [*operands[:k], count_of(self, operands[k], k), *operands[k + 1 :]]
+            operands = [*operands[:k], lookups.count_of(self, operands[k], k), *operands[k + 1 :]]
         if all(isinstance(x, Uniform) for x in operands):
             return [Uniform(self._fold_scalars(operands), aval.shape)]
         counted = self._counted(operands)
@@ -254,7 +247,7 @@ class Lowering(Builder):
         sizes = [math.prod(x.value.shape) for x in operands if isinstance(x, View)]
         if any(dtype.kind not in "biu" for dtype in dtypes) or math.prod(aval.shape) > max(sizes):
             return None
-        numbers = [known_numbers(x) for x in operands]
+        numbers = [lookups.known_numbers(x) for x in operands]
         if any(x is None for x in numbers):
             return None
         with np.errstate(all="ignore"):
@@ -410,16 +403,16 @@ class Lowering(Builder):
     # Places that are computed.
 
     def _lookup(self, form: forms.Lookup, operands: Operands) -> Results:
-        return [looked_up(self, form, operands, self._made())]
+        return [lookups.looked_up(self, form, operands, self._made())]
 
     def _scatter(self, form: forms.Scatter, operands: Operands) -> Results:
-        return [deposited(self, form, operands, self._made())]
+        return [lookups.deposited(self, form, operands, self._made())]
 
     def _window(self, form: forms.Window, operands: Operands) -> Results:
-        return [window(self, operands, self._made())]
+        return [lookups.window(self, operands, self._made())]
 
     def _replace(self, form: forms.Replace, operands: Operands) -> Results:
-        return [replaced(self, operands, self._made())]
+        return [lookups.replaced(self, operands, self._made())]
 
     def _argreduction(self, form: forms.ArgReduction, operands: Operands) -> Results:
         out = self._made()

@@ -11,24 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from funcgrad.compiler.nest.layout import (
-    Operand,
-    Shape,
-    View,
-    contiguous_strides,
-    same_strides,
-)
+from funcgrad.compiler.nest import layout
 
 Order = tuple[int, ...]
 """Axes, from the one whose elements lie farthest apart to the one whose lie side by side."""
 
 
-def followed_order(operands: Sequence[Operand]) -> Order | None:
+def followed_order(operands: Sequence[layout.Operand]) -> Order | None:
     """The order in which a function of operands of one shape computes, if not row by row."""
     orders = []
     for x in operands:
         # Of what is the same along an axis, others decide in which order that is read.
-        if not isinstance(x, View) or x.is_repeated:
+        if not isinstance(x, layout.View) or x.is_repeated:
             continue
         if x.value.maker is None:
             return None
@@ -38,17 +32,17 @@ def followed_order(operands: Sequence[Operand]) -> Order | None:
     return None if found is None or found == tuple(sorted(found)) else found
 
 
-def stored_order(x: View) -> Order | None:
+def stored_order(x: layout.View) -> Order | None:
     """The order of the axes of a view of a whole value."""
     order = tuple(sorted(range(len(x.shape)), key=lambda i: (-x.strides[i], i)))
     seen = x.permuted(order)
-    is_whole = seen.is_whole and same_strides(
-        seen.shape, seen.strides, contiguous_strides(seen.shape)
+    is_whole = seen.is_whole and layout.same_strides(
+        seen.shape, seen.strides, layout.contiguous_strides(seen.shape)
     )
     return order if is_whole else None
 
 
-def permuted_shape(shape: Shape, order: Order) -> Shape:
+def permuted_shape(shape: layout.Shape, order: Order) -> layout.Shape:
     return tuple(shape[i] for i in order)
 
 

@@ -14,35 +14,21 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.compiler.machine import (
-    SHORT_AXIS,
-    SUM_BLOCK,
-    VECTOR_BYTES,
-    VECTORS,
-    cycles_of_moving,
-)
+from funcgrad.compiler import machine
+from funcgrad.compiler.nest import layout
 from funcgrad.compiler.nest.accumulate import is_accurate, is_across
 from funcgrad.compiler.nest.bounds import run_of
 from funcgrad.compiler.nest.cost import cycles_of_computing
 from funcgrad.compiler.nest.fuse import Walk, kind_of
 from funcgrad.compiler.nest.iteration import Access, IterationSpace, Segment, Vectors
 from funcgrad.compiler.nest.kernel import KernelBuilder, lanes_along
-from funcgrad.compiler.nest.layout import (
-    Operand,
-    Shape,
-    Uniform,
-    Value,
-    View,
-    contiguous_strides,
-    whole,
-)
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, depth_first
 from funcgrad.dtypes import BOOL
 
-LONG = SUM_BLOCK
+LONG = machine.SUM_BLOCK
 """Length of rows from which threads may divide them, where columns are folded."""
 
-SHORT_REGISTERS = VECTORS // 2
+SHORT_REGISTERS = machine.VECTORS // 2
 """Vectors that an iteration computes at once of short rows, where that is much work.
 
 Rows that are no longer than these are one vector each, whose values stay in registers.
@@ -76,7 +62,7 @@ class Plan:
         self,
         source: KernelBuilder,
         nodes: list[Node],
-        shape: Shape,
+        shape: layout.Shape,
         walk: Walk | None,
         is_small: bool = False,
     ) -> None:
@@ -104,8 +90,8 @@ class Plan:
             self._settle()
 
     def _settle(self) -> None:
-        self.scratch: list[Value] = []
-        self.scratch_of: dict[Value, Value] = {}
+        self.scratch: list[layout.Value] = []
+        self.scratch_of: dict[layout.Value, layout.Value] = {}
         self.accesses: dict[Any, Access] = {}
         self._plan_stages()
         self._collect()
@@ -135,12 +121,12 @@ class Plan:
 
     def _makers(self, node: Node) -> Iterator[Node]:
         for x in node.operands:
-            if isinstance(x, View) and x.value in self.made:
+            if isinstance(x, layout.View) and x.value in self.made:
                 yield self.made[x.value]
 
     def _plan_stages(self) -> None:
         """Find the full nodes of every stage; some are kept in a row for later ones."""
-        self.kept: set[Value] = {n.out for n in self.nodes if n.out.is_stored}
+        self.kept: set[layout.Value] = {n.out for n in self.nodes if n.out.is_stored}
         later: dict[Node, set[int]] = {}
         for node in self.nodes:
             for maker in self._makers(node):
@@ -154,7 +140,7 @@ class Plan:
                 and self._is_kept(maker, len(later[maker]))
             ):
                 shape = tuple(self.shape[a] for a in self.order[self.n_outer :])
-                self.scratch_of[maker.out] = Value(shape, maker.out.dtype)
+                self.scratch_of[maker.out] = layout.Value(shape, maker.out.dtype)
                 self.scratch.append(self.scratch_of[maker.out])
                 self.kept.add(maker.out)
         self.bodies: list[list[Node]] = []
@@ -167,7 +153,7 @@ class Plan:
         chain = depth_first([node], lambda at: filter(self._is_again, self._makers(at)))
         again = sum(map(cycles_of_computing, chain))
         row = math.prod(self.shape[a] for a in self.order[self.n_outer :])
-        moving = cycles_of_moving(row * node.out.dtype.itemsize)
+        moving = machine.cycles_of_moving(row * node.out.dtype.itemsize)
         return is_function(node) or again * n_stages > moving * (1 + n_stages)
 
     def _is_again(self, node: Node) -> bool:
@@ -195,7 +181,7 @@ class Plan:
         """The most values of an element that are known and not yet read for the last time."""
         reads: list[list[Any]] = []
         for node in body:
-            views = [x for x in node.operands if isinstance(x, View)]
+            views = [x for x in node.operands if isinstance(x, layout.View)]
             reads.append(
                 [x.value if x.value in self.made else self.operand_access(x, node) for x in views]
             )
@@ -212,7 +198,7 @@ class Plan:
 
     # Accesses.
 
-    def _strides(self, operand: View, is_full: bool) -> tuple[int, ...]:
+    def _strides(self, operand: layout.View, is_full: bool) -> tuple[int, ...]:
         """Strides along the axes of the space."""
         if is_full:
             return operand.strides
@@ -223,7 +209,7 @@ class Plan:
         """Strides of a node's result along the axes of the space; 0 where it is reduced."""
         kind = self.kind(node)
         if kind == "point":
-            return self._strides(View(node.out, node.out.shape, strides), self.is_full(node))
+            return self._strides(layout.View(node.out, node.out.shape, strides), self.is_full(node))
         if kind in ("post", "total"):
             return strides[: self.n_batch] + (0,) * (len(self.shape) - self.n_batch)
         assert isinstance(node, Fold)
@@ -233,25 +219,25 @@ class Plan:
     def _memory_strides(self) -> tuple[int, ...]:
         """Strides of scratch memory that holds one row."""
         n = self.n_outer
-        row = contiguous_strides(tuple(self.shape[a] for a in self.order[n:]))
+        row = layout.contiguous_strides(tuple(self.shape[a] for a in self.order[n:]))
         found = dict(zip(self.order[n:], row, strict=True))
         return tuple(found.get(i, 0) for i in range(len(self.shape)))
 
-    def _access(self, value: Value, strides: Sequence[int], offset: int = 0) -> Access:
+    def _access(self, value: layout.Value, strides: Sequence[int], offset: int = 0) -> Access:
         key = (value.home, tuple(strides), offset)
         if key not in self.accesses:
             self.accesses[key] = Access(value.home, strides, offset)
         return self.accesses[key]
 
-    def operand_access(self, operand: View, node: Node) -> Access:
+    def operand_access(self, operand: layout.View, node: Node) -> Access:
         return self._access(
             operand.value, self._strides(operand, self.is_full(node)), operand.offset
         )
 
-    def read(self, node: Node, operands: Iterable[Operand] | None = None) -> list[Access]:
+    def read(self, node: Node, operands: Iterable[layout.Operand] | None = None) -> list[Access]:
         """The arrays that a node reads from memory, of its operands or of some of them."""
         operands = node.operands if operands is None else operands
-        views = [x for x in operands if isinstance(x, View)]
+        views = [x for x in operands if isinstance(x, layout.View)]
         return [self.operand_access(x, node) for x in views if x.value not in self.made]
 
     def _collect(self) -> None:
@@ -260,14 +246,14 @@ class Plan:
         for node in self.nodes:
             self.read(node)
             if node.out.is_stored:
-                place = node.out.part or whole(node.out)
+                place = node.out.part or layout.whole(node.out)
                 strides = self._out_strides(node, place.strides)
                 self.outs[node] = self._access(place.value, strides, place.offset)
             elif node.out in self.scratch_of:
                 self.outs[node] = self._access(self.scratch_of[node.out], self._memory_strides())
             if self.kind(node) == "column":
                 self.sums[node] = self._column_access(node)
-        operands = (x for node in self.nodes for x in node.operands if isinstance(x, View))
+        operands = (x for node in self.nodes for x in node.operands if isinstance(x, layout.View))
         read = {x.value.home for x in operands if x.value not in self.made}
         self.only_written = {access.value for access in self.outs.values()} - read
 
@@ -277,7 +263,7 @@ class Plan:
         if not is_accurate(node):
             return self.outs[node]
         shape = tuple(self.shape[a] for a in self.order[self.n_outer :])
-        memory = Value(shape, np.dtype(np.float64))
+        memory = layout.Value(shape, np.dtype(np.float64))
         self.scratch.append(memory)
         return self._access(memory, self._memory_strides())
 
@@ -311,13 +297,13 @@ class Plan:
 
     def _nest(self) -> None:
         """The loops, in the order of axes."""
-        segments: list[Segment] = [("i", self.order, SHORT_AXIS)]
+        segments: list[Segment] = [("i", self.order, machine.SHORT_AXIS)]
         if self.walk is not None:
             batch, outer = self.order[: self.n_batch], self.order[self.n_batch : self.n_outer]
             segments = [
                 ("b", batch, 0),
                 ("i", outer, 0),
-                ("j", self.order[self.n_outer :], SHORT_AXIS),
+                ("j", self.order[self.n_outer :], machine.SHORT_AXIS),
             ]
         self.space = IterationSpace(
             self.source, self.shape, self.accesses.values(), segments, self.guarded
@@ -333,9 +319,9 @@ class Plan:
             return None
         *others, inner = self.order
         for access in self.accesses.values():
-            if abs(access.strides[inner]) > SHORT_AXIS and 1 in access.strides:
+            if abs(access.strides[inner]) > machine.SHORT_AXIS and 1 in access.strides:
                 axis = access.strides.index(1)
-                if axis in others and self.shape[axis] > SHORT_AXIS:
+                if axis in others and self.shape[axis] > machine.SHORT_AXIS:
                     return axis
         return None
 
@@ -357,7 +343,7 @@ class Plan:
     def _is_long(self) -> bool:
         """Whether a row is long, and there are few of them."""
         n_rows = math.prod(loop.size for loop in self.space.loops if loop not in self.row)
-        return n_rows <= SHORT_AXIS and self.row[0].size > VECTOR_BYTES
+        return n_rows <= machine.SHORT_AXIS and self.row[0].size > machine.VECTOR_BYTES
 
     def _order(self) -> tuple[int, ...]:
         """The axes, that one innermost along which the fewest elements lie apart."""
@@ -374,7 +360,7 @@ class Plan:
             return ()
         # The last axis if there is nothing between them; other short ones are not worth a loop.
         *others, last = self.order
-        axes = [last, *(a for a in reversed(others) if self.shape[a] > SHORT_AXIS)]
+        axes = [last, *(a for a in reversed(others) if self.shape[a] > machine.SHORT_AXIS)]
         inner = min(axes, key=n_apart)
         return (*(axis for axis in self.order if axis != inner), inner)
 
@@ -384,11 +370,11 @@ class Plan:
             return False
         inner, outer = self.row[-1].axis, self.space.loops[-2].axis
         strides = [(a.strides[outer], a.strides[inner]) for a in self.accesses.values()]
-        return any(abs(along) == 1 and abs(apart) > SHORT_AXIS for along, apart in strides)
+        return any(abs(along) == 1 and abs(apart) > machine.SHORT_AXIS for along, apart in strides)
 
-    def is_fixed(self, node: Node, x: Operand) -> bool:
+    def is_fixed(self, node: Node, x: layout.Operand) -> bool:
         """Whether an operand is the same all along the row."""
-        if isinstance(x, Uniform):
+        if isinstance(x, layout.Uniform):
             return True
         if x.value in self.made:
             return self.is_full(node) and not self.is_full(self.made[x.value])
@@ -419,7 +405,7 @@ class Plan:
             return None
         if any(access.strides[loop.axis] not in (0, 1) for access in touched):
             return None
-        narrow = VECTOR_BYTES // width(dtypes)
+        narrow = machine.VECTOR_BYTES // width(dtypes)
         if loop.size > SHORT_REGISTERS * narrow:
             return None
         count = narrow if loop.size <= narrow else SHORT_REGISTERS * narrow

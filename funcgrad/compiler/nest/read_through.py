@@ -20,17 +20,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from funcgrad.compiler.machine import QUESTIONS, SEVERAL
+from funcgrad.compiler.nest import layout
 from funcgrad.compiler.nest.access import Pieces, is_everything, seen_box
-from funcgrad.compiler.nest.layout import (
-    Box,
-    Operand,
-    Shape,
-    Uniform,
-    Value,
-    View,
-    reindex_of,
-    whole,
-)
 from funcgrad.compiler.nest.nodes import (
     Copies,
     Fold,
@@ -76,9 +67,9 @@ def _flatten(graph: Graph) -> None:
     def rule(node: Node) -> Iterable[Node] | None:
         if not isinstance(node, Copies):
             return None
-        parts: list[tuple[Operand, View]] = []
+        parts: list[tuple[layout.Operand, layout.View]] = []
         for x, place in node.pieces:
-            maker = x.value.maker if isinstance(x, View) and x.is_whole else None
+            maker = x.value.maker if isinstance(x, layout.View) and x.is_whole else None
             inner = None
             if isinstance(maker, Copies) and maker.out not in outputs and not maker.is_fresh:
                 is_own = readers[maker.out] == [node] and maker.epoch == node.epoch
@@ -94,16 +85,16 @@ def _flatten(graph: Graph) -> None:
     graph.nodes = without_unread(graph.nodes, graph.outputs, (Copies,))
 
 
-def _is_readable(node: Copies, boxes: Sequence[Box], readers: Sequence[Node]) -> bool:
+def _is_readable(node: Copies, boxes: Sequence[layout.Box], readers: Sequence[Node]) -> bool:
     """Whether all who read it can ask for its parts, and there are not too many questions."""
-    asked: dict[tuple[Reindex, Shape], int] = {}
+    asked: dict[tuple[Reindex, layout.Shape], int] = {}
     for reader in readers:
         if not isinstance(reader, Point | Fold) or reader.epoch != node.epoch:
             return False
         for x in reader.operands:
-            if not isinstance(x, View) or x.value is not node.out:
+            if not isinstance(x, layout.View) or x.value is not node.out:
                 continue
-            form = reindex_of(x)
+            form = layout.reindex_of(x)
             if form is None or math.prod(x.shape) > 2 * math.prod(node.out.shape):
                 return False
             seen = [seen_box(box, form, x.shape) for box in boxes]
@@ -113,11 +104,11 @@ def _is_readable(node: Copies, boxes: Sequence[Box], readers: Sequence[Node]) ->
     return sum(asked.values()) <= QUESTIONS
 
 
-def _guards(node: Copies, boxes: Sequence[Box]) -> list[Node]:
+def _guards(node: Copies, boxes: Sequence[layout.Box]) -> list[Node]:
     """One guard for each part, of which later ones cover earlier ones."""
     shape, dtype = node.out.shape, node.out.dtype
-    found: Operand = Uniform(np.zeros((), dtype)[()], shape)
-    asked: list[tuple[Operand, Box]] = []
+    found: layout.Operand = layout.Uniform(np.zeros((), dtype)[()], shape)
+    asked: list[tuple[layout.Operand, layout.Box]] = []
     for part, box in zip(node.operands, boxes, strict=True):
         if is_everything(box, shape):
             found, asked = part, []
@@ -125,13 +116,13 @@ def _guards(node: Copies, boxes: Sequence[Box]) -> list[Node]:
             asked.append((part.around(box, shape), box))
     nodes: list[Node] = [] if asked else [Point((found,), node.outs, "{0}")]
     for k, (part, box) in enumerate(asked, 1):
-        out = node.out if k == len(asked) else Value(shape, dtype)
+        out = node.out if k == len(asked) else layout.Value(shape, dtype)
         nodes.append(Guard((part, found), (out,), box))
-        found = whole(out)
+        found = layout.whole(out)
     return nodes
 
 
-def _lie_in_turn(places: Sequence[View]) -> bool:
+def _lie_in_turn(places: Sequence[layout.View]) -> bool:
     """Whether parts of an array have their elements beside each other, perhaps again and again."""
     if not 2 <= len(places) <= SEVERAL:
         return False
@@ -145,11 +136,13 @@ def _lie_in_turn(places: Sequence[View]) -> bool:
     )
 
 
-def _in_turn(node: Copies, places: Sequence[View]) -> Iterator[Node]:
+def _in_turn(node: Copies, places: Sequence[layout.View]) -> Iterator[Node]:
     """An assembly with its parts as points."""
     parts = []
     for operand, place in zip(node.operands, places, strict=True):
-        point = Point((operand.without_ones(),), (Value(place.shape, node.out.dtype),), "{0}")
-        parts.append(whole(point.out))
+        point = Point(
+            (operand.without_ones(),), (layout.Value(place.shape, node.out.dtype),), "{0}"
+        )
+        parts.append(layout.whole(point.out))
         yield point
     yield Copies(tuple(parts), node.outs, tuple(places), node.is_fresh)

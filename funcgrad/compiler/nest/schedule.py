@@ -22,17 +22,7 @@ from dataclasses import replace
 import numpy as np
 
 from funcgrad.base.records import dataclass
-from funcgrad.compiler.machine import (
-    ACROSS,
-    FEW,
-    KERNEL_CYCLES,
-    KERNEL_NODES,
-    MOST_TRANSPOSED,
-    SCALAR,
-    UNALIGNED,
-    VECTOR_BYTES,
-    cycles_of_moving,
-)
+from funcgrad.compiler import machine
 from funcgrad.compiler.nest.access import common_box, everything, is_empty, seen_box
 from funcgrad.compiler.nest.cost import cycles_of_computing
 from funcgrad.compiler.nest.fuse import Group
@@ -92,7 +82,7 @@ class _Way:
     def is_across(self) -> bool:
         """Whether the reader's rows go across those of the value."""
         axes = zip(self.form.axes, self.shape, strict=True)
-        long = [axis for axis, n in axes if axis is not None and n > FEW]
+        long = [axis for axis, n in axes if axis is not None and n > machine.FEW]
         return bool(long) and long[-1] != max(long)
 
 
@@ -126,8 +116,8 @@ class _Chain:
                     waiting.append(maker)
                 else:
                     self.leaves[x] = None
-        is_apart = any(_loading(x) == ACROSS for x in self.leaves)
-        self.slowness = SCALAR if is_apart else 1
+        is_apart = any(_loading(x) == machine.ACROSS for x in self.leaves)
+        self.slowness = machine.SCALAR if is_apart else 1
         self.cycles = self.slowness * sum(map(cycles_of_computing, self.nodes))
 
     @property
@@ -139,11 +129,11 @@ class _Chain:
 def _loading(x: View) -> float:
     """Cycles of loading a vector of a row from the nearest cache, at least."""
     step = next((abs(s) for n, s in zip(x.shape[::-1], x.strides[::-1], strict=True) if n > 1), 0)
-    return UNALIGNED * step if step < 2 else ACROSS
+    return machine.UNALIGNED * step if step < 2 else machine.ACROSS
 
 
 def _vectors(value: Value) -> float:
-    return max(value.nbytes / VECTOR_BYTES, 1.0)
+    return max(value.nbytes / machine.VECTOR_BYTES, 1.0)
 
 
 def schedule(graph: Graph) -> None:
@@ -265,21 +255,23 @@ class _Inlining:
         if is_copy(node):
             return True
         chain = _Chain(node, None, self.outputs)
-        if len(chain.nodes) * (len(ways) - 1) > KERNEL_NODES:
+        if len(chain.nodes) * (len(ways) - 1) > machine.KERNEL_NODES:
             return False
         loads: dict[tuple[Value, tuple[int, ...], int], float] = {}
         for way in ways:
             seen = [x.reindexed(way.form, way.shape) for x in chain.leaves]
             loads |= {(x.value, x.strides, x.offset): _loading(x) for x in seen}
-            n_across = sum(_loading(x) == ACROSS for x in seen if way.is_across)
-            if n_across > MOST_TRANSPOSED or (n_across and not chain.is_arithmetic):
+            n_across = sum(_loading(x) == machine.ACROSS for x in seen if way.is_across)
+            if n_across > machine.MOST_TRANSPOSED or (n_across and not chain.is_arithmetic):
                 return False
         size = max(math.prod(node.out.shape), 1)
         repeats = sum(max(math.prod(way.shape) / size, 1.0) for way in ways)
         inlined = repeats * chain.cycles + sum(loads.values())
         stored = chain.cycles + sum(map(_loading, chain.leaves))
-        stored += sum(ACROSS if way.is_across else UNALIGNED for way in ways)
-        stored += 2 * cycles_of_moving(node.out.nbytes) + KERNEL_CYCLES / _vectors(node.out)
+        stored += sum(machine.ACROSS if way.is_across else machine.UNALIGNED for way in ways)
+        stored += 2 * machine.cycles_of_moving(node.out.nbytes) + machine.KERNEL_CYCLES / _vectors(
+            node.out
+        )
         return inlined <= stored
 
     def _copy(self, node: Point | Pick, way: _Way) -> Operand:
@@ -427,7 +419,7 @@ class _Sharing:
         for other, nodes in readers.items():
             if not other.is_fusable or other.space != value.shape:
                 return False
-            if len(other.nodes) + len(chain.nodes) > KERNEL_NODES:
+            if len(other.nodes) + len(chain.nodes) > machine.KERNEL_NODES:
                 return False
             if any(leaf.maker in other.nodes for leaf in leaves):
                 return False
@@ -437,7 +429,7 @@ class _Sharing:
 
     def _is_less(self, node: Node, chain: _Chain, readers: Iterable[Group]) -> bool:
         """Whether it takes less to compute a value in other groups than to store it for them."""
-        moving = cycles_of_moving(self.between[self.home[node]])
+        moving = machine.cycles_of_moving(self.between[self.home[node]])
         inlined, stored = 0.0, moving
         for other in readers:
             read = {v for n in other.nodes for v in values_read(n)}
@@ -447,8 +439,8 @@ class _Sharing:
             inlined += sum(map(_loading, missing))
             # An operand that is broadcast along an axis, such as a bias, is in the nearest cache.
             moved = {x.value for x in missing if not x.is_repeated}
-            inlined += sum(cycles_of_moving(v.nbytes) for v in moved)
-            stored += moving + UNALIGNED
+            inlined += sum(machine.cycles_of_moving(v.nbytes) for v in moved)
+            stored += moving + machine.UNALIGNED
         return inlined <= stored
 
     def _repeat(

@@ -18,6 +18,7 @@ import numpy as np
 
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.machine import ACROSS, SEVERAL
+from funcgrad.compiler.nest import orders
 from funcgrad.compiler.nest.access import difference, everything
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.contractions import contracted, strided_cycles
@@ -34,12 +35,6 @@ from funcgrad.compiler.nest.layout import (
     whole,
 )
 from funcgrad.compiler.nest.nodes import Copies, Fold, Point
-from funcgrad.compiler.nest.orders import (
-    Order,
-    followed_order,
-    inverse,
-    permuted_shape,
-)
 from funcgrad.lowering import Contraction, Reduction, Reindex, Slide, WindowFold
 
 
@@ -113,7 +108,7 @@ def _padded(
     x: Operand,
     rows: Sequence[Sequence[Phase]],
     fill: Any,
-    order: Order | None = None,
+    order: orders.Order | None = None,
 ) -> tuple[Operand, tuple[int, ...]]:
     """An operand with all elements that phases meet, and how many there are before its own.
 
@@ -123,11 +118,11 @@ def _padded(
     if shape == x.shape and order is None:
         return x, lows
     if order is None:
-        order = followed_order([x]) or tuple(range(len(shape)))
+        order = orders.followed_order([x]) or tuple(range(len(shape)))
     own, bounds = x.permuted(order), [(lows[i], shape[i]) for i in order]
     stored = _surrounded(builder, own, bounds, fill)
     stored.is_free = order != tuple(sorted(order))
-    return whole(stored).permuted(inverse(order)), lows
+    return whole(stored).permuted(orders.inverse(order)), lows
 
 
 def _surrounded(
@@ -221,13 +216,13 @@ def sliding_contraction(builder: Builder, form: Contraction, x: Operand, y: Oper
         weights = y.reindexed(Reindex(tuple(range(len(cuts))), starts, steps), sizes)
         return _taps(padded, lows, of_lhs, axes), weights
 
-    def cost(order: Order | None) -> float:
+    def cost(order: orders.Order | None) -> float:
         """About how many cycles it takes with a copy in an order, or without one."""
         shape, lows = _bounds(x.shape, lhs_rows)
         copied: Operand = x
         if order is not None:
-            stored = Value(permuted_shape(shape, order), x.dtype)
-            copied = whole(stored).permuted(inverse(order))
+            stored = Value(orders.permuted_shape(shape, order), x.dtype)
+            copied = whole(stored).permuted(orders.inverse(order))
         found = (operands(copied, lows, chosen) for chosen in itertools.product(*out_rows))
         return sum(
             strided_cycles(builder, own, *pair, slides) for pair in found if pair is not None
@@ -246,8 +241,8 @@ def sliding_contraction(builder: Builder, form: Contraction, x: Operand, y: Oper
 
 
 def _copied_order(
-    form: Contraction, x: Operand, shape: Shape, cost: Callable[[Order | None], float]
-) -> Order | None:
+    form: Contraction, x: Operand, shape: Shape, cost: Callable[[orders.Order | None], float]
+) -> orders.Order | None:
     """The order of the axes of a copy of the first operand, if it is better to have one.
 
     Where there are few channels, and these lie side by side, windows are better side by side.
@@ -257,7 +252,7 @@ def _copied_order(
     sliding = [c for c, _ in form.slides]
     last = sorted(form.lhs, key=lambda c: (c in sliding, form.lhs.index(c)))
     moved = tuple(form.lhs.index(c) for c in last)
-    as_it_is = followed_order([x]) or tuple(range(len(shape)))
+    as_it_is = orders.followed_order([x]) or tuple(range(len(shape)))
     if moved == as_it_is:
         return None
     is_padded = shape != x.shape
@@ -270,15 +265,15 @@ def window_fold(
     builder: Builder, form: WindowFold, operands: Sequence[Operand], out: Value
 ) -> Operand:
     """A fold of windows: an expression of all taps, or a reduction of a view of them."""
-    order = followed_order(operands)
+    order = orders.followed_order(operands)
     moving = [i for i in order or () if form.slides[i].taps > 1]
     if order is not None and moving == sorted(moving):  # the numbers of taps stay the same
         own = replace(form, slides=tuple(form.slides[i] for i in order))
-        moved = Value(permuted_shape(out.shape, order), out.dtype)
+        moved = Value(orders.permuted_shape(out.shape, order), out.dtype)
         folded = _window_fold(builder, own, [x.permuted(order) for x in operands], moved)
         if isinstance(folded, View):
             folded.value.is_free = True
-        return folded.permuted(inverse(order))
+        return folded.permuted(orders.inverse(order))
     return _window_fold(builder, form, operands, out)
 
 

@@ -14,12 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from funcgrad.compiler.machine import (
-    FEW,
-    KERNEL_NODES,
-    SEVERAL,
-    SHORT_AXIS,
-)
+from funcgrad.compiler import machine
 from funcgrad.compiler.nest.access import Pieces, is_everything, seen_box
 from funcgrad.compiler.nest.coalesce import rows_of
 from funcgrad.compiler.nest.fuse import Group
@@ -116,16 +111,16 @@ def _elements(
     # Only the last axis: others may be batches, and a new batch size must need no new kernel. For
     # that reason nothing is asked of the lengths of the others. In loops lanes may come last.
     space, axis = group.space, len(group.space) - 1
-    if is_inner and axis > 0 and space[axis] > SEVERAL:
+    if is_inner and axis > 0 and space[axis] > machine.SEVERAL:
         axis = 0
-    if not group.is_fusable or axis < 0 or not 2 <= space[axis] <= SHORT_AXIS:
+    if not group.is_fusable or axis < 0 or not 2 <= space[axis] <= machine.SHORT_AXIS:
         return None
     if rows_of(group):
         return None  # several rows are one, of whole vectors
     n_repeated = sum(len(node.space) > axis for node in group.nodes)
-    if len(group.nodes) + n_repeated * (space[axis] - 1) > KERNEL_NODES:
+    if len(group.nodes) + n_repeated * (space[axis] - 1) > machine.KERNEL_NODES:
         return None
-    is_small = is_inner and max(space) <= SHORT_AXIS
+    is_small = is_inner and max(space) <= machine.SHORT_AXIS
     if is_small and _is_read_whole(group, axis, readers):
         return None
     is_short_sum = is_small and _is_folded(group, axis)
@@ -136,7 +131,7 @@ def _elements(
 def _is_read_whole(group: Group, axis: int, readers: Mapping[Value, Sequence[Node]]) -> bool:
     """Whether elements would be put together again for what does not read them one by one."""
     outs = [out for node in group.nodes if len(node.space) > axis for out in node.outs]
-    large = [out for out in outs if math.prod(out.shape) > SEVERAL]
+    large = [out for out in outs if math.prod(out.shape) > machine.SEVERAL]
     others = [reader for out in large for reader in readers.get(out, ())]
     return not all(isinstance(reader, Point | Fold | Copies) for reader in others)
 
@@ -153,7 +148,7 @@ def _is_worth_it(group: Group, axis: int) -> bool:
             return True
         if isinstance(node, Fold) and axis not in node.form.axes:
             is_computed = any(isinstance(x, View) and x.value.maker for x in node.operands)
-            if is_computed or group.space[axis] <= FEW:
+            if is_computed or group.space[axis] <= machine.FEW:
                 return True  # a few results, or what they are made of, would be kept in memory
         # Rows at computed places are read row by row.
         for x in node.operands if isinstance(node, Point) else ():

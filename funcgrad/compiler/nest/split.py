@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import math
 
-from funcgrad.compiler.machine import (
-    EVEN_PARTS,
-    FEW,
-    LONGEST_PART,
-    PARTS_PER_THREAD,
-    PRODUCT,
-    THREAD_WORK,
-    VECTOR_BYTES,
-)
+from funcgrad.compiler import machine
 
 MOST_PARTS = 1024
 """Parts of a step, whatever the number of threads is."""
 
-FEWEST_PRODUCTS, MOST_PRODUCTS = PRODUCT * THREAD_WORK // FEW, PRODUCT * LONGEST_PART
+FEWEST_PRODUCTS, MOST_PRODUCTS = (
+    machine.PRODUCT * machine.THREAD_WORK // machine.FEW,
+    machine.PRODUCT * machine.LONGEST_PART,
+)
 """Multiplications of the smallest and the largest part of a product of matrices."""
 
 MOST_RANGES = 1 << 15
 """Parts of a step for which its tables have room."""
 
-FEWEST_PARTS, MOST_EVEN_PARTS = 3 * EVEN_PARTS // 8, 4 * EVEN_PARTS
+FEWEST_PARTS, MOST_EVEN_PARTS = 3 * machine.EVEN_PARTS // 8, 4 * machine.EVEN_PARTS
 
 
 def part_ranges(
     length: int,
     work: int,
     threads: int,
-    per_thread: int = PARTS_PER_THREAD,
+    per_thread: int = machine.PARTS_PER_THREAD,
     is_bounded: bool = True,
 ) -> list[tuple[int, int]]:
     """Ranges of an outermost loop that are worth a thread each; one range if it is too small.
@@ -44,13 +39,13 @@ def part_ranges(
         per_thread: How many parts every thread is to have.
         is_bounded: Whether no part is to take longer than `LONGEST_PART`.
     """
-    most = LONGEST_PART if is_bounded else work + 1
-    count = part_count(length, work, threads, THREAD_WORK, most, per_thread)
+    most = machine.LONGEST_PART if is_bounded else work + 1
+    count = part_count(length, work, threads, machine.THREAD_WORK, most, per_thread)
     if count < 2:
         return [(0, length)]
     size = -(-length // count)
-    if length >= VECTOR_BYTES * count:  # whole vectors, and no cache line in two parts
-        size = -(-size // VECTOR_BYTES) * VECTOR_BYTES
+    if length >= machine.VECTOR_BYTES * count:  # whole vectors, and no cache line in two parts
+        size = -(-size // machine.VECTOR_BYTES) * machine.VECTOR_BYTES
     return [(a, min(a + size, length)) for a in range(0, length, size)]
 
 
@@ -60,7 +55,7 @@ def part_count(
     threads: int,
     least: int = FEWEST_PRODUCTS,
     most: int = MOST_PRODUCTS,
-    per_thread: int = PARTS_PER_THREAD,
+    per_thread: int = machine.PARTS_PER_THREAD,
 ) -> int:
     """The number of parts of a step, of whole units.
 
@@ -85,7 +80,7 @@ def threads_of_product(work: int, threads: int) -> int:
         work: Its multiplications.
         threads: As of `part_ranges`.
     """
-    return threads if work >= PRODUCT * THREAD_WORK else min(threads, 1)
+    return threads if work >= machine.PRODUCT * machine.THREAD_WORK else min(threads, 1)
 
 
 def even_parts(length: int, least: int) -> int:
@@ -97,4 +92,4 @@ def even_parts(length: int, least: int) -> int:
     """
     divisors = (n for n in range(FEWEST_PARTS, MOST_EVEN_PARTS + 1) if length % n == 0)
     large = [n for n in divisors if length >= n * least]
-    return min(large, key=lambda n: abs(math.log(n / EVEN_PARTS)), default=0)
+    return min(large, key=lambda n: abs(math.log(n / machine.EVEN_PARTS)), default=0)

@@ -12,15 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.compiler.machine import (
-    FEW,
-    HEAVY,
-    LOOKUP,
-    MOST_LIVE,
-    VECTOR_BYTES,
-    VECTORS,
-    WORD_BYTES,
-)
+from funcgrad.compiler import machine
 from funcgrad.compiler.nest.accumulate import is_accurate, is_across
 from funcgrad.compiler.nest.bounds import run_of
 from funcgrad.compiler.nest.iteration import Access, Vectors
@@ -28,7 +20,7 @@ from funcgrad.compiler.nest.layout import View
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point
 from funcgrad.compiler.nest.plan import SHORT_REGISTERS, Plan, is_function, width
 
-LEAST_ROW = VECTORS * VECTOR_BYTES
+LEAST_ROW = machine.VECTORS * machine.VECTOR_BYTES
 """Length of rows from which long vectors take what is left, too, and columns are folded in them."""
 
 
@@ -39,7 +31,7 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
     """
     if not plan.row or plan.row_vectors is not None:
         return plan.row_vectors
-    if math.prod(plan.space.shape) < FEW:
+    if math.prod(plan.space.shape) < machine.FEW:
         return None  # the compiler would take longer for vectors of them
     row = plan.row[-1]
     apart: set[Access] = set()
@@ -63,7 +55,7 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
     # The order of a sum along the only row is ours, which a file of C can follow. Columns are added
     # up as those of a batch are.
     is_sum = sums and len(plan.space.loops) == 1 and all(row.steps[x] < 0 for x in apart)
-    least = 0 if is_sum else max(0 if is_inner else HEAVY, LOOKUP * n_single)
+    least = 0 if is_sum else max(0 if is_inner else machine.HEAVY, machine.LOOKUP * n_single)
     if (apart or n_single) and (cost < least or is_guarded):
         return None
     if any(access.dtype.kind == "c" for access in far):
@@ -73,7 +65,7 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
     if not all(_can_be_taken(plan, access) for access in apart - far):
         return None
     kinds = {plan.kind(node) for node in body}
-    narrow = VECTOR_BYTES // width(_dtypes(body))
+    narrow = machine.VECTOR_BYTES // width(_dtypes(body))
     is_folded = bool(kinds & {"inner", "total"})
     if not is_folded and any(_is_of_edge(plan, node) for node in body):
         return None  # nothing hinders LLVM in a core
@@ -87,12 +79,12 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
             return None
         if is_guarded:
             return Vectors(narrow, narrow)
-        if row.size < narrow or (cost >= HEAVY and not is_chain):
+        if row.size < narrow or (cost >= machine.HEAVY and not is_chain):
             return None
         if is_chain:
             return Vectors(narrow, narrow)
     wide = narrow * _registers(plan, body, n_single > 0, is_chain)
-    if cost >= HEAVY:
+    if cost >= machine.HEAVY:
         count = wide if is_chain and not is_short else min(SHORT_REGISTERS * narrow, wide)
         return Vectors(count, count)
     if is_inner and row.size < wide:
@@ -116,8 +108,8 @@ def _registers(plan: Plan, body: list[Node], is_single: bool, is_chain: bool) ->
         return 1  # each lane is loaded by instructions of its own
     # A complex vector is two.
     parts = 2 if any(dtype.kind == "c" for dtype in _dtypes(body)) else 1
-    registers, waiting = VECTORS // parts, parts * plan.most_waiting(body)
-    while registers > 1 and registers * waiting > MOST_LIVE and not is_chain:
+    registers, waiting = machine.VECTORS // parts, parts * plan.most_waiting(body)
+    while registers > 1 and registers * waiting > machine.MOST_LIVE and not is_chain:
         registers //= 2
     return registers
 
@@ -152,6 +144,6 @@ def _can_be_taken(plan: Plan, access: Access) -> bool:
     LLVM has instructions for permuting words. Without AVX-512 it searches for minutes for those
     that permute bytes.
     """
-    if access.dtype.itemsize < WORD_BYTES:
+    if access.dtype.itemsize < machine.WORD_BYTES:
         return False
     return plan.space.is_apart(access) and access.dtype.kind != "c"

@@ -13,39 +13,34 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from funcgrad.compiler.machine import FEW, QUESTIONS
+from funcgrad.compiler.nest import nodes
 from funcgrad.compiler.nest.access import Pieces, are_apart, box_of
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.layout import Operand, Value, View, reshaped, same_strides
-from funcgrad.compiler.nest.nodes import (
-    Copies,
-    Graph,
-    Node,
-    Point,
-    Product,
-    StridedProduct,
-    values_read,
-)
 
 MAX_PIECES = FEW * QUESTIONS
 """Pieces that are copied for one array: more are more steps than memory is saved."""
 
 
 class _Plan:
-    def __init__(self, graph: Graph, groups: Sequence[Group]) -> None:
+    def __init__(self, graph: nodes.Graph, groups: Sequence[Group]) -> None:
         self.groups = groups
         self.outputs = set(graph.outputs)
         self.home = {node: i for i, group in enumerate(groups) for node in group.nodes}
-        self.readers: dict[Value, list[Node]] = defaultdict(list)
+        self.readers: dict[Value, list[nodes.Node]] = defaultdict(list)
         for node in self.home:
-            for value in values_read(node):
+            for value in nodes.values_read(node):
                 self.readers[value].append(node)
 
-    def is_movable(self, operand: Operand, node: Copies) -> bool:
+    def is_movable(self, operand: Operand, node: nodes.Copies) -> bool:
         """Whether an operand of an assembly can be written where it belongs."""
         if not isinstance(operand, View) or not operand.is_whole:
             return False
         value, maker = operand.value, operand.value.maker
-        if not isinstance(maker, Point | Product | StridedProduct) or value in self.outputs:
+        if (
+            not isinstance(maker, nodes.Point | nodes.Product | nodes.StridedProduct)
+            or value in self.outputs
+        ):
             return False
         if maker not in self.home or value.home is not value or value.part is not None:
             return False
@@ -57,7 +52,7 @@ class _Plan:
             reader is node or reader in own for reader in self.readers[value]
         )
 
-    def reads_elsewhere(self, maker: Node, value: Value, place: View) -> bool:
+    def reads_elsewhere(self, maker: nodes.Node, value: Value, place: View) -> bool:
         """Whether the kernel of a point reads an array at other indices than it would write."""
         for node in self.groups[self.home[maker]].nodes:
             for k, x in enumerate(node.operands):
@@ -68,7 +63,7 @@ class _Plan:
         return False
 
 
-def prefer_fresh(graph: Graph, groups: Sequence[Group]) -> None:
+def prefer_fresh(graph: nodes.Graph, groups: Sequence[Group]) -> None:
     """Mark assemblies whose main part is better written into new memory.
 
     To change an array where it is, a part that reads other elements of it has to be computed beside
@@ -76,7 +71,7 @@ def prefer_fresh(graph: Graph, groups: Sequence[Group]) -> None:
     """
     plan = _Plan(graph, groups)
     for node in list(plan.home):
-        if not isinstance(node, Copies) or not node.places or not node.places[0].is_whole:
+        if not isinstance(node, nodes.Copies) or not node.places or not node.places[0].is_whole:
             continue
         base = node.operands[0]
         if not isinstance(base, View):
@@ -89,17 +84,17 @@ def prefer_fresh(graph: Graph, groups: Sequence[Group]) -> None:
                 node.is_fresh |= plan.reads_elsewhere(operand.value.maker, base.value, place)
 
 
-def write_through(graph: Graph, groups: Sequence[Group]) -> None:
+def write_through(graph: nodes.Graph, groups: Sequence[Group]) -> None:
     """Give points the places of parts that they are; changes nodes and values."""
     plan = _Plan(graph, groups)
     for node in plan.home:
         # Cutting makes no fewer pieces: where there are too many already, nothing can move.
-        if isinstance(node, Copies) and 0 < len(node.places) <= MAX_PIECES:
+        if isinstance(node, nodes.Copies) and 0 < len(node.places) <= MAX_PIECES:
             while _move(node, plan):
                 pass
 
 
-def _move(node: Copies, plan: _Plan) -> bool:
+def _move(node: nodes.Copies, plan: _Plan) -> bool:
     """Give one operand its place, if there is one that can have it."""
     operands, places = list(node.operands), list(node.places)
     base = operands[0]
@@ -139,10 +134,10 @@ def _move(node: Copies, plan: _Plan) -> bool:
 def _can_write(value: Value, part: View) -> bool:
     """Whether what makes a value can write it to a place: products have no other strides."""
     is_dense = same_strides(value.shape, value.strides, part.strides)
-    return isinstance(value.maker, Point) or is_dense
+    return isinstance(value.maker, nodes.Point) or is_dense
 
 
-def _may_change(node: Copies, operand: View, place: View, plan: _Plan) -> bool:
+def _may_change(node: nodes.Copies, operand: View, place: View, plan: _Plan) -> bool:
     """Whether an array that is changed where it is may be changed as soon as a part is computed."""
     base = node.operands[0]
     assert isinstance(base, View)
