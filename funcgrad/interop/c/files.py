@@ -45,17 +45,20 @@ HEAD = """\
 #define FG_LOOP _Pragma("GCC unroll 1") _Pragma("GCC ivdep")
 #define FG_INDEPENDENT _Pragma("GCC ivdep")
 #define FG_UNROLL _Pragma("GCC unroll 16")
+#define FG_HIDE(p)
 #elif defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #pragma clang diagnostic ignored "-Wpass-failed"
-#define FG_LOOP _Pragma("clang loop unroll(disable) vectorize(enable)")
-#define FG_INDEPENDENT
+#define FG_LOOP _Pragma("clang loop unroll(disable) vectorize(assume_safety)")
+#define FG_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #define FG_UNROLL _Pragma("unroll")
+#define FG_HIDE(p) __asm__("" : "+r"(p) : : "memory");
 #else
 #pragma STDC FP_CONTRACT OFF
 #define FG_LOOP
 #define FG_INDEPENDENT
 #define FG_UNROLL
+#define FG_HIDE(p)
 #endif
 #include <math.h>
 #include <stdbool.h>
@@ -134,7 +137,11 @@ HEAD = """\
 #endif
 #define FG_STEP(call) do {{ int64_t code = call; if (code) return code; }} while (0)
 """
-"""The first lines of files."""
+"""The first lines of files.
+
+FG_HIDE keeps clang from knowing what is in the memory of a pointer: where it does, for the first
+element, it loads each next one at the end of an iteration, and has no vectors for such a loop.
+"""
 
 
 _LIBRARY = """\

@@ -241,7 +241,7 @@ class Writer(Builder):
         """A computed value if a flag is set, else ``usual``; of lanes only that, with a note."""
         self.has_rare = True
         if self.is_of_lanes:
-            self.lines.append(f"*rare |= -(int64_t){flags.text};")
+            self.lines.append(f"*rare += (int64_t){flags.text};")
             return usual
         start = len(self.lines)
         value = compute()

@@ -244,8 +244,10 @@ class Run:
             for a, s, kind in zip(letters, args, kinds, strict=True)
         ]
         word = f"{stage.word}_{words.short(element_of(args[0]))}"
+        pointers = ["r", *(a for a, kind in zip(letters, kinds, strict=True) if "x" in kind)]
+        hidden = "".join(f"    FG_HIDE({a})\n" for a in pointers)
         body = (
-            f"    int64_t rare = 0;\n    FG_INDEPENDENT\n"
+            f"    int64_t rare = 0;\n{hidden}    FG_INDEPENDENT\n"
             f"    for (int k = 0; k < {self.count}; k++)\n"
             f"        r->x[k] = fg_usual_{word}({', '.join(places)}, &rare);\n"
             f"    if (rare)\n        for (int k = 0; k < {self.count}; k++)\n"
@@ -277,9 +279,9 @@ class Run:
         self.masks: dict[str, int] = {}
         self.loads = [x for x in _touched(stage) if x.word != "store"]
         depth, write = self.depth, self.printer.write
-        width = width_of_stage(self, stage)
-        if width:
-            head, *body, end = lines_of(self, stage, width)
+        self.width = width_of_stage(self, stage)
+        if self.width:
+            head, *body, end = lines_of(self, stage, self.width)
             rows = [*self.before, "FG_UNROLL", head, *(f"    {x}" for x in body), end, *self.after]
             for line in rows:
                 write(depth, line)
@@ -457,8 +459,9 @@ class Run:
             return text
         name, kind = f"every_{self._number()}", VALUES[words.short(element_of(t))]
         self.before += [
-            f"{kind} {name}[{self.count}];",
+            f"{kind} each_{name}[{self.count}], *{name} = each_{name};",
             f"for (int64_t {LANE} = 0; {LANE} < {self.count}; {LANE}++) {name}[{LANE}] = {text};",
+            f"FG_HIDE({name})",
         ]
         return f"{name}[{LANE}]"
 
@@ -499,6 +502,8 @@ class Run:
             else:
                 value = f"{pointer} + {_times(parts)}{index}.first"
             self.before.append(self.prelude.use(f"const {kind} *{name} = {value};"))
+            if not self.width:
+                self.before.append(f"FG_HIDE({name})")
         return name
 
     def _flags(self, pointer: str) -> str:
