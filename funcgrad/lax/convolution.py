@@ -14,6 +14,7 @@ import numpy as np
 from funcgrad.base.placement import check_placement
 from funcgrad.base.signatures import explain
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.dtypes import BOOL
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.lax import operands
 from funcgrad.lax.meanings import MEANINGS
@@ -188,6 +189,20 @@ def conv_general_dilated(
         wanted = operands.canonical_dtype(preferred_element_type)
         x, y = convert(x, wanted), convert(y, wanted)
     x, y = operands.same_dtype(name, x, y)
+    if aval_of(x).dtype == BOOL:  # whether any product is true
+        lhs, rhs = (convert(v, np.dtype(np.int32)) for v in (x, y))
+        counts = conv_general_dilated(
+            lhs,
+            rhs,
+            window_strides,
+            padding,
+            lhs_dilation,
+            rhs_dilation,
+            dimension_numbers,
+            feature_group_count,
+            batch_group_count,
+        )
+        return convert(counts, BOOL)
     operands.check_kinds(name, aval_of(x).dtype, "iufc")
     numbers = conv_dimension_numbers(shape_of(x), shape_of(y), dimension_numbers)
     count = len(shape_of(x)) - 2

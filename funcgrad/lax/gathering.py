@@ -374,6 +374,9 @@ def _scatter_windows(
     kind: GatherScatterMode,
 ) -> tuple[_Windows, tuple[int, ...]]:
     """The geometry of a scatter of updates of that shape, and their axes in a gathered array."""
+    inserted = list(numbers.inserted_window_dims)
+    if inserted != sorted(inserted):
+        raise ShapeError(f"lax.{name}: inserted_window_dims must ascend, got {inserted}.")
     lengths = [shape[d] if 0 <= d < len(shape) else -1 for d in numbers.update_window_dims]
 
     def sizes(kept: tuple[int, ...]) -> Shape:

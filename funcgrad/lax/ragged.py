@@ -151,6 +151,7 @@ def ragged_dot_general(
         )
     numbers = ((x_summed, y_summed), (x_batch, y_batch))
     if axis in x_batch:
+        _for_lines(name, x, sizes, [a for a in x_batch if a < axis])
         return dot_general(x, y, numbers, precision, preferred_element_type)
     kin = x_summed if axis in x_summed else _free_axes(x, x_summed, x_batch)
     before = [*x_batch, *(a for a in kin if a < axis)]
@@ -169,19 +170,23 @@ def _free_axes(x: Array, summed: Sequence[int], batch: Sequence[int]) -> list[in
     return [a for a in range(len(shape_of(x))) if a not in summed and a not in batch]
 
 
-def _by_group(name: str, x: Array, axis: int, sizes: Array, before: Sequence[int]) -> Array:
-    """``x`` once for every group along a new first axis, with zeros outside of the group."""
+def _for_lines(name: str, x: Array, sizes: Array, before: Sequence[int]) -> Array:
+    """Sizes of groups for every line of ``x``, which the axes in front count."""
     lengths = [shape_of(x)[a] for a in before]
-    shape = shape_of(sizes)
-    if len(shape) == 1:
+    if len(shape_of(sizes)) == 1:
         sizes = broadcast(sizes, lengths)
-        shape = shape_of(sizes)
-    if list(shape[:-1]) != lengths:
+    if list(shape_of(sizes)[:-1]) != lengths:
         raise ShapeError(
             f"lax.{name}: group_sizes must have shape (g,) or {(*lengths, 'g')}, got "
             f"{aval_of(sizes)}."
         )
-    sizes = p.convert(sizes, np.dtype(np.int64))
+    return sizes
+
+
+def _by_group(name: str, x: Array, axis: int, sizes: Array, before: Sequence[int]) -> Array:
+    """``x`` once for every group along a new first axis, with zeros outside of the group."""
+    sizes = p.convert(_for_lines(name, x, sizes, before), np.dtype(np.int64))
+    shape = shape_of(sizes)
     ends = Cumsum(len(shape) - 1).bind(sizes)
     starts = p.sub.bind(ends, sizes)
     order = [int(i) for i in np.argsort(before)]

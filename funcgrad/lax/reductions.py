@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.placement import check_placement
-from funcgrad.base.pytree import PyTreeDef
+from funcgrad.base.pytree import PyTreeDef, tree_structure
 from funcgrad.base.records import dataclass
 from funcgrad.base.signatures import call_of, docstring, explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Primitive
+from funcgrad.dtypes import BOOL
 from funcgrad.errors import ArgumentError, ShapeError, TreeError
 from funcgrad.higher_order.staging import check_function, name_of
 from funcgrad.lax import elementwise
@@ -51,12 +52,19 @@ _RAISES = {
 
 
 def _reduction(
-    name: str, kind: type[Primitive], summary: str, kinds: str, shows: str = ""
+    name: str,
+    kind: type[Primitive],
+    summary: str,
+    kinds: str,
+    shows: str = "",
+    of_bits: Callable[..., Array] | None = None,
 ) -> Callable[..., Array]:
     def function(operand: ArrayLike, axes: Sequence[int]) -> Array:
         x = array_operand(name, operand)
         check_kinds(name, aval_of(x).dtype, kinds)
         counted = tuple(sorted(canonical_axes(name, axes, len(shape_of(x)))))
+        if of_bits is not None and aval_of(x).dtype != BOOL:
+            return _fold_bits(of_bits, x, counted)
         return checked(kind(counted), x) if counted else x  # type: ignore[call-arg]
 
     function.__name__ = function.__qualname__ = name
@@ -96,16 +104,18 @@ reduce_min = _reduction(
 reduce_or = _reduction(
     "reduce_or",
     reductions.ReduceAny,
-    "Whether any of the bools along ``axes`` is true.",
-    "b",
+    "Whether any of the bools along ``axes`` is true; of integers, or of their bits.",
+    "biu",
     shows="np.array([True, False]), (0,) -> np.True_",
+    of_bits=elementwise.bitwise_or,
 )
 reduce_and = _reduction(
     "reduce_and",
     reductions.ReduceAll,
-    "Whether all of the bools along ``axes`` are true.",
-    "b",
+    "Whether all of the bools along ``axes`` are true; of integers, and of their bits.",
+    "biu",
     shows="np.array([True, False]), (0,) -> np.False_",
+    of_bits=elementwise.bitwise_and,
 )
 
 
@@ -226,6 +236,13 @@ def reduce(
     ]
     fold_pairs = _Fold(computation, treedef, [x for x, _ in pairs], [v for _, v in pairs])
     return treedef.unflatten(fold_pairs.along(dimensions))
+
+
+def _fold_bits(computation: Callable[..., Array], x: Array, axes: Sequence[int]) -> Array:
+    """Integers folded bit by bit."""
+    zero = aval_of(x).dtype.type(0)
+    start = ~zero if computation is elementwise.bitwise_and else zero
+    return _Fold(computation, tree_structure(0), [x], [start]).along(axes)[0]
 
 
 @dataclass(eq=False)

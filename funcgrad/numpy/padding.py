@@ -263,7 +263,7 @@ def _ramp(x: Any, axis: int, width: int, end: Any, is_after: bool = False) -> An
 def _pad_statistic(
     x: Any, axis: int, widths: tuple[int, int], mode: str, length: Any, ndim: int
 ) -> Any:
-    lengths = (None, None) if length is None else _pair(length, axis, ndim)
+    lengths = [None] * 2 if length is None else np.broadcast_to(length, (ndim, 2))[axis]
     borders = []
     for k, (width, m) in enumerate(zip(widths, lengths, strict=True)):
         n = shape_of(x)[axis]

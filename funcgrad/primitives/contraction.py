@@ -66,9 +66,10 @@ class Contract(Primitive):
 
     def impl(self, x: Any, y: Any) -> Any:
         plan = _matmul_plan(self.lhs, self.rhs, self.out)
+        x, y = np.asarray(x), np.asarray(y)
         if plan is None or not x.size or not y.size:
             return np.einsum(f"{self.lhs},{self.rhs}->{self.out}", x, y)
-        return plan(np.asarray(x), np.asarray(y))
+        return plan(x, y)
 
     def abstract_eval(self, x: ShapedArray, y: ShapedArray) -> ShapedArray:
         if x.dtype != y.dtype:

@@ -205,6 +205,29 @@ assert np.allclose(y[0, 3, :3], h[2, 0]) and np.allclose(y[0, 0, 3:], h[3, 0])
 twice = rnn.swap_lstm_gates(rnn.swap_lstm_gates(weights, 2, 3, 2, True), 2, 3, 2, True)
 assert (twice == weights).all()
 
+# Classes with rules of their own for the axis that is mapped.
+from jax.interpreters import batching
+pairs = type("Pair", (), {"__init__": lambda self, data: vars(self).update(data=data)})
+batching.register_vmappable(
+    pairs, int, int, lambda cont, _, x, spec: pairs(cont(x.data, spec)),
+    lambda cont, size, x, spec: pairs(cont(size, x.data, spec)), None)
+doubled = jax.vmap(lambda x, y: (pairs(x.data * 2), y), (1, None), (1, None))
+found = jax.jit(lambda: [x.data if type(x) is pairs else x for x in
+                         doubled(pairs(jnp.ones((2, 3))), 1.0)])()
+batching.unregister_vmappable(pairs)
+assert found[0].shape == (2, 3) and (found[0] == 2).all() and found[1] == 1.0
+
+# Words that are known, also by their names here; what is refused.
+assert jax.lax.reduce(row, -np.inf, jax.lax.max, (0,)) == 30.0
+both = lambda x, y: {"a": x["a"] + y["a"]}
+assert jax.lax.reduce({"a": np.ones(3)}, {"a": 0.0}, both, [0]) == {"a": 3.0}
+assert refused(lambda: jax.lax.stop_gradient(max), TypeError)
+assert refused(lambda: jax.jit(lambda seed: seed)(2**40), OverflowError)
+assert jax.jit(lambda n: n, static_argnums=0)(2**30) == 2**30
+assert refused(lambda: jax.scipy.special.sici(1j)) and refused(lambda: jnp.cumulative_sum(1.0))
+assert refused(lambda: jnp.tensordot(row, row, axes=2), TypeError)
+assert refused(lambda: jax.scipy.sparse.linalg.cg([[1]], row[:1]), TypeError)
+
 # A value that all branches hand on is not mapped; functions with rules take positions.
 first, second = lambda x, y: (x + 1, y), lambda x, y: (x, y)
 choose = lambda x, y: jax.lax.cond(x < 1, first, second, x, y)

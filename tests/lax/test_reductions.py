@@ -297,3 +297,10 @@ def test_wrong_arguments(name):
     call, error, message = ERRORS[name]
     with pytest.raises(error, match=message):
         call()
+
+
+def test_integers_are_folded_bit_by_bit() -> None:
+    x = np.array([[6, 3], [4, 7]], np.uint8)
+    assert lax.reduce_and(x, (0,)).tolist() == [4, 3]
+    assert fg.jit(lambda x: lax.reduce_or(x, (0, 1)))(x) == 7
+    assert lax.reduce(x, np.uint8(8), lax.bitwise_or, (0,)).tolist() == [14, 15]

@@ -130,3 +130,9 @@ def test_diagonals_of_every_offset(shape: tuple[int, ...]) -> None:
             np.testing.assert_allclose(np.diagonal(slopes, *where), 2 * expected)
             assert np.count_nonzero(slopes) <= expected.size
             np.testing.assert_allclose(fg.grad(trace)(x), slopes)
+
+
+def test_statistics_of_few_elements_are_known_in_compiled_programs() -> None:
+    x = np.array([1.0, 2.0, 6.0])
+    padded = fg.jit(lambda x: np.pad(x, 1, "mean", stat_length=((1, 2),)))(x)
+    assert padded.tolist() == np.pad(x, 1, "mean", stat_length=((1, 2),)).tolist()

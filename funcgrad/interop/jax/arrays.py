@@ -600,6 +600,8 @@ def _computed(x: Any) -> Any:
     """An argument of a function, an array or a sequence of arrays, in a dtype that it takes."""
     if type(x) is DeletedArray:
         x.refuse()
+    if type(x) is dict:
+        return {k: _computed(v) for k, v in x.items()}
     return type(x)(map(computed, x)) if type(x) in (tuple, list) else computed(x)
 
 
@@ -683,7 +685,7 @@ class Adopted:
         return self if instance is None else MethodType(self, instance)
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and bool(self._original == other._original)
+        return bool(self._original == getattr(other, "_original", other))
 
     def __hash__(self) -> int:
         return hash(self._original)

@@ -12,7 +12,12 @@ from funcgrad import lax, numpy
 from funcgrad.api import vectorization
 from funcgrad.base.imports import load
 from funcgrad.core.trace import Tracer
-from funcgrad.errors import ArgumentError, ConcretizationTypeError, DtypeError, ShapeError
+from funcgrad.errors import (
+    ArgumentError,
+    ConcretizationTypeError,
+    DtypeError,
+    ShapeError,
+)
 from funcgrad.interop.jax.arrays import Adopted, Array, weakly_of
 from funcgrad.numpy.padding import KEYWORDS
 from funcgrad.numpy.promotion import promote_inexact
@@ -141,6 +146,41 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> A
     return numpy.pad(array, pad_width, mode, **options)
 
 
+def _cumulative(function: Any) -> Any:
+    """A cumulative sum or product, of what has axes."""
+
+    @functools.wraps(function)
+    def compute(x: Any, /, **options: Any) -> Any:
+        if not np.ndim(x):
+            raise ShapeError(f"{function.__name__}: the input must be non-scalar.")
+        return function(x, **options)
+
+    return Adopted(compute, stores=True)
+
+
+cumulative_prod = _cumulative(numpy.cumulative_prod)
+cumulative_sum = _cumulative(numpy.cumulative_sum)
+
+
+@functools.wraps(numpy.tensordot)
+def _tensordot(a: Any, b: Any, *args: Any, **options: Any) -> Any:
+    try:
+        return numpy.tensordot(a, b, *args, **options)
+    except ValueError as error:
+        raise ShapeError(str(error)) from None
+
+
+tensordot = Adopted(_tensordot, stores=True, keeps_weak=True)
+
+
+@Adopted
+def sici(x: Any) -> Any:
+    """`scipy.special.sici` of real numbers."""
+    if numpy.iscomplexobj(x):
+        raise DtypeError("sici: the argument must be real.")
+    return load("funcgrad.scipy.special").sici(x)
+
+
 def _contains(self: Any, item: Any) -> bool:
     """``item in x``, of a number and a vector."""
     if not isinstance(item, np.ndarray | np.generic | Tracer | int | float | complex):
@@ -169,6 +209,8 @@ def _solver(name: str) -> Any:
     """An iterative solver, whose solution is weak as the right-hand side is."""
 
     def solved(A: Any, b: Any, *args: Any, **options: Any) -> Any:
+        if isinstance(A, list | tuple):
+            raise TypeError(f"{name}: A must be a function or an array, got a {type(A).__name__}.")
         solve = getattr(load("funcgrad.scipy.sparse.linalg"), name)
         x, info = Adopted(solve)(A, b, *args, **options)
         return weakly_of(x, (b,)), info

@@ -42,7 +42,9 @@ class Module(ModuleType):
         return value
 
     def __dir__(self) -> list[str]:
-        return sorted({*vars(self), *SOURCES.get(self.__name__, _NONE).names()})
+        listed = {*vars(self), *SOURCES.get(self.__name__, _NONE).names()}
+        known = NAMES.get(self.__name__, "*").split()
+        return sorted(n for n in listed if n.startswith("_") or n in known or "*" in known)
 
 
 _NONE = Source({})

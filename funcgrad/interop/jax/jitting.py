@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 from typing import Any
 
 from funcgrad.api.calls import OfKind
@@ -16,6 +17,7 @@ from funcgrad.higher_order.jit import how_jit_runs
 from funcgrad.interop.jax.arrays import Adopted, Array, DeletedArray, adopt, weak_array
 from funcgrad.interop.jax.places import Labels
 from funcgrad.interop.jax.placing import given
+from funcgrad.interop.jax.random_keys import check_fits
 from funcgrad.interop.jax.widths import given_halves, rules
 from funcgrad.observers.promotion import PROMOTIONS
 
@@ -33,6 +35,11 @@ class JittedOfArrays(Jitted):
                 self._info.hits += 1
                 return result
         return MISS
+
+    @property
+    def static_nums(self) -> Collection[int]:
+        """Positions of arguments that are no arrays."""
+        return self._static.nums
 
     @property
     def donates(self) -> bool:
@@ -72,6 +79,10 @@ def _in_memory_of(x: Array, made: Array) -> Array:
     moved = x.view(Array)
     moved.weak_type = made.weak_type
     return moved
+
+
+_LIMIT = 1 << 31
+"""Of integers of 32 bits."""
 
 
 class AdoptedJit(Adopted):
@@ -115,6 +126,9 @@ class AdoptedJit(Adopted):
         return tree_unflatten(treedef, leaves)
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
+        for i, x in enumerate(args):
+            if type(x) is int and not -_LIMIT <= x < _LIMIT and i not in self._original.static_nums:
+                check_fits(x)
         if Labels.are_there:
             args, kwargs = tree_map(given, (args, kwargs))
         is_plain = not kwargs and not how_jit_runs() and not PROMOTIONS.users

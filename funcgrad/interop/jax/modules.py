@@ -227,6 +227,8 @@ _CHECKS = {
 _DTYPES = {
     **{name: kind for name, kind in scalars.SCALAR_KINDS.items() if name == "bfloat16"},
     "canonicalize_dtype": words.canonicalize_dtype,
+    "finfo": scalars.finfo,
+    "iinfo": scalars.iinfo,
     "issubdtype": scalars.issubdtype,
     "result_type": words.dtypes_result_type,
 }
@@ -247,8 +249,9 @@ _NUMPY: dict[str, Any] = {
     **{
         name: getattr(conventions, name)
         for name in (
-            "bincount", "choose", "convolve", "correlate", "hypot", "isclose", "ix_", "pad",
-            "ravel_multi_index", "take", "take_along_axis", "unravel_index",
+            "bincount", "choose", "convolve", "correlate", "cumulative_prod", "cumulative_sum",
+            "hypot", "isclose", "ix_", "pad", "ravel_multi_index", "take", "take_along_axis",
+            "tensordot", "unravel_index",
         )
     },
     **{
@@ -344,6 +347,7 @@ SOURCES: dict[str, Source] = {
             "while_loop": words.while_loop,
             "pcast": placing.pcast,
             "pvary": placing.pvary,
+            "stop_gradient": words.stop_gradient,
             "top_k": words.top_k,
             "with_sharding_constraint": placing.with_sharding_constraint,
         },
@@ -378,10 +382,12 @@ SOURCES: dict[str, Source] = {
         f"jax.scipy.{name}": Source({}, (f"funcgrad.scipy.{name}",))
         for name in (
             "cluster", "cluster.vq", "fft", "integrate", "interpolate", "optimize",
-            "signal", "sparse", "spatial", "spatial.transform",
-            "special", "stats",
+            "signal", "sparse", "spatial", "spatial.transform", "stats",
         )
     },
+    "jax.scipy.special": Source(
+        {"sici": conventions.sici}, ("funcgrad.scipy.special",), keeps_weak=False
+    ),
     "jax.scipy.linalg": Source(conventions.LINALG, ("funcgrad.scipy.linalg",)),
     "jax.scipy.sparse.linalg": Source(conventions.SOLVERS, ("funcgrad.scipy.sparse.linalg",)),
     "jax.scipy.ndimage": Source({"map_coordinates": words.map_coordinates}),

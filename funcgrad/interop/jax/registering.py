@@ -13,7 +13,16 @@ from funcgrad import numpy, random
 from funcgrad.api import vectorization
 from funcgrad.base.pytree import NODES
 from funcgrad.core.trace import Trace, Tracer
-from funcgrad.interop.jax import callbacks, hijax, jaxprs, placing, primitives, types, words
+from funcgrad.interop.jax import (
+    callbacks,
+    hijax,
+    jaxprs,
+    placing,
+    primitives,
+    types,
+    vmappables,
+    words,
+)
 from funcgrad.interop.jax.arrays import Array
 from funcgrad.interop.missing import Missing
 from funcgrad.observers.source import is_own
@@ -234,6 +243,8 @@ OF_MODULES: dict[str, dict[str, Any]] = {
         "defvectorized": primitives.defvectorized,
         "fancy_primitive_batchers": primitives.FANCY_BATCHERS,
         "primitive_batchers": primitives.BATCHERS,
+        "register_vmappable": vmappables.register_vmappable,
+        "unregister_vmappable": vmappables.unregister_vmappable,
     },
     "jax.interpreters.mlir": {
         "emit_python_callback": callbacks.emit_python_callback,

@@ -17,7 +17,7 @@ from funcgrad.core.axes import tracked_axes
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, using_trace
 from funcgrad.distributed.processes import world
 from funcgrad.dtypes import float0, weak_representative
-from funcgrad.errors import ArgumentError
+from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.higher_order.mesh_lanes import declaring_kinds, lane_type
 from funcgrad.interop.jax.arrays import Adopted, Array, adopt, weak_array, weak_number, weakly
 from funcgrad.interop.jax.devices import DEVICES
@@ -25,6 +25,7 @@ from funcgrad.interop.jax.jitting import AdoptedJit, JittedOfArrays
 from funcgrad.interop.jax.places import place_of
 from funcgrad.interop.jax.placing import keeping_places, placing_gradients, placing_lanes
 from funcgrad.interop.jax.random_keys import check_fits, filled
+from funcgrad.interop.jax.vmappables import mapping_by_rules
 from funcgrad.interop.jax.widths import (
     SWITCH,
     Struct,
@@ -161,7 +162,7 @@ def _of_traced(transformation: Callable[..., Any]) -> Callable[..., Any]:
     return transform
 
 
-vmap = placing_lanes(_of_traced(vectorization.vmap))
+vmap = mapping_by_rules(placing_lanes(_of_traced(vectorization.vmap)))
 
 
 def _reducing_nothing(transformation: Callable[..., Any]) -> Callable[..., Any]:
@@ -385,6 +386,8 @@ def _making(function: Callable[..., Any]) -> Callable[..., Any]:
     def compute(x: Any, *args: Any, **options: Any) -> Any:
         if type(x) is int and not args and options.get("dtype") is None:
             check_fits(x)
+        if type(x) in (list, tuple) and not args and options.get("dtype") is None:
+            options["dtype"] = _dtype_beside_numbers(x)
         made = make(_array_of_type(x), *args, **options)
         is_number = type(x) in (int, float, complex) or getattr(x, "weak_type", False)
         if not is_number or args or options.get("dtype") is not None:
@@ -392,6 +395,15 @@ def _making(function: Callable[..., Any]) -> Callable[..., Any]:
         return weak_number(made) if isinstance(made, Tracer) else weakly(made)
 
     return compute
+
+
+def _dtype_beside_numbers(parts: Sequence[Any]) -> np.dtype[Any] | None:
+    """The dtype of a list of Python's numbers and others, which say what it is."""
+    kinds = {type(x) in (bool, int, float, complex) for x in parts}
+    is_mixed = kinds == {True, False} and all(
+        type(x) in (int, float, complex) or isinstance(x, np.generic | Array) for x in parts
+    )
+    return result_type(*parts) if is_mixed else None
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -452,8 +464,19 @@ zeros = filled(Adopted(numpy.zeros, stores=True))
 @Adopted
 def top_k(operand: Any, k: int, *, axis: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
     """`lax.top_k`; the indices are int32, whatever bits there are, and the order is stable."""
+    if np.shape(operand)[axis] > np.iinfo(np.int32).max:
+        raise ShapeError("top_k returns int32 indices, which are too few for this axis.")
     values, indices = lax.top_k(operand, k, axis)
     return values, indices.astype(np.int32)
+
+
+@Adopted
+def stop_gradient(x: Any) -> Any:
+    """`lax.stop_gradient` of arrays only."""
+    for leaf in tree_leaves(x):
+        if not is_jax_type(leaf) and not hasattr(leaf, "__jax_array__"):
+            raise TypeError(f"stop_gradient needs arrays, got a {type(leaf).__name__}.")
+    return lax.stop_gradient(x)
 
 
 def cond(pred: Any, *args: Any, **options: Any) -> Any:
