@@ -11,7 +11,7 @@ import numpy as np
 from funcgrad.api.arguments import Function, Owner, aval_of_argument, check_callable, name_of
 from funcgrad.api.staging import StagedFunction, argument_paths
 from funcgrad.base.error_state import without_warnings
-from funcgrad.base.pytree import register_pytree_node, tree_unflatten
+from funcgrad.base.pytree import register_pytree_node, tree_flatten, tree_unflatten
 from funcgrad.base.transformed import Transformed
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Value
@@ -136,7 +136,8 @@ def checkify(f: Function, errors: Kinds = user_checks) -> Function:
     call traces ``f``, as `jit` does.
 
     Args:
-        f: Function of arrays or pytrees.
+        f: Function of arrays or pytrees. Bools of Python's, strings and functions are passed to it
+            as they are.
         errors: What is looked for: any of `user_checks`, `nan_checks`, `div_checks` and
             `index_checks`, united by ``|``; checks of other kinds are left out.
 
@@ -160,6 +161,9 @@ def checkify(f: Function, errors: Kinds = user_checks) -> Function:
     what = f"checkify({name_of(f)})"
 
     def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        leaves, tree = tree_flatten((args, kwargs))
+        if any(map(_is_opaque, leaves)):
+            return run_on_arrays(leaves, tree)
         paths = argument_paths(args, kwargs, ())
         staged = StagedFunction(f, args, kwargs, what, paths, carries=True)
         inner = check_program(staged.program, kinds)
@@ -171,7 +175,24 @@ def checkify(f: Function, errors: Kinds = user_checks) -> Function:
         found = own_error(inner.failure(results) if inner.sites else nothing(()))
         return found, tree_unflatten(staged.out_tree, [own(_strong(x)) for x in outs])
 
+    def run_on_arrays(leaves: list[Any], tree: Any) -> Any:
+        """Pass bools of Python's and what is no array to the function as they are."""
+
+        def of_arrays(*arrays: Any) -> Any:
+            rest = iter(arrays)
+            args, kwargs = tree_unflatten(
+                tree, [x if _is_opaque(x) else next(rest) for x in leaves]
+            )
+            return f(*args, **kwargs)
+
+        of_arrays.__name__ = name_of(f)
+        return checkify(of_arrays, errors)(*(x for x in leaves if not _is_opaque(x)))
+
     return Transformed(run, checkify, f, errors=errors)
+
+
+def _is_opaque(leaf: Any) -> bool:
+    return isinstance(leaf, bool | str | bytes) or callable(leaf)
 
 
 def own_error(failure: Failure) -> Error:

@@ -92,6 +92,11 @@ def ignores_cotangents_of_integers() -> bool:
     return dialect() is not NUMPY
 
 
+def draws_together() -> bool:
+    """Whether mapped keys of XLA's generator draw from the first of them, as in JAX."""
+    return dialect() is not NUMPY
+
+
 def repeats_cotangents() -> bool:
     """Whether an array that a rule gives for a container stands for all leaves, as in JAX."""
     return dialect() is not NUMPY

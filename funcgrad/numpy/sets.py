@@ -197,6 +197,12 @@ def setxor1d(
     x, y = _lines(ar1, ar2, "setxor1d")
     if _known(x, y, size=size):
         return np.setxor1d(x, y, assume_unique)
+    if assume_unique and shape_of(x)[0] + shape_of(y)[0]:
+        both = sort(concatenate([x, y]))
+        edge = np.ones(1, np.bool_)
+        differs = e.not_equal(getitem(both, slice(1, None)), getitem(both, slice(-1)))
+        before, behind = concatenate([edge, differs]), concatenate([differs, edge])
+        return compressed(e.logical_and(before, behind), both, size, fill_value, "setxor1d")
     x, y = sort(x), sort(y)
     alone = [
         e.logical_and(_firsts(own, assume_unique), isin(own, other, invert=True))

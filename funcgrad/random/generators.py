@@ -14,7 +14,11 @@ from typing import Any
 import numpy as np
 
 from funcgrad import lax
+from funcgrad.base.dialect import draws_together
+from funcgrad.core.avals import aval_of
 from funcgrad.errors import ShapeError
+from funcgrad.higher_order.custom import CustomCall
+from funcgrad.higher_order.rules import Rules
 from funcgrad.lax.counter_hashes import Words, philox2x32, philox4x32, threefry4x32
 from funcgrad.lax.operands import Array
 from funcgrad.primitives import elementwise as p
@@ -172,7 +176,19 @@ class _Rbg(Generator):
 
     def _generated(self, words: Words, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
         state = lax.stack([joined(words[i + 1], words[i]) for i in (0, 2)])
-        return lax.rng_bit_generator(state, shape, dtype)[1]
+        if not draws_together():
+            return lax.rng_bit_generator(state, shape, dtype)[1]
+
+        def draw(state: Array) -> list[Array]:
+            return [lax.rng_bit_generator(state, shape, dtype)[1]]
+
+        def draw_all(size: int, is_mapped: list[bool], inputs: Sequence[Any]) -> list[Array]:
+            first = lax.index_in_dim(inputs[0], 0, keepdims=False)
+            return [lax.rng_bit_generator(first, (size, *shape), dtype)[1]]
+
+        rules = Rules(name="rng_bit_generator", fun=draw, vmap=draw_all)
+        drawn: list[Array] = CustomCall(rules, (aval_of(state),)).bind(state)
+        return drawn[0]
 
 
 class _UnsafeRbg(_Rbg):

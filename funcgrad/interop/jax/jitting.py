@@ -82,7 +82,7 @@ def _in_memory_of(x: Array, made: Array) -> Array:
 
 
 _LIMIT = 1 << 31
-"""Of integers of 32 bits."""
+"""Bound of integers of 32 bits."""
 
 
 class AdoptedJit(Adopted):

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from funcgrad import dtypes, numpy
+from funcgrad.errors import ArgumentError
 from funcgrad.interop.jax.arrays import Adopted
 from funcgrad.interop.jax.widths import HALVES, ml_dtypes
 from funcgrad.numpy import asarray
+from funcgrad.random.key_arrays import KeyArray
 
 _array = Adopted(asarray, stores=True)
 
@@ -61,6 +63,8 @@ SCALAR_KINDS |= {
 
 def issubdtype(arg1: Any, arg2: Any) -> bool:
     """Compare dtypes as `funcgrad.dtypes` does, also these functions and those of ml_dtypes."""
+    if isinstance(arg1, KeyArray):
+        raise ArgumentError("issubdtype: the first argument must be a dtype, got keys.")
     first, second = (q.dtype.type if isinstance(q, ScalarKind) else q for q in (arg1, arg2))
     family = _family(first)
     if family is None:

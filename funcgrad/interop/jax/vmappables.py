@@ -17,7 +17,7 @@ from funcgrad.errors import ArgumentError
 from funcgrad.transforms.batch import BatchTrace
 
 Cont = Callable[..., Any]
-"""What a rule calls for the parts of a value."""
+"""Function that a rule calls for the parts of a value."""
 
 
 class _Rules(NamedTuple):
@@ -83,7 +83,7 @@ def _is_spec(x: Any) -> bool:
 
 
 def _specs(prefix: Any, tree: PyTreeDef) -> list[Any]:
-    """Where the mapped axis is, for each leaf of a tree."""
+    """Places of the mapped axis, one for each leaf of a tree."""
     stand_ins = tree_unflatten(tree, [object()] * tree.num_leaves)
     return broadcast_prefix(prefix, stand_ins, is_leaf=_is_spec)
 
@@ -157,7 +157,7 @@ def mapping_by_rules(vmap: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_lanes(size: int, x: Any, spec: Any) -> Any:
-    """What all lanes have of a value, with the mapped axis where it is wanted."""
+    """Value of all lanes, with the mapped axis where it is wanted."""
     if _has_rules(x):
         return _RULES[type(x)].from_elt(_of_lanes, size, x, spec)
     trace = current_trace()
