@@ -172,6 +172,8 @@ with jax.numpy_rank_promotion("raise"):
     assert refused(lambda: jnp.ones(2) + jnp.ones((1, 2)))
     assert (jnp.ones((2, 2)) @ jnp.ones(2)).tolist() == [2.0, 2.0]
 
+assert jnp.ones((1, 1)).reshape().shape == () == jnp.ones(1).reshape().shape
+
 # Operators refuse containers, and arrays integers that do not fit.
 assert refused(lambda: row + [1, 2, 3], TypeError) and refused(lambda: jnp.ndarray((1,)), TypeError)
 assert 20.0 in row and 5 not in row and refused(lambda: row in row) and refused(lambda: 1 in row[0])

@@ -130,6 +130,13 @@ assert [e.primitive for e in again.eqns] == [e.primitive for e in counted.eqns]
 jax.config.update("jax_enable_x64", True)
 found = [eqn.primitive.name for eqn in closed.eqns]
 assert {"scan", "exp", "custom_jvp_call", "power_of", "jit"} <= set(found), found
+assert next(e for e in closed.eqns if e.primitive is lax.scan_p).params["num_carry"] == 1
+step = lambda c: lax.cond(c > 4, abs, jnp.exp, c) + 1
+looping = lambda n: lax.while_loop(lambda c: c < 9, step, n)
+loops = jax.make_jaxpr(looping)(1.0)
+(loop,) = (e for e in loops.eqns if e.primitive is lax.while_p)
+assert lax.cond_p in [e.primitive for e in loop.params["body_jaxpr"].eqns]
+assert eval_jaxpr(loops.jaxpr, loops.consts, 1.0)[0] == looping(1.0)
 call = closed.eqns[found.index("custom_jvp_call")]
 assert call.primitive.get_bind_params(call.params)["subfuns"][0].call_wrapped(3.0)[0] == 9.0
 table_of_rules = {lax.exp_p: jnp.log, power_p: None}

@@ -19,7 +19,7 @@ from funcgrad.base import environment
 from funcgrad.base.imports import load
 from funcgrad.errors import ArgumentError
 from funcgrad.interop.jax.devices import DEVICES
-from funcgrad.interop.jax.jaxprs import Native
+from funcgrad.interop.jax.jaxprs import native
 from funcgrad.interop.jax.modules import NAMES, SOURCES, VERSION, Source, distribution
 from funcgrad.interop.jax.widths import SWITCH
 from funcgrad.interop.missing import stand_in
@@ -70,7 +70,7 @@ def _found(path: str, name: str) -> Any:
         except LookupError:
             pass
     if name in NAMES.get(path, "").split() or path in _WITHOUT_NAMES - {*_CLOSED}:
-        return Native(name.removesuffix("_p")) if name.endswith("_p") else stand_in(whole)
+        return native(name.removesuffix("_p")) if name.endswith("_p") else stand_in(whole)
     raise AttributeError(f"module {path!r} has no attribute {name!r}", name=name)
 
 

@@ -27,6 +27,9 @@ from funcgrad.core.typecheck import check_program
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.custom import CustomCall
 from funcgrad.higher_order.jit import Jit
+from funcgrad.higher_order.scan import Scan
+from funcgrad.higher_order.switch import Switch
+from funcgrad.higher_order.while_loop import While
 from funcgrad.interop.jax.arrays import SHOWN_AS, adopt, plain
 from funcgrad.interop.jax.lane_programs import ShardMap
 from funcgrad.interop.jax.primitives import Applied, Primitive, inside, outside
@@ -51,7 +54,7 @@ _NAMES = {
     "isfinite": "is_finite", "left_shift": "shift_left", "less": "lt", "less_equal": "le",
     "maximum": "max", "minimum": "min", "not_equal": "ne", "power": "pow",
     "reduce_all": "reduce_and", "reduce_any": "reduce_or", "reverse": "rev",
-    "scatter_set": "scatter", "select": "select_n", "while_loop": "while",
+    "scatter_set": "scatter", "select": "select_n", "switch": "cond",
 }  # fmt: skip
 """Primitives by the names that JAX gives them, where these differ."""
 
@@ -59,13 +62,24 @@ _FUNCTIONS = {"and": "bitwise_and", "not": "bitwise_not", "or": "bitwise_or", "x
 """Functions of `funcgrad.lax` that are not called as JAX's primitives are."""
 
 _PARAMETERS = {
+    "convert": {"dtype": "new_dtype", "weak": "weak_type"},
+    "integer_power": {"exponent": "y"},
     "scan": {"body": "jaxpr", "n_consts": "num_consts", "n_carry": "num_carry"},
-    "while_loop": {
+    "while": {
         "condition": "cond_jaxpr", "body": "body_jaxpr", "n_cond": "cond_nconsts",
         "n_body": "body_nconsts",
     },
 }  # fmt: skip
-"""Parameters of loops by the names that JAX gives them, where these differ."""
+"""Parameters by the names that JAX gives them, where these differ."""
+
+
+_WHOLE: dict[str, type[extend.Primitive]] = {
+    "cond": Switch,
+    "jit": Jit,
+    "scan": Scan,
+    "while": While,
+}
+"""Operations that their parameters say all of, by the names that JAX gives them."""
 
 
 class Native(Primitive):
@@ -79,7 +93,7 @@ class Native(Primitive):
     def __init__(self, name: str, instance: extend.Primitive | None = None) -> None:
         super().__init__(name)
         self.instance = instance
-        self.multiple_results = instance is not None and instance.multiple_results
+        self.multiple_results = name in _WHOLE or getattr(instance, "multiple_results", False)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Native) and self.name == other.name
@@ -88,6 +102,8 @@ class Native(Primitive):
         return hash(self.name)
 
     def applied(self, params: dict[str, Any]) -> extend.Primitive:
+        if self.instance is None and self.name in _WHOLE:
+            return _made_of(_WHOLE[self.name], params)
         if self.instance is None:
             raise ArgumentError(
                 f"{self.name}_p has no parameters here: call jax.lax.{self.name}, or take the "
@@ -107,12 +123,16 @@ class Native(Primitive):
             if not isinstance(function, Called):
                 return function.call_wrapped(*args)
             params = {**params, "call_jaxpr": function.jaxpr}
-        if self.instance is not None:
+        if self.instance is not None or self.name in _WHOLE:
             return super().bind(*_agreeing(args), **params)
         function = getattr(lax, _FUNCTIONS.get(self.name, self.name), None)
         if function is None:
             return Missing(f"jax.lax.{self.name}_p")()
         return adopt(function(*map(plain, args), **params))
+
+
+native: Callable[[str], Native] = functools.cache(Native)
+"""The operation of a name, one object: programs ask by ``is`` what an equation does."""
 
 
 def _agreeing(args: Sequence[Any]) -> Sequence[Any]:
@@ -142,7 +162,10 @@ def _primitive_of(equation: Equation) -> Primitive:
         name = "psum_invariant"
     elif isinstance(primitive, Reshape):
         name = _name_of_reshape(equation.inputs[0].aval.shape, primitive.shape)
-    return Native(_NAMES.get(name, name), primitive)
+    name = _NAMES.get(name, name)
+    is_limited = isinstance(primitive, Jit) and primitive != Jit(primitive.program)
+    is_whole = type(primitive) is _WHOLE.get(name) and not is_limited
+    return native(name) if is_whole else Native(name, primitive)
 
 
 def _name_of_reshape(before: tuple[int, ...], after: tuple[int, ...]) -> str:
@@ -216,6 +239,14 @@ def _with_params(primitive: extend.Primitive, params: dict[str, Any]) -> extend.
     changed = {names.get(name, name): value for name, value in changed.items()}
     replaced: extend.Primitive = dataclasses.replace(fields, **changed)
     return replaced
+
+
+def _made_of(kind: type[extend.Primitive], params: dict[str, Any]) -> extend.Primitive:
+    """An operation of the parameters that `_params_of` shows."""
+    if kind is Jit:
+        return Jit(_hidden(params["jaxpr"]))
+    names = {shown: name for name, shown in _PARAMETERS.get(kind.name, {}).items()}
+    return kind(**{names.get(name, name): _hidden(value) for name, value in params.items()})
 
 
 class Literal(Scalar):
