@@ -526,8 +526,9 @@ def test_modules_are_found_before_functions_of_their_name():
 
 SET_BY_THE_PROGRAM = """
 import os
-os.environ["JAX_ENABLE_X64"] = "1"
+os.environ.update(JAX_ENABLE_X64="1", JAX_THREEFRY_PARTITIONABLE="0")
 import jax
+assert jax.config.jax_threefry_partitionable is False
 os.environ["XLA_FLAGS"] = "--xla_other=1 --xla_force_host_platform_device_count=4"
 assert jax.device_count() == 4 and jax.numpy.ones(1).dtype == "float64"
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=5"

@@ -125,10 +125,16 @@ class Finder(MetaPathFinder, Loader):
             _read_environment()
 
 
+def _is_true(name: str, default: bool) -> bool:
+    """Whether a variable that JAX reads is true, or what it is if it is not set."""
+    value = environment.of_jax(name).lower()
+    return value in ("1", "true", "y", "yes", "on", "t") if value else default
+
+
 def _read_environment() -> None:
     """Set what the environment says when a program imports ``jax``: it may have set it itself."""
-    is_wide = environment.of_jax("JAX_ENABLE_X64").lower()
-    SWITCH.is_on = is_wide in ("1", "true", "y", "yes", "on", "t")
+    SWITCH.is_on = _is_true("JAX_ENABLE_X64", False)
+    SWITCH.is_partitionable = _is_true("JAX_THREEFRY_PARTITIONABLE", True)
     number = environment.of_jax("JAX_NUM_CPU_DEVICES")
     DEVICES.reads_flags = True
     DEVICES.ask_for(int(number) if number else None)
