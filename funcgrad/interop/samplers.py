@@ -33,7 +33,7 @@ from funcgrad.base.pytree import (
 from funcgrad.base.records import dataclass
 from funcgrad.errors import ArgumentError
 from funcgrad.interop.c.calling import CompiledFunction, cfunc
-from funcgrad.scipy.special import expit
+from funcgrad.nn.activations import sigmoid  # SciPy's module takes longer to load than all else
 
 __all__ = ["Constraint", "LogDensity", "interval", "ordered", "positive", "real", "simplex"]
 
@@ -68,7 +68,7 @@ positive = Constraint("positive", fnp.exp, fnp.log, fnp.sum)
 
 
 def interval(low: float, high: float) -> Constraint:
-    """Numbers between two others: ``low + (high - low) expit(x)``.
+    """Numbers between two others: ``low + (high - low) sigmoid(x)``.
 
     Args:
         low: The lower end, which is not reached.
@@ -87,7 +87,7 @@ def interval(low: float, high: float) -> Constraint:
         return fnp.sum(math.log(width) + x - 2 * fnp.logaddexp(0.0, x))
 
     return Constraint(
-        f"interval({low}, {high})", lambda x: low + width * expit(x), inverse, log_jacobian
+        f"interval({low}, {high})", lambda x: low + width * sigmoid(x), inverse, log_jacobian
     )
 
 
@@ -110,9 +110,9 @@ def _odds(x: Any) -> Any:
 
 def _simplex(x: Any) -> Any:
     odds = _odds(x)
-    left = fnp.cumprod(expit(-odds), -1)
+    left = fnp.cumprod(sigmoid(-odds), -1)
     before = fnp.concatenate([fnp.ones_like(left[..., :1]), left[..., :-1]], -1)
-    return fnp.concatenate([expit(odds) * before, left[..., -1:]], -1)
+    return fnp.concatenate([sigmoid(odds) * before, left[..., -1:]], -1)
 
 
 def _stick(y: Any) -> Any:
