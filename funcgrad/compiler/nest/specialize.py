@@ -8,7 +8,6 @@ for vectors, and sums in registers.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -42,10 +41,6 @@ from funcgrad.compiler.nest.nodes import (
     readers_of,
     values_read,
 )
-from funcgrad.intrinsics import expression
-
-Range = tuple[int, int]
-"""The first index of a piece, and the first one after it."""
 
 
 def specialize(graph: Graph, groups: Sequence[Group], is_inner: bool = False) -> bool:
@@ -64,11 +59,11 @@ def specialize(graph: Graph, groups: Sequence[Group], is_inner: bool = False) ->
     replaced: dict[Node, list[Node]] = {}
     written: dict[Value, Pieces] = {}
     for group in groups:
-        found = _elements(group, is_inner, readers)
-        if found is None:
+        axis = _written_axis(group, is_inner, readers)
+        if axis is None:
             continue
         try:
-            writing = _Writing(group, *found, readers, set(graph.outputs))
+            writing = _Writing(group, axis, readers, set(graph.outputs))
         except _NotAligned:
             # Discard the partial rewrite: the original nodes make the values again.
             for node in group.nodes:
@@ -104,10 +99,10 @@ def _of_one_part(x: Operand, written: Mapping[Value, Pieces], reader: Node) -> O
     return written[x.value].only(x) or x
 
 
-def _elements(
+def _written_axis(
     group: Group, is_inner: bool, readers: Mapping[Value, Sequence[Node]]
-) -> tuple[int, list[Range]] | None:
-    """The elements of the last axis of a group, if they are worth being written out."""
+) -> int | None:
+    """The axis of a group whose elements are worth being written out, if there is one."""
     # Only the last axis: others may be batches, and a new batch size must need no new kernel. For
     # that reason nothing is asked of the lengths of the others. In loops lanes may come last.
     space, axis = group.space, len(group.space) - 1
@@ -125,7 +120,7 @@ def _elements(
         return None
     is_short_sum = is_small and _is_folded(group, axis)
     is_worth_it = is_short_sum or (len(space) > 1 and _is_worth_it(group, axis))
-    return (axis, [(e, e + 1) for e in range(space[axis])]) if is_worth_it else None
+    return axis if is_worth_it else None
 
 
 def _is_read_whole(group: Group, axis: int, readers: Mapping[Value, Sequence[Node]]) -> bool:
@@ -162,24 +157,22 @@ class _NotAligned(Exception):
 
 
 class _Writing:
-    """The nodes of a group with one axis in pieces.
+    """The nodes of a group with one axis written out.
 
-    Pieces are single elements: nodes are without the axis, and operands have it, of length 1.
+    Nodes of elements are without the axis; their operands have it, of length 1.
     """
 
     def __init__(
         self,
         group: Group,
         axis: int,
-        ranges: list[Range],
         readers: Mapping[Value, Sequence[Node]],
         outputs: set[Value],
     ) -> None:
         self.axis = axis
         self.length = group.space[axis]
-        self.ranges = ranges
         self.parts: dict[Value, Pieces] = {}
-        """For every value that had the axis, an operand for each piece of it."""
+        """For every value that had the axis, an operand for each of its elements."""
         self.nodes: list[Node] = []
         own = set(group.nodes)
         for node in group.nodes:
@@ -195,34 +188,29 @@ class _Writing:
             operands = tuple(self._operand(x, None, 0) for x in node.operands)
             self._add(replace(node, operands=operands))
             return
-        pieces = [
-            tuple(self._operand(x, self.axis, k) for x in node.operands)
-            for k in range(len(self.ranges))
+        rows = [
+            tuple(self._operand(x, self.axis, k) for x in node.operands) for k in range(self.length)
         ]
         if isinstance(node, Fold):
-            self._write_fold(node, [x for (x,) in pieces])
+            self._write_fold(node, [x for (x,) in rows])
         else:
             assert isinstance(node, Point | Pick)
-            self._has_parts(node, map(self._point, itertools.repeat(node), pieces, self.ranges))
+            self._has_parts(node, (self._point(node, row, k) for k, row in enumerate(rows)))
 
     def _has_parts(self, node: Node, operands: Iterable[Operand], position: int = -1) -> None:
         position = self.axis if position < 0 else position
-        places = (whole(node.out).narrowed(position, *piece) for piece in self.ranges)
+        places = (whole(node.out).narrowed(position, k, k + 1) for k in range(self.length))
         self.parts[node.out] = Pieces(tuple(operands), tuple(places))
 
-    def _point(self, node: Point | Pick, operands: Sequence[Operand], piece: Range) -> Operand:
-        """The result of a point in one piece."""
+    def _point(self, node: Point | Pick, operands: Sequence[Operand], k: int) -> Operand:
+        """The result of a point at one element."""
         shape = operands[0].shape
         if isinstance(node, Guard):
-            starts = [piece[0] if axis == self.axis else 0 for axis in range(len(shape))]
+            starts = [k if axis == self.axis else 0 for axis in range(len(shape))]
             box = seen_box(node.box, cut(starts), shape)
             if box is None or is_everything(box, shape):
                 return operands[box is None]
             return self._made(node, operands, shape, box=without(box, self.axis))
-        if isinstance(node, Point):
-            known = _sum_with_zero(node, operands)
-            if known is not None:
-                return known
         return self._made(node, operands, shape)
 
     def _write_fold(self, node: Fold, rows: list[Operand]) -> None:
@@ -259,7 +247,7 @@ class _Writing:
         position: int = -1,
         **changes: Any,
     ) -> View:
-        """The result of a node in one piece, which is added."""
+        """The result of a node at one element, which is added."""
         position = self.axis if position < 0 else position
         out = Value(without(shape, position), node.out.dtype)
         own = tuple(map(self._dropped, operands))
@@ -273,8 +261,8 @@ class _Writing:
         return x.walked(without(x.shape, self.axis), without(x.strides, self.axis), x.offset)
 
     def _operand(self, x: Operand, axis: int | None, k: int) -> Operand:
-        """An operand in a piece of the axis."""
-        x = x if axis is None else x.narrowed(axis, *self.ranges[k])
+        """An operand at an element of the axis."""
+        x = x if axis is None else x.narrowed(axis, k, k + 1)
         if isinstance(x, Uniform) or x.value not in self.parts:
             return x
         found = self.parts[x.value].only(x)
@@ -292,27 +280,3 @@ class _Writing:
                 part = self._made(copy, [part], part.shape)
             operands.append(part)
         self._add(Copies(tuple(operands), (value,), parts.places))
-
-
-def _sum_with_zero(node: Point, operands: Sequence[Operand]) -> Operand | None:
-    """A sum with zero, if it is a number, or what has a zero already: that is no negative zero."""
-    if not expression(node.expr).is_sum or len(operands) != 2:
-        return None
-    for x, zero in (operands, operands[::-1]):
-        if not _is_zero(zero) or x.dtype != node.out.dtype:
-            continue
-        if isinstance(x, Uniform):
-            return Uniform(x.scalar + x.dtype.type(0), x.shape)
-        maker = x.value.maker
-        if (
-            isinstance(maker, Point)
-            and expression(maker.expr).is_sum
-            and any(map(_is_zero, maker.operands))
-        ):
-            return x
-    return None
-
-
-def _is_zero(x: Operand) -> bool:
-    """Whether it is zero everywhere, of which no part is negative."""
-    return isinstance(x, Uniform) and not any(x.scalar.tobytes())
