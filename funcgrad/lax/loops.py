@@ -586,7 +586,7 @@ class _Carry:
             is_one = default_dtype(own.dtype) == default_dtype(aval.dtype)
             if own.dtype == aval.dtype or not is_one:
                 return x
-            return Convert(aval.dtype, weak=own.weak_type).bind(x)
+            return Convert(aval.dtype, weak=own.weak_type and aval.weak_type).bind(x)
 
         def step(*args: Any) -> Any:
             carry, *ys = function(*args) if has_outputs else (function(*args),)

@@ -238,6 +238,8 @@ assert both[1].tolist() == row.tolist()
 kept = lambda x, y: jax.lax.scan(lambda c, _: (c, None), y, None, 2)[0]
 choose = lambda x, y: jax.lax.cond(x < 1, kept, kept, x, y)
 assert jax.vmap(choose, (0, None), None)(jnp.arange(3.0), jnp.array(2.0)) == 2.0
+lost = lambda x: sum(jax.lax.scan(lambda c, _: ((0.0, 0.0), ()), (x, 0.0), (), length=5)[0])
+assert lost(jnp.float32(1.0)) == jax.grad(lost)(1.0) == 0.0  # Python's numbers for carried arrays
 ruled = jax.custom_jvp(lambda x, *, z=None: x)
 ruled.defjvp(lambda at, dots: (at[0], dots[0]))
 assert refused(lambda: ruled(1.0, z=2.0), TypeError)
