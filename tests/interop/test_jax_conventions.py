@@ -174,6 +174,9 @@ with jax.numpy_rank_promotion("raise"):
 
 assert jnp.ones((1, 1)).reshape().shape == () == jnp.ones(1).reshape().shape
 
+handed = jax.jvp(lambda x: (x, x + 1), (1.0,), (2.0,))
+assert [[type(x) is float for x in part] for part in handed] == [[True, False]] * 2
+
 # Operators refuse containers, and arrays integers that do not fit.
 assert refused(lambda: row + [1, 2, 3], TypeError) and refused(lambda: jnp.ndarray((1,)), TypeError)
 assert 20.0 in row and 5 not in row and refused(lambda: row in row) and refused(lambda: 1 in row[0])

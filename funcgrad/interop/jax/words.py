@@ -215,8 +215,16 @@ def jvp(fun: Callable[..., Any], *args: Any, **options: Any) -> Any:
     at = _as_arrays(args)
     pairs = zip(tree_leaves(at), tree_leaves(args), strict=True)
     numbers = {id(x): leaf for x, leaf in pairs if type(leaf) in (float, complex)}
-    made = _jvp(fun, *at, **options)
-    return tree_map(lambda x: numbers.get(id(x), x), made) if numbers else made
+    out, tangents, *extra = _jvp(fun, *at, **options)
+    if not numbers:
+        return out, tangents, *extra
+
+    def number(x: Any) -> Any:
+        return numbers.get(id(x), x)
+
+    # The tangent of another result may be the same one, as that of a sum is; it is an array.
+    tangents = tree_map(lambda x, t: number(t) if id(x) in numbers else t, out, tangents)
+    return tree_map(number, out), tangents, *(tree_map(number, x) for x in extra)
 
 
 vjp = _reducing_nothing(_at_arrays(differentiation.vjp))
