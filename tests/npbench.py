@@ -335,7 +335,9 @@ def run_apart(name: str, options: argparse.Namespace) -> dict[str, Any]:
     command += ["--preset", options.preset, *(["--peers"] if options.peers else [])]
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as cache:
-        one = dict.fromkeys(("FUNCGRAD_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+        one = dict.fromkeys(
+            ("FUNCGRAD_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"
+        )
         flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
         ended = subprocess.run(
             command,

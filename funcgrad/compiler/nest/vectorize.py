@@ -55,7 +55,9 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
     # The order of a sum along the only row is ours, which a file of C can follow. Columns are added
     # up as those of a batch are.
     is_sum = sums and len(plan.space.loops) == 1 and all(row.steps[x] < 0 for x in apart)
-    least = 0 if is_sum else max(0 if is_inner else machine.HEAVY, machine.LOOKUP * n_single)
+    # Few rows of a loop's body are vectors of LLVM's, so lookups in less arithmetic are worth it.
+    heavy = 2 * machine.LOOKUP if is_inner and n_single else machine.HEAVY
+    least = 0 if is_sum else max(heavy, machine.LOOKUP * n_single)
     if (apart or n_single) and (cost < least or is_guarded):
         return None
     if any(access.dtype.kind == "c" for access in far):
