@@ -7,7 +7,8 @@ sets say which diagonal they are then on. So there is an operation for every ent
 that are derived by hand, where products with seeds compute the zeros between entries, too.
 
 A sum over elements depends on many columns, which no diagonal has. Of a symmetric matrix such rows,
-those of hubs, follow from mirrored entries: only their places are kept.
+those of hubs, follow from mirrored entries: only their places are kept. Where two of them meet,
+neither does, and a second pass takes the elements of these columns out of the sums.
 """
 
 from __future__ import annotations
@@ -58,6 +59,18 @@ Box = tuple[range, ...]
 
 class NotDiagonalError(Exception):
     """Raised inside this package where a value has no diagonals, or too many."""
+
+
+class HiddenError(NotDiagonalError):
+    """Raised inside this package where neither of two mirrored entries is known.
+
+    Attributes:
+        columns: Those of such entries.
+    """
+
+    def __init__(self, columns: tuple[int, ...]) -> None:
+        super().__init__()
+        self.columns = columns
 
 
 @dataclass(frozen=True)
@@ -171,7 +184,7 @@ def push(
     values: Sequence[Any],
     given: Sequence[Diagonals],
     width: int,
-    is_symmetric: bool = False,
+    hubs: tuple[int, ...] | None = None,
 ) -> list[Diagonals]:
     """Diagonals of the results of a program that is linear in inputs with diagonals.
 
@@ -180,7 +193,8 @@ def push(
         values: The inputs that have values; anything for the others.
         given: The diagonals of each input, none for those with values.
         width: The number of columns.
-        is_symmetric: Whether the matrix is, so that a few dense rows may be hidden.
+        hubs: Columns that are taken out of sums, which have no diagonals; ``None`` if the matrix
+            is not symmetric, so that no rows may be hidden.
 
     Raises:
         NotDiagonalError: If a value has none, or too many.
@@ -204,10 +218,10 @@ def push(
         form = form_of(equation)
         inner = form.program if isinstance(form, forms.Call) else spelled_out(equation, form)
         if inner is not None and not primitive.is_effectful:
-            results = push(scope.callee(inner, equation.inputs), args, each, width, is_symmetric)
+            results = push(scope.callee(inner, equation.inputs), args, each, width, hubs)
         else:
             is_active = [bool(d) for d in each]
-            step = Step(equation, form, scope, args, is_active, width, is_symmetric)
+            step = Step(equation, form, scope, args, is_active, width, hubs)
             results = [step.result(each)]
         found.update(zip(equation.outputs, results, strict=True))
     return [found.get(a, []) for a in program.outputs]
@@ -228,7 +242,7 @@ class Step:
         args: Its operands, zeros for those that have diagonals.
         is_active: Which have these.
         width: The number of columns.
-        is_symmetric: Whether the matrix is.
+        hubs: As of `push`.
     """
 
     def __init__(
@@ -239,7 +253,7 @@ class Step:
         args: Sequence[Any],
         is_active: Sequence[bool],
         width: int,
-        is_symmetric: bool = False,
+        hubs: tuple[int, ...] | None = None,
     ) -> None:
         primitive = equation.primitive
         if primitive.multiple_results or primitive.is_composite or primitive.is_effectful:
@@ -249,7 +263,7 @@ class Step:
             raise NotDiagonalError
         self.equation, self.form, self.scope, self.width = equation, form, scope, width
         self.primitive, self.aval, self.is_active = primitive, out.aval, is_active
-        self.args, self.is_symmetric = args, is_symmetric
+        self.args, self.hubs = args, hubs
         pairs = zip(equation.inputs, is_active, strict=True)
         self.known = [0.0 if active else scope.value(a) for a, active in pairs]
 
@@ -280,8 +294,7 @@ class Step:
         except NotDiagonalError:
             short = [i for i, side in enumerate(diagonal.box) if 1 < len(side) <= MOST_TERMS]
             if not short:
-                shape = self.equation.inputs[k].aval.shape
-                return self._hidden(k, Relation(shape, self.width, diagonal.pieces))
+                return self._hidden_but_hubs(k, diagonal)
             axis = short[-1]
             parts = (diagonal.at(axis, [range(i, i + 1)]) for i in diagonal.box[axis])
             return [image for part in parts for d in part for image in self._images(k, d)]
@@ -289,9 +302,27 @@ class Step:
     def _hidden(self, k: int, relation: Relation) -> list[Diagonal | Hidden]:
         """The places of an image, if they may be hidden: there are no more than in a dense row."""
         image = image_through(self.equation, self.scope, self.form, k, relation)
-        if not self.is_symmetric or image.bound > self.width:
+        if self.hubs is None or image.bound > self.width:
             raise NotDiagonalError
         return [] if image.is_empty else [Hidden(image)]
+
+    def _hidden_but_hubs(self, k: int, diagonal: Diagonal) -> list[Diagonal | Hidden]:
+        """Images of a diagonal: the elements of hubs one by one, the places of the others."""
+        shape = self.equation.inputs[k].aval.shape
+        alone: list[Diagonal] = []
+        parts = [diagonal]
+        for column in self.hubs or ():
+            index = _index_of(column, diagonal, shape)
+            own = [] if index is None else diagonal.at(0, [range(index, index + 1)])
+            if index is not None and own:
+                alone += own
+                rest = (part for d in parts for part in d.apart(0, index))
+                parts = [part for part in rest if part.box != own[0].box]
+        images = (self._image(k, part) for part in alone)
+        found: list[Diagonal | Hidden] = [image for image in images if image is not None]
+        for part in parts:
+            found += self._hidden(k, Relation(shape, self.width, part.pieces))
+        return found
 
     def _image(self, k: int, diagonal: Diagonal) -> Diagonal | None:
         shape = self.equation.inputs[k].aval.shape
@@ -563,6 +594,17 @@ def _affine(
     return column, tuple(slopes)
 
 
+def _index_of(column: int, diagonal: Diagonal, shape: Shape) -> int | None:
+    """The element of a vector that is on a diagonal at a column, if there is one."""
+    if len(shape) != 1 or len(diagonal.box[0]) < 2:
+        return None
+    first = diagonal.box[0].start
+    (piece, *more) = diagonal.pieces
+    start, (slope,) = _affine(piece, [first], shape)
+    index = first + (column - start) / slope if slope and not more else Fraction(-1)
+    return int(index) if index in diagonal.box[0] else None
+
+
 def _sum(a: Diagonal, b: Diagonal, pieces: tuple[Piece, ...], dtype: Any) -> Diagonal:
     """The sum of two diagonals on one map."""
     if a.box == b.box and type(a.values) is type(b.values) is float:
@@ -671,7 +713,7 @@ def _mirrored(numbers: Any, source: Any, hidden: Any, width: int) -> tuple[Any, 
         width: The number of columns.
 
     Raises:
-        NotDiagonalError: If neither is known.
+        HiddenError: If neither is known.
     """
     every = np.union1d(numbers, hidden) if len(hidden) else numbers
     row, column = np.divmod(every, width)
@@ -684,8 +726,9 @@ def _mirrored(numbers: Any, source: Any, hidden: Any, width: int) -> tuple[Any, 
         is_known = ~_is_among(numbers, hidden)
         numbers, source = numbers[is_known], source[is_known]
         served = np.where(_is_among(served, numbers), served, np.maximum(every, mirrored))
-        if not _is_among(served, numbers).all():
-            raise NotDiagonalError
+        wrong = served[~_is_among(served, numbers)]
+        if len(wrong):
+            raise HiddenError(tuple(np.unique(np.divmod(wrong, width)).tolist()))
     return every, source[np.searchsorted(numbers, served)]
 
 

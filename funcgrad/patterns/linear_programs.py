@@ -22,6 +22,7 @@ from funcgrad.patterns.coefficients import evaluate_scaled
 from funcgrad.patterns.dependence import Found, dependence
 from funcgrad.patterns.diagonals import (
     Diagonals,
+    HiddenError,
     NotDiagonalError,
     entries,
     push,
@@ -35,6 +36,9 @@ from funcgrad.patterns.slices import with_slices
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.programs import LinearizedProgram, linearize_program, transpose_program
 
+MOST_HUBS = 8
+"""Columns that are taken out of sums, each with operations of its own."""
+
 AT_ONCE = 1 << 20
 """Elements of the largest value, for all seeds together, of derivatives that NumPy evaluates."""
 
@@ -45,7 +49,13 @@ class Derivative:
     Args:
         program: The program.
         is_active: Which inputs it is differentiated with respect to.
+
+    Attributes:
+        hubs: Columns where dense rows of a Hessian meet, once `diagonals` has found that they do:
+            asked again, it takes them out of sums.
     """
+
+    hubs: tuple[int, ...] = ()
 
     def __init__(self, program: Program, is_active: Sequence[bool]) -> None:
         program = cse(with_slices(program))
@@ -127,20 +137,27 @@ class Derivative:
             residuals: The residuals.
             is_symmetric: Whether the matrix is a Hessian.
         """
-        tangent, width = self.linearized.tangent, self.in_ends[-1]
-        avals = tangent.in_avals[len(residuals) :]
+        avals = self.linearized.tangent.in_avals[len(residuals) :]
         if any(a.dtype.kind != "f" for a in avals):
             return None
+        try:
+            return self._by_diagonals(residuals, self.hubs if is_symmetric else None)
+        except HiddenError as error:
+            self.hubs = error.columns[:MOST_HUBS]
+        except NotDiagonalError:
+            pass
+        return None
+
+    def _by_diagonals(self, residuals: Sequence[Any], hubs: tuple[int, ...] | None) -> Any:
+        """Pattern and entries, where the elements of some columns are taken out of sums."""
+        tangent, width = self.linearized.tangent, self.in_ends[-1]
+        avals = tangent.in_avals[len(residuals) :]
         scope = Scope(tangent, [*self._known, *(None for _ in avals)])
         units = [unit_diagonal(a, width, i) for a, i in zip(avals, self.in_ends, strict=False)]
         given: list[Diagonals] = [*([] for _ in residuals), *units]
-        values = [*residuals, *map(zeros_of, avals)]
-        try:
-            found = iter(push(scope, values, given, width, is_symmetric))
-            each = [next(found) if on else [] for on in self.linearized.is_active_out]
-            return entries(each, self.program.out_avals, width, is_symmetric)
-        except NotDiagonalError:
-            return None
+        found = iter(push(scope, [*residuals, *map(zeros_of, avals)], given, width, hubs))
+        each = [next(found) if on else [] for on in self.linearized.is_active_out]
+        return entries(each, self.program.out_avals, width, hubs is not None)
 
     def band(self, residuals: Sequence[Any]) -> Band | None:
         """The band of the only result, a vector, on the only input, a vector, if it has one."""

@@ -189,7 +189,12 @@ def with_two_hubs(x):
     return np.sum(np.cos(x[2:] * x[1:-1] + x[0])) + np.sum(x[:5] ** 2 * x[7])
 
 
-HUBS = [arrow, around_the_first, with_a_hub, with_two_hubs]
+def with_hubs_that_meet(x):
+    others = np.sum((x + x[0]) ** 3) + np.sum((x[:-1] * x[5]) ** 2 + x[-1] * x[1:])
+    return others + np.sum(np.exp(x - x[-1]) * x[3])
+
+
+HUBS = [arrow, around_the_first, with_a_hub, with_two_hubs, with_hubs_that_meet]
 
 
 @pytest.mark.parametrize("f", HUBS)
