@@ -65,8 +65,11 @@ PROGRAMS: dict[str, tuple[bool, Callable[[Any], Any], np.ndarray]] = {
     "transposed": (True, lambda x: x[:, :6] + x[:, :6].T, X),
     "short rows in a frame": (True, lambda x: np.pad(2 * x, ((1, 2), (0, 0))) + x[0], SMALL),
     "few edges": (True, lambda x: np.pad(np.sin(x), (3, 2)) * 2, X.ravel()),
-    "few edges of numbers": (False, lambda x: np.pad(np.sin(x[::-1]), (3, 2)) * 2, X.ravel()),
+    "few edges of numbers": (True, lambda x: np.pad(np.sin(x[::-1]), (3, 2)) * 2, X.ravel()),
     "many edges": (True, lambda x: np.pad(np.sin(x), (700, 0)) * 2, X.ravel()),
+    "edges of what lies apart": (True, lambda x: np.tanh(np.pad(x, ((0, 0), (1, 0)))[:, :-1].T), X),
+    "edges, backwards": (True, lambda x: np.pad(np.exp(1j * x), ((0, 0), (1, 1)))[:, ::-1], X),
+    "short columns of work": (True, lambda x: np.max(np.exp(x - x[0]) * x[0], axis=0), SMALL),
     "running": (False, lambda x: np.cumsum(x, axis=1), X),
     "looked up": (False, lambda x: x[:, [3, 1, 2]] * 2, X),
 }

@@ -55,9 +55,7 @@ _NEEDS: dict[str, Any] = {
 """Kinds of operands that have a type of their own."""
 
 
-def _define(
-    name: str, result: str, *kinds: str, is_real: bool = False, is_pure: bool = False
-) -> Callable[[Any], Any]:
+def _define(name: str, result: str, *kinds: str, is_pure: bool = False) -> Callable[[Any], Any]:
     """Register a word of memory, whose rule is the same for all but for the kinds of operands.
 
     Args:
@@ -65,7 +63,6 @@ def _define(
         result: The kind of its value.
         kinds: Those of its operands: the pointer comes first, what says how many lanes there are
             second, and the scope, the number of a memory area, last.
-        is_real: Whether there are no complex numbers.
         is_pure: As of `Word`.
     """
 
@@ -79,7 +76,6 @@ def _define(
         types |= {"bytes": vector(INT64, count), "flags": vector(BOOL, count)}
         if isinstance(args[0], Pointer):
             element = args[0].element
-            expect(not (is_real and element in PARTS), "real numbers, integers or flags", args)
             types |= {"pointer": args[0], "element": vector(element, count)}
         given = (
             t if isinstance(t, Lanes) else types.get(kind, t)
@@ -366,29 +362,47 @@ def _load_where(builder: Builder, sig: Signature, values: list[Any]) -> Any:
     return given(found, t)
 
 
-@_define("load_apart", "element", "pointer", "lanes", "number", "scope", is_real=True)
+@_define("load_apart", "element", "pointer", "lanes", "number", "scope")
 def _load_apart(builder: Builder, sig: Signature, values: list[Any]) -> Any:
     """Elements a few steps apart: all in between is loaded, and what is meant taken out of it."""
     pointer, index = values[:2]
     t, step, scope = sig.return_type, *(x.literal_value for x in sig.args[2:])
-    type = vector_of(memory_type(t.element), t.count)
-    address = builder.moved(pointer, index.first * step, type.element, INBOUNDS)
-    symbol, access = loader(builder.module, type, step), builder.module.access(scope)
+    access = builder.module.access(scope)
     flags = builder.number(vector_of(I1, t.count), 1), builder.number(I1, 1)
     flags = flags if index.mask is None else (index.mask, index.is_whole)
-    return given(builder.call(symbol, type, "u", address, *flags, hints=access), t)
+
+    def load(type: Type, parts: int, part: int) -> Emitted:
+        place = index.first * (parts * step) + part
+        address = builder.moved(pointer, place, type.element, INBOUNDS)
+        symbol = loader(builder.module, type, parts * step)
+        return builder.call(symbol, type, "u", address, *flags, hints=access)
+
+    return _by_parts(t, load)
 
 
-@_define("load_each", "element", "pointer", "bytes", "scope", is_real=True)
+def _by_parts(t: Any, load: Callable[[Type, int, int], Emitted]) -> Any:
+    """Lanes of numbers, or of both parts of complex ones: ``load(type, parts, part)``."""
+    if t.element not in PARTS:
+        return given(load(vector_of(memory_type(t.element), t.count), 1, 0), t)
+    part = vector(PARTS[t.element], t.count)
+    type = vector_of(memory_type(part.element), t.count)
+    return Complex(*(given(load(type, 2, k), part) for k in (0, 1)))
+
+
+@_define("load_each", "element", "pointer", "bytes", "scope")
 def _load_each(builder: Builder, sig: Signature, values: list[Any]) -> Any:
     """An element for each lane, so many bytes from the pointer."""
     pointer, nbytes, _ = values
-    t, access = sig.return_type, builder.module.access(sig.args[-1].literal_value)
-    type = vector_of(memory_type(t.element), t.count)
-    return given(_each(builder, pointer, nbytes, type, access), t)
+    access = builder.module.access(sig.args[-1].literal_value)
+
+    def load(type: Type, parts: int, part: int) -> Emitted:
+        place = builder.moved(pointer, builder.number(I64, part), type.element)
+        return _each(builder, place, nbytes, type, access)
+
+    return _by_parts(sig.return_type, load)
 
 
-@_define("load_run", "element", "pointer", "bytes", "number", "scope", is_real=True)
+@_define("load_run", "element", "pointer", "bytes", "number", "scope")
 def _load_run(builder: Builder, sig: Signature, values: list[Any]) -> Any:
     """An element for each lane, as `load_each`: at once where lanes follow each other, or go back.
 
@@ -396,11 +410,17 @@ def _load_run(builder: Builder, sig: Signature, values: list[Any]) -> Any:
     """
     pointer, nbytes = values[:2]
     t, step, scope = sig.return_type, *(x.literal_value for x in sig.args[2:])
-    type = vector_of(memory_type(t.element), t.count)
-    symbol = f"run{step}.{type.suffix}"
-    builder.module.helper(symbol, _run(type, step))
     access = builder.module.access(scope)
-    return given(builder.call(symbol, type, "u", pointer, nbytes, hints=access), t)
+
+    def load(type: Type, parts: int, part: int) -> Emitted:
+        place = builder.moved(pointer, builder.number(I64, part), type.element)
+        if parts > 1:  # their parts follow each other in turn
+            return _each(builder, place, nbytes, type, access)
+        symbol = f"run{step}.{type.suffix}"
+        builder.module.helper(symbol, _run(type, step))
+        return builder.call(symbol, type, "u", place, nbytes, hints=access)
+
+    return _by_parts(t, load)
 
 
 def _run(type: Type, step: int) -> Callable[[Module, str], None]:
@@ -436,16 +456,18 @@ def _each(builder: Builder, pointer: Any, nbytes: Any, type: Type, access: str) 
     return found
 
 
-@_define("store_each", "none", "pointer", "lanes", "bytes", "element", "scope", is_real=True)
+@_define("store_each", "none", "pointer", "lanes", "bytes", "element", "scope")
 def _store_each(builder: Builder, sig: Signature, values: list[Any]) -> None:
     """An element of each lane, so many bytes from the pointer; of the first for those not there."""
     pointer, index, nbytes, value, _ = values
-    value = kept(value)
+    parts = (value.re, value.im) if isinstance(value, Complex) else (kept(value),)
     if index.mask is not None:
-        nbytes, value = (index.mask.select(x, x.lane(0).splat(x.lanes)) for x in (nbytes, value))
-    for k in range(value.lanes):
+        nbytes, *parts = (index.mask.select(x, x.lane(0).splat(x.lanes)) for x in (nbytes, *parts))
+    for k in range(parts[0].lanes):
         place = builder.moved(pointer, nbytes.lane(k), I8)
-        write(builder, value.lane(k), place, sig.args[-1].literal_value)
+        for part, x in enumerate(parts):
+            address = builder.moved(place, builder.number(I64, part), x.element)
+            write(builder, x.lane(k), address, sig.args[-1].literal_value)
 
 
 @_define("turn", "none", "pointer", "pointer", "integer", "number", "scope", "scope")

@@ -14,6 +14,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.nest import layout
@@ -290,26 +291,38 @@ def difference(a: layout.Box, b: layout.Box) -> Iterator[layout.Box]:
         rest[axis] = (max(low, begin), min(high, end))
 
 
-def largest_beside(box: layout.Box, hole: layout.Box) -> layout.Box:
-    """The largest part of a box, itself a box, that has nothing in common with a part of it."""
-    if is_empty(hole):
-        return box
-    parts = []
-    for axis, ((a, b), (begin, end)) in enumerate(zip(box, hole, strict=True)):
-        for side in ((a, begin), (end, b)):
-            parts.append((*box[:axis], side, *box[axis + 1 :]))
-    return max(parts, key=box_size, default=hole)
+class Core(NamedTuple):
+    """Indices of a space that are on the same side of every box.
+
+    These are the indices in a box, without those in some *holes*: each begins or ends a row.
+    """
+
+    box: layout.Box
+    holes: list[layout.Box]
+    is_inside: list[bool]
+    """For each of the boxes that were asked about, whether it contains the core."""
+
+    @property
+    def size(self) -> int:
+        """Number of indices, or less where holes overlap."""
+        return box_size(self.box) - sum(box_size(common_box(hole, self.box)) for hole in self.holes)
 
 
-def core_of(space: layout.Shape, boxes: Iterable[layout.Box]) -> tuple[layout.Box, list[bool]]:
-    """Find a large box that no edge of some boxes cuts, with flags of those that contain it."""
-    core, sides = everything(space), []
+def core_of(space: layout.Shape, boxes: Iterable[layout.Box], axis: int = -1) -> Core:
+    """Find a large core, whose rows go along an axis."""
+    core, holes, sides = everything(space), set[layout.Box](), []
+    axis %= len(space)
     for box in boxes:
-        inside = common_box(box, core)
-        outside = largest_beside(core, inside)
-        sides.append(box_size(inside) >= box_size(outside))
-        core = inside if sides[-1] else outside
-    return core, sides
+        inside, (a, b) = common_box(box, core), box[axis]
+        lost = (0, b) if b < space[axis] - a else (a, space[axis])
+        hole = (*box[:axis], lost, *box[axis + 1 :])
+        size = box_size(core) - box_size(common_box(hole, core))
+        sides.append(box_size(inside) >= size)
+        if sides[-1]:
+            core = inside
+        elif not is_empty(hole):
+            holes.add(hole)
+    return Core(core, sorted(holes), sides)
 
 
 def common_box(a: layout.Box, b: layout.Box) -> layout.Box:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from funcgrad.compiler.loops.language import Expression, Variable, all_of, call, equal, of, sum_of
 from funcgrad.compiler.machine import RARE
-from funcgrad.compiler.nest.access import box_size, core_of
+from funcgrad.compiler.nest.access import core_of
 from funcgrad.compiler.nest.iteration import Access, Loop, Span, Vectors
 from funcgrad.compiler.nest.layout import Box, Operand, Shape, View
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node
@@ -65,9 +65,10 @@ class Guards:
         guards = [node for node in body if isinstance(node, Guard)]
         if not guards or not all(map(self.plan.is_full, guards)):
             return False
-        self.core, sides = core_of(self.plan.shape, (guard.box for guard in guards))
-        self.is_inside = dict(zip(guards, sides, strict=True))
-        return 2 * box_size(self.core) > math.prod(self.plan.shape)
+        axis = self.plan.row[-1].axis
+        self.core = core_of(self.plan.shape, (guard.box for guard in guards), axis)
+        self.is_inside = dict(zip(guards, self.core.is_inside, strict=True))
+        return 2 * self.core.size > math.prod(self.plan.shape)
 
     def around_core(
         self,
@@ -83,26 +84,40 @@ class Guards:
         told the part, "edge" or "core".
         """
         source, space, total = self.source, self.plan.space, math.prod(self.plan.shape)
-        loop, (begin, end) = self.plan.row[-1], span
-        tests = [
-            call(test, x.index, bound)
-            for x, test, bound in self._sides(self.plan.shape, self.core, but=loop.axis)
-        ]
-        a, b = self.core[loop.axis] if loop.axis in self.plan.guarded else (0, loop.size)
+        loop, (begin, end), core = self.plan.row[-1], span, self.core
+        is_guarded = loop.axis in self.plan.guarded
+        a, b = core.box[loop.axis] if is_guarded else (0, loop.size)
         # Folds in lanes take no single elements.
         in_lanes = vectors is not None and any(isinstance(node, Fold) for node in body)
-        is_cold = RARE * (total - box_size(self.core)) <= total and not in_lanes
-        edges = None
+        is_cold = RARE * (total - core.size) <= total and not in_lanes
+        edges, each = None, 1
         if vectors is not None and not is_cold:
             edges, each = Vectors(vectors.narrow, vectors.narrow, vectors.has_rest), vectors.narrow
-            # Edges of whole vectors: those of the core then lie in whole cache lines.
-            a, b = -(-a // each) * each, b if b == loop.size else b // each * each
-        low = source.assign("low", call("minimum", call("maximum", source.word(a), begin), end))
-        high = source.assign("high", call("maximum", call("minimum", source.word(b), end), low))
-        if tests:
+
+        # Edges of whole vectors: those of the core then lie in whole cache lines.
+        def up(place: int) -> Expression:
+            return source.word(-(-place // each) * each)
+
+        def down(place: int) -> Expression:
+            return source.word(place if place == loop.size else place // each * each)
+
+        low = source.assign("low", call("minimum", call("maximum", up(a), begin), end))
+        high = source.assign("high", call("maximum", call("minimum", down(b), end), low))
+        if tests := self._tests_of_row(core.box):
             test = all_of(tests)
             source.assign("low", call("select", test, low, begin))
             source.assign("high", call("select", test, high, begin))
+        for hole in core.holes:
+            tests = self._tests_of_row(hole)
+            first, last = hole[loop.axis] if is_guarded else (0, loop.size)
+            if first:
+                name, side, cut = "high", high, call("minimum", high, down(first))
+            else:
+                name, side = "low", low
+                cut = call("minimum", call("maximum", low, up(last)), end)
+            source.assign(name, call("select", all_of(tests), cut, side) if tests else cut)
+        if core.holes:
+            source.assign("high", call("maximum", low, high))
         with source.loop("side", 0, 2) as side:
             left = source.assign("left", call("select", equal(side, 0), begin, high))
             right = source.assign("right", call("select", equal(side, 0), low, end))
@@ -110,6 +125,11 @@ class Guards:
                 write("edge")
         with space.elements((low, high), vectors, carried):
             write("core")
+
+    def _tests_of_row(self, box: Box) -> list[Expression]:
+        """Questions whether a row of the innermost loop goes through a box."""
+        sides = self._sides(self.plan.shape, box, but=self.plan.row[-1].axis)
+        return [call(test, x.index, bound) for x, test, bound in sides]
 
     # Elements.
 
@@ -137,7 +157,7 @@ class Guards:
             access = self.plan.operand_access(inside, node)
         if access is None or access in loaded:
             value = call("select", test, value_of(inside), otherwise)
-        elif space.in_vectors and self.plan.row[-1].steps[access]:
+        elif space.in_vectors and self.plan.row[-1].steps[access] == 1:
             value = call("load_where", *space.place(access), test, otherwise, access.scope)
         elif zone == "edge" or space.in_vectors:
             value = call("select", test, self._load_safely(access, node, test), otherwise)
@@ -149,10 +169,10 @@ class Guards:
 
     def _load_safely(self, access: Access, node: Guard, test: Expression) -> Expression:
         """An element of a full guard's operand, or the first one in its box if it is not there."""
-        space, size = self.plan.space, access.dtype.itemsize
-        if space.in_vectors:  # one for all lanes, which is there where the other indices allow it
-            sides = self._sides(node.space, node.box, self.plan.row[-1].axis)
-            tests = [call(name, loop.index, bound) for loop, name, bound in sides]
+        space, size, row = self.plan.space, access.dtype.itemsize, self.plan.row[-1]
+        if in_one_place := space.in_vectors and not row.steps[access]:
+            # One for all lanes, which is there where the other indices allow it.
+            tests = self._tests_of_row(node.box)
             if not tests:
                 return space.load(access)
             test = all_of(tests)
@@ -162,8 +182,12 @@ class Guards:
         for loop in (loop for loop in space.loops if loop.steps[access]):
             is_near = loop.is_near(access)
             step = loop.steps[access] * size if is_near else space.step(root, loop)
-            terms.append(loop.index * step)
+            is_lanes = loop is row and space.in_vectors and not in_one_place
+            terms.append((call("i64", space.index_of(loop)) if is_lanes else loop.index) * step)
         box = zip(node.box, access.strides, strict=True)
-        first = distance + sum(a * stride * size for (a, _), stride in box)
-        moved = call("select", test, sum_of(terms), self.source.word(first))
-        return call("load", call("offset", Variable(root.name), moved), 0, access.scope)
+        first = self.source.word(distance + sum(a * stride * size for (a, _), stride in box))
+        moved = call("select", test, sum_of(terms), first)
+        if not space.in_vectors or in_one_place:
+            return call("load", call("offset", Variable(root.name), moved), 0, access.scope)
+        moved = call("present", space.index_of(row), moved, first)
+        return call("load_each", Variable(root.name), moved, access.scope)

@@ -56,10 +56,10 @@ def read_through(graph: Graph) -> None:
         return _in_turn(node, places) if is_some else None
 
     rewrite(graph, rule)
-    _flatten(graph)
+    flatten(graph)
 
 
-def _flatten(graph: Graph) -> None:
+def flatten(graph: Graph) -> None:
     """Let assemblies of assemblies that nothing else reads have the parts of these."""
     readers = readers_of(graph.nodes)
     outputs = set(graph.outputs)

@@ -41,6 +41,7 @@ from funcgrad.compiler.nest.nodes import (
     readers_of,
     values_read,
 )
+from funcgrad.compiler.nest.read_through import flatten
 
 
 def specialize(graph: Graph, groups: Sequence[Group], is_inner: bool = False) -> bool:
@@ -77,6 +78,7 @@ def specialize(graph: Graph, groups: Sequence[Group], is_inner: bool = False) ->
     if replaced:
         nodes = ordered([n for node in graph.nodes for n in replaced.get(node, [node])])
         graph.nodes = _reading_parts(nodes, written, set(graph.outputs))
+        flatten(graph)
     return bool(replaced)
 
 
@@ -136,6 +138,8 @@ def _is_folded(group: Group, axis: int) -> bool:
 
 
 def _is_worth_it(group: Group, axis: int) -> bool:
+    read = [value for node in group.nodes for value in values_read(node)]
+    is_assembled = any(isinstance(value.maker, Copies) for value in read)
     for node in group.nodes:
         if node.space != group.space:
             continue
@@ -145,8 +149,11 @@ def _is_worth_it(group: Group, axis: int) -> bool:
             is_computed = any(isinstance(x, View) and x.value.maker for x in node.operands)
             if is_computed or group.space[axis] <= machine.FEW:
                 return True  # a few results, or what they are made of, would be kept in memory
-        # Rows at computed places are read row by row.
-        for x in node.operands if isinstance(node, Point) else ():
+        # Rows at computed places are read row by row. Rows of whole vectors are vectors, unless
+        # their elements would be put together first.
+        is_vector = group.space[axis] * node.out.dtype.itemsize >= machine.VECTOR_BYTES
+        is_exempt = not isinstance(node, Point) or (is_vector and not is_assembled)
+        for x in () if is_exempt else node.operands:
             if isinstance(x, View) and not x.strides[axis] and any(x.strides):
                 return True  # no loop can walk this axis and the next one as one
     return False

@@ -58,25 +58,23 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
     # Few rows of a loop's body are vectors of LLVM's, so lookups in less arithmetic are worth it.
     heavy = 2 * machine.LOOKUP if is_inner and n_single else machine.HEAVY
     least = 0 if is_sum else max(heavy, machine.LOOKUP * n_single)
-    if (apart or n_single) and (cost < least or is_guarded):
+    if (apart or n_single) and cost < least:
         return None
-    if any(access.dtype.kind == "c" for access in far):
-        return None
-    if not all(plan.is_full(node) and node.out.dtype.kind != "c" for node in lookups):
+    if not all(map(plan.is_full, lookups)):
         return None
     if not all(_can_be_taken(plan, access) for access in apart - far):
         return None
     kinds = {plan.kind(node) for node in body}
     narrow = machine.VECTOR_BYTES // width(_dtypes(body))
     is_folded = bool(kinds & {"inner", "total"})
-    if not is_folded and any(_is_of_edge(plan, node) for node in body):
-        return None  # nothing hinders LLVM in a core
     # A formula is a chain of operations: waiting takes longer than a trip to memory.
     is_chain = any(is_function(n) and not (isinstance(n, Pick) and plan.is_of_row(n)) for n in body)
+    if not (is_folded or is_chain) and any(_is_of_edge(plan, node) for node in body):
+        return None  # nothing hinders LLVM in a core
     # Of short rows, accesses to a part of long vectors would be most; they take their time.
     is_short = len(plan.space.loops) > 1 and row.size < LEAST_ROW
     if is_short and not is_folded:
-        if kinds != {"point"}:
+        if kinds != {"point"} and not is_chain:
             # Sums of columns would wait for what the row before has left of its last vector.
             return None
         if is_guarded:
@@ -99,9 +97,12 @@ def _dtypes(body: list[Node]) -> set[np.dtype[Any]]:
 
 
 def _cost(body: list[Node]) -> float:
-    """Operations for each element, apart from lookups."""
+    """Operations for each element, apart from lookups; on complex numbers they are two at least."""
     others = [node for node in body if not isinstance(node, Pick)]
-    return sum(node.cost if isinstance(node, Point) else 1 for node in others)
+    return sum(
+        (node.cost if isinstance(node, Point) else 1) * (1 + (node.out.dtype.kind == "c"))
+        for node in others
+    )
 
 
 def _registers(plan: Plan, body: list[Node], is_single: bool, is_chain: bool) -> int:
@@ -148,4 +149,4 @@ def _can_be_taken(plan: Plan, access: Access) -> bool:
     """
     if access.dtype.itemsize < machine.WORD_BYTES:
         return False
-    return plan.space.is_apart(access) and access.dtype.kind != "c"
+    return plan.space.is_apart(access)

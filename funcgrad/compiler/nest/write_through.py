@@ -88,8 +88,7 @@ def write_through(graph: nodes.Graph, groups: Sequence[Group]) -> None:
     """Give points the places of parts that they are; changes nodes and values."""
     plan = _Plan(graph, groups)
     for node in plan.home:
-        # Cutting makes no fewer pieces: where there are too many already, nothing can move.
-        if isinstance(node, nodes.Copies) and 0 < len(node.places) <= MAX_PIECES:
+        if isinstance(node, nodes.Copies) and node.places:
             while _move(node, plan):
                 pass
 
@@ -121,7 +120,9 @@ def _move(node: nodes.Copies, plan: _Plan) -> bool:
         else:
             first = 0
         pieces = Pieces(tuple(operands[first:k]), tuple(places[first:k])).without(place)
-        if pieces is None or len(pieces) + len(operands) - k > MAX_PIECES:
+        if pieces is None:
+            continue
+        if first + len(pieces) + len(operands) - k > max(MAX_PIECES, len(operands)):
             continue
         operand.value.home, operand.value.part = node.out.home, part
         operands[first:k] = [x for x, _ in pieces]
