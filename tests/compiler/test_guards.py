@@ -45,3 +45,36 @@ def test_rows_that_are_not_there_are_not_touched(dtype: str) -> None:
             best[k] = min(best[k], time.thread_time() - begin)
     np.testing.assert_array_equal(found, _added(arrays[0], np.pad))
     assert best[1] < 3 * best[0]
+
+
+BOXES = [(1, 1, 38, 198), (30, 40, 31, 41), (0, 0, 40, 7), (39, 190, 40, 200), (5, 0, 6, 200)]
+"""First and last rows and columns: most of an array, an element, edges, a corner, a row."""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("n", range(1, len(BOXES) + 1))
+def test_small_boxes_cost_the_rows_that_they_are_in(n: int, dtype: str) -> None:
+    """Other rows belong to the core, whichever boxes have their borders where."""
+    x, y = np.random.default_rng(n).normal(size=(2, 40, 200)).astype(dtype)
+
+    def f(x: Any, y: Any) -> Any:
+        for a, b, c, d in BOXES[-n:] + BOXES[:1]:
+            x = x.at[a:c, b:d].add(y[: c - a, : d - b])
+        return 2 * x, x.sum(axis=0), np.exp(x)[:, ::-1]
+
+    expected = x.copy()
+    for a, b, c, d in BOXES[-n:] + BOXES[:1]:
+        expected[a:c, b:d] += y[: c - a, : d - b]
+    double, total, turned = fg.jit(f)(x, y)
+    np.testing.assert_array_equal(double, 2 * expected)
+    np.testing.assert_allclose(total, expected.sum(axis=0), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(turned, np.exp(expected)[:, ::-1], rtol=1e-5)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8])
+def test_outer_products_of_short_vectors_are_written_to_their_places(n: int) -> None:
+    """Elements of both axes that are written out are stored where they belong, without copies."""
+    x, y = np.random.default_rng(0).normal(size=(2, 50, n))
+    f = fg.jit(lambda x, y: x[:, :, None] * y[:, None, :])
+    np.testing.assert_array_equal(f(x, y), x[:, :, None] * y[:, None, :])
+    assert f.lower(x, y).as_text().count("\n  kernel ") == 1

@@ -460,7 +460,7 @@ def _each(builder: Builder, pointer: Any, nbytes: Any, type: Type, access: str) 
 def _store_each(builder: Builder, sig: Signature, values: list[Any]) -> None:
     """An element of each lane, so many bytes from the pointer; of the first for those not there."""
     pointer, index, nbytes, value, _ = values
-    parts = (value.re, value.im) if isinstance(value, Complex) else (kept(value),)
+    parts = [value.re, value.im] if isinstance(value, Complex) else [kept(value)]
     if index.mask is not None:
         nbytes, *parts = (index.mask.select(x, x.lane(0).splat(x.lanes)) for x in (nbytes, *parts))
     for k in range(parts[0].lanes):
