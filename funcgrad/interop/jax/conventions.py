@@ -23,6 +23,9 @@ from funcgrad.numpy.padding import KEYWORDS
 from funcgrad.numpy.promotion import promote_inexact
 from funcgrad.random.key_arrays import KeyArray
 
+_of_arrays = functools.partial(Adopted, stores=True, keeps_weak=True)
+"""Functions that give 16 bits for such arguments, and weak arrays for weak ones."""
+
 Array.searchsorted = Adopted(numpy.searchsorted)  # type: ignore[method-assign]
 
 
@@ -65,7 +68,7 @@ def take_along_axis(
     )
 
 
-@Adopted
+@_of_arrays
 @functools.wraps(numpy.take)
 def take(
     a: Any,
@@ -76,6 +79,9 @@ def take(
     **options: Any,
 ) -> Any:
     """`numpy.take`, where places outside are filled by default, as in JAX."""
+    length = np.size(a) if axis is None else np.shape(a)[axis]
+    if not length and np.size(indices):
+        raise IndexError("take: there is nothing to take from an axis without elements.")
     return numpy.take(a, indices, axis, out, "fill" if mode is None else mode, **options)
 
 
@@ -91,7 +97,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
     return tuple(made)
 
 
-@Adopted
+@_of_arrays
 @functools.wraps(numpy.choose)
 def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     """`numpy.choose`, which cannot check traced indices."""
@@ -113,13 +119,13 @@ def _of_floats(function: Any) -> Any:
         lines = promote_inexact(*map(numpy.asarray, (a, v)))
         return function(*lines, *args, **options)
 
-    return Adopted(compute, stores=True)
+    return _of_arrays(compute)
 
 
 convolve, correlate = _of_floats(numpy.convolve), _of_floats(numpy.correlate)
 
 
-@Adopted
+@_of_arrays
 @functools.wraps(numpy.hypot)
 def hypot(x1: Any, x2: Any) -> Any:
     """`numpy.hypot` of real numbers."""
@@ -137,7 +143,7 @@ def isclose(a: Any, b: Any, *args: Any, **options: Any) -> Any:
     return numpy.isclose(a, b, *args, **options)
 
 
-@Adopted
+@_of_arrays
 @functools.wraps(numpy.pad)
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
     """`numpy.pad`, of which JAX says that other modes are not implemented."""
@@ -155,7 +161,7 @@ def _cumulative(function: Any) -> Any:
             raise ShapeError(f"{function.__name__}: the input must be non-scalar.")
         return function(x, **options)
 
-    return Adopted(compute, stores=True)
+    return _of_arrays(compute)
 
 
 cumulative_prod = _cumulative(numpy.cumulative_prod)
@@ -170,7 +176,7 @@ def _tensordot(a: Any, b: Any, *args: Any, **options: Any) -> Any:
         raise ShapeError(str(error)) from None
 
 
-tensordot = Adopted(_tensordot, stores=True, keeps_weak=True)
+tensordot = _of_arrays(_tensordot)
 
 
 @Adopted
@@ -290,7 +296,7 @@ def ravel_multi_index(
 @functools.wraps(numpy.unravel_index)
 def unravel_index(indices: Any, shape: Any) -> Any:
     """`numpy.unravel_index`; indices out of bounds count from the end, or are those of an end."""
-    lengths = list(numpy.atleast_1d(shape) if isinstance(shape, Tracer) else np.atleast_1d(shape))
+    lengths = list(shape if isinstance(shape, tuple | list) else numpy.atleast_1d(shape))
     size: Any = functools.reduce(operator.mul, lengths, 1)
     given = numpy.asarray(indices)
     rest = numpy.astype(given, np.int64)

@@ -266,6 +266,7 @@ _NUMPY: dict[str, Any] = {
     "finfo": scalars.finfo,
     "iinfo": scalars.iinfo,
     "ndarray": Array,
+    "promote_types": words.promote_types,
     "result_type": words.result_type,
     "load": words.load,
 }  # fmt: skip

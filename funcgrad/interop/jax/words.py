@@ -16,7 +16,7 @@ from funcgrad.base.pytree import broadcast_prefix, tree_leaves, tree_map
 from funcgrad.core.axes import tracked_axes
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, using_trace
 from funcgrad.distributed.processes import world
-from funcgrad.dtypes import float0, weak_representative
+from funcgrad.dtypes import UINT64, float0, weak_representative
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.higher_order.mesh_lanes import declaring_kinds, lane_type
 from funcgrad.interop.jax.arrays import Adopted, Array, adopt, weak_array, weak_number, weakly
@@ -366,6 +366,8 @@ def _deciding(args: Sequence[Any]) -> list[Any]:
 
 def _representative(x: Any) -> Any:
     """The number of Python's that promotes as a weak array, also of dtypes that NumPy lacks."""
+    if x.dtype.kind == "u":
+        return UINT64
     return 0.0 if x.dtype.kind == "V" else weak_representative(x.dtype)
 
 
@@ -378,6 +380,12 @@ def _kind_of_dtype(dtype: Any) -> str:
 canonicalize_dtype = _in_bits(dtypes.canonicalize_dtype)
 dtypes_result_type = _in_bits(dtypes.result_type)
 result_type = _in_bits(numpy.result_type)
+
+
+def promote_types(a: Any, b: Any) -> np.dtype[Any]:
+    """The dtype to which two promote."""
+    found: np.dtype[Any] = result_type(np.dtype(a), np.dtype(b))
+    return found
 
 
 def isscalar(element: Any) -> bool:
