@@ -345,7 +345,7 @@ def _operator(name: str, is_reflected: bool) -> Callable[[Any, Any], Any]:
         if is_half or (PROMOTIONS.users and name == "matmul"):  # which broadcasts by other rules
             operands = (other, self) if is_reflected else (self, other)
             return Adopted(function, stores=True)(*operands)
-        if PROMOTIONS.users:
+        if PROMOTIONS.users and type(other) is not np.ndarray:  # whose ufuncs give such as `self`
             _refuse_promotion((self, other))
         if is_x64() and (name == "truediv" or _kind_of(other) != self.dtype.kind):
             # Integers beside floats say nothing, and quotients of narrow ones are narrow.
