@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from funcgrad.compiler.loops.language import Expression, Variable, all_of, call, equal, of, sum_of
 from funcgrad.compiler.machine import RARE
-from funcgrad.compiler.nest.access import core_of
+from funcgrad.compiler.nest.access import Core, core_of
 from funcgrad.compiler.nest.iteration import Access, Loop, Span, Vectors
 from funcgrad.compiler.nest.layout import Box, Operand, Shape, View
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node
@@ -19,6 +19,15 @@ from funcgrad.compiler.nest.plan import Plan
 
 Side = tuple[Loop, str, Expression]
 """A question about the index of a loop: a comparison, and with what."""
+
+
+def core_of_most(plan: Plan, body: Iterable[Node]) -> Core | None:
+    """The core of the guards among some nodes, if most indices are in it."""
+    guards = [node for node in body if isinstance(node, Guard)]
+    if not guards or not all(map(plan.is_full, guards)):
+        return None
+    core = core_of(plan.shape, (guard.box for guard in guards), plan.row[-1].axis)
+    return core if 2 * core.size > math.prod(plan.shape) else None
 
 
 class Guards:
@@ -62,13 +71,13 @@ class Guards:
 
     def has_core(self, body: list[Node]) -> bool:
         """Whether most indices lie on the same side of every guard: then those need ask nothing."""
-        guards = [node for node in body if isinstance(node, Guard)]
-        if not guards or not all(map(self.plan.is_full, guards)):
+        found = core_of_most(self.plan, body)
+        if found is None:
             return False
-        axis = self.plan.row[-1].axis
-        self.core = core_of(self.plan.shape, (guard.box for guard in guards), axis)
-        self.is_inside = dict(zip(guards, self.core.is_inside, strict=True))
-        return 2 * self.core.size > math.prod(self.plan.shape)
+        self.core = found
+        guards = (node for node in body if isinstance(node, Guard))
+        self.is_inside = dict(zip(guards, found.is_inside, strict=True))
+        return True
 
     def around_core(
         self,

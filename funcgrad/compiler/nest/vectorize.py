@@ -15,6 +15,7 @@ import numpy as np
 from funcgrad.compiler import machine
 from funcgrad.compiler.nest.accumulate import is_accurate, is_across
 from funcgrad.compiler.nest.bounds import run_of
+from funcgrad.compiler.nest.guards import core_of_most
 from funcgrad.compiler.nest.iteration import Access, Vectors
 from funcgrad.compiler.nest.layout import View
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point
@@ -66,6 +67,10 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
         return None
     kinds = {plan.kind(node) for node in body}
     narrow = machine.VECTOR_BYTES // width(_dtypes(body))
+    # Lanes about which something is asked are loaded one by one: few may be outside of a core.
+    has_core = row.size > 2 * narrow and core_of_most(plan, body) is not None
+    if is_guarded and (apart or n_single) and not has_core:
+        return None
     is_folded = bool(kinds & {"inner", "total"})
     # A formula is a chain of operations: waiting takes longer than a trip to memory.
     is_chain = any(is_function(n) and not (isinstance(n, Pick) and plan.is_of_row(n)) for n in body)
