@@ -60,4 +60,4 @@ def test_differences_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(processors.EXPECTED, "while", lambda x: x + 1)
     assert " instead of " in processors.run_here(["while"])["while"]
     assert processors._difference("while", 2, 0, []) == "step 1 has failed"
-    assert "flags" in processors._difference("while", 0, 2, [])
+    assert "mode" in processors._difference("while", 0, 2, [])
