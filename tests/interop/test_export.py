@@ -485,7 +485,7 @@ def test_one_file_for_many_sizes(tmp_path, monkeypatch):
     made = fg.export(loss, text, "of_sizes", sizes)
     assert "/* The function is for n of 2 to 23. */" in made.header
     assert "int32_t of_sizes(int64_t m, int64_t n, const double *w" in made.header
-    one = fg.export(loss, "float64[3], float64[9, 3] -> float64, float64[8]", "of_one")
+    one = fg.export(loss, text, "of_one", {"n": [9], "m": [3]})
     assert made.source.count("static int64_t kernel_") < 8 * one.source.count(
         "static int64_t kernel_"
     )

@@ -317,7 +317,7 @@ class CompiledFunction:
             return
         known = dict(zip(self.signature.names, sizes, strict=True))
         # A kernel of all steps has the sizes of one plan.
-        executable = compiled(self._fun, self.signature, known, self._what, is_joined=not known)
+        executable = compiled(self._fun, self.signature, known, self._what)
         frame = executable.take_frame()
         memory = executable.memory
         slots = frame.slots.copy()
@@ -359,7 +359,6 @@ def compiled(
     signature: Signature,
     sizes: Mapping[str, int],
     what: str,
-    is_joined: bool = False,
 ) -> Executable:
     """A function as a program for some sizes, which runs on one thread and without Python.
 
@@ -368,7 +367,6 @@ def compiled(
         signature: Its types.
         sizes: All sizes, by name.
         what: How messages call it.
-        is_joined: Whether one kernel runs all of a program of few elements.
 
     Raises:
         ArgumentError: The results are not those of the signature, or the program needs Python.
@@ -386,7 +384,8 @@ def compiled(
         )
     if staged.belongs_to_call:
         raise ArgumentError(f"{what}: the function uses traced values from outside of it.")
-    executable = executable_of(staged.program, 1, is_joined=is_joined)
+    # If all sizes are numbers, one kernel runs all of a program of few elements.
+    executable = executable_of(staged.program, 1, is_joined=not sizes)
     if not executable.is_native:
         raise ArgumentError(
             f"{what}: the function has an operation that NumPy evaluates, which code without "
