@@ -167,9 +167,15 @@ def test_trust_regions_of_small_problems_are_as_before() -> None:
     np.testing.assert_allclose(found.x, 1.0, atol=1e-4)
 
 
-@pytest.mark.parametrize("function", [chain, far_apart])
-def test_traced_least_squares_are_sparse(function: Any) -> None:
-    """In a band, and by SuperLU where there is no narrow one: that takes traced entries."""
+@pytest.mark.parametrize(
+    ("function", "most_work"), [(chain, 1e10), (far_apart, 1e10), (far_apart, 0)]
+)
+def test_traced_least_squares_are_sparse(
+    function: Any, most_work: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a band, by elimination, and by conjugate gradients where factors would be filled."""
+    steps = importlib.import_module("funcgrad.scipy.optimize.sparse_steps")
+    monkeypatch.setattr(steps, "MOST_WORK", most_work)
     solve = fg.jit(lambda start: least_squares(function, start, xtol=1e-12))
     found = solve(START)
     assert found.success

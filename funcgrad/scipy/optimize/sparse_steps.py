@@ -16,6 +16,7 @@ import scipy.sparse
 import scipy.sparse.csgraph
 
 import funcgrad.numpy.values as fnp
+from funcgrad import lax
 from funcgrad.api.compilation import jit
 from funcgrad.api.jacobians import jacfwd
 from funcgrad.api.sparse_derivatives import colors_of
@@ -23,12 +24,12 @@ from funcgrad.api.staging import ShapeDtypeStruct
 from funcgrad.api.vectorization import vmap
 from funcgrad.base.forking import cached_property
 from funcgrad.errors import ArgumentError
-from funcgrad.patterns.arrays import SparseArray
 from funcgrad.patterns.coloring import Coloring, coloring
 from funcgrad.primitives.sparse import Pattern
 from funcgrad.scipy.results import Result
 from funcgrad.scipy.sparse.bands import WIDEST, Band
-from funcgrad.scipy.sparse.factors import OrderedFactors, PositiveFactors
+from funcgrad.scipy.sparse.elimination import elimination_table
+from funcgrad.scipy.sparse.factors import MOST_WORK, Eliminated, OrderedFactors, PositiveFactors
 from funcgrad.scipy.sparse.linalg import spsolve
 
 Function = Callable[..., Any]
@@ -346,27 +347,76 @@ def conjugate_gradients(matrix: Any, weights: Any, right: Any, limit: int) -> tu
 class TracedNormalEquations:
     """The normal equations of entries that are traced.
 
+    They are solved in a band, or by elimination, where factors are not filled; others by conjugate
+    gradients in a loop.
+
     Args:
         pattern: Where ``J`` has entries.
     """
 
     def __init__(self, pattern: Pattern) -> None:
+        self.jacobian = pattern
+        self.factors: Callable[[Any, Any], Any] | None = None
+        lengths = np.diff(pattern.indptr)
+        if lengths @ lengths > MOST_PAIRS * pattern.size:
+            return
         self.squares = Squares(pattern)
-        self.pattern = self.squares.pattern
-        self.band = Band(self.pattern)
+        square = self.squares.pattern
+        band = Band(square)
+        if band.is_narrow:
+            self.factors = lambda entries, right: band.solve(band.factors(0.0, entries), right)
+        elif (table := elimination_table(square, MOST_WORK)) is not None:
+            self.factors = Eliminated(square, table).solve
 
     def solve(self, data: Any, damping: Any, right: Any) -> Any:
         """The step from entries of ``J``."""
+        if self.factors is None:
+            return self._by_gradients(data, damping, right)
         squares = self.squares
         first = fnp.take(data, squares.first, mode="clip")
         products = first * fnp.take(data, squares.second, mode="clip")
-        entries = fnp.at(fnp.zeros(self.pattern.size, data.dtype))[squares.sums].add(products)
-        scale = fnp.take(entries, squares.diagonal, mode="clip")
-        weights = damping * fnp.where(scale > 0, scale, 1.0)
-        entries = fnp.at(entries)[squares.diagonal].add(weights)
-        if self.band.is_narrow:
-            return self.band.solve(self.band.factors(0.0, entries), right)
-        return spsolve(SparseArray(entries, self.pattern), right)
+        zeros = fnp.zeros(squares.pattern.size, data.dtype)
+        entries = fnp.at(zeros)[squares.sums].add(products)
+        weights = _weights(damping, fnp.take(entries, squares.diagonal, mode="clip"))
+        return self.factors(fnp.at(entries)[squares.diagonal].add(weights), right)
+
+    def _by_gradients(self, data: Any, damping: Any, right: Any) -> Any:
+        """What `conjugate_gradients` finds."""
+        rows, columns = self.jacobian.rows, self.jacobian.indices
+        n_rows, n = self.jacobian.shape
+
+        def transposed(values: Any) -> Any:
+            return fnp.at(fnp.zeros(n, data.dtype))[columns].add(values)
+
+        scale = transposed(data**2)
+        weights = _weights(damping, scale)
+        inverse = 1 / (scale + weights)
+
+        def goes_on(state: Any) -> Any:
+            count, _, _, _, size = state
+            return (count < MOST_PRODUCTS) & (size > tolerance * goal)
+
+        def step(state: Any) -> Any:
+            count, x, rest, direction, size = state
+            products = data * fnp.take(direction, columns, mode="clip")
+            image = fnp.at(fnp.zeros(n_rows, data.dtype))[rows].add(products)
+            image = transposed(data * fnp.take(image, rows, mode="clip")) + weights * direction
+            length = size / fnp.sum(direction * image)
+            x, rest = x + length * direction, rest - length * image
+            moved = inverse * rest
+            new = fnp.sum(rest * moved)
+            return count + 1, x, rest, moved + new / size * direction, new
+
+        tolerance = float(np.finfo(data.dtype).eps)  # as in `conjugate_gradients`
+        direction = inverse * right
+        goal = fnp.sum(right * direction)
+        start = np.int64(0), fnp.zeros_like(right), right, direction, goal
+        return lax.while_loop(goes_on, step, start)[1]
+
+
+def _weights(damping: Any, scale: Any) -> Any:
+    """Marquardt's weights on the diagonal, which has a scale."""
+    return damping * fnp.where(scale > 0, scale, 1.0)
 
 
 def _half_square(x: Any) -> float:

@@ -16,6 +16,7 @@ import scipy.sparse.csgraph
 
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
+from funcgrad.base.forking import cached_property
 from funcgrad.primitives.banded import BandedFactor, FactoredBandedSolve
 from funcgrad.primitives.sparse import Pattern
 
@@ -56,11 +57,21 @@ class Band:
         self.above = int(np.max(columns - rows, initial=0))
         is_small = self.below + self.above <= FEW_DIAGONALS
         self.factoring = (_ByRows if is_small else _ByColumns)(n, self.below, self.above)
-        # For each place in storage the number of its entry, and one more where there is none.
-        self.entries = np.full(self.factoring.shape, pattern.size)
-        self.entries[self.factoring.places(rows, columns)] = np.arange(pattern.size)
-        self.diagonal = np.zeros(self.factoring.shape, np.bool_)
-        self.diagonal[self.factoring.places(np.arange(n), np.arange(n))] = True
+
+    @cached_property
+    def entries(self) -> Any:
+        """For each place in storage the number of its entry, and one more where there is none."""
+        pattern, found = self.pattern, np.full(self.factoring.shape, self.pattern.size)
+        rows, columns = self.place[pattern.rows], self.place[pattern.indices]
+        found[self.factoring.places(rows, columns)] = np.arange(pattern.size)
+        return found
+
+    @cached_property
+    def diagonal(self) -> Any:
+        """Which places in storage are on the main diagonal."""
+        found, numbers = np.zeros(self.factoring.shape, np.bool_), np.arange(self.size)
+        found[self.factoring.places(numbers, numbers)] = True
+        return found
 
     @property
     def is_narrow(self) -> bool:

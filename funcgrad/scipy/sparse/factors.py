@@ -225,7 +225,7 @@ class PositiveFactors:
 
     def __init__(self, pattern: Pattern, table: Any) -> None:
         is_there = importlib.util.find_spec("cvxopt") is not None
-        self.factors = _Cholesky(pattern) if is_there else _Eliminated(pattern, table)
+        self.factors = _Cholesky(pattern) if is_there else Eliminated(pattern, table)
 
     @classmethod
     def of(cls, pattern: Pattern) -> PositiveFactors | None:
@@ -242,8 +242,13 @@ class PositiveFactors:
         return self.factors.solve(data, right)
 
 
-class _Eliminated:
-    """Factors without exchanges of rows, which positive definite matrices do not need."""
+class Eliminated:
+    """Factors without exchanges of rows, which positive definite matrices do not need.
+
+    Args:
+        pattern: As of `PositiveFactors`.
+        table: How matrices are eliminated.
+    """
 
     def __init__(self, pattern: Pattern, table: Any) -> None:
         factoring = SparseFactor(pattern.shape[0], Tables(table).n_factors)
@@ -255,6 +260,7 @@ class _Eliminated:
         )
 
     def solve(self, data: Any, right: Any) -> Any:
+        """The solution, of entries and a right-hand side that may be traced."""
         return self.solution(self.table, data, right)
 
 
