@@ -388,7 +388,7 @@ class Run:
         elif isinstance(x, Apply):
             of_lanes = (source, *self.printer.signatures[x].args)
             if not any(isinstance(s, Vector | Lanes) for s in of_lanes):
-                return self.printer.expression(x, t)
+                return self._same(x, t)
             text = self._word(x)
         elif isinstance(source, Vector):
             text = self._variable(str(x))
@@ -397,6 +397,18 @@ class Run:
         else:
             return self.printer.expression(x, t)
         return self.prelude.use(_converted(text, element_of(source), t))
+
+    def _same(self, x: Apply, t: Any) -> str:
+        """An expression without lanes; what memory has is loaded before the loop.
+
+        In one arm of a choice a load would be a branch, for which gcc has no vectors.
+        """
+        text = self.printer.expression(x, t)
+        if x.word != "load":
+            return text
+        name = f"same_{self._number()}"
+        self.before.append(self.prelude.use(f"const {words.c_type(t)} {name} = {text};"))
+        return name
 
     def _word(self, x: Apply) -> str:
         signature = self.printer.signatures[x]
