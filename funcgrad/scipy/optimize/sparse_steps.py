@@ -381,7 +381,7 @@ class TracedNormalEquations:
         return self.factors(fnp.at(entries)[squares.diagonal].add(weights), right)
 
     def _by_gradients(self, data: Any, damping: Any, right: Any) -> Any:
-        """What `conjugate_gradients` finds."""
+        """The step by conjugate gradients, in a loop: see `conjugate_gradients`."""
         rows, columns = self.jacobian.rows, self.jacobian.indices
         n_rows, n = self.jacobian.shape
 

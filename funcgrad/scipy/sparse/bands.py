@@ -68,7 +68,7 @@ class Band:
 
     @cached_property
     def diagonal(self) -> Any:
-        """Which places in storage are on the main diagonal."""
+        """Flags of the places in storage that are on the main diagonal."""
         found, numbers = np.zeros(self.factoring.shape, np.bool_), np.arange(self.size)
         found[self.factoring.places(numbers, numbers)] = True
         return found
