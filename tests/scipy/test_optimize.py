@@ -215,3 +215,23 @@ def test_rosenbrock() -> None:
 def test_messages(call: Any, text: str) -> None:
     with pytest.raises(errors.FuncgradError, match=text):
         fg.jit(call)(np.ones(2))
+
+
+@pytest.mark.parametrize("n", [1, 3, 400])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_compiled_solvers_keep_the_dtype(n: int, dtype: Any) -> None:
+    """Few unknowns are solved for densely, many by the pattern of their Jacobian."""
+    goal = np.linspace(0.5, 1.0, n, dtype=dtype)
+
+    def far(x: Any) -> Any:
+        return np.concatenate([x - np.sin(x[::-1]) - goal, 2 * (x - goal)])
+
+    solvers = {
+        "least_squares": lambda x: optimize.least_squares(far, x).x,
+        "root": lambda x: optimize.root(lambda x: x**3 + x - goal, x).x,
+        "BFGS": lambda x: optimize.minimize(lambda x: np.sum((x - goal) ** 2), x, method="BFGS").x,
+    }
+    for name, solve in solvers.items():
+        found = fg.jit(solve)(np.ones(n, dtype))
+        assert found.dtype == dtype, name
+        np.testing.assert_allclose(found, solve(np.ones(n)), rtol=1e-4, err_msg=name)

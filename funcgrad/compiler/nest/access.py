@@ -308,10 +308,9 @@ class Core(NamedTuple):
         return box_size(self.box) - sum(box_size(common_box(hole, self.box)) for hole in self.holes)
 
 
-def core_of(space: layout.Shape, boxes: Iterable[layout.Box], axis: int = -1) -> Core:
+def core_of(space: layout.Shape, boxes: Iterable[layout.Box], axis: int) -> Core:
     """Find a large core, whose rows go along an axis."""
     core, holes, sides = everything(space), set[layout.Box](), []
-    axis %= len(space)
     for box in boxes:
         inside, (a, b) = common_box(box, core), box[axis]
         lost = (0, b) if b < space[axis] - a else (a, space[axis])

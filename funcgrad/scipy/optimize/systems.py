@@ -367,7 +367,8 @@ def _marquardt(f: Function, start: Any, xtol: Any, limit: int) -> tuple[Any, Any
         matrix = slopes.T @ slopes
         scale = fnp.diagonal(matrix)
         weights = damping * fnp.where(scale > 0, scale, 1.0)
-        return fnp.linalg.solve(matrix + fnp.eye(n) * weights, -(slopes.T @ value))
+        units = fnp.eye(n, dtype=matrix.dtype)
+        return fnp.linalg.solve(matrix + units * weights, -(slopes.T @ value))
 
     def goes_on(state: Any) -> Any:
         count, _, _, _, change = state
