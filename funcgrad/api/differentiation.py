@@ -123,35 +123,32 @@ _FLOATS = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
 _LEAF = pytree.tree_structure(0.0)
 
 
-class _Gradient(Wrapper):
-    """A function that computes the gradient of another one, and its value if it is asked for.
+class Differential:
+    """Value and gradient of a function at arguments, without a function that is named like it.
 
     Args:
-        transformation: `grad` or `value_and_grad`, whose other parameters these are.
+        fun: The function.
+        what: How messages call the transformation.
+
+    The others are parameters of `value_and_grad`.
     """
+
+    __slots__ = ("_call", "_treedef")
 
     def __init__(
         self,
-        transformation: Function,
         fun: Function,
-        argnums: int | Sequence[int],
-        has_aux: bool,
-        holomorphic: bool,
-        allow_int: bool,
+        what: str,
+        argnums: int | Sequence[int] = 0,
+        has_aux: bool = False,
+        holomorphic: bool = False,
+        allow_int: bool = False,
     ) -> None:
-        super().__init__(
-            transformation,
-            fun,
-            argnums=argnums,
-            has_aux=has_aux,
-            holomorphic=holomorphic,
-            allow_int=allow_int,
-        )
-        what = f"{transformation.__name__}({name_of(fun)})"
         self._call = fun, argnums, has_aux, holomorphic, allow_int, what
         self._treedef: pytree.PyTreeDef | None = None  # that of the last call
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def at(self, args: Values, kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+        """The value, the extra results (``None`` if there are none), and the gradient."""
         fun, argnums, has_aux, holomorphic, allow_int, what = self._call
         chosen = (0,) if argnums == 0 and args else normalize_argnums(argnums, len(args), what)
         dynamic = args[chosen[0]] if isinstance(argnums, int) else tuple(args[i] for i in chosen)
@@ -209,10 +206,43 @@ class _Gradient(Wrapper):
         value = _plain_scalar(value)
         check_for_nans(what, [value, *gradient], args, kwargs)
         found = gradient[0] if is_one else pytree.tree_unflatten(treedef, gradient)
-        extra = (pytree.tree_unflatten(aux_tree[0], outs[1:]),) if has_aux else ()
+        extra = pytree.tree_unflatten(aux_tree[0], outs[1:]) if has_aux else None
+        return value, extra, found
+
+
+class _Gradient(Wrapper):
+    """A function that computes the gradient of another one, and its value if it is asked for.
+
+    Args:
+        transformation: `grad` or `value_and_grad`, whose other parameters these are.
+    """
+
+    def __init__(
+        self,
+        transformation: Function,
+        fun: Function,
+        argnums: int | Sequence[int],
+        has_aux: bool,
+        holomorphic: bool,
+        allow_int: bool,
+    ) -> None:
+        super().__init__(
+            transformation,
+            fun,
+            argnums=argnums,
+            has_aux=has_aux,
+            holomorphic=holomorphic,
+            allow_int=allow_int,
+        )
+        what = f"{transformation.__name__}({name_of(fun)})"
+        self._differential = Differential(fun, what, argnums, has_aux, holomorphic, allow_int)
+        self._has_aux = has_aux
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        value, extra, found = self._differential.at(args, kwargs)
         if self.transformation is grad:
-            return (found, *extra) if has_aux else found
-        return ((value, *extra) if has_aux else value), found
+            return (found, extra) if self._has_aux else found
+        return ((value, extra) if self._has_aux else value), found
 
 
 def split_aux(out: Any, aux_tree: list[pytree.PyTreeDef], what: str) -> list[Any]:

@@ -39,7 +39,15 @@ from funcgrad.numpy.promotion import as_value, result_dtype, stack_nested, stron
 from funcgrad.observers.source import current_location
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import shape as s
-from funcgrad.primitives.indexing import SCATTERS, Gather, as_index, demanded, out_of_bounds
+from funcgrad.primitives.indexing import (
+    SCATTERS,
+    UNSIGNED,
+    Gather,
+    as_index,
+    demanded,
+    lie_inside,
+    out_of_bounds,
+)
 from funcgrad.primitives.objects import settled
 from funcgrad.primitives.reductions import ReduceAny
 
@@ -328,6 +336,9 @@ def demanded_places(
     return as_index(places) if INDEX_RULE.clamps else demanded(places, low, high, message, error)
 
 
+_ALONG_FIRST = Gather((0,))
+
+
 def getitem(x: Any, index: Any, refuses: bool = False) -> Any:
     """``x[index]`` with NumPy's semantics.
 
@@ -337,7 +348,11 @@ def getitem(x: Any, index: Any, refuses: bool = False) -> Any:
     key = known_key(index)
     box = None if key is None else known_box(s.shape_of(x), key)
     if box is None:
-        plan = _plan(aval_of(x), index, None)
+        aval = aval_of(x)
+        is_plain = type(index) is np.ndarray and index.dtype in UNSIGNED and index.ndim
+        if is_plain and aval.shape and lie_inside(index, aval.shape[0]):
+            return _ALONG_FIRST.bind(strong(x), index)
+        plan = _plan(aval, index, None)
         plan.refuses = refuses
         return _get(x, plan, None, None)
     x = strong(x)

@@ -57,10 +57,10 @@ def _accumulator(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def summand(a: Any, dtype: Any, function: str, promote_integers: bool = True) -> Any:
     """``a`` in the dtype in which it is added or multiplied."""
     x = strong(as_value(a, function))
-    if dtype is None and not promote_integers and aval_of(x).dtype != BOOL:
+    own = aval_of(x).dtype
+    if dtype is None and (own.kind in "fc" or (not promote_integers and own != BOOL)):
         return x
-    wanted = _accumulator(aval_of(x).dtype) if dtype is None else checked_dtype(dtype, function)
-    return p.convert(x, wanted)
+    return p.convert(x, _accumulator(own) if dtype is None else checked_dtype(dtype, function))
 
 
 def mask_of(where: Any, x: Any, function: str) -> Any:

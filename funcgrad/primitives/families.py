@@ -26,8 +26,14 @@ from funcgrad.scalar_tape.rules import number_code, rule_of
 PYTHON_NUMBERS = frozenset(PYTHON_SCALARS)
 
 
+FEW = 256
+"""Elements that are written faster than `numpy.broadcast_to` makes a view of one."""
+
+
 def zeros_like_aval(aval: ShapedArray) -> Any:
-    """A concrete array of zeros (a view of one zero, so it costs no memory)."""
+    """A concrete array of zeros (of many, a view of one zero, so it costs no memory)."""
+    if aval.size <= FEW:
+        return np.zeros(aval.shape, aval.dtype)
     return np.broadcast_to(np.zeros((), aval.dtype), aval.shape)
 
 

@@ -16,7 +16,7 @@ Static integers and slices are `primitives.shape.Slice`; masks must be made inte
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -74,9 +74,13 @@ def _rest(ndim: int, axes: Sequence[int]) -> tuple[int, ...]:
     return tuple(i for i in range(ndim) if i not in axes)
 
 
+_FIRST = tuple(range(64))
+"""The axes of an array, of which NumPy has 64 at most."""
+
+
 def _front(x: Any, axes: Sequence[int]) -> Any:
     """A view with the indexed axes in front, in the order of ``axes``."""
-    return x.transpose((*axes, *_rest(x.ndim, axes)))
+    return x if axes == _FIRST[: len(axes)] else x.transpose((*axes, *_rest(x.ndim, axes)))
 
 
 _FARTHEST = np.uint64(np.iinfo(INT64).max)
@@ -86,6 +90,23 @@ _FARTHEST = np.uint64(np.iinfo(INT64).max)
 def as_index(x: Value) -> Value:
     """Integers as int64, those beyond it as the greatest one."""
     return p.convert(p.minimum.bind(x, _FARTHEST) if aval_of(x).dtype == UINT64 else x, INT64)
+
+
+UNSIGNED: Mapping[np.dtype[Any], type] = {
+    np.dtype(f"{kind}{size}"): getattr(np, f"uint{8 * size}")
+    for kind in "iu"
+    for size in (1, 2, 4, 8)
+}
+"""The dtypes of integers, and unsigned ones of as many bits."""
+
+
+def lie_inside(index: Any, n: int) -> bool:
+    """Whether integers, of a dtype of `UNSIGNED`, all lie in ``0 .. n-1``.
+
+    Read as unsigned, negative ones are the largest: one extreme value tells.
+    """
+    unsigned = index.view(UNSIGNED[index.dtype])
+    return not index.size or bool(np.maximum.reduce(unsigned, axis=None) < n)
 
 
 def _integers(index: Any) -> Any:
@@ -117,10 +138,9 @@ class _Places:
         if mode == "wrap" and n and index.dtype == UINT64:
             index = index % UINT64.type(n)
         index = _integers(index)
-        # Most indices are valid as they are: two extreme values tell.
-        low, high = (index.min(), index.max()) if index.size else (0, -1)
-        if low >= 0 and high < n:
+        if lie_inside(index, n):  # as most do
             return index
+        low, high = index.min(), index.max()
         if mode in ("clip", "wrap"):
             if not n:
                 raise out_of_bounds(x, axis, index)
@@ -448,7 +468,8 @@ class _Scatter(Primitive):
             updates = updates[mask]
         front = np.array(_front(x, self.axes), order="C")
         self._write(front, index, updates)
-        return front.transpose(_order_back(x.ndim, self.axes))
+        is_ordered = self.axes == _FIRST[: len(self.axes)]
+        return front if is_ordered else front.transpose(_order_back(x.ndim, self.axes))
 
     def _write(self, front: Any, index: Sequence[Any], updates: Any) -> None:
         """Combine updates into ``front`` in place: by rows if they are long, else by elements."""
@@ -522,10 +543,10 @@ class _Scatter(Primitive):
 
 def _row_numbers(index: Sequence[Any], lengths: Shape) -> Any:
     """Row-major numbers of places, one-dimensional."""
-    number: Any = np.zeros((), np.intp)
-    for i, n in zip(index, lengths, strict=True):
+    number = index[0]
+    for i, n in zip(index[1:], lengths[1:], strict=True):
         number = number * n + i
-    return np.ravel(number)
+    return number.reshape(-1)
 
 
 _ROW = 128

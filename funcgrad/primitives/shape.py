@@ -22,7 +22,7 @@ from funcgrad.dtypes import PYTHON_SCALARS
 from funcgrad.errors import ShapeError
 from funcgrad.lowering import Assemble, Form, Piece, Reduction, Reindex
 from funcgrad.lowering import Reshape as ReshapeForm
-from funcgrad.primitives.families import instantiate, linear_jvp, shape_of, zeros_like_aval
+from funcgrad.primitives.families import FEW, instantiate, linear_jvp, shape_of, zeros_like_aval
 
 
 def lengths_in(shape: Any) -> tuple[Any, ...]:
@@ -44,7 +44,8 @@ class Reshape(Primitive):
 
     def impl(self, x: Any) -> Any:
         # NumPy's functions take several times as long as methods, which other classes may lack.
-        return x.reshape(self.shape) if type(x) is np.ndarray else np.reshape(x, self.shape)
+        is_own = type(x) is np.ndarray or isinstance(x, np.generic)
+        return x.reshape(self.shape) if is_own else np.reshape(x, self.shape)
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         out = x.update(shape=self.shape)
@@ -127,10 +128,6 @@ def moveaxis_from_front(x: Value, axis: int) -> Value:
     return Transpose(tuple(order)).bind(x)
 
 
-_FEW = 256
-"""Elements that are written faster than `numpy.broadcast_to` makes a view of one."""
-
-
 class BroadcastTo(Primitive):
     """Repetition along new leading axes and along axes of length 1, as NumPy broadcasts."""
 
@@ -144,8 +141,10 @@ class BroadcastTo(Primitive):
         return len(self.shape)
 
     def impl(self, x: Any) -> Any:
-        if isinstance(x, np.generic) and math.prod(self.shape) <= _FEW:
-            return np.full(self.shape, x)
+        if isinstance(x, np.generic) and math.prod(self.shape) <= FEW:
+            repeated = np.empty(self.shape, x.dtype)
+            repeated.fill(x)
+            return repeated
         repeated = np.broadcast_to(x, self.shape)
         if type(x) not in PYTHON_SCALARS:
             return repeated
@@ -450,6 +449,7 @@ class Concatenate(Primitive):
 
     axis: int
 
+    jvp = linear_jvp
     makes_no_nans = True
 
     def impl(self, *args: Any) -> Any:
@@ -470,9 +470,6 @@ class Concatenate(Primitive):
         length = shape.pop(0)
         shape[self.axis] *= length
         return reshape(moveaxis_from_front(rows, self.axis), tuple(shape))
-
-    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
-        return linear_jvp(self, primals, tangents)
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         cts, start = [], 0

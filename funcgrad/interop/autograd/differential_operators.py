@@ -17,8 +17,7 @@ import numpy as np
 
 from funcgrad import numpy as fnp
 from funcgrad.api.arguments import aval_of_argument, leaf_paths, name_of
-from funcgrad.api.differentiation import jvp, vjp
-from funcgrad.api.differentiation import value_and_grad as of_scalar
+from funcgrad.api.differentiation import Differential, jvp, vjp
 from funcgrad.api.jacobians import jacrev
 from funcgrad.base.pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 from funcgrad.base.signatures import signature_of
@@ -33,7 +32,7 @@ Function = Callable[..., Any]
 
 
 def _check_floating(x: Any, what: str) -> None:
-    if all(_kind_of(leaf) in ("f", "c") for leaf in tree_leaves(x)):
+    if _kind_of(x) in ("f", "c") or all(_kind_of(leaf) in ("f", "c") for leaf in tree_leaves(x)):
         return
     for leaf, path in zip(tree_leaves(x), leaf_paths(x, "x"), strict=True):
         aval = aval_of_argument(leaf, path, what)
@@ -112,8 +111,7 @@ def _value_and_gradient(fun: Function, x: Any, what: str) -> tuple[Any, Any]:
         shape = np.shape(leaf)
         return fnp.reshape(leaf, ())
 
-    number.__name__ = name_of(fun)
-    value, gradient = of_scalar(number)(x)
+    value, _, gradient = Differential(number, what).at((x,), {})
     if tree is not None:
         value = tree_unflatten(tree, [fnp.reshape(value, shape)])
     return value, gradient

@@ -62,6 +62,8 @@ def unary_to_nary(unary_operator: Function) -> Function:
             )
 
         def of_many(*args: Any, **kwargs: Any) -> Any:
+            if argnum == 0 and len(args) == 1 and not kwargs:
+                return unary_operator(fun, *args, *op_args, **op_kwargs)
             numbers = _positions(argnum, len(args), what, fun)
             chosen = tuple(args[i] for i in numbers)
 
