@@ -79,7 +79,7 @@ def resolve(
             source.assign(name, at % length)
     else:
         place = source.assign(name, call("select", at < 0, at + length, at))
-        return (place >= 0) & (place < length)
+        return call("u64", place) < call("u64", length)
     return None
 
 
