@@ -14,7 +14,7 @@ from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.primitives.elementwise import convert
-from funcgrad.primitives.objects import flatten_numbers, settled
+from funcgrad.primitives.objects import flatten_numbers, unwrapped
 from funcgrad.primitives.shape import Concatenate, Slice, reshape, shape_of
 
 __all__ = [
@@ -69,7 +69,7 @@ class _Unravel:
     dtype: np.dtype[Any]
 
     def __call__(self, flat: Any) -> Any:
-        flat = settled(flat)
+        flat = unwrapped(flat)
         size = sum(a.size for a in self.avals)
         if shape_of(flat) != (size,):
             raise ShapeError(

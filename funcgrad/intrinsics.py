@@ -273,7 +273,7 @@ def _quotient(template: str, x: float) -> str:
 
 
 def _tangent(by: str) -> Callable[[str, float], str]:
-    """The product or quotient of a tangent and a constant: zero without asking for it."""
+    """The product or quotient of a tangent and a constant: zero without computing it."""
     return lambda template, x: _IDENTITIES[by, 1](by, x) if 0 < x < math.inf else template
 
 

@@ -20,9 +20,9 @@ from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.cells import Cell
 from funcgrad.numpy.indexing import IndexUpdateRef, assigned, assigned_dtype, indexed
 from funcgrad.numpy.promotion import as_value, strong
-from funcgrad.numpy.writable import made, settled_in
+from funcgrad.numpy.writable import made, unwrapped_in
 from funcgrad.observers.source import current_location
-from funcgrad.primitives.objects import never_settle, settled
+from funcgrad.primitives.objects import never_unwrap, unwrapped
 from funcgrad.random.key_arrays import KEY, KeyArray
 
 __all__ = [
@@ -51,7 +51,7 @@ class Ref(Cell):
     __slots__ = ()
 
     def __init_subclass__(cls) -> None:
-        never_settle(cls)
+        never_unwrap(cls)
 
     @property
     def shape(self) -> Shape:
@@ -93,9 +93,9 @@ class Ref(Cell):
 
     def __getitem__(self, index: Any) -> Any:
         if self.home() is current_trace() is EVAL:
-            found = self._value[settled_in(index)]
+            found = self._value[unwrapped_in(index)]
             return found.copy() if isinstance(found, np.ndarray) else found
-        return made(strong(indexed(self.content(), settled_in(index))), True)
+        return made(strong(indexed(self.content(), unwrapped_in(index))), True)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._write(index, value, "ref[index] = value")
@@ -107,11 +107,11 @@ class Ref(Cell):
             x: What is added.
             idx: Any index of NumPy's.
         """
-        changed = IndexUpdateRef(self.content(), settled_in(idx)).add(settled_in(x))
+        changed = IndexUpdateRef(self.content(), unwrapped_in(idx)).add(unwrapped_in(x))
         self.put(self._fitted(changed), "ref.addupdate(value)")
 
     def _write(self, index: Any, value: Any, what: str) -> None:
-        value, index = as_value(settled_in(value), what), settled_in(index)
+        value, index = as_value(unwrapped_in(value), what), unwrapped_in(index)
         if self.home() is current_trace() is EVAL and not isinstance(value, Tracer):
             value = assigned_dtype(value, self.inside.dtype)
             if self.is_shared:
@@ -150,7 +150,7 @@ class Ref(Cell):
         self.refuse_as_array()
 
 
-never_settle(Ref)
+never_unwrap(Ref)
 
 
 class KeyRef(Ref):
@@ -183,7 +183,7 @@ class KeyRef(Ref):
         raise self.shown(self.content()).refusal("ref.addupdate")
 
     def shown(self, content: Any) -> KeyArray:
-        return KeyArray(settled(content))
+        return KeyArray(unwrapped(content))
 
 
 def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
@@ -228,7 +228,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
 def _made(kind: type[Ref], init_val: Any) -> Ref:
     if isinstance(init_val, Cell):
         raise ArgumentError("new_ref: references to references are not made. Read it: ref[...].")
-    value = as_value(settled_in(init_val), "new_ref")
+    value = as_value(unwrapped_in(init_val), "new_ref")
     if isinstance(value, Tracer):
         return kind(strong(value))
     ref = kind(np.array(value, aval_of(value).dtype))

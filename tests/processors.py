@@ -129,7 +129,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "branches": (lambda x: fg.lax.cond(x.sum() > 0, lambda x: x + 1, lambda x: x * 2, x), (X,)),
     "lanes": (fg.vmap(lambda x: fg.lax.fori_loop(0, 4, lambda i, c: c * c - 0.5, x)), (X / 4,)),
     "lookups": (lambda x, i: (x[i], fnp.take(x, i, axis=1)), (X, np.array([3, 0, 7, 3]))),
-    "deposits": (
+    "scatters": (
         lambda x, i: fnp.zeros(9).at[i].add(x),
         (X.ravel(), R.integers(0, 9, X.size)),
     ),
@@ -141,7 +141,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 
 EXPECTED: dict[str, Callable[..., Any]] = {
     "branches": lambda x: x + 1 if x.sum() > 0 else x * 2,
-    "deposits": lambda x, i: np.bincount(i, x, 9),
+    "scatters": lambda x, i: np.bincount(i, x, 9),
     "subnormal": lambda x, y: (x * 0, y * 0.5),
 }
 """What is not what funcgrad computes eagerly, by NumPy."""

@@ -42,7 +42,7 @@ from funcgrad.higher_order.staging import located
 from funcgrad.lax.branches import cond
 from funcgrad.lax.loops import fori_loop, while_loop
 from funcgrad.numpy.writable import WritableArray, in_current_trace, made
-from funcgrad.primitives.objects import StandsForArray, settled
+from funcgrad.primitives.objects import StandsForArray, unwrapped
 
 Function = Callable[..., Any]
 
@@ -92,12 +92,12 @@ def _is_traced(x: Any) -> bool:
     """Whether the truth of a value is not known."""
     if not isinstance(x, Tracer | StandsForArray):
         return False
-    x = settled(x)
+    x = unwrapped(x)
     return isinstance(x, Tracer) and x.concrete() is None
 
 
 def _checked(test: Any, word: str) -> Any:
-    test = settled(test)
+    test = unwrapped(test)
     aval = aval_of(test)
     if aval.shape:
         raise located(
@@ -118,7 +118,7 @@ def known(test: Any, where: str) -> Any:
     if _is_traced(test):
         raise located(
             TracerBoolConversionError,
-            f"{where} cannot depend on a traced value, {aval_of(settled(test))}.",
+            f"{where} cannot depend on a traced value, {aval_of(unwrapped(test))}.",
             "Only `if`, `while`, `for`, `and`, `or`, `not` and conditional expressions can: "
             "move it out of that statement, or use numpy.where or lax.cond.",
         )
@@ -182,7 +182,7 @@ class _Range:
 
 
 def _range(*bounds: Any) -> Any:
-    return _Range(*map(settled, bounds)) if any(map(_is_traced, bounds)) else range(*bounds)
+    return _Range(*map(unwrapped, bounds)) if any(map(_is_traced, bounds)) else range(*bounds)
 
 
 def _fold(function: Function, fold: Function) -> Function:
@@ -346,7 +346,7 @@ def _is_dynamic(value: Any) -> bool:
         return False
     try:
         for leaf in tree_leaves(value):
-            aval_of(settled(leaf))
+            aval_of(unwrapped(leaf))
     except Exception as error:
         if isinstance(error, TypeError | ValueError | AttributeError):
             return False
@@ -364,7 +364,7 @@ _CONSTANTS = (str, bytes, bool, int, float, complex)
 
 def _plain(value: Any) -> Any:
     """A copy of a pytree that holds values, and no names for them."""
-    return tree_map(settled, value)
+    return tree_map(unwrapped, value)
 
 
 def _named(value: Any) -> Any:
@@ -491,7 +491,7 @@ class _Traced:
 
     def arrays(self) -> list[Any]:
         """The contents of ``written``."""
-        return [settled(root) for root in self.written]
+        return [unwrapped(root) for root in self.written]
 
     def leave(self, values: Sequence[Any], arrays: Sequence[Any]) -> None:
         """The state behind the statement."""
@@ -600,8 +600,8 @@ class _Branch(_Traced):
             _plain(second)
         ):
             raise self._differ(TreeError, name, first, second)
-        elif [aval_of(settled(x)).shape for x in tree_leaves(first)] != [
-            aval_of(settled(x)).shape for x in tree_leaves(second)
+        elif [aval_of(unwrapped(x)).shape for x in tree_leaves(first)] != [
+            aval_of(unwrapped(x)).shape for x in tree_leaves(second)
         ]:
             raise self._differ(ShapeError, name, first, second)
 
@@ -635,7 +635,7 @@ def _text(value: Any) -> str:
 
 def _zeros_like(value: Any) -> Function:
     """A function that makes zeros of the same types, for places where it is never read."""
-    avals = tree_map(lambda x: aval_of(settled(x)), value)
+    avals = tree_map(lambda x: aval_of(unwrapped(x)), value)
     return lambda: tree_map(lambda a: np.zeros(a.shape, a.dtype), avals)
 
 
@@ -701,7 +701,7 @@ class _Loop(_Traced):
             values, arrays = state
             assert self.go_on is not None
             with self.entered(self._inside(values), arrays):
-                return settled(self.go_on())
+                return unwrapped(self.go_on())
 
         step.__name__ = self.word
         if self.go_on is None:

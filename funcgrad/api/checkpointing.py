@@ -41,7 +41,7 @@ from funcgrad.higher_order.remembered import remembered
 from funcgrad.higher_order.reroll import is_rerolling
 from funcgrad.higher_order.staging import closing_over_cells
 from funcgrad.observers.limits import format_bytes
-from funcgrad.primitives.objects import flatten_held, map_values, settled
+from funcgrad.primitives.objects import flatten_held, map_values, unwrapped
 
 
 def checkpoint(
@@ -129,7 +129,7 @@ def checkpoint(
             return made
 
         held, in_tree = flatten_held(without_float0((tuple(dynamic), kwargs)))
-        leaves = list(map(settled, held))
+        leaves = list(map(unwrapped, held))
         if not all(isinstance(x, _PLAIN) for x in leaves) or any(map(_holds_objects, leaves)):
             if any(isinstance(x, Cell) for x in leaves):
                 staged = closing_over(of_dynamic, dynamic, kwargs)

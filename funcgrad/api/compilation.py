@@ -82,7 +82,7 @@ from funcgrad.observers.promotion import (
     promotion_mode,
     watching_promotion,
 )
-from funcgrad.primitives.objects import flatten_values, settled
+from funcgrad.primitives.objects import flatten_values, unwrapped
 from funcgrad.reports import CostAnalysis, MemoryAnalysis, Report
 
 MAX_REASONS = 50
@@ -440,7 +440,7 @@ class Jitted(MadeOf):
             args, kwargs = tree_unflatten(treedef, leaves)
             out, left = found(*args, **kwargs)
         for cell, value in zip(cells, left, strict=True):
-            cell.put(settled(value), self._what)
+            cell.put(unwrapped(value), self._what)
         return out
 
     def _remember(self, entry: Entry, call: _Call, paths: list[CallPath]) -> None:
@@ -486,7 +486,7 @@ class Jitted(MadeOf):
 
         entry = self._made_before(call, make)
         if not made:
-            # Its surroundings are those of the function that it was made of.
+            # It was traced from another function object: watch what that one closes over.
             around = Captures(self.original)
             around.add_constants(entry.staged.program)
             entry = entry.watching_captures(None if around.is_empty else around)

@@ -185,7 +185,7 @@ class Differential:
                 replaced = dict(zip(chosen, inner, strict=True))
                 full = tuple(replaced.get(i, a) for i, a in enumerate(args))
             out = fun(*full, **kwargs)
-            return [objects.settled(out)] if not has_aux else split_aux(out, aux_tree, what)
+            return [objects.unwrapped(out)] if not has_aux else split_aux(out, aux_tree, what)
 
         with without_warnings() as block, block:
             of_numbers = not (axes_in_scope() or _DOUBLES.isdisjoint(map(type, leaves)))
@@ -254,7 +254,7 @@ def split_aux(out: Any, aux_tree: list[pytree.PyTreeDef], what: str) -> list[Any
         )
     leaves, treedef = objects.flatten_extra(out[1])
     aux_tree.append(treedef)
-    return [objects.settled(out[0]), *leaves]
+    return [objects.unwrapped(out[0]), *leaves]
 
 
 def _typed_like(ct: Any, x: Any) -> Any:

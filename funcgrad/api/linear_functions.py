@@ -35,7 +35,7 @@ from funcgrad.dtypes import float0
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from funcgrad.higher_order.cells import Cell
 from funcgrad.primitives.elementwise import convert
-from funcgrad.primitives.objects import flatten_values, settled
+from funcgrad.primitives.objects import flatten_values, unwrapped
 from funcgrad.transforms.linearize import LinearMap, TapeEntry
 
 in_tangents: Facet[Callable[..., tuple[Primitive, list[bool]]] | None] = Facet("in_tangents", None)
@@ -279,7 +279,7 @@ def _flatten(function: LinearFunction) -> tuple[list[Any], tuple[Signature, Skel
 def _register(kind: type[LinearFunction]) -> None:
     def unflatten(meta: tuple[Signature, Skeleton], residuals: Sequence[Any]) -> LinearFunction:
         signature, skeleton = meta
-        residuals = list(map(settled, residuals))
+        residuals = list(map(unwrapped, residuals))
         function = kind(signature, skeleton.fill(residuals), residuals)
         # Not found again, for the residuals may be anything now.
         function.parts = residuals, skeleton

@@ -21,7 +21,7 @@ from funcgrad.dtypes import float0
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from funcgrad.higher_order.linear_call import zeros
 from funcgrad.primitives.elementwise import Convert, convert
-from funcgrad.primitives.objects import HoldsArray, flatten_held, flatten_values, settled
+from funcgrad.primitives.objects import HoldsArray, flatten_held, flatten_values, unwrapped
 
 VALUE_TYPES = (Tracer, np.ndarray, np.generic, bool, int, float, complex)
 
@@ -261,7 +261,7 @@ class Fit:
     def _leaf(self, value: Any, aval: ShapedArray, path: str) -> Any:
         if value is None or (isinstance(value, SymbolicZero) and value.shape == aval.shape):
             return None
-        value = settled(value)
+        value = unwrapped(value)
         is_float0 = isinstance(value, np.ndarray) and value.dtype == float0
         if aval.dtype.kind not in "fc":
             is_known = is_float0 or ignores_cotangents_of_integers()

@@ -38,7 +38,7 @@ _LOCK = Lock(_restore_all)
 
 
 class _Pending:
-    """Stands in a class for what it gets when it is finished; asking for it finishes the class."""
+    """Stands in a class for what it gets when it is finished; reading it finishes the class."""
 
     def __init__(self, cls: type, name: str, options: dict[str, bool]) -> None:
         self.cls = cls

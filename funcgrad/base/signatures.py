@@ -1,7 +1,7 @@
 """Signatures of functions and classes, without evaluating their annotations.
 
 Since Python 3.14, annotations are evaluated when somebody asks for them. They may name what only
-type checkers import, so that asking raises an error that no other use of the function would.
+type checkers import, so that a look-up raises an error that no other use of the function would.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Buffers:
     def give(self, memory: memoryview) -> None:
         """Keep memory that is free."""
         nbytes = len(memory)
-        # Sizes that are seldom asked for, as where files meet, make room for others.
+        # Sizes that are rarely needed, as where files meet, make room for others.
         for size, kept in self.free.items():
             while size != nbytes and kept and self.nbytes + nbytes > MOST_FREE:
                 kept.pop()

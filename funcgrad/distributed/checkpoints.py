@@ -89,7 +89,7 @@ def save(path: PathLike, tree: Tree, axis_name: Hashable = None) -> None:
         raise
     shapes = [list(x.shape) for x in leaves if is_shard(x)]
     manifest = {"checkpoint": number, "ranks": axis.size, "shapes": shapes}
-    _on_main(lambda: _publish(folder, manifest))
+    _on_main(lambda: _make_current(folder, manifest))
 
 
 def load(path: PathLike, like: Tree = None, axis_name: Hashable = None) -> Tree:
@@ -172,7 +172,7 @@ def _current(folder: Path) -> str | None:
     return number
 
 
-def _publish(folder: Path, manifest: dict[str, Any]) -> None:
+def _make_current(folder: Path, manifest: dict[str, Any]) -> None:
     """Let the new checkpoint be the one of its folder."""
     old = _current(folder)
     save_file(folder / MANIFEST, manifest)

@@ -26,7 +26,7 @@ from funcgrad.core.program import Program
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import ArgumentError
 from funcgrad.lowering import Call, Form
-from funcgrad.primitives.objects import settled
+from funcgrad.primitives.objects import unwrapped
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.linearize import record_linear
@@ -85,7 +85,7 @@ def primitive(cls: type[P]) -> type[P]:
 
 def _bind(self: Primitive, *args: Any) -> Any:
     """Apply an operation of the user's to values, which writable arrays stand for."""
-    return Primitive.bind(self, *map(settled, args))
+    return Primitive.bind(self, *map(unwrapped, args))
 
 
 def _giving_values(rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -101,7 +101,7 @@ def _giving_values(rule: Callable[..., Any]) -> Callable[..., Any]:
 def _values(found: Any) -> Any:
     if isinstance(found, list | tuple):
         return type(found)(map(_values, found))
-    return settled(found)
+    return unwrapped(found)
 
 
 def by_function(function: Callable[..., Any]) -> Callable[..., Form]:

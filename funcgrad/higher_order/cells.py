@@ -26,7 +26,7 @@ from funcgrad.core.observers import Location, current_location, describe_locatio
 from funcgrad.core.program import Program, Var
 from funcgrad.core.trace import Trace, Tracer, current_trace
 from funcgrad.errors import ArgumentError, UnexpectedTracerError
-from funcgrad.primitives.objects import settled
+from funcgrad.primitives.objects import unwrapped
 from funcgrad.transforms.stage import CellState, StageTrace
 
 
@@ -228,7 +228,7 @@ def fill_cells(leaves: list[Any], rows: Rows) -> list[Cell]:
     """Put new cells around the values in the places of cells; these are returned."""
     made = []
     for i, kind in rows:
-        leaves[i] = kind(settled(leaves[i]))
+        leaves[i] = kind(unwrapped(leaves[i]))
         made.append(leaves[i])
     return made
 

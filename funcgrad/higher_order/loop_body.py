@@ -23,7 +23,7 @@ Find = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
-class Walk:
+class LoopNest:
     """Windows of all iterations, if they follow each other along one axis.
 
     Attributes:
@@ -60,7 +60,7 @@ Begins = np.ndarray[Any, np.dtype[np.int64]]
 
 def shared_rows(
     windows: Sequence[tuple[Var | None, Sequence[int], Begins]], uses: Mapping[Var, int]
-) -> dict[Var, Walk]:
+) -> dict[Var, LoopNest]:
     """Arrays of which iterations read windows of one row each, some of which need more than a walk.
 
     Their cotangents are rows, too: nothing is added to a whole array in any iteration.
@@ -73,7 +73,7 @@ def shared_rows(
     Returns:
         By array, the walk along its rows.
     """
-    moves: dict[Var, list[tuple[int, set[Walk]]]] = {}
+    moves: dict[Var, list[tuple[int, set[LoopNest]]]] = {}
     for source, sizes, places in windows:
         if source is not None:
             shape = source.aval.shape
@@ -84,7 +84,7 @@ def shared_rows(
                 if sizes[axis] == 1 and not others:
                     at = tuple(int(places[0, axis]) if i == axis else 0 for i in range(len(shape)))
                     row = tuple(1 if i == axis else n for i, n in enumerate(shape))
-                    found.add(Walk(at, row, (1,) * len(shape), axis, step))
+                    found.add(LoopNest(at, row, (1,) * len(shape), axis, step))
             moves.setdefault(source, []).append((len(moving), found))
     rows = {}
     for source, ways in moves.items():
@@ -301,6 +301,18 @@ class UpdateOfPart(Step):
 
 
 __all__ = [
-    "Argument", "Bounds", "Constant", "Counted", "Entry", "FoldOfParts", "Growing", "Local",
-    "Operand", "Step", "UpdateOfPart", "Walk", "Window", "shared_rows",
+    "Argument",
+    "Bounds",
+    "Constant",
+    "Counted",
+    "Entry",
+    "FoldOfParts",
+    "Growing",
+    "Local",
+    "LoopNest",
+    "Operand",
+    "Step",
+    "UpdateOfPart",
+    "Window",
+    "shared_rows",
 ]  # fmt: skip

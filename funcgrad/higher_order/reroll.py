@@ -378,7 +378,7 @@ class _Rolling:
             table, loop_body.Growing(place, self._numbers_of_loops(self.first_iterations), 1)
         )
 
-    def _walk(self, source: Atom, walk: loop_body.Walk) -> loop_body.Argument:
+    def _walk(self, source: Atom, walk: loop_body.LoopNest) -> loop_body.Argument:
         self.sources[source] = None
         sizes = [m for i, m in enumerate(walk.sizes) if i != walk.axis]
         return self._walked(
@@ -483,7 +483,7 @@ class _Rolling:
         if is_walk and row is None and fixed is not None and self.reads[fixed] <= _MOST_WALKS:
             steps = np.diff(places[:, moving[0]])
             if (steps == steps[0]).all():
-                walk = loop_body.Walk(first, sizes, strides, moving[0], int(steps[0]))
+                walk = loop_body.LoopNest(first, sizes, strides, moving[0], int(steps[0]))
                 source = self.rewriting.atom(fixed)
                 return loop_body.Window(sizes, strides, (), self._walk(source, walk))
         starts = [

@@ -129,7 +129,7 @@ def may_repeat(program: Program, least: int) -> bool:
     """Whether enough operations stand in sequences of operations and lines that come again.
 
     It costs a fraction of a search, and no program without loops gets further: a line that is
-    executed once may hold an operation many times, but not in the same surroundings.
+    executed once may hold an operation many times, but not among the same neighbours.
 
     Args:
         program: The program.
@@ -579,7 +579,7 @@ class Search:
             shortest = steps
             for key, uses in groups.items():
                 if any(var.aval.weak_type for _, var in uses):
-                    return "a number whose dtype is not settled is read behind them"
+                    return "a number of a weak dtype is read behind them"
                 reach = longest.get(key, 1)
                 if all(steps - step <= reach for step, _ in uses):
                     finals.update((Chain(*key, steps - step), var) for step, var in uses)

@@ -20,7 +20,7 @@ from funcgrad.higher_order.remembered import remembered
 from funcgrad.observers.captures import noticing_draws
 from funcgrad.observers.source import current_location
 from funcgrad.primitives.elementwise import Convert
-from funcgrad.primitives.objects import flatten_values, settled
+from funcgrad.primitives.objects import flatten_values, unwrapped
 from funcgrad.transforms.programs import Replay
 from funcgrad.transforms.stage import StageTrace, stage_with_cells
 
@@ -246,7 +246,7 @@ def described(value: Any) -> str:
     """Description of a value, for messages."""
     if isinstance(value, tuple | list):
         return f"a {type(value).__name__} of {len(value)}"
-    value = settled(value)
+    value = unwrapped(value)
     if isinstance(value, Tracer | np.ndarray | np.generic):
         return str(aval_of(value).strong())
     if isinstance(value, float | complex):
@@ -319,4 +319,4 @@ def leaves_with_paths(tree: Any, root: str) -> tuple[list[Any], list[str], pytre
     given = [x if narrow is None else narrow(x) for _, x in rows]
     leaves, treedef = pytree.opened(given, treedef)
     paths = [root + pytree.keystr(path) for path, x in rows for _ in pytree.all_held_in(x)]
-    return list(map(settled, leaves)), paths, treedef
+    return list(map(unwrapped, leaves)), paths, treedef

@@ -14,7 +14,7 @@ import numpy as np
 
 from funcgrad.base.records import dataclass
 from funcgrad.core.program import Atom, Var
-from funcgrad.higher_order.loop_body import Walk
+from funcgrad.higher_order.loop_body import LoopNest
 from funcgrad.primitives.shape import Concatenate, Slice, reshape, shape_of
 
 LEAST_TURNS = 4
@@ -44,7 +44,7 @@ class Turns:
         size: How many rows.
     """
 
-    parts: tuple[tuple[Var, Walk], ...]
+    parts: tuple[tuple[Var, LoopNest], ...]
     size: int
 
     @property
@@ -163,8 +163,8 @@ def element_of(stack: Any, index: int) -> Any:
     return reshape(window.bind(stack), shape[1:])
 
 
-def _walk(first: Element, step: int) -> Walk:
+def _walk(first: Element, step: int) -> LoopNest:
     """Elements of a stack, from one on."""
     shape = first.stack.aval.shape[1:]
     starts = (first.index, *(0 for _ in shape))
-    return Walk(starts, (1, *shape), (1,) * len(starts), 0, step)
+    return LoopNest(starts, (1, *shape), (1,) * len(starts), 0, step)

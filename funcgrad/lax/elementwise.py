@@ -33,7 +33,7 @@ from funcgrad.lax.precision import AccuracyLike
 from funcgrad.primitives import bits
 from funcgrad.primitives import elementwise as primitive
 from funcgrad.primitives.families import Elementwise, shape_of
-from funcgrad.primitives.objects import is_traced, map_values, settled
+from funcgrad.primitives.objects import is_traced, map_values, unwrapped
 from funcgrad.primitives.texts import TEXTS
 
 __all__ = [
@@ -772,7 +772,7 @@ def dtype(x: Any) -> np.dtype[Any]:
     if x is None:
         raise DtypeError("lax.dtype: None is no array.")
     is_dtype = isinstance(x, type | np.dtype)
-    return default_dtype(canonical_dtype(x) if is_dtype else aval_of(settled(x)).dtype)
+    return default_dtype(canonical_dtype(x) if is_dtype else aval_of(unwrapped(x)).dtype)
 
 
 explain(globals(), MEANINGS)

@@ -129,7 +129,7 @@ def custom_linear_solve(
     return _LinearSystem(unknown, captured, pairs).run(has_aux)
 
 
-def _settled(aval: ShapedArray) -> ShapedArray:
+def _strong(aval: ShapedArray) -> ShapedArray:
     """The type of a value, of which Python's numbers have the dtype of the dialect."""
     return shaped(aval.shape, default_dtype(aval.dtype))
 
@@ -158,8 +158,8 @@ class _Unknown:
                     f"{what}: `{path}` is {aval.strong()}, but unknowns must be floating: convert "
                     f"it with .astype(float).{place()}"
                 )
-            self.avals.append(_settled(aval))
-            self.leaves[i] = convert(leaf, _settled(aval).dtype)
+            self.avals.append(_strong(aval))
+            self.leaves[i] = convert(leaf, _strong(aval).dtype)
 
     def __call__(self, out: Any, who: str) -> list[Any]:
         """Leaves of a value that must be like the unknown."""
@@ -171,7 +171,7 @@ class _Unknown:
             )
         for x, aval, path in zip(leaves, self.avals, self.paths, strict=True):
             got = check_leaf(x, path, f"{self.what}: {who}")
-            if _settled(got) != aval:
+            if _strong(got) != aval:
                 raise ShapeError(
                     f"{self.what}: {who} must return the types of {self.root}.{place()}"
                     f"  expected      {aval} like `{path}`\n  got           {got.strong()}"

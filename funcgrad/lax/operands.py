@@ -20,7 +20,7 @@ from funcgrad.dtypes import PYTHON_SCALARS, ExtendedDtype, check_dtype, short_na
 from funcgrad.errors import ArgumentError, DtypeError, KeyArrayError, ShapeError
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.families import shape_of
-from funcgrad.primitives.objects import settled
+from funcgrad.primitives.objects import unwrapped
 
 Array = Any
 """An `numpy.ndarray`, a NumPy scalar, or a traced array."""
@@ -53,7 +53,7 @@ def of_any_elements(function: Callable[..., Array]) -> Callable[..., Array]:
 
 def check_operand(name: str, value: Any) -> ArrayLike:
     """The value of an operand, or an `ArgumentError` if it is a container rather than an array."""
-    value = settled(value)
+    value = unwrapped(value)
     if isinstance(value, list | tuple | dict | str) or value is None:
         raise ArgumentError(
             f"lax.{name} needs arrays or scalars, got a {type(value).__name__}. Make it an array "

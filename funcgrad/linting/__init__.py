@@ -1,6 +1,6 @@
 """Lint: what is likely to be wrong with a derivative, line by line.
 
-``lint : (a -> b) -> a -> LintReport``. Wrong derivatives are seldom wrong formulas: they are cut
+``lint : (a -> b) -> a -> LintReport``. Wrong derivatives are rarely wrong formulas: they are cut
 paths, kinks, hidden NaNs, keys that are used twice. Each rule looks for one of them.
 """
 

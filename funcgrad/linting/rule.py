@@ -85,12 +85,12 @@ def rule(name: str, severity: str, watches: str = "record") -> Callable[[F], F]:
             or its derivative has ended, and says why, or nothing.
     """
 
-    def publish(look: F) -> F:
+    def register(look: F) -> F:
         summary = (look.__doc__ or "").partition("\n\n")[0].replace("\n    ", " ").strip()
         RULES[name] = Rule(name, severity, summary, look, watches)
         return look
 
-    return publish
+    return register
 
 
 Findings = Iterator[Said]

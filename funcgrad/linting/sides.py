@@ -2,7 +2,7 @@
 
 A kink is where a derivative jumps, however near both sides are: at a distance h and at 16 h it is
 the same jump, which of a smooth function would be a sixteenth. The distance is so small that data
-seldom are there by chance.
+rarely are there by chance.
 """
 
 from __future__ import annotations

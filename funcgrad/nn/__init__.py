@@ -14,7 +14,7 @@ from funcgrad.nn.normalization import *
 from funcgrad.nn.norms import batch_norm, group_norm, layer_norm, rms_norm
 from funcgrad.nn.pooling import avg_pool, max_pool, min_pool
 from funcgrad.nn.regularization import dropout
-from funcgrad.numpy.public_functions import publish_results
+from funcgrad.numpy.public_functions import present_results
 from funcgrad.scipy.exponentials import logsumexp
 
 __all__ = [
@@ -27,4 +27,4 @@ __all__ = [
     "standardize", "swish", "tanh",
 ]  # fmt: skip
 
-publish_results(__name__)
+present_results(__name__)

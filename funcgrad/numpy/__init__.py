@@ -48,7 +48,7 @@ from funcgrad.numpy.ufuncs import *
 from funcgrad.numpy.standard import *
 from funcgrad.numpy.standard import __array_namespace_info__
 from funcgrad.numpy.assigning import install as _install_writable
-from funcgrad.numpy.public_functions import public as _public, publish as _publish
+from funcgrad.numpy.public_functions import public as _public, wrap_module as _wrap_module
 from funcgrad.numpy import fft as fft, linalg as linalg, rearranging as _rearranging
 
 acos = arccos
@@ -84,7 +84,7 @@ def _table() -> dict[_Any, _Any]:
 
 
 _functions = _table()
-_publics, value_functions = _publish(_sys.modules[__name__])
+_publics, value_functions = _wrap_module(_sys.modules[__name__])
 _of_numpy = {
     known: _publics.get(function) or _public(function) for known, function in _functions.items()
 }

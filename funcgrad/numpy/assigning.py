@@ -32,12 +32,12 @@ from funcgrad.numpy.writable import (
     as_arguments,
     made,
     put_result,
-    settled_in,
+    unwrapped_in,
 )
 from funcgrad.numpy.writable import where as place
 from funcgrad.observers.promotion import PROMOTIONS
 from funcgrad.primitives.elementwise import power_of, select
-from funcgrad.primitives.objects import settled
+from funcgrad.primitives.objects import unwrapped
 from funcgrad.primitives.shape import broadcast_to
 
 Function = Callable[..., Any]
@@ -65,7 +65,7 @@ def binary(
         if kind is WritableArray:
             y = other._content if other._base is None else other.__jax_array__()
         else:
-            y = settled_in(other) if kind in CONTAINERS else other
+            y = unwrapped_in(other) if kind in CONTAINERS else other
         z = None
         if kinds and isinstance(x, Tracer):
             aval = x.aval
@@ -121,7 +121,7 @@ def in_place(name: str, symbol: str) -> Function:
     function = getattr(operator, name)
 
     def call(self: WritableArray, other: Any) -> WritableArray:
-        found = function(self.__jax_array__(), settled_in(other))
+        found = function(self.__jax_array__(), unwrapped_in(other))
         return self.change(f"x {symbol}= value", found, allows_given=True)
 
     return call
@@ -164,7 +164,7 @@ def array_ufunc(
                 return WritableArray(found, ROW_MAJOR if rank == 1 else None) if rank else found
     if method == "at":
         return _at(self, ufunc, *inputs)
-    values = [settled_in(x) for x in inputs]
+    values = [unwrapped_in(x) for x in inputs]
     name = f"np.{ufunc.__name__}"
     out = kwargs.get("out")
     targets = out if isinstance(out, tuple) else (out,)
@@ -198,11 +198,11 @@ def _at(self: WritableArray, ufunc: np.ufunc, array: Any, index: Any, *operands:
 def _combined(name: str, ufunc: np.ufunc, array: Any, index: Any, *operands: Any) -> Any:
     """A copy of an array, whose elements at an index are combined with values."""
     method = "apply" if not operands else _AT_METHODS.get(ufunc.__name__)
-    x = as_value(settled_in(array), name)
+    x = as_value(unwrapped_in(array), name)
     if method is None:
-        return one_by_one(ufunc, x, settled_in(index), *map(settled_in, operands))
-    ref = IndexUpdateRef(x, settled_in(index))
-    return getattr(ref, method)(*map(settled_in, operands or (ufunc,)), mode=INDEX_RULE.mode)
+        return one_by_one(ufunc, x, unwrapped_in(index), *map(unwrapped_in, operands))
+    ref = IndexUpdateRef(x, unwrapped_in(index))
+    return getattr(ref, method)(*map(unwrapped_in, operands or (ufunc,)), mode=INDEX_RULE.mode)
 
 
 def _at_of(ufunc: np.ufunc) -> Function:
@@ -224,7 +224,7 @@ def _at_of(ufunc: np.ufunc) -> Function:
 
 def copyto(dst: WritableArray, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     """Copy values into an array, as `numpy.copyto`."""
-    source, mask = as_value(settled_in(src)), settled_in(where)
+    source, mask = as_value(unwrapped_in(src)), unwrapped_in(where)
     if not np.can_cast(aval_of(source).dtype, dst.dtype, casting) and aval_of(source).shape:
         raise DtypeError(
             f"np.copyto: {aval_of(source)} does not fit into {dst.aval} by the rule {casting!r}."
@@ -240,7 +240,7 @@ def copyto(dst: WritableArray, src: Any, casting: Any = "same_kind", where: Any 
 
 def putmask(a: WritableArray, mask: Any, values: Any) -> None:
     """Change elements of an array where a mask holds, as `numpy.putmask`."""
-    values = settled(FUNCTIONS["resize"](settled_in(values), a.shape))
+    values = unwrapped(FUNCTIONS["resize"](unwrapped_in(values), a.shape))
     copyto(a, values, "unsafe", mask)
 
 
@@ -261,8 +261,8 @@ def array_function(publics: Mapping[Any, Function]) -> Function:
             kwargs = {k: v for k, v in kwargs.items() if k != "like"}
         if func in publics:
             return publics[func](*args, **kwargs)
-        values = [settled_in(x) for x in args]
-        return made(func(*values, **{k: settled_in(v) for k, v in kwargs.items()}))
+        values = [unwrapped_in(x) for x in args]
+        return made(func(*values, **{k: unwrapped_in(v) for k, v in kwargs.items()}))
 
     return dispatch
 
@@ -307,7 +307,7 @@ def install(
         members[f"__{name}__"] = unary(name)
     for name in ("bool", "int", "float", "complex", "index"):
         members[f"__{name}__"] = converted(f"__{name}__")
-    members["__contains__"] = lambda self, value: settled_in(value) in self.__jax_array__()
+    members["__contains__"] = lambda self, value: unwrapped_in(value) in self.__jax_array__()
     members["__round__"] = lambda self, ndigits=None: FUNCTIONS["round"](self, ndigits or 0)
     members["__divmod__"] = lambda self, other: FUNCTIONS["divmod"](self, other)
     members["__rdivmod__"] = lambda self, other: FUNCTIONS["divmod"](other, self)

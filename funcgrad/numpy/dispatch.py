@@ -44,7 +44,7 @@ from funcgrad.observers.source import current_location
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.cumulative import Cumlogsumexp, Cummax, Cummin
 from funcgrad.primitives.families import Elementwise
-from funcgrad.primitives.objects import Element, Refused, array_for_numpy, settled
+from funcgrad.primitives.objects import Element, Refused, array_for_numpy, unwrapped
 from funcgrad.primitives.special_tables import primitive_of
 
 Function = Callable[..., Any]
@@ -698,7 +698,7 @@ def _refuse(self: Refused) -> NoReturn:
 def _ufunc_of_element(
     self: Element, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any
 ) -> Any:
-    return getattr(ufunc, method)(*[settled(x) for x in inputs], **kwargs)
+    return getattr(ufunc, method)(*[unwrapped(x) for x in inputs], **kwargs)
 
 
 def _install_elements(operators: Iterable[str]) -> None:

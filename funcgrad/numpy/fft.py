@@ -26,7 +26,7 @@ from funcgrad.numpy.reducing import refuse_out
 from funcgrad.numpy.shaping import astype, constant_pad
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.fft import Fft, Irfft, Rfft
-from funcgrad.primitives.objects import settled
+from funcgrad.primitives.objects import unwrapped
 from funcgrad.primitives.shape import Slice, shape_of
 
 __all__ = [
@@ -75,7 +75,7 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
 def _frequencies(function: Any, n: int, d: Any, dtype: Any, device: Any) -> Any:
     check_placement(function.__name__, device=device)
     n = operator.index(n)  # NumPy looks at its type
-    d = settled(d)
+    d = unwrapped(d)
     found = divide(function(n), d) if isinstance(d, Tracer) else function(n, d)
     return found if dtype is None else astype(found, dtype)
 

@@ -48,7 +48,7 @@ from funcgrad.primitives.indexing import (
     lie_inside,
     out_of_bounds,
 )
-from funcgrad.primitives.objects import settled
+from funcgrad.primitives.objects import unwrapped
 from funcgrad.primitives.reductions import ReduceAny
 
 
@@ -144,7 +144,7 @@ def _entry(e: Any) -> Any:
     """One component of an index, with arrays of integers or bools made arrays."""
     if e is None or e is Ellipsis or isinstance(e, slice) or type(e) is int:
         return e
-    e = settled(e)
+    e = unwrapped(e)
     if isinstance(e, Tracer):
         return _traced_entry(e)
     if isinstance(e, list | tuple) and any(isinstance(v, Tracer) for v in e):
@@ -526,7 +526,7 @@ def assigned_dtype(value: Any, dtype: np.dtype[Any]) -> Any:
 def traced_mask(index: Any) -> Tracer | None:
     """The index, if it is one mask whose places are not known."""
     (mask,) = index if type(index) is tuple and len(index) == 1 else (index,)
-    mask = settled(mask)
+    mask = unwrapped(mask)
     return mask if isinstance(mask, Tracer) and mask.aval.dtype.kind == "b" else None
 
 

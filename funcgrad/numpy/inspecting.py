@@ -22,7 +22,7 @@ from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value, normalize_axes, promote_inexact, strong
 from funcgrad.numpy.writable import FUNCTIONS
 from funcgrad.primitives import elementwise as p
-from funcgrad.primitives.objects import StandsForArray, settled
+from funcgrad.primitives.objects import StandsForArray, unwrapped
 from funcgrad.primitives.reductions import ReduceAll
 from funcgrad.primitives.shape import shape_of
 
@@ -159,7 +159,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
 
 
 def _promotes_as(x: Any) -> Any:
-    x = settled(x)
+    x = unwrapped(x)
     if not isinstance(x, Tracer):
         return x
     return weak_representative(x.aval.dtype) if x.aval.weak_type else x.aval.dtype
@@ -178,7 +178,7 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
         >>> fg.numpy.can_cast(np.float64, np.float32)
         False
     """
-    from_ = settled(from_)
+    from_ = unwrapped(from_)
     return np.can_cast(from_.dtype if isinstance(from_, Tracer) else from_, to, casting)
 
 

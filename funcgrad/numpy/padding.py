@@ -24,7 +24,7 @@ from funcgrad.numpy.promotion import as_value, strong, to_dtype
 from funcgrad.numpy.rearranging import flip
 from funcgrad.numpy.shaping import broadcast_to, constant_pad, pad_widths
 from funcgrad.numpy.taking import part
-from funcgrad.numpy.writable import copied, settled_in
+from funcgrad.numpy.writable import copied, unwrapped_in
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.shape import shape_of
 
@@ -138,7 +138,7 @@ def _pad_by(
         def with_border(line: Any, axis: int = axis, width: tuple[int, int] = width) -> Any:
             border = copied(line)
             out = function(border, width, axis, kwargs)
-            found = as_value(settled_in(border if out is None else out), "pad")
+            found = as_value(unwrapped_in(border if out is None else out), "pad")
             if shape_of(found) != shape_of(line):
                 raise ShapeError(
                     f"pad: {name_of(function)} must return a line like the one that it is given, "

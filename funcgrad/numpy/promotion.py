@@ -28,7 +28,7 @@ from funcgrad.errors import AxisError, DtypeError
 from funcgrad.higher_order.cells import Cell
 from funcgrad.observers.promotion import PROMOTIONS, refuse_promotion, refuse_ranks
 from funcgrad.primitives.elementwise import Convert, convert
-from funcgrad.primitives.objects import UNSETTLED, settled
+from funcgrad.primitives.objects import WRAPPED_DTYPES, unwrapped
 from funcgrad.primitives.shape import Concatenate, reshape, shape_of
 
 _ARRAYS = (np.ndarray, np.generic, Tracer)
@@ -52,8 +52,8 @@ def as_value(x: Any, function: str = "this function") -> Any:
             return stack_nested(x)
         return _checked(np.asarray(x), function)
     if isinstance(x, np.ndarray):
-        return x if x.dtype.char not in UNSETTLED else _checked(settled(x), function)
-    value = settled(x)
+        return x if x.dtype.char not in WRAPPED_DTYPES else _checked(unwrapped(x), function)
+    value = unwrapped(x)
     if isinstance(value, _ARRAYS) or type(value) in PYTHON_SCALARS:
         return _checked(value, function)
     if isinstance(value, Cell):
@@ -98,7 +98,7 @@ def holds_tracer(x: Any) -> bool:
 def stack_nested(x: Any) -> Any:
     """Nested lists of values and tracers as one array."""
     if not isinstance(x, _LISTS):
-        return settled(x)
+        return unwrapped(x)
     rows = promote(*[stack_nested(row) for row in x])
     lifted = [reshape(row, (1, *shape_of(row))) for row in map(strong, rows)]
     return Concatenate(0).bind(*lifted)

@@ -35,9 +35,9 @@ from funcgrad.numpy.writable import (
     copied,
     made,
     put_result,
-    settled_in,
+    unwrapped_in,
 )
-from funcgrad.primitives.objects import settled
+from funcgrad.primitives.objects import unwrapped
 from funcgrad.scalar_tape import FUNCTIONS, NumberTracer
 
 Function = Callable[..., Any]
@@ -65,12 +65,12 @@ def public(function: Function, is_ordered: bool = False) -> Function:
             values = [
                 x._content
                 if type(x) is WritableArray and x._base is None
-                else (settled_in(x) if type(x) in CONTAINERS else x)
+                else (unwrapped_in(x) if type(x) in CONTAINERS else x)
                 for x in args
             ]
             if not kwargs:
                 return made(function(*values), is_ordered)
-            found = function(*values, **{name: settled_in(x) for name, x in kwargs.items()})
+            found = function(*values, **{name: unwrapped_in(x) for name, x in kwargs.items()})
             return made(found, is_ordered)
         except KeyArrayError as error:
             return error.keys.answer(function, args, kwargs)
@@ -148,14 +148,14 @@ def _as_public(call: Function, function: Function) -> Function:
 
 
 def creating(function: Function) -> Function:
-    """Publish a function that makes a new array in row-major order, also of no axes."""
+    """Wrap a function that makes a new array in row-major order, also of no axes."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             if current_trace() is EVAL:
                 return function(*args, **kwargs)
-            options = {k: settled_in(v) for k, v in kwargs.items()}
-            found = function(*map(settled_in, args), **options)
+            options = {k: unwrapped_in(v) for k, v in kwargs.items()}
+            found = function(*map(unwrapped_in, args), **options)
             if isinstance(found, np.ndarray | Tracer) and found.dtype != float0:
                 return WritableArray(strong(found), ROW_MAJOR)
             return found
@@ -166,15 +166,15 @@ def creating(function: Function) -> Function:
 
 
 def alike(function: Function) -> Function:
-    """Publish a function whose result lies in memory as its first argument does."""
+    """Wrap a function whose result lies in memory as its first argument does."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             if current_trace() is EVAL:
                 return function(*args, **kwargs)
             first = next(iter(args or kwargs.values()))
-            options = {k: settled_in(v) for k, v in kwargs.items()}
-            found = function(*map(settled_in, args), **options)
+            options = {k: unwrapped_in(v) for k, v in kwargs.items()}
+            found = function(*map(unwrapped_in, args), **options)
             if not isinstance(found, np.ndarray | Tracer):
                 return found
             if type(first) is WritableArray:
@@ -192,7 +192,7 @@ def alike(function: Function) -> Function:
 
 
 def viewing(function: Function) -> Function:
-    """Publish a function that moves no elements: of writable arrays it returns views.
+    """Wrap a function that moves no elements: of writable arrays it returns views.
 
     Of other arrays it gives what can be indexed by traced integers, but not assigned to.
     """
@@ -206,7 +206,7 @@ def viewing(function: Function) -> Function:
                 args = (kwargs.pop(name),)
             first, *rest = args
             if type(first) is not WritableArray:
-                found = function(*map(settled_in, args), **kwargs)
+                found = function(*map(unwrapped_in, args), **kwargs)
                 return found if isinstance(first, Tracer) else made(found, refusal=ARGUMENT)
             is_copied = kwargs.pop("copy", False)
             found = _views(first, function, rest, kwargs)
@@ -218,7 +218,7 @@ def viewing(function: Function) -> Function:
 
 
 def raveling(function: Function) -> Function:
-    """Publish a function that returns a view, or a copy where elements do not lie in order."""
+    """Wrap a function that returns a view, or a copy where elements do not lie in order."""
     view = viewing(function)
 
     def call(a: Any, *args: Any, **kwargs: Any) -> Any:
@@ -231,7 +231,7 @@ def raveling(function: Function) -> Function:
 
 
 def viewing_each(function: Function) -> Function:
-    """Publish a function that returns views of several arrays."""
+    """Wrap a function that returns views of several arrays."""
     one = viewing(function)
 
     def call(*arrays: Any) -> Any:
@@ -255,15 +255,15 @@ _NEW = (list, tuple, np.generic, int, float, complex)
 
 
 def sharing(function: Function) -> Function:
-    """Publish a function that returns its argument itself if there is nothing to do."""
+    """Wrap a function that returns its argument itself if there is nothing to do."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             if current_trace() is EVAL:
                 return function(*args, **kwargs)
             first = args[0] if args else None
-            options = {k: settled_in(v) for k, v in kwargs.items()}
-            found = function(*map(settled_in, args), **options)
+            options = {k: unwrapped_in(v) for k, v in kwargs.items()}
+            found = function(*map(unwrapped_in, args), **options)
             if type(first) is WritableArray and not kwargs.get("copy"):
                 is_same = found is first.__jax_array__()
                 return first if is_same else made(found, True)
@@ -282,13 +282,13 @@ def put_into(function: Function, array: WritableArray, *args: Any, **kwargs: Any
     name = function.__name__
     rewrite = f"x = funcgrad.numpy.{name}(x, ..., inplace=False)"
     array.check_writable(f"np.{name}(x, ...)", rewrite=rewrite)
-    options = {k: settled_in(v) for k, v in kwargs.items()} | {"inplace": False}
-    found = function(array.__jax_array__(), *map(settled_in, args), **options)
-    array.change(f"np.{name}(x, ...)", settled(found))
+    options = {k: unwrapped_in(v) for k, v in kwargs.items()} | {"inplace": False}
+    found = function(array.__jax_array__(), *map(unwrapped_in, args), **options)
+    array.change(f"np.{name}(x, ...)", unwrapped(found))
 
 
 def contiguous(function: Function) -> Function:
-    """Publish a function that copies its argument unless the elements lie in order."""
+    """Wrap a function that copies its argument unless the elements lie in order."""
     share = sharing(function)
 
     def call(a: Any, *args: Any, **kwargs: Any) -> Any:
@@ -301,21 +301,21 @@ def contiguous(function: Function) -> Function:
 
 
 def changing(function: Function) -> Function:
-    """Publish a function that changes its first argument unless it is told not to."""
+    """Wrap a function that changes its first argument unless it is told not to."""
 
     def call(a: Any, *args: Any, **kwargs: Any) -> Any:
         if current_trace() is EVAL:
             return function(a, *args, **kwargs)
         if type(a) is WritableArray and kwargs.get("inplace", True):
             return put_into(function, a, *args, **kwargs)
-        options = {k: settled_in(v) for k, v in kwargs.items()}
-        return made(function(settled_in(a), *map(settled_in, args), **options))
+        options = {k: unwrapped_in(v) for k, v in kwargs.items()}
+        return made(function(unwrapped_in(a), *map(unwrapped_in, args), **options))
 
     return _as_public(call, function)
 
 
 def reading_parts(function: Function) -> Function:
-    """Publish a function that gives an attribute of its argument, which may share elements."""
+    """Wrap a function that gives an attribute of its argument, which may share elements."""
     of_others = public(function)
 
     def call(val: Any) -> Any:
@@ -325,13 +325,13 @@ def reading_parts(function: Function) -> Function:
 
 
 def replacing(function: Function) -> Function:
-    """Publish a function that changes its first argument if it is not to copy it."""
+    """Wrap a function that changes its first argument if it is not to copy it."""
     copying = public(function)
 
     def call(x: Any, copy: bool = True, *args: Any, **kwargs: Any) -> Any:
         found = copying(x, copy, *args, **kwargs)
         if not copy and type(x) is WritableArray:
-            return x.change(f"np.{function.__name__}(x, copy=False)", settled_in(found))
+            return x.change(f"np.{function.__name__}(x, copy=False)", unwrapped_in(found))
         if not copy and type(x) is np.ndarray and current_trace() is EVAL:
             np.copyto(x, found)
             return x
@@ -341,25 +341,25 @@ def replacing(function: Function) -> Function:
 
 
 def updating(function: Function) -> Function:
-    """Publish ``at``."""
+    """Wrap ``at``."""
 
     def call(x: Any) -> Any:
         if current_trace() is EVAL:
             return function(x)
-        return WritableAt(function(settled_in(x)).array)
+        return WritableAt(function(unwrapped_in(x)).array)
 
     return _as_public(call, function)
 
 
 def reading(function: Function) -> Function:
-    """Publish a function whose results NumPy makes read-only."""
+    """Wrap a function whose results NumPy makes read-only."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             if current_trace() is EVAL:
                 return function(*args, **kwargs)
-            options = {k: settled_in(v) for k, v in kwargs.items()}
-            found = function(*map(settled_in, args), **options)
+            options = {k: unwrapped_in(v) for k, v in kwargs.items()}
+            found = function(*map(unwrapped_in, args), **options)
             return made(found, refusal=READ_ONLY)
         except KeyArrayError as error:
             return error.keys.answer(function, args, kwargs)
@@ -392,7 +392,7 @@ _KINDS: dict[Callable[..., Function], tuple[str, ...]] = {
 _NAMED_KINDS = {name: kind for kind, names in _KINDS.items() for name in names}
 
 
-def publish(module: ModuleType) -> tuple[dict[Function, Function], dict[str, Function]]:
+def wrap_module(module: ModuleType) -> tuple[dict[Function, Function], dict[str, Function]]:
     """Put functions as users call them in the place of those that take and give values.
 
     Args:
@@ -419,7 +419,7 @@ def publish(module: ModuleType) -> tuple[dict[Function, Function], dict[str, Fun
     return found, originals
 
 
-def publish_results(package: str, fallback: str = "") -> None:
+def present_results(package: str, fallback: str = "") -> None:
     """Present a package; inside of transformations, users can assign to its functions' results.
 
     Outside a call costs one question more. Functions that return an argument give it itself.
@@ -440,7 +440,7 @@ def _with_results(function: Function, package: str) -> Function:
     """A function of values with results that can be assigned to, under the name of its package."""
     if getattr(function, "is_host_function", False):
         return function
-    known: Function | None = vars(function).get("published")  # by another package, too
+    known: Function | None = vars(function).get("public")  # by another package, too
     if known is not None:
         return known
 
@@ -448,11 +448,11 @@ def _with_results(function: Function, package: str) -> Function:
         found = function(*args, **kwargs)
         if current_trace() is EVAL:
             return found
-        same = [x for x in (*args, *kwargs.values()) if settled_in(x) is found]
+        same = [x for x in (*args, *kwargs.values()) if unwrapped_in(x) is found]
         return same[0] if same else made(found)
 
-    published = _as_public(call, function)
-    published.__module__ = package
-    for each in (function, published):
-        vars(each)["published"] = published
-    return published
+    wrapper = _as_public(call, function)
+    wrapper.__module__ = package
+    for each in (function, wrapper):
+        vars(each)["public"] = wrapper
+    return wrapper

@@ -80,7 +80,7 @@ from funcgrad.core.trace import Tracer
 from funcgrad.numpy import scalars
 from funcgrad.numpy.host_functions import host_functions
 from funcgrad.numpy.meanings import MEANINGS
-from funcgrad.primitives.objects import settled
+from funcgrad.primitives.objects import unwrapped
 
 
 def _sized(code: str) -> Any:
@@ -130,7 +130,7 @@ def asfortranarray(a: Any, dtype: Any = None) -> Any:
         >>> fnp.asfortranarray([[1, 2], [3, 4]]).flags.f_contiguous
         True
     """
-    a = settled(a)
+    a = unwrapped(a)
     if isinstance(a, Tracer):
         return a if dtype is None else a.astype(dtype)
     return np.asfortranarray(a, dtype)
@@ -152,7 +152,7 @@ def require(a: Any, dtype: Any = None, requirements: Any = None) -> Any:
         >>> fnp.require([1, 2], "f8", ["C"])
         array([1., 2.])
     """
-    a = settled(a)
+    a = unwrapped(a)
     if isinstance(a, Tracer):
         return a if dtype is None else a.astype(dtype)
     return np.require(a, dtype, requirements)

@@ -25,7 +25,7 @@ from funcgrad.numpy import elementwise, moments, reducing
 from funcgrad.numpy.indexing import indexed, mask_message, traced_mask
 from funcgrad.numpy.promotion import as_value, strong, to_dtype
 from funcgrad.primitives.elementwise import select
-from funcgrad.primitives.objects import StandsForArray, settled
+from funcgrad.primitives.objects import StandsForArray, unwrapped
 from funcgrad.primitives.shape import broadcast_to, reshape, shape_of
 from funcgrad.transforms.batch import BatchTracer
 from funcgrad.transforms.jvp import JVPTracer
@@ -137,7 +137,7 @@ class Selection(StandsForArray):
             if not is_same_value(x.mask, self.mask):
                 raise x.error()
             return x.full
-        if not isinstance(x, str) and len(shape_of(as_value(settled(x)))) > len(self._rest):
+        if not isinstance(x, str) and len(shape_of(as_value(unwrapped(x)))) > len(self._rest):
             raise self.error()  # as many as are selected
         return x
 

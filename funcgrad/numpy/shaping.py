@@ -25,7 +25,7 @@ from funcgrad.numpy.promotion import (
 )
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import shape as s
-from funcgrad.primitives.objects import HoldsArray, settled
+from funcgrad.primitives.objects import HoldsArray, unwrapped
 from funcgrad.primitives.shape import shape_of
 
 __all__ = [
@@ -60,7 +60,7 @@ def astype(x: Any, dtype: Any, copy: bool = False, *, device: Any = None) -> Any
 
 def traced_integer(k: Any, function: str) -> Any:
     """A number of a diagonal, a distance or a count as a traced int64, or None if it is known."""
-    k = settled(k)
+    k = unwrapped(k)
     if not isinstance(k, Tracer):
         return None
     if k.dtype.kind not in "iu" or k.shape:

@@ -22,7 +22,7 @@ from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.ordering import value_if_known
 from funcgrad.numpy.promotion import as_value
 from funcgrad.numpy.scalars import complex64, complex128, float32, float64
-from funcgrad.primitives.objects import settled
+from funcgrad.primitives.objects import unwrapped
 from funcgrad.primitives.shape import reshape, shape_of
 
 __all__ = [
@@ -153,7 +153,7 @@ def _dtype_of(x: Any) -> Any:
     """The dtype of an array or number; a dtype itself."""
     if isinstance(x, type | str | np.dtype):
         return np.dtype(x)
-    x = settled(x)
+    x = unwrapped(x)
     is_value = isinstance(x, np.ndarray | np.generic | Tracer | int | float | complex)
     return aval_of(x).dtype if is_value else np.dtype(x)
 
@@ -196,7 +196,7 @@ def iterable(y: Any) -> bool:
         >>> fnp.iterable([1]), fnp.iterable(2.0)
         (True, False)
     """
-    y = settled(y)
+    y = unwrapped(y)
     return bool(y.shape) if isinstance(y, Tracer) else np.iterable(y)
 
 
@@ -215,7 +215,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         array([0, 1, 2])
     """
     check_placement("from_dlpack", device=device)
-    x = settled(x)
+    x = unwrapped(x)
     if isinstance(x, Tracer):
         return x
     found = np.from_dlpack(x)

@@ -18,7 +18,7 @@ from funcgrad.core.avals import Shape, ShapedArray
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Trace, Tracer, current_trace, run_under
 from funcgrad.numpy.indexing import assigned, indexed
-from funcgrad.primitives.objects import settled
+from funcgrad.primitives.objects import unwrapped
 from funcgrad.primitives.shape import Reshape, Reverse, Slice, Transpose
 
 Strides = tuple[int, ...]
@@ -135,7 +135,7 @@ def basic_key(shape: Shape, index: Any) -> tuple[list[Any], bool] | None:
         if kind is int or e is None or e is Ellipsis or kind is slice:
             entries.append(e)
             continue
-        e = settled(e)
+        e = unwrapped(e)
         if isinstance(e, np.integer):
             entries.append(int(e))
         elif isinstance(e, Tracer) and not e.aval.shape and e.aval.dtype.kind in "iu":

@@ -10,7 +10,7 @@ whether it is a copy, is found when something is written, so that programs that 
 for no strides.
 
 It is not traced, it stands for its value of the moment: whatever takes an array asks for that value
-first (`settled`), and so do arguments and results of transformed functions. No rule of a
+first (`unwrapped`), and so do arguments and results of transformed functions. No rule of a
 primitive and no transformation ever meets one. Outside of transformations nothing is wrapped.
 """
 
@@ -37,7 +37,7 @@ from funcgrad.numpy.promotion import as_value, check_casting, strong
 from funcgrad.numpy.selected import Selection, selected
 from funcgrad.observers.source import current_location
 from funcgrad.primitives.elementwise import convert, select
-from funcgrad.primitives.objects import StandsForArray, array_for_numpy, settled
+from funcgrad.primitives.objects import StandsForArray, array_for_numpy, unwrapped
 from funcgrad.primitives.shape import broadcast_to, shape_of
 
 Function = Callable[..., Any]
@@ -245,9 +245,9 @@ class WritableArray(StandsForArray):
             if basic is not None and views.Indexed(self.shape, basic[0]).is_same(value._step):
                 return  # `y[1:] += z`, whose view has been changed already
         if type(value) is Selection:
-            self.replace(value.written_into(self.__jax_array__(), settled_in(index)))
+            self.replace(value.written_into(self.__jax_array__(), unwrapped_in(index)))
             return
-        self._assign(settled_in(index), as_value(settled_in(value)))
+        self._assign(unwrapped_in(index), as_value(unwrapped_in(value)))
 
     def _assign(self, index: Any, value: Any) -> None:
         base = self.resolved()._base
@@ -333,7 +333,7 @@ class WritableArray(StandsForArray):
         else:
             basic = views.basic_key(self.shape, index)
             if basic is None:
-                return made(selected(value, settled_in(index)))
+                return made(selected(value, unwrapped_in(index)))
             key, has_ellipsis = basic
             way = views.Indexed(self.shape, key)
             found = way.read(value)
@@ -382,11 +382,11 @@ class WritableArray(StandsForArray):
 
     def sort(self, axis: int = -1, **options: Any) -> None:
         self.check_writable("x.sort(...)", rewrite="x = np.sort(x)")
-        self.replace(settled(FUNCTIONS["sort"](self, axis, **options)))
+        self.replace(unwrapped(FUNCTIONS["sort"](self, axis, **options)))
 
     def partition(self, kth: Any, axis: int = -1) -> None:
         self.check_writable("x.partition(...)", rewrite="x = np.partition(x, kth)")
-        self.replace(settled(FUNCTIONS["partition"](self, kth, axis)))
+        self.replace(unwrapped(FUNCTIONS["partition"](self, kth, axis)))
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         FUNCTIONS["put"](self, indices, values, mode)
@@ -450,7 +450,7 @@ class WritableAt(IndexUpdateHelper):
     __slots__ = ()
 
     def __getitem__(self, index: Any) -> _WritableRef:
-        return _WritableRef(self.array, settled_in(index))
+        return _WritableRef(self.array, unwrapped_in(index))
 
 
 class _WritableRef(IndexUpdateRef):
@@ -489,7 +489,7 @@ def in_current_trace(
         root._owner = trace
         root._version = next(_STAMPS)
     for root, content in zip(roots, contents, strict=False):
-        root._content = settled(content)
+        root._content = unwrapped(content)
     versions = [root._version for root in roots]
     try:
         yield lambda: [
@@ -521,13 +521,13 @@ def copied(x: Any, order: str = "C") -> Any:
 # Wrapping and unwrapping.
 
 
-def settled_in(x: Any) -> Any:
+def unwrapped_in(x: Any) -> Any:
     """The value of what is writable, also inside of lists and tuples."""
     kind = type(x)
     if kind is WritableArray:
         return x._content if x._base is None else x.__jax_array__()
     if (kind is tuple or kind is list) and any(type(e) in CONTAINERS for e in x):
-        return kind(map(settled_in, x))
+        return kind(map(unwrapped_in, x))
     return x
 
 
@@ -595,8 +595,8 @@ def _delegated(method: Function, value: Any, own: WritableArray) -> Function:
     """A method of the value that this file does not treat; the value itself keeps its name."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        options = {name: settled_in(x) for name, x in kwargs.items()}
-        result = method(*map(settled_in, args), **options)
+        options = {name: unwrapped_in(x) for name, x in kwargs.items()}
+        result = method(*map(unwrapped_in, args), **options)
         return own if result is value else made(result)
 
     return call
@@ -604,7 +604,7 @@ def _delegated(method: Function, value: Any, own: WritableArray) -> Function:
 
 def put_result(name: str, target: Any, result: Any, mask: Any) -> Any:
     """Write a result where a mask says so; returns the array."""
-    result, mask = settled_in(result), settled_in(mask)
+    result, mask = unwrapped_in(result), unwrapped_in(mask)
     if target is None:
         return result
     if type(target) is WritableArray:

@@ -300,7 +300,7 @@ def _counted(constants: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any, i
 
 
 _HELD_ONCE = max(count for *_, count in _counted(((None, object()),)))
-"""How many are counted where only a program holds a constant: Python lends some uncounted."""
+"""How many are counted where only a program holds a constant; Python counts some less."""
 
 
 def _programs_in(value: Any) -> Iterator[Program]:
@@ -423,7 +423,7 @@ def _global_state(has_kept_numbers: bool) -> tuple[bytes, Any] | None:
     if type(bits).__name__ != "MT19937":
         return str(bits.state).encode(), ()
     kept = tuple(np.random.get_state())[3:] if has_kept_numbers else ()
-    # Reading the documented address costs a hundredth of asking for the state.
+    # Reading the documented address costs a hundredth of reading the state.
     return ctypes.string_at(bits.ctypes.state_address, _MERSENNE_BYTES), kept
 
 

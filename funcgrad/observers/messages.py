@@ -136,8 +136,8 @@ def _refuse_numba(tracer: Tracer) -> NoReturn:
 
     Others (`hasattr`, inspection) find no such attribute.
     """
-    asking = next(f for f, _ in walk_stack(sys._getframe(1)) if not source.is_own(f.f_code))
-    if not str(asking.f_globals.get("__name__")).startswith("numba."):
+    requester = next(f for f, _ in walk_stack(sys._getframe(1)) if not source.is_own(f.f_code))
+    if not str(requester.f_globals.get("__name__")).startswith("numba."):
         raise AttributeError("_numba_type_")
     tracer.check_live()
     asker = Asker()

@@ -341,7 +341,7 @@ def called_function(folder: str) -> str | None:
     return frames[-1].f_code.co_name if frames else None
 
 
-def asking_function() -> str:
+def requesting_function() -> str:
     """Name of the function that called the caller of this one."""
     return sys._getframe(2).f_code.co_name
 
@@ -349,7 +349,7 @@ def asking_function() -> str:
 _SUBSCRIPTS = ("BINARY_SUBSCR", "BINARY_SLICE")
 
 
-def is_subscript_asking() -> bool:
+def is_called_by_subscript() -> bool:
     """Whether the caller of this function's caller is at an expression ``a[b]``."""
     frame = sys._getframe(2)
     code, place = frame.f_code.co_code, frame.f_lasti
@@ -365,7 +365,7 @@ def is_called_by_scipy() -> bool:
     return any(f.f_code.co_filename.startswith(_OWN_ROOTS[2]) for f in frames_to_user())
 
 
-def is_asked_for_sparse_product() -> bool:
+def is_called_by_sparse_product() -> bool:
     """Whether the caller of this function's caller is a product of one of SciPy's matrices."""
     code = sys._getframe(2).f_code
     return code.co_name == "_matmul_dispatch" and code.co_filename.startswith(_OWN_ROOTS[2])

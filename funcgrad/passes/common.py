@@ -22,7 +22,7 @@ class Shared:
     """Branches, and what is computed before them.
 
     Attributes:
-        known: Names of the surroundings that are further inputs of all programs here.
+        known: Names of the enclosing program that are further inputs of all programs here.
         before: A program from all inputs to values.
         rest: The branches, with these as further inputs.
     """

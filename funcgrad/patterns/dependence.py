@@ -27,12 +27,12 @@ from funcgrad.patterns.index_sets import (
     MOST_PIECES,
     Accumulate,
     Fold,
+    LoopNest,
     Move,
     Pick,
     Piece,
     Relation,
     TooLargeError,
-    Walk,
     collapsed,
     dense,
     identity,
@@ -185,7 +185,7 @@ class _Equation:
         if isinstance(form, forms.Reduction):
             return _reduced(form.axes, own, shape)
         if isinstance(form, forms.PrefixScan):
-            moves: list[Move] = [Walk(i, n) for i, n in enumerate(own)]
+            moves: list[Move] = [LoopNest(i, n) for i, n in enumerate(own)]
             moves[form.axis] = Accumulate(form.axis, own[form.axis], form.reverse)
             return _Moved(tuple(moves), shape, ())
         if isinstance(form, forms.Contraction):
@@ -247,7 +247,7 @@ class _Equation:
         whole, part = (own, shape) if is_read else (shape, own)
         starts = self._starts(self.equation.inputs[first:], whole, part)
         moves: list[Move] = [
-            Fold() if s is None else Walk(i, shape[i], shift=-s if is_read else s)
+            Fold() if s is None else LoopNest(i, shape[i], shift=-s if is_read else s)
             for i, s in enumerate(starts)
         ]
         return _Moved(tuple(moves), shape, tuple(i for i, s in enumerate(starts) if s is None))
@@ -314,7 +314,7 @@ def _broadcast(own: Shape, shape: Shape) -> _Moved:
     """Corresponding elements, with NumPy's broadcasting."""
     lead = len(shape) - len(own)
     is_kept = [n == shape[lead + i] for i, n in enumerate(own)]
-    moves = tuple(Walk(lead + i, n) if is_kept[i] else Pick(0) for i, n in enumerate(own))
+    moves = tuple(LoopNest(lead + i, n) if is_kept[i] else Pick(0) for i, n in enumerate(own))
     repeated = (lead + i for i, kept in enumerate(is_kept) if not kept)
     return _Moved(moves, shape, (*range(lead), *repeated))
 
@@ -326,13 +326,13 @@ def _reindexed(form: forms.Reindex, own: Shape, shape: Shape) -> _Moved | None:
     moves: list[Move] = [Pick(s) for s in form.starts]
     for o, (axis, step) in enumerate(zip(form.axes, form.steps, strict=True)):
         if axis is not None:
-            moves[axis] = Walk(o, shape[o], stride=step, taps=(form.starts[axis],))
+            moves[axis] = LoopNest(o, shape[o], stride=step, taps=(form.starts[axis],))
     return _Moved(tuple(moves), shape, tuple(o for o, a in enumerate(form.axes) if a is None))
 
 
 def _reduced(axes: Sequence[int], own: Shape, shape: Shape) -> _Moved:
     kept = [i for i in range(len(own)) if i not in axes]
-    moves = tuple(Walk(kept.index(i), n) if i in kept else Fold() for i, n in enumerate(own))
+    moves = tuple(LoopNest(kept.index(i), n) if i in kept else Fold() for i, n in enumerate(own))
     return _Moved(moves, shape, ())
 
 
@@ -347,14 +347,14 @@ def _contracted(form: forms.Contraction, k: int, own: Shape, shape: Shape) -> _M
             moves.append(Fold())
             continue
         taken.add(o)
-        moves.append(_sliding(slides[label], o) if label in slides else Walk(o, shape[o]))
+        moves.append(_sliding(slides[label], o) if label in slides else LoopNest(o, shape[o]))
     return _Moved(tuple(moves), shape, tuple(o for o in range(len(shape)) if o not in taken))
 
 
-def _sliding(slide: forms.Slide, axis: int) -> Walk:
+def _sliding(slide: forms.Slide, axis: int) -> LoopNest:
     """Relation for elements that windows slide along."""
     taps = tuple(slide.dilation * t for t in range(slide.taps))
-    return Walk(axis, slide.windows, slide.base, slide.low, slide.stride, taps)
+    return LoopNest(axis, slide.windows, slide.base, slide.low, slide.stride, taps)
 
 
 def _slid(form: forms.WindowFold, k: int, own: Shape, shape: Shape) -> _Moved | None:
@@ -371,7 +371,7 @@ def _assembled(form: forms.Assemble, k: int, own: Shape, shape: Shape) -> _Moved
     piece = form.pieces[k]
     rows = zip(piece.starts, piece.steps, piece.lows, piece.sizes, strict=True)
     moves = tuple(
-        Walk(i, shape[i], step, start - step * low, limits=(low, low + size))
+        LoopNest(i, shape[i], step, start - step * low, limits=(low, low + size))
         for i, (start, step, low, size) in enumerate(rows)
     )
     return _Moved(moves, shape, ())
@@ -381,7 +381,9 @@ def _anywhere(axes: Sequence[int], own: Shape, shape: Shape) -> _Moved:
     """Elements at unknown places along some axes."""
     kept = [i for i in range(len(own)) if i not in axes]
     lead = len(shape) - len(kept)
-    moves = tuple(Walk(lead + kept.index(i), n) if i in kept else Fold() for i, n in enumerate(own))
+    moves = tuple(
+        LoopNest(lead + kept.index(i), n) if i in kept else Fold() for i, n in enumerate(own)
+    )
     return _Moved(moves, shape, tuple(range(lead)))
 
 
@@ -390,7 +392,7 @@ def _into(axes: Sequence[int], own: Shape, shape: Shape) -> _Moved:
     kept = [i for i in range(len(shape)) if i not in axes]
     lead = len(own) - len(kept)
     moves: list[Move] = [Fold() for _ in range(lead)]
-    moves += [Walk(i, shape[i]) for i in kept]
+    moves += [LoopNest(i, shape[i]) for i in kept]
     return _Moved(tuple(moves), shape, tuple(axes))
 
 
@@ -404,7 +406,7 @@ def _stacked(form: forms.Routine, k: int, own: Shape, shape: Shape, number: int)
     for axis, o in zip(before[:n], after[:n], strict=True):
         if own[axis] != shape[o]:
             return None
-        moves[axis] = Walk(o, shape[o])
+        moves[axis] = LoopNest(o, shape[o])
     return _Moved(tuple(moves), shape, after[n:])
 
 
@@ -478,7 +480,7 @@ class _Loop:
         self.carry = range(n_consts, n_consts + n_carry)
         self.length = length
         atoms = equation.equation.inputs[n_before:]
-        self.known = [equation.scope.asking(a) for a in atoms]
+        self.known = [equation.scope.lazy(a) for a in atoms]
         constants = [a if i < n_consts else None for i, a in enumerate(atoms)]
         self.scope = equation.scope.callee(body, constants)
         self.active = [r is not None for r in self.given]
@@ -487,7 +489,7 @@ class _Loop:
         if self.length == 0:
             ys = [None] * (len(self.out_avals) - len(self.carry))
             return [*(self.given[i] for i in self.carry), *ys]
-        outs = self._settled()
+        outs = self._fixed_point()
         if self.length is not None and self._keeps_places():
             at_once = self._at_once(self.length)
             if at_once is not None:
@@ -500,7 +502,7 @@ class _Loop:
                 for out, aval in zip(outs, self.out_avals, strict=True)
             ]
 
-    def _settled(self) -> list[Found]:
+    def _fixed_point(self) -> list[Found]:
         """Dependence of the results of the body: a fixed point over the carried values."""
         while True:
             sizes = [

@@ -143,7 +143,7 @@ def strides_of(shape: Shape) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Walk:
+class LoopNest:
     """Index ``i`` becomes index ``o`` of another axis: ``scale * i + shift == stride * o + tap``.
 
     Args:
@@ -196,7 +196,7 @@ class Accumulate:
     reverse: bool
 
 
-Move = Walk | Fold | Pick | Accumulate
+Move = LoopNest | Fold | Pick | Accumulate
 _Image = tuple[dict[int, int], list[Dimension], int]
 """First indices along axes of the image, sides, and by how much the column moves."""
 
@@ -260,7 +260,7 @@ def _accumulated(start: int, dims: Sequence[Dimension], move: Accumulate) -> _Im
     return {move.axis: low}, [*sides, Dimension(move.axis, 1, high - low, 0)], 0
 
 
-def _walked(start: int, dims: Sequence[Dimension], move: Walk, tap: int) -> Iterator[_Image]:
+def _walked(start: int, dims: Sequence[Dimension], move: LoopNest, tap: int) -> Iterator[_Image]:
     """One tap of a walk."""
     low, high = move.limits or (None, None)
     if len(dims) > 1:
@@ -293,7 +293,9 @@ def _walked(start: int, dims: Sequence[Dimension], move: Walk, tap: int) -> Iter
         yield {move.axis: o + skipped * o_step}, [side], shift
 
 
-def _walked_inside(start: int, dims: Sequence[Dimension], move: Walk, tap: int) -> Iterator[_Image]:
+def _walked_inside(
+    start: int, dims: Sequence[Dimension], move: LoopNest, tap: int
+) -> Iterator[_Image]:
     """Several sides along one axis: if all of them are used, they move together."""
     last = start + sum(d.reach for d in dims)
     if move.limits is not None and not (move.limits[0] <= start and last < move.limits[1]):

@@ -56,7 +56,7 @@ class Scope:
         primitive = equation.primitive
         form = form_of(equation)
         if isinstance(form, forms.Call):
-            inner = Scope(form.program, [self.asking(a) for a in equation.inputs])
+            inner = Scope(form.program, [self.lazy(a) for a in equation.inputs])
             return inner.value(form.program.outputs[number])
         if primitive.is_effectful:
             return None
@@ -108,7 +108,7 @@ class Scope:
         batched = side_by_side(part, tuple(i >= last for i in range(len(part.inputs))), form.length)
         if batched is None:
             return None
-        known = [None if n <= i < last else self.asking(a) for i, a in enumerate(equation.inputs)]
+        known = [None if n <= i < last else self.lazy(a) for i, a in enumerate(equation.inputs)]
         found = Scope(batched.program, known).value(batched.program.outputs[0])
         if found is None or batched.is_mapped_out[0]:
             return found
@@ -130,12 +130,13 @@ class Scope:
     def _scalar(self, atom: Atom) -> Any:
         return self.value(atom) if not atom.aval.shape else None
 
-    def asking(self, atom: Atom) -> Callable[[], Any]:
+    def lazy(self, atom: Atom) -> Callable[[], Any]:
+        """The value of an atom, computed when it is called for."""
         return lambda: self.value(atom)
 
     def callee(self, program: Program, args: Sequence[Atom | None]) -> Scope:
         """A program that is called with atoms of this one, ``None`` for unknown values."""
-        return Scope(program, [None if a is None else self.asking(a) for a in args])
+        return Scope(program, [None if a is None else self.lazy(a) for a in args])
 
 
 def side_by_side(body: Program, is_mapped: Mask, length: int) -> BatchedProgram | None:

@@ -77,7 +77,7 @@ class Derivative:
         forward = self.linearized.forward
         scope = Scope(forward)
         return [
-            scope.asking(forward.inputs[i] if kind == "in" else forward.outputs[i])
+            scope.lazy(forward.inputs[i] if kind == "in" else forward.outputs[i])
             for kind, i in self.linearized.residuals
         ]
 

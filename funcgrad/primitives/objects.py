@@ -4,10 +4,10 @@
 traced value can give is an ndarray of objects, one for every number (`objects_of`): of a number
 itself, of an array an `Element` for each place. NumPy moves such objects, and computes with them
 one by one, through their operators. Wherever funcgrad meets an array of objects, as operand,
-argument or result, it becomes the traced array of its numbers again (`settled`): the arrays from
+argument or result, it becomes the traced array of its numbers again (`unwrapped`): the arrays from
 which they came are joined, and one look-up puts the numbers in order, if they are not.
 
-Objects with ``__jax_array__`` or ``__array__`` are settled by asking them.
+Objects with ``__jax_array__`` or ``__array__`` are unwrapped by calling it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from funcgrad.dtypes import PYTHON_SCALARS, check_dtype
 from funcgrad.errors import DtypeError, TracerArrayConversionError
 from funcgrad.observers.messages import message, notes_of
 from funcgrad.observers.source import (
-    asking_function,
-    is_asked_for_sparse_product,
     is_called_by_scipy,
-    is_subscript_asking,
+    is_called_by_sparse_product,
+    is_called_by_subscript,
+    requesting_function,
 )
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.indexing import Gather
@@ -41,11 +41,11 @@ MAX_TAKEN = 2**10
 """How often single numbers of a traced array may be computed with: each is an operation."""
 
 _NUMBERS = (*PYTHON_SCALARS, np.generic)
-UNSETTLED = "OeE"
-"""Arrays that `settled` looks at: of objects, and of floats of 16 bits (NumPy's and bfloat16)."""
+WRAPPED_DTYPES = "OeE"
+"""Arrays that `unwrapped` looks at: of objects, and of floats of 16 bits (NumPy's and bfloat16)."""
 
 _READY: set[type] = {*PYTHON_SCALARS, type(None), str, bytes}
-"""Types whose values are settled, or stand for no array; NumPy's scalars and tracers join."""
+"""Types whose values are unwrapped, or stand for no array; NumPy's scalars and tracers join."""
 
 
 class Source:
@@ -177,7 +177,7 @@ def array_for_numpy(self: Any, dtype: Any = None, copy: bool | None = None) -> n
             notes_of(current_trace()).gave_part = True
             is_converted = dtype is not None and self.dtype != dtype
             return _as_given(np.array(self, dtype), copy or is_converted)
-    if is_asked_for_sparse_product():  # An object, by which SciPy leaves the product to us.
+    if is_called_by_sparse_product():  # An object, by which SciPy leaves the product to us.
         out = np.empty((), object)
         out[()] = self
         return out
@@ -187,11 +187,11 @@ def array_for_numpy(self: Any, dtype: Any = None, copy: bool | None = None) -> n
         or dialect() is not NUMPY
         or self.size > MAX_NUMBERS
         or not self.owner.is_live
-        or is_subscript_asking()
+        or is_called_by_subscript()
         or is_called_by_scipy()
     ):
         self.refuse("array")
-    if asking_function() == "as_strided":  # It reads addresses, by strides that are not ours.
+    if requesting_function() == "as_strided":  # It reads addresses, by strides that are not ours.
         raise TracerArrayConversionError(
             message(
                 self,
@@ -228,18 +228,18 @@ def is_traced(x: Any) -> bool:
     return isinstance(x.__jax_array__() if type(x) in MUTABLE_TYPES else x, Tracer)
 
 
-def never_settle(kind: type) -> None:
-    """Let values of a type, which stand for no array, pass `settled` without being asked."""
+def never_unwrap(kind: type) -> None:
+    """Let values of a type, which stand for no array, pass `unwrapped` without being asked."""
     _READY.add(kind)
 
 
-def settled(x: Any) -> Any:
+def unwrapped(x: Any) -> Any:
     """``x``, or the value of what stands for an array."""
     kind = type(x)
     if kind in _READY:
         return x
     if isinstance(x, np.ndarray):
-        return x if x.dtype.char not in UNSETTLED else _settled_array(x)
+        return x if x.dtype.char not in WRAPPED_DTYPES else _unwrapped_array(x)
     if isinstance(x, Tracer | np.generic):
         _READY.add(kind)
         return x
@@ -248,11 +248,11 @@ def settled(x: Any) -> Any:
     if kind is Refused:
         raise x.error()
     if hasattr(x, "__jax_array__"):
-        return settled(x.__jax_array__())
-    return settled(np.asarray(x)) if hasattr(x, "__array__") else x
+        return unwrapped(x.__jax_array__())
+    return unwrapped(np.asarray(x)) if hasattr(x, "__array__") else x
 
 
-def _settled_array(x: np.ndarray) -> Any:
+def _unwrapped_array(x: np.ndarray) -> Any:
     """An array of objects that stand for one; floats of 16 bits, as the dialect computes them."""
     if x.dtype.char == "O":
         return _joined(x) if _holds_numbers(x) else x
@@ -261,7 +261,7 @@ def _settled_array(x: np.ndarray) -> Any:
 
 
 def flatten_values(tree: Any, like: PyTreeDef | None = None) -> tuple[list[Any], PyTreeDef]:
-    """Leaves and structure of a pytree of arrays; leaves that stand for arrays are settled.
+    """Leaves and structure of a pytree of arrays; leaves that stand for arrays are unwrapped.
 
     Args:
         tree: The pytree.
@@ -273,7 +273,7 @@ def flatten_values(tree: Any, like: PyTreeDef | None = None) -> tuple[list[Any],
         leaves = [narrow(x) for x in leaves]
     if not _READY.issuperset(map(type, leaves)):
         leaves, treedef = opened(leaves, treedef)
-        leaves = [settled(x) for x in leaves]
+        leaves = [unwrapped(x) for x in leaves]
     return leaves, treedef
 
 
@@ -285,7 +285,7 @@ def flatten_held(tree: Any) -> tuple[list[Any], PyTreeDef]:
 def flatten_numbers(tree: Any) -> tuple[list[Any], PyTreeDef]:
     """Flatten as `flatten_values`, where arrays must hold numbers: others refuse, as keys do."""
     leaves, treedef = tree_flatten(tree)
-    return list(map(settled, leaves)), treedef
+    return list(map(unwrapped, leaves)), treedef
 
 
 def map_numbers(function: Callable[[Any], Any], tree: Any) -> Any:
@@ -301,9 +301,9 @@ def map_values(function: Callable[[Any], Any], tree: Any) -> Any:
 
 
 def flatten_extra(tree: Any) -> tuple[list[Any], PyTreeDef]:
-    """Flatten a pytree of anything, as `flatten_values`: only traced values are settled."""
+    """Flatten a pytree of anything, as `flatten_values`: only traced values are unwrapped."""
     leaves, treedef = flatten_held(tree)
-    return [settled(x) if _holds_traced(x) else x for x in leaves], treedef
+    return [unwrapped(x) if _holds_traced(x) else x for x in leaves], treedef
 
 
 def _holds_traced(x: Any) -> bool:
@@ -348,7 +348,7 @@ class _Pool:
         """Index of a number."""
         if type(x) is Element:
             return self.start_of(x.source.array) + x.place
-        x = settled(x)
+        x = unwrapped(x)
         if isinstance(x, Tracer) and not x.shape:
             return self.start_of(x)
         if not isinstance(x, _NUMBERS):

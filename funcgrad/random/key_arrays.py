@@ -29,8 +29,8 @@ from funcgrad.higher_order.staging import located
 from funcgrad.numpy import value_functions
 from funcgrad.numpy.elementwise import equal, not_equal
 from funcgrad.numpy.indexing import IndexUpdateRef, indexed
-from funcgrad.numpy.writable import settled_in
-from funcgrad.primitives.objects import HoldsArray, StandsForArray, settled
+from funcgrad.numpy.writable import unwrapped_in
+from funcgrad.primitives.objects import HoldsArray, StandsForArray, unwrapped
 from funcgrad.primitives.random import UINT32, UINT64
 from funcgrad.primitives.shape import shape_of
 from funcgrad.random.generators import GENERATORS, THREEFRY, Generator
@@ -228,7 +228,7 @@ class KeyArray(HoldsArray):
                 f"too many indices: a key, {self.aval_text}, has no axes. random.key_data(key) "
                 "gives its words, and random.PRNGKey(seed) makes keys that are arrays of words."
             )
-        place = settled_in(index)
+        place = unwrapped_in(index)
         try:
             return self.each(lambda part: indexed(_array(part), place))
         except OutOfBoundsError as error:
@@ -394,7 +394,7 @@ class KeyArray(HoldsArray):
 
 def _other(given: Any) -> Any:
     """Argument for a parameter that is no keys."""
-    return UINT64 if isinstance(given, KeyDtype) else settled_in(given)
+    return UINT64 if isinstance(given, KeyDtype) else unwrapped_in(given)
 
 
 def _as_keys(dtype: KeyDtype, parts: Sequence[Any]) -> Any:
@@ -454,7 +454,7 @@ class _Places:
         self._index = index
 
     def __getitem__(self, index: Any) -> _Places:
-        return _Places(self._keys, settled_in(index))
+        return _Places(self._keys, unwrapped_in(index))
 
     def _ref(self, part: Any) -> IndexUpdateRef:
         return IndexUpdateRef(_array(part), self._index)
@@ -504,7 +504,7 @@ def words_of_keys(base: Any) -> Any:
 
 def _held(keys: KeyArray) -> tuple[tuple[Any, ...], str]:
     # A number would have another signature than an array, and programs a trace for each.
-    return tuple([x if type(x) is np.ndarray else _array(settled(x)) for x in keys.parts]), (
+    return tuple([x if type(x) is np.ndarray else _array(unwrapped(x)) for x in keys.parts]), (
         keys.dtype.name
     )
 
@@ -513,7 +513,7 @@ def _holding(name: str, parts: Sequence[Any]) -> Any:
     is_keys = all(
         not isinstance(x, KeyArray) and getattr(x, "dtype", None) == UINT64 for x in parts
     )
-    return _DTYPES_BY_NAME[name].holding(*map(settled, parts)) if is_keys else parts[0]
+    return _DTYPES_BY_NAME[name].holding(*map(unwrapped, parts)) if is_keys else parts[0]
 
 
 register_holder(KeyArray, _held, _holding)

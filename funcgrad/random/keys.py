@@ -24,7 +24,7 @@ from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.lax.operands import Array, ArrayLike
 from funcgrad.observers.source import called_function
-from funcgrad.primitives.objects import settled
+from funcgrad.primitives.objects import unwrapped
 from funcgrad.primitives.random import UINT32, UINT64
 from funcgrad.primitives.shape import lengths_in
 from funcgrad.random.generators import GENERATORS, THREEFRY, Generator, Words, joined
@@ -156,7 +156,7 @@ def words_of(name: str, key: ArrayLike) -> Words:
     """
     if type(key) is KeyArray:
         return _words_of_one(name, key)
-    key = settled(key)
+    key = unwrapped(key)
     aval, width = aval_of(key), _generator_of(key).width
     if aval.dtype != UINT32 or aval.shape != (width,):
         is_many = aval.dtype == UINT32 and aval.shape[-1:] == (width,)
@@ -299,7 +299,7 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
 
 def _check_words(name: str, words: ArrayLike, generator: Generator | None = None) -> Array:
     """An array of words of keys."""
-    words = settled(words)
+    words = unwrapped(words)
     width = (generator or _generator_of(words)).width
     aval: Any = aval_of(words)
     if aval.dtype != UINT32 or aval.shape[-1:] != (width,):

@@ -14,7 +14,7 @@ from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.lax.operands import Array, ArrayLike, canonical_dtype
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.families import shape_of
-from funcgrad.primitives.objects import settled
+from funcgrad.primitives.objects import unwrapped
 from funcgrad.random.keys import canonical_shape
 
 
@@ -24,7 +24,7 @@ def array_of(name: str, value: ArrayLike) -> Array:
     Raises:
         ArgumentError: If it is a container.
     """
-    value = settled(value)
+    value = unwrapped(value)
     if not isinstance(value, np.ndarray | np.generic | Tracer | int | float | complex):
         raise ArgumentError(
             f"random.{name} needs arrays or scalars, got a {type(value).__name__}. Make it an "

@@ -52,7 +52,7 @@ PROGRAMS = {
     ),
     "constants": (lambda x: x @ TABLE @ TABLE, ((N, N),), {}),
     "lookup": (lambda x: x[np.arange(3 * N) % N].cumsum(0), ((N, N),), {}),
-    "deposit": (lambda x: x.T.at[3:, 2].set(0.0) @ x, ((N, N),), {}),
+    "scatter": (lambda x: x.T.at[3:, 2].set(0.0) @ x, ((N, N),), {}),
     "scan": (walk, ((N, N),), {}),
     "gradient of scan": (fg.grad(lambda x: walk(x)[0].sum()), ((N, N),), {}),
     "loop of products": (by_matrices, ((N, N),), {}),

@@ -103,7 +103,7 @@ def test_results_of_divided_walks_do_not_depend_on_threads() -> None:
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c16", "i4", "u8"])
 @pytest.mark.parametrize("mode", [None, "drop"])
-def test_deposits_in_parts(mode: str | None, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scatters_in_parts(mode: str | None, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(divide, "MIN_DEPOSITS", 16)
     base = np.abs(RNG.normal(size=7) * 10).astype(dtype)
     limit = 9 if mode else 7

@@ -1,4 +1,4 @@
-"""Lookups in the kernels of what is around them; deposits, searches and calls on several threads.
+"""Lookups in the kernels of what is around them; scatters, searches and calls on several threads.
 
 References are NumPy's indexing and ``ufunc.at``.
 """
@@ -181,7 +181,7 @@ def of_places(bins: int) -> dict[str, np.ndarray]:
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("bins", [1, 7, 20_000, 40_000])
-def test_deposits_do_not_depend_on_threads(bins: int) -> None:
+def test_scatters_do_not_depend_on_threads(bins: int) -> None:
     values = RNG.normal(size=COUNT).astype(np.float32)
     for name, places in of_places(bins).items():
         for kind in ("add", "set", "max", "mul"):

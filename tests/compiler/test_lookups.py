@@ -29,7 +29,7 @@ from funcgrad.primitives.indexing import (
     ScatterMul,
     ScatterSet,
 )
-from funcgrad.primitives.objects import settled
+from funcgrad.primitives.objects import unwrapped
 from funcgrad.primitives.reductions import ArgMax, ArgMin
 from tests.compiler.plans import steps_of
 
@@ -80,7 +80,7 @@ def numbers(shape: Any, dtype: Any) -> np.ndarray:
     return (x + 1j * x[::-1]).astype(dtype) if np.dtype(dtype).kind == "c" else x.astype(dtype)
 
 
-# Lookups and deposits on their own.
+# Lookups and scatters on their own.
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -98,7 +98,7 @@ def test_lookup(axes: tuple[int, ...], mode: str) -> None:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 1), (2, 0), (0, 1, 2), ()])
 @pytest.mark.parametrize("kind", SCATTERS)
-def test_deposit(kind: str, axes: tuple[int, ...], mode: str) -> None:
+def test_scatter(kind: str, axes: tuple[int, ...], mode: str) -> None:
     shapes = [(6, 1), (7,), ()]
     index = [indices(mode, X.shape[a], s) for a, s in zip(axes, shapes, strict=False)]
     updates = RNG.normal(size=Gather(axes, mode).bind(X, *index).shape)
@@ -439,7 +439,7 @@ def test_modes_in_loops(mode: str) -> None:
 
 @pytest.mark.parametrize("kind", SCATTERS)
 @pytest.mark.parametrize("mode", MODES)
-def test_deposits_in_loops_over_few_numbers(mode: str, kind: str) -> None:
+def test_scatters_in_loops_over_few_numbers(mode: str, kind: str) -> None:
     k, m, u = indices(mode, 4, (30, 2, 1)), indices(mode, 3, (30, 3)), RNG.normal(size=(30, 2, 3))
 
     def run(x: Any, k: Any, m: Any, u: Any) -> Any:
@@ -550,7 +550,7 @@ WRONG: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "second array": (BOTH.bind, (X, np.array([[0], [1]]), np.array([0, 1, -5, 9]))),
     "far": (Gather((0,)).bind, (LINE, FAR)),
     "unsigned": (Gather((0,)).bind, (X, np.array([1, 200], np.uint8))),
-    "deposit": (ScatterMax((1,)).bind, (X, np.ones((2, 5, 3)), np.array([0, 4]))),
+    "scatter": (ScatterMax((1,)).bind, (X, np.ones((2, 5, 3)), np.array([0, 4]))),
     "turned": (
         lambda x, i: Gather((0,)).bind(x, np.transpose(i, (2, 1, 0))),
         (X, np.where(np.arange(24) == 17, 9, 0).reshape(2, 3, 4)),
@@ -597,7 +597,7 @@ def test_wrong_indices_in_loops(c: Any, is_nested: bool) -> None:
 
 
 def test_wrong_indices_beside_numpy() -> None:
-    f = fg.jit(lambda x, i: Gather((0,)).bind(settled(np.sort(x)), i))
+    f = fg.jit(lambda x, i: Gather((0,)).bind(unwrapped(np.sort(x)), i))
     for _ in range(2):
         assert "index 1000 is out of bounds" in message(f, LINE, 1000)
         assert f(LINE, 0) == LINE.min()

@@ -69,7 +69,7 @@ PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
     "a wide loop": wide,
     "conversions": from_double,
     "product": lambda x, y: (fnp.diag(x) @ fnp.full((3, 3), HALF), fnp.diag(y) @ np.eye(3) * 0.5),
-    "deposits": lambda x, y: (
+    "scatters": lambda x, y: (
         fnp.zeros(2, np.float32).at[np.array([0, 1, 1])].add(x * HALF),
         fnp.zeros(3).at[np.array([0, 1, 2])].add(y * 0.5),
     ),

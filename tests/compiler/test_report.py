@@ -297,7 +297,7 @@ PLANS = {
     "branch": (lambda x: lax.cond(x[0, 0] > 0, lambda c: c @ c, lambda c: c, x),
                (np.ones((30, 30)),), "  branch 0   # test_report.py"),
     "small loop": (loop(5), (X[0],), "kernel 0"),
-    "deposit": (lambda x: x.at[np.array([0, 2])].add(1.0), (X,), "kernel 1"),
+    "scatter": (lambda x: x.at[np.array([0, 2])].add(1.0), (X,), "kernel 1"),
     "assembly": (lambda x: np.concatenate([x, x + 1]), (X,), "kernel 1"),
     "nothing": (lambda x: (), (X,), ""),
     "numpy": (lambda x: by_numpy(x), (X,), "\n  numpy: toeplitz_solve; "),

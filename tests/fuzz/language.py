@@ -19,7 +19,7 @@ import numpy as np
 
 import funcgrad as fg
 from funcgrad.extend.laws import observed
-from funcgrad.primitives.objects import settled
+from funcgrad.primitives.objects import unwrapped
 from tests.cases import CASES, Case
 from tests.higher_order import plain
 
@@ -33,7 +33,7 @@ def law(name: str, *args: Any) -> Any:
 
 def traced_law(name: str, *args: Any) -> Any:
     """The same of arguments that may stand for traced arrays, which primitives do not know."""
-    return law(name, *map(settled, args))
+    return law(name, *map(unwrapped, args))
 
 
 # What the text of programs calls, beside NumPy.

@@ -21,11 +21,11 @@ POINTS = ("jump", "kink", "kink-of-choice", "singular-derivative")
 def case(*rules: str) -> Any:
     """Publish a program in which one of some rules finds a fault."""
 
-    def publish(make: Callable[[], Program]) -> Callable[[], Program]:
+    def register(make: Callable[[], Program]) -> Callable[[], Program]:
         FAULTS[make.__name__] = rules, make
         return make
 
-    return publish
+    return register
 
 
 def clean(make: Callable[[], Program]) -> Callable[[], Program]:

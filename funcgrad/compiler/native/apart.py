@@ -36,7 +36,7 @@ def loader(module: llvm.Module, type: llvm.Type, step: int) -> str:
             builder.end(f"ret {_each(pointer, flags, type, step)}")
             return
         every, some = builder.new_block("all"), builder.new_block("some")
-        builder.fork(is_whole, every, some, module.usually)
+        builder.fork(is_whole, every, some, module.likely)
         builder.begin(every)
         parts = list(_pieces(pointer, type, step))
         while len(parts) > 1:

@@ -40,7 +40,7 @@ def emit(name: str, *args: Emitted) -> Emitted:
     return first.builder.call(symbol, first.type, "f", *args)
 
 
-def settle_formulas(module: Module) -> None:
+def decide_inlining(module: Module) -> None:
     """Decide for every formula of a kernel that is written whether it is inlined."""
     for symbol, count in module.n_calls.items():
         is_called = module.functions[symbol].result.count and count > MOST_COPIES

@@ -197,12 +197,12 @@ class Module:
         self._named: list[str] = []
 
     @property
-    def usually(self) -> str:
+    def likely(self) -> str:
         """Metadata of a branch that nearly always takes the first way."""
         return ", !prof !2" if self.has_hints else ""
 
     @property
-    def seldom(self) -> str:
+    def unlikely(self) -> str:
         """Metadata of a branch that rarely takes the first way."""
         return ", !prof !3" if self.has_hints else ""
 

@@ -254,11 +254,11 @@ def _masked(verb: str, type: Type, asks: bool = False) -> Callable[[Module, str]
         every, some, end = map(builder.new_block, ("all", "some", "end"))
         if asks:
             few = builder.new_block("few")
-            builder.fork(is_whole, every, few, module.usually)
+            builder.fork(is_whole, every, few, module.likely)
             builder.begin(few)
             builder.fork(flags.packed() == 0, end, some)
         else:
-            builder.fork(is_whole, every, some, module.usually)
+            builder.fork(is_whole, every, some, module.likely)
         size, name = builder.number(I32, type.nbytes), f"llvm.masked.{verb}.{type.suffix}.p0"
         builder.begin(every)
         if is_load:
@@ -434,7 +434,7 @@ def _run(type: Type, step: int) -> Callable[[Module, str], None]:
         every, some = builder.new_block("all"), builder.new_block("some")
         lanes = LaneIndex(builder.number(I64, 0)).numbers(type.count)
         expected = nbytes.lane(0).splat(type.count) + lanes * (step * type.element.nbytes)
-        builder.fork((nbytes == expected).packed() == -1, every, some, module.usually)
+        builder.fork((nbytes == expected).packed() == -1, every, some, module.likely)
         builder.begin(every)
         place = builder.moved(pointer, nbytes.lane(0 if step > 0 else type.count - 1), I8)
         found = builder.let(f"load {type}, {place}, align {type.element.nbytes}", type, "u")

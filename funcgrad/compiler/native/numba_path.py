@@ -25,7 +25,7 @@ from funcgrad.compiler.loops import language
 from funcgrad.compiler.loops.language import Apply, Body, Expression, Function, Number, Variable
 from funcgrad.compiler.native import llvm
 from funcgrad.compiler.native.complexes import KINDS, Complex, cast, llvm_type
-from funcgrad.compiler.native.elementary import settle_formulas
+from funcgrad.compiler.native.elementary import decide_inlining
 from funcgrad.compiler.native.llvm import I1, I64, POINTER, Module, Type, vector_of
 from funcgrad.compiler.native.memory import LaneIndex
 from funcgrad.compiler.native.numba_words import kernel_type, word
@@ -353,7 +353,7 @@ def _written(
         for k, part in enumerate(parts):
             joined = joined.made(f"insertvalue {joined}, {part}, {k}")
         builder.end(f"ret {joined}")
-    settle_formulas(module)
+    decide_inlining(module)
     assembly = {
         name: other.text(module.attributes.get(name, ""))
         for name, other in module.functions.items()

@@ -461,7 +461,7 @@ class Builder:
         is_any = flags.packed() != 0 if flags.lanes else flags
         before = self.block
         inside, end = self.new_block("rare"), self.new_block("end")
-        self.fork(is_any, inside, end, self.module.seldom)
+        self.fork(is_any, inside, end, self.module.unlikely)
         self.begin(inside)
         value, last = compute(), self.block
         self.jump(end)

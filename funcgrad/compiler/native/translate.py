@@ -20,7 +20,7 @@ from funcgrad.compiler.loops.common import name_common
 from funcgrad.compiler.loops.hoist import hoist
 from funcgrad.compiler.native import llvm
 from funcgrad.compiler.native.complexes import KINDS, Complex, cast, llvm_type
-from funcgrad.compiler.native.elementary import settle_formulas
+from funcgrad.compiler.native.elementary import decide_inlining
 from funcgrad.compiler.native.llvm import I64, Block, Module
 from funcgrad.compiler.native.scalars import Builder, Emitted, arms
 from funcgrad.compiler.native.signatures import give_types, parameter_types
@@ -67,7 +67,7 @@ def translate(
     # Brief functions are not optimised, so they need no hints about memory.
     module = Module(has_hints=not function.is_brief)
     lowering = _Lowering(module, symbol, simplified(function), lines)
-    settle_formulas(module)
+    decide_inlining(module)
     if lowering.is_in_vectors:
         module.kept.clear()  # LLVM's vectoriser does not run
     return Translation(module.text(), lowering.is_in_vectors)

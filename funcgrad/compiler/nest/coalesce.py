@@ -42,11 +42,11 @@ def rows_of(group: Group) -> int:
 
 def _is_coalesced(group: Group) -> bool:
     """Whether neighbouring rows of a group can be one, and are not anyway."""
-    space, walk, n = group.space, group.walk, len(group.space)
+    space, nest, n = group.space, group.nest, len(group.space)
     if n < 2 or any(type(node) not in (Point, Fold) or node.space != space for node in group.nodes):
         return False
-    if walk is not None and (
-        walk.order != tuple(range(n)) or walk.row != 1 or walk.batch not in (None, n - 2)
+    if nest is not None and (
+        nest.order != tuple(range(n)) or nest.row != 1 or nest.batch not in (None, n - 2)
     ):
         return False
     folds = [node for node in group.nodes if isinstance(node, Fold)]
@@ -135,13 +135,13 @@ def _joined(x: layout.Operand, count: int) -> layout.Operand:
     """An operand with some rows as one."""
     *stack, _, step = x.strides
     strides = (*stack, count * x.shape[-1] * step, step)
-    return x.walked(_joined_shape(x.shape, count), strides, x.offset)
+    return x.restrided(_joined_shape(x.shape, count), strides, x.offset)
 
 
 def _repeated(x: layout.View, count: int) -> Point:
     """The row that all rows are, some times."""
     shape = (count, x.shape[-1])
-    row = x.walked(shape, (0, x.strides[-1]), x.offset)
+    row = x.restrided(shape, (0, x.strides[-1]), x.offset)
     return Point((row,), (layout.Value(shape, x.dtype),), "{0}")
 
 

@@ -17,7 +17,7 @@ from funcgrad.compiler import machine
 from funcgrad.compiler.loops.language import Expression, Number, Variable, applied, call, equal
 from funcgrad.compiler.nest.accumulate import Accumulator
 from funcgrad.compiler.nest.arrange import is_on
-from funcgrad.compiler.nest.fuse import Group, Walk
+from funcgrad.compiler.nest.fuse import Group, LoopNest
 from funcgrad.compiler.nest.gathers import Gathers
 from funcgrad.compiler.nest.guards import Guards
 from funcgrad.compiler.nest.iteration import Access, Span, Vectors
@@ -37,7 +37,7 @@ is read or written across stays in the nearest cache until all of a cache line w
 def generate(group: Group, is_inner: bool = False) -> Kernel:
     """The kernel of a group of points and folds; in a loop, one of few elements is in numbers."""
     is_small = is_inner and math.prod(group.space) <= machine.SEVERAL
-    return _Writer(group.nodes, group.space, group.walk, is_small, is_inner).kernel
+    return _Writer(group.nodes, group.space, group.nest, is_small, is_inner).kernel
 
 
 def generate_copy(operand: Operand, place: View) -> Kernel:
@@ -54,14 +54,14 @@ class _Writer:
         self,
         nodes: list[Node],
         shape: Shape,
-        walk: Walk | None,
+        nest: LoopNest | None,
         is_small: bool = False,
         is_inner: bool = False,
     ) -> None:
         self.nodes = nodes
         self.is_small = is_small
         self.source = KernelBuilder()
-        self.plan = plan = Plan(self.source, nodes, shape, walk, is_small)
+        self.plan = plan = Plan(self.source, nodes, shape, nest, is_small)
         self.space = plan.space
         self.guards = Guards(plan)
         self.gathers = Gathers(plan)

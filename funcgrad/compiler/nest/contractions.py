@@ -34,7 +34,7 @@ def contracted(
 ) -> Operand:
     """A contraction, in the form that takes the fewest cycles.
 
-    It is a walk over products of elements, a stack of products of matrices, or a strided product,
+    A loop nest over products of elements, a stack of products of matrices, or a strided product,
     which reads windows where they are.
 
     Args:
@@ -159,7 +159,7 @@ class Contractor(Letters):
             or not (self.rows or self.columns)
         ):
             return True
-        return self._is_walk
+        return self._is_matrix_vector
 
     @property
     def has_matrices(self) -> bool:
@@ -198,8 +198,8 @@ class Contractor(Letters):
         return self._stride(x, self.form.lhs, self.rows) == 1
 
     @property
-    def _is_walk(self) -> bool:
-        """Whether it is one walk over a matrix whose rows are multiplied with a vector.
+    def _is_matrix_vector(self) -> bool:
+        """Whether it is one pass over a matrix whose rows are multiplied with a vector.
 
         Memory is the limit then: sums along rows that lie in memory as they are read need no tiles,
         and share their kernel with what comes before and after. So need those of a matrix that
@@ -401,7 +401,7 @@ class Contractor(Letters):
     def _stride(self, x: View, own: str, labels: list[str]) -> int | None:
         """The stride of several axes walked as one, or ``None`` if there is none."""
         strides = tuple(x.strides[own.index(c)] if c in own else 0 for c in labels)
-        axes = x.walked(self._shape(labels), strides, x.offset)
+        axes = x.restrided(self._shape(labels), strides, x.offset)
         joined = reshaped(axes, (self.size(labels),))
         return None if joined is None else joined.strides[0]
 

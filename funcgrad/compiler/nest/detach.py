@@ -23,7 +23,7 @@ MAX_ROW = FEW * SUM_BLOCK
 """Elements of a row beside which a function of one number takes no time."""
 
 MIN_WORK = 2 * THREAD_WORK
-"""Elements of a walk that is worth several threads."""
+"""Elements of a loop nest that is worth several threads."""
 
 
 def detach(graph: Graph, groups: Sequence[Group]) -> list[Group]:
@@ -41,12 +41,12 @@ def detach(graph: Graph, groups: Sequence[Group]) -> list[Group]:
 
 def _followers(group: Group) -> dict[Node, None]:
     """The nodes of a group on numbers of rows from which nothing follows for elements of rows."""
-    if group.walk is None or not 0 < group.walk.row < len(group.space) or group.walk.batch:
+    if group.nest is None or not 0 < group.nest.row < len(group.space) or group.nest.batch:
         return {}
     own = set(group.nodes)
     needed: set[Node] = set()
     found: dict[Node, None] = {}
-    spaces = row_shapes(group.space, group.walk)
+    spaces = row_shapes(group.space, group.nest)
     for node in reversed(group.nodes):
         if node in needed or node.space not in spaces or node.space == group.space:
             needed.update(v.maker for v in values_read(node) if v.maker in own)
@@ -56,9 +56,9 @@ def _followers(group: Group) -> dict[Node, None]:
 
 
 def _is_worth_it(group: Group, after: dict[Node, None]) -> bool:
-    assert group.walk is not None
-    rows = math.prod(row_shapes(group.space, group.walk)[0])
-    if any(is_late(node, group.space, group.walk) for node in group.nodes if node not in after):
+    assert group.nest is not None
+    rows = math.prod(row_shapes(group.space, group.nest)[0])
+    if any(is_late(node, group.space, group.nest) for node in group.nodes if node not in after):
         return False  # it stays on one thread, and holds on to what it has
     if rows < MIN_ROWS or not any(isinstance(node, Fold) for node in group.nodes):
         return False

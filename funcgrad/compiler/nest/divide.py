@@ -20,7 +20,7 @@ from dataclasses import replace
 from funcgrad.compiler import machine
 from funcgrad.compiler.nest import layout
 from funcgrad.compiler.nest.builder import sum_over
-from funcgrad.compiler.nest.fuse import Group, Walk, fuse_nodes, kind_of
+from funcgrad.compiler.nest.fuse import Group, LoopNest, fuse_nodes, kind_of
 from funcgrad.compiler.nest.nodes import (
     Fold,
     Graph,
@@ -38,7 +38,7 @@ from funcgrad.compiler.nest.split import even_parts
 from funcgrad.intrinsics import expression
 
 MIN_WORK = 2 * machine.THREAD_WORK
-"""Numbers that a walk reads, and eight for each function: where it is less, one thread takes it."""
+"""Numbers that a loop nest reads, and eight for each function, below which one thread takes it."""
 
 MIN_PART = machine.SEVERAL * machine.SUM_BLOCK
 """Elements of a part beside which its own sums are few."""
@@ -70,7 +70,7 @@ def divide_sums(graph: Graph) -> None:
 def _divided_sums(node: Node) -> list[Node] | None:
     if isinstance(node, Product):
         return _divided_product(node)
-    return _divided_deposit(node) if isinstance(node, Put) else None
+    return _divided_scatter(node) if isinstance(node, Put) else None
 
 
 def _divided_product(node: Product) -> list[Node] | None:
@@ -84,8 +84,8 @@ def _divided_product(node: Product) -> list[Node] | None:
     terms = k // n_parts
     a, b = node.operands
     (_, row, column), (_, down, along) = a.strides, b.strides
-    a = a.walked((n_parts, m, terms), (terms * column, row, column), a.offset)
-    b = b.walked((n_parts, terms, n), (terms * down, down, along), b.offset)
+    a = a.restrided((n_parts, m, terms), (terms * column, row, column), a.offset)
+    b = b.restrided((n_parts, terms, n), (terms * down, down, along), b.offset)
     if not all(isinstance(x, layout.View) and Matrices.of(x) is not None for x in (a, b)):
         return None
     parts = layout.Value((n_parts, *node.out.shape), node.out.dtype)
@@ -93,7 +93,7 @@ def _divided_product(node: Product) -> list[Node] | None:
     return [product, Fold((layout.whole(parts),), node.outs, sum_over((0,)))]
 
 
-def _n_deposit_parts(node: Put) -> int:
+def _n_scatter_parts(node: Put) -> int:
     shape, size = node.operands[1].shape, math.prod(node.operands[1].shape)
     if size < max(MIN_DEPOSITS, MANY * math.prod(node.out.shape)) or 0 in node.lanes:
         return 0
@@ -105,8 +105,8 @@ def _n_deposit_parts(node: Put) -> int:
     return even_parts(shape[0], 1) or (machine.EVEN_PARTS if shape[0] > machine.EVEN_PARTS else 0)
 
 
-def _divided_deposit(node: Put) -> list[Node] | None:
-    n_parts = _n_deposit_parts(node)
+def _divided_scatter(node: Put) -> list[Node] | None:
+    n_parts = _n_scatter_parts(node)
     if not n_parts:
         return None
     x, *taken = node.operands
@@ -160,11 +160,11 @@ def divide(graph: Graph, groups: Sequence[Group]) -> list[Group]:
 
 
 def _is_divided(group: Group) -> bool:
-    """Whether the rows of a group are to be parts of a walk, and can be."""
-    walk, space = group.walk, group.space
-    if walk is None or walk.batch or walk.order != tuple(range(len(space))):
+    """Whether the rows of a group are to be parts of a nest, and can be."""
+    nest, space = group.nest, group.space
+    if nest is None or nest.batch or nest.order != tuple(range(len(space))):
         return False
-    if _work(group) < MIN_WORK or not _is_serial(group, walk):
+    if _work(group) < MIN_WORK or not _is_serial(group, nest):
         return False
     after = _after_all(group)
     if not all(_is_divisible(node, space[0]) for node in group.nodes if node not in after):
@@ -181,8 +181,8 @@ def _n_parts(group: Group) -> int:
 
 def _n_rows(group: Group) -> int:
     """How many axes of a group that has one row count parts as they are; 0 if none do."""
-    space, walk = group.space, group.walk
-    if walk is None or walk.row < len(space):
+    space, nest = group.space, group.nest
+    if nest is None or nest.row < len(space):
         return 0
     enough = (k for k in range(1, len(space)) if math.prod(space[:k]) >= machine.EVEN_PARTS)
     n = next(enough, 0)
@@ -196,7 +196,7 @@ def _by_rows(group: Group, n: int) -> dict[Node, tuple[Fold, Fold]]:
     folds = [node for node in group.nodes if isinstance(node, Fold)]
     found: dict[Node, tuple[Fold, Fold]] = {node: _in_two(node, space[:n], axes) for node in folds}
     group.nodes = [found[node][0] if node in found else node for node in group.nodes]
-    group.walk = Walk(tuple(range(len(space))), len(axes))
+    group.nest = LoopNest(tuple(range(len(space))), len(axes))
     return found
 
 
@@ -212,15 +212,15 @@ def _after_all(group: Group) -> dict[Node, None]:
     return dict.fromkeys(n for n in group.nodes if math.prod(n.space) == 1)
 
 
-def _is_serial(group: Group, walk: Walk) -> bool:
+def _is_serial(group: Group, nest: LoopNest) -> bool:
     """Whether something goes from row to row, and nothing else can be shared."""
     space = group.space
-    if walk.row == len(space):
+    if nest.row == len(space):
         return True  # there is one row
     folds = [node for node in group.nodes if isinstance(node, Fold)]
-    kinds = {kind_of(fold, space, walk) for fold in folds}
+    kinds = {kind_of(fold, space, nest) for fold in folds}
     is_columns_alone = kinds == {"column"} and all(node.space == space for node in group.nodes)
-    is_shared = is_columns_alone and math.prod(space[len(space) - walk.row :]) >= LONG
+    is_shared = is_columns_alone and math.prod(space[len(space) - nest.row :]) >= LONG
     return kinds != {"inner"} and not is_shared
 
 
@@ -249,11 +249,11 @@ def _divided(group: Group, n_parts: int) -> dict[Node, tuple[Fold, Fold]]:
         for out in node.outs:
             out.shape = _split_shape(out.shape, n_parts)
             out.strides = layout.contiguous_strides(out.shape)
-    assert group.walk is not None
-    is_row = group.walk.row == len(group.space)
+    assert group.nest is not None
+    is_row = group.nest.row == len(group.space)
     group.space = _split_shape(group.space, n_parts)
     order = tuple(range(len(group.space)))
-    group.walk = Walk(order, group.walk.row, None if is_row else 1)
+    group.nest = LoopNest(order, group.nest.row, None if is_row else 1)
     return found
 
 

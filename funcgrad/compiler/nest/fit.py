@@ -199,7 +199,7 @@ def _repeated(groups: Sequence[Group], order: Sequence[int], outputs: set[Value]
         nodes = [cloned(node, instead) for node in own.nodes]
         now |= {n.out: instead[n.out] for n in own.nodes if n.out not in outputs}
         group = Group(len(groups) + len(runs), nodes[0])
-        group.nodes, group.space, group.walk = nodes, own.space, own.walk
+        group.nodes, group.space, group.nest = nodes, own.space, own.nest
         group.precision = own.precision
         runs.append(group)
     return runs

@@ -1,7 +1,7 @@
 """Fusion: which nodes share a kernel.
 
-A *group* is a set of nodes that one kernel computes in one walk over an index space. The axes of
-the space are walked in three nested segments::
+A *group* is a set of nodes that one kernel computes in one loop nest over an index space. Its axes
+are traversed in three nested segments::
 
     for batch axes:
         for outer axes:
@@ -10,7 +10,7 @@ the space are walked in three nested segments::
 Reductions fix the segments. One over the row axes (*inner*) gives one number per row, on which
 later stages of the same row may depend, as in a softmax. One over the outer axes (*column*) is
 summed up in memory while the rows pass; one of per-row numbers over the outer axes (*post*) in a
-register. Results of the last two exist only when the walk is over.
+register. Results of the last two exist only after the loop nest.
 
 Nodes join greedily, each to the groups of its operands, if no other group would have to run in
 between and no barrier is; at last those that read the same array. Those of single precision do not
@@ -44,8 +44,8 @@ from funcgrad.compiler.nest.segment import segments
 
 
 @dataclass(frozen=True)
-class Walk:
-    """How a group with reductions walks its space.
+class LoopNest:
+    """Order in which a group with reductions traverses its index space.
 
     Attributes:
         order: The axes, outermost first.
@@ -65,21 +65,21 @@ class Group:
     Attributes:
         index: Its number: that of its first node when it was alone.
         nodes: The nodes.
-        space: The index space that it walks.
-        walk: How it walks it, if a reduction has fixed that.
+        space: The index space.
+        nest: How its loops traverse it, if a reduction has fixed that.
         precision: That of its nodes, as of `nodes.precision`.
         deps: Groups whose results it reads.
         users: Groups that read its results.
         ancestors: The bits of all groups that must run before it.
     """
 
-    __slots__ = ("ancestors", "deps", "index", "nodes", "precision", "space", "users", "walk")
+    __slots__ = ("ancestors", "deps", "index", "nest", "nodes", "precision", "space", "users")
 
     def __init__(self, index: int, node: Node) -> None:
         self.index = index
         self.nodes: list[Node] = [node]
         self.space: Shape = node.space
-        self.walk: Walk | None = None
+        self.nest: LoopNest | None = None
         self.precision = precision([node])
         self.deps: set[int] = set()
         self.users: set[int] = set()
@@ -90,21 +90,21 @@ class Group:
         return isinstance(self.nodes[0], Point | Fold | Pick)
 
 
-def reduction_walk(fold: Fold) -> Walk:
-    """The walk that a reduction asks for."""
+def reduction_nest(fold: Fold) -> LoopNest:
+    """The loop nest of a reduction by itself."""
     d, axes = len(fold.space), fold.form.axes
     kept = tuple(i for i in range(d) if i not in axes)
     if not kept or axes[-1] > kept[-1]:
-        return Walk(kept + axes, len(axes))
+        return LoopNest(kept + axes, len(axes))
     trailing = tuple(i for i in kept if i > axes[-1])
     leading = tuple(i for i in kept if i < axes[-1])
-    return Walk(leading + axes + trailing, len(trailing), len(leading))
+    return LoopNest(leading + axes + trailing, len(trailing), len(leading))
 
 
-def row_shapes(space: Shape, walk: Walk) -> tuple[Shape, Shape]:
+def row_shapes(space: Shape, nest: LoopNest) -> tuple[Shape, Shape]:
     """Shape of one number per row: without the row axes, and with them kept at length 1."""
-    n = len(space) - walk.row
-    return space[:n], space[:n] + (1,) * walk.row
+    n = len(space) - nest.row
+    return space[:n], space[:n] + (1,) * nest.row
 
 
 def fuse(graph: Graph) -> list[Group]:
@@ -133,7 +133,7 @@ class _Fuser:
         self._merge_again()
 
     def _merge_again(self) -> None:
-        """Join what could not be joined before a later reduction had fixed the walk."""
+        """Join what could not be joined before a later reduction had fixed the nest."""
         for index in sorted(self.groups, reverse=True):
             group = self.groups.get(index)
             if group is None or not group.is_fusable:
@@ -144,27 +144,27 @@ class _Fuser:
                     group = self._merge(producer, group)
 
     def merge_siblings(self) -> None:
-        """Join kernels that walk along the same cache lines, to bring these once for all.
+        """Join kernels that read the same cache lines, so that these are loaded once.
 
         They read the same elements of an array, or are parts of one that lie in turn.
         """
-        walks: dict[tuple[Value, Shape, Shape], list[tuple[Node, int]]] = defaultdict(list)
+        traversals: dict[tuple[Value, Shape, Shape], list[tuple[Node, int]]] = defaultdict(list)
         for index in sorted(self.groups):
             for node in self.groups[index].nodes:
                 for x, maker in _walked(node):
                     if maker in self.group_of:
-                        walks[x.value, x.shape, x.strides].append((maker, x.offset))
-        for (_, shape, strides), found in walks.items():
+                        traversals[x.value, x.shape, x.strides].append((maker, x.offset))
+        for (_, shape, strides), found in traversals.items():
             for (node, offset), (other, further) in itertools.pairwise(found):
                 a, b = self.group_of[node], self.group_of[other]
-                is_alike = b.is_fusable and (a.space, a.walk) == (b.space, b.walk)
+                is_alike = b.is_fusable and (a.space, a.nest) == (b.space, b.nest)
                 if is_alike and _is_near(further - offset, shape, strides):
                     self._merge(a, b)
 
     def _append(self, i: int, node: Node) -> None:
         group = Group(i, node)
         if isinstance(node, Fold):
-            group.walk = reduction_walk(node)
+            group.nest = reduction_nest(node)
         self.groups[i] = group
         self.group_of[node] = group
         makers = {v.maker for v in values_read(node) if v.maker is not None}
@@ -181,7 +181,7 @@ class _Fuser:
             producer = self.groups.get(index)
             if producer is not None:
                 group = self._merge(producer, group)
-        if group.space == () and group.walk is None:
+        if group.space == () and group.nest is None:
             for scalars in (self.scalars.get(kind) for kind in (group.precision, "")):
                 if scalars is not None and scalars.index in self.groups:
                     group = self._merge(scalars, group)
@@ -201,7 +201,7 @@ class _Fuser:
         merged = _united(a, b)
         if merged is None:
             return b
-        a.space, a.walk = merged
+        a.space, a.nest = merged
         a.precision = a.precision or b.precision
         a.nodes += b.nodes
         for dep in b.deps:
@@ -263,7 +263,7 @@ def _walked(node: Node) -> Iterator[tuple[View, Node]]:
 
 
 def _is_near(distance: int, shape: Shape, strides: Shape) -> bool:
-    """Whether two equal walks through an array, so far apart, meet most cache lines in common."""
+    """Whether two equal traversals of an array, so far apart, meet most cache lines in common."""
     for step, n in sorted(zip(map(abs, strides), shape, strict=True), reverse=True):
         if step and n > 1:
             indices = round(distance / step)
@@ -273,26 +273,28 @@ def _is_near(distance: int, shape: Shape, strides: Shape) -> bool:
     return abs(distance) < SEVERAL
 
 
-def _united(a: Group, b: Group) -> tuple[Shape, Walk | None] | None:
-    """Space and walk of the union, or ``None`` if one kernel cannot compute it."""
+def _united(a: Group, b: Group) -> tuple[Shape, LoopNest | None] | None:
+    """Space and loop nest of the union, or ``None`` if one kernel cannot compute it."""
     found = _same_space(a, b)
     if found is None or a.nodes[0].epoch != b.nodes[0].epoch:
         return None
     if a.precision and b.precision and a.precision != b.precision:
         return None
-    space, walk = found
+    space, nest = found
     for group, other in ((a, b), (b, a)):
-        is_same = (group.space, group.walk) == (space, walk)
+        is_same = (group.space, group.nest) == (space, nest)
         if is_same and other.index not in group.deps:
             continue  # it was possible alone, and reads nothing of the other
-        if not _fits(group.nodes, a.nodes + b.nodes, space, walk):
+        if not _fits(group.nodes, a.nodes + b.nodes, space, nest):
             return None
-    return space, walk
+    return space, nest
 
 
-def _fits(nodes: Sequence[Node], made_by: Sequence[Node], space: Shape, walk: Walk | None) -> bool:
-    """Whether nodes can be computed in one walk together with those whose results they read."""
-    if walk is not None and walk.batch and any(_needs_no_batch(n, space, walk) for n in nodes):
+def _fits(
+    nodes: Sequence[Node], made_by: Sequence[Node], space: Shape, nest: LoopNest | None
+) -> bool:
+    """Whether one loop nest can compute nodes together with those whose results they read."""
+    if nest is not None and nest.batch and any(_needs_no_batch(n, space, nest) for n in nodes):
         return False
     together = set(made_by)
     for node in nodes:
@@ -301,38 +303,38 @@ def _fits(nodes: Sequence[Node], made_by: Sequence[Node], space: Shape, walk: Wa
             if maker not in together:
                 continue
             assert isinstance(operand, View)
-            if node.looks_around(k) or is_late(maker, space, walk):
+            if node.looks_around(k) or is_late(maker, space, nest):
                 return False
-            if not is_aligned(operand, node, space, walk):
+            if not is_aligned(operand, node, space, nest):
                 return False
     return True
 
 
-def _same_space(a: Group, b: Group) -> tuple[Shape, Walk | None] | None:
-    """The space in which both can be walked, and how."""
+def _same_space(a: Group, b: Group) -> tuple[Shape, LoopNest | None] | None:
+    """The space and the loop nest for both."""
     if a.space == b.space:
-        walk = _common_walk(a.walk, b.walk, len(a.space))
-        return None if walk is _CONFLICT else (a.space, walk)
+        nest = _common_nest(a.nest, b.nest, len(a.space))
+        return None if nest is _CONFLICT else (a.space, nest)
     for large, small in ((a, b), (b, a)):
-        walk = large.walk
-        if walk is None or not walk.row or walk.order != tuple(range(len(large.space))):
+        nest = large.nest
+        if nest is None or not nest.row or nest.order != tuple(range(len(large.space))):
             continue
-        if small.space not in row_shapes(large.space, walk):
+        if small.space not in row_shapes(large.space, nest):
             continue
-        if small.walk is None or (_is_total(small.walk) and not walk.batch):
-            return large.space, walk
+        if small.nest is None or (_is_total(small.nest) and not nest.batch):
+            return large.space, nest
     return None
 
 
-_CONFLICT = Walk((), -1)
+_CONFLICT = LoopNest((), -1)
 
 
-def _is_total(walk: Walk) -> bool:
+def _is_total(nest: LoopNest) -> bool:
     """Whether it is that of a reduction over all axes."""
-    return walk.row == len(walk.order)
+    return nest.row == len(nest.order)
 
 
-def _common_walk(a: Walk | None, b: Walk | None, rank: int) -> Walk | None:
+def _common_nest(a: LoopNest | None, b: LoopNest | None, rank: int) -> LoopNest | None:
     if a is None or b is None:
         return a or b
     if a.order == b.order and a.row == b.row:
@@ -346,8 +348,8 @@ def _common_walk(a: Walk | None, b: Walk | None, rank: int) -> Walk | None:
     return _CONFLICT
 
 
-def kind_of(fold: Fold, space: Shape, walk: Walk) -> str:
-    """How a group with this space and walk computes a reduction of it.
+def kind_of(fold: Fold, space: Shape, nest: LoopNest) -> str:
+    """How a group with this space and loop nest computes a reduction of it.
 
     Returns:
         ``"inner"``: one number per row; ``"column"``: over the outer axes, one per place in the
@@ -358,40 +360,40 @@ def kind_of(fold: Fold, space: Shape, walk: Walk) -> str:
         return "post"
     axes = set(fold.form.axes)
     n = len(space)
-    row = set(walk.order[n - walk.row :])
+    row = set(nest.order[n - nest.row :])
     if axes == row:
         return "inner"
     return "total" if row <= axes and row else "column"
 
 
-def _needs_no_batch(node: Node, space: Shape, walk: Walk) -> bool:
-    return isinstance(node, Fold) and kind_of(node, space, walk) in ("post", "total")
+def _needs_no_batch(node: Node, space: Shape, nest: LoopNest) -> bool:
+    return isinstance(node, Fold) and kind_of(node, space, nest) in ("post", "total")
 
 
-def is_late(node: Node, space: Shape, walk: Walk | None) -> bool:
-    """Whether its result exists only when the walk is over."""
-    return walk is not None and isinstance(node, Fold) and kind_of(node, space, walk) != "inner"
+def is_late(node: Node, space: Shape, nest: LoopNest | None) -> bool:
+    """Whether its result exists only after the loop nest."""
+    return nest is not None and isinstance(node, Fold) and kind_of(node, space, nest) != "inner"
 
 
-def is_aligned(operand: View, node: Node, space: Shape, walk: Walk | None) -> bool:
-    """Whether a node reads, at every index, what the same index of the walk computed."""
+def is_aligned(operand: View, node: Node, space: Shape, nest: LoopNest | None) -> bool:
+    """Whether a node reads, at every index, what the same index of the loop nest computed."""
     shape = operand.value.shape
     if operand.offset:
         return False
     if shape == space and operand.shape == space:
         return same_strides(space, operand.strides, contiguous_strides(space))
-    if walk is None or walk.order != tuple(range(len(space))):
+    if nest is None or nest.order != tuple(range(len(space))):
         return False
     if isinstance(operand.value.maker, Point | Pick) and shape == space:
         return False
-    dropped = row_shapes(space, walk)[0]
+    dropped = row_shapes(space, nest)[0]
     if math.prod(shape) != math.prod(dropped):
         return False
     expected = contiguous_strides(dropped)
     if operand.shape == dropped:
         return same_strides(dropped, operand.strides, expected)
     if len(operand.shape) == len(space):
-        padded = expected + (0,) * walk.row
+        padded = expected + (0,) * nest.row
         return operand.shape[: len(dropped)] == dropped and same_strides(
             operand.shape, operand.strides, padded
         )

@@ -101,7 +101,7 @@ def _is_done_with(
     """Whether an element of a value is read by nobody once group ``i`` has written one there."""
     return all(
         home[reader] < i
-        or (home[reader] == i and groups[i].walk is None and _reads_plainly(reader, value))
+        or (home[reader] == i and groups[i].nest is None and _reads_plainly(reader, value))
         for reader in readers
     )
 

@@ -142,7 +142,7 @@ class _Interchanger:
         a, b = node.operands
         if a.shape[:2] == (1, self.count) != (1, 1):
             a = a.permuted((1, 0, 2))
-            b = b.walked((self.count, *b.shape[1:]), (0, *b.strides[1:]), b.offset)
+            b = b.restrided((self.count, *b.shape[1:]), (0, *b.strides[1:]), b.offset)
         a, b = map(self._operand, (a, b))
         yield from sums_of_products(a, b, out, 0)
 

@@ -80,8 +80,8 @@ class Strided:
     strides: tuple[int, ...]
     offset: int
 
-    def walked(self, shape: Shape, strides: tuple[int, ...], offset: int) -> Self:
-        """The same array walked in another way."""
+    def restrided(self, shape: Shape, strides: tuple[int, ...], offset: int) -> Self:
+        """The same array with other strides."""
         raise NotImplementedError
 
     def reindexed(self, form: Reindex, shape: Shape) -> Self:
@@ -93,7 +93,7 @@ class Strided:
             0 if axis is None else self.strides[axis] * step
             for axis, step in zip(form.axes, form.steps, strict=True)
         )
-        return self.walked(shape, strides, offset if math.prod(shape) else 0)
+        return self.restrided(shape, strides, offset if math.prod(shape) else 0)
 
     def permuted(self, order: Sequence[int]) -> Self:
         """Itself with its axes in another order."""
@@ -108,20 +108,20 @@ class Strided:
             0 if n == 1 and shape[lead + i] != 1 else s
             for i, (n, s) in enumerate(zip(self.shape, self.strides, strict=True))
         )
-        return self.walked(shape, strides, self.offset)
+        return self.restrided(shape, strides, self.offset)
 
     def element(self, i: int) -> Self:
         """One element along the first axis."""
-        return self.walked(self.shape[1:], self.strides[1:], self.offset + i * self.strides[0])
+        return self.restrided(self.shape[1:], self.strides[1:], self.offset + i * self.strides[0])
 
     def narrowed(self, axis: int, first: int, end: int) -> Self:
         """A range of its elements along an axis."""
         shape = (*self.shape[:axis], end - first, *self.shape[axis + 1 :])
-        return self.walked(shape, self.strides, self.offset + first * self.strides[axis])
+        return self.restrided(shape, self.strides, self.offset + first * self.strides[axis])
 
     def as_stack(self) -> Self:
         """Itself, stacked alone."""
-        return self.walked((1, *self.shape), (0, *self.strides), self.offset)
+        return self.restrided((1, *self.shape), (0, *self.strides), self.offset)
 
     def divided(self, lengths: Sequence[Shape]) -> Self:
         """Itself with each of its axes as several."""
@@ -130,19 +130,19 @@ class Strided:
             for ns, stride in zip(lengths, self.strides, strict=True)
             for s in contiguous_strides(ns)
         ]
-        return self.walked(tuple(n for ns in lengths for n in ns), tuple(strides), self.offset)
+        return self.restrided(tuple(n for ns in lengths for n in ns), tuple(strides), self.offset)
 
     def without_ones(self) -> Self:
         """Itself without its axes of length 1."""
         axes = [axis for axis, n in enumerate(self.shape) if n != 1]
         shape = tuple(self.shape[axis] for axis in axes)
-        return self.walked(shape, tuple(self.strides[axis] for axis in axes), self.offset)
+        return self.restrided(shape, tuple(self.strides[axis] for axis in axes), self.offset)
 
     def around(self, box: Box, shape: Shape) -> Self:
         """Itself, as large as a box, by the indices of a space that the box is a part of."""
         strides = tuple(0 if n == 1 else s for n, s in zip(self.shape, self.strides, strict=True))
         before = sum(a * s for (a, _), s in zip(box, strides, strict=True))
-        return self.walked(shape, strides, self.offset - before)
+        return self.restrided(shape, strides, self.offset - before)
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class View(Strided):
     def dtype(self) -> np.dtype[Any]:
         return self.value.dtype
 
-    def walked(self, shape: Shape, strides: tuple[int, ...], offset: int) -> View:
+    def restrided(self, shape: Shape, strides: tuple[int, ...], offset: int) -> View:
         return View(self.value, shape, strides, offset)
 
     def of(self, value: Value) -> View:
@@ -202,7 +202,7 @@ class Uniform(Strided):
     def __post_init__(self) -> None:
         object.__setattr__(self, "strides", (0,) * len(self.shape))
 
-    def walked(self, shape: Shape, strides: tuple[int, ...], offset: int) -> Uniform:
+    def restrided(self, shape: Shape, strides: tuple[int, ...], offset: int) -> Uniform:
         return Uniform(self.scalar, shape)
 
     @property
@@ -261,7 +261,7 @@ def domain(operands: Sequence[Operand], shape: Shape) -> Shape:
 
 def first(operand: S, shape: Shape) -> S:
     """The first elements of an operand along its axes."""
-    return operand.walked(shape, operand.strides, operand.offset)
+    return operand.restrided(shape, operand.strides, operand.offset)
 
 
 def factored(view: View) -> tuple[list[Shape], Reindex] | None:

@@ -1,7 +1,7 @@
 """Lookups, windows and their converses: elements at places that are computed.
 
 Such an element is one scalar for every index, as any other: so lookups and windows become nodes
-that fusion treats like points (`Pick`), and deposits and replaced windows nodes of one kind
+that fusion treats like points (`Pick`), and scatters and replaced windows nodes of one kind
 (`Put`). Indices that are known now and count evenly, as those of lanes and diagonals do, are
 strides. Indices that are to be refused if they are wrong are looked through before anything is read
 or written (`Checked`).
@@ -51,7 +51,7 @@ def looked_up(builder: Builder, form: forms.Lookup, operands: list[Operand], out
     return _picked(builder, places, out, form.fill if places.mode == "fill" else None)
 
 
-def deposited(
+def scattered(
     builder: Builder, form: forms.Scatter, operands: list[Operand], out: Value
 ) -> Operand:
     """The first operand with elements of the second taken in at places that the others name."""
@@ -77,7 +77,7 @@ def _compared(
     indices: Sequence[Operand],
     out: Value,
 ) -> View | None:
-    """A deposit of one element in each row of an array that is otherwise one scalar.
+    """A scatter of one element in each row of an array that is otherwise one scalar.
 
     Every element asks whether the place of its row is its own. So it shares kernels with what
     reads it, and nothing is written twice.
@@ -109,7 +109,7 @@ def _compared(
 
     def walk(operand: Operand, axes: dict[int, int]) -> Operand:
         strides = [operand.strides[axes[i]] if i in axes else 0 for i in range(len(out.shape))]
-        return operand.walked(out.shape, tuple(strides), operand.offset)
+        return operand.restrided(out.shape, tuple(strides), operand.offset)
 
     # Integers as wide as the elements are compared in the same vectors.
     is_narrow = out.dtype.itemsize <= 4 and out.shape[axis] <= np.iinfo(np.int32).max
@@ -120,7 +120,7 @@ def _compared(
     if form.mode == "raise" and not _is_inside(*given) and given not in builder.watched:
         assert builder.equation is not None
         # Read from the array that counts places, an index is looked at in passing.
-        places = _Places(builder.stored(own).walked(shape, (0,) * len(shape), 0), "raise")
+        places = _Places(builder.stored(own).restrided(shape, (0,) * len(shape), 0), "raise")
         places.indices, places.lengths, places.steps = [index], [given[1]], [1]
         places.sites = [Site(builder.equation, k, *given)]
         index = _picked(builder, places, Value(shape, count))
@@ -203,7 +203,7 @@ def _places(
     indices: Sequence[Operand],
     shape: Shape,
 ) -> _Places:
-    """The places of a lookup or deposit in an array, in an index space."""
+    """The places of a lookup or scatter in an array, in an index space."""
     rest = [i for i in range(len(array.shape)) if i not in form.axes]
     n = len(shape) - len(rest)
     places = _Places(array, form.mode)
@@ -234,7 +234,7 @@ def _places(
 
 def _of_window(x: View, starts: Sequence[Operand], shape: Shape) -> _Places:
     """The places of a window of an array."""
-    places = _Places(x.walked(shape, x.strides, x.offset if math.prod(shape) else 0), "start")
+    places = _Places(x.restrided(shape, x.strides, x.offset if math.prod(shape) else 0), "start")
     for start, n, m, stride in zip(starts, x.shape, shape, x.strides, strict=True):
         if n > m:
             places.indices.append(_repeated(start, shape))
@@ -312,7 +312,7 @@ def _are_places(index: Operand, length: int) -> bool:
 def _repeated(index: Operand, shape: Shape) -> Operand:
     """Integers for the first axes of a shape, for all of it."""
     more = (0,) * (len(shape) - len(index.shape))
-    return index.walked(shape, index.strides + more, index.offset)
+    return index.restrided(shape, index.strides + more, index.offset)
 
 
 # Places that are known now.

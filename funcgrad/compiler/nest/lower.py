@@ -406,7 +406,7 @@ class Lowering(Builder):
         return [lookups.looked_up(self, form, operands, self._made())]
 
     def _scatter(self, form: forms.Scatter, operands: Operands) -> Results:
-        return [lookups.deposited(self, form, operands, self._made())]
+        return [lookups.scattered(self, form, operands, self._made())]
 
     def _window(self, form: forms.Window, operands: Operands) -> Results:
         return [lookups.window(self, operands, self._made())]
@@ -471,7 +471,7 @@ def _with_sums_in_place(graph: Graph) -> list[Node]:
     """The nodes, without sums of an array and zeros into which something was taken.
 
     Transposing a lookup gives zeros with the cotangent taken in, which are added to what there is
-    already: the same as taking it in there, without a walk over the whole array.
+    already: the same as taking it in there, without a pass over the whole array.
     """
     uses = Counter(v for node in graph.nodes for v in values_read(node))
     uses.update(graph.outputs)

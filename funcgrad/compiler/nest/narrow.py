@@ -118,14 +118,14 @@ def _masked(node: Point, old: View, factors: list[_Factor]) -> list[Node]:
         k = next(k for k, x in enumerate(operands) if known_numbers(x) is None or _is_one(x))
         limits = np.iinfo(operands[k].dtype)
         far = operands[k].dtype.type(limits.max if k == _SIDES[word] else limits.min)
-        number = operands[k].walked((), (), operands[k].offset)
+        number = operands[k].restrided((), (), operands[k].offset)
         bound = point(
             "select({0}, {1}, {2})", (), number.dtype, is_finite, number, Uniform(far, ())
         )
         operands[k] = bound.broadcast(factor.value.shape)
         mask: Operand = point(factor.mask.expr, factor.value.shape, BOOL, *operands)
         strides = tuple(int(axis == factor.axis) for axis in range(len(old.shape)))
-        mask = mask.walked(old.shape, strides, 0)
+        mask = mask.restrided(old.shape, strides, 0)
         selected = mask if selected is None else point("{0} & {1}", old.shape, BOOL, selected, mask)
     assert selected is not None
     changed = point(node.expr, old.shape, old.dtype, *node.operands)

@@ -292,7 +292,7 @@ class Pick(Node):
 
 @dataclass(eq=False)
 class Put(Node):
-    """The first operand with elements of the second taken in: a deposit, the converse of `Pick`.
+    """The first operand with elements of the second taken in: a scatter, the converse of `Pick`.
 
     The other operands are integers, of the shape of the second one.
 

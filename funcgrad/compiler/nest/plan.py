@@ -19,7 +19,7 @@ from funcgrad.compiler.nest import layout
 from funcgrad.compiler.nest.accumulate import is_accurate, is_across
 from funcgrad.compiler.nest.bounds import run_of
 from funcgrad.compiler.nest.cost import cycles_of_computing
-from funcgrad.compiler.nest.fuse import Walk, kind_of
+from funcgrad.compiler.nest.fuse import LoopNest, kind_of
 from funcgrad.compiler.nest.iteration import Access, IterationSpace, Segment, Vectors
 from funcgrad.compiler.nest.kernel import KernelBuilder, lanes_along
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, depth_first
@@ -63,17 +63,17 @@ class Plan:
         source: KernelBuilder,
         nodes: list[Node],
         shape: layout.Shape,
-        walk: Walk | None,
+        nest: LoopNest | None,
         is_small: bool = False,
     ) -> None:
         self.source = source
         self.nodes = nodes
         self.shape = shape
-        self.walk = walk
+        self.nest = nest
         self.made = {node.out: node for node in nodes}
-        self.order = tuple(range(len(shape))) if walk is None else walk.order
-        self.n_outer = len(shape) - (0 if walk is None else walk.row)
-        self.n_batch = 0 if walk is None else walk.batch or 0
+        self.order = tuple(range(len(shape))) if nest is None else nest.order
+        self.n_outer = len(shape) - (0 if nest is None else nest.row)
+        self.n_batch = 0 if nest is None else nest.batch or 0
         # Axes along which something is asked of the index, which has to have a variable.
         self.guarded = {
             axis
@@ -84,12 +84,12 @@ class Plan:
         }
         self._find_stages()
         self.row_vectors: Vectors | None = None
-        self._settle()
+        self._plan_scratch()
         self.row_vectors = None if is_small else self._vectors_of_rows()
         if self.row_vectors is not None:
-            self._settle()
+            self._plan_scratch()
 
-    def _settle(self) -> None:
+    def _plan_scratch(self) -> None:
         self.scratch: list[layout.Value] = []
         self.scratch_of: dict[layout.Value, layout.Value] = {}
         self.accesses: dict[Any, Access] = {}
@@ -105,8 +105,8 @@ class Plan:
     def kind(self, node: Node) -> str:
         """``"point"``, or the kind of a fold."""
         if isinstance(node, Fold):
-            assert self.walk is not None
-            return kind_of(node, self.shape, self.walk)
+            assert self.nest is not None
+            return kind_of(node, self.shape, self.nest)
         return "point"
 
     def _find_stages(self) -> None:
@@ -270,7 +270,7 @@ class Plan:
     # Loops.
 
     def _arrange(self) -> None:
-        if self.walk is None:
+        if self.nest is None:
             self.order = self._order()
             self._nest()
             crossed = self._crossed_axis()
@@ -280,7 +280,7 @@ class Plan:
                 self._nest()
         else:
             self._nest()
-        is_divisible = self.walk is None or len(self.space.loops) > len(self.row)
+        is_divisible = self.nest is None or len(self.space.loops) > len(self.row)
         self.first = self.space.loops[0] if self.space.loops and is_divisible else None
         if self._has_columns_alone() or self._has_few_rows():
             self.first = self.row[0]
@@ -298,7 +298,7 @@ class Plan:
     def _nest(self) -> None:
         """The loops, in the order of axes."""
         segments: list[Segment] = [("i", self.order, machine.SHORT_AXIS)]
-        if self.walk is not None:
+        if self.nest is not None:
             batch, outer = self.order[: self.n_batch], self.order[self.n_batch : self.n_outer]
             segments = [
                 ("b", batch, 0),
@@ -308,7 +308,7 @@ class Plan:
         self.space = IterationSpace(
             self.source, self.shape, self.accesses.values(), segments, self.guarded
         )
-        if self.walk is not None:
+        if self.nest is not None:
             self.batch, self.outer, self.row = self.space.segments
         else:
             self.batch, self.outer, self.row = [], self.space.loops[:-1], self.space.loops[-1:]
@@ -337,7 +337,7 @@ class Plan:
 
     def _has_few_rows(self) -> bool:
         """Whether rows are better divided than shared, where nothing is folded."""
-        is_row = self.walk is None and len(self.space.loops) > 1
+        is_row = self.nest is None and len(self.space.loops) > 1
         return is_row and self._is_long() and not self._is_crossed()
 
     def _is_long(self) -> bool:
@@ -366,7 +366,7 @@ class Plan:
 
     def _is_crossed(self) -> bool:
         """Whether some arrays are read along their rows and others across, as transpositions do."""
-        if self.walk is not None or len(self.space.loops) < 2:
+        if self.nest is not None or len(self.space.loops) < 2:
             return False
         inner, outer = self.row[-1].axis, self.space.loops[-2].axis
         strides = [(a.strides[outer], a.strides[inner]) for a in self.accesses.values()]
@@ -390,7 +390,7 @@ class Plan:
 
         Then no pass over the row reads anything from memory that another one has read or computed.
         """
-        if self.walk is None or len(self.row) != 1 or self.first in (None, *self.row):
+        if self.nest is None or len(self.row) != 1 or self.first in (None, *self.row):
             return None
         (loop,) = self.row
         full = [node for node in self.nodes if self.is_full(node)]

@@ -4,7 +4,7 @@
 an array whose inner part was replaced: what computes with them reads the part that an index leads
 to (`Guard`), so that neither the assembled array nor its memory exists. An array is still put
 together where something else than points and folds needs it, or where its elements are read so
-often that asking costs more than memory.
+often that the test costs more than memory.
 
 Where parts lie in turn (stacks along the last axis, repeated elements, parts of short rows), one
 kernel for each of them would go through all of the array's memory as often as there are parts. They

@@ -202,12 +202,12 @@ class _Change:
         return True
 
     def make_if_possible(self, nodes: Sequence[Node]) -> None:
-        """Walk nodes, and all that is computed with them, in the other space."""
+        """LoopNest nodes, and all that is computed with them, in the other space."""
         if self.reaches(nodes):
             self.make()
 
     def make(self) -> None:
-        """Walk the members in the other space."""
+        """LoopNest the members in the other space."""
         for node, (changes, shape) in self.members.items():
             for name, value in changes.items():
                 setattr(node, name, value)
@@ -233,7 +233,7 @@ def _is_splittable(node: Fold, runs: Sequence[range]) -> bool:
     """Whether a fold's results go where they went, for those who read them on the way.
 
     The numbers of rows are read by other elements of the rows; all other results exist only when
-    the walk is over, and lie in memory.
+    the loop nest is over, and lie in memory.
     """
     kept = [axis for axis in range(len(runs)) if axis not in node.form.axes]
     is_of_rows = not kept or node.form.axes[0] > kept[-1]

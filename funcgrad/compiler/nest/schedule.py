@@ -329,7 +329,7 @@ def _through(view: Operand, operand: Operand) -> Operand:
     assert isinstance(view, View)
     # A view counts places in memory: what it is a view of has to lie there in the same order.
     assert isinstance(operand, Uniform) or operand.is_whole
-    return operand.walked(view.shape, view.strides, view.offset)
+    return operand.restrided(view.shape, view.strides, view.offset)
 
 
 def _within(view: View, box: Box) -> Reindex | None:

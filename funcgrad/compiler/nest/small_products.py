@@ -49,7 +49,7 @@ def sums_of_products(a: Operand, b: Operand, out: Value, n_stack: int) -> Iterat
     summed = len(axes)
     axes += [(k, column, down), *common[n_stack + 2 :]]
     shape, *strides = (tuple(x) for x in zip(*axes, strict=True))
-    views = (x.walked(shape, s, x.offset) for x, s in zip((a, b), strides, strict=True))
+    views = (x.restrided(shape, s, x.offset) for x, s in zip((a, b), strides, strict=True))
     terms = Value(shape, out.dtype)
     yield Point(tuple(views), (terms,), "{0} * {1}")
     form = Reduction((summed,), "0", "radd({0}, {1})")

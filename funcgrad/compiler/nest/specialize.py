@@ -265,7 +265,7 @@ class _Writing:
 
     def _dropped(self, x: S) -> S:
         """An operand at one element of the axis, without it."""
-        return x.walked(without(x.shape, self.axis), without(x.strides, self.axis), x.offset)
+        return x.restrided(without(x.shape, self.axis), without(x.strides, self.axis), x.offset)
 
     def _operand(self, x: Operand, axis: int | None, k: int) -> Operand:
         """An operand at an element of the axis."""

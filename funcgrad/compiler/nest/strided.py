@@ -21,7 +21,7 @@ from funcgrad.lowering import Contraction
 
 _MOST_ROWS, _MOST_TERMS, _MOST_COLUMNS = SUM_BLOCK, 2 * SUM_BLOCK, 2 * SUM_BLOCK
 
-_Walk = tuple[str, int, int]
+_Loop = tuple[str, int, int]
 """A letter, how many of its indices are walked along, and their distance."""
 
 
@@ -197,11 +197,11 @@ class Strider(Letters):
 
     def _terms(
         self, in_a: dict[str, int], in_b: dict[str, int], n_rows: int
-    ) -> tuple[list[_Walk], list[_Walk]]:
+    ) -> tuple[list[_Loop], list[_Loop]]:
         """Walks along summed letters in the order of B, those of blocks and those of a block."""
         letters = sorted(self.summed, key=lambda c: (-abs(in_b[c]), -abs(in_a[c])))
         blocks = [(c, self.lengths[c], 1) for c in letters]
-        terms: list[_Walk] = []
+        terms: list[_Loop] = []
         size = 1
         while blocks:
             c, n, _ = blocks.pop()
@@ -225,11 +225,11 @@ class Strider(Letters):
             lines.insert(0, c)
         return lines
 
-    def _every(self, letters: Iterable[str]) -> list[_Walk]:
+    def _every(self, letters: Iterable[str]) -> list[_Loop]:
         """The walks along all of some letters."""
         return [(c, self.lengths[c], 1) for c in letters]
 
-    def _table(self, walks: Sequence[_Walk], strides: Sequence[dict[str, int]]) -> np.ndarray:
+    def _table(self, walks: Sequence[_Loop], strides: Sequence[dict[str, int]]) -> np.ndarray:
         """Bytes to the elements at all indices of some walks, one column for each array."""
         table = np.zeros((1, len(strides)), np.int64)
         for c, length, step in walks:

@@ -26,7 +26,7 @@ from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.interop.autograd.extend import transparent
 from funcgrad.interop.autograd.wrap_util import unary_to_nary
-from funcgrad.primitives.objects import settled
+from funcgrad.primitives.objects import unwrapped
 
 Function = Callable[..., Any]
 
@@ -59,7 +59,7 @@ def _like(tree: Any, example: Any) -> Any:
 
 
 def _leaf_like(leaf: Any, example: Any) -> Any:
-    dtype, leaf = aval_of(example).dtype, settled(leaf)
+    dtype, leaf = aval_of(example).dtype, unwrapped(leaf)
     if isinstance(leaf, Tracer):
         return leaf if leaf.dtype == dtype else leaf.astype(dtype)
     return np.asarray(leaf, dtype)

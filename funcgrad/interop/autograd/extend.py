@@ -28,7 +28,7 @@ from funcgrad.higher_order.closures import tracers_in
 from funcgrad.interop.autograd.boxes import Box, getval, isbox
 from funcgrad.interop.autograd.vector_spaces import VSpace, vspace
 from funcgrad.numpy.joining import stack
-from funcgrad.numpy.writable import settled_in
+from funcgrad.numpy.writable import unwrapped_in
 from funcgrad.primitives.objects import is_traced
 from funcgrad.transforms.batch import BatchTracer
 
@@ -98,7 +98,7 @@ class Primitive:
         defvjp(self, *self.by_argument.values(), argnums=tuple(self.by_argument))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        args = tuple(map(settled_in, args))
+        args = tuple(map(unwrapped_in, args))
         places = [i for i, argument in enumerate(args) if _is_traced(argument)]
         if not places:
             return self.fun(*args, **kwargs)

@@ -46,7 +46,7 @@ from funcgrad.numpy.promotion import noted_dtype
 from funcgrad.observers.promotion import PROMOTIONS
 from funcgrad.primitives import objects
 from funcgrad.primitives.elementwise import Convert
-from funcgrad.primitives.objects import HoldsArray, StandsForArray, settled
+from funcgrad.primitives.objects import HoldsArray, StandsForArray, unwrapped
 
 
 class _Kind(type):
@@ -363,7 +363,7 @@ def _refuse_promotion(operands: tuple[Any, Any]) -> None:
     """Raise if the context does not allow that these are promoted, or broadcast."""
     token = enter_dialect(rules())
     try:
-        noted_dtype(operands, [aval_of(settled(x)) for x in operands])
+        noted_dtype(operands, [aval_of(unwrapped(x)) for x in operands])
     finally:
         leave_dialect(token)
 
@@ -558,7 +558,7 @@ def adopt(value: Any) -> Any:
         return value
     if isinstance(value, StandsForArray):
         # Arrays of JAX do not change by assignments elsewhere: `y = x; y += 1`.
-        return adopt(settled(value))
+        return adopt(unwrapped(value))
     if type(value) is tuple:
         return tuple(map(adopt, value))
     if type(value) is list:

@@ -161,11 +161,11 @@ TRIALS: dict[str, Callable[[Subject], Iterator[Trial]]] = {}
 def trial(name: str) -> Callable[[F], F]:
     """Make a function a trial: it is given the `Subject`, and yields what it has measured."""
 
-    def publish(run: F) -> F:
+    def register(run: F) -> F:
         TRIALS[name] = run
         return run
 
-    return publish
+    return register
 
 
 def try_all(subject: Subject) -> WhatIf:

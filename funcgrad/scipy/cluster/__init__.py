@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from funcgrad.numpy.public_functions import publish_results
+from funcgrad.numpy.public_functions import present_results
 
 if TYPE_CHECKING:  # it is loaded on first use
     from funcgrad.scipy.cluster import vq
 
 __all__ = ["vq"]
 
-publish_results(__name__)
+present_results(__name__)

@@ -12,7 +12,7 @@ from funcgrad import lax, ops
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ShapeError
 from funcgrad.numpy.host_functions import host_function
-from funcgrad.numpy.public_functions import publish_results
+from funcgrad.numpy.public_functions import present_results
 from funcgrad.numpy.reducing import safe_sqrt
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import floating
@@ -144,4 +144,4 @@ def kmeans2(
 
 _of_scipy = host_function("scipy.cluster.vq", "kmeans2")
 
-publish_results(__name__)
+present_results(__name__)

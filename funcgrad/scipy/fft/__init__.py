@@ -4,7 +4,7 @@ This package is a page of names; the work is in the modules that it names.
 """
 # ruff: noqa: F403, F405
 
-from funcgrad.numpy.public_functions import publish_results
+from funcgrad.numpy.public_functions import present_results
 from funcgrad.scipy.fft.cosines import *
 from funcgrad.scipy.fft.fourier import *
 
@@ -15,4 +15,4 @@ __all__ = [
     "next_fast_len", "prev_fast_len", "rfft", "rfft2", "rfftfreq", "rfftn", "set_workers",
 ]  # fmt: skip
 
-publish_results(__name__)
+present_results(__name__)

@@ -20,7 +20,7 @@ from scipy.integrate import (
 )
 
 from funcgrad.numpy.host_functions import host_functions
-from funcgrad.numpy.public_functions import publish_results
+from funcgrad.numpy.public_functions import present_results
 from funcgrad.scipy.integrate.boundary_values import solve_bvp
 from funcgrad.scipy.integrate.initial_value import OdeResult, OdeSolution, odeint, solve_ivp
 from funcgrad.scipy.integrate.quadrature import *
@@ -41,4 +41,4 @@ __all__ = [
     "simpson", "solve_bvp", "solve_ivp", "tanhsinh", "tplquad", "trapezoid",
 ]  # fmt: skip
 
-publish_results(__name__)
+present_results(__name__)

@@ -21,7 +21,7 @@ from funcgrad.higher_order.staging import arguments_tree, join_captured, name_of
 from funcgrad.numpy.promotion import as_value
 from funcgrad.patterns.coloring import Coloring, coloring
 from funcgrad.primitives.elementwise import stop_gradient
-from funcgrad.primitives.objects import flatten_held, is_traced, settled
+from funcgrad.primitives.objects import flatten_held, is_traced, unwrapped
 from funcgrad.scipy.integrate.adjoint import AdjointSolution
 from funcgrad.scipy.integrate.matrices import Dense, Sparse
 from funcgrad.scipy.integrate.methods import METHODS
@@ -313,7 +313,7 @@ class _Problem:
             staged.append(stage_once(jacobian, in_tree, avals, f"jac of {what}"))
         self.programs, captured = join_captured(staged)
         self.jacobian = None if jac is None else self.programs[-1]
-        self.consts = [*captured, *map(settled, self.leaves), self.direction]
+        self.consts = [*captured, *map(unwrapped, self.leaves), self.direction]
         self.jac_sparsity = jac_sparsity
 
     def matrices(self, method: Method) -> Dense:

@@ -24,7 +24,7 @@ from scipy.interpolate import (
 )
 
 from funcgrad.numpy.host_functions import host_functions
-from funcgrad.numpy.public_functions import publish_results
+from funcgrad.numpy.public_functions import present_results
 from funcgrad.scipy.interpolate.grids import *
 from funcgrad.scipy.interpolate.piecewise import *
 from funcgrad.scipy.interpolate.polynomials import *
@@ -58,4 +58,4 @@ __all__ = [
     "splprep", "splrep", "sproot",
 ]  # fmt: skip
 
-publish_results(__name__)
+present_results(__name__)

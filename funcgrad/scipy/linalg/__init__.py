@@ -10,7 +10,7 @@ This module is a page of names; the work is in the modules that it names.
 from scipy.linalg import LinAlgWarning
 
 from funcgrad.numpy.linalg import LinAlgError
-from funcgrad.numpy.public_functions import publish_results
+from funcgrad.numpy.public_functions import present_results
 from funcgrad.scipy.linalg.eigen import *
 from funcgrad.scipy.linalg.factorizing import *
 from funcgrad.scipy.linalg.functions import *
@@ -36,4 +36,4 @@ __all__ = [
     "svdvals", "tanhm", "tanm", "toeplitz",
 ]  # fmt: skip
 
-publish_results(__name__)
+present_results(__name__)

@@ -4,7 +4,7 @@ This package is a page of names; the work is in the modules that it names.
 """
 # ruff: noqa: F403, F405
 
-from funcgrad.numpy.public_functions import publish_results
+from funcgrad.numpy.public_functions import present_results
 from funcgrad.scipy.ndimage.filters import *
 from funcgrad.scipy.ndimage.fourier import *
 from funcgrad.scipy.ndimage.host_functions import *
@@ -31,4 +31,4 @@ __all__ = [
     "value_indices", "variance", "vectorized_filter", "watershed_ift", "white_tophat", "zoom",
 ]  # fmt: skip
 
-publish_results(__name__)
+present_results(__name__)

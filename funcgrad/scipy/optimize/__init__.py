@@ -21,7 +21,7 @@ from scipy.optimize import (
 )
 
 from funcgrad.numpy.host_functions import host_functions
-from funcgrad.numpy.public_functions import publish_results
+from funcgrad.numpy.public_functions import present_results
 from funcgrad.scipy.optimize.rosenbrock import rosen, rosen_der, rosen_hess, rosen_hess_prod
 from funcgrad.scipy.optimize.scalar_minima import brent, fminbound, minimize_scalar
 from funcgrad.scipy.optimize.scalar_roots import *
@@ -60,4 +60,4 @@ __all__ = [
     "rosen_hess_prod", "shgo", "show_options", "toms748",
 ]  # fmt: skip
 
-publish_results(__name__)
+present_results(__name__)

@@ -19,7 +19,7 @@ from scipy.signal import (
     lti,
 )
 
-from funcgrad.numpy.public_functions import publish_results
+from funcgrad.numpy.public_functions import present_results
 from funcgrad.scipy.signal.host_functions import *
 from funcgrad.scipy.signal.recurrences import *
 from funcgrad.scipy.signal.resampling import *
@@ -57,4 +57,4 @@ __all__ = [
     "welch", "whittaker_henderson", "wiener", "windows", "zoom_fft", "zpk2sos", "zpk2ss", "zpk2tf",
 ]  # fmt: skip
 
-publish_results(__name__)
+present_results(__name__)

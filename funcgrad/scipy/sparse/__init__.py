@@ -24,7 +24,7 @@ from scipy.sparse import (
 )
 
 from funcgrad.numpy.host_functions import host_functions
-from funcgrad.numpy.public_functions import publish_results
+from funcgrad.numpy.public_functions import present_results
 from funcgrad.patterns.arrays import SparseArray
 from funcgrad.scipy.sparse.arrays import coo_array, csc_array, csr_array
 
@@ -59,4 +59,4 @@ __all__ = [
     "swapaxes", "tril", "triu", "vstack",
 ]  # fmt: skip
 
-publish_results(__name__)
+present_results(__name__)

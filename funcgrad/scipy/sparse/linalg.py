@@ -12,7 +12,7 @@ from scipy.sparse.linalg import (
 )
 
 from funcgrad.numpy.host_functions import host_functions
-from funcgrad.numpy.public_functions import publish_results
+from funcgrad.numpy.public_functions import present_results
 from funcgrad.scipy.sparse.operators import LinearOperator, aslinearoperator
 from funcgrad.scipy.sparse.solvers import bicgstab, cg, gmres, spsolve, spsolve_triangular
 
@@ -37,4 +37,4 @@ __all__ = [
     "tfqmr", "use_solver",
 ]  # fmt: skip
 
-publish_results(__name__)
+present_results(__name__)

@@ -5,11 +5,11 @@ Each module is loaded on first use.
 
 from typing import TYPE_CHECKING
 
-from funcgrad.numpy.public_functions import publish_results
+from funcgrad.numpy.public_functions import present_results
 
 if TYPE_CHECKING:  # they are loaded on first use
     from funcgrad.scipy.spatial import distance, transform
 
 __all__ = ["distance", "transform"]
 
-publish_results(__name__)
+present_results(__name__)

@@ -19,7 +19,7 @@ from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.host_functions import host_functions
 from funcgrad.numpy.promotion import as_value, strong
-from funcgrad.numpy.public_functions import publish_results
+from funcgrad.numpy.public_functions import present_results
 from funcgrad.numpy.reducing import safe_sqrt
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy import special
@@ -555,4 +555,4 @@ def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:
     return x[np.triu_indices(shape[0], 1)]
 
 
-publish_results(__name__)
+present_results(__name__)

@@ -10,7 +10,7 @@ derivatives, are in `funcgrad.primitives.special` and its neighbours.
 from scipy.special import SpecialFunctionError, SpecialFunctionWarning
 
 from funcgrad.numpy.composed import sinc
-from funcgrad.numpy.public_functions import publish_results
+from funcgrad.numpy.public_functions import present_results
 from funcgrad.scipy.exponentials import log_softmax, logsumexp, softmax
 from funcgrad.scipy.special import (
     bessel,
@@ -47,4 +47,4 @@ __all__ = [
     "spherical_jn", "spherical_kn", "spherical_yn", "stirling2", "yvp", "zeta",
 ]  # fmt: skip
 
-publish_results(__name__)
+present_results(__name__)

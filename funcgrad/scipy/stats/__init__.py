@@ -3,7 +3,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from funcgrad.numpy.public_functions import publish_results
+from funcgrad.numpy.public_functions import present_results
 from funcgrad.scipy.stats.bounded import *
 from funcgrad.scipy.stats.density import gaussian_kde
 from funcgrad.scipy.stats.discrete import *
@@ -60,4 +60,4 @@ __all__ = [
 __all__ += HOST_NAMES
 __all__ += CLASSES
 
-publish_results(__name__, fallback="scipy.stats")
+present_results(__name__, fallback="scipy.stats")

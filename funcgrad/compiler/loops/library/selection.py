@@ -73,8 +73,8 @@ class Selection(ProgramBuilder):
         is_later = ~self._exceeds(a[0], b[0]) & (a[1] > b[1])
         return self._exceeds(b[0], a[0]) | is_later
 
-    def _settle(self, size: Expression, hole: Expression | int, pair: Pair) -> None:
-        """Sift down: fill the hole of a heap with a pair, moving worse ones up."""
+    def _sift_down(self, size: Expression, hole: Expression | int, pair: Pair) -> None:
+        """Fill the hole of a heap with a pair, moving worse ones up."""
         at = self.let(hole)
         left = self.let(at * 2 + 1)
         with self.repeat(left < size):
@@ -100,7 +100,7 @@ class Selection(ProgramBuilder):
         half = self.let(self.k // 2)
         with self.count(0, half) as i:
             hole = self.let(half - (i + 1))
-            self._settle(self.k, hole, self._pair(hole))
+            self._sift_down(self.k, hole, self._pair(hole))
 
     def _improve(self) -> None:
         """Replace the worst one wherever a number of the others is greater."""
@@ -117,7 +117,7 @@ class Selection(ProgramBuilder):
             ):
                 number, (worst, _) = self._number(j), self._pair(0)
                 with self.when(self._exceeds(number, worst)):
-                    self._settle(self.k, 0, (number, j))
+                    self._sift_down(self.k, 0, (number, j))
 
     def _sort(self) -> None:
         """Take the worst one out again and again, and put it behind the others."""
@@ -125,4 +125,4 @@ class Selection(ProgramBuilder):
             last = self.let(self.k - i)
             pair, worst = self._pair(last), self._pair(0)
             self._put(worst, last)
-            self._settle(last, 0, pair)
+            self._sift_down(last, 0, pair)

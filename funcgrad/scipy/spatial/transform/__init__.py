@@ -1,6 +1,6 @@
 """`scipy.spatial.transform` on arrays and traced values: rotations, and those between them."""
 
-from funcgrad.numpy.public_functions import publish_results
+from funcgrad.numpy.public_functions import present_results
 from funcgrad.scipy.spatial.transform.rigid import RigidTransform
 from funcgrad.scipy.spatial.transform.rotations import Rotation, Slerp
 from funcgrad.scipy.spatial.transform.splines import RotationSpline
@@ -12,4 +12,4 @@ __all__ = [
     "Slerp",
 ]
 
-publish_results(__name__)
+present_results(__name__)
