@@ -1102,7 +1102,7 @@ def tree_flatten_with_path(
 def _walk_by_path(
     tree: Any, rows: list[tuple[KeyPath, Any]], is_leaf: Callable[[KeyPath, Any], bool]
 ) -> list[bool]:
-    """LoopNest as `_walk` does, and note the answers of ``is_leaf``."""
+    """Walk as `_walk` does, and note the answers of ``is_leaf``."""
     answers: list[bool] = []
     pending: list[tuple[KeyPath, Any]] = [((), tree)]
     above: list[Any] = []

@@ -23,7 +23,7 @@ Find = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
-class LoopNest:
+class ScannedWindows:
     """Windows of all iterations, if they follow each other along one axis.
 
     Attributes:
@@ -60,8 +60,8 @@ Begins = np.ndarray[Any, np.dtype[np.int64]]
 
 def shared_rows(
     windows: Sequence[tuple[Var | None, Sequence[int], Begins]], uses: Mapping[Var, int]
-) -> dict[Var, LoopNest]:
-    """Arrays of which iterations read windows of one row each, some of which need more than a walk.
+) -> dict[Var, ScannedWindows]:
+    """Arrays of which each iteration reads one row along an axis common to all windows.
 
     Their cotangents are rows, too: nothing is added to a whole array in any iteration.
 
@@ -71,9 +71,9 @@ def shared_rows(
         uses: How often iterations read each of these arrays.
 
     Returns:
-        By array, the walk along its rows.
+        By array, the windows that are its rows.
     """
-    moves: dict[Var, list[tuple[int, set[LoopNest]]]] = {}
+    moves: dict[Var, list[tuple[int, set[ScannedWindows]]]] = {}
     for source, sizes, places in windows:
         if source is not None:
             shape = source.aval.shape
@@ -84,12 +84,12 @@ def shared_rows(
                 if sizes[axis] == 1 and not others:
                     at = tuple(int(places[0, axis]) if i == axis else 0 for i in range(len(shape)))
                     row = tuple(1 if i == axis else n for i, n in enumerate(shape))
-                    found.add(LoopNest(at, row, (1,) * len(shape), axis, step))
+                    found.add(ScannedWindows(at, row, (1,) * len(shape), axis, step))
             moves.setdefault(source, []).append((len(moving), found))
     rows = {}
     for source, ways in moves.items():
-        numbers, walks = zip(*ways, strict=True)
-        common = set.intersection(*walks)
+        numbers, windows = zip(*ways, strict=True)
+        common = set.intersection(*windows)
         if common and len(ways) == uses[source] and min(numbers) == 1 < max(numbers):
             (rows[source],) = common
     return rows
@@ -103,27 +103,27 @@ class Window:
         sizes: Its lengths along each axis.
         strides: The distances of its elements.
         starts: By axis: a number, or the argument of the body that is it; none if windows are
-            walked along.
-        walked: Which argument of the body it is in that case, or that it is a part of.
+            scanned.
+        scanned: Which argument of the body it is in that case, or that it is a part of.
         axis: The axis that the latter lacks.
     """
 
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     starts: tuple[Any, ...]
-    walked: Any = None
+    scanned: Any = None
     axis: int = 0
 
     def evaluate(self, primitive: Primitive, operands: Sequence[Any], find: Find) -> Any:
-        """The window of this iteration: of an array, if it is not walked along.
+        """The window of this iteration: of an array, if it is not scanned.
 
         Args:
             primitive: The operation that read it.
-            operands: The array, if it is not walked along.
+            operands: The array, if it is not scanned.
             find: The value of an operand of the body.
         """
-        if self.walked is not None:
-            row = find(self.walked)
+        if self.scanned is not None:
+            row = find(self.scanned)
             if not self.starts:
                 return reshape(row, self.sizes)
             shape = shape_of(row)
@@ -138,7 +138,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of the body: its kind (const, carry, walked), and its number among these."""
+    """An argument of the body: its kind (const, carry, scanned), and its number among these."""
 
     kind: str
     number: int
@@ -309,8 +309,8 @@ __all__ = [
     "FoldOfParts",
     "Growing",
     "Local",
-    "LoopNest",
     "Operand",
+    "ScannedWindows",
     "Step",
     "UpdateOfPart",
     "Window",

@@ -10,7 +10,7 @@ Here such runs (`funcgrad.higher_order.runs`) become one `Scan` each. An operand
 - the same in all iterations: a constant of the scan;
 - a scalar that is written into the program, or the place of a window: a function of the counter if
   it grows by equal steps, else an element of a table;
-- something else of every iteration: an element of an array that is walked along.
+- something else of every iteration: an element of an array that is scanned.
 
 Results that are read behind the loop are the last carried values, or outputs that are stacked. The
 body is re-rolled in turn, so nested loops are found from the outside inwards. Operations stay what
@@ -54,8 +54,8 @@ of_rows: Facet[Callable[[Any], Any] | None] = Facet("of_rows", None)
 """``of_rows(rows)``: the result for all rows of an array as the arguments, among which it may take
 their place."""
 
-_MOST_WALKS = 32
-"""Windows of one array that are walked along: of more than that, an inner loop may be made."""
+_MOST_SCANNED = 32
+"""Windows of one array that are scanned: of more than that, an inner loop may be made."""
 
 _COUNTER = ("counter",)
 """Stands for the carried value that counts iterations."""
@@ -301,7 +301,7 @@ def _filled(rows: Sequence[np.ndarray]) -> np.ndarray:
 class _Rolling:
     """Loops with one body as scans.
 
-    Operands of the body have one name for each of the loops. A single loop walks along arrays; of
+    Operands of the body have one name for each of the loops. A single loop scans arrays; of
     several, each counts its iterations, which are all that tells their bodies apart.
 
     Args:
@@ -320,13 +320,13 @@ class _Rolling:
         self.body = [self.iterations[i][j] for j, i in enumerate(self.ragged.longest)]
         self.consts: dict[Any, loop_body.Argument] = {}
         self.carry: dict[Any, loop_body.Argument] = {}
-        self.walked: dict[Any, loop_body.Argument] = {}
+        self.scanned: dict[Any, loop_body.Argument] = {}
         self.avals: dict[loop_body.Argument, ShapedArray] = {}
         self.operands: list[list[loop_body.Operand]] = []
         self.steps: list[loop_body.Window | loop_body.Step | loop_body.Counted | None] = []
         self.arrays: list[Callable[[Callable[[Atom], Any]], Any]] = []
         self.sources: dict[Atom, None] = {}
-        """Names that the arrays which are walked along are made of."""
+        """Names that the arrays which are scanned are made of."""
 
     # Arguments of the body.
 
@@ -355,18 +355,18 @@ class _Rolling:
             found = self._argument("carry", self.carry, key, aval)
         return found
 
-    def _walked(
+    def _scanned(
         self, key: Any, aval: ShapedArray, make: Callable[[Callable[[Atom], Any]], Any]
     ) -> loop_body.Argument:
-        if key not in self.walked:
+        if key not in self.scanned:
             self.arrays.append(make)
-        return self._argument("walked", self.walked, key, aval)
+        return self._argument("scanned", self.scanned, key, aval)
 
     def _counter(self) -> loop_body.Argument:
         if not self.is_single:
             return self._argument("carry", self.carry, _COUNTER, shaped((), INT64))
         steps = np.arange(self.run.steps)
-        return self._walked("counter", shaped((), INT64), lambda read: steps)
+        return self._scanned("counter", shaped((), INT64), lambda read: steps)
 
     def _table(self, values: np.ndarray) -> loop_body.Entry:
         """A scalar of every iteration, which is looked up."""
@@ -378,13 +378,15 @@ class _Rolling:
             table, loop_body.Growing(place, self._numbers_of_loops(self.first_iterations), 1)
         )
 
-    def _walk(self, source: Atom, walk: loop_body.LoopNest) -> loop_body.Argument:
+    def _scanned_windows(
+        self, source: Atom, windows: loop_body.ScannedWindows
+    ) -> loop_body.Argument:
         self.sources[source] = None
-        sizes = [m for i, m in enumerate(walk.sizes) if i != walk.axis]
-        return self._walked(
-            (source, walk),
+        sizes = [m for i, m in enumerate(windows.sizes) if i != windows.axis]
+        return self._scanned(
+            (source, windows),
             shaped(tuple(sizes), source.aval.dtype),
-            lambda read: walk.rows(read(source), self.run.steps),
+            lambda read: windows.rows(read(source), self.run.steps),
         )
 
     # Operands of the body.
@@ -404,7 +406,7 @@ class _Rolling:
             step = self._window(j, equation, column) or self._step(j, equation)
             operands: list[loop_body.Operand] = []
             for k, atom in enumerate(equation.inputs):
-                if type(step) is not loop_body.Window or step.walked is None:
+                if type(step) is not loop_body.Window or step.scanned is None:
                     operands.append(self._operand(column + k, atom, j, k))
             self.operands.append(operands)
             self.steps.append(step)
@@ -457,14 +459,14 @@ class _Rolling:
         parts = turns.parts_of([self.rewriting.resolved(name) for name in names])
         first = parts[0]
         if len(parts) == 1 and type(first) is turns.Turns and len(first.parts) == 1:
-            return self._walk(*first.parts[0])
+            return self._scanned_windows(*first.parts[0])
         constants = self.rewriting.search.constants
         if all(name in constants for name in names):
             rows = _filled([constants[name] for name in names])
             row = shaped(rows.shape[1:], aval.dtype)
-            return self._walked(("constants", *names), row, lambda read: rows)
+            return self._scanned(("constants", *names), row, lambda read: rows)
         self.sources.update(dict.fromkeys(x for part in parts for x in turns.stacks_of(part)))
-        return self._walked(("names", *parts), aval, lambda read: turns.rows_of(parts, read))
+        return self._scanned(("names", *parts), aval, lambda read: turns.rows_of(parts, read))
 
     def _window(self, j: int, equation: Equation, column: int) -> loop_body.Window | None:
         """How a window is read whose places differ."""
@@ -479,13 +481,13 @@ class _Rolling:
         first = tuple(places[0].tolist())
         fixed = self.run.fixed.get(column)
         row = None if fixed is None else self.rows.get(fixed)
-        is_walk = self.is_single and len(moving) == 1 and sizes[moving[0]] == 1
-        if is_walk and row is None and fixed is not None and self.reads[fixed] <= _MOST_WALKS:
+        is_scanned = self.is_single and len(moving) == 1 and sizes[moving[0]] == 1
+        if is_scanned and row is None and fixed is not None and self.reads[fixed] <= _MOST_SCANNED:
             steps = np.diff(places[:, moving[0]])
             if (steps == steps[0]).all():
-                walk = loop_body.LoopNest(first, sizes, strides, moving[0], int(steps[0]))
+                windows = loop_body.ScannedWindows(first, sizes, strides, moving[0], int(steps[0]))
                 source = self.rewriting.atom(fixed)
-                return loop_body.Window(sizes, strides, (), self._walk(source, walk))
+                return loop_body.Window(sizes, strides, (), self._scanned_windows(source, windows))
         starts = [
             self._numbers(numbers) if i in moving else first[i]
             for i, numbers in enumerate(places.T)
@@ -493,8 +495,8 @@ class _Rolling:
         if row is None or fixed is None:
             return loop_body.Window(sizes, strides, tuple(starts))
         starts[row.axis] = 0
-        walked = self._walk(self.rewriting.atom(fixed), row)
-        return loop_body.Window(sizes, strides, tuple(starts), walked, row.axis)
+        scanned = self._scanned_windows(self.rewriting.atom(fixed), row)
+        return loop_body.Window(sizes, strides, tuple(starts), scanned, row.axis)
 
     def _numbers(self, values: Sequence[int] | Integers) -> loop_body.Operand | int:
         """Integers, one for each iteration, as a constant, a formula of the counter or a table."""
@@ -612,7 +614,7 @@ class _Rolling:
 
     def _program(self) -> Program:
         """The body, or that of an equal loop."""
-        tables = (self.consts, self.carry, self.walked)
+        tables = (self.consts, self.carry, self.scanned)
         arguments = [x for table in tables for x in table.values()]
         outputs: list[loop_body.Operand] = [self._next(key) for key in self.carry]
         outputs += [loop_body.Local(*key) for key in self.run.stacked]
@@ -667,7 +669,7 @@ class _Rolling:
             return np.int64(operand)
 
         rows: dict[int, Any] = {}
-        """Elements that are walked along, by the windows that they are."""
+        """Elements that are scanned, by the windows that they are."""
         for equation, step, operands in zip(self.body, self.steps, self.operands, strict=True):
             args = list(map(find, operands))
             primitive = equation.primitive
@@ -678,7 +680,7 @@ class _Rolling:
                 result = primitive.bind(*args)
             else:
                 result = step.evaluate(primitive, args, find)
-            if type(step) is loop_body.Window and step.walked is not None and not step.starts:
-                rows[id(result)] = find(step.walked)
+            if type(step) is loop_body.Window and step.scanned is not None and not step.starts:
+                rows[id(result)] = find(step.scanned)
             made.append(result if primitive.multiple_results else [result])
         return list(map(find, outputs))

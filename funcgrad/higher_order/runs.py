@@ -49,7 +49,7 @@ LEAST_STEPS = 4
 """How many iterations a loop must have."""
 
 MAX_STACKED = 1 << 20
-"""Bytes that may be copied so that values which have nothing in common can be walked along."""
+"""Bytes that may be copied so that values which have nothing in common can be scanned."""
 
 _WINDOW = 8
 """Length of the sequences of operations by which `may_repeat` knows loops."""

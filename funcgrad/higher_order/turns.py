@@ -14,7 +14,7 @@ import numpy as np
 
 from funcgrad.base.records import dataclass
 from funcgrad.core.program import Atom, Var
-from funcgrad.higher_order.loop_body import LoopNest
+from funcgrad.higher_order.loop_body import ScannedWindows
 from funcgrad.primitives.shape import Concatenate, Slice, reshape, shape_of
 
 LEAST_TURNS = 4
@@ -44,7 +44,7 @@ class Turns:
         size: How many rows.
     """
 
-    parts: tuple[tuple[Var, LoopNest], ...]
+    parts: tuple[tuple[Var, ScannedWindows], ...]
     size: int
 
     @property
@@ -61,9 +61,9 @@ class Turns:
         count, rest = divmod(self.size, len(self.parts))
         each = [
             read(stack)
-            if walk.step == 1 and count == stack.aval.shape[0]
-            else walk.rows(read(stack), count)
-            for stack, walk in self.parts
+            if windows.step == 1 and count == stack.aval.shape[0]
+            else windows.rows(read(stack), count)
+            for stack, windows in self.parts
         ]
         if len(each) == 1:
             return each[0]
@@ -73,8 +73,10 @@ class Turns:
         if not rest:
             return whole
         last = [
-            _walk(Element(stack, walk.starts[0] + count * walk.step), 1).rows(read(stack), 1)
-            for stack, walk in self.parts[:rest]
+            _windows(Element(stack, windows.starts[0] + count * windows.step), 1).rows(
+                read(stack), 1
+            )
+            for stack, windows in self.parts[:rest]
         ]
         return Concatenate(0).bind(whole, *last)
 
@@ -99,7 +101,7 @@ def in_turn(elements: Sequence[Resolved]) -> Turns | None:
         steps = indices[period:] - indices[:-period]
         if (steps[period:] == steps[:-period]).all() and steps[:period].all():
             pairs = zip(found, steps[:period].tolist(), strict=False)
-            return Turns(tuple((x.stack, _walk(x, step)) for x, step in pairs), len(found))
+            return Turns(tuple((x.stack, _windows(x, step)) for x, step in pairs), len(found))
     return None
 
 
@@ -163,8 +165,8 @@ def element_of(stack: Any, index: int) -> Any:
     return reshape(window.bind(stack), shape[1:])
 
 
-def _walk(first: Element, step: int) -> LoopNest:
+def _windows(first: Element, step: int) -> ScannedWindows:
     """Elements of a stack, from one on."""
     shape = first.stack.aval.shape[1:]
     starts = (first.index, *(0 for _ in shape))
-    return LoopNest(starts, (1, *shape), (1,) * len(starts), 0, step)
+    return ScannedWindows(starts, (1, *shape), (1,) * len(starts), 0, step)

@@ -105,7 +105,7 @@ def _scan_cells(
     reverse: bool,
     progress: str | None,
 ) -> tuple[Tree, Tree]:
-    """LoopNest along what references hold: a step gets one to its element, and may change it."""
+    """Scan what references hold: a step gets one to its element, and may change it."""
     rows = rows_of(leaves)
     cells = [leaves[i] for i, _ in rows]
 

@@ -26,8 +26,8 @@ from funcgrad.patterns.index_sets import (
     MOST_ENTRIES,
     MOST_PIECES,
     Accumulate,
+    AffineMove,
     Fold,
-    LoopNest,
     Move,
     Pick,
     Piece,
@@ -185,7 +185,7 @@ class _Equation:
         if isinstance(form, forms.Reduction):
             return _reduced(form.axes, own, shape)
         if isinstance(form, forms.PrefixScan):
-            moves: list[Move] = [LoopNest(i, n) for i, n in enumerate(own)]
+            moves: list[Move] = [AffineMove(i, n) for i, n in enumerate(own)]
             moves[form.axis] = Accumulate(form.axis, own[form.axis], form.reverse)
             return _Moved(tuple(moves), shape, ())
         if isinstance(form, forms.Contraction):
@@ -247,7 +247,7 @@ class _Equation:
         whole, part = (own, shape) if is_read else (shape, own)
         starts = self._starts(self.equation.inputs[first:], whole, part)
         moves: list[Move] = [
-            Fold() if s is None else LoopNest(i, shape[i], shift=-s if is_read else s)
+            Fold() if s is None else AffineMove(i, shape[i], shift=-s if is_read else s)
             for i, s in enumerate(starts)
         ]
         return _Moved(tuple(moves), shape, tuple(i for i, s in enumerate(starts) if s is None))
@@ -314,25 +314,25 @@ def _broadcast(own: Shape, shape: Shape) -> _Moved:
     """Corresponding elements, with NumPy's broadcasting."""
     lead = len(shape) - len(own)
     is_kept = [n == shape[lead + i] for i, n in enumerate(own)]
-    moves = tuple(LoopNest(lead + i, n) if is_kept[i] else Pick(0) for i, n in enumerate(own))
+    moves = tuple(AffineMove(lead + i, n) if is_kept[i] else Pick(0) for i, n in enumerate(own))
     repeated = (lead + i for i, kept in enumerate(is_kept) if not kept)
     return _Moved(moves, shape, (*range(lead), *repeated))
 
 
 def _reindexed(form: forms.Reindex, own: Shape, shape: Shape) -> _Moved | None:
-    walked = [a for a in form.axes if a is not None]
-    if len(set(walked)) < len(walked):
+    named = [a for a in form.axes if a is not None]
+    if len(set(named)) < len(named):
         return None
     moves: list[Move] = [Pick(s) for s in form.starts]
     for o, (axis, step) in enumerate(zip(form.axes, form.steps, strict=True)):
         if axis is not None:
-            moves[axis] = LoopNest(o, shape[o], stride=step, taps=(form.starts[axis],))
+            moves[axis] = AffineMove(o, shape[o], stride=step, taps=(form.starts[axis],))
     return _Moved(tuple(moves), shape, tuple(o for o, a in enumerate(form.axes) if a is None))
 
 
 def _reduced(axes: Sequence[int], own: Shape, shape: Shape) -> _Moved:
     kept = [i for i in range(len(own)) if i not in axes]
-    moves = tuple(LoopNest(kept.index(i), n) if i in kept else Fold() for i, n in enumerate(own))
+    moves = tuple(AffineMove(kept.index(i), n) if i in kept else Fold() for i, n in enumerate(own))
     return _Moved(moves, shape, ())
 
 
@@ -347,14 +347,14 @@ def _contracted(form: forms.Contraction, k: int, own: Shape, shape: Shape) -> _M
             moves.append(Fold())
             continue
         taken.add(o)
-        moves.append(_sliding(slides[label], o) if label in slides else LoopNest(o, shape[o]))
+        moves.append(_sliding(slides[label], o) if label in slides else AffineMove(o, shape[o]))
     return _Moved(tuple(moves), shape, tuple(o for o in range(len(shape)) if o not in taken))
 
 
-def _sliding(slide: forms.Slide, axis: int) -> LoopNest:
+def _sliding(slide: forms.Slide, axis: int) -> AffineMove:
     """Relation for elements that windows slide along."""
     taps = tuple(slide.dilation * t for t in range(slide.taps))
-    return LoopNest(axis, slide.windows, slide.base, slide.low, slide.stride, taps)
+    return AffineMove(axis, slide.windows, slide.base, slide.low, slide.stride, taps)
 
 
 def _slid(form: forms.WindowFold, k: int, own: Shape, shape: Shape) -> _Moved | None:
@@ -371,7 +371,7 @@ def _assembled(form: forms.Assemble, k: int, own: Shape, shape: Shape) -> _Moved
     piece = form.pieces[k]
     rows = zip(piece.starts, piece.steps, piece.lows, piece.sizes, strict=True)
     moves = tuple(
-        LoopNest(i, shape[i], step, start - step * low, limits=(low, low + size))
+        AffineMove(i, shape[i], step, start - step * low, limits=(low, low + size))
         for i, (start, step, low, size) in enumerate(rows)
     )
     return _Moved(moves, shape, ())
@@ -382,7 +382,7 @@ def _anywhere(axes: Sequence[int], own: Shape, shape: Shape) -> _Moved:
     kept = [i for i in range(len(own)) if i not in axes]
     lead = len(shape) - len(kept)
     moves = tuple(
-        LoopNest(lead + kept.index(i), n) if i in kept else Fold() for i, n in enumerate(own)
+        AffineMove(lead + kept.index(i), n) if i in kept else Fold() for i, n in enumerate(own)
     )
     return _Moved(moves, shape, tuple(range(lead)))
 
@@ -392,7 +392,7 @@ def _into(axes: Sequence[int], own: Shape, shape: Shape) -> _Moved:
     kept = [i for i in range(len(shape)) if i not in axes]
     lead = len(own) - len(kept)
     moves: list[Move] = [Fold() for _ in range(lead)]
-    moves += [LoopNest(i, shape[i]) for i in kept]
+    moves += [AffineMove(i, shape[i]) for i in kept]
     return _Moved(tuple(moves), shape, tuple(axes))
 
 
@@ -406,7 +406,7 @@ def _stacked(form: forms.Routine, k: int, own: Shape, shape: Shape, number: int)
     for axis, o in zip(before[:n], after[:n], strict=True):
         if own[axis] != shape[o]:
             return None
-        moves[axis] = LoopNest(o, shape[o])
+        moves[axis] = AffineMove(o, shape[o])
     return _Moved(tuple(moves), shape, after[n:])
 
 
@@ -440,11 +440,11 @@ def _stack(blocks: Sequence[Any], width: int) -> Any:
 
 
 class _Loop:
-    """A loop, whose body maps constants, the carry, and what is walked along, to carry and results.
+    """A loop, whose body maps constants, the carry, and what is scanned, to carry and results.
 
     With the step ``c' = C c + D k + E x[t]``, ``y[t] = F c + G k + H x[t]`` and the closure ``K``
     of ``C``: a carry depends on its first value by ``K``, on constants by ``K D``, and on what is
-    walked along, at any step, by ``K E``. Results depend by ``G`` on constants, by ``H`` on what
+    scanned, at any step, by ``K E``. Results depend by ``G`` on constants, by ``H`` on what
     belongs to their own step, and by ``F K`` on first values, by ``F K D`` on constants, and by
     ``F K E`` on earlier steps. Where powers of ``C`` vanish, as those of delays, each of them is
     followed in place of ``K``: then results depend on the last few steps only.
@@ -459,7 +459,7 @@ class _Loop:
         n_consts: Number of constants.
         n_carry: Number of carried values.
         length: Number of steps; ``None`` if it is not known.
-        is_reversed: Whether the last element that is walked along comes first.
+        is_reversed: Whether the last element that is scanned comes first.
     """
 
     def __init__(
@@ -579,7 +579,7 @@ class _Loop:
 
     def _exact(self, outs: Sequence[Found]) -> list[Found]:
         first, last = self.carry.start, self.carry.stop
-        walked = [i for i in range(last, len(self.given)) if self.active[i]]
+        scanned = [i for i in range(last, len(self.given)) if self.active[i]]
         start, stop, width = self.ends[first], self.ends[last], self.ends[-1]
         blocks = [
             scipy_sparse().csr_array((atom.aval.size, width), dtype=np.bool_)
@@ -590,7 +590,7 @@ class _Loop:
         carried = [j for j, i in enumerate(self.carry) if self.active[i]]
         step = _stack([blocks[j] for j in carried], width)
         constants, init = self._some(range(first)), self._some(self.carry)
-        anywhere = _stack([self._at_any_step(i) for i in walked], self.width)
+        anywhere = _stack([self._at_any_step(i) for i in scanned], self.width)
         ready = product_of(step[:, :start], constants) + product_of(step[:, stop:], anywhere)
         closure = _closure(step[:, start:stop], self.length)
         state = product_of(closure, init + ready)
@@ -604,7 +604,7 @@ class _Loop:
         carried_on = _Carried(step, powers or [closure], forgets, init, constants, from_constants)
         for j in range(len(self.carry), len(outs)):
             if outs[j] is not None:
-                found[j] = self._stacked(j, blocks[j], carried_on, walked)
+                found[j] = self._stacked(j, blocks[j], carried_on, scanned)
         return found
 
     def _at_any_step(self, i: int) -> Any:
@@ -614,7 +614,7 @@ class _Loop:
         entries = (each.data, (each.row % max(n, 1), each.col))
         return _csr(scipy_sparse().coo_array(entries, (n, self.width)))
 
-    def _stacked(self, j: int, y: Any, carried: _Carried, walked: Sequence[int]) -> Relation:
+    def _stacked(self, j: int, y: Any, carried: _Carried, scanned: Sequence[int]) -> Relation:
         """Dependence of a stacked result: each step on that one and on earlier ones."""
         steps = self.length
         assert steps is not None, "loops that stack results have a length"
@@ -627,7 +627,7 @@ class _Loop:
             block = product_of(product_of(by_carry, power), carried.init)
             if block.nnz:
                 total = total + self._kron(self._steps_with_begin(lag, carried), block)
-        for i in walked:
+        for i in scanned:
             own = y[:, self.ends[i] : self.ends[i + 1]]
             total = total + self._through_steps(_diagonal(steps, 0), own, i)
             entering = carried.step[:, self.ends[i] : self.ends[i + 1]]

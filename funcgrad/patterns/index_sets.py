@@ -143,7 +143,7 @@ def strides_of(shape: Shape) -> list[int]:
 
 
 @dataclass(frozen=True)
-class LoopNest:
+class AffineMove:
     """Index ``i`` becomes index ``o`` of another axis: ``scale * i + shift == stride * o + tap``.
 
     Args:
@@ -196,7 +196,7 @@ class Accumulate:
     reverse: bool
 
 
-Move = LoopNest | Fold | Pick | Accumulate
+Move = AffineMove | Fold | Pick | Accumulate
 _Image = tuple[dict[int, int], list[Dimension], int]
 """First indices along axes of the image, sides, and by how much the column moves."""
 
@@ -237,7 +237,7 @@ def _images(start: int, dims: Sequence[Dimension], move: Move) -> list[_Image]:
         return list(_picked(start, dims, move.index))
     if isinstance(move, Accumulate):
         return [_accumulated(start, dims, move)]
-    return [image for tap in move.taps for image in _walked(start, dims, move, tap)]
+    return [image for tap in move.taps for image in _affine_image(start, dims, move, tap)]
 
 
 def _picked(start: int, dims: Sequence[Dimension], index: int) -> Iterator[_Image]:
@@ -260,11 +260,13 @@ def _accumulated(start: int, dims: Sequence[Dimension], move: Accumulate) -> _Im
     return {move.axis: low}, [*sides, Dimension(move.axis, 1, high - low, 0)], 0
 
 
-def _walked(start: int, dims: Sequence[Dimension], move: LoopNest, tap: int) -> Iterator[_Image]:
-    """One tap of a walk."""
+def _affine_image(
+    start: int, dims: Sequence[Dimension], move: AffineMove, tap: int
+) -> Iterator[_Image]:
+    """One tap of an affine move."""
     low, high = move.limits or (None, None)
     if len(dims) > 1:
-        yield from _walked_inside(start, dims, move, tap)
+        yield from _affine_image_inside(start, dims, move, tap)
         return
     dim = dims[0] if dims else Dimension(move.axis, 1, 1, 0)
     first, last = 0, dim.size
@@ -293,8 +295,8 @@ def _walked(start: int, dims: Sequence[Dimension], move: LoopNest, tap: int) -> 
         yield {move.axis: o + skipped * o_step}, [side], shift
 
 
-def _walked_inside(
-    start: int, dims: Sequence[Dimension], move: LoopNest, tap: int
+def _affine_image_inside(
+    start: int, dims: Sequence[Dimension], move: AffineMove, tap: int
 ) -> Iterator[_Image]:
     """Several sides along one axis: if all of them are used, they move together."""
     last = start + sum(d.reach for d in dims)

@@ -34,17 +34,17 @@ def known_and_rest(
         is_known: Which of its residuals do not depend on the arguments.
     """
     tangent, n = linearized.tangent, len(is_known)
-    walk = _Walk(tangent, is_known)
-    met = [walk.met.get(out, (False, True)) for out in tangent.outputs]
+    sums = _SummedTangents(tangent, is_known)
+    met = [sums.met.get(out, (False, True)) for out in tangent.outputs]
     if not any(known for known, _ in met) or not any(rest for _, rest in met):
         return None
-    staged = stage_closed(walk.summands, tangent.in_avals, tangent.name)
-    if not all(map(any, walk.is_there)):
+    staged = stage_closed(sums.summands, tangent.in_avals, tangent.name)
+    if not all(map(any, sums.is_there)):
         return None
     found = iter(staged.outputs)
-    each = [[next(found) for on in side if on] for side in walk.is_there]
+    each = [[next(found) for on in side if on] for side in sums.is_there]
     masks = []
-    for side in walk.is_there:
+    for side in sums.is_there:
         there = iter(side)
         masks.append(tuple(on and next(there) for on in linearized.is_active_out))
     kept = [i for i in range(n) if is_known[i]]
@@ -65,7 +65,7 @@ def known_and_rest(
     return known, rest
 
 
-class _Walk:
+class _SummedTangents:
     """A linear program whose tangents are sums.
 
     Args:

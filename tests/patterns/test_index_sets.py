@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from funcgrad.patterns.index_sets import (
     Accumulate,
+    AffineMove,
     Dimension,
     Fold,
-    LoopNest,
     NotAffineError,
     Pick,
     Piece,
@@ -67,12 +67,12 @@ def test_reshape(shape: tuple[int, ...], data: Any) -> None:
     st.sampled_from([-3, -2, -1, 1, 2, 3]), st.lists(st.integers(-3, 3), min_size=1, max_size=3),
     st.data(),
 )  # fmt: skip
-def test_walk(
+def test_affine_moves(
     n: int, length: int, scale: int, shift: int, stride: int, taps: list[int], data: Any
 ) -> None:
     relation = box((n,), data)
     limits = data.draw(st.none() | st.tuples(st.integers(0, n), st.integers(0, n)))
-    move = LoopNest(0, length, scale, shift, stride, tuple(taps), limits)
+    move = AffineMove(0, length, scale, shift, stride, tuple(taps), limits)
     found = Relation(
         (length,), n, [q for p in relation.pieces for q in moved(p, [move], (length,), ())]
     )
@@ -93,14 +93,14 @@ def test_folds_picks_and_running_folds(shape: tuple[int, ...], data: Any) -> Non
     axis = data.draw(st.integers(0, len(shape) - 1))
     rest = tuple(n for i, n in enumerate(shape) if i != axis)
     kept = [i for i in range(len(shape)) if i != axis]
-    others = {i: LoopNest(kept.index(i), shape[i]) for i in kept}
+    others = {i: AffineMove(kept.index(i), shape[i]) for i in kept}
     index = data.draw(st.integers(0, shape[axis] - 1))
     dense = relation.matrix.toarray().reshape(*shape, -1)
     for move, expected in ((Fold(), dense.any(axis)), (Pick(index), dense.take(index, axis))):
         moves = [others.get(i, move) for i in range(len(shape))]
         found = transformed(relation, lambda p, m=moves: moved(p, m, rest, ()), rest)
         np.testing.assert_array_equal(found.matrix.toarray(), expected.reshape(-1, dense.shape[-1]))
-    whole = [LoopNest(i, n) for i, n in enumerate(shape)]
+    whole = [AffineMove(i, n) for i, n in enumerate(shape)]
     for reverse in (False, True):
         moves = [*whole[:axis], Accumulate(axis, shape[axis], reverse), *whole[axis + 1 :]]
         found = transformed(relation, lambda p, m=moves: moved(p, m, shape, ()), shape)
@@ -122,8 +122,8 @@ def test_unions_and_collapses(shape: tuple[int, ...], data: Any) -> None:
 
 def test_pieces_that_others_cover_go() -> None:
     whole = identity((8, 8), 64, 0)
-    part = Relation((8, 8), 64, moved(whole.pieces[0], [LoopNest(0, 8, limits=(2, 5)), LoopNest(1, 8)],
-                                      (8, 8), ()))  # fmt: skip
+    moves = [AffineMove(0, 8, limits=(2, 5)), AffineMove(1, 8)]
+    part = Relation((8, 8), 64, moved(whole.pieces[0], moves, (8, 8), ()))
     assert len(part.pieces) == 1
     assert union([part, whole]).pieces == whole.pieces
 
