@@ -565,14 +565,32 @@ def full_matrix(n_rows: int, width: int) -> Any:
 
 def product_of(a: Any, b: Any) -> Any:
     """The product of two matrices of bools; raises a `TooLargeError` if it is too much."""
-    lengths = np.diff(b.indptr)
+    lengths, own = np.diff(b.indptr)[a.indices], np.diff(a.indptr)
     limit = min(MOST_PRODUCTS, max(LEAST_PRODUCTS, MEETINGS * a.shape[0] * b.shape[1]))
-    if int(lengths[a.indices].sum()) > limit:
+    if int(lengths.sum()) > limit:
         raise TooLargeError
-    found = a @ b
+    found = a @ b if own.max(initial=0) > 1 else _chosen_rows(b, a.indices, own, lengths)
     if found.nnz > MOST_ENTRIES:
         raise TooLargeError
     return found
+
+
+def _chosen_rows(matrix: Any, rows: Any, is_there: Any, lengths: Any) -> Any:
+    """Rows of a matrix in another order, some of them empty: a product, without its sums.
+
+    Args:
+        matrix: The matrix.
+        rows: Which of its rows there are.
+        is_there: Which rows of the result these are: 0 for an empty one.
+        lengths: Of the rows that there are.
+    """
+    if np.array_equal(rows, np.arange(len(is_there))) and len(rows) == matrix.shape[0]:
+        return matrix
+    chosen = matrix[rows]
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    starts = starts[np.concatenate([[0], np.cumsum(is_there)])]
+    shape = (len(is_there), matrix.shape[1])
+    return scipy_sparse().csr_array((chosen.data, chosen.indices, starts), shape)
 
 
 def _everything(shape: Shape, width: int) -> Piece:
