@@ -141,9 +141,10 @@ class _ByRows:
     Before row ``i`` is eliminated, as many rows as there are diagonals below stand beside it, each
     with the elements of the columns from ``i`` on that it has. One of them is the pivot. Factors
     are vectors: of each row the number of its pivot among these, the multiples of it that the
-    others lost, the reciprocal of its element on the diagonal, and its elements beyond, divided by
-    that one, so that a solution waits for no more than a product and a difference in each row. In
-    the beginning and at the end rows of the identity stand beside those of the matrix.
+    others lost, the multiple of the last pivot that this one lost, the reciprocal of its element on
+    the diagonal, and its elements beyond, divided by that one, so that a solution waits for no more
+    than a product and a difference in each row. In the beginning and at the end rows of the
+    identity stand beside those of the matrix.
 
     Args:
         size: Number of unknowns.
@@ -161,7 +162,7 @@ class _ByRows:
 
     def no_factors(self, dtype: Any) -> Any:
         zeros = fnp.zeros(self.size, dtype)
-        return fnp.zeros(self.size, np.int64), *[zeros] * (1 + self.below + self.beyond)
+        return fnp.zeros(self.size, np.int64), *[zeros] * (2 + self.below + self.beyond)
 
     def factors(self, band: Any) -> Any:
         below, beyond = self.below, self.beyond
@@ -188,29 +189,36 @@ class _ByRows:
 
         start = [[identity[r, c] for c in range(beyond + 1)] for r in range(below)]
         rows = fnp.concatenate([band, after])
-        found = lax.scan(eliminate, start, rows)[1]
-        return tuple(x[below:] for x in found)
+        pivots, *factors = (x[below:] for x in lax.scan(eliminate, start, rows)[1])
+        lost = fnp.zeros(self.size - 1, band.dtype)
+        for k, multiple in enumerate(factors[:below]):
+            lost = fnp.where(pivots[1:] == k, multiple[:-1], lost)
+        return pivots, *factors[:below], fnp.concatenate([[zero], lost]), *factors[below:]
 
     def solve(self, factors: Any, right: Any, is_transposed: bool) -> Any:
         below = self.below
-        pivots, multiples, inverse = factors[0], factors[1 : below + 1], factors[below + 1]
-        upper = factors[below + 2 :]
+        pivots, multiples, lost = factors[0], factors[1 : below + 1], factors[below + 1]
+        inverse, upper = factors[below + 2], factors[below + 3 :]
         right = fnp.astype(right, inverse.dtype)
         if is_transposed:
             return self._lower_transposed(
                 pivots, multiples, self._upper_transposed(inverse, upper, right)
             )
-        return self._upper(inverse, upper, self._lower(pivots, multiples, right))
+        return self._upper(inverse, upper, self._lower(pivots, multiples, lost, right))
 
-    def _lower(self, pivots: Any, multiples: Any, right: Any) -> Any:
+    def _lower(self, pivots: Any, multiples: Any, lost: Any, right: Any) -> Any:
         def step(carried: Any, row: Any) -> Any:
-            pivot, factors, new = row
-            (chosen,), others = _exchanged([[x] for x in (*carried, new)], pivot)
-            return [x - m * chosen for (x,), m in zip(others, factors, strict=True)], chosen
+            last, factors, others = carried
+            pivot, multiple, own, new = row
+            # A pivot waits for the last one alone, not for the rows to be in their places.
+            chosen = _one_of([*others, new], pivot) - multiple * last
+            rows = [x - m * last for x, m in zip(others, factors, strict=True)]
+            return (chosen, own, _others([*rows, new], pivot)), chosen
 
-        start = [right[k] for k in range(self.below)]
+        zero = fnp.zeros((), right.dtype)
+        start = zero, [zero] * self.below, [right[k] for k in range(self.below)]
         ahead = fnp.concatenate([right[self.below :], fnp.zeros(self.below, right.dtype)])
-        return lax.scan(step, start, (pivots, multiples, ahead))[1]
+        return lax.scan(step, start, (pivots, lost, list(multiples), ahead))[1]
 
     def _upper(self, inverse: Any, upper: Any, right: Any) -> Any:
         def step(carried: Any, row: Any) -> Any:
@@ -253,14 +261,21 @@ def _size(x: Any) -> Any:
     return abs(x) if x.dtype.kind == "f" else abs(x.real) + abs(x.imag)
 
 
+def _one_of(values: Any, number: Any) -> Any:
+    """One of several numbers."""
+    chosen = values[0]
+    for k, value in enumerate(values[1:], 1):
+        chosen = fnp.where(number == k, value, chosen)
+    return chosen
+
+
+def _others(values: Any, number: Any) -> list[Any]:
+    """All but the first of several numbers, with that one in the place of one of them."""
+    return [fnp.where(number == k, values[0], x) for k, x in enumerate(values[1:], 1)]
+
+
 def _exchanged(rows: Any, pivot: Any) -> tuple[Any, Any]:
     """One of several rows, and the others, with the first in its place."""
-    is_chosen = [pivot == k for k in range(1, len(rows))]
-    chosen = rows[0]
-    for is_it, row in zip(is_chosen, rows[1:], strict=True):
-        chosen = [fnp.where(is_it, x, c) for x, c in zip(row, chosen, strict=True)]
-    others = [
-        [fnp.where(is_it, x, y) for x, y in zip(rows[0], row, strict=True)]
-        for is_it, row in zip(is_chosen, rows[1:], strict=True)
-    ]
-    return chosen, others
+    columns = list(zip(*rows, strict=True))
+    others = zip(*(_others(column, pivot) for column in columns), strict=True)
+    return [_one_of(column, pivot) for column in columns], list(others)
