@@ -96,8 +96,7 @@ class Band:
 
     def solve(self, factors: Any, right: Any, is_transposed: bool = False) -> Any:
         """The solution of the system, or of the transposed one; it is not differentiated."""
-        ordered = fnp.take(right, self.order, mode="clip")
-        found = self.factoring.solve(factors, ordered, is_transposed)
+        found = self.factoring.solve(factors, right, self.order, is_transposed)
         return fnp.take(found, self.place, mode="clip")
 
     def accurate(self, shift: Any, entries: Any) -> Callable[[Any, bool], Any]:
@@ -129,9 +128,10 @@ class _ByColumns:
     def factors(self, band: Any) -> Any:
         return tuple(BandedFactor(self.below, self.above).bind(band))
 
-    def solve(self, factors: Any, right: Any, is_transposed: bool) -> Any:
+    def solve(self, factors: Any, right: Any, order: Any, is_transposed: bool) -> Any:
         primitive = FactoredBandedSolve(self.below, self.above, is_transposed)
-        column = fnp.reshape(fnp.astype(right, factors[0].dtype), (self.size, 1))
+        ordered = fnp.take(fnp.astype(right, factors[0].dtype), order, mode="clip")
+        column = fnp.reshape(ordered, (self.size, 1))
         return fnp.reshape(primitive.bind(*factors, column), (self.size,))
 
 
@@ -195,29 +195,30 @@ class _ByRows:
             lost = fnp.where(pivots[1:] == k, multiple[:-1], lost)
         return pivots, *factors[:below], fnp.concatenate([[zero], lost]), *factors[below:]
 
-    def solve(self, factors: Any, right: Any, is_transposed: bool) -> Any:
+    def solve(self, factors: Any, right: Any, order: Any, is_transposed: bool) -> Any:
         below = self.below
         pivots, multiples, lost = factors[0], factors[1 : below + 1], factors[below + 1]
         inverse, upper = factors[below + 2], factors[below + 3 :]
         right = fnp.astype(right, inverse.dtype)
         if is_transposed:
             return self._lower_transposed(
-                pivots, multiples, self._upper_transposed(inverse, upper, right)
+                pivots, multiples, self._upper_transposed(inverse, upper, right, order)
             )
-        return self._upper(inverse, upper, self._lower(pivots, multiples, lost, right))
+        return self._upper(inverse, upper, self._lower(pivots, multiples, lost, right, order))
 
-    def _lower(self, pivots: Any, multiples: Any, lost: Any, right: Any) -> Any:
+    def _lower(self, pivots: Any, multiples: Any, lost: Any, right: Any, order: Any) -> Any:
         def step(carried: Any, row: Any) -> Any:
             last, factors, others = carried
-            pivot, multiple, own, new = row
+            pivot, multiple, own, place = row
+            new = fnp.take(right, place, mode="clip")
             # A pivot waits for the last one alone, not for the rows to be in their places.
             chosen = _one_of([*others, new], pivot) - multiple * last
             rows = [x - m * last for x, m in zip(others, factors, strict=True)]
             return (chosen, own, _others([*rows, new], pivot)), chosen
 
         zero = fnp.zeros((), right.dtype)
-        start = zero, [zero] * self.below, [right[k] for k in range(self.below)]
-        ahead = fnp.concatenate([right[self.below :], fnp.zeros(self.below, right.dtype)])
+        start = zero, [zero] * self.below, [right[k] for k in order[: self.below]]
+        ahead = np.roll(order, -self.below)  # rows beyond the last one change nothing
         return lax.scan(step, start, (pivots, lost, list(multiples), ahead))[1]
 
     def _upper(self, inverse: Any, upper: Any, right: Any) -> Any:
@@ -231,15 +232,15 @@ class _ByRows:
         start = [fnp.zeros((), right.dtype)] * self.beyond
         return lax.scan(step, start, (inverse, upper, right), reverse=True)[1]
 
-    def _upper_transposed(self, inverse: Any, upper: Any, right: Any) -> Any:
+    def _upper_transposed(self, inverse: Any, upper: Any, right: Any, order: Any) -> Any:
         def step(carried: Any, row: Any) -> Any:
-            divisor, elements, rest = row
+            divisor, elements, place = row
             sums = [*carried, fnp.zeros((), right.dtype)]
-            x = rest - sums[0]
+            x = fnp.take(right, place, mode="clip") - sums[0]
             return [s + u * x for s, u in zip(sums[1:], elements, strict=True)], x * divisor
 
         start = [fnp.zeros((), right.dtype)] * self.beyond
-        return lax.scan(step, start, (inverse, upper, right))[1]
+        return lax.scan(step, start, (inverse, upper, order))[1]
 
     def _lower_transposed(self, pivots: Any, multiples: Any, right: Any) -> Any:
         def step(carried: Any, row: Any) -> Any:
