@@ -8,7 +8,7 @@ from typing import Any
 from funcgrad.primitives import special as s
 from funcgrad.primitives.special_distributions import ndtri_exp
 from funcgrad.scipy.stats import formulas as f
-from funcgrad.scipy.stats.families import Continuous, both, either
+from funcgrad.scipy.stats.families import Continuous, Moments, both, either, family
 from funcgrad.scipy.stats.positive import central_moments
 
 __all__ = ["beta", "loguniform", "powerlaw", "truncnorm", "uniform", "wrapcauchy"]
@@ -16,142 +16,92 @@ __all__ = ["beta", "loguniform", "powerlaw", "truncnorm", "uniform", "wrapcauchy
 _INF = math.inf
 
 
-class Uniform(Continuous):
-    """Uniform distribution between ``loc`` and ``loc + scale``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.uniform.logpdf(np.array([0.5, 0.75]), 0.0, 2.0)
-        array([-0.69314718, -0.69314718])
-    """
-
-    name = "uniform"
-
-    def support_of(self) -> tuple[Any, Any]:
-        return 0.0, 1.0
-
-    def log_density(self, y: Any) -> Any:
-        return 0 * y
-
-    def below(self, y: Any) -> Any:
-        return y
-
-    def above(self, y: Any) -> Any:
-        return 1 - y
-
-    def quantile(self, q: Any) -> Any:
-        return q
-
-    def entropy_of(self) -> Any:
-        return 0.0
-
-    def moments(self) -> tuple[Any, Any, Any, Any]:
-        return 0.5, 1 / 12, 0.0, -1.2
+uniform = family(
+    Continuous,
+    "uniform",
+    "Uniform distribution between ``loc`` and ``loc + scale``.",
+    "logpdf(np.array([0.5, 0.75]), 0.0, 2.0) -> array([-0.69314718, -0.69314718])",
+    support_of=lambda: (0.0, 1.0),
+    log_density=lambda y: 0 * y,
+    below=lambda y: y,
+    above=lambda y: 1 - y,
+    quantile=lambda q: q,
+    entropy_of=lambda: 0.0,
+    moments=lambda: (0.5, 1 / 12, 0.0, -1.2),
+)
 
 
-class Beta(Continuous):
-    """Beta distribution: a density proportional to ``x**(a - 1) (1 - x)**(b - 1)``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.beta.logpdf(np.array([0.3, 0.45]), 2.0, 3.0)
-        array([0.56758396, 0.49072495])
-    """
-
-    name = "beta"
-    shapes = ("a", "b")
-
-    def support_of(self, a: Any, b: Any) -> tuple[Any, Any]:
-        return 0.0, 1.0
-
-    def log_density(self, y: Any, a: Any, b: Any) -> Any:
-        rest = 1 - y
-        return f.log_beta_kernel(y, rest, a, b) - f.log(y) - f.log1p(-y)
-
-    def log_density_at_ends(self, a: Any, b: Any) -> tuple[Any, Any]:
-        ends = []
-        for own, other in ((a, b), (b, a)):
-            infinite = f.select(own < 1, f.constant(_INF, own), -_INF)
-            ends.append(f.select(own == 1, f.log(other), infinite))
-        return ends[0], ends[1]
-
-    def below(self, y: Any, a: Any, b: Any) -> Any:
-        return f.betainc(a, b, y)
-
-    def above(self, y: Any, a: Any, b: Any) -> Any:
-        return f.betaincc(a, b, y)
-
-    def log_below(self, y: Any, a: Any, b: Any) -> Any:
-        return f.log_betainc(a, b, y)
-
-    def log_above(self, y: Any, a: Any, b: Any) -> Any:
-        return f.log_betaincc(a, b, y)
-
-    def quantile(self, q: Any, a: Any, b: Any) -> Any:
-        return f.beta_quantile(a, b, q)
-
-    def quantile_above(self, q: Any, a: Any, b: Any) -> Any:
-        return f.beta_quantile_above(a, b, q)
-
-    def entropy_of(self, a: Any, b: Any) -> Any:
-        slopes = (a - 1) * f.digamma(a) + (b - 1) * f.digamma(b)
-        return f.betaln(a, b) - slopes + (a + b - 2) * f.digamma(a + b)
-
-    def moments(self, a: Any, b: Any) -> tuple[Any, Any, Any, Any]:
-        n, product = a + b, a * b
-        var = product / (n * n * (n + 1))
-        skew = 2 * (b - a) * f.sqrt((n + 1) / product) / (n + 2)
-        square = (a - b) * (a - b) * (n + 1) - product * (n + 2)
-        return a / n, var, skew, 6 * square / (product * (n + 2) * (n + 3))
+def _beta_ends(a: Any, b: Any) -> tuple[Any, Any]:
+    ends = []
+    for own, other in ((a, b), (b, a)):
+        infinite = f.select(own < 1, f.constant(_INF, own), -_INF)
+        ends.append(f.select(own == 1, f.log(other), infinite))
+    return ends[0], ends[1]
 
 
-class Powerlaw(Continuous, a="Exponent, positive."):
-    """Power-law distribution on the interval from 0 to 1: `cdf` is ``x**a``.
+def _beta_entropy(a: Any, b: Any) -> Any:
+    slopes = (a - 1) * f.digamma(a) + (b - 1) * f.digamma(b)
+    return f.betaln(a, b) - slopes + (a + b - 2) * f.digamma(a + b)
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.powerlaw.logpdf(np.array([0.5, 0.75]), 3.0)
-        array([-0.28768207,  0.52324814])
-    """
 
-    name = "powerlaw"
-    shapes = ("a",)
+def _beta_moments(a: Any, b: Any) -> Moments:
+    n, product = a + b, a * b
+    var = product / (n * n * (n + 1))
+    skew = 2 * (b - a) * f.sqrt((n + 1) / product) / (n + 2)
+    square = (a - b) * (a - b) * (n + 1) - product * (n + 2)
+    return a / n, var, skew, 6 * square / (product * (n + 2) * (n + 3))
 
-    def support_of(self, a: Any) -> tuple[Any, Any]:
-        return 0.0, 1.0
 
-    def log_density(self, y: Any, a: Any) -> Any:
-        return f.log(a) + f.xlogy(a - 1, y)
+beta = family(
+    Continuous,
+    "beta",
+    "Beta distribution: a density proportional to ``x**(a - 1) (1 - x)**(b - 1)``.",
+    "logpdf(np.array([0.3, 0.45]), 2.0, 3.0) -> array([0.56758396, 0.49072495])",
+    ("a", "b"),
+    support_of=lambda a, b: (0.0, 1.0),
+    log_density=lambda y, a, b: f.log_beta_kernel(y, 1 - y, a, b) - f.log(y) - f.log1p(-y),
+    log_density_at_ends=_beta_ends,
+    below=lambda y, a, b: f.betainc(a, b, y),
+    above=lambda y, a, b: f.betaincc(a, b, y),
+    log_below=lambda y, a, b: f.log_betainc(a, b, y),
+    log_above=lambda y, a, b: f.log_betaincc(a, b, y),
+    quantile=lambda q, a, b: f.beta_quantile(a, b, q),
+    quantile_above=lambda q, a, b: f.beta_quantile_above(a, b, q),
+    entropy_of=_beta_entropy,
+    moments=_beta_moments,
+)
 
-    def log_density_at_ends(self, a: Any) -> tuple[Any, Any]:
-        infinite = f.select(a < 1, f.constant(_INF, a), -_INF)
-        return f.select(a == 1, 0.0, infinite), None
 
-    def below(self, y: Any, a: Any) -> Any:
-        return f.power(y, a)
+def _powerlaw_ends(a: Any) -> tuple[Any, Any]:
+    infinite = f.select(a < 1, f.constant(_INF, a), -_INF)
+    return f.select(a == 1, 0.0, infinite), None
 
-    def above(self, y: Any, a: Any) -> Any:
-        return -f.expm1(a * f.log(y))
 
-    def log_below(self, y: Any, a: Any) -> Any:
-        return a * f.log(y)
+def _powerlaw_moments(a: Any) -> Moments:
+    skew = -2 * (a - 1) / (a + 3) * f.sqrt((a + 2) / a)
+    kurtosis = 6 * (a * a * a - a * a - 6 * a + 2) / (a * (a + 3) * (a + 4))
+    return a / (a + 1), a / ((a + 2) * (a + 1) * (a + 1)), skew, kurtosis
 
-    def log_above(self, y: Any, a: Any) -> Any:
-        return f.log1mexp(a * f.log(y))
 
-    def quantile(self, q: Any, a: Any) -> Any:
-        return f.power(q, 1 / a)
-
-    def quantile_above(self, q: Any, a: Any) -> Any:
-        return f.exp(f.log1p(-q) / a)
-
-    def entropy_of(self, a: Any) -> Any:
-        return 1 - 1 / a - f.log(a)
-
-    def moments(self, a: Any) -> tuple[Any, Any, Any, Any]:
-        skew = -2 * (a - 1) / (a + 3) * f.sqrt((a + 2) / a)
-        kurtosis = 6 * (a * a * a - a * a - 6 * a + 2) / (a * (a + 3) * (a + 4))
-        return a / (a + 1), a / ((a + 2) * (a + 1) * (a + 1)), skew, kurtosis
+powerlaw = family(
+    Continuous,
+    "powerlaw",
+    "Power-law distribution on the interval from 0 to 1: `cdf` is ``x**a``.",
+    "logpdf(np.array([0.5, 0.75]), 3.0) -> array([-0.28768207,  0.52324814])",
+    ("a",),
+    {"a": "Exponent, positive."},
+    support_of=lambda a: (0.0, 1.0),
+    log_density=lambda y, a: f.log(a) + f.xlogy(a - 1, y),
+    log_density_at_ends=_powerlaw_ends,
+    below=lambda y, a: f.power(y, a),
+    above=lambda y, a: -f.expm1(a * f.log(y)),
+    log_below=lambda y, a: a * f.log(y),
+    log_above=lambda y, a: f.log1mexp(a * f.log(y)),
+    quantile=lambda q, a: f.power(q, 1 / a),
+    quantile_above=lambda q, a: f.exp(f.log1p(-q) / a),
+    entropy_of=lambda a: 1 - 1 / a - f.log(a),
+    moments=_powerlaw_moments,
+)
 
 
 class Truncnorm(Continuous, a="Lower end, before scaling.", b="Upper end, before scaling."):
@@ -207,7 +157,7 @@ class Truncnorm(Continuous, a="Lower end, before scaling.", b="Upper end, before
         low, high = _edge(a, mass), _edge(b, mass)
         return f.HALF_LOG_2PI + mass + 0.5 * (1 + _times(a, low) - _times(b, high))
 
-    def moments(self, a: Any, b: Any) -> tuple[Any, Any, Any, Any]:
+    def moments(self, a: Any, b: Any) -> Moments:
         mass = _log_mass(a, b)
         low, high = _edge(a, mass), _edge(b, mass)
         # Means of powers, by parts: m_k = (k - 1) m_(k-2) + a**(k-1) low - b**(k-1) high.
@@ -299,55 +249,34 @@ class Wrapcauchy(Continuous, c="Mean resultant length, between 0 and 1."):
     def entropy_of(self, c: Any) -> Any:
         return 2 * f.HALF_LOG_2PI + f.log1p(-c * c)
 
-    def moments(self, c: Any) -> tuple[Any, Any, Any, Any]:
+    def moments(self, c: Any) -> Moments:
         # The density is (1 + 2 sum(c**k cos(k x))) / (2 pi): a dilogarithm.
         var = math.pi**2 / 3 + 4 * s.spence.bind(1 - c)
         return math.pi + 0 * c, var, 0 * c, None
 
 
-class Loguniform(Continuous, a="Lower end, positive.", b="Upper end, greater than ``a``."):
-    """Log-uniform distribution between ``a`` and ``b``: the logarithm is uniform.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.loguniform.logpdf(np.array([2.0, 3.0]), 1.0, 10.0)
-        array([-1.52717963, -1.93264473])
-    """
-
-    name = "loguniform"
-    shapes = ("a", "b")
-
-    def is_valid(self, a: Any, b: Any) -> Any:
-        return both(a > 0, a < b)
-
-    def support_of(self, a: Any, b: Any) -> tuple[Any, Any]:
-        return a, b
-
-    def log_density(self, y: Any, a: Any, b: Any) -> Any:
-        return -f.log(y) - f.log(f.log(b / a))
-
-    def below(self, y: Any, a: Any, b: Any) -> Any:
-        return f.log(y / a) / f.log(b / a)
-
-    def above(self, y: Any, a: Any, b: Any) -> Any:
-        return f.log(b / y) / f.log(b / a)
-
-    def quantile(self, q: Any, a: Any, b: Any) -> Any:
-        return a * f.exp(q * f.log(b / a))
-
-    def quantile_above(self, q: Any, a: Any, b: Any) -> Any:
-        return b * f.exp(-q * f.log(b / a))
-
-    def entropy_of(self, a: Any, b: Any) -> Any:
-        return 0.5 * (f.log(a) + f.log(b)) + f.log(f.log(b / a))
-
-    def moments(self, a: Any, b: Any) -> tuple[Any, Any, Any, Any]:
-        span = f.log(b / a)
-        powers = [
-            f.power(a, f.constant(n, a)) * f.expm1(n * span) / (n * span) for n in range(1, 5)
-        ]
-        return central_moments(*powers)
+def _loguniform_moments(a: Any, b: Any) -> Moments:
+    span = f.log(b / a)
+    powers = [f.power(a, f.constant(n, a)) * f.expm1(n * span) / (n * span) for n in range(1, 5)]
+    return central_moments(*powers)
 
 
-uniform, beta, powerlaw, truncnorm = Uniform(), Beta(), Powerlaw(), Truncnorm()
-wrapcauchy, loguniform = Wrapcauchy(), Loguniform()
+loguniform = family(
+    Continuous,
+    "loguniform",
+    "Log-uniform distribution between ``a`` and ``b``: the logarithm is uniform.",
+    "logpdf(np.array([2.0, 3.0]), 1.0, 10.0) -> array([-1.52717963, -1.93264473])",
+    ("a", "b"),
+    {"a": "Lower end, positive.", "b": "Upper end, greater than ``a``."},
+    is_valid=lambda a, b: both(a > 0, a < b),
+    support_of=lambda a, b: (a, b),
+    log_density=lambda y, a, b: -f.log(y) - f.log(f.log(b / a)),
+    below=lambda y, a, b: f.log(y / a) / f.log(b / a),
+    above=lambda y, a, b: f.log(b / y) / f.log(b / a),
+    quantile=lambda q, a, b: a * f.exp(q * f.log(b / a)),
+    quantile_above=lambda q, a, b: b * f.exp(-q * f.log(b / a)),
+    entropy_of=lambda a, b: 0.5 * (f.log(a) + f.log(b)) + f.log(f.log(b / a)),
+    moments=_loguniform_moments,
+)
+
+truncnorm, wrapcauchy = Truncnorm(), Wrapcauchy()

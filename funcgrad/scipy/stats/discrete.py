@@ -23,7 +23,16 @@ from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.reductions import ReduceAny
 from funcgrad.primitives.shape import broadcast_to, shape_of
 from funcgrad.scipy.stats import formulas as f
-from funcgrad.scipy.stats.families import Distribution, Method, Standard, both, either, quiet
+from funcgrad.scipy.stats.families import (
+    Distribution,
+    Method,
+    Moments,
+    Standard,
+    both,
+    either,
+    family,
+    quiet,
+)
 from funcgrad.scipy.stats.meanings import METHODS
 
 __all__ = ["bernoulli", "betabinom", "binom", "geom", "hypergeom", "nbinom", "poisson", "randint"]
@@ -241,214 +250,140 @@ def _log_ways(k: Any, rest: Any, q: Any, q_rest: Any) -> Any:
     return f.select(either(k == 0, rest == 0), only, _log_inner(k, rest, q, q_rest))
 
 
-class Bernoulli(Discrete):
-    """Bernoulli distribution: 1 with probability ``p``, else 0.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.bernoulli.logpmf(np.array([0, 1]), 0.3)
-        array([-0.35667494, -1.2039728 ])
-    """
-
-    name = "bernoulli"
-    shapes = ("p",)
-
-    def support_of(self, q: Any) -> tuple[Any, Any]:
-        return 0.0, 1.0
-
-    def is_valid(self, q: Any) -> Any:
-        return both(q >= 0, q <= 1)
-
-    def log_mass(self, k: Any, q: Any) -> Any:
-        return f.select(k == 0, f.log1p(-q), f.log(q))
-
-    def mass(self, k: Any, q: Any) -> Any:
-        return f.select(k == 0, 1 - q, q)
-
-    def below(self, k: Any, q: Any) -> Any:
-        return f.select(k < 0, 0.0, f.select(k < 1, 1 - q, 1.0))
-
-    def above(self, k: Any, q: Any) -> Any:
-        return f.select(k < 0, 1.0, f.select(k < 1, q, 0.0))
-
-    def log_below(self, k: Any, q: Any) -> Any:
-        return f.log1p(-q)
-
-    def log_above(self, k: Any, q: Any) -> Any:
-        return f.log(q)
-
-    def entropy_of(self, q: Any) -> Any:
-        return -f.xlogy(q, q) - f.xlog1py(1 - q, -q)
-
-    def moments(self, q: Any) -> tuple[Any, Any, Any, Any]:
-        var = q * (1 - q)
-        return q, var, (1 - 2 * q) / f.sqrt(var), 1 / var - 6
+def _bernoulli_moments(q: Any) -> Moments:
+    var = q * (1 - q)
+    return q, var, (1 - 2 * q) / f.sqrt(var), 1 / var - 6
 
 
-class Binom(Discrete):
-    """Binomial distribution: the number of successes of probability ``p`` in ``n`` trials.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.binom.logpmf(np.array([2, 3]), 5, 0.3)
-        array([-1.17538535, -2.02268321])
-    """
-
-    name = "binom"
-    shapes = ("n", "p")
-
-    def support_of(self, n: Any, q: Any) -> tuple[Any, Any]:
-        return 0.0, n
-
-    def is_valid(self, n: Any, q: Any) -> Any:
-        return both(both(n >= 0, f.floor(n) == n), both(q >= 0, q <= 1))
-
-    def log_mass(self, k: Any, n: Any, q: Any) -> Any:
-        rest = n - k
-        ends = f.select(k == 0, f.xlog1py(n, -q), f.xlogy(n, q))
-        certain = f.xlogy(k, q) + f.xlog1py(rest, -q)
-        ends = f.select(either(k == 0, rest == 0), ends, certain)
-        is_end = either(either(k == 0, rest == 0), either(q == 0, q == 1))
-        return f.select(is_end, ends, _log_inner(k, rest, q, 1 - q))
-
-    def below(self, k: Any, n: Any, q: Any) -> Any:
-        return f.select(k >= n, 1.0, f.select(k < 0, 0.0, f.betaincc(k + 1, n - k, q)))
-
-    def above(self, k: Any, n: Any, q: Any) -> Any:
-        return f.select(k >= n, 0.0, f.select(k < 0, 1.0, f.betainc(k + 1, n - k, q)))
-
-    def log_below(self, k: Any, n: Any, q: Any) -> Any:
-        inside = f.log_betaincc(k + 1, n - k, q)
-        return f.select(k >= n, 0.0, f.select(k < 0, -_INF, inside))
-
-    def log_above(self, k: Any, n: Any, q: Any) -> Any:
-        inside = f.log_betainc(k + 1, n - k, q)
-        return f.select(k >= n, -_INF, f.select(k < 0, 0.0, inside))
-
-    def moments(self, n: Any, q: Any) -> tuple[Any, Any, Any, Any]:
-        var = n * q * (1 - q)
-        return n * q, var, (1 - 2 * q) / f.sqrt(var), 1 / var - 6 / n
+bernoulli = family(
+    Discrete,
+    "bernoulli",
+    "Bernoulli distribution: 1 with probability ``p``, else 0.",
+    "logpmf(np.array([0, 1]), 0.3) -> array([-0.35667494, -1.2039728 ])",
+    ("p",),
+    support_of=lambda q: (0.0, 1.0),
+    is_valid=lambda q: both(q >= 0, q <= 1),
+    log_mass=lambda k, q: f.select(k == 0, f.log1p(-q), f.log(q)),
+    mass=lambda k, q: f.select(k == 0, 1 - q, q),
+    below=lambda k, q: f.select(k < 0, 0.0, f.select(k < 1, 1 - q, 1.0)),
+    above=lambda k, q: f.select(k < 0, 1.0, f.select(k < 1, q, 0.0)),
+    log_below=lambda k, q: f.log1p(-q),
+    log_above=lambda k, q: f.log(q),
+    entropy_of=lambda q: -f.xlogy(q, q) - f.xlog1py(1 - q, -q),
+    moments=_bernoulli_moments,
+)
 
 
-class Nbinom(Discrete, n="Number of successes, positive."):
-    """Negative binomial distribution: the number of failures before the ``n``-th success.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.nbinom.logpmf(np.array([2, 3]), 5, 0.3)
-        array([-4.02516371, -3.53454079])
-    """
-
-    name = "nbinom"
-    shapes = ("n", "p")
-
-    def support_of(self, n: Any, q: Any) -> tuple[Any, Any]:
-        return 0.0, _INF
-
-    def is_valid(self, n: Any, q: Any) -> Any:
-        return both(n > 0, both(q > 0, q <= 1))
-
-    def log_mass(self, k: Any, n: Any, q: Any) -> Any:
-        inner = f.log_beta_kernel(q, 1 - q, n, k) - f.log(k)
-        inner = f.select(q == 1, -_INF, inner)
-        return f.select(k == 0, n * f.log(q), inner)
-
-    def below(self, k: Any, n: Any, q: Any) -> Any:
-        return f.select(k < 0, 0.0, f.betainc(n, k + 1, q))
-
-    def above(self, k: Any, n: Any, q: Any) -> Any:
-        return f.select(k < 0, 1.0, f.betaincc(n, k + 1, q))
-
-    def log_below(self, k: Any, n: Any, q: Any) -> Any:
-        return f.select(k < 0, -_INF, f.log_betainc(n, k + 1, q))
-
-    def log_above(self, k: Any, n: Any, q: Any) -> Any:
-        return f.select(k < 0, 0.0, f.log_betaincc(n, k + 1, q))
-
-    def moments(self, n: Any, q: Any) -> tuple[Any, Any, Any, Any]:
-        rest = 1 - q
-        mean = n * rest / q
-        return mean, mean / q, (2 - q) / f.sqrt(n * rest), 6 / n + q * q / (n * rest)
+def _binom_log_mass(k: Any, n: Any, q: Any) -> Any:
+    rest = n - k
+    ends = f.select(k == 0, f.xlog1py(n, -q), f.xlogy(n, q))
+    certain = f.xlogy(k, q) + f.xlog1py(rest, -q)
+    ends = f.select(either(k == 0, rest == 0), ends, certain)
+    is_end = either(either(k == 0, rest == 0), either(q == 0, q == 1))
+    return f.select(is_end, ends, _log_inner(k, rest, q, 1 - q))
 
 
-class Geom(Discrete):
-    """Geometric distribution: the number of trials up to the first success.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.geom.logpmf(np.array([2, 3]), 0.3)
-        array([-1.56064775, -1.91732269])
-    """
-
-    name = "geom"
-    shapes = ("p",)
-
-    def support_of(self, q: Any) -> tuple[Any, Any]:
-        return 1.0, _INF
-
-    def is_valid(self, q: Any) -> Any:
-        return both(q > 0, q <= 1)
-
-    def log_mass(self, k: Any, q: Any) -> Any:
-        return f.xlog1py(k - 1, -q) + f.log(q)
-
-    def below(self, k: Any, q: Any) -> Any:
-        return f.select(k < 1, 0.0, -f.expm1(k * f.log1p(-q)))
-
-    def above(self, k: Any, q: Any) -> Any:
-        return f.select(k < 1, 1.0, f.exp(k * f.log1p(-q)))
-
-    def log_below(self, k: Any, q: Any) -> Any:
-        return f.log1mexp(k * f.log1p(-q))
-
-    def log_above(self, k: Any, q: Any) -> Any:
-        return k * f.log1p(-q)
-
-    def entropy_of(self, q: Any) -> Any:
-        return -f.log(q) - f.xlog1py(1 - q, -q) / q
-
-    def moments(self, q: Any) -> tuple[Any, Any, Any, Any]:
-        rest = 1 - q
-        return 1 / q, rest / (q * q), (2 - q) / f.sqrt(rest), 6 + q * q / rest
+def _binom_moments(n: Any, q: Any) -> Moments:
+    var = n * q * (1 - q)
+    return n * q, var, (1 - 2 * q) / f.sqrt(var), 1 / var - 6 / n
 
 
-class Poisson(Discrete):
-    """Poisson distribution: the number of independent events, ``mu`` on average.
+def _within(k: Any, n: Any, before: float, inside: Any, after: float) -> Any:
+    """A probability between 0 and ``n``, and its values outside."""
+    return f.select(k >= n, after, f.select(k < 0, before, inside))
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.poisson.logpmf(np.array([2, 3]), 3.0)
-        array([-1.4959226, -1.4959226])
-    """
 
-    name = "poisson"
-    shapes = ("mu",)
+binom = family(
+    Discrete,
+    "binom",
+    "Binomial distribution: the number of successes of probability ``p`` in ``n`` trials.",
+    "logpmf(np.array([2, 3]), 5, 0.3) -> array([-1.17538535, -2.02268321])",
+    ("n", "p"),
+    support_of=lambda n, q: (0.0, n),
+    is_valid=lambda n, q: both(both(n >= 0, f.floor(n) == n), both(q >= 0, q <= 1)),
+    log_mass=_binom_log_mass,
+    below=lambda k, n, q: _within(k, n, 0.0, f.betaincc(k + 1, n - k, q), 1.0),
+    above=lambda k, n, q: _within(k, n, 1.0, f.betainc(k + 1, n - k, q), 0.0),
+    log_below=lambda k, n, q: _within(k, n, -_INF, f.log_betaincc(k + 1, n - k, q), 0.0),
+    log_above=lambda k, n, q: _within(k, n, 0.0, f.log_betainc(k + 1, n - k, q), -_INF),
+    moments=_binom_moments,
+)
 
-    def support_of(self, mu: Any) -> tuple[Any, Any]:
-        return 0.0, _INF
 
-    def is_valid(self, mu: Any) -> Any:
-        return mu >= 0
+def _nbinom_log_mass(k: Any, n: Any, q: Any) -> Any:
+    inner = f.log_beta_kernel(q, 1 - q, n, k) - f.log(k)
+    inner = f.select(q == 1, -_INF, inner)
+    return f.select(k == 0, n * f.log(q), inner)
 
-    def log_mass(self, k: Any, mu: Any) -> Any:
-        inner = f.log_gamma_kernel(mu, k) - f.log(k)
-        inner = f.select(mu == 0, -_INF, inner)
-        return f.select(k == 0, -mu, inner)
 
-    def below(self, k: Any, mu: Any) -> Any:
-        return f.select(k < 0, 0.0, f.gammaincc(k + 1, mu))
+def _nbinom_moments(n: Any, q: Any) -> Moments:
+    rest = 1 - q
+    mean = n * rest / q
+    return mean, mean / q, (2 - q) / f.sqrt(n * rest), 6 / n + q * q / (n * rest)
 
-    def above(self, k: Any, mu: Any) -> Any:
-        return f.select(k < 0, 1.0, f.gammainc(k + 1, mu))
 
-    def log_below(self, k: Any, mu: Any) -> Any:
-        return f.select(k < 0, -_INF, f.log_gammaincc(k + 1, mu))
+nbinom = family(
+    Discrete,
+    "nbinom",
+    "Negative binomial distribution: the number of failures before the ``n``-th success.",
+    "logpmf(np.array([2, 3]), 5, 0.3) -> array([-4.02516371, -3.53454079])",
+    ("n", "p"),
+    {"n": "Number of successes, positive."},
+    support_of=lambda n, q: (0.0, _INF),
+    is_valid=lambda n, q: both(n > 0, both(q > 0, q <= 1)),
+    log_mass=_nbinom_log_mass,
+    below=lambda k, n, q: f.select(k < 0, 0.0, f.betainc(n, k + 1, q)),
+    above=lambda k, n, q: f.select(k < 0, 1.0, f.betaincc(n, k + 1, q)),
+    log_below=lambda k, n, q: f.select(k < 0, -_INF, f.log_betainc(n, k + 1, q)),
+    log_above=lambda k, n, q: f.select(k < 0, 0.0, f.log_betaincc(n, k + 1, q)),
+    moments=_nbinom_moments,
+)
 
-    def log_above(self, k: Any, mu: Any) -> Any:
-        return f.select(k < 0, 0.0, f.log_gammainc(k + 1, mu))
 
-    def moments(self, mu: Any) -> tuple[Any, Any, Any, Any]:
-        return mu, mu, 1 / f.sqrt(mu), 1 / mu
+def _geom_moments(q: Any) -> Moments:
+    rest = 1 - q
+    return 1 / q, rest / (q * q), (2 - q) / f.sqrt(rest), 6 + q * q / rest
+
+
+geom = family(
+    Discrete,
+    "geom",
+    "Geometric distribution: the number of trials up to the first success.",
+    "logpmf(np.array([2, 3]), 0.3) -> array([-1.56064775, -1.91732269])",
+    ("p",),
+    support_of=lambda q: (1.0, _INF),
+    is_valid=lambda q: both(q > 0, q <= 1),
+    log_mass=lambda k, q: f.xlog1py(k - 1, -q) + f.log(q),
+    below=lambda k, q: f.select(k < 1, 0.0, -f.expm1(k * f.log1p(-q))),
+    above=lambda k, q: f.select(k < 1, 1.0, f.exp(k * f.log1p(-q))),
+    log_below=lambda k, q: f.log1mexp(k * f.log1p(-q)),
+    log_above=lambda k, q: k * f.log1p(-q),
+    entropy_of=lambda q: -f.log(q) - f.xlog1py(1 - q, -q) / q,
+    moments=_geom_moments,
+)
+
+
+def _poisson_log_mass(k: Any, mu: Any) -> Any:
+    inner = f.log_gamma_kernel(mu, k) - f.log(k)
+    inner = f.select(mu == 0, -_INF, inner)
+    return f.select(k == 0, -mu, inner)
+
+
+poisson = family(
+    Discrete,
+    "poisson",
+    "Poisson distribution: the number of independent events, ``mu`` on average.",
+    "logpmf(np.array([2, 3]), 3.0) -> array([-1.4959226, -1.4959226])",
+    ("mu",),
+    support_of=lambda mu: (0.0, _INF),
+    is_valid=lambda mu: mu >= 0,
+    log_mass=_poisson_log_mass,
+    below=lambda k, mu: f.select(k < 0, 0.0, f.gammaincc(k + 1, mu)),
+    above=lambda k, mu: f.select(k < 0, 1.0, f.gammainc(k + 1, mu)),
+    log_below=lambda k, mu: f.select(k < 0, -_INF, f.log_gammaincc(k + 1, mu)),
+    log_above=lambda k, mu: f.select(k < 0, 0.0, f.log_gammainc(k + 1, mu)),
+    moments=lambda mu: (mu, mu, 1 / f.sqrt(mu), 1 / mu),
+)
 
 
 class Betabinom(Discrete):
@@ -485,7 +420,7 @@ class Betabinom(Discrete):
     def above(self, k: Any, n: Any, a: Any, b: Any) -> Any:
         return _summed(lambda j: f.select(j > k, self.mass(j, n, a, b), 0.0), 0.0, n)
 
-    def moments(self, n: Any, a: Any, b: Any) -> tuple[Any, Any, Any, Any]:
+    def moments(self, n: Any, a: Any, b: Any) -> Moments:
         total, share = a + b, a / (a + b)
         var = n * (total + n) * share * (b / total) / (total + 1)
         skew = 1 / f.sqrt(var) * (total + 2 * n) * (b - a) / ((total + 2) * total)
@@ -540,7 +475,7 @@ class Hypergeom(Discrete, n="Number of marked objects."):
         ends = self.support_of(*parameters)
         return _summed(lambda j: f.select(j > k, self.mass(j, *parameters), 0.0), *ends)
 
-    def moments(self, total: Any, marked: Any, drawn: Any) -> tuple[Any, Any, Any, Any]:
+    def moments(self, total: Any, marked: Any, drawn: Any) -> Moments:
         share = marked / total
         mean = drawn * share
         var = mean * (1 - share) * (total - drawn) / (total - 1)
@@ -552,45 +487,31 @@ class Hypergeom(Discrete, n="Number of marked objects."):
         return mean, var, skew, above / (product * (total - 2) * (total - 3))
 
 
-class Randint(Discrete):
-    """Uniform distribution of the integers from ``low`` to ``high - 1``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.randint.logpmf(np.array([2, 3]), 0, 5)
-        array([-1.60943791, -1.60943791])
-    """
-
-    name = "randint"
-    shapes = ("low", "high")
-
-    def support_of(self, low: Any, high: Any) -> tuple[Any, Any]:
-        return low, high - 1
-
-    def is_valid(self, low: Any, high: Any) -> Any:
-        return low < high
-
-    def log_mass(self, k: Any, low: Any, high: Any) -> Any:
-        return -f.log(high - low) + 0 * k
-
-    def mass(self, k: Any, low: Any, high: Any) -> Any:
-        return 1 / (high - low) + 0 * k
-
-    def below(self, k: Any, low: Any, high: Any) -> Any:
-        return f.minimum(f.constant(1, k), f.maximum(0 * k, (k - low + 1) / (high - low)))
-
-    def above(self, k: Any, low: Any, high: Any) -> Any:
-        return f.minimum(f.constant(1, k), f.maximum(0 * k, (high - 1 - k) / (high - low)))
-
-    def entropy_of(self, low: Any, high: Any) -> Any:
-        return f.log(high - low)
-
-    def moments(self, low: Any, high: Any) -> tuple[Any, Any, Any, Any]:
-        span = high - low
-        square = span * span
-        kurtosis = -1.2 * (square + 1) / (square - 1)
-        return 0.5 * (low + high - 1), (square - 1) / 12, 0 * span, kurtosis
+def _clipped(probability: Any) -> Any:
+    return f.minimum(f.constant(1, probability), f.maximum(0 * probability, probability))
 
 
-bernoulli, binom, nbinom, geom, poisson = Bernoulli(), Binom(), Nbinom(), Geom(), Poisson()
-betabinom, hypergeom, randint = Betabinom(), Hypergeom(), Randint()
+def _randint_moments(low: Any, high: Any) -> Moments:
+    span = high - low
+    square = span * span
+    kurtosis = -1.2 * (square + 1) / (square - 1)
+    return 0.5 * (low + high - 1), (square - 1) / 12, 0 * span, kurtosis
+
+
+randint = family(
+    Discrete,
+    "randint",
+    "Uniform distribution of the integers from ``low`` to ``high - 1``.",
+    "logpmf(np.array([2, 3]), 0, 5) -> array([-1.60943791, -1.60943791])",
+    ("low", "high"),
+    support_of=lambda low, high: (low, high - 1),
+    is_valid=lambda low, high: low < high,
+    log_mass=lambda k, low, high: -f.log(high - low) + 0 * k,
+    mass=lambda k, low, high: 1 / (high - low) + 0 * k,
+    below=lambda k, low, high: _clipped((k - low + 1) / (high - low)),
+    above=lambda k, low, high: _clipped((high - 1 - k) / (high - low)),
+    entropy_of=lambda low, high: f.log(high - low),
+    moments=_randint_moments,
+)
+
+betabinom, hypergeom = Betabinom(), Hypergeom()

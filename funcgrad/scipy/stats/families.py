@@ -1,10 +1,10 @@
 """SciPy's methods of distributions, made from their formulas.
 
-A distribution is a class with formulas of standardised numbers, for its own parameters only:
+A distribution is a row of formulas (`family`) of standardised numbers, for its own parameters only:
 ``log_density``, ``below`` (the distribution function), ``above`` (its complement), their
-logarithms, ``quantile`` and ``moments``. What is here makes of them `logpdf`, `cdf`, `ppf`, ...
+logarithms, ``quantile`` and ``moments``. This module makes of them `logpdf`, `cdf`, `ppf`, ...
 with SciPy's arguments: promotion, ``loc`` and ``scale``, values outside of the support and at its
-ends, nan for parameters that are none.
+ends, nan for parameters that are none. Where formulas share steps, they are methods of a class.
 
 Formulas may be wrong, or nan, where a `select` does not take them: derivatives of an arm that was
 not taken count as 0.
@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from funcgrad.base.signatures import explain, with_arguments
+from funcgrad.base.signatures import explain, session, with_arguments
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import is_complex
 from funcgrad.errors import ArgumentError, DtypeError
@@ -30,6 +31,8 @@ from funcgrad.scipy.stats import formulas as f
 from funcgrad.scipy.stats.meanings import METHODS
 
 Method = Callable[..., Any]
+Moments = tuple[Any, Any, Any, Any]
+"""Mean, variance, skewness and excess kurtosis."""
 
 
 def quiet(method: Method) -> Method:
@@ -104,6 +107,7 @@ class Distribution:
     def __init_subclass__(cls, **meanings: str) -> None:
         names = (*cls.shapes, *cls.placed)
         if cls.name and cls.__doc__:
+            cls.__module__ = "funcgrad.scipy.stats"  # where pickle finds the object by its name
             rows = {n: meanings.get(n) or _SHAPES[n] for n in names}
             cls.__doc__ = with_arguments(cls.__doc__, rows)
 
@@ -116,6 +120,9 @@ class Distribution:
         """
         self._bound("__call__", args, kwargs)
         return Frozen(self, args, kwargs)
+
+    def __reduce__(self) -> str:
+        return self.name
 
     def __repr__(self) -> str:
         return f"<distribution {self.name}({', '.join((*self.shapes, *self.placed))})>"
@@ -153,7 +160,7 @@ class Distribution:
         """Entropy of the standardised distribution."""
         raise self._absent("entropy")
 
-    def moments(self, *parameters: Any) -> tuple[Any, Any, Any, Any]:
+    def moments(self, *parameters: Any) -> Moments:
         """Mean, variance, skewness and excess kurtosis."""
         raise self._absent("moments")
 
@@ -488,6 +495,9 @@ class Frozen:
         self.args = args
         self.kwds = kwds
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return functools.partial(self.dist, **self.kwds), self.args
+
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.dist, name)
         if name.startswith("_") or not callable(method):
@@ -610,3 +620,95 @@ class Continuous(Distribution):
 
 
 explain(vars(Continuous), METHODS)
+
+
+D = TypeVar("D", bound=Distribution)
+
+
+def family(
+    kind: type[D],
+    name: str,
+    summary: str,
+    shows: str,
+    shapes: tuple[str, ...] = (),
+    meanings: Mapping[str, str] | None = None,
+    /,
+    **formulas: Method,
+) -> D:
+    """Make a distribution from a row of formulas.
+
+    Args:
+        kind: The class whose methods the formulas override.
+        name: Its name in `scipy.stats`.
+        summary: The first line of its docstring.
+        shows: Its example: the call of a method, and the result.
+        shapes: Names of its parameters.
+        meanings: Their descriptions, where they are not those of every distribution.
+        **formulas: Formulas by the names of methods; they get no ``self``.
+
+    Returns:
+        The only object of a new class.
+    """
+    example = session(f"fg.scipy.stats.{name}.{shows}").replace("\n", "\n    ")
+    members: dict[str, Any] = {
+        "__doc__": f"{summary}\n\nExample:\n    {example}\n",
+        "name": name,
+        "shapes": shapes or kind.shapes,
+        **{key: staticmethod(formula) for key, formula in formulas.items()},
+    }
+    made: type[D] = types.new_class(
+        name.title().replace("_", ""),
+        (kind,),
+        dict(meanings or {}),
+        lambda new: new.update(members),
+    )
+    return made()
+
+
+_OTHER_SIDE = {
+    "below": "above", "above": "below", "log_below": "log_above", "log_above": "log_below",
+    "quantile": "quantile_above", "quantile_above": "quantile",
+}  # fmt: skip
+
+
+def mapped(
+    base: Continuous,
+    inner: Method,
+    outer: Method,
+    parameters: Method = lambda like, *own: (),
+    is_decreasing: bool = False,
+) -> dict[str, Method]:
+    """Return formulas of a monotone function of a variable whose distribution is known.
+
+    Args:
+        base: The distribution of the variable.
+        inner: From a number and the parameters, the variable.
+        outer: From the variable and the parameters, the number.
+        parameters: From a number, for its dtype, and the parameters, those of ``base``.
+        is_decreasing: Whether the function is.
+    """
+
+    def at(name: str) -> Method:
+        formula = getattr(base, _OTHER_SIDE[name] if is_decreasing else name)
+        if name.startswith("quantile"):
+            return lambda q, *own: outer(formula(q, *parameters(q, *own)), *own)
+        return lambda y, *own: formula(inner(y, *own), *parameters(y, *own))
+
+    return {name: at(name) for name in _OTHER_SIDE}
+
+
+def reflected(base: Continuous) -> dict[str, Method]:
+    """Return formulas of the negative of a variable whose distribution is known."""
+
+    def moments(*own: Any) -> Moments:
+        mean, var, skew, kurtosis = base.moments(*own)
+        return -mean, var, -skew, kurtosis
+
+    return {
+        **mapped(base, lambda y, *own: -y, lambda y, *own: -y, lambda like, *own: own, True),
+        "support_of": lambda *own: tuple(-end for end in base.support_of(*own)[::-1]),
+        "log_density": lambda y, *own: base.log_density(-y, *own),
+        "log_density_at_ends": lambda *own: base.log_density_at_ends(*own)[::-1],
+        "entropy_of": base.entropy_of,
+        "moments": moments,
+    }

@@ -14,7 +14,7 @@ from funcgrad.primitives import special as s
 from funcgrad.primitives.quadrature import unit_legendre
 from funcgrad.primitives.shape import ReduceSum, broadcast_to, reshape, shape_of
 from funcgrad.scipy.stats import formulas as f
-from funcgrad.scipy.stats.families import Continuous
+from funcgrad.scipy.stats.families import Continuous, Moments, family, reflected
 
 __all__ = [
     "cauchy", "gennorm", "gumbel_l", "gumbel_r", "laplace", "logistic", "norm", "t", "vonmises",
@@ -42,125 +42,70 @@ class _Symmetric(_OnTheLine):
         return -self.quantile(q, *parameters)
 
 
-class Norm(_Symmetric):
-    """Normal distribution of mean ``loc`` and standard deviation ``scale``.
+norm = family(
+    _Symmetric,
+    "norm",
+    "Normal distribution of mean ``loc`` and standard deviation ``scale``.",
+    "logpdf(np.array([0.5, 0.75]), 0.0, 2.0) -> array([-1.64333571, -1.68239821])",
+    log_density=lambda y: -0.5 * (y * y) - f.HALF_LOG_2PI,
+    below=lambda y: f.ndtr(y),
+    log_below=lambda y: f.log_ndtr(y),
+    quantile=lambda q: f.ndtri(q),
+    entropy_of=lambda: f.HALF_LOG_2PI + 0.5,
+    moments=lambda: (0.0, 1.0, 0.0, 0.0),
+)
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.norm.logpdf(np.array([0.5, 0.75]), 0.0, 2.0)
-        array([-1.64333571, -1.68239821])
-    """
-
-    name = "norm"
-
-    def log_density(self, y: Any) -> Any:
-        return -0.5 * (y * y) - f.HALF_LOG_2PI
-
-    def below(self, y: Any) -> Any:
-        return f.ndtr(y)
-
-    def log_below(self, y: Any) -> Any:
-        return f.log_ndtr(y)
-
-    def quantile(self, q: Any) -> Any:
-        return f.ndtri(q)
-
-    def entropy_of(self) -> Any:
-        return f.HALF_LOG_2PI + 0.5
-
-    def moments(self) -> tuple[Any, Any, Any, Any]:
-        return 0.0, 1.0, 0.0, 0.0
+laplace = family(
+    _Symmetric,
+    "laplace",
+    "Laplace distribution: the density is ``exp(-abs(x)) / 2``.",
+    "logpdf(np.array([0.5, 0.75])) -> array([-1.19314718, -1.44314718])",
+    log_density=lambda y: -f.absolute(y) - f.LOG_2,
+    below=lambda y: f.select(y < 0, 0.5 * f.exp(y), 1 - 0.5 * f.exp(-y)),
+    log_below=lambda y: f.select(y < 0, y - f.LOG_2, f.log1p(-0.5 * f.exp(-y))),
+    quantile=lambda q: f.select(q < 0.5, f.log(2 * q), -f.log(2 * (1 - q))),
+    entropy_of=lambda: f.LOG_2 + 1,
+    moments=lambda: (0.0, 2.0, 0.0, 3.0),
+)
 
 
-class Laplace(_Symmetric):
-    """Laplace distribution: the density is ``exp(-abs(x)) / 2``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.laplace.logpdf(np.array([0.5, 0.75]))
-        array([-1.19314718, -1.44314718])
-    """
-
-    name = "laplace"
-
-    def log_density(self, y: Any) -> Any:
-        return -f.absolute(y) - f.LOG_2
-
-    def below(self, y: Any) -> Any:
-        return f.select(y < 0, 0.5 * f.exp(y), 1 - 0.5 * f.exp(-y))
-
-    def log_below(self, y: Any) -> Any:
-        return f.select(y < 0, y - f.LOG_2, f.log1p(-0.5 * f.exp(-y)))
-
-    def quantile(self, q: Any) -> Any:
-        return f.select(q < 0.5, f.log(2 * q), -f.log(2 * (1 - q)))
-
-    def entropy_of(self) -> Any:
-        return f.LOG_2 + 1
-
-    def moments(self) -> tuple[Any, Any, Any, Any]:
-        return 0.0, 2.0, 0.0, 3.0
+def _logistic_density(y: Any) -> Any:
+    size = f.absolute(y)
+    return -size - 2 * f.log1p(f.exp(-size))
 
 
-class Logistic(_Symmetric):
-    """Logistic distribution: `cdf` is ``1 / (1 + exp(-x))``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.logistic.logpdf(np.array([0.5, 0.75]))
-        array([-1.44815397, -1.52374201])
-    """
-
-    name = "logistic"
-
-    def log_density(self, y: Any) -> Any:
-        size = f.absolute(y)
-        return -size - 2 * f.log1p(f.exp(-size))
-
-    def below(self, y: Any) -> Any:
-        return p.logistic.bind(y)
-
-    def log_below(self, y: Any) -> Any:
-        return s.log_expit.bind(y)
-
-    def quantile(self, q: Any) -> Any:
-        return s.logit.bind(q)
-
-    def entropy_of(self) -> Any:
-        return 2.0
-
-    def moments(self) -> tuple[Any, Any, Any, Any]:
-        return 0.0, math.pi**2 / 3, 0.0, 1.2
+logistic = family(
+    _Symmetric,
+    "logistic",
+    "Logistic distribution: `cdf` is ``1 / (1 + exp(-x))``.",
+    "logpdf(np.array([0.5, 0.75])) -> array([-1.44815397, -1.52374201])",
+    log_density=_logistic_density,
+    below=lambda y: p.logistic.bind(y),
+    log_below=lambda y: s.log_expit.bind(y),
+    quantile=lambda q: s.logit.bind(q),
+    entropy_of=lambda: 2.0,
+    moments=lambda: (0.0, math.pi**2 / 3, 0.0, 1.2),
+)
 
 
-class Cauchy(_Symmetric):
-    """Cauchy distribution: the density is ``1 / (pi (1 + x**2))``.
+def _cauchy_quantile(q: Any) -> Any:
+    middle = f.tan(math.pi * (q - 0.5))
+    rest = f.select(q < 0.5, q, 1 - q)
+    tail = 1 / f.tan(math.pi * rest)
+    return f.select(rest > 0.25, middle, f.select(q < 0.5, -tail, tail))
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.cauchy.logpdf(np.array([0.5, 0.75]))
-        array([-1.36787344, -1.59101699])
-    """
 
-    name = "cauchy"
-
-    def log_density(self, y: Any) -> Any:
-        return -math.log(math.pi) - f.log1p_square(y)
-
-    def below(self, y: Any) -> Any:
-        return f.arctan2(f.constant(1, y), -y) * (1 / math.pi)
-
-    def quantile(self, q: Any) -> Any:
-        middle = f.tan(math.pi * (q - 0.5))
-        rest = f.select(q < 0.5, q, 1 - q)
-        tail = 1 / f.tan(math.pi * rest)
-        return f.select(rest > 0.25, middle, f.select(q < 0.5, -tail, tail))
-
-    def entropy_of(self) -> Any:
-        return math.log(4 * math.pi)
-
-    def moments(self) -> tuple[Any, Any, Any, Any]:
-        return math.nan, math.nan, math.nan, math.nan
+cauchy = family(
+    _Symmetric,
+    "cauchy",
+    "Cauchy distribution: the density is ``1 / (pi (1 + x**2))``.",
+    "logpdf(np.array([0.5, 0.75])) -> array([-1.36787344, -1.59101699])",
+    log_density=lambda y: -math.log(math.pi) - f.log1p_square(y),
+    below=lambda y: f.arctan2(f.constant(1, y), -y) * (1 / math.pi),
+    quantile=_cauchy_quantile,
+    entropy_of=lambda: math.log(4 * math.pi),
+    moments=lambda: (math.nan, math.nan, math.nan, math.nan),
+)
 
 
 class T(_Symmetric):
@@ -215,7 +160,7 @@ class T(_Symmetric):
         slope = f.digamma(half + 0.5) - f.digamma(half)
         return (half + 0.5) * slope + 0.5 * f.log(df) + f.betaln(half, f.constant(0.5, df))
 
-    def moments(self, df: Any) -> tuple[Any, Any, Any, Any]:
+    def moments(self, df: Any) -> Moments:
         mean = f.where_defined(df > 1, 0 * df, _INF)
         var = f.where_defined(df > 2, df / (df - 2), _INF)
         var = f.where_defined(df > 1, var)
@@ -224,85 +169,30 @@ class T(_Symmetric):
         return mean, var, f.where_defined(df > 3, 0 * df), kurtosis
 
 
-class GumbelR(_OnTheLine):
-    """Gumbel distribution of maxima: `cdf` is ``exp(-exp(-x))``.
+gumbel_r = family(
+    _OnTheLine,
+    "gumbel_r",
+    "Gumbel distribution of maxima: `cdf` is ``exp(-exp(-x))``.",
+    "logpdf(np.array([0.5, 0.75])) -> array([-1.10653066, -1.22236655])",
+    log_density=lambda y: -y - f.exp(-y),
+    below=lambda y: f.exp(-f.exp(-y)),
+    above=lambda y: -f.expm1(-f.exp(-y)),
+    log_below=lambda y: -f.exp(-y),
+    # Beyond 700 the probability is exp(-y) to the last digit, and then underflows.
+    log_above=lambda y: f.select(y > 50, -y, f.log1mexp(-f.exp(-y))),
+    quantile=lambda q: -f.log(-f.log(q)),
+    quantile_above=lambda q: -f.log(-f.log1p(-q)),
+    entropy_of=lambda: f.EULER + 1,
+    moments=lambda: (f.EULER, math.pi**2 / 6, 12 * math.sqrt(6) * _APERY / math.pi**3, 2.4),
+)
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.gumbel_r.logpdf(np.array([0.5, 0.75]))
-        array([-1.10653066, -1.22236655])
-    """
-
-    name = "gumbel_r"
-
-    def log_density(self, y: Any) -> Any:
-        return -y - f.exp(-y)
-
-    def below(self, y: Any) -> Any:
-        return f.exp(-f.exp(-y))
-
-    def above(self, y: Any) -> Any:
-        return -f.expm1(-f.exp(-y))
-
-    def log_below(self, y: Any) -> Any:
-        return -f.exp(-y)
-
-    def log_above(self, y: Any) -> Any:
-        # Beyond 700 the probability is exp(-y) to the last digit, and then underflows.
-        return f.select(y > 50, -y, f.log1mexp(-f.exp(-y)))
-
-    def quantile(self, q: Any) -> Any:
-        return -f.log(-f.log(q))
-
-    def quantile_above(self, q: Any) -> Any:
-        return -f.log(-f.log1p(-q))
-
-    def entropy_of(self) -> Any:
-        return f.EULER + 1
-
-    def moments(self) -> tuple[Any, Any, Any, Any]:
-        skew = 12 * math.sqrt(6) * _APERY / math.pi**3
-        return f.EULER, math.pi**2 / 6, skew, 2.4
-
-
-class GumbelL(_OnTheLine):
-    """Gumbel distribution of minima: ``-x`` has the distribution `gumbel_r`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.gumbel_l.logpdf(np.array([0.5, 0.75]))
-        array([-1.14872127, -1.36700002])
-    """
-
-    name = "gumbel_l"
-
-    def log_density(self, y: Any) -> Any:
-        return gumbel_r.log_density(-y)
-
-    def below(self, y: Any) -> Any:
-        return gumbel_r.above(-y)
-
-    def above(self, y: Any) -> Any:
-        return gumbel_r.below(-y)
-
-    def log_below(self, y: Any) -> Any:
-        return gumbel_r.log_above(-y)
-
-    def log_above(self, y: Any) -> Any:
-        return gumbel_r.log_below(-y)
-
-    def quantile(self, q: Any) -> Any:
-        return -gumbel_r.quantile_above(q)
-
-    def quantile_above(self, q: Any) -> Any:
-        return -gumbel_r.quantile(q)
-
-    def entropy_of(self) -> Any:
-        return gumbel_r.entropy_of()
-
-    def moments(self) -> tuple[Any, Any, Any, Any]:
-        mean, var, skew, kurtosis = gumbel_r.moments()
-        return -mean, var, -skew, kurtosis
+gumbel_l = family(
+    _OnTheLine,
+    "gumbel_l",
+    "Gumbel distribution of minima: ``-x`` has the distribution `gumbel_r`.",
+    "logpdf(np.array([0.5, 0.75])) -> array([-1.14872127, -1.36700002])",
+    **reflected(gumbel_r),
+)
 
 
 class Gennorm(_Symmetric):
@@ -337,7 +227,7 @@ class Gennorm(_Symmetric):
     def entropy_of(self, beta: Any) -> Any:
         return 1 / beta - f.log(0.5 * beta) + f.lgamma(1 / beta)
 
-    def moments(self, beta: Any) -> tuple[Any, Any, Any, Any]:
+    def moments(self, beta: Any) -> Moments:
         first, third, fifth = (f.lgamma(n / beta) for n in (1, 3, 5))
         zero = 0 * beta
         return zero, f.exp(third - first), zero, f.exp(fifth + first - 2 * third) - 3
@@ -399,7 +289,7 @@ class Vonmises(_OnTheLine):
     def quantile_above(self, q: Any, kappa: Any) -> Any:
         return -self.quantile(q, kappa)
 
-    def moments(self, kappa: Any) -> tuple[Any, Any, Any, Any]:
+    def moments(self, kappa: Any) -> Moments:
         return 0 * kappa, None, 0 * kappa, None
 
     def entropy_of(self, kappa: Any) -> Any:
@@ -432,5 +322,4 @@ def _circular_tail(size: Any, kappa: Any) -> Any:
     return ReduceSum((len(shape_of(integrand)) - 1,)).bind(integrand)
 
 
-norm, laplace, logistic, cauchy, t = Norm(), Laplace(), Logistic(), Cauchy(), T()
-gumbel_r, gumbel_l, gennorm, vonmises = GumbelR(), GumbelL(), Gennorm(), Vonmises()
+t, gennorm, vonmises = T(), Gennorm(), Vonmises()

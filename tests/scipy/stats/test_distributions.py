@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import pickle
 import re
 
 import numpy as np
@@ -226,5 +228,12 @@ def test_help_describes_every_parameter():
     families = [v for v in vars(fg.scipy.stats).values() if isinstance(v, Distribution)]
     assert len(families) > 30
     for family in families:
-        rows = re.findall(r"^        (\w+): \w", family.__doc__, re.MULTILINE)
+        rows = re.findall(r"^    (\w+): \w", inspect.getdoc(family), re.MULTILINE)
         assert rows == [*family.shapes, *family.placed], family.name
+
+
+def test_distributions_travel_between_processes():
+    for family in (stats.norm, stats.f, stats.t, stats.poisson):
+        assert pickle.loads(pickle.dumps(family)) is family
+    frozen = pickle.loads(pickle.dumps(stats.norm(1.0, scale=2.0)))
+    assert frozen.logpdf(0.5) == stats.norm.logpdf(0.5, 1.0, 2.0)
